@@ -1,0 +1,141 @@
+"""Validation of what a caller hands to :class:`naq.Graph`: each check returns clean arrays or raises one sentence."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from naq.errors import GraphError
+
+SPARSE_BELOW = 0.1
+"""Dense features with a smaller share of non-zeros than this are stored as CSR."""
+
+
+def clean_adjacency(adjacency: Any, nodes: int | None) -> tuple[sp.csr_array, dict[str, int]]:
+    """Symmetric, loop-free, duplicate-free CSR with float32 ones, and how much was changed to get there."""
+    matrix = adjacency if sp.issparse(adjacency) else _edges_to_matrix(adjacency, nodes)
+    if matrix.shape[0] != matrix.shape[1]:
+        raise GraphError(f"adjacency has shape {matrix.shape}; expected a square matrix (n, n).")
+    if nodes is not None and matrix.shape[0] != nodes:
+        raise GraphError(f"adjacency has {matrix.shape[0]:,} rows but nodes={nodes:,}; give the same number twice or leave nodes out.")
+    n = matrix.shape[0]
+    if n == 0:
+        raise GraphError("the graph is empty (0 nodes); expected at least one node.")
+    matrix = sp.coo_array(matrix)
+    row, col = matrix.row.astype(np.int64), matrix.col.astype(np.int64)
+    if len(row) and (min(row.min(), col.min()) < 0 or max(row.max(), col.max()) >= n):
+        bad = int(np.flatnonzero((row < 0) | (col < 0) | (row >= n) | (col >= n))[0])
+        raise GraphError(f"edge {bad} joins node {row[bad]} and node {col[bad]}, but the graph has nodes 0..{n - 1}; fix the edge list.")
+    weight = np.asarray(matrix.data)
+    if len(weight) and weight.dtype.kind not in "biuf":
+        raise GraphError(f"adjacency values have type {weight.dtype}; expected numbers.")
+    if weight.dtype.kind == "f" and not np.isfinite(weight).all():
+        raise GraphError("adjacency values hold NaN or infinity; expected finite numbers.")
+    if len(weight) and ((weight != 0) & (weight != 1)).any():
+        warnings.warn("edge weights other than 0 and 1 are not used: every non-zero entry becomes one plain edge.", stacklevel=4)
+    present = weight != 0
+    row, col = row[present], col[present]
+    loops = row == col
+    row, col = row[~loops], col[~loops]
+    single = np.unique(row * n + col)
+    duplicates = len(row) - len(single)
+    both = np.unique(np.concatenate([single, (single % n) * n + single // n]))
+    one_way = len(both) - len(single)
+    indices_type = np.int32 if n <= np.iinfo(np.int32).max else np.int64
+    indptr = np.zeros(n + 1, dtype=np.int64)
+    np.cumsum(np.bincount(both // n, minlength=n), out=indptr[1:])
+    clean = sp.csr_array(
+        (np.ones(len(both), dtype=np.float32), (both % n).astype(indices_type), indptr), shape=(n, n)
+    )
+    return clean, {"self_loops_dropped": int(loops.sum()), "duplicates_merged": int(duplicates), "made_undirected": int(one_way)}
+
+
+def _edges_to_matrix(edges: Any, nodes: int | None) -> sp.coo_array:
+    array = np.asarray(edges)
+    if array.ndim != 2 or 2 not in array.shape:
+        raise GraphError(f"adjacency is an array of shape {array.shape}; expected a scipy sparse matrix or an edge list of shape (2, edges).")
+    if array.shape[0] != 2:
+        array = array.T
+    if nodes is None:
+        raise GraphError("an edge list does not say how many nodes there are; give nodes=...")
+    if int(nodes) <= 0:
+        raise GraphError(f"the graph is empty (nodes={nodes}); expected at least one node.")
+    if array.size and array.dtype.kind not in "iu":
+        if array.dtype.kind != "f" or not np.isfinite(array).all() or (array != np.floor(array)).any():
+            raise GraphError(f"edge list has type {array.dtype}; expected whole node numbers 0..{nodes - 1}.")
+        array = array.astype(np.int64)
+    if array.size and (array.min() < 0 or array.max() >= nodes):
+        bad = int(np.flatnonzero(((array < 0) | (array >= nodes)).any(axis=0))[0])
+        raise GraphError(
+            f"edge {bad} joins node {array[0, bad]} and node {array[1, bad]}, but the graph has nodes 0..{nodes - 1}; fix the edge list."
+        )
+    return sp.coo_array((np.ones(array.shape[1], dtype=np.int8), (array[0], array[1])), shape=(nodes, nodes))
+
+
+def clean_features(features: Any, n: int) -> sp.csr_array | np.ndarray | None:
+    """Float32 CSR without stored zeros, or a dense C-ordered float32 array."""
+    if features is None:
+        return None
+    if not sp.issparse(features):
+        features = np.asarray(features)
+        if features.ndim != 2:
+            raise GraphError(f"features have shape {features.shape}; expected two dimensions (nodes, features).")
+    if features.shape[0] != n:
+        raise GraphError(f"features have {features.shape[0]:,} rows but the graph has {n:,} nodes; give one row per node.")
+    if features.shape[1] == 0:
+        return None
+    values = features.data if sp.issparse(features) else features
+    if values.dtype.kind not in "biuf":
+        raise GraphError(f"features have type {values.dtype}; expected numbers.")
+    with np.errstate(over="ignore"):
+        single = values.astype(np.float32)
+    if values.dtype.kind == "f" and not np.isfinite(single).all():
+        where = np.argwhere(~np.isfinite(single))[0]
+        place = f"row {where[0]}, column {where[1]}" if single.ndim == 2 else _sparse_place(features, int(where[0]))
+        raise GraphError(f"features hold NaN, infinity or a value too large for float32 ({place}); replace it by a number.")
+    if sp.issparse(features):
+        matrix = sp.csr_array(features, dtype=np.float32, copy=True)
+        matrix.sum_duplicates()
+        matrix.eliminate_zeros()
+        matrix.sort_indices()
+        return matrix
+    if np.count_nonzero(single) < SPARSE_BELOW * single.size:
+        return sp.csr_array(single)
+    return np.ascontiguousarray(single)
+
+
+def _sparse_place(features: Any, position: int) -> str:
+    matrix = sp.coo_array(features)
+    return f"row {matrix.row[position]}, column {matrix.col[position]}" if matrix.nnz > position else f"entry {position}"
+
+
+def clean_labels(labels: Any, n: int) -> np.ndarray | None:
+    """int64 labels, -1 for unknown."""
+    if labels is None:
+        return None
+    array = np.asarray(labels)
+    if array.shape != (n,):
+        raise GraphError(f"labels have shape {array.shape} but the graph has {n:,} nodes; give one label per node, -1 where unknown.")
+    if array.dtype.kind == "f":
+        if not np.isfinite(array).all() or (array != np.floor(array)).any():
+            raise GraphError("labels are not whole numbers; expected 0, 1, 2, ... and -1 where unknown.")
+    elif array.dtype.kind not in "iu":
+        raise GraphError(f"labels have type {array.dtype}; expected whole numbers, with -1 where unknown (put names in class_names).")
+    array = array.astype(np.int64)
+    if len(array) and array.min() < -1:
+        raise GraphError(f"labels hold {array.min()}; expected 0, 1, 2, ... and -1 where unknown.")
+    return array
+
+
+def clean_names(names: Sequence[str] | np.ndarray | None, length: int | None, what: str) -> np.ndarray | None:
+    """A NumPy string array of the expected length."""
+    if names is None:
+        return None
+    array = np.asarray(names)
+    if array.ndim != 1 or (length is not None and len(array) != length):
+        raise GraphError(f"{what} has shape {array.shape}; expected {'one per item' if length is None else f'{length:,} of them'}.")
+    return array.astype(np.str_)

@@ -1,0 +1,276 @@
+"""The graph type every other room works on."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from naq.errors import GraphError
+from naq.graph import checks, operators
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
+
+class Graph:
+    """An undirected, unweighted graph with optional features, labels and names. Checked once, then immutable.
+
+    Self-loops are dropped, duplicate edges merged and directed edges made undirected; ``changes`` counts each.
+
+    Args:
+        adjacency: scipy sparse matrix (n, n), or an edge list of shape (2, edges) together with ``nodes``.
+        features: (n, d) sparse or dense, any numeric type; kept as float32. Dense input with under 10 % non-zeros is
+            stored as CSR. Stored zeros are removed.
+        labels: (n,) whole numbers, -1 for unknown.
+        names: (n,) names of the nodes.
+        class_names: names of the classes, at least ``labels.max() + 1``.
+        vocab: (d,) names of the features.
+        name: what to call the graph in tables and folders.
+        nodes: number of nodes; needed with an edge list.
+
+    Shapes:
+        - ``adjacency``: CSR (n, n), float32 ones, indices sorted
+        - ``features``: CSR or ndarray (n, d), float32, or None
+        - ``labels``: (n,) int64 or None
+
+    Example:
+        >>> g = Graph([[0, 1], [1, 2]], features=[[1, 0], [1, 1], [0, 1]], nodes=3)
+        >>> g
+        Graph('graph', nodes=3, edges=2, features=2, classes=0)
+    """
+
+    def __init__(
+        self,
+        adjacency: Any,
+        features: Any = None,
+        labels: Any = None,
+        *,
+        names: Sequence[str] | np.ndarray | None = None,
+        class_names: Sequence[str] | np.ndarray | None = None,
+        vocab: Sequence[str] | np.ndarray | None = None,
+        name: str = "graph",
+        nodes: int | None = None,
+    ) -> None:
+        self.adjacency, self.changes = checks.clean_adjacency(adjacency, nodes)
+        n = self.adjacency.shape[0]
+        self.features = checks.clean_features(features, n)
+        self.labels = checks.clean_labels(labels, n)
+        self.names = checks.clean_names(names, n, "names")
+        width = None if self.features is None else self.features.shape[1]
+        self.vocab = checks.clean_names(vocab, width, "vocab")
+        self.class_names = checks.clean_names(class_names, None, "class_names")
+        if self.class_names is not None and self.labels is not None and self.labels.max() >= len(self.class_names):
+            raise GraphError(
+                f"label {self.labels.max()} has no name: class_names holds {len(self.class_names)}; give one name per class."
+            )
+        self.name = str(name)
+        self._derived: dict[str, Any] = {}
+        self._frozen = True
+        for array in self._arrays():
+            array.setflags(write=False)
+
+    def __setattr__(self, key: str, value: Any) -> None:
+        if getattr(self, "_frozen", False):
+            raise AttributeError(f"Graph is immutable; make a new one instead of setting {key!r}.")
+        super().__setattr__(key, value)
+
+    def _arrays(self) -> list[np.ndarray]:
+        arrays = [self.adjacency.data, self.adjacency.indices, self.adjacency.indptr]
+        if isinstance(self.features, np.ndarray):
+            arrays.append(self.features)
+        elif self.features is not None:
+            arrays += [self.features.data, self.features.indices, self.features.indptr]
+        return arrays + [a for a in (self.labels, self.names, self.class_names, self.vocab) if a is not None]
+
+    def __repr__(self) -> str:
+        return (
+            f"Graph({self.name!r}, nodes={self.num_nodes:,}, edges={self.num_edges:,}, "
+            f"features={self.num_features:,}, classes={self.num_classes})"
+        )
+
+    @property
+    def num_nodes(self) -> int:
+        return int(self.adjacency.shape[0])
+
+    @property
+    def num_edges(self) -> int:
+        """Undirected edges, each counted once."""
+        return int(self.adjacency.nnz // 2)
+
+    @property
+    def num_features(self) -> int:
+        return 0 if self.features is None else int(self.features.shape[1])
+
+    @property
+    def num_classes(self) -> int:
+        """Number of distinct known labels."""
+        return 0 if self.labels is None else len(np.unique(self.labels[self.labels >= 0]))
+
+    @property
+    def sparse_features(self) -> bool:
+        return self.features is not None and not isinstance(self.features, np.ndarray)
+
+    def require_features(self, purpose: str) -> sp.csr_array | np.ndarray:
+        """The features, or one sentence on what to do without them."""
+        if self.features is None:
+            raise GraphError(
+                f"graph {self.name!r} has no features, which {purpose} needs; give features (e.g. one-hot or random "
+                "vectors), or use what works on structure alone, such as diffusion neighbours."
+            )
+        return self.features
+
+    def require_labels(self, purpose: str) -> np.ndarray:
+        """The labels, or one sentence on what to do without them."""
+        if self.labels is None or not (self.labels >= 0).any():
+            raise GraphError(f"graph {self.name!r} has no labels, which {purpose} needs; give labels, -1 where unknown.")
+        return self.labels
+
+    def _cached(self, key: str, make: Callable[[], Any]) -> Any:
+        if key not in self._derived:
+            self._derived[key] = make()
+        return self._derived[key]
+
+    @property
+    def degrees(self) -> np.ndarray:
+        return self._cached("degrees", lambda: operators.degrees(self.adjacency))
+
+    @property
+    def components(self) -> np.ndarray:
+        """Connected component of each node."""
+        return self._cached("components", lambda: operators.components(self.adjacency))
+
+    def normalized_adjacency(self, *, self_loops: bool = True) -> sp.csr_array:
+        """A_hat, float32 CSR; made once and kept."""
+        key = f"normalized/{self_loops}"
+        return self._cached(key, lambda: operators.normalized_adjacency(self.adjacency, self_loops=self_loops))
+
+    def propagated_features(self) -> sp.csr_array | np.ndarray:
+        """A_hat X, constant in training; made once and kept. Sparse while X is."""
+        features = self.require_features("A_hat X")
+
+        def make() -> sp.csr_array | np.ndarray:
+            product = self.normalized_adjacency() @ features
+            if isinstance(product, np.ndarray):
+                return np.ascontiguousarray(product, dtype=np.float32)
+            product = sp.csr_array(product, dtype=np.float32)
+            product.sort_indices()
+            return product
+
+        return self._cached("propagated", make)
+
+    def propagated_size(self) -> int:
+        """Upper bound on the non-zeros of A_hat X, before anything is computed."""
+        if not self.sparse_features:
+            return self.num_nodes * self.num_features
+        assert self.features is not None
+        per_row = np.diff(self.features.indptr).astype(np.float64)
+        bound = float(((self.degrees + 1) * per_row).sum())
+        return int(min(bound, self.num_nodes * self.num_features))
+
+    @property
+    def hash(self) -> str:
+        """A hash of structure, features and labels; names do not count. The same however the graph was stored."""
+        return self._cached(f"hash/{self.labels is not None}", self._content_hash)
+
+    def _content_hash(self) -> str:
+        digest = hashlib.blake2b(digest_size=16)
+
+        def add(title: str, array: np.ndarray, kind: str) -> None:
+            digest.update(f"{title}:{array.shape}".encode())
+            digest.update(np.ascontiguousarray(array, dtype=kind).data)
+
+        add("indptr", self.adjacency.indptr, "<i8")
+        add("indices", self.adjacency.indices, "<i8")
+        if self.features is not None:
+            digest.update(f"features:{self.num_features}".encode())
+            for start in range(0, self.num_nodes, 65_536):
+                block = sp.csr_array(self.features[start : start + 65_536])
+                add("counts", np.diff(block.indptr), "<i8")
+                add("columns", block.indices, "<i8")
+                add("values", block.data, "<f4")
+        if self.labels is not None:
+            add("labels", self.labels, "<i8")
+        return digest.hexdigest()
+
+    def without_labels(self) -> Graph:
+        """The same graph with no labels and no class names: what a label-free learner is handed."""
+        if self.labels is None and self.class_names is None:
+            return self
+        return self._with(labels=None, class_names=None)
+
+    def with_labels(self, labels: Any, class_names: Any = None) -> Graph:
+        """The same structure and features with other labels."""
+        clean = checks.clean_labels(labels, self.num_nodes)
+        if clean is not None:
+            clean.setflags(write=False)
+        return self._with(labels=clean, class_names=checks.clean_names(class_names, None, "class_names"))
+
+    def _with(self, *, labels: np.ndarray | None, class_names: np.ndarray | None) -> Graph:
+        other = object.__new__(Graph)
+        for key, value in vars(self).items():
+            if key != "_frozen":
+                object.__setattr__(other, key, value)
+        object.__setattr__(other, "labels", labels)
+        object.__setattr__(other, "class_names", class_names)
+        derived = {k: v for k, v in self._derived.items() if not k.startswith("hash/")}
+        object.__setattr__(other, "_derived", derived)
+        object.__setattr__(other, "_frozen", True)
+        return other
+
+    def homophily(self) -> float:
+        """Share of edges between two labelled nodes that join equal labels; NaN where there is no such edge."""
+        labels = self.require_labels("homophily")
+        rows = np.repeat(np.arange(self.num_nodes), np.diff(self.adjacency.indptr))
+        a, b = labels[rows], labels[self.adjacency.indices]
+        known = (a >= 0) & (b >= 0)
+        return float((a[known] == b[known]).mean()) if known.any() else float("nan")
+
+    @classmethod
+    def from_pyg(cls, data: Data, *, name: str = "graph") -> Graph:
+        """From a PyG ``Data`` with ``edge_index`` and, if present, ``x`` and ``y``."""
+        edges = getattr(data, "edge_index", None)
+        if edges is None:
+            raise GraphError("data has no edge_index; expected a torch_geometric.data.Data with edge_index of shape (2, edges).")
+        x, y = getattr(data, "x", None), getattr(data, "y", None)
+        if x is not None:
+            x = _sparse_from_torch(x) if x.is_sparse or x.layout is not _strided() else x.detach().cpu().numpy()
+        if y is not None:
+            y = y.detach().cpu().numpy()
+            y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
+        nodes = data.num_nodes
+        return cls(edges.detach().cpu().numpy(), x, y, nodes=int(nodes) if nodes is not None else None, name=name)
+
+    def to_pyg(self) -> Data:
+        """A PyG ``Data``: both directions of every edge, features dense or as a sparse CSR tensor, labels if known."""
+        import torch
+        from torch_geometric.data import Data
+
+        rows = np.repeat(np.arange(self.num_nodes), np.diff(self.adjacency.indptr))
+        edges = torch.from_numpy(np.stack([rows, self.adjacency.indices.astype(np.int64)]))
+        data = Data(edge_index=edges, num_nodes=self.num_nodes)
+        if self.sparse_features:
+            assert self.features is not None
+            coo = sp.coo_array(self.features)
+            where = torch.from_numpy(np.stack([coo.row, coo.col]).astype(np.int64))
+            data.x = torch.sparse_coo_tensor(where, torch.from_numpy(coo.data.copy()), coo.shape, is_coalesced=True, check_invariants=False)
+        elif self.features is not None:
+            data.x = torch.from_numpy(np.array(self.features))
+        if self.labels is not None:
+            data.y = torch.from_numpy(self.labels.copy())
+        return data
+
+
+def _strided() -> Any:
+    import torch
+
+    return torch.strided
+
+
+def _sparse_from_torch(x: Any) -> sp.csr_array:
+    coo = x.detach().cpu().to_sparse_coo().coalesce()
+    row, col = coo.indices().numpy()
+    return sp.csr_array((coo.values().numpy(), (row, col)), shape=tuple(coo.shape))
