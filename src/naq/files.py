@@ -6,7 +6,7 @@ import json
 import os
 import tempfile
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -78,8 +78,10 @@ def write_npz(path: str | Path, arrays: Mapping[str, np.ndarray], *, compression
     return write_atomically(path, write)
 
 
-def read_npz(path: str | Path, *, kind: str = "npz file") -> dict[str, np.ndarray]:
-    """Read every array of an npz without pickle; headers are checked before memory is taken."""
+def read_npz(
+    path: str | Path, *, kind: str = "npz file", only: Collection[str] | None = None
+) -> dict[str, np.ndarray]:
+    """Read every array of an npz without pickle, or ``only`` some; headers are checked before memory is taken."""
     path = Path(path)
     if not path.exists():
         raise DataError(f"{kind} {path} does not exist.")
@@ -89,6 +91,8 @@ def read_npz(path: str | Path, *, kind: str = "npz file") -> dict[str, np.ndarra
     try:
         with zipfile.ZipFile(path) as archive:
             for entry in archive.infolist():
+                if only is not None and entry.filename.removesuffix(".npy") not in only:
+                    continue
                 if not entry.filename.endswith(".npy"):
                     raise DataError(f"{path} holds {entry.filename!r}, which is no array; expected a {kind} of .npy members.")
                 with archive.open(entry) as member:

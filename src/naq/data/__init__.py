@@ -1,0 +1,9 @@
+"""Where graphs come from: names, files, splits and tasks that go with them."""
+
+from naq.data.catalog import DATASETS, Dataset, listing
+from naq.data.download import dataset_root
+from naq.data.loading import load
+from naq.data.npz import save_graph
+from naq.data.splits import split_for, tasks_path
+
+__all__ = ["DATASETS", "Dataset", "dataset_root", "listing", "load", "save_graph", "split_for", "tasks_path"]

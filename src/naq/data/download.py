@@ -1,0 +1,143 @@
+"""Downloads that are either whole and checked or absent.
+
+Few of the public files come with a published checksum. Where none is known, the SHA-256 of the first
+download is kept beside the file and every later load is held to it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import http.client
+import os
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+from naq.errors import DataError
+from naq.files import write_atomically
+
+TIMEOUT = 30.0
+_PIECE = 1 << 20
+
+
+def dataset_root(root: str | Path | None = None) -> Path:
+    """Where datasets are kept: the argument, else ``NAQ_DATA``, else ``~/.cache/naq/data``."""
+    chosen = root or os.environ.get("NAQ_DATA") or Path("~/.cache/naq/data")
+    return Path(chosen).expanduser()
+
+
+def obtain(
+    url: str, path: Path, *, sha256: str | None = None, download: bool = True, timeout: float = TIMEOUT
+) -> Path:
+    """``path`` itself, fetched from ``url`` if absent, and verified either way."""
+    if not path.is_file():
+        if not download:
+            raise DataError(f"{path} does not exist and downloading is switched off; {_by_hand(url, path)}.")
+        fetch(url, path, sha256=sha256, timeout=timeout)
+    return verify(path, sha256)
+
+
+def fetch(url: str, path: Path, *, sha256: str | None = None, timeout: float = TIMEOUT) -> Path:
+    """Download ``url`` to ``path`` atomically; a short or wrong body leaves nothing behind."""
+    if not url.startswith(("http://", "https://")):
+        raise DataError(f"{url} is not a web address; expected http:// or https://.")
+
+    def write(temporary: Path) -> None:
+        with _opened(url, path, timeout) as response, temporary.open("wb") as out:
+            found = _copy(response, out, url, path)
+        if sha256 is not None and found != sha256:
+            raise DataError(
+                f"{url} has the SHA-256 {found}; expected {sha256}: it was changed or damaged, nothing kept."
+            )
+
+    sidecar(path).unlink(missing_ok=True)
+    return write_atomically(path, write)
+
+
+def verify(path: Path, sha256: str | None = None) -> Path:
+    """``path``, once it has the right checksum: the published one, else the one recorded at first sight."""
+    with path.open("rb") as stream:
+        found = hashlib.file_digest(stream, "sha256").hexdigest()
+    record = sidecar(path)
+    if sha256 is None and record.is_file():
+        sha256 = (record.read_text(encoding="utf-8", errors="replace").split() or [""])[0]
+    if sha256 is None:
+        write_atomically(record, lambda place: _write_line(place, f"{found}  {path.name}"))
+    elif found != sha256:
+        raise DataError(
+            f"{path} has the SHA-256 {found}; expected {sha256 or 'the one in ' + record.name}: it was "
+            f"changed or damaged, delete it and {record.name} to download it again."
+        )
+    return path
+
+
+def sidecar(path: Path) -> Path:
+    """Where the checksum of the first download is kept."""
+    return path.with_name(path.name + ".sha256")
+
+
+def _write_line(path: Path, line: str) -> None:
+    path.write_text(line + "\n", encoding="utf-8")
+
+
+def _by_hand(url: str, path: Path) -> str:
+    return f"download {url} elsewhere and put it at {path}"
+
+
+@contextmanager
+def _opened(url: str, path: Path, timeout: float) -> Iterator[Any]:
+    request = urllib.request.Request(url, headers={"User-Agent": "naq"})
+    try:
+        response = urllib.request.urlopen(request, timeout=timeout)
+    except urllib.error.HTTPError as error:
+        error.close()
+        raise DataError(f"{url} answered {error.code} {error.reason}; {_by_hand(url, path)}.") from error
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        reason = getattr(error, "reason", None) or error
+        raise DataError(
+            f"{path.name} is needed, but {url} cannot be reached ({reason}); {_by_hand(url, path)}."
+        ) from error
+    with response:
+        yield response
+
+
+def _copy(response: Any, out: IO[bytes], url: str, path: Path) -> str:
+    """Copy the body and return its SHA-256; a body shorter than announced is an error."""
+    length = response.headers.get("Content-Length", "")
+    total = int(length) if length.isdigit() else None
+    digest, done = hashlib.sha256(), 0
+    with _progress(path.name, total) as advance:
+        while True:
+            try:
+                piece = response.read(_PIECE)
+            except (OSError, http.client.HTTPException) as error:
+                raise DataError(
+                    f"the download of {url} broke off after {done:,} bytes ({error}); try again."
+                ) from error
+            if not piece:
+                break
+            out.write(piece)
+            digest.update(piece)
+            done += len(piece)
+            advance(len(piece))
+    if total is not None and done != total:
+        raise DataError(f"the download of {url} broke off after {done:,} of {total:,} bytes; try again.")
+    return digest.hexdigest()
+
+
+@contextmanager
+def _progress(title: str, total: int | None) -> Iterator[Any]:
+    if not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(title, total=total)
+        yield lambda count: bar.update(task, advance=count)
