@@ -48,7 +48,11 @@ def write_atomically(path: str | Path, write: Callable[[Path], None]) -> Path:
 def write_json(path: str | Path, value: Any) -> Path:
     """Write ``value`` as indented JSON, atomically; NaN is refused."""
     text = json.dumps(value, indent=2, sort_keys=False, allow_nan=False) + "\n"
-    return write_atomically(path, lambda p: p.write_text(text, encoding="utf-8") and None)
+
+    def write(temporary: Path) -> None:
+        temporary.write_text(text, encoding="utf-8")
+
+    return write_atomically(path, write)
 
 
 def read_json(path: str | Path) -> Any:

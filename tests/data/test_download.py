@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
@@ -20,8 +21,8 @@ RIGHT = hashlib.sha256(BODY).hexdigest()
 
 
 class Handler(BaseHTTPRequestHandler):
-    files: dict[str, bytes] = {}
-    requests: list[str] = []
+    files: ClassVar[dict[str, bytes]] = {}
+    requests: ClassVar[list[str]] = []
 
     def do_GET(self) -> None:
         self.requests.append(self.path)
@@ -58,7 +59,7 @@ class Handler(BaseHTTPRequestHandler):
 def server() -> Iterator[str]:
     Handler.files, Handler.requests = {}, []
     httpd = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    httpd.handle_error = lambda *args: None  # type: ignore[method-assign]
+    httpd.handle_error = lambda *_: None  # type: ignore[method-assign]
     thread = threading.Thread(target=httpd.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()
     yield f"http://127.0.0.1:{httpd.server_port}"
@@ -101,7 +102,7 @@ def test_broken_downloads_keep_nothing(server: str, tmp_path: Path, kind: str, m
 
 
 def test_stalled_download_times_out(server: str, tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="broke off after .* bytes .*timed out"):
+    with pytest.raises(DataError, match=r"broke off after .* bytes .*timed out"):
         fetch(f"{server}/stalled", tmp_path / "f.bin", timeout=0.2)
     assert nothing_left(tmp_path / "f.bin")
 
@@ -129,7 +130,9 @@ def test_connection_refused(tmp_path: Path) -> None:
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{closed.getsockname()[1]}/f.bin"
-        message = rf"f.bin is needed, but {url} cannot be reached \(.*refused.*\); download {url} elsewhere and put it at"
+        message = (
+            rf"f.bin is needed, but {url} cannot be reached \(.*refused.*\); download {url} elsewhere and"
+        )
         with pytest.raises(DataError, match=message):
             fetch(url, tmp_path / "f.bin")
     assert nothing_left(tmp_path / "f.bin")

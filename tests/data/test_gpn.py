@@ -101,7 +101,7 @@ def test_damaged_missing_and_ambiguous(write_gpn: Write) -> None:
         with pytest.raises(DataError, match=r"Toy_test.mat (is not a readable .mat|has no variable)"):
             load(folder)
     (folder / "Toy_test.mat").unlink()
-    with pytest.raises(DataError, match="has no Toy_test.mat; a GPN dataset is Toy_train.mat"):
+    with pytest.raises(DataError, match=r"has no Toy_test.mat; a GPN dataset is Toy_train.mat"):
         load(folder)
     write_gpn(TRAIN, TEST, stem="Other")
     with pytest.raises(DataError, match=r"holds several datasets \(Other, Toy\)"):

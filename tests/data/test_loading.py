@@ -29,6 +29,7 @@ def test_npz_by_string_and_path(small: Graph, tmp_path: Path) -> None:
         ("Amazon_cloth", r"nearest: amazon-clothing"),
         ("zzzz", r"\(known: debian, amazon-clothing, .*ogbn-products\)"),
         ("", "there is no dataset ''"),
+        ("x" * 5000, "there is no dataset 'xxx"),
         ("here/nothing.npz", "here/nothing.npz does not exist; expected a graph npz"),
         ("nothing.npz", "nothing.npz does not exist"),
         ("some/folder", "some/folder does not exist"),

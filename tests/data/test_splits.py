@@ -31,6 +31,11 @@ def test_tasks_beside_a_file(tmp_path: Path) -> None:
     assert split_for(path, graph) == split
 
 
+def test_odd_sources_have_no_tasks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert [tasks_path(source) for source in ("", ".", "/", "..", "x.tasks.npz")] == [None] * 5
+
+
 def test_tasks_of_names(tmp_path: Path) -> None:
     bundled = tasks_path("debian")
     assert bundled is not None and bundled.name == "debian.tasks.npz"
@@ -59,7 +64,7 @@ def test_drawn_split_depends_on_the_seed_alone() -> None:
 
 def test_too_few_classes() -> None:
     with pytest.raises(
-        TaskError, match="graph 'made' has 5 classes with 13 nodes or more, .* needs 6; give a task file"
+        TaskError, match=r"graph 'made' has 5 classes with 13 nodes or more, .* needs 6; give a task file"
     ):
         split_for("x.npz", labelled([13] * 5 + [12]))
 

@@ -34,11 +34,18 @@ def load(name_or_path: str | Path, *, root: str | Path | None = None, download: 
         if dataset is not None:
             return _load_named(dataset, root, download)
     path = Path(name_or_path).expanduser()
-    if path.exists():
+    if _exists(name_or_path, path):
         return read_path(path)
     if path.suffix in (".npz", ".mat", ".zip") or isinstance(name_or_path, Path) or "/" in name_or_path:
         raise DataError(f"{path} does not exist; expected {_FORMATS}.")
     raise unknown(name_or_path)
+
+
+def _exists(given: str | Path, path: Path) -> bool:
+    try:
+        return given != "" and path.exists()
+    except OSError:  # a name too long to be a file
+        return False
 
 
 def read_path(path: Path) -> Graph:

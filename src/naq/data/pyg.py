@@ -18,11 +18,13 @@ def read_pyg(source: str, root: Path, *, download: bool = True) -> Graph:
     title, _, sub = source.removeprefix(PREFIX).partition("/")
     kind = _dataset_class(title)
     folder = root / "pyg" / title / sub.replace("/", "_")
-    if not download and not folder.is_dir():
+    if not download and "root" in _arguments(kind) and not folder.is_dir():
         raise DataError(f"{source} is not in {folder} and downloading is switched off; allow it once.")
     options = {_name_argument(kind, source): sub} if sub else {}
+    if "root" in _arguments(kind):
+        options["root"] = str(folder)
     try:
-        dataset = kind(root=str(folder), **options)
+        dataset = kind(**options)
     except TypeError as error:
         hint = f"write pyg:{title}/NAME" if not sub else "see PyG's documentation of this dataset"
         raise DataError(f"{source} cannot be made with these arguments ({error}); {hint}.") from error
@@ -67,10 +69,13 @@ def _dataset_class(title: str) -> Any:
     return kind
 
 
+def _arguments(kind: Any) -> list[str]:
+    return list(inspect.signature(kind.__init__).parameters)
+
+
 def _name_argument(kind: Any, source: str) -> str:
     """PyG's classes call the choice of a sub-dataset ``name``, a few by another word."""
-    arguments = [a for a in inspect.signature(kind.__init__).parameters if a not in ("self", "root")]
     for word in ("name", "city", "subset", "category", "lang", "region"):
-        if word in arguments:
+        if word in _arguments(kind):
             return word
     raise DataError(f"{source}: this PyG dataset takes no name; write {source.partition('/')[0]}.")

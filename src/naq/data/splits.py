@@ -33,7 +33,8 @@ def tasks_path(source: str | Path, *, root: str | Path | None = None) -> Path | 
     elif isinstance(source, str) and source.startswith("pyg:"):
         return None
     else:
-        path = Path(source).expanduser().with_suffix(".tasks.npz")
+        place = Path(source).expanduser().absolute()
+        path = place.with_name(f"{place.name.removesuffix('.npz')}.tasks.npz") if place.name else place
     return path if path.is_file() else None
 
 

@@ -41,9 +41,9 @@ def clean_adjacency(adjacency: Any, nodes: int | None) -> tuple[sp.csr_array, di
     row, col = row[present], col[present]
     loops = row == col
     row, col = row[~loops], col[~loops]
-    single = np.unique(row * n + col)
+    single = _sorted_unique(row * n + col)
     duplicates = len(row) - len(single)
-    both = np.unique(np.concatenate([single, (single % n) * n + single // n]))
+    both = _sorted_unique(np.concatenate([single, (single % n) * n + single // n]))
     one_way = len(both) - len(single)
     indices_type = np.int32 if n <= np.iinfo(np.int32).max else np.int64
     indptr = np.zeros(n + 1, dtype=np.int64)
@@ -52,6 +52,12 @@ def clean_adjacency(adjacency: Any, nodes: int | None) -> tuple[sp.csr_array, di
         (np.ones(len(both), dtype=np.float32), (both % n).astype(indices_type), indptr), shape=(n, n)
     )
     return clean, {"self_loops_dropped": int(loops.sum()), "duplicates_merged": int(duplicates), "made_undirected": int(one_way)}
+
+
+def _sorted_unique(keys: np.ndarray) -> np.ndarray:
+    """As ``np.unique``, whose hash table is tens of times slower on millions of integers."""
+    keys = np.sort(keys)
+    return keys[np.concatenate([[True], keys[1:] != keys[:-1]])] if len(keys) else keys
 
 
 def _edges_to_matrix(edges: Any, nodes: int | None) -> sp.coo_array:

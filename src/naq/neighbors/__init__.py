@@ -1,0 +1,7 @@
+"""Who is near whom: tables of the k most similar nodes of every node."""
+
+from naq.neighbors.diffusion import diffusion_neighbors
+from naq.neighbors.feature import feature_neighbors
+from naq.neighbors.table import NeighborTable
+
+__all__ = ["NeighborTable", "diffusion_neighbors", "feature_neighbors"]

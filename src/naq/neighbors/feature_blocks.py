@@ -1,0 +1,88 @@
+"""Feature top-k by blocks of matrix products in torch: dense features on the CPU, any features on CUDA."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+
+BLOCK_ENTRIES = 1 << 25
+"""Scores held at once: a block of rows times n; 256 MiB in float64."""
+
+
+def block_topk(
+    features: sp.csr_array | np.ndarray, k: int, metric: str, device: str, progress: Callable[[int, int], None] | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """ids (n, k) and scores (n, k); same rules as the inverted index: float64 scores rounded to float32, ties to the lowest id."""
+    from naq.neighbors.feature import squared_norms
+
+    n = features.shape[0]
+    if metric == "jaccard":
+        features = _binary(features)
+    size = torch.from_numpy(squared_norms(features)).to(device)
+    right = _on_device(features, device)
+    ids = np.full((n, k), -1, dtype=np.int32)
+    scores = np.zeros((n, k), dtype=np.float32)
+    block = int(max(1, min(4096, BLOCK_ENTRIES // n)))
+    for start in range(0, n, block):
+        stop = min(n, start + block)
+        left = features[start:stop]
+        left = torch.from_numpy(left.toarray() if sp.issparse(left) else np.array(left)).to(device, torch.float64)
+        dots = (right @ left.T).T
+        values = _scores(metric, dots, size[start:stop, None], size[None, :])
+        values[torch.arange(stop - start, device=values.device), torch.arange(start, stop, device=values.device)] = -torch.inf
+        if metric != "euclidean":
+            values[values == 0] = -torch.inf
+        chosen, found = stable_topk(values, k)
+        keep = torch.isfinite(found)
+        ids[start:stop] = torch.where(keep, chosen, -1).cpu().numpy()
+        scores[start:stop] = torch.where(keep, found, 0).cpu().numpy()
+        if progress is not None:
+            progress(stop, n)
+    return ids, scores
+
+
+def _binary(features: Any) -> Any:
+    if isinstance(features, np.ndarray):
+        return (features != 0).astype(np.float32)
+    return sp.csr_array((np.ones_like(features.data), features.indices, features.indptr), shape=features.shape)
+
+
+def _on_device(features: Any, device: str) -> torch.Tensor:
+    if isinstance(features, np.ndarray):
+        return torch.from_numpy(np.array(features)).to(device, torch.float64)
+    return torch.sparse_csr_tensor(
+        torch.from_numpy(features.indptr.astype(np.int64)),
+        torch.from_numpy(features.indices.astype(np.int64)),
+        torch.from_numpy(features.data.astype(np.float64)),
+        size=features.shape,
+        check_invariants=False,
+    ).to(device)
+
+
+def _scores(metric: str, dots: torch.Tensor, size_i: torch.Tensor, size_j: torch.Tensor) -> torch.Tensor:
+    if metric == "cosine":
+        scale = torch.sqrt(size_i * size_j)
+        return torch.where(scale > 0, dots / scale, 0.0).float()
+    if metric == "euclidean":
+        return -torch.sqrt(torch.clamp(size_i + size_j - 2 * dots, min=0)).float()
+    union = size_i + size_j - dots
+    return torch.where(union > 0, dots / union, 0.0).float()
+
+
+def stable_topk(values: torch.Tensor, k: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Top-k along rows with ties to the lowest column. ``torch.topk`` alone leaves ties open."""
+    found, chosen = torch.topk(values, k, dim=1)
+    last = found[:, -1:]
+    crowded = ((values == last).sum(1) > (found == last).sum(1)) & torch.isfinite(last[:, 0])
+    if bool(crowded.any()):
+        rows = torch.nonzero(crowded)[:, 0]
+        order = torch.sort(values[rows], dim=1, descending=True, stable=True)
+        found[rows], chosen[rows] = order.values[:, :k], order.indices[:, :k]
+    by_id = torch.argsort(chosen, dim=1)
+    found, chosen = found.gather(1, by_id), chosen.gather(1, by_id)
+    by_score = torch.sort(found, dim=1, descending=True, stable=True)
+    return chosen.gather(1, by_score.indices), by_score.values

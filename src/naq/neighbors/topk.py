@@ -1,0 +1,64 @@
+"""Bounded heaps in compiled code: the k best of a stream, ties to the lowest id."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+
+@njit(cache=True, inline="always")
+def _worse(score_a: Any, id_a: Any, score_b: Any, id_b: Any) -> Any:
+    return score_a < score_b or (score_a == score_b and id_a > id_b)
+
+
+@njit(cache=True)
+def heap_offer(scores: Any, ids: Any, size: Any, score: Any, node: Any) -> Any:
+    """Offer one candidate to the heap (worst on top); return the new size."""
+    capacity = len(ids)
+    if size < capacity:
+        place = size
+        while place > 0:
+            parent = (place - 1) >> 1
+            if not _worse(score, node, scores[parent], ids[parent]):
+                break
+            scores[place], ids[place] = scores[parent], ids[parent]
+            place = parent
+        scores[place], ids[place] = score, node
+        return size + 1
+    if not _worse(scores[0], ids[0], score, node):
+        return size
+    _sift_down(scores, ids, size, score, node)
+    return size
+
+
+@njit(cache=True)
+def _sift_down(scores: Any, ids: Any, size: Any, score: Any, node: Any) -> None:
+    place = 0
+    while True:
+        child = 2 * place + 1
+        if child >= size:
+            break
+        if child + 1 < size and _worse(scores[child + 1], ids[child + 1], scores[child], ids[child]):
+            child += 1
+        if not _worse(scores[child], ids[child], score, node):
+            break
+        scores[place], ids[place] = scores[child], ids[child]
+        place = child
+    scores[place], ids[place] = score, node
+
+
+@njit(cache=True)
+def heap_sort(scores: Any, ids: Any, size: Any) -> None:
+    """Turn the heap into a list, best first."""
+    for end in range(size - 1, 0, -1):
+        score, node = scores[end], ids[end]
+        scores[end], ids[end] = scores[0], ids[0]
+        _sift_down(scores, ids, end, score, node)
+
+
+def dense_topk(scores: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """The slow, obvious version for one block (rows, n): full stable sort. Used as an oracle and for small blocks."""
+    order = np.argsort(-scores, axis=1, kind="stable")[:, :k]
+    return order, np.take_along_axis(scores, order, axis=1)
