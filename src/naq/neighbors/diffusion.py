@@ -38,7 +38,7 @@ def diffusion_neighbors(
     self_loops: bool = True,
     fill: str = "none",
     method: str = "auto",
-    tolerance: float = 1e-5,
+    tolerance: float = 1e-4,
     seed: int = 0,
     device: str = "cpu",
     cache: str | Path | None = None,
@@ -72,7 +72,7 @@ def diffusion_neighbors(
     if not 0.0 < alpha < 1.0:
         raise OptionError(f"alpha is {alpha!r}; expected a teleport probability between 0 and 1, e.g. 0.1.")
     if not 0.0 < tolerance < 1.0:
-        raise OptionError(f"tolerance is {tolerance!r}; expected a small positive number, e.g. 1e-5.")
+        raise OptionError(f"tolerance is {tolerance!r}; expected a small positive number, e.g. 1e-4.")
     if method not in METHODS:
         raise OptionError(f"method is {method!r}; expected one of {', '.join(METHODS)}.")
     if fill == "feature":

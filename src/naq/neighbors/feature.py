@@ -27,6 +27,9 @@ from naq.neighbors.topk import heap_offer, heap_sort
 
 METRICS = ("cosine", "euclidean", "jaccard")
 Progress = Callable[[int, int], None]
+HEAVY_SHARE = 1 / 8
+"""A column with more than this share of non-zeros is added densely."""
+HEAVY_BYTES = 256 << 20
 
 
 def feature_neighbors(
@@ -94,18 +97,31 @@ def _inverted_index(features: sp.csr_array, k: int, metric: str, progress: Progr
         features = sp.csr_array((np.ones_like(features.data), features.indices, features.indptr), shape=features.shape)
     columns = sp.csr_array(features.T)
     size = squared_norms(features)
+    heavy, place = _heavy_columns(columns)
     ids = np.full((n, k), -1, dtype=np.int32)
     scores = np.zeros((n, k), dtype=np.float32)
     block = max(256, n // 64)
     for start in range(0, n, block):
         stop = min(n, start + block)
         _rows(
-            features.indptr, features.indices, features.data, columns.indptr, columns.indices, columns.data,
+            features.indptr, features.indices, features.data, columns.indptr, columns.indices, columns.data, heavy, place,
             size, start, stop, METRICS.index(metric), ids, scores, numba.get_num_threads(),
         )  # fmt: skip
         if progress is not None:
             progress(stop, n)
     return ids, scores
+
+
+def _heavy_columns(columns: sp.csr_array) -> tuple[np.ndarray, np.ndarray]:
+    """Columns so full that adding them whole beats visiting their entries: dense (h, n), and (d,) place in it or -1."""
+    n = columns.shape[1]
+    counts = np.diff(columns.indptr)
+    chosen = np.flatnonzero(counts > HEAVY_SHARE * n)
+    most = max(1, HEAVY_BYTES // (4 * n))
+    chosen = chosen[np.argsort(-counts[chosen], kind="stable")][:most]
+    place = np.full(columns.shape[0], -1, dtype=np.int32)
+    place[chosen] = np.arange(len(chosen))
+    return np.ascontiguousarray(columns[chosen].toarray(), dtype=np.float32).reshape(len(chosen), n), place
 
 
 @njit(cache=True, inline="always")
@@ -121,51 +137,45 @@ def similarity(metric: Any, dot: Any, size_i: Any, size_j: Any) -> Any:
 
 @njit(cache=True, parallel=True)
 def _rows(
-    indptr: Any, indices: Any, data: Any, col_ptr: Any, col_rows: Any, col_data: Any,
+    indptr: Any, indices: Any, data: Any, col_ptr: Any, col_rows: Any, col_data: Any, heavy: Any, place: Any,
     size: Any, start: Any, stop: Any, metric: Any, ids: Any, scores: Any, threads: Any,
 ) -> None:  # fmt: skip
     n = len(indptr) - 1
     for thread in prange(threads):
         dots = np.zeros(n, dtype=np.float64)
-        seen = np.zeros(n, dtype=np.bool_)
-        touched = np.empty(n, dtype=np.int32)
         for i in range(start + thread, stop, threads):
-            count = _accumulate(indptr, indices, data, col_ptr, col_rows, col_data, i, dots, seen, touched)
-            found = _select(i, size, metric, dots, touched[:count], scores[i], ids[i])
+            _accumulate(indptr, indices, data, col_ptr, col_rows, col_data, heavy, place, i, dots)
+            found = _select(i, size, metric, dots, scores[i], ids[i])
             heap_sort(scores[i], ids[i], found)
-            for position in range(count):
-                dots[touched[position]] = 0.0
-                seen[touched[position]] = False
+            dots[:] = 0.0
 
 
 @njit(cache=True)
 def _accumulate(
-    indptr: Any, indices: Any, data: Any, col_ptr: Any, col_rows: Any, col_data: Any, i: Any, dots: Any, seen: Any, touched: Any
-) -> Any:
-    count = 0
+    indptr: Any, indices: Any, data: Any, col_ptr: Any, col_rows: Any, col_data: Any, heavy: Any, place: Any, i: Any, dots: Any
+) -> None:
     for e in range(indptr[i], indptr[i + 1]):
         column, value = indices[e], np.float64(data[e])
-        for f in range(col_ptr[column], col_ptr[column + 1]):
-            j = col_rows[f]
-            dots[j] += value * col_data[f]
-            if not seen[j]:
-                seen[j] = True
-                touched[count] = j
-                count += 1
-    return count
+        if place[column] >= 0:
+            whole = heavy[place[column]]
+            for j in range(len(dots)):
+                dots[j] += value * np.float64(whole[j])
+        else:
+            for f in range(col_ptr[column], col_ptr[column + 1]):
+                dots[np.uint64(col_rows[f])] += value * col_data[f]
 
 
 @njit(cache=True)
-def _select(i: Any, size: Any, metric: Any, dots: Any, touched: Any, scores: Any, ids: Any) -> Any:
-    found = 0
-    if metric == 1:
-        for j in range(len(size)):
-            if j != i:
-                found = heap_offer(scores, ids, found, similarity(metric, dots[j], size[i], size[j]), j)
-        return found
-    for j in touched:
-        if j != i:
-            score = similarity(metric, dots[j], size[i], size[j])
-            if score != 0.0:
-                found = heap_offer(scores, ids, found, score, j)
+def _select(i: Any, size: Any, metric: Any, dots: Any, scores: Any, ids: Any) -> Any:
+    found, k = 0, len(ids)
+    cutoff = 0.0
+    for j in range(len(size)):
+        # A squared comparison that is safely below the worst kept score spares the division and the root.
+        if metric == 0 and found == k and dots[j] * dots[j] < cutoff * size[j] and scores[0] > 0.0:
+            continue
+        if j == i or (metric != 1 and dots[j] == 0.0):
+            continue
+        found = heap_offer(scores, ids, found, similarity(metric, dots[j], size[i], size[j]), j)
+        worst = np.float64(scores[0])
+        cutoff = worst * worst * size[i] * (1.0 - 1e-6)
     return found

@@ -1,0 +1,131 @@
+"""The episode type."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from naq.errors import DataError, OptionError
+from naq.files import read_npz, write_npz
+
+
+@dataclass(frozen=True, eq=False)
+class Episodes:
+    """``count`` training episodes, class-major; the label of everything in slot j is j.
+
+    ``mask`` is False where a query is missing (its id is then -1) or was dropped; losses average over the kept ones.
+
+    Shapes:
+        - ``support``: (count, way, shot) int32
+        - ``query``: (count, way, queries) int32
+        - ``mask``: (count, way, queries) bool
+    """
+
+    support: np.ndarray
+    query: np.ndarray
+    mask: np.ndarray
+    info: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        support, query, mask = self.support, self.query, self.mask
+        if support.ndim != 3 or query.ndim != 3 or mask.shape != query.shape or support.shape[:2] != query.shape[:2]:
+            raise DataError(
+                f"support {support.shape}, query {query.shape} and mask {mask.shape} are no episodes; "
+                "expected (count, way, shot) and twice (count, way, queries)."
+            )
+
+    def __len__(self) -> int:
+        return int(self.support.shape[0])
+
+    @property
+    def way(self) -> int:
+        return int(self.support.shape[1])
+
+    @property
+    def shot(self) -> int:
+        return int(self.support.shape[2])
+
+    @property
+    def queries(self) -> int:
+        return int(self.query.shape[2])
+
+    def __repr__(self) -> str:
+        return f"Episodes({len(self):,} x {self.way}-way {self.shot}-shot, {self.queries} queries, {self.info.get('kind', 'custom')})"
+
+    def __getitem__(self, index: slice) -> Episodes:
+        if not isinstance(index, slice):
+            raise OptionError(f"episodes are taken by slices, e.g. episodes[3:4]; got {index!r}.")
+        return Episodes(self.support[index], self.query[index], self.mask[index], self.info)
+
+    def overlap_ratio(self) -> float:
+        """Mean over episodes of 1 - (distinct queries) / (queries): how often a node is the query of more than one class."""
+        flat = np.where(self.mask, self.query, -1).reshape(len(self), -1)
+        order = np.sort(flat, axis=1)
+        kept = (order >= 0).sum(axis=1)
+        distinct = (order[:, :1] >= 0).sum(axis=1) + ((order[:, 1:] != order[:, :-1]) & (order[:, 1:] >= 0)).sum(axis=1)
+        some = kept > 0
+        return float((1.0 - distinct[some] / kept[some]).mean()) if some.any() else 0.0
+
+    def distinct_class_share(self, labels: np.ndarray) -> float:
+        """Share of episodes whose supports all have different true classes; an analysis, never part of training."""
+        classes = np.sort(labels[self.support[:, :, 0]], axis=1)
+        return float((classes[:, 1:] != classes[:, :-1]).all(axis=1).mean())
+
+    def without_overlap(self) -> Episodes:
+        """Drop every copy of a query that two classes share, and every query that is a support of its episode."""
+        count = len(self)
+        flat = np.where(self.mask, self.query, -1).reshape(count, -1)
+        slot = np.broadcast_to(np.repeat(np.arange(self.way), self.queries), flat.shape)
+        order = np.argsort(flat, axis=1, kind="stable")
+        value, owner = np.take_along_axis(flat, order, 1), np.take_along_axis(slot, order, 1)
+        clash = (value[:, 1:] == value[:, :-1]) & (owner[:, 1:] != owner[:, :-1])
+        shared = np.zeros(flat.shape, dtype=bool)
+        shared[:, 1:] |= clash
+        shared[:, :-1] |= clash
+        shared = _spread(shared, value)
+        dropped = np.empty_like(shared)
+        np.put_along_axis(dropped, order, shared, axis=1)
+        supports = np.sort(self.support.reshape(count, -1), axis=1)
+        dropped |= (flat[:, :, None] == supports[:, None, :]).any(axis=2)
+        mask = self.mask & ~dropped.reshape(self.mask.shape)
+        return Episodes(self.support, self.query, mask, {**self.info, "drop_overlap": True})
+
+    def save(self, path: str | Path) -> Path:
+        """Write support, query, mask and how they were made."""
+        text = np.array(json.dumps(dict(self.info), sort_keys=True))
+        return write_npz(path, {"support": self.support, "query": self.query, "mask": self.mask, "info": text})
+
+
+def _spread(shared: np.ndarray, value: np.ndarray) -> np.ndarray:
+    """A run of equal values is shared as a whole if any of it is."""
+    start = np.ones(value.shape, dtype=bool)
+    start[:, 1:] = value[:, 1:] != value[:, :-1]
+    run = np.cumsum(start.ravel()) - 1
+    any_shared = np.zeros(run[-1] + 1 if len(run) else 0, dtype=bool)
+    np.logical_or.at(any_shared, run, shared.ravel())
+    return any_shared[run].reshape(shared.shape)
+
+
+def load_episodes(path: str | Path) -> Episodes:
+    """Read episodes written by :meth:`Episodes.save`."""
+    arrays = read_npz(path, kind="episode file")
+    if not {"support", "query", "mask", "info"} <= set(arrays):
+        raise DataError(f"{path} is no episode file; expected arrays support, query, mask and info, found {sorted(arrays)}.")
+    try:
+        info = json.loads(str(arrays["info"]))
+    except json.JSONDecodeError as error:
+        raise DataError(f"{path} has a damaged description ({error}); make the episodes again.") from error
+    return Episodes(arrays["support"], arrays["query"], arrays["mask"].astype(bool), info)
+
+
+def check_counts(**values: int) -> None:
+    """Way, shot, queries and count are whole and positive."""
+    for name, value in values.items():
+        least = 2 if name == "way" else 1
+        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+            raise OptionError(f"{name} is {value!r}; expected a whole number of at least {least}.")
