@@ -434,6 +434,9 @@ Hubs = Annotated[
     int, typer.Option(help="Drop edges towards sources with more dependents than this; 0 keeps all.")
 ]
 APT_LISTS = Path("/var/lib/apt/lists")
+HUB_DEGREE = 300
+SHOWN = "src/naq/data/bundled"
+"""The default folder as ``--help`` shows it, without the place of this checkout."""
 
 
 def read_lists(lists: Path, suite: str, arch: str) -> list[Binary]:
@@ -448,8 +451,8 @@ def build(
     lists: Lists = APT_LISTS,
     suite: Suite = "bookworm",
     arch: Arch = "amd64",
-    out: Annotated[Path, typer.Option(help="Folder for the two files.")] = BUNDLED,
-    hub_degree: Hubs = 0,
+    out: Annotated[Path, typer.Option(help="Folder for the two files.", show_default=SHOWN)] = BUNDLED,
+    hub_degree: Hubs = HUB_DEGREE,
     min_df: Annotated[int, typer.Option(help="Keep words that this many sources use.")] = 5,
     seed: Annotated[int, typer.Option(help="Seed of the class split and the tasks.")] = 0,
 ) -> None:
@@ -465,7 +468,9 @@ def build(
 
 
 @app.command()
-def stats(folder: Annotated[Path, typer.Option(help="Folder of the two files.")] = BUNDLED) -> None:
+def stats(
+    folder: Annotated[Path, typer.Option(help="Folder of the two files.", show_default=SHOWN)] = BUNDLED,
+) -> None:
     """Print the tables of docs/debian.md."""
     typer.echo(statistics_tables(folder))
 

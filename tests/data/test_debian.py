@@ -41,12 +41,19 @@ def test_size() -> None:
 
 def test_counts(graph: Graph) -> None:
     assert 33_000 < graph.num_nodes < 35_000
-    assert 160_000 < graph.num_edges < 180_000
+    assert 105_000 < graph.num_edges < 120_000
     assert 10_000 < graph.num_features < 20_000
     assert graph.num_classes == 55
     assert (np.bincount(graph.labels) >= 30).sum() == 47
     edges = graph.adjacency.tocoo()
-    assert 0.40 < (graph.labels[edges.row] == graph.labels[edges.col]).mean() < 0.46
+    assert 0.49 < (graph.labels[edges.row] == graph.labels[edges.col]).mean() < 0.55
+
+
+def test_hubs_are_dropped(graph: Graph) -> None:
+    assert graph.names is not None
+    glibc = list(graph.names).index("glibc")
+    assert graph.degrees[glibc] < 20 and graph.degrees.max() < 1_000
+    assert 3_500 < (graph.degrees == 0).sum() < 4_200
 
 
 def test_each_edge_is_stored_once(graph: Graph, arrays: dict[str, np.ndarray]) -> None:

@@ -179,23 +179,47 @@ def test_compressed_lists(tmp_path: Path) -> None:
         assert tool.read_text(path) == "é"
 
 
-def many_packages(classes: int = 40, size: int = 30) -> str:
-    """Enough classes of enough packages for a split and tasks."""
-    stanzas = []
+def many_packages(classes: int = 40, size: int = 30, hub: str = "") -> str:
+    """Enough classes of enough packages for a split and tasks; those with needs also need the hub."""
+    stanzas = [f"Package: {hub}\nSection: libs\nDescription: hub\n"] if hub else []
+    also = f", {hub}" if hub else ""
     for c in range(classes):
         for i in range(size):
-            needs = f"Depends: p{c}x{(i + 1) % size}\n" if i % 3 else ""
+            needs = f"Depends: p{c}x{(i + 1) % size}{also}\n" if i % 3 else ""
             stanzas.append(
                 f"Package: p{c}x{i}\nSection: topic{c:02}\n{needs}Description: about topic{c:02}\n"
             )
     return "\n".join(stanzas)
 
 
+def write_lists(lists: Path, packages: str) -> None:
+    lists.mkdir()
+    (lists / "mirror_dists_bookworm_main_binary-amd64_Packages").write_text(packages, encoding="utf-8")
+    (lists / "mirror_dists_bookworm_main_i18n_Translation-en").write_text("", encoding="utf-8")
+
+
+def test_hubs_are_dropped_unless_kept(tmp_path: Path) -> None:
+    lists = tmp_path / "lists"
+    write_lists(lists, many_packages(hub="hub"))
+    edges = {}
+    for title, options in {"default": [], "300": ["--hub-degree", "300"], "0": ["--hub-degree", "0"]}.items():
+        out = tmp_path / title
+        command = ["build", "--lists", str(lists), "--out", str(out), *options]
+        assert CliRunner().invoke(tool.app, command).exit_code == 0
+        edges[title] = len(read_npz(out / "debian.npz")["adj_indices"])
+    assert edges == {"default": 800, "300": 800, "0": 1600}
+
+
+@pytest.mark.parametrize("command", ["build", "stats"])
+def test_help_shows_no_path_of_this_machine(command: str) -> None:
+    result = CliRunner().invoke(tool.app, [command, "--help"], terminal_width=200)
+    assert result.exit_code == 0
+    assert "src/naq/data/bundled" in result.output and str(TOOL.parents[1]) not in result.output
+
+
 def test_build_twice_gives_the_same_bytes(tmp_path: Path) -> None:
     lists = tmp_path / "lists"
-    lists.mkdir()
-    (lists / "mirror_dists_bookworm_main_binary-amd64_Packages").write_text(many_packages(), encoding="utf-8")
-    (lists / "mirror_dists_bookworm_main_i18n_Translation-en").write_text("", encoding="utf-8")
+    write_lists(lists, many_packages())
     for out in ("one", "two"):
         result = CliRunner().invoke(tool.app, ["build", "--lists", str(lists), "--out", str(tmp_path / out)])
         assert result.exit_code == 0, result.output

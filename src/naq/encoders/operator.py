@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from naq.encoders.rows import SparseRows, sparse_product, take_field, take_rows
+from naq.encoders.rows import SparseRows, row_entries, sparse_product, take_field, take_rows
 from naq.graph import Graph
 
 PROPAGATED_ENTRIES = 200_000_000
@@ -46,13 +46,15 @@ class GraphOperator:
         return take_field(self.adjacency, nodes, self._place)
 
     def first_layer(self, nodes: np.ndarray, weight: torch.Tensor) -> torch.Tensor:
-        """(A_hat X)[nodes] @ weight, differentiable in ``weight``."""
+        """(A_hat X)[nodes] @ weight, differentiable in ``weight``, by whichever order costs less: (A_hat X) W or A_hat (X W)."""
         if self._dense is not None:
             return self._dense[torch.from_numpy(nodes).to(self.device)] @ weight
-        if self.formed:
-            return sparse_product(take_rows(self.graph.propagated_features(), nodes), weight)
-        rows, around = self.field(nodes)
         features = self.graph.require_features("an encoder")
+        rows, around = self.field(nodes)
         if isinstance(features, np.ndarray):
             return sparse_product(rows, torch.from_numpy(features[around]).to(self.device) @ weight)
+        if self.formed:
+            propagated = self.graph.propagated_features()
+            if row_entries(propagated, nodes) <= row_entries(features, around) + len(rows.indices):
+                return sparse_product(take_rows(propagated, nodes), weight)
         return sparse_product(rows, sparse_product(take_rows(features, around), weight))

@@ -10,6 +10,14 @@ import scipy.sparse as sp
 import torch
 from numba import njit, prange
 
+from naq.encoders.recycle import Recycler
+
+TILE = 128
+"""Columns per tile: eight cache lines a row."""
+ROW_CHUNKS = 4
+"""Pieces of rows a tile is worked on in, so that few tiles still occupy all cores."""
+_memory = Recycler()
+
 
 @dataclass(frozen=True)
 class SparseRows:
@@ -19,6 +27,11 @@ class SparseRows:
     indices: np.ndarray
     data: np.ndarray
     shape: tuple[int, int]
+
+
+def row_entries(matrix: sp.csr_array, rows: np.ndarray) -> int:
+    """Non-zeros in the listed rows."""
+    return int((matrix.indptr[rows + 1] - matrix.indptr[rows]).sum())
 
 
 def take_rows(matrix: sp.csr_array, rows: np.ndarray) -> SparseRows:
@@ -70,16 +83,34 @@ def _renumber(indices: Any, place: Any) -> Any:
 
 
 @njit(cache=True, parallel=True, fastmath={"contract"})
-def _multiply(indptr: Any, indices: Any, data: Any, dense: Any, out: Any) -> None:
-    width = dense.shape[1]
-    for r in prange(len(indptr) - 1):
-        row = out[r]
-        for c in range(width):
-            row[c] = 0.0
-        for e in range(indptr[r], indptr[r + 1]):
-            value, source = data[e], dense[indices[e]]
-            for c in range(width):
-                row[c] += value * source[c]
+def _multiply(indptr: Any, indices: Any, data: Any, tiles: Any, out: Any) -> None:
+    """rows @ dense, with ``dense`` cut into (tiles, n, width): a tile stays in the cache of the core that works on it."""
+    rows, width = len(indptr) - 1, tiles.shape[2]
+    step = (rows + ROW_CHUNKS - 1) // ROW_CHUNKS
+    for job in prange(tiles.shape[0] * ROW_CHUNKS):
+        t = job // ROW_CHUNKS
+        first = (job % ROW_CHUNKS) * step
+        for r in range(first, min(rows, first + step)):
+            _add_row(indptr[r], indptr[r + 1], indices, data, tiles[t], out[r, t * width : (t + 1) * width])
+
+
+@njit(cache=True, fastmath={"contract"})
+def _add_row(e: Any, end: Any, indices: Any, data: Any, tile: Any, row: Any) -> None:
+    """Four entries at a time: the row is then read and written a quarter as often."""
+    width = tile.shape[1]
+    row[:] = 0.0
+    while e + 4 <= end:
+        a, b, c, d = data[e], data[e + 1], data[e + 2], data[e + 3]
+        p, q = tile[np.uint64(indices[e])], tile[np.uint64(indices[e + 1])]
+        r, s = tile[np.uint64(indices[e + 2])], tile[np.uint64(indices[e + 3])]
+        for k in range(width):
+            row[k] += (a * p[k] + b * q[k]) + (c * r[k] + d * s[k])
+        e += 4
+    while e < end:
+        a, p = data[e], tile[np.uint64(indices[e])]
+        for k in range(width):
+            row[k] += a * p[k]
+        e += 1
 
 
 @njit(cache=True)
@@ -117,11 +148,9 @@ class _Product(torch.autograd.Function):
 
 
 def multiply(rows: SparseRows, dense: torch.Tensor) -> torch.Tensor:
-    """rows (m, n) @ dense (n, h), no gradient. The order of additions is fixed on the CPU."""
+    """rows (m, n) @ dense (n, h), no gradient. On the CPU the order of additions is fixed, whatever the number of threads."""
     if dense.device.type == "cpu" and dense.dtype == torch.float32:
-        out = torch.empty(rows.shape[0], dense.shape[1])
-        _multiply(rows.indptr, rows.indices, rows.data, dense.detach().contiguous().numpy(), out.numpy())
-        return out
+        return _multiply_cpu(rows, dense.detach())
     matrix = torch.sparse_csr_tensor(
         torch.from_numpy(rows.indptr).to(dense.device),
         torch.from_numpy(rows.indices.astype(np.int64)).to(dense.device),
@@ -130,6 +159,18 @@ def multiply(rows: SparseRows, dense: torch.Tensor) -> torch.Tensor:
         check_invariants=False,
     )
     return matrix @ dense.detach()
+
+
+def _multiply_cpu(rows: SparseRows, dense: torch.Tensor) -> torch.Tensor:
+    height, width = dense.shape
+    out = _memory.empty(rows.shape[0], width)
+    if width % TILE == 0 and len(rows.indices) >= 4 * height:
+        tiles = _memory.empty(width // TILE, height, TILE)
+        tiles.copy_(dense.reshape(height, -1, TILE).permute(1, 0, 2))
+    else:
+        tiles = dense.contiguous()[None]
+    _multiply(rows.indptr, rows.indices, rows.data, tiles.numpy(), out.numpy())
+    return out
 
 
 def sparse_product(rows: SparseRows, dense: torch.Tensor) -> torch.Tensor:
