@@ -39,7 +39,9 @@ def write_atomically(path: str | Path, write: Callable[[Path], None]) -> Path:
         temporary.chmod(0o644)
         temporary.replace(path)
     except OSError as error:
-        raise DataError(f"cannot write {path}: {error.strerror or error}; free some space or choose another folder.") from error
+        raise DataError(
+            f"cannot write {path}: {error.strerror or error}; free some space or choose another folder."
+        ) from error
     finally:
         temporary.unlink(missing_ok=True)
     return path
@@ -65,7 +67,9 @@ def read_json(path: str | Path) -> Any:
         raise DataError(f"{path} is not readable JSON ({error}); delete it and make it again.") from error
 
 
-def write_npz(path: str | Path, arrays: Mapping[str, np.ndarray], *, compression: int = zipfile.ZIP_DEFLATED) -> Path:
+def write_npz(
+    path: str | Path, arrays: Mapping[str, np.ndarray], *, compression: int = zipfile.ZIP_DEFLATED
+) -> Path:
     """Write arrays as npz with fixed timestamps, so that equal content gives equal bytes."""
     for name, array in arrays.items():
         if np.asarray(array).dtype.hasobject:
@@ -77,7 +81,7 @@ def write_npz(path: str | Path, arrays: Mapping[str, np.ndarray], *, compression
                 entry = zipfile.ZipInfo(f"{name}.npy", date_time=(1980, 1, 1, 0, 0, 0))
                 entry.compress_type = compression
                 with archive.open(entry, "w", force_zip64=True) as member:
-                    np.lib.format.write_array(member, np.ascontiguousarray(array), allow_pickle=False)
+                    np.lib.format.write_array(member, np.asarray(array, order="C"), allow_pickle=False)
 
     return write_atomically(path, write)
 
@@ -98,13 +102,17 @@ def read_npz(
                 if only is not None and entry.filename.removesuffix(".npy") not in only:
                     continue
                 if not entry.filename.endswith(".npy"):
-                    raise DataError(f"{path} holds {entry.filename!r}, which is no array; expected a {kind} of .npy members.")
+                    raise DataError(
+                        f"{path} holds {entry.filename!r}, which is no array; expected a {kind} of .npy members."
+                    )
                 with archive.open(entry) as member:
                     arrays[entry.filename[:-4]] = _read_array(member, entry, path)
     except DataError:
         raise
     except (zipfile.BadZipFile, EOFError, OSError, ValueError, NotImplementedError, RuntimeError) as error:
-        raise DataError(f"{path} is not a readable {kind} ({error}); it may be truncated: make or download it again.") from error
+        raise DataError(
+            f"{path} is not a readable {kind} ({error}); it may be truncated: make or download it again."
+        ) from error
     except Exception as error:  # zlib and lzma have error classes of their own
         raise DataError(f"{path} is damaged ({error}); make or download it again.") from error
     return arrays
@@ -112,18 +120,24 @@ def read_npz(
 
 def _read_array(member: Any, entry: zipfile.ZipInfo, path: Path) -> np.ndarray:
     version = np.lib.format.read_magic(member)
-    reader = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}.get(version)
+    reader = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}.get(
+        version
+    )
     if reader is None:
         raise DataError(f"{path}: array {entry.filename} has npy version {version}; expected 1.0 or 2.0.")
     shape, fortran, dtype = reader(member)
     if dtype.hasobject:
-        raise DataError(f"{path}: array {entry.filename} holds pickled objects, which are never read; save plain numbers or strings.")
+        raise DataError(
+            f"{path}: array {entry.filename} holds pickled objects, which are never read; save plain numbers or strings."
+        )
     count = 1
     for side in shape:
         count *= int(side)
-    size = count * dtype.itemsize
+    size = count * max(1, dtype.itemsize)  # NumPy widens strings of no characters to one
     if any(side < 0 for side in shape) or size > memory_bytes() or size > entry.file_size:
-        raise DataError(f"{path}: array {entry.filename} claims {size:,} bytes but its member has {entry.file_size:,}; the file is damaged.")
+        raise DataError(
+            f"{path}: array {entry.filename} claims {size:,} bytes but its member has {entry.file_size:,}; the file is damaged."
+        )
     if size == 0:
         return np.empty(shape, dtype=dtype)
     data = member.read(size)

@@ -63,7 +63,11 @@ class GCN(nn.Module):
 
     def encode(self, nodes: np.ndarray) -> torch.Tensor:
         """Vectors of ``nodes``, repeats allowed, computed on their receptive field."""
-        rows, around = self.operator.field(np.asarray(nodes, dtype=np.int64).ravel())
+        nodes = np.asarray(nodes, dtype=np.int64).ravel()
+        n = self.operator.graph.num_nodes
+        if len(nodes) and (nodes.min() < 0 or nodes.max() >= n):
+            raise OptionError(f"nodes hold {nodes.min()} to {nodes.max()}, but the graph has nodes 0..{n - 1}.")
+        rows, around = self.operator.field(nodes)
         hidden = torch.relu(self.operator.first_layer(around, self.weight1) + self.bias1)
         return torch.relu(sparse_product(rows, hidden @ self.weight2) + self.bias2)
 

@@ -43,11 +43,15 @@ def naq_episodes(
     if way > n:
         raise OptionError(f"{way}-way episodes need {way} nodes, but the graph has {n}; lower way.")
     if queries > table.k:
-        raise OptionError(f"{queries} queries were asked for, but the table holds {table.k} neighbours per node; make it with k={queries}.")
+        raise OptionError(
+            f"{queries} queries were asked for, but the table holds {table.k} neighbours per node; make it with k={queries}."
+        )
     support = np.empty((count, way), dtype=table.ids.dtype)
     for part, random in blocks(count, seed, f"episodes/naq/{way}way"):
         support[part] = distinct(random, BLOCK, n, way)[: part.stop - part.start]
     query = table.ids[:, :queries][support]
     kind = f"naq/{table.info.get('kind', 'custom')}"
-    episodes = Episodes(support[:, :, None], query, query >= 0, {"kind": kind, "seed": int(seed), "table": dict(table.info)})
+    episodes = Episodes(
+        support[:, :, None], query, query >= 0, {"kind": kind, "seed": int(seed), "table": dict(table.info)}
+    )
     return episodes.without_overlap() if drop_overlap else episodes

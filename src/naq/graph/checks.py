@@ -17,11 +17,15 @@ SPARSE_BELOW = 0.1
 
 def clean_adjacency(adjacency: Any, nodes: int | None) -> tuple[sp.csr_array, dict[str, int]]:
     """Symmetric, loop-free, duplicate-free CSR with float32 ones, and how much was changed to get there."""
-    matrix = adjacency if sp.issparse(adjacency) else _edges_to_matrix(adjacency, nodes)
+    if nodes is not None and (isinstance(nodes, bool) or not isinstance(nodes, int | np.integer)):
+        raise GraphError(f"nodes is {nodes!r}; expected a whole number, e.g. nodes=3.")
+    matrix = _sound(adjacency, "adjacency") if sp.issparse(adjacency) else _edges_to_matrix(adjacency, nodes)
     if matrix.shape[0] != matrix.shape[1]:
         raise GraphError(f"adjacency has shape {matrix.shape}; expected a square matrix (n, n).")
     if nodes is not None and matrix.shape[0] != nodes:
-        raise GraphError(f"adjacency has {matrix.shape[0]:,} rows but nodes={nodes:,}; give the same number twice or leave nodes out.")
+        raise GraphError(
+            f"adjacency has {matrix.shape[0]:,} rows but nodes={nodes:,}; give the same number twice or leave nodes out."
+        )
     n = matrix.shape[0]
     if n == 0:
         raise GraphError("the graph is empty (0 nodes); expected at least one node.")
@@ -29,14 +33,19 @@ def clean_adjacency(adjacency: Any, nodes: int | None) -> tuple[sp.csr_array, di
     row, col = matrix.row.astype(np.int64), matrix.col.astype(np.int64)
     if len(row) and (min(row.min(), col.min()) < 0 or max(row.max(), col.max()) >= n):
         bad = int(np.flatnonzero((row < 0) | (col < 0) | (row >= n) | (col >= n))[0])
-        raise GraphError(f"edge {bad} joins node {row[bad]} and node {col[bad]}, but the graph has nodes 0..{n - 1}; fix the edge list.")
+        raise GraphError(
+            f"edge {bad} joins node {row[bad]} and node {col[bad]}, but the graph has nodes 0..{n - 1}; fix the edge list."
+        )
     weight = np.asarray(matrix.data)
     if len(weight) and weight.dtype.kind not in "biuf":
         raise GraphError(f"adjacency values have type {weight.dtype}; expected numbers.")
     if weight.dtype.kind == "f" and not np.isfinite(weight).all():
         raise GraphError("adjacency values hold NaN or infinity; expected finite numbers.")
     if len(weight) and ((weight != 0) & (weight != 1)).any():
-        warnings.warn("edge weights other than 0 and 1 are not used: every non-zero entry becomes one plain edge.", stacklevel=4)
+        warnings.warn(
+            "edge weights other than 0 and 1 are not used: every non-zero entry becomes one plain edge.",
+            stacklevel=4,
+        )
     present = weight != 0
     row, col = row[present], col[present]
     loops = row == col
@@ -51,7 +60,11 @@ def clean_adjacency(adjacency: Any, nodes: int | None) -> tuple[sp.csr_array, di
     clean = sp.csr_array(
         (np.ones(len(both), dtype=np.float32), (both % n).astype(indices_type), indptr), shape=(n, n)
     )
-    return clean, {"self_loops_dropped": int(loops.sum()), "duplicates_merged": int(duplicates), "made_undirected": int(one_way)}
+    return clean, {
+        "self_loops_dropped": int(loops.sum()),
+        "duplicates_merged": int(duplicates),
+        "made_undirected": int(one_way),
+    }
 
 
 def _sorted_unique(keys: np.ndarray) -> np.ndarray:
@@ -63,7 +76,9 @@ def _sorted_unique(keys: np.ndarray) -> np.ndarray:
 def _edges_to_matrix(edges: Any, nodes: int | None) -> sp.coo_array:
     array = np.asarray(edges)
     if array.ndim != 2 or 2 not in array.shape:
-        raise GraphError(f"adjacency is an array of shape {array.shape}; expected a scipy sparse matrix or an edge list of shape (2, edges).")
+        raise GraphError(
+            f"adjacency is an array of shape {array.shape}; expected a scipy sparse matrix or an edge list of shape (2, edges)."
+        )
     if array.shape[0] != 2:
         array = array.T
     if nodes is None:
@@ -86,37 +101,55 @@ def clean_features(features: Any, n: int) -> sp.csr_array | np.ndarray | None:
     """Float32 CSR without stored zeros, or a dense C-ordered float32 array."""
     if features is None:
         return None
-    if not sp.issparse(features):
-        features = np.asarray(features)
+    if sp.issparse(features):
+        features = _sound(features, "features")
+    else:
+        try:
+            features = np.asarray(features)
+        except ValueError as error:
+            raise GraphError(f"features are no table ({error}); give every node the same number of them.") from error
         if features.ndim != 2:
-            raise GraphError(f"features have shape {features.shape}; expected two dimensions (nodes, features).")
+            raise GraphError(
+                f"features have shape {features.shape}; expected two dimensions (nodes, features)."
+            )
     if features.shape[0] != n:
-        raise GraphError(f"features have {features.shape[0]:,} rows but the graph has {n:,} nodes; give one row per node.")
+        raise GraphError(
+            f"features have {features.shape[0]:,} rows but the graph has {n:,} nodes; give one row per node."
+        )
     if features.shape[1] == 0:
         return None
-    values = features.data if sp.issparse(features) else features
-    if values.dtype.kind not in "biuf":
-        raise GraphError(f"features have type {values.dtype}; expected numbers.")
+    if features.dtype.kind not in "biuf":
+        raise GraphError(f"features have type {features.dtype}; expected numbers.")
     with np.errstate(over="ignore"):
-        single = values.astype(np.float32)
-    if values.dtype.kind == "f" and not np.isfinite(single).all():
-        where = np.argwhere(~np.isfinite(single))[0]
-        place = f"row {where[0]}, column {where[1]}" if single.ndim == 2 else _sparse_place(features, int(where[0]))
-        raise GraphError(f"features hold NaN, infinity or a value too large for float32 ({place}); replace it by a number.")
-    if sp.issparse(features):
-        matrix = sp.csr_array(features, dtype=np.float32, copy=True)
-        matrix.sum_duplicates()
-        matrix.eliminate_zeros()
-        matrix.sort_indices()
-        return matrix
+        single = features.astype(np.float32)
+    if sp.issparse(single):
+        single = sp.csr_array(single)
+        single.sum_duplicates()
+    values = single.data if sp.issparse(single) else single
+    if not np.isfinite(values).all():
+        where = np.argwhere(~np.isfinite(values))[0]
+        if sp.issparse(single):
+            where = np.array([np.searchsorted(single.indptr, where[0], side="right") - 1, single.indices[where[0]]])
+        raise GraphError(
+            f"features hold NaN, infinity or a value too large for float32 (row {where[0]}, column {where[1]}); "
+            "replace it by a number."
+        )
+    if sp.issparse(single):
+        single.eliminate_zeros()
+        return single
     if np.count_nonzero(single) < SPARSE_BELOW * single.size:
         return sp.csr_array(single)
     return np.ascontiguousarray(single)
 
 
-def _sparse_place(features: Any, position: int) -> str:
-    matrix = sp.coo_array(features)
-    return f"row {matrix.row[position]}, column {matrix.col[position]}" if matrix.nnz > position else f"entry {position}"
+def _sound(matrix: Any, what: str) -> Any:
+    """The matrix, once its index arrays are known to lie within its shape."""
+    if hasattr(matrix, "check_format"):
+        try:
+            matrix.check_format(full_check=True)
+        except ValueError as error:
+            raise GraphError(f"index arrays of {what} {matrix.shape} are damaged ({error}); make the matrix again.") from error
+    return matrix
 
 
 def clean_labels(labels: Any, n: int) -> np.ndarray | None:
@@ -125,12 +158,16 @@ def clean_labels(labels: Any, n: int) -> np.ndarray | None:
         return None
     array = np.asarray(labels)
     if array.shape != (n,):
-        raise GraphError(f"labels have shape {array.shape} but the graph has {n:,} nodes; give one label per node, -1 where unknown.")
+        raise GraphError(
+            f"labels have shape {array.shape} but the graph has {n:,} nodes; give one label per node, -1 where unknown."
+        )
     if array.dtype.kind == "f":
         if not np.isfinite(array).all() or (array != np.floor(array)).any():
             raise GraphError("labels are not whole numbers; expected 0, 1, 2, ... and -1 where unknown.")
     elif array.dtype.kind not in "iu":
-        raise GraphError(f"labels have type {array.dtype}; expected whole numbers, with -1 where unknown (put names in class_names).")
+        raise GraphError(
+            f"labels have type {array.dtype}; expected whole numbers, with -1 where unknown (put names in class_names)."
+        )
     array = array.astype(np.int64)
     if len(array) and array.min() < -1:
         raise GraphError(f"labels hold {array.min()}; expected 0, 1, 2, ... and -1 where unknown.")
@@ -143,5 +180,15 @@ def clean_names(names: Sequence[str] | np.ndarray | None, length: int | None, wh
         return None
     array = np.asarray(names)
     if array.ndim != 1 or (length is not None and len(array) != length):
-        raise GraphError(f"{what} has shape {array.shape}; expected {'one per item' if length is None else f'{length:,} of them'}.")
+        raise GraphError(
+            f"{what} has shape {array.shape}; expected {'one per item' if length is None else f'{length:,} of them'}."
+        )
     return array.astype(np.str_)
+
+
+def check_class_names(labels: np.ndarray | None, class_names: np.ndarray | None) -> None:
+    """Every label has a name, where there are names."""
+    if labels is not None and class_names is not None and labels.max() >= len(class_names):
+        raise GraphError(
+            f"label {labels.max()} has no name: class_names holds {len(class_names)}; give one name per class."
+        )

@@ -63,10 +63,7 @@ class Graph:
         width = None if self.features is None else self.features.shape[1]
         self.vocab = checks.clean_names(vocab, width, "vocab")
         self.class_names = checks.clean_names(class_names, None, "class_names")
-        if self.class_names is not None and self.labels is not None and self.labels.max() >= len(self.class_names):
-            raise GraphError(
-                f"label {self.labels.max()} has no name: class_names holds {len(self.class_names)}; give one name per class."
-            )
+        checks.check_class_names(self.labels, self.class_names)
         self.name = str(name)
         self._derived: dict[str, Any] = {}
         self._frozen = True
@@ -126,7 +123,9 @@ class Graph:
     def require_labels(self, purpose: str) -> np.ndarray:
         """The labels, or one sentence on what to do without them."""
         if self.labels is None or not (self.labels >= 0).any():
-            raise GraphError(f"graph {self.name!r} has no labels, which {purpose} needs; give labels, -1 where unknown.")
+            raise GraphError(
+                f"graph {self.name!r} has no labels, which {purpose} needs; give labels, -1 where unknown."
+            )
         return self.labels
 
     def _cached(self, key: str, make: Callable[[], Any]) -> Any:
@@ -146,7 +145,9 @@ class Graph:
     def normalized_adjacency(self, *, self_loops: bool = True) -> sp.csr_array:
         """A_hat, float32 CSR; made once and kept."""
         key = f"normalized/{self_loops}"
-        return self._cached(key, lambda: operators.normalized_adjacency(self.adjacency, self_loops=self_loops))
+        return self._cached(
+            key, lambda: operators.normalized_adjacency(self.adjacency, self_loops=self_loops)
+        )
 
     def propagated_features(self) -> sp.csr_array | np.ndarray:
         """A_hat X, constant in training; made once and kept. Sparse while X is."""
@@ -205,9 +206,12 @@ class Graph:
     def with_labels(self, labels: Any, class_names: Any = None) -> Graph:
         """The same structure and features with other labels."""
         clean = checks.clean_labels(labels, self.num_nodes)
-        if clean is not None:
-            clean.setflags(write=False)
-        return self._with(labels=clean, class_names=checks.clean_names(class_names, None, "class_names"))
+        titles = checks.clean_names(class_names, None, "class_names")
+        checks.check_class_names(clean, titles)
+        for array in (clean, titles):
+            if array is not None:
+                array.setflags(write=False)
+        return self._with(labels=clean, class_names=titles)
 
     def _with(self, *, labels: np.ndarray | None, class_names: np.ndarray | None) -> Graph:
         other = object.__new__(Graph)
@@ -234,15 +238,23 @@ class Graph:
         """From a PyG ``Data`` with ``edge_index`` and, if present, ``x`` and ``y``."""
         edges = getattr(data, "edge_index", None)
         if edges is None:
-            raise GraphError("data has no edge_index; expected a torch_geometric.data.Data with edge_index of shape (2, edges).")
+            raise GraphError(
+                "data has no edge_index; expected a torch_geometric.data.Data with edge_index of shape (2, edges)."
+            )
         x, y = getattr(data, "x", None), getattr(data, "y", None)
         if x is not None:
-            x = _sparse_from_torch(x) if x.is_sparse or x.layout is not _strided() else x.detach().cpu().numpy()
+            x = (
+                _sparse_from_torch(x)
+                if x.is_sparse or x.layout is not _strided()
+                else x.detach().cpu().numpy()
+            )
         if y is not None:
             y = y.detach().cpu().numpy()
             y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
         nodes = data.num_nodes
-        return cls(edges.detach().cpu().numpy(), x, y, nodes=int(nodes) if nodes is not None else None, name=name)
+        return cls(
+            edges.detach().cpu().numpy(), x, y, nodes=int(nodes) if nodes is not None else None, name=name
+        )
 
     def to_pyg(self) -> Data:
         """A PyG ``Data``: both directions of every edge, features dense or as a sparse CSR tensor, labels if known."""
@@ -256,7 +268,9 @@ class Graph:
             assert self.features is not None
             coo = sp.coo_array(self.features)
             where = torch.from_numpy(np.stack([coo.row, coo.col]).astype(np.int64))
-            data.x = torch.sparse_coo_tensor(where, torch.from_numpy(coo.data.copy()), coo.shape, is_coalesced=True, check_invariants=False)
+            data.x = torch.sparse_coo_tensor(
+                where, torch.from_numpy(coo.data.copy()), coo.shape, is_coalesced=True, check_invariants=False
+            )
         elif self.features is not None:
             data.x = torch.from_numpy(np.array(self.features))
         if self.labels is not None:

@@ -77,7 +77,13 @@ def diffusion_neighbors(
         raise OptionError(f"method is {method!r}; expected one of {', '.join(METHODS)}.")
     if fill == "feature":
         graph.require_features("fill='feature'")
-    info: dict[str, Any] = {"kind": "diffusion", "alpha": alpha, "self_loops": self_loops, "k": k, "fill": fill}
+    info: dict[str, Any] = {
+        "kind": "diffusion",
+        "alpha": alpha,
+        "self_loops": self_loops,
+        "k": k,
+        "fill": fill,
+    }
     transition = normalized_adjacency(graph.adjacency, self_loops=self_loops, dtype=np.float64)
     if method == "auto":
         method = "exact" if exact_cost(transition, graph.components, alpha) <= EXACT_UP_TO else "push"
@@ -90,14 +96,21 @@ def diffusion_neighbors(
             found: dict[str, Any] = {}
         else:
             ids, scores, found = _push(graph, transition, k, alpha, tolerance, progress)
-        fill_table(ids, scores, fill, seed=seed, feature_ids=lambda: feature_neighbors(graph, k, cache=cache).ids)
+        fill_table(
+            ids, scores, fill, seed=seed, feature_ids=lambda: feature_neighbors(graph, k, cache=cache).ids
+        )
         return NeighborTable(ids, scores, info | found)
 
     return cached(graph, info, cache, make)
 
 
 def _push(
-    graph: Graph, transition: sp.csr_array, k: int, alpha: float, tolerance: float, progress: Callable[[int, int], None] | None
+    graph: Graph,
+    transition: sp.csr_array,
+    k: int,
+    alpha: float,
+    tolerance: float,
+    progress: Callable[[int, int], None] | None,
 ) -> tuple[np.ndarray, np.ndarray, dict[str, Any]]:
     others = (np.bincount(graph.components)[graph.components] - 1).astype(np.int64)
     indptr, indices = transition.indptr.astype(np.int64), transition.indices.astype(np.int32)

@@ -73,9 +73,13 @@ def exact_topk(
     return ids, scores
 
 
-def _keep(values: torch.Tensor, columns: np.ndarray, nodes: np.ndarray, k: int, ids: np.ndarray, scores: np.ndarray) -> None:
+def _keep(
+    values: torch.Tensor, columns: np.ndarray, nodes: np.ndarray, k: int, ids: np.ndarray, scores: np.ndarray
+) -> None:
     rows = values.float().clamp_(min=0)
-    rows[torch.arange(len(columns), device=rows.device), torch.from_numpy(columns).to(rows.device)] = -torch.inf
+    rows[
+        torch.arange(len(columns), device=rows.device), torch.from_numpy(columns).to(rows.device)
+    ] = -torch.inf
     chosen, found = stable_topk(rows, k)
     ids[nodes[columns], :k] = nodes[chosen.cpu().numpy()]
     scores[nodes[columns], :k] = found.cpu().numpy()
@@ -134,7 +138,15 @@ def _weights(alpha: float) -> np.ndarray:
 
 @njit(cache=True, parallel=True)
 def _solve_columns(
-    indptr: Any, indices: Any, data: Any, columns: Any, place: Any, alpha: Any, weights: Any, out: Any, threads: Any
+    indptr: Any,
+    indices: Any,
+    data: Any,
+    columns: Any,
+    place: Any,
+    alpha: Any,
+    weights: Any,
+    out: Any,
+    threads: Any,
 ) -> None:
     m = len(indptr) - 1
     blocks = (len(columns) + COLUMNS - 1) // COLUMNS

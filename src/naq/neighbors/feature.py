@@ -87,14 +87,20 @@ def squared_norms(features: Any) -> np.ndarray:
     """(n,) float64 sum of squares of each row."""
     if isinstance(features, np.ndarray):
         return np.einsum("ij,ij->i", features, features, dtype=np.float64)
-    squares = sp.csr_array((features.data.astype(np.float64) ** 2, features.indices, features.indptr), shape=features.shape)
+    squares = sp.csr_array(
+        (features.data.astype(np.float64) ** 2, features.indices, features.indptr), shape=features.shape
+    )
     return np.asarray(squares.sum(axis=1)).ravel()
 
 
-def _inverted_index(features: sp.csr_array, k: int, metric: str, progress: Progress | None) -> tuple[np.ndarray, np.ndarray]:
+def _inverted_index(
+    features: sp.csr_array, k: int, metric: str, progress: Progress | None
+) -> tuple[np.ndarray, np.ndarray]:
     n = features.shape[0]
     if metric == "jaccard":
-        features = sp.csr_array((np.ones_like(features.data), features.indices, features.indptr), shape=features.shape)
+        features = sp.csr_array(
+            (np.ones_like(features.data), features.indices, features.indptr), shape=features.shape
+        )
     columns = sp.csr_array(features.T)
     size = squared_norms(features)
     heavy, place = _heavy_columns(columns)
@@ -128,7 +134,9 @@ def _heavy_columns(columns: sp.csr_array) -> tuple[np.ndarray, np.ndarray]:
 def similarity(metric: Any, dot: Any, size_i: Any, size_j: Any) -> Any:
     """float32 score from a dot product and two squared norms, all float64: equal inputs give equal scores."""
     if metric == 0:
-        return np.float32(dot / np.sqrt(size_i * size_j)) if size_i > 0.0 and size_j > 0.0 else np.float32(0.0)
+        return (
+            np.float32(dot / np.sqrt(size_i * size_j)) if size_i > 0.0 and size_j > 0.0 else np.float32(0.0)
+        )
     if metric == 1:
         return np.float32(-np.sqrt(max(size_i + size_j - 2.0 * dot, 0.0)))
     union = size_i + size_j - dot
@@ -152,7 +160,16 @@ def _rows(
 
 @njit(cache=True)
 def _accumulate(
-    indptr: Any, indices: Any, data: Any, col_ptr: Any, col_rows: Any, col_data: Any, heavy: Any, place: Any, i: Any, dots: Any
+    indptr: Any,
+    indices: Any,
+    data: Any,
+    col_ptr: Any,
+    col_rows: Any,
+    col_data: Any,
+    heavy: Any,
+    place: Any,
+    i: Any,
+    dots: Any,
 ) -> None:
     for e in range(indptr[i], indptr[i + 1]):
         column, value = indices[e], np.float64(data[e])

@@ -15,7 +15,11 @@ BLOCK_ENTRIES = 1 << 25
 
 
 def block_topk(
-    features: sp.csr_array | np.ndarray, k: int, metric: str, device: str, progress: Callable[[int, int], None] | None
+    features: sp.csr_array | np.ndarray,
+    k: int,
+    metric: str,
+    device: str,
+    progress: Callable[[int, int], None] | None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """ids (n, k) and scores (n, k); same rules as the inverted index: float64 scores rounded to float32, ties to the lowest id."""
     from naq.neighbors.feature import squared_norms
@@ -31,10 +35,14 @@ def block_topk(
     for start in range(0, n, block):
         stop = min(n, start + block)
         left = features[start:stop]
-        left = torch.from_numpy(left.toarray() if sp.issparse(left) else np.array(left)).to(device, torch.float64)
+        left = torch.from_numpy(left.toarray() if sp.issparse(left) else np.array(left)).to(
+            device, torch.float64
+        )
         dots = (right @ left.T).T
         values = _scores(metric, dots, size[start:stop, None], size[None, :])
-        values[torch.arange(stop - start, device=values.device), torch.arange(start, stop, device=values.device)] = -torch.inf
+        values[
+            torch.arange(stop - start, device=values.device), torch.arange(start, stop, device=values.device)
+        ] = -torch.inf
         if metric != "euclidean":
             values[values == 0] = -torch.inf
         chosen, found = stable_topk(values, k)
@@ -49,7 +57,9 @@ def block_topk(
 def _binary(features: Any) -> Any:
     if isinstance(features, np.ndarray):
         return (features != 0).astype(np.float32)
-    return sp.csr_array((np.ones_like(features.data), features.indices, features.indptr), shape=features.shape)
+    return sp.csr_array(
+        (np.ones_like(features.data), features.indices, features.indptr), shape=features.shape
+    )
 
 
 def _on_device(features: Any, device: str) -> torch.Tensor:

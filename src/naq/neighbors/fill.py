@@ -47,7 +47,11 @@ def fill_table(
         if fill == "lowest":
             pool = (j for j in range(n))
         elif fill == "random":
-            pool = iter(stream(seed, "neighbors/fill", int(i)).permutation(n) if n <= 4 * k + 64 else _draws(n, seed, int(i)))
+            pool = iter(
+                stream(seed, "neighbors/fill", int(i)).permutation(n)
+                if n <= 4 * k + 64
+                else _draws(n, seed, int(i))
+            )
         else:
             assert candidates is not None
             pool = (int(j) for j in candidates[i] if j >= 0)

@@ -56,7 +56,21 @@ def push_topk(
     block = max(256, n // 64)
     for start in range(0, n, block):
         stop = min(n, start + block)
-        _rows(indptr, indices, degree, others, start, stop, alpha, omega, tolerance, ids, scores, reached, numba.get_num_threads())
+        _rows(
+            indptr,
+            indices,
+            degree,
+            others,
+            start,
+            stop,
+            alpha,
+            omega,
+            tolerance,
+            ids,
+            scores,
+            reached,
+            numba.get_num_threads(),
+        )
         if progress is not None:
             progress(stop, n)
     return ids, scores, reached
@@ -91,7 +105,9 @@ def _one(
     count, bound = 1, tolerance
     refinements, work = 0, 0
     for _ in range(DEEPENINGS):
-        count, visits = _relax(indptr, indices, degree, alpha, omega, bound, estimate, residual, front, touched, count, flag)
+        count, visits = _relax(
+            indptr, indices, degree, alpha, omega, bound, estimate, residual, front, touched, count, flag
+        )
         work += visits
         found, settled = _select(i, alpha, bound, degree, estimate, residual, touched[:count], ids, scores)
         if found >= need:
@@ -154,7 +170,17 @@ def _relax(
 
 
 @njit(cache=True)
-def _select(i: Any, alpha: Any, bound: Any, degree: Any, estimate: Any, residual: Any, touched: Any, ids: Any, scores: Any) -> Any:
+def _select(
+    i: Any,
+    alpha: Any,
+    bound: Any,
+    degree: Any,
+    estimate: Any,
+    residual: Any,
+    touched: Any,
+    ids: Any,
+    scores: Any,
+) -> Any:
     """Fill the row; say how many were found and whether the boundary at SETTLE is clear of the typical error."""
     ids[:] = -1
     scores[:] = 0.0

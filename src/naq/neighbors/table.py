@@ -33,7 +33,9 @@ class NeighborTable:
     def __post_init__(self) -> None:
         ids, scores = np.asarray(self.ids), np.asarray(self.scores, dtype=np.float32)
         if ids.ndim != 2 or ids.shape != scores.shape or ids.dtype.kind not in "iu":
-            raise DataError(f"ids {ids.shape} and scores {scores.shape} are no neighbour table; expected two arrays (nodes, k).")
+            raise DataError(
+                f"ids {ids.shape} and scores {scores.shape} are no neighbour table; expected two arrays (nodes, k)."
+            )
         if ids.size and (int(ids.min()) < -1 or int(ids.max()) >= len(ids)):
             raise DataError(f"the table names node {ids.max()}, but it has nodes 0..{len(ids) - 1}.")
         for name, array in (("ids", ids), ("scores", scores)):
@@ -60,7 +62,9 @@ class NeighborTable:
     def first(self, k: int) -> NeighborTable:
         """The table of the ``k`` best."""
         if not 1 <= k <= self.k:
-            raise OptionError(f"the first {k} neighbours were asked for, but the table holds {self.k} per node; make it with k={k}.")
+            raise OptionError(
+                f"the first {k} neighbours were asked for, but the table holds {self.k} per node; make it with k={k}."
+            )
         return NeighborTable(self.ids[:, :k], self.scores[:, :k], {**self.info, "k": k})
 
     def save(self, path: str | Path) -> Path:
@@ -73,7 +77,9 @@ class NeighborTable:
         """Read a table written by :meth:`save`."""
         arrays = read_npz(path, kind="neighbour table")
         if not {"ids", "scores", "info"} <= set(arrays):
-            raise DataError(f"{path} is no neighbour table; expected arrays ids, scores and info, found {sorted(arrays)}.")
+            raise DataError(
+                f"{path} is no neighbour table; expected arrays ids, scores and info, found {sorted(arrays)}."
+            )
         try:
             info = json.loads(str(arrays["info"]))
         except json.JSONDecodeError as error:
@@ -100,7 +106,9 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "naq"
 
 
-def cached(graph: Graph, info: Mapping[str, Any], cache: str | Path | None, make: Callable[[], NeighborTable]) -> NeighborTable:
+def cached(
+    graph: Graph, info: Mapping[str, Any], cache: str | Path | None, make: Callable[[], NeighborTable]
+) -> NeighborTable:
     """The table for this graph and these options from ``cache``, or made and put there. None: no cache."""
     if cache is None:
         return make()

@@ -4,4 +4,12 @@ from naq.tasks.sampling import sample_tasks
 from naq.tasks.split import ClassSplit, split_classes, split_of_file
 from naq.tasks.tasks import Tasks, save_task_file, settings_of_file
 
-__all__ = ["ClassSplit", "Tasks", "sample_tasks", "save_task_file", "settings_of_file", "split_classes", "split_of_file"]
+__all__ = [
+    "ClassSplit",
+    "Tasks",
+    "sample_tasks",
+    "save_task_file",
+    "settings_of_file",
+    "split_classes",
+    "split_of_file",
+]

@@ -29,8 +29,9 @@ def sample_tasks(
         classes: class ids to draw from; all classes with enough nodes if None. A listed class with too few nodes is an
             error, since leaving it out would change what is tested.
     """
-    if count < 1:
-        raise TaskError(f"count is {count}; expected at least one task.")
+    for title, value, least in (("way", way, 2), ("shot", shot, 1), ("queries", queries, 1), ("count", count, 1)):
+        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+            raise TaskError(f"{title} is {value!r}; expected a whole number of at least {least}.")
     labels = graph.require_labels("sampling tasks")
     need = shot + queries
     sizes = np.bincount(labels[labels >= 0])
@@ -46,7 +47,9 @@ def sample_tasks(
                 f"class {c} has {have} nodes, but {shot} shots and {queries} queries need {need}; leave the class out or lower queries."
             )
     if way > len(pool):
-        raise TaskError(f"{way}-way tasks were asked for, but only {len(pool)} classes have {need} nodes or more; lower way.")
+        raise TaskError(
+            f"{way}-way tasks were asked for, but only {len(pool)} classes have {need} nodes or more; lower way."
+        )
     members = {int(c): np.flatnonzero(labels == c) for c in pool}
     support = np.empty((count, way, shot), dtype=np.int64)
     query = np.empty((count, way, queries), dtype=np.int64)

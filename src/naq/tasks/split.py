@@ -76,14 +76,20 @@ def split_of_file(path: str | Path, graph: Graph | None = None) -> ClassSplit:
         parts = [tuple(sorted(map(int, arrays[name].ravel()))) for name in names]
         return ClassSplit(*parts)
     if graph is None:
-        raise TaskError(f"{path} stores no class split; give the graph, so that it can be read off the tasks.")
+        raise TaskError(
+            f"{path} stores no class split; give the graph, so that it can be read off the tasks."
+        )
     labels = graph.require_labels("reading a class split off tasks")
     used: dict[str, set[int]] = {"valid": set(), "test": set()}
     for key, ids in arrays.items():
         for part in used:
             if f"_{part}_" in key:
                 if ids.size and (ids.min() < 0 or ids.max() >= graph.num_nodes):
-                    raise TaskError(f"{path}: {key} names node {ids.max()}, but graph {graph.name!r} has {graph.num_nodes:,} nodes.")
+                    raise TaskError(
+                        f"{path}: {key} names node {ids.max()}, but graph {graph.name!r} has {graph.num_nodes:,} nodes."
+                    )
                 used[part] |= set(map(int, np.unique(labels[ids])))
     base = set(map(int, np.unique(labels[labels >= 0]))) - used["valid"] - used["test"]
-    return ClassSplit(tuple(sorted(base)), tuple(sorted(used["valid"] - {-1})), tuple(sorted(used["test"] - {-1})))
+    return ClassSplit(
+        tuple(sorted(base)), tuple(sorted(used["valid"] - {-1})), tuple(sorted(used["test"] - {-1}))
+    )

@@ -37,12 +37,16 @@ class Tasks:
         for title in ("support", "query"):
             array = np.asarray(getattr(self, title))
             if array.ndim != 2 or array.dtype.kind not in "iu":
-                raise TaskError(f"{title} has shape {array.shape} and type {array.dtype}; expected whole numbers (count, ids).")
+                raise TaskError(
+                    f"{title} has shape {array.shape} and type {array.dtype}; expected whole numbers (count, ids)."
+                )
             array = array.astype(np.int64)
             array.setflags(write=False)
             object.__setattr__(self, title, array)
         if self.way < 2 or self.shot < 1:
-            raise TaskError(f"tasks are {self.way}-way {self.shot}-shot; expected at least 2 ways and 1 shot.")
+            raise TaskError(
+                f"tasks are {self.way}-way {self.shot}-shot; expected at least 2 ways and 1 shot."
+            )
         if self.support.shape[1] != self.way * self.shot or len(self.support) != len(self.query):
             raise TaskError(
                 f"support {self.support.shape} and query {self.query.shape} do not fit {self.way}-way {self.shot}-shot tasks."
@@ -50,11 +54,15 @@ class Tasks:
         if len(self.support) == 0:
             raise TaskError("the task set is empty; expected at least one task.")
         if self.query.shape[1] == 0 or self.query.shape[1] % self.way:
-            raise TaskError(f"tasks have {self.query.shape[1]} queries, which {self.way} classes cannot share equally.")
+            raise TaskError(
+                f"tasks have {self.query.shape[1]} queries, which {self.way} classes cannot share equally."
+            )
         both = np.sort(np.concatenate([self.support, self.query], axis=1), axis=1)
         repeated = (both[:, 1:] == both[:, :-1]).any(axis=1)
         if repeated.any():
-            raise TaskError(f"task {int(np.flatnonzero(repeated)[0])} uses a node twice; supports and queries must be distinct.")
+            raise TaskError(
+                f"task {int(np.flatnonzero(repeated)[0])} uses a node twice; supports and queries must be distinct."
+            )
 
     def __len__(self) -> int:
         return len(self.support)
@@ -93,7 +101,9 @@ class Tasks:
         """Self, once it is sure that ids exist and each slot holds one known label, different from the others'."""
         highest = int(max(self.support.max(), self.query.max()))
         if min(int(self.support.min()), int(self.query.min())) < 0 or highest >= graph.num_nodes:
-            raise TaskError(f"the tasks name node {highest}, but graph {graph.name!r} has nodes 0..{graph.num_nodes - 1}.")
+            raise TaskError(
+                f"the tasks name node {highest}, but graph {graph.name!r} has nodes 0..{graph.num_nodes - 1}."
+            )
         if graph.labels is not None:
             support = graph.labels[self.support].reshape(len(self), self.way, self.shot)
             query = graph.labels[self.query].reshape(len(self), self.way, self.queries)
@@ -114,7 +124,8 @@ class Tasks:
         arrays = read_npz(path, kind="task file")
         stem = f"{way}way_{shot}shot_{part}_"
         if stem + "support" not in arrays or stem + "query" not in arrays:
-            have = ", ".join(f"{w}-way {k}-shot" for w, k in _settings(arrays)) or "none at all"
+            found = sorted({(m[3], int(m[1]), int(m[2])) for m in map(_KEY.fullmatch, arrays) if m})
+            have = ", ".join(f"{w}-way {k}-shot {p}" for p, w, k in found) or "none at all"
             raise TaskError(f"{path} has no {way}-way {shot}-shot {part} tasks; it has {have}.")
         return cls(arrays[stem + "support"], arrays[stem + "query"], way, shot, part)
 
@@ -138,11 +149,16 @@ def settings_of_file(path: str | Path) -> list[tuple[int, int]]:
     return _settings(read_npz(path, kind="task file"))
 
 
-def save_task_file(path: str | Path, sets: Iterable[Tasks], split: ClassSplit | None = None, **options: Any) -> Path:
+def save_task_file(
+    path: str | Path, sets: Iterable[Tasks], split: ClassSplit | None = None, **options: Any
+) -> Path:
     """Write task sets, and the class split they come from, as one npz."""
     arrays: dict[str, np.ndarray] = {}
     if split is not None:
-        arrays |= {f"{part}_classes": np.asarray(split.part(part), dtype=np.int64) for part in ("base", "valid", "test")}
+        arrays |= {
+            f"{part}_classes": np.asarray(split.part(part), dtype=np.int64)
+            for part in ("base", "valid", "test")
+        }
     for tasks in sets:
         arrays |= tasks.arrays()
     return write_npz(path, arrays, **options)

@@ -1,0 +1,5 @@
+"""``python -m naq`` is the same program as ``naq``."""
+
+from naq.cli import main
+
+main()

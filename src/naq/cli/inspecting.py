@@ -1,0 +1,162 @@
+"""``naq neighbors`` and ``naq episodes``: the intermediate values, saved and looked at."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from naq.errors import OptionError
+
+if TYPE_CHECKING:
+    from naq.graph import Graph
+    from naq.neighbors import NeighborTable
+
+Dataset = Annotated[str, typer.Argument(help="A name of 'naq list datasets', or a path.")]
+By = Annotated[str, typer.Option("--by", help="features or diffusion.")]
+Metric = Annotated[str, typer.Option(help="Of features: cosine, euclidean or jaccard.")]
+Alpha = Annotated[float, typer.Option(help="Of diffusion: teleport probability.")]
+Loops = Annotated[bool, typer.Option("--self-loops/--no-self-loops", help="Of diffusion: over A + I or A.")]
+Solver = Annotated[str, typer.Option("--method", help="Of diffusion: auto, push or exact.")]
+Fill = Annotated[
+    str, typer.Option(help="For nodes with too few neighbours: none, lowest, random or (diffusion) feature.")
+]
+
+
+def neighbors_command(
+    dataset: Dataset = "debian",
+    k: Annotated[int, typer.Option("-k", help="Neighbours per node.")] = 10,
+    by: By = "features",
+    metric: Metric = "cosine",
+    alpha: Alpha = 0.1,
+    self_loops: Loops = True,
+    method: Solver = "auto",
+    fill: Fill = "none",
+    node: Annotated[
+        list[str], typer.Option(help="Show the neighbours of this node, by number or name; may be repeated.")
+    ] = [],  # noqa: B006
+    out: Annotated[Path | None, typer.Option(help="Save the table as npz.")] = None,
+) -> None:
+    """Make a table of nearest nodes; show some of it, save it."""
+    from naq.data import load
+
+    graph = load(dataset)
+    started = time.perf_counter()
+    table = make_table(graph, by, k, metric, alpha, self_loops, method, fill)
+    typer.echo(f"{table} in {time.perf_counter() - started:.1f} s")
+    short = int((table.counts < k).sum())
+    typer.echo(f"{short:,} of {graph.num_nodes:,} nodes have fewer than {k} neighbours.")
+    if graph.labels is not None:
+        typer.echo(
+            f"Same class as their node: {100 * same_class_share(table, graph):.1f} % of the neighbours (labels are read for this line only)."
+        )
+    for text in node or [str(int(graph.degrees.argmax()))]:
+        _show(graph, table, find_node(graph, text))
+    if out is not None:
+        table.save(out)
+        typer.echo(f"Written: {out}")
+
+
+def episodes_command(
+    dataset: Dataset = "debian",
+    by: By = "features",
+    way: Annotated[int, typer.Option(help="Classes per episode.")] = 5,
+    queries: Annotated[int, typer.Option(help="Queries per support node.")] = 10,
+    count: Annotated[int, typer.Option(help="Episodes.")] = 16_000,
+    seed: Annotated[int, typer.Option(help="Of the draws.")] = 0,
+    drop_overlap: Annotated[bool, typer.Option(help="Drop queries that two classes share.")] = False,
+    metric: Metric = "cosine",
+    alpha: Alpha = 0.1,
+    self_loops: Loops = True,
+    method: Solver = "auto",
+    fill: Fill = "none",
+    out: Annotated[Path | None, typer.Option(help="Save the episodes as npz.")] = None,
+) -> None:
+    """Draw label-free episodes; show one, their overlap, save them."""
+    from naq.data import load
+    from naq.episodes import naq_episodes
+
+    graph = load(dataset)
+    table = make_table(graph, by, queries, metric, alpha, self_loops, method, fill)
+    started = time.perf_counter()
+    episodes = naq_episodes(
+        table, way=way, queries=queries, count=count, seed=seed, drop_overlap=drop_overlap
+    )
+    typer.echo(f"{episodes} in {time.perf_counter() - started:.3f} s")
+    typer.echo(
+        f"Overlap of queries: {100 * episodes.overlap_ratio():.3f} %; queries kept: {100 * episodes.mask.mean():.2f} %."
+    )
+    if graph.labels is not None:
+        share = 100 * episodes.distinct_class_share(graph.labels)
+        typer.echo(
+            f"Episodes whose supports have {way} different true classes: {share:.1f} % (labels are read for this line only)."
+        )
+    for slot in range(min(way, 5)):
+        support = int(episodes.support[0, slot, 0])
+        kept = episodes.query[0, slot][episodes.mask[0, slot]]
+        typer.echo(
+            f"  class {slot}: {name_of(graph, support)} <- {', '.join(name_of(graph, int(q)) for q in kept[:6])}"
+        )
+    if out is not None:
+        episodes.save(out)
+        typer.echo(f"Written: {out}")
+
+
+def make_table(
+    graph: Graph, by: str, k: int, metric: str, alpha: float, self_loops: bool, method: str, fill: str
+) -> NeighborTable:
+    """The table that the options of these commands describe."""
+    from naq.cli.progress import show_progress
+    from naq.neighbors import diffusion_neighbors, feature_neighbors
+
+    if by not in ("features", "diffusion"):
+        raise OptionError(f"--by is {by!r}; expected features or diffusion.")
+    with show_progress("neighbours") as tell:
+
+        def progress(done: int, total: int) -> None:
+            tell("neighbors", {"done": done, "total": total})
+
+        if by == "features":
+            return feature_neighbors(graph, k, metric=metric, fill=fill, progress=progress)
+        return diffusion_neighbors(
+            graph, k, alpha=alpha, self_loops=self_loops, method=method, fill=fill, progress=progress
+        )
+
+
+def same_class_share(table: NeighborTable, graph: Graph) -> float:
+    """Share of neighbours that have their node's class, where both are known."""
+    import numpy as np
+
+    labels = graph.require_labels("comparing neighbours")
+    other = np.where(table.ids >= 0, labels[np.maximum(table.ids, 0)], -1)
+    known = (other >= 0) & (labels[:, None] >= 0)
+    return float((other == labels[:, None])[known].mean()) if known.any() else float("nan")
+
+
+def find_node(graph: Graph, text: str) -> int:
+    """A node by name, else by number."""
+    import numpy as np
+
+    if graph.names is not None:
+        found = np.flatnonzero(graph.names == text)
+        if len(found):
+            return int(found[0])
+    if text.isdigit() and int(text) < graph.num_nodes:
+        return int(text)
+    raise OptionError(
+        f"there is no node {text!r}; give a name of the graph or a number from 0 to {graph.num_nodes - 1}."
+    )
+
+
+def name_of(graph: Graph, node: int) -> str:
+    return str(graph.names[node]) if graph.names is not None else str(node)
+
+
+def _show(graph: Graph, table: NeighborTable, node: int) -> None:
+    kept = table.ids[node] >= 0
+    near = [
+        f"{name_of(graph, int(j))} ({s:.3f})" for j, s in zip(table.ids[node][kept], table.scores[node][kept])
+    ]
+    typer.echo(f"  {name_of(graph, node)}: {', '.join(near[:12]) or 'none'}")

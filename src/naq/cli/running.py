@@ -1,0 +1,147 @@
+"""``naq run``: the main job."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from naq.errors import OptionError
+
+if TYPE_CHECKING:
+    from naq.experiments import Result
+
+
+def pairs(given: list[str], flag: str) -> dict[str, str]:
+    """``["lr=1e-3"]`` as a dictionary."""
+    found: dict[str, str] = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not equals or not name or not value:
+            raise OptionError(f"{flag} is {text!r}; expected NAME=VALUE, e.g. {flag} lr=1e-3.")
+        found[name.strip()] = value.strip()
+    return found
+
+
+def run_command(
+    dataset: Annotated[str, typer.Argument(help="A name of 'naq list datasets', or a path.")] = "debian",
+    method: Annotated[
+        list[str], typer.Option("--method", "-m", help="A name of 'naq list methods'; may be repeated.")
+    ] = ["naq-feat/protonet"],  # noqa: B006
+    way: Annotated[int, typer.Option(help="Classes per task.")] = 5,
+    shot: Annotated[int, typer.Option(help="Labelled nodes per class.")] = 1,
+    head: Annotated[
+        str, typer.Option(help="Solves tasks and selects the checkpoint; a name of 'naq list heads'.")
+    ] = "logistic",
+    seed: Annotated[int, typer.Option(help="Of weights and episodes.")] = 0,
+    episodes: Annotated[int, typer.Option(help="Training episodes.")] = 16_000,
+    evaluate_every: Annotated[int, typer.Option(help="Episodes between two validations.")] = 160,
+    patience: Annotated[
+        int | None,
+        typer.Option(help="Stop after so many validations without a new best; by default train to the end."),
+    ] = None,
+    tasks: Annotated[
+        Path | None, typer.Option(help="A task file; by default the dataset's own, else tasks are drawn.")
+    ] = None,
+    device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
+    out: Annotated[Path | None, typer.Option(help="Folder for this run; by default one under runs/.")] = None,
+    option: Annotated[
+        list[str], typer.Option("--set", "-s", help="Option of the method, NAME=VALUE, e.g. lr=3e-4.")
+    ] = [],  # noqa: B006
+    episode: Annotated[
+        list[str], typer.Option("--episode", "-e", help="Option of the episodes, NAME=VALUE, e.g. queries=5.")
+    ] = [],  # noqa: B006
+    cache: Annotated[bool, typer.Option(help="Keep neighbour tables in the cache folder.")] = True,
+) -> None:
+    """Train without labels, choose on validation tasks, test; print a table and write a run folder.
+
+    Stopped with Ctrl-C or killed, the same command goes on where it was.
+    """
+    from naq.cli.progress import console, show_progress
+    from naq.data import load
+    from naq.experiments import run
+    from naq.methods import get_method
+    from naq.report.table import result_table
+
+    known = [get_method(name) for name in method]
+    if out is not None and len(known) > 1:
+        raise OptionError(
+            f"--out names one folder, but {len(known)} methods were given; leave --out away: each gets its own under runs/."
+        )
+    graph = load(dataset)
+    console.print(f"[bold]{graph.name}[/bold]: {graph.num_nodes:,} nodes, {graph.num_edges:,} edges, "
+                  f"{graph.num_features:,} features, {graph.num_classes} classes")  # fmt: skip
+    tasks = tasks or _own_tasks(dataset)
+    results: list[Result] = []
+    folders: list[Path] = []
+    for m in known:
+        folder = out or default_folder(graph.name, m.name, way, shot, seed)
+        folders.append(folder)
+        with show_progress(m.name) as tell:
+            try:
+                results.append(
+                    run(
+                        graph, m.name, way=way, shot=shot, seed=seed, tasks=tasks, head=head, episodes=episodes,
+                        evaluate_every=evaluate_every, patience=patience, device=device, out=folder,
+                        options=pairs(option, "--set"), episode=pairs(episode, "--episode"), cache="" if cache else None, tell=tell,
+                    )
+                )  # fmt: skip
+            except KeyboardInterrupt:
+                again = shlex.join(["naq", *sys.argv[1:]])
+                console.print(
+                    f"Stopped. What is done is in {folder}; go on with:\n  {again}",
+                    highlight=False,
+                    soft_wrap=True,
+                )
+                raise typer.Exit(130) from None
+    typer_table(result_table(results))
+    for result, folder in zip(results, folders):
+        _after(result, folder)
+    _next_steps(dataset, results)
+
+
+def default_folder(dataset: str, method: str, way: int, shot: int, seed: int) -> Path:
+    """``runs/debian/naq-feat-protonet/5way-1shot-seed0``."""
+    return Path("runs") / dataset / method.replace("/", "-") / f"{way}way-{shot}shot-seed{seed}"
+
+
+def _own_tasks(dataset: str) -> Path | None:
+    from naq.data import tasks_path
+
+    return tasks_path(dataset)
+
+
+def typer_table(table: Any) -> None:
+    from rich.console import Console
+
+    wide = Console()
+    (wide if wide.is_terminal else Console(width=100)).print(table)
+
+
+def _after(result: Result, folder: Path) -> None:
+    facts = result.facts
+    if result.history is not None:
+        stop = "stopped early" if facts["stopped_early"] else "trained to the end"
+        labels = "labels of base classes" if facts["reads_base_labels"] else "no labels"
+        print(
+            f"{result.config['method']}: {facts['episodes_trained']:,} episodes with {labels}, {stop}; checkpoint of "
+            f"{facts['best_episodes']:,} episodes selected at {100 * facts['valid_accuracy']:.2f} % on validation tasks."
+        )
+    print(f"Written: {folder}")
+
+
+def _next_steps(dataset: str, results: list[Result]) -> None:
+    shown = {r.config["method"] for r in results}
+    other = next(m for m in ("naq-diff/protonet", "naq-feat/protonet", "smooth") if m not in shown)
+    config = results[0].config
+    lines = [f"naq run {shlex.quote(dataset)} --method {other}", "naq list methods"]
+    if (config["way"], config["shot"]) == (5, 1):
+        lines.insert(1, f"naq run {shlex.quote(dataset)} --shot 5")
+    if any(r.history is not None and r.config["episodes"] < 16_000 for r in results):
+        lines.insert(
+            0, f"naq run {shlex.quote(dataset)} --out runs/full      (the paper's schedule: 16,000 episodes)"
+        )
+    print("Next:\n  " + "\n  ".join(lines))

@@ -1,0 +1,36 @@
+"""The encoder before any training: what structure and random weights alone give. A trained learner must beat it.
+
+Example:
+    >>> import naq
+    >>> naq.embed(naq.load("debian"), "untrained", latent=64).shape
+    (34169, 64)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+import numpy as np
+
+from naq.embedders.base import Embedder, register_embedder
+from naq.encoders import GCN, GraphOperator
+from naq.options import Value
+
+
+@register_embedder
+class Untrained(Embedder):
+    """The two-layer GCN with its initial weights; the same weights a learner of this seed and width starts from.
+
+    Options:
+        latent: width of the vectors (256).
+    """
+
+    name = "untrained"
+    summary = "the GCN encoder with its initial weights"
+    defaults: ClassVar[Mapping[str, Value]] = {"latent": 256}
+    inductive = True
+
+    def embed(self) -> np.ndarray:
+        encoder = GCN(GraphOperator(self.graph, self.device), int(self.options["latent"]), seed=self.seed)
+        return encoder.encode_all().cpu().numpy()

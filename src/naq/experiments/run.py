@@ -1,0 +1,271 @@
+"""One run: train on episodes, choose the checkpoint on validation tasks, test once."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from naq.data import load
+from naq.errors import OptionError
+from naq.experiments.episodes_for import episode_options, episodes_for
+from naq.experiments.folder import RunFolder
+from naq.experiments.result import Result, versions
+from naq.experiments.task_source import TaskSource, task_source
+from naq.graph import Graph
+from naq.heads import HEADS, Evaluation, Head, evaluate, make_head
+from naq.learners import Learner
+from naq.methods import Method, get_method
+from naq.neighbors.table import cache_folder
+from naq.options import merge_options
+from naq.tasks import Tasks
+from naq.training import EpisodeTraining, Schedule, Trained, fit
+
+REFERENCE = "smooth"
+Tell = Callable[[str, Mapping[str, Any]], None]
+
+
+def embed(
+    graph: Graph, method: str = "smooth", *, seed: int = 0, device: str = "cpu", **options: Any
+) -> np.ndarray:
+    """(n, d) float32 vectors of a registered method that needs no labels and no episodes, e.g. ``smooth``."""
+    found = get_method(method)
+    if found.embedder is None:
+        raise OptionError(
+            f"{method} is trained on episodes; use naq.run(graph, method={method!r}).embedding instead."
+        )
+    return found.embedder(graph, seed=seed, device=device, **options).embed()
+
+
+def run(
+    graph: Graph | str | Path,
+    method: str = "naq-feat/protonet",
+    *,
+    way: int = 5,
+    shot: int = 1,
+    seed: int = 0,
+    tasks: str | Path | None = None,
+    head: str | Head = "logistic",
+    episodes: int = 16_000,
+    evaluate_every: int = 160,
+    patience: int | None = None,
+    device: str = "cpu",
+    out: str | Path | None = None,
+    options: Mapping[str, Any] | None = None,
+    episode: Mapping[str, Any] | None = None,
+    cache: str | Path | None = "",
+    tell: Tell | None = None,
+) -> Result:
+    """Train, select, test: the whole protocol of the paper.
+
+    Test tasks are solved once, at the checkpoint with the first best accuracy on validation tasks: the same number as
+    solving them at every checkpoint, as the paper's code does, and reading off that one.
+
+    Args:
+        graph: a graph, or a name or path for :func:`naq.load`.
+        method: a name of ``naq list methods``.
+        way, shot: of the tasks; training episodes have the same way.
+        seed: of weights and episodes.
+        tasks: a task file; by default the one that comes with the dataset, else tasks are drawn (split and tasks by seed 0,
+            whatever ``seed`` is).
+        head: solves the tasks and chooses the checkpoint; the other heads are reported beside it.
+        episodes, evaluate_every, patience: the schedule; the paper's by default.
+        device: ``cpu`` or ``cuda``.
+        out: run folder; a stopped run there is resumed, a finished one is read.
+        options: of the learner or embedder, e.g. ``{"lr": 3e-4}``.
+        episode: of the episodes, e.g. ``{"queries": 5}``.
+        cache: folder for neighbour tables; "" is the user's cache folder, None keeps none.
+        tell: called with (phase, facts) as the run goes on; for progress displays.
+
+    Example:
+        >>> import naq
+        >>> r = naq.run("debian", method="smooth")  # doctest: +SKIP
+        >>> print(r)  # doctest: +SKIP
+    """
+    started = time.perf_counter()
+    tell = tell or (lambda phase, facts: None)
+    found, chosen = get_method(method), make_head(head)
+    if not isinstance(graph, Graph):
+        tell("load", {"source": str(graph)})
+    source = None if isinstance(graph, Graph) else str(graph)
+    graph = load(graph) if not isinstance(graph, Graph) else graph
+    check_device(device)
+    given = task_source(graph, source, tasks, way=way, shot=shot)
+    model_class = found.learner or found.embedder
+    assert model_class is not None
+    config: dict[str, Any] = {
+        "dataset": graph.name,
+        "data_hash": graph.hash,
+        "method": method,
+        "way": way,
+        "shot": shot,
+        "head": chosen.name,
+        "head_options": chosen.options(),
+        "seed": int(seed),
+        "tasks": given.fingerprint,
+        "options": merge_options(found.name, model_class.defaults, options or {}),
+        "episode": episode_options(found, episode or {}),
+        "device": str(device),
+    }
+    if found.learner is not None:
+        config |= {"episodes": int(episodes), "evaluate_every": int(evaluate_every), "patience": patience}
+    folder = RunFolder(out, config) if out is not None else None
+    if folder is not None and (done := folder.finished()) is not None:
+        tell("finished", {"folder": str(out)})
+        return done
+    tables = cache_folder() if cache == "" else cache
+    seconds: dict[str, float] = {"load": time.perf_counter() - started}
+    if found.learner is not None:
+        vectors, trained, model = _train(
+            found,
+            graph,
+            given,
+            config,
+            chosen,
+            Schedule(evaluate_every, patience),
+            folder,
+            tables,
+            tell,
+            seconds,
+        )
+    else:
+        mark = time.perf_counter()
+        tell("embed", {"method": method})
+        vectors, trained, model = (
+            embed(graph.without_labels(), method, seed=seed, device=device, **config["options"]),
+            None,
+            None,
+        )
+        seconds["embed"] = time.perf_counter() - mark
+    mark = time.perf_counter()
+    tell("test", {"tasks": len(given.test)})
+    evaluations = _all_heads(vectors, given.test, chosen)
+    seconds["test"] = time.perf_counter() - mark
+    mark = time.perf_counter()
+    reference = (
+        {} if method == REFERENCE else _all_heads(embed(graph.without_labels(), REFERENCE), given.test, None)
+    )
+    seconds["reference"] = time.perf_counter() - mark
+    result = Result(
+        config,
+        evaluations,
+        reference,
+        _facts(found, graph, given, vectors, trained),
+        seconds,
+        trained.history if trained else None,
+        vectors,
+    )
+    if folder is not None:
+        folder.write(result, model)
+    return result
+
+
+def check_device(device: str) -> None:
+    """One sentence where the device is not there."""
+    try:
+        torch.empty(1, device=device)
+    except (RuntimeError, AssertionError) as error:
+        raise OptionError(
+            f"device is {device!r}, which cannot be used here; choose 'cpu' or an available 'cuda'."
+        ) from error
+
+
+def _train(
+    method: Method,
+    graph: Graph,
+    given: TaskSource,
+    config: Mapping[str, Any],
+    head: Head,
+    schedule: Schedule,
+    folder: RunFolder | None,
+    cache: str | Path | None,
+    tell: Tell,
+    seconds: dict[str, float],
+) -> tuple[np.ndarray, Trained, Learner]:
+    assert method.learner is not None
+    way, seed, device = config["way"], config["seed"], config["device"]
+    mark = time.perf_counter()
+    tell("episodes", {"kind": method.episodes})
+    episodes = episodes_for(
+        method,
+        graph,
+        given.split,
+        config["episode"],
+        way=way,
+        shot=config["shot"],
+        count=config["episodes"],
+        seed=seed,
+        cache=cache,
+        device=device,
+        progress=lambda done, total: tell("neighbors", {"done": done, "total": total}),
+    )
+    seconds["episodes"] = time.perf_counter() - mark
+    handed = graph.with_labels(given.base_labels) if method.reads_base_labels else graph.without_labels()
+    learner = method.learner(handed, way=way, seed=seed, device=device, **config["options"])
+    training = EpisodeTraining(learner, episodes)
+    key = hashlib.blake2b(json.dumps(dict(config), sort_keys=True).encode(), digest_size=16).hexdigest()
+    trained = fit(
+        training,
+        lambda: validation_accuracy(learner, given.valid, head),
+        schedule,
+        checkpoint=folder.checkpoint if folder is not None else None,
+        key=key,
+        report=lambda facts: tell("train", facts),
+    )
+    seconds["train"] = trained.seconds
+    mark = time.perf_counter()
+    tell("embed", {"method": method.name})
+    vectors = learner.encode_all().cpu().numpy()
+    seconds["embed"] = time.perf_counter() - mark
+    return vectors, trained, learner
+
+
+@torch.no_grad()
+def validation_accuracy(learner: Learner, tasks: Tasks, head: Head) -> float:
+    """Accuracy of the learner as it is; only the nodes of the tasks are encoded unless the head needs all."""
+    if head.needs_all_nodes:
+        return evaluate(learner.encode_all(), tasks, head).accuracy
+    nodes = tasks.nodes()
+    place = np.full(int(nodes.max()) + 1, -1, dtype=np.int64)
+    place[nodes] = np.arange(len(nodes))
+    return evaluate(learner.encode(nodes), tasks.relabelled(place), head).accuracy
+
+
+def _all_heads(vectors: np.ndarray, tasks: Tasks, chosen: Head | None) -> dict[str, Evaluation]:
+    heads = {name: make_head(name) for name in HEADS}
+    if chosen is not None:
+        heads[chosen.name] = chosen
+    return {name: evaluate(vectors, tasks, head) for name, head in heads.items()}
+
+
+def _facts(
+    method: Method, graph: Graph, given: TaskSource, vectors: np.ndarray, trained: Trained | None
+) -> dict[str, Any]:
+    facts: dict[str, Any] = {
+        "reads_base_labels": method.reads_base_labels,
+        "inductive": method.inductive,
+        "selection": "first best accuracy on validation tasks" if trained else "nothing was selected",
+        "nodes": graph.num_nodes,
+        "edges": graph.num_edges,
+        "classes": {
+            "base": list(given.split.base),
+            "valid": list(given.split.valid),
+            "test": list(given.split.test),
+        },
+        "zero_rows": float((np.abs(vectors).sum(axis=1) == 0).mean()),
+        "versions": versions(),
+    }
+    if trained is not None:
+        facts |= {
+            "best_episodes": trained.best_episodes,
+            "valid_accuracy": trained.best_valid,
+            "stopped_early": trained.stopped_early,
+            "episodes_trained": trained.history.episodes[-1],
+        }
+    return facts

@@ -1,0 +1,67 @@
+r"""Prototypes refined by the queries of the task: soft k-means that starts from the supports.
+
+Ren et al., Meta-Learning for Semi-Supervised Few-Shot Classification, https://arxiv.org/abs/1803.00676, with the task's own
+queries as the unlabelled examples.
+
+.. math::
+    r_{qc} = \mathrm{softmax}_c\!\left(\cos(\hat z_q, p_c) / T\right), \qquad
+    p_c \propto \sum_{i \in \text{support of } c} \hat z_i + \sum_q r_{qc} \hat z_q
+
+It sees all queries of a task at once, so its numbers stand beside those of other transductive methods only.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from naq.heads.base import Head, flag, number, register_head, task_chunks
+from naq.heads.prototype import all_nodes_mean, cosines, unit_rows
+from naq.tasks import Tasks
+
+
+@register_head
+class TransductiveHead(Head):
+    """Prototypes, then rounds of soft k-means over the queries, then cosine.
+
+    Args:
+        rounds: of soft k-means; 0 is the prototype head.
+        temperature: T of the responsibilities.
+        center: subtract the mean of all rows of the embedding first.
+
+    Shapes:
+        - embedding: (nodes, d)
+        - answer: (count, way * queries) int64; ties to the lowest slot
+
+    Cost: O(rounds way^2 queries d) per task, as batched products.
+
+    Example:
+        >>> from naq.heads import evaluate
+        >>> result = evaluate(embedding, tasks, "transductive", rounds=5)  # doctest: +SKIP
+    """
+
+    name = "transductive"
+    transductive = True
+
+    def __init__(self, *, rounds: int = 5, temperature: float = 1 / 15, center: bool = True) -> None:
+        self.rounds = number("rounds", rounds, whole=True, include_low=True)
+        self.temperature = number("temperature", temperature)
+        self.center = self.needs_all_nodes = flag("center", center)
+        super().__init__(rounds=self.rounds, temperature=self.temperature, center=self.center)
+
+    def predict(self, embedding: np.ndarray, tasks: Tasks) -> np.ndarray:
+        mean = all_nodes_mean(embedding, self.center)
+        slots = np.empty(tasks.query.shape, dtype=np.int64)
+        for part in task_chunks(tasks, embedding.shape[1]):
+            support, query = unit_rows(embedding, mean, tasks, part)
+            anchors = support.sum(axis=2)
+            prototypes = anchors
+            for _ in range(self.rounds):
+                share = _softmax(cosines(query, prototypes) / self.temperature)
+                prototypes = anchors + share.swapaxes(1, 2) @ query
+            slots[part] = cosines(query, prototypes).argmax(axis=2)
+        return slots
+
+
+def _softmax(scores: np.ndarray) -> np.ndarray:
+    mass = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    return mass / mass.sum(axis=-1, keepdims=True)

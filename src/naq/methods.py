@@ -1,0 +1,67 @@
+"""Every method by name: ``episodes/learner`` for what is trained on episodes, a plain name for what needs none."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from naq.embedders import EMBEDDERS, Embedder
+from naq.errors import OptionError
+from naq.learners import LEARNERS, Learner
+from naq.options import nearest
+
+EPISODE_KINDS = {
+    "naq-feat": "queries are the nearest nodes by features",
+    "naq-diff": "queries are the nearest nodes by graph diffusion",
+    "supervised": "episodes from labels of base classes",
+}
+
+
+@dataclass(frozen=True)
+class Method:
+    """A registered method and what a result has to say about it."""
+
+    name: str
+    summary: str
+    episodes: str | None
+    learner: type[Learner] | None
+    embedder: type[Embedder] | None
+
+    @property
+    def reads_base_labels(self) -> bool:
+        return self.episodes == "supervised"
+
+    @property
+    def inductive(self) -> bool:
+        """Whether its encoder applies to nodes it has not seen."""
+        return self._model.inductive
+
+    @property
+    def defaults(self) -> dict[str, Any]:
+        return dict(self._model.defaults)
+
+    @property
+    def _model(self) -> type[Learner] | type[Embedder]:
+        model = self.learner or self.embedder
+        assert model is not None
+        return model
+
+
+def methods() -> dict[str, Method]:
+    """All methods, learners first."""
+    found: dict[str, Method] = {}
+    for learner in LEARNERS.values():
+        for kind, meaning in EPISODE_KINDS.items():
+            name = f"{kind}/{learner.name}"
+            found[name] = Method(name, f"{learner.summary}; {meaning}", kind, learner, None)
+    for embedder in EMBEDDERS.values():
+        found[embedder.name] = Method(embedder.name, embedder.summary, None, None, embedder)
+    return found
+
+
+def get_method(name: str) -> Method:
+    """The method of this name, or one sentence with the nearest names."""
+    known = methods()
+    if name not in known:
+        raise OptionError(f"there is no method {name!r}; {nearest(name, known)}")
+    return known[name]

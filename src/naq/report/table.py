@@ -1,0 +1,73 @@
+"""The table that ``naq run`` prints."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from rich.table import Table
+
+if TYPE_CHECKING:
+    from naq.experiments import Result
+    from naq.heads import Evaluation
+
+
+def result_table(results: Iterable[Result]) -> Table:
+    """One row per method and head; the best accuracy of each head is bold, the chosen head of each method is marked."""
+    results = list(results)
+    rows = _rows(results)
+    best = {head: max(e.accuracy for _, _, h, e, _ in rows if h == head) for _, _, head, _, _ in rows}
+    first = results[0].config
+    table = Table(
+        title=f"{first['dataset']}: {first['way']}-way {first['shot']}-shot, {len(results[0].per_task)} test tasks"
+    )
+    for title, side in (
+        ("method", "left"),
+        ("head", "left"),
+        ("way", "right"),
+        ("shot", "right"),
+        ("accuracy %", "right"),
+        ("seconds", "right"),
+    ):
+        table.add_column(title, justify=side)  # type: ignore[arg-type]
+    previous = None
+    for method, chosen, head, evaluation, seconds in rows:
+        if previous is not None and method != previous:
+            table.add_section()
+        accuracy = f"{100 * evaluation.accuracy:.2f} ± {100 * evaluation.ci95:.2f}"
+        if evaluation.accuracy == best[head]:
+            accuracy = f"[bold]{accuracy}[/bold]"
+        name = head + (" *" if evaluation.transductive else "") + (" (chosen)" if chosen else "")
+        table.add_row(
+            method if method != previous else "",
+            name,
+            str(evaluation.way),
+            str(evaluation.shot),
+            accuracy,
+            seconds,
+        )
+        previous = method
+    table.caption = (
+        "± is 1.96 standard errors over test tasks; * looks at a task's queries together;\n"
+        "(chosen) also selected the checkpoint, on validation tasks; bold is the best of a head."
+    )
+    return table
+
+
+def _rows(results: list[Result]) -> list[tuple[str, bool, str, Evaluation, str]]:
+    rows: list[tuple[str, bool, str, Evaluation, str]] = []
+    shown = {result.config["method"] for result in results}
+    for result in results:
+        if result.reference and "smooth" not in shown:
+            shown.add("smooth")
+            taken = f"{result.seconds['reference']:.1f}"
+            rows += [
+                ("smooth (training-free)", False, head, e, taken if i == 0 else "")
+                for i, (head, e) in enumerate(result.reference.items())
+            ]
+    for result in results:
+        taken = f"{sum(v for k, v in result.seconds.items() if k != 'reference'):.1f}"
+        for i, (head, e) in enumerate(result.evaluations.items()):
+            chosen = result.history is not None and head == result.config["head"]
+            rows.append((result.config["method"], chosen, head, e, taken if i == 0 else ""))
+    return rows

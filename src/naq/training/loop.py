@@ -1,0 +1,244 @@
+"""One loop for everything that is trained in steps."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+import torch
+from torch import nn
+
+from naq.episodes import Episodes
+from naq.errors import OptionError, TrainingError
+from naq.learners import Learner
+from naq.training import checkpoint as files
+from naq.training.interrupt import CleanInterrupt
+
+CHECKPOINT_SECONDS = 20.0
+"""A checkpoint is written at the first evaluation after this long, and at the end and at Ctrl-C."""
+
+
+class Trainable(Protocol):
+    """What the loop needs: weights, an optimiser, and steps that depend on nothing but them and their number."""
+
+    model: nn.Module
+    optimizer: torch.optim.Optimizer
+    updates: int
+    episodes_per_update: int
+
+    def step(self, update: int) -> torch.Tensor: ...
+
+
+class EpisodeTraining:
+    """A learner and its episodes as steps: update u takes the u-th batch."""
+
+    def __init__(self, learner: Learner, episodes: Episodes) -> None:
+        self.model = learner
+        self.optimizer = learner.optimizer()
+        self.episodes = episodes
+        self.episodes_per_update = learner.episodes_per_update
+        self.updates = len(episodes) // self.episodes_per_update
+        if self.updates == 0:
+            raise OptionError(
+                f"{len(episodes)} episodes are fewer than one update of {learner.name} takes ({self.episodes_per_update}); ask for more."
+            )
+
+    def step(self, update: int) -> torch.Tensor:
+        batch = self.episodes[update * self.episodes_per_update : (update + 1) * self.episodes_per_update]
+        return self.model.step(batch, update, self.optimizer)
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """When to evaluate and when to stop.
+
+    Args:
+        evaluate_every: episodes between two evaluations (the paper: 160 of 16,000, so 100 evaluations).
+        patience: stop after this many evaluations without a new best; None trains to the end, as the paper does.
+    """
+
+    evaluate_every: int = 160
+    patience: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.evaluate_every < 1:
+            raise OptionError(f"evaluate_every is {self.evaluate_every}; expected at least 1 episode.")
+        if self.patience is not None and self.patience < 1:
+            raise OptionError(f"patience is {self.patience}; expected at least 1 evaluation, or none.")
+
+
+@dataclass
+class History:
+    """One entry per evaluation."""
+
+    episodes: list[int] = field(default_factory=list)
+    loss: list[float] = field(default_factory=list)
+    valid_accuracy: list[float] = field(default_factory=list)
+    seconds: list[float] = field(default_factory=list)
+
+    @property
+    def best(self) -> int:
+        """Index of the first best validation accuracy."""
+        return max(range(len(self.valid_accuracy)), key=lambda i: (self.valid_accuracy[i], -i))
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What :func:`fit` hands back; the model holds the weights of the first best validation accuracy."""
+
+    history: History
+    best_episodes: int
+    best_valid: float
+    seconds: float
+    stopped_early: bool
+    resumed_from: int
+
+
+Report = Callable[[dict[str, Any]], None]
+
+
+def fit(
+    training: Trainable,
+    validate: Callable[[], float],
+    schedule: Schedule,
+    *,
+    checkpoint: Path | None = None,
+    key: str = "",
+    report: Report | None = None,
+) -> Trained:
+    """Train, evaluate every so many episodes, and end with the weights of the first best validation accuracy.
+
+    Args:
+        validate: accuracy of the model as it is now, on validation tasks.
+        checkpoint: where to keep the state; if it is there, training goes on from it.
+        key: identifies the run; a checkpoint of another is refused.
+        report: called after every update with episodes, total, loss, valid and seconds.
+
+    Raises:
+        KeyboardInterrupt: after Ctrl-C, once the state is saved.
+        TrainingError: on a loss that is not finite; the last checkpoint stays.
+    """
+    state = _State(training, checkpoint, key)
+    every = max(1, round(schedule.evaluate_every / training.episodes_per_update))
+    with CleanInterrupt() as interrupt:
+        while state.update < training.updates and not state.out_of_patience(schedule.patience):
+            state.losses.append(training.step(state.update))
+            state.update += 1
+            if state.update % every == 0 or state.update == training.updates:
+                state.evaluate(validate)
+                state.save(only_if_due=True)
+            if report is not None:
+                report(state.facts())
+            if interrupt.asked:
+                state.save()
+                raise KeyboardInterrupt
+        early = state.update < training.updates
+        state.save()
+    return state.finish(early)
+
+
+class _State:
+    """Everything that a resumed run needs, and nothing else."""
+
+    def __init__(self, training: Trainable, path: Path | None, key: str) -> None:
+        self.training, self.path, self.key = training, path, key
+        self.update, self.history = 0, History()
+        self.losses: list[torch.Tensor] = []
+        self.best_weights: dict[str, torch.Tensor] = {}
+        self.before = 0.0
+        self.started = self.saved = time.perf_counter()
+        if path is not None and path.exists():
+            self._restore(path)
+        self.resumed_from = self.update * training.episodes_per_update
+
+    def _restore(self, path: Path) -> None:
+        tensors, facts = files.load_state(path)
+        if facts.get("key") != self.key:
+            raise TrainingError(
+                f"checkpoint {path} belongs to a run with other settings; choose another folder or delete it."
+            )
+        self.training.model.load_state_dict(files.strip_prefix(tensors, "model"))
+        files.restore_optimizer(self.training.optimizer, files.strip_prefix(tensors, "optimizer"))
+        self.best_weights = files.strip_prefix(tensors, "best")
+        self.update, self.history, self.before = (
+            facts["update"],
+            History(**facts["history"]),
+            facts["seconds"],
+        )
+        self.losses = [torch.tensor(loss) for loss in facts["losses"]]
+
+    @property
+    def seconds(self) -> float:
+        return self.before + time.perf_counter() - self.started
+
+    def out_of_patience(self, patience: int | None) -> bool:
+        done = len(self.history.valid_accuracy)
+        return patience is not None and done > 0 and done - 1 - self.history.best >= patience
+
+    def _mean_loss(self) -> float:
+        values = torch.stack([loss.double().cpu() for loss in self.losses])
+        bad = torch.nonzero(~torch.isfinite(values))
+        if len(bad):
+            first, size = self.update - len(values) + int(bad[0]), self.training.episodes_per_update
+            raise TrainingError(
+                f"the loss of update {first} (episodes {first * size} to {(first + 1) * size - 1}) is not finite; "
+                "lower the learning rate, e.g. lr=1e-5, or check the scale of the features."
+            )
+        return float(values.mean())
+
+    def evaluate(self, validate: Callable[[], float]) -> None:
+        loss = self._mean_loss()
+        accuracy = float(validate())
+        if math.isnan(accuracy):
+            raise TrainingError("the validation accuracy is not a number; check the validation tasks.")
+        self.history.episodes.append(self.update * self.training.episodes_per_update)
+        self.history.loss.append(loss)
+        self.history.valid_accuracy.append(accuracy)
+        self.history.seconds.append(round(self.seconds, 3))
+        self.losses = []
+        if self.history.best == len(self.history.valid_accuracy) - 1:
+            self.best_weights = {k: v.detach().clone() for k, v in self.training.model.state_dict().items()}
+
+    def save(self, *, only_if_due: bool = False) -> None:
+        if self.path is None or (only_if_due and time.perf_counter() - self.saved < CHECKPOINT_SECONDS):
+            return
+        tensors = files.with_prefix(self.training.model.state_dict(), "model")
+        tensors |= files.with_prefix(self.best_weights, "best")
+        tensors |= files.with_prefix(files.optimizer_tensors(self.training.optimizer), "optimizer")
+        facts = {
+            "key": self.key,
+            "update": self.update,
+            "history": asdict(self.history),
+            "seconds": self.seconds,
+        }
+        facts["losses"] = [float(loss) for loss in self.losses]
+        files.save_state(self.path, tensors, facts)
+        self.saved = time.perf_counter()
+
+    def facts(self) -> dict[str, Any]:
+        size = self.training.episodes_per_update
+        accuracy = self.history.valid_accuracy
+        return {
+            "episodes": self.update * size,
+            "total": self.training.updates * size,
+            "loss": self.history.loss[-1] if self.history.loss else None,
+            "valid": accuracy[-1] if accuracy else None,
+            "best": max(accuracy) if accuracy else None,
+            "seconds": self.seconds,
+        }
+
+    def finish(self, early: bool) -> Trained:
+        self.training.model.load_state_dict(self.best_weights)
+        best = self.history.best
+        return Trained(
+            self.history,
+            self.history.episodes[best],
+            self.history.valid_accuracy[best],
+            self.seconds,
+            early,
+            self.resumed_from,
+        )

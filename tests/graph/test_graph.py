@@ -1,0 +1,304 @@
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+from torch_geometric.data import Data
+from torch_geometric.utils import get_laplacian
+
+from graphs import islands, random_graph
+from naq import Graph
+from naq.errors import GraphError
+from naq.neighbors import feature_neighbors
+from shared_data import shared
+
+PATH = [[0, 1], [1, 2]]
+EYE = np.eye(3)
+
+
+def bad_csr(index: int) -> sp.csr_array:
+    matrix = sp.csr_array(np.eye(3))
+    matrix.indices[1] = index
+    return matrix
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"adjacency": [[0, 3], [1, 1]]}, r"edge 1 joins node 3 and node 1, but the graph has nodes 0\.\.2"),
+        ({"adjacency": [[0, -1], [1, 1]]}, r"edge 1 joins node -1"),
+        ({"adjacency": [[0.5], [1]]}, "expected whole node numbers"),
+        ({"adjacency": [[np.nan], [1]]}, "expected whole node numbers"),
+        ({"adjacency": [["a"], ["b"]]}, "expected whole node numbers"),
+        ({"adjacency": None}, r"expected a scipy sparse matrix or an edge list"),
+        ({"adjacency": np.eye(3)}, r"shape \(3, 3\); expected a scipy sparse matrix or an edge list"),
+        ({"nodes": None}, "does not say how many nodes"),
+        ({"nodes": 0}, "the graph is empty"),
+        ({"nodes": -2}, "the graph is empty"),
+        ({"nodes": 3.0}, r"nodes is 3\.0; expected a whole number"),
+        ({"nodes": "three"}, "nodes is 'three'; expected a whole number"),
+        ({"nodes": True}, "nodes is True"),
+        ({"adjacency": sp.csr_array((0, 0)), "nodes": None}, "the graph is empty"),
+        ({"adjacency": sp.csr_array((2, 3)), "nodes": None}, "expected a square matrix"),
+        ({"adjacency": sp.csr_array((4, 4))}, "adjacency has 4 rows but nodes=3"),
+        ({"adjacency": sp.csr_array(np.eye(3) * np.nan)}, "adjacency values hold NaN or infinity"),
+        ({"adjacency": sp.csr_array(np.eye(3) * 1j)}, "adjacency values have type complex"),
+        ({"adjacency": bad_csr(7)}, r"index arrays of adjacency \(3, 3\) are damaged"),
+        ({"adjacency": bad_csr(-1)}, "index arrays of adjacency"),
+        ({"features": np.ones(3)}, "expected two dimensions"),
+        ({"features": np.ones((2, 4))}, "features have 2 rows but the graph has 3 nodes"),
+        ({"features": [[1], [1, 2], [3]]}, "features are no table"),
+        ({"features": [["a"], ["b"], ["c"]]}, "features have type <U1; expected numbers"),
+        ({"features": EYE * 1j}, "features have type complex"),
+        ({"features": [[1, 2], [3, np.nan], [0, 0]]}, "NaN, infinity or a value too large .*row 1, column 1"),
+        ({"features": [[1, 2], [3, 4], [-np.inf, 0]]}, "row 2, column 0"),
+        ({"features": [[1, 2], [3, 1e39], [0, 0]]}, "too large for float32 .*row 1, column 1"),
+        ({"features": sp.csc_array([[0, 2], [0, 0], [np.nan, 1]])}, "row 2, column 0"),
+        ({"features": sp.coo_array([[0, 2], [0, 0], [1e39, 1]])}, "row 2, column 0"),
+        ({"features": bad_csr(9)}, "index arrays of features"),
+        ({"labels": [0, 1]}, r"labels have shape \(2,\) but the graph has 3 nodes"),
+        ({"labels": [[0, 1, 2]]}, r"labels have shape \(1, 3\)"),
+        ({"labels": ["a", "b", "c"]}, "labels have type .*class_names"),
+        ({"labels": [True, False, True]}, "labels have type bool"),
+        ({"labels": [0, 0.5, 1]}, "labels are not whole numbers"),
+        ({"labels": [0, np.nan, 1]}, "labels are not whole numbers"),
+        ({"labels": [0, -2, 1]}, "labels hold -2; expected .* -1 where unknown"),
+        ({"names": ["a", "b"]}, r"names has shape \(2,\); expected 3"),
+        ({"names": [["a", "b", "c"]]}, "names has shape"),
+        ({"features": EYE, "vocab": ["a"]}, r"vocab has shape \(1,\); expected 3"),
+        ({"labels": [0, 1, 2], "class_names": ["a", "b"]}, "label 2 has no name: class_names holds 2"),
+    ],
+)
+def test_bad_input_is_one_sentence(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(GraphError, match=message):
+        Graph(**({"adjacency": PATH, "nodes": 3} | arguments))
+
+
+def test_overflow_by_summing_duplicates_is_seen() -> None:
+    big = sp.coo_array((np.full(2, 3e38, dtype=np.float32), ([1, 1], [2, 2])), shape=(3, 3))
+    with pytest.raises(GraphError, match="row 1, column 2"):
+        Graph(PATH, big, nodes=3)
+
+
+def test_loops_duplicates_and_direction_are_counted() -> None:
+    graph = Graph([[0, 0, 1, 2, 2, 2], [1, 1, 0, 2, 2, 3]], nodes=5)
+    assert graph.changes == {"self_loops_dropped": 2, "duplicates_merged": 1, "made_undirected": 1}
+    expected = np.zeros((5, 5))
+    expected[[0, 1, 2, 3], [1, 0, 3, 2]] = 1
+    assert np.array_equal(graph.adjacency.toarray(), expected)
+    assert graph.num_edges == 2
+    assert graph.degrees.tolist() == [1, 1, 1, 1, 0]
+    assert graph.components.tolist() == [0, 0, 1, 1, 2]
+
+
+@pytest.mark.parametrize("kind", [sp.csr_array, sp.csc_array, sp.coo_array, sp.lil_array, sp.dok_array, sp.csr_matrix])
+def test_any_sparse_format_gives_the_same_graph(kind: Any) -> None:
+    reference = islands()
+    other = Graph(kind(reference.adjacency), kind(reference.features))
+    assert other.hash == reference.hash
+    assert other.features.has_sorted_indices and other.features.dtype == np.float32
+    assert Graph(reference.adjacency, kind(reference.features, dtype=np.int64)).hash == reference.hash
+
+
+def test_edge_lists_of_any_make_give_the_same_graph() -> None:
+    edges = np.array(PATH)
+    hashes = {Graph(e, nodes=3).hash for e in (edges, edges.T.copy(), edges.astype(float), edges.astype(np.uint8))}
+    hashes |= {Graph(edges[::-1], nodes=3).hash, Graph(sp.coo_array((np.ones(2), PATH), shape=(3, 3))).hash}
+    assert len(hashes) == 2  # a (2, 2) array is read as (2, edges), so its transpose is another graph
+    three = np.array([[0, 1, 2], [1, 2, 0]])
+    assert Graph(three, nodes=3).hash == Graph(three.T, nodes=3).hash
+
+
+def test_weights_are_not_used_and_zeros_are_no_edges() -> None:
+    weighted = sp.coo_array((np.array([2.0, 0.0]), ([0, 1], [1, 2])), shape=(3, 3))
+    with pytest.warns(UserWarning, match="edge weights other than 0 and 1 are not used"):
+        graph = Graph(weighted)
+    assert graph.num_edges == 1 and graph.degrees.tolist() == [1, 1, 0]
+
+
+def test_one_node_and_no_edges() -> None:
+    for edges in ([[], []], np.empty((0, 2)), np.empty((2, 0), dtype=int), sp.csr_array((1, 1))):
+        graph = Graph(edges, [[2.0]], [0], nodes=1)
+        assert (graph.num_nodes, graph.num_edges, graph.num_classes) == (1, 0, 1)
+        assert graph.normalized_adjacency().toarray().tolist() == [[1.0]]
+        assert graph.normalized_adjacency(self_loops=False).toarray().tolist() == [[0.0]]
+        assert graph.propagated_features().tolist() == [[2.0]]
+        assert np.isnan(graph.homophily())
+
+
+def test_no_features_points_to_diffusion() -> None:
+    for graph in (Graph(PATH, nodes=3), Graph(PATH, np.empty((3, 0)), nodes=3)):
+        assert graph.features is None and graph.num_features == 0
+        with pytest.raises(GraphError, match=r"has no features, which feature_neighbors needs; .*diffusion"):
+            feature_neighbors(graph, k=1)
+
+
+def test_no_labels_is_one_sentence() -> None:
+    for labels in (None, [-1, -1, -1]):
+        with pytest.raises(GraphError, match="has no labels, which homophily needs"):
+            Graph(PATH, labels=labels, nodes=3).homophily()
+
+
+def test_dense_features_become_sparse_when_mostly_zero() -> None:
+    assert Graph(PATH, np.eye(3, 40), nodes=3).sparse_features
+    assert not Graph(PATH, np.ones((3, 40)), nodes=3).sparse_features
+    stored = sp.csr_array((np.array([1.0, 0.0]), ([0, 1], [0, 1])), shape=(3, 2))
+    assert Graph(PATH, stored, nodes=3).features.nnz == 1
+
+
+def test_immutable_and_apart_from_its_input() -> None:
+    edges, features, labels = np.array(PATH), np.ones((3, 2), dtype=np.float32), np.array([0, 1, 1])
+    counts = sp.csr_array(np.eye(3, dtype=np.float32))
+    graph, sparse = Graph(edges, features, labels, nodes=3), Graph(edges, counts, nodes=3, class_names=["a"])
+    before = graph.hash, sparse.hash
+    edges[:], features[:], labels[:], counts.data[:] = 0, 9, 0, 9
+    copy = Graph(graph.adjacency, graph.features, graph.labels), Graph(sparse.adjacency, sparse.features)
+    assert (copy[0].hash, copy[1].hash) == before
+    with pytest.raises(AttributeError, match="Graph is immutable"):
+        graph.labels = labels
+    arrays = [graph.features, graph.labels, graph.adjacency.data, graph.adjacency.indices, sparse.features.data]
+    arrays += [sparse.class_names, graph.with_labels([0, 0, 0], ["a"]).labels]
+    arrays += [graph.with_labels([0, 0, 0], ["a"]).class_names]
+    for array in arrays:
+        with pytest.raises(ValueError, match="read-only"):
+            array[:1] = array[-1:]
+
+
+def test_labels_come_and_go() -> None:
+    graph = Graph(PATH, EYE, [0, 1, -1], nodes=3, class_names=["a", "b"])
+    bare = graph.without_labels()
+    assert bare.labels is None and bare.class_names is None and bare.num_classes == 0
+    assert bare.hash == Graph(PATH, EYE, nodes=3).hash != graph.hash
+    assert bare.without_labels() is bare
+    assert bare.with_labels([0, 1, -1]).hash == graph.hash
+    assert graph.labels.tolist() == [0, 1, -1]
+    with pytest.raises(GraphError, match="labels have shape"):
+        graph.with_labels([0])
+    with pytest.raises(GraphError, match="label 3 has no name"):
+        graph.with_labels([0, 1, 3], ["a", "b"])
+
+
+def test_hash_is_that_of_the_content() -> None:
+    graph = random_graph(seed=5)
+    dense = graph.features.toarray()
+    base = Graph(graph.adjacency, dense, graph.labels)
+    assert base.hash == graph.hash
+    assert Graph(graph.adjacency, np.asfortranarray(dense), graph.labels, names=list("x" * 60)).hash == graph.hash
+    assert Graph(graph.adjacency, sp.csr_array(dense), graph.labels, name="other").hash == graph.hash
+    assert Graph(graph.adjacency, dense.astype(np.uint8), graph.labels.astype(float)).hash == graph.hash
+    assert Graph.from_pyg(graph.to_pyg()).hash == graph.hash
+    full = random_graph(dense=True)
+    assert Graph(full.adjacency, sp.csr_array(full.features), full.labels).hash == full.hash
+
+
+def test_hash_changes_with_anything_that_matters() -> None:
+    graph = random_graph(seed=5)
+    features, labels = graph.features.toarray(), graph.labels.copy()
+    extra = graph.adjacency.tolil()
+    extra[58, 59] = 1
+    value, moved, wider = features.copy(), np.roll(features, 1, axis=1), np.pad(features, ((0, 0), (0, 1)))
+    value[1, 1] += 1
+    other = labels.copy()
+    other[0] = 2 if labels[0] != 2 else 1
+    unknown = np.where(np.arange(60) == 3, -1, labels)
+    variants = [
+        graph,
+        Graph(extra, features, labels),
+        Graph(graph.adjacency, value, labels),
+        Graph(graph.adjacency, moved, labels),
+        Graph(graph.adjacency, wider, labels),
+        Graph(graph.adjacency, features[::-1], labels),
+        Graph(graph.adjacency, features, other),
+        Graph(graph.adjacency, features, unknown),
+        Graph(graph.adjacency, features),
+        Graph(graph.adjacency, None, labels),
+        Graph(graph.adjacency),
+    ]
+    assert len({g.hash for g in variants}) == len(variants)
+
+
+@pytest.mark.parametrize("dense", [True, False])
+def test_pyg_round_trip(dense: bool) -> None:
+    graph = random_graph(dense=dense)
+    data = graph.to_pyg()
+    assert data.num_nodes == 60 and data.num_edges == 2 * graph.num_edges and data.is_undirected()
+    x = data.x if dense else data.x.to_dense()
+    assert np.array_equal(x.numpy(), graph.features if dense else graph.features.toarray())
+    again = Graph.from_pyg(data, name="random")
+    assert again.hash == graph.hash and repr(again) == repr(graph)
+    data.x = data.x.to_sparse_csr() if not dense else data.x
+    data.y = data.y[:, None]
+    assert Graph.from_pyg(data).hash == graph.hash
+    assert graph.features.flags.writeable is False if dense else not graph.features.data.flags.writeable
+    data.y[:] = 0
+    assert Graph.from_pyg(graph.to_pyg()).hash == graph.hash
+
+
+def test_pyg_with_little_in_it() -> None:
+    assert repr(Graph.from_pyg(Data(edge_index=torch.tensor(PATH), num_nodes=4))) == (
+        "Graph('graph', nodes=4, edges=2, features=0, classes=0)"
+    )
+    with pytest.raises(GraphError, match="data has no edge_index"):
+        Graph.from_pyg(Data(x=torch.ones(2, 2)))
+
+
+def test_normalised_adjacency_is_the_formula() -> None:
+    graph = random_graph()
+    plain = graph.adjacency.toarray().astype(float)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for self_loops in (True, False):
+            matrix = plain + np.eye(60) if self_loops else plain
+            degree = matrix.sum(1)
+            scale = np.where(degree > 0, 1 / np.sqrt(np.maximum(degree, 1)), 0)
+            found = graph.normalized_adjacency(self_loops=self_loops)
+            assert found.dtype == np.float32
+            assert np.allclose(found.toarray(), scale[:, None] * matrix * scale, atol=1e-7)
+    edges, weight = get_laplacian(graph.to_pyg().edge_index, normalization="sym", num_nodes=60)
+    laplacian = sp.coo_array((weight.numpy(), edges.numpy()), shape=(60, 60)).toarray()
+    assert np.allclose(np.eye(60) - laplacian, graph.normalized_adjacency(self_loops=False).toarray(), atol=1e-6)
+
+
+@pytest.mark.parametrize("dense", [True, False])
+def test_propagated_features_and_their_size(dense: bool) -> None:
+    graph = random_graph(dense=dense)
+    product = graph.propagated_features()
+    assert isinstance(product, np.ndarray) == dense
+    x = graph.features if dense else graph.features.toarray()
+    full = product if dense else product.toarray()
+    assert np.allclose(full, graph.normalized_adjacency().toarray() @ x, atol=1e-6)
+    assert np.count_nonzero(full) <= graph.propagated_size() <= full.size
+    assert graph.propagated_features() is product
+
+
+def test_homophily_counts_known_edges() -> None:
+    graph = Graph([[0, 1, 2, 3], [1, 2, 3, 0]], labels=[0, 0, 1, -1], nodes=4)
+    assert graph.homophily() == 0.5
+    assert graph.num_classes == 2
+
+
+def test_components_match_a_search() -> None:
+    graph = random_graph(40, 25)
+    component, seen = graph.components, {}
+    for start in range(40):
+        todo = [start]
+        while todo:
+            node = todo.pop()
+            if node not in seen:
+                seen[node] = start
+                todo += graph.adjacency.indices[graph.adjacency.indptr[node] : graph.adjacency.indptr[node + 1]].tolist()
+    lowest = np.array([seen[i] for i in range(40)])
+    assert np.array_equal(np.unique(lowest, return_inverse=True)[1], component)
+
+
+def test_a_real_graph(tmp_path: Any) -> None:
+    from naq import load
+
+    graph = load(shared("cora.npz"))
+    assert repr(graph) == "Graph('cora', nodes=2,708, edges=5,278, features=1,433, classes=7)"
+    assert graph.homophily() == pytest.approx(0.81, abs=0.005)
+    assert Graph.from_pyg(graph.to_pyg()).hash == graph.hash

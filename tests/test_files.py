@@ -1,0 +1,204 @@
+from __future__ import annotations
+
+import io
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from naq.errors import DataError
+from naq.files import memory_bytes, read_json, read_npz, write_atomically, write_json, write_npz
+
+
+def member(array: np.ndarray) -> bytes:
+    buffer = io.BytesIO()
+    np.lib.format.write_array(buffer, array, allow_pickle=True)
+    return buffer.getvalue()
+
+
+def archive(path: Path, **members: bytes) -> Path:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as out:
+        for name, content in members.items():
+            out.writestr(f"{name}.npy", content)
+    return path
+
+
+def header(shape: str, descr: str = "'<f8'", data: bytes = b"") -> bytes:
+    text = f"{{'descr': {descr}, 'fortran_order': False, 'shape': {shape}, }}\n".encode()
+    return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text + data
+
+
+def test_a_failing_writer_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
+    path = tmp_path / "kept.txt"
+    path.write_text("old")
+
+    def fail(temporary: Path) -> None:
+        temporary.write_text("half")
+        raise RuntimeError("no more")
+
+    with pytest.raises(RuntimeError, match="no more"):
+        write_atomically(path, fail)
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_full_disk_is_one_sentence(tmp_path: Path) -> None:
+    def full(temporary: Path) -> None:
+        raise OSError(28, "No space left on device")
+
+    with pytest.raises(DataError, match=r"cannot write .*No space left"):
+        write_atomically(tmp_path / "a" / "x.txt", full)
+    assert list((tmp_path / "a").iterdir()) == []
+
+
+def test_writes_make_folders_and_readable_files(tmp_path: Path) -> None:
+    path = write_atomically(tmp_path / "a" / "b" / "x.txt", lambda p: p.write_text("new") and None)
+    assert path.read_text() == "new"
+    assert path.stat().st_mode & 0o777 == 0o644
+
+
+def test_a_file_as_folder_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(DataError, match=r"cannot write .*choose a folder"):
+        write_npz(tmp_path / "file" / "x.npz", {"a": np.ones(2)})
+
+
+def test_a_folder_as_target_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "x.json").mkdir()
+    with pytest.raises(DataError, match="cannot write"):
+        write_json(tmp_path / "x.json", {})
+    assert [p.name for p in tmp_path.iterdir()] == ["x.json"]
+
+
+def test_json_round_trip_and_its_errors(tmp_path: Path) -> None:
+    value = {"b": [1, 2.5, None], "a": "ü"}
+    path = write_json(tmp_path / "x.json", value)
+    assert read_json(path) == value
+    with pytest.raises(ValueError):
+        write_json(tmp_path / "nan.json", float("nan"))
+    assert not (tmp_path / "nan.json").exists()
+    path.write_text("{")
+    with pytest.raises(DataError, match="not readable JSON"):
+        read_json(path)
+    path.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(DataError, match="not readable JSON"):
+        read_json(path)
+    with pytest.raises(DataError, match="does not exist"):
+        read_json(tmp_path / "absent.json")
+    with pytest.raises(DataError, match="not readable JSON"):
+        read_json(tmp_path)
+
+
+ARRAYS = {
+    "ints": np.arange(6).reshape(2, 3),
+    "fortran": np.asfortranarray(np.arange(6.0).reshape(2, 3)),
+    "strided": np.arange(10)[::2],
+    "text": np.array(["a", "ü"]),
+    "none": np.empty((0, 4), dtype=np.float32),
+    "scalar": np.array("{}"),
+    "number": np.array(3),
+    "flags": np.array([True, False]),
+    "big_endian": np.arange(3, dtype=">i4"),
+}
+
+
+def test_npz_keeps_shape_type_and_values(tmp_path: Path) -> None:
+    found = read_npz(write_npz(tmp_path / "x.npz", ARRAYS))
+    assert list(found) == list(ARRAYS)
+    for name, array in ARRAYS.items():
+        assert found[name].shape == array.shape, name
+        assert found[name].dtype == array.dtype, name
+        assert np.array_equal(found[name], array), name
+        assert found[name].flags.writeable, name
+
+
+def test_npz_equal_content_gives_equal_bytes_and_numpy_reads_it(tmp_path: Path) -> None:
+    one, two = (write_npz(tmp_path / f"{name}.npz", ARRAYS) for name in "ab")
+    assert one.read_bytes() == two.read_bytes()
+    with np.load(one) as loaded:
+        assert loaded["ints"].tolist() == ARRAYS["ints"].tolist()
+
+
+def test_npz_reads_only_what_is_asked_for(tmp_path: Path) -> None:
+    path = archive(tmp_path / "x.npz", good=member(np.ones(2)), bad=b"junk")
+    assert list(read_npz(path, only={"good", "absent"})) == ["good"]
+
+
+def test_objects_are_neither_written_nor_read(tmp_path: Path) -> None:
+    objects = np.array([{"a": 1}], dtype=object)
+    with pytest.raises(DataError, match="'x' holds Python objects"):
+        write_npz(tmp_path / "x.npz", {"x": objects})
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(DataError, match="pickled objects, which are never read"):
+        read_npz(archive(tmp_path / "y.npz", x=member(objects)))
+
+
+def test_absent_folder_and_other_files(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"task file .* does not exist"):
+        read_npz(tmp_path / "absent.npz", kind="task file")
+    with pytest.raises(DataError, match="is a folder; expected a task file"):
+        read_npz(tmp_path, kind="task file")
+    (tmp_path / "x.npz").write_text("hello")
+    with pytest.raises(DataError, match="not a readable npz file"):
+        read_npz(tmp_path / "x.npz")
+    with zipfile.ZipFile(tmp_path / "y.npz", "w") as out:
+        out.writestr("readme.txt", "hello")
+    with pytest.raises(DataError, match=r"holds 'readme.txt', which is no array"):
+        read_npz(tmp_path / "y.npz")
+
+
+def test_every_truncation_is_one_sentence(tmp_path: Path) -> None:
+    whole = write_npz(tmp_path / "x.npz", {"a": np.arange(300), "b": np.ones((7, 5))}).read_bytes()
+    path = tmp_path / "cut.npz"
+    for length in range(0, len(whole), 7):
+        path.write_bytes(whole[:length])
+        with pytest.raises(DataError):
+            read_npz(path)
+
+
+def test_flipped_bytes_give_an_error_or_the_same_arrays(tmp_path: Path) -> None:
+    arrays = {"a": np.arange(300), "b": np.ones((7, 5))}
+    whole = bytearray(write_npz(tmp_path / "x.npz", arrays).read_bytes())
+    path = tmp_path / "flipped.npz"
+    refused = 0
+    for position in range(0, len(whole), 3):
+        whole[position] ^= 0xFF
+        path.write_bytes(whole)
+        whole[position] ^= 0xFF
+        try:
+            found = read_npz(path)
+        except DataError:
+            refused += 1
+            continue
+        for name, array in found.items():
+            assert name not in arrays or np.array_equal(array, arrays[name])
+    assert refused > 50
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        header("(1000000000000,)"),
+        header("(4,)", data=b"\0" * 8),
+        header("(-4, -4)", data=b"\0" * 128),
+        header("(99999999999999999999, 99999999999999999999)"),
+        header("(1000000000,)", "'<U0'"),
+        header("(1000000000,)", "'|V0'"),
+        header("(2,)", "'|O'", b"\0" * 16),
+        header("(2,)", "[('a', '|O')]", b"\0" * 16),
+        header("('a',)"),
+        header("(2,)", "'nonsense'"),
+        header("__import__('os').getcwd()"),
+        b"\x93NUMPY\x09\x00",
+        b"",
+        b"\x93NUM",
+    ],
+)
+def test_lying_headers_are_refused_before_memory_is_taken(tmp_path: Path, content: bytes) -> None:
+    with pytest.raises(DataError):
+        read_npz(archive(tmp_path / "x.npz", a=content))
+
+
+def test_memory_is_known() -> None:
+    assert memory_bytes() > 1 << 28
