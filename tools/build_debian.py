@@ -107,9 +107,7 @@ def read_text(path: Path) -> str:
         try:
             data = subprocess.run([APT_HELPER, "cat-file", str(path)], check=True, capture_output=True).stdout
         except (OSError, subprocess.CalledProcessError) as error:
-            raise DataError(
-                f"cannot read {path} by {APT_HELPER} ({error}); decompress it by lz4 -d."
-            ) from error
+            raise DataError(f"cannot read {path} by {APT_HELPER} ({error}); decompress it by lz4 -d.") from error
     else:
         data = path.read_bytes()
     return data.decode("utf-8")
@@ -139,16 +137,10 @@ def parse_dependencies(value: str) -> list[tuple[str, ...]]:
 
 def read_binaries(packages: str, translation: str) -> list[Binary]:
     """Binary packages of a Packages file, with the long descriptions of a Translation-en file."""
-    long = {
-        s["Description-md5"]: s.get("Description-en", "")
-        for s in stanzas(translation)
-        if "Description-md5" in s
-    }
+    long = {s["Description-md5"]: s.get("Description-en", "") for s in stanzas(translation) if "Description-md5" in s}
     binaries = []
     for s in stanzas(packages):
-        needs = [
-            g for key in ("Pre-Depends", "Depends", "Recommends") for g in parse_dependencies(s.get(key, ""))
-        ]
+        needs = [g for key in ("Pre-Depends", "Depends", "Recommends") for g in parse_dependencies(s.get(key, ""))]
         provides = [name for group in parse_dependencies(s.get("Provides", "")) for name in group]
         text = long.get(s.get("Description-md5", ""), s.get("Description", ""))
         binaries.append(
@@ -268,9 +260,7 @@ def bag_of_words(sources: dict[str, Source], min_df: int) -> tuple[sp.csr_array,
     rows = [sorted(column[w] for w in source.words if w in column) for source in sources.values()]
     indptr = np.concatenate([[0], np.cumsum([len(row) for row in rows], dtype=np.int64)])
     indices = np.array([i for row in rows for i in row], dtype=np.int64)
-    return sp.csr_array(
-        (np.ones(len(indices), dtype=np.float32), indices, indptr), (len(rows), len(vocab))
-    ), vocab
+    return sp.csr_array((np.ones(len(indices), dtype=np.float32), indices, indptr), (len(rows), len(vocab))), vocab
 
 
 # The two files
@@ -288,9 +278,7 @@ def graph_arrays(binaries: list[Binary], *, hub_degree: int, min_df: int) -> dic
     low, high = np.unique(np.sort(edges, axis=0), axis=1)
     upper = sp.csr_array((np.ones(len(low), dtype=np.int8), (low, high)), (len(sources), len(sources)))
     features, vocab = bag_of_words(sources, min_df)
-    class_names, labels = np.unique(
-        [choose_section(s.sections) for s in sources.values()], return_inverse=True
-    )
+    class_names, labels = np.unique([choose_section(s.sections) for s in sources.values()], return_inverse=True)
     return {
         "adj_indptr": smallest(upper.indptr),
         "adj_indices": smallest(upper.indices),
@@ -402,9 +390,7 @@ def statistics_tables(folder: Path) -> str:
     part = {c: name for name in ("base", "valid", "test") for c in split.part(name)}
     assert graph.class_names is not None
     rows = [(graph.class_names[c], int(sizes[c]), part.get(c, "none")) for c in range(len(sizes))]
-    return (
-        markdown(["figure", "value"], figures.items()) + "\n\n" + markdown(["class", "nodes", "part"], rows)
-    )
+    return markdown(["figure", "value"], figures.items()) + "\n\n" + markdown(["class", "nodes", "part"], rows)
 
 
 def variants_table(binaries: list[Binary], hub_degree: int) -> str:
@@ -430,9 +416,7 @@ app = typer.Typer(add_completion=False, help=__doc__, pretty_exceptions_enable=F
 Lists = Annotated[Path, typer.Option(help="Folder with apt's lists.")]
 Suite = Annotated[str, typer.Option(help="Suite; its -updates and -security lists are not read.")]
 Arch = Annotated[str, typer.Option(help="Architecture.")]
-Hubs = Annotated[
-    int, typer.Option(help="Drop edges towards sources with more dependents than this; 0 keeps all.")
-]
+Hubs = Annotated[int, typer.Option(help="Drop edges towards sources with more dependents than this; 0 keeps all.")]
 APT_LISTS = Path("/var/lib/apt/lists")
 HUB_DEGREE = 300
 SHOWN = "src/naq/data/bundled"
@@ -462,9 +446,7 @@ def build(
     split, tasks = draw_tasks(graph, seed)
     written = write_npz(out / "debian.npz", arrays, compression=zipfile.ZIP_LZMA)
     drawn = save_task_file(out / "debian.tasks.npz", tasks, split, compression=zipfile.ZIP_LZMA)
-    typer.echo(
-        f"{graph}\n{written}: {written.stat().st_size:,} bytes\n{drawn}: {drawn.stat().st_size:,} bytes"
-    )
+    typer.echo(f"{graph}\n{written}: {written.stat().st_size:,} bytes\n{drawn}: {drawn.stat().st_size:,} bytes")
 
 
 @app.command()
@@ -476,9 +458,7 @@ def stats(
 
 
 @app.command()
-def variants(
-    lists: Lists = APT_LISTS, suite: Suite = "bookworm", arch: Arch = "amd64", hub_degree: Hubs = 300
-) -> None:
+def variants(lists: Lists = APT_LISTS, suite: Suite = "bookworm", arch: Arch = "amd64", hub_degree: Hubs = 300) -> None:
     """Print what each reading of the dependencies gives."""
     typer.echo(variants_table(read_lists(lists, suite, arch), hub_degree))
 

@@ -27,9 +27,7 @@ def write_atomically(path: str | Path, write: Callable[[Path], None]) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp" + path.suffix)
     except OSError as error:
-        raise DataError(
-            f"cannot write {path}: {error.strerror or error}; choose a folder you may write to."
-        ) from error
+        raise DataError(f"cannot write {path}: {error.strerror or error}; choose a folder you may write to.") from error
     os.close(handle)
     temporary = Path(name)
     try:
@@ -67,9 +65,7 @@ def read_json(path: str | Path) -> Any:
         raise DataError(f"{path} is not readable JSON ({error}); delete it and make it again.") from error
 
 
-def write_npz(
-    path: str | Path, arrays: Mapping[str, np.ndarray], *, compression: int = zipfile.ZIP_DEFLATED
-) -> Path:
+def write_npz(path: str | Path, arrays: Mapping[str, np.ndarray], *, compression: int = zipfile.ZIP_DEFLATED) -> Path:
     """Write arrays as npz with fixed timestamps, so that equal content gives equal bytes."""
     for name, array in arrays.items():
         if np.asarray(array).dtype.hasobject:
@@ -86,9 +82,7 @@ def write_npz(
     return write_atomically(path, write)
 
 
-def read_npz(
-    path: str | Path, *, kind: str = "npz file", only: Collection[str] | None = None
-) -> dict[str, np.ndarray]:
+def read_npz(path: str | Path, *, kind: str = "npz file", only: Collection[str] | None = None) -> dict[str, np.ndarray]:
     """Read every array of an npz without pickle, or ``only`` some; headers are checked before memory is taken."""
     path = Path(path)
     if not path.exists():
@@ -120,9 +114,7 @@ def read_npz(
 
 def _read_array(member: Any, entry: zipfile.ZipInfo, path: Path) -> np.ndarray:
     version = np.lib.format.read_magic(member)
-    reader = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}.get(
-        version
-    )
+    reader = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}.get(version)
     if reader is None:
         raise DataError(f"{path}: array {entry.filename} has npy version {version}; expected 1.0 or 2.0.")
     shape, fortran, dtype = reader(member)

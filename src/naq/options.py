@@ -37,9 +37,7 @@ def _converted(owner: str, name: str, default: Value, value: Any) -> Value:
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
         value = float(value)
     if type(value) is not kind:
-        raise OptionError(
-            f"option {name} of {owner} is {value!r}; expected {kind.__name__}, e.g. {default!r}."
-        )
+        raise OptionError(f"option {name} of {owner} is {value!r}; expected {kind.__name__}, e.g. {default!r}.")
     return value
 
 

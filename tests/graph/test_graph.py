@@ -105,12 +105,15 @@ def test_any_sparse_format_gives_the_same_graph(kind: Any) -> None:
 
 
 def test_edge_lists_of_any_make_give_the_same_graph() -> None:
-    edges = np.array(PATH)
-    hashes = {Graph(e, nodes=3).hash for e in (edges, edges.T.copy(), edges.astype(float), edges.astype(np.uint8))}
-    hashes |= {Graph(edges[::-1], nodes=3).hash, Graph(sp.coo_array((np.ones(2), PATH), shape=(3, 3))).hash}
-    assert len(hashes) == 2  # a (2, 2) array is read as (2, edges), so its transpose is another graph
-    three = np.array([[0, 1, 2], [1, 2, 0]])
-    assert Graph(three, nodes=3).hash == Graph(three.T, nodes=3).hash
+    edges = np.array([[0, 1, 2], [1, 2, 3]])
+    makes = [edges, edges.T.copy(), edges.tolist(), edges.astype(float), edges.astype(np.uint8), edges[::-1]]
+    hashes = {Graph(e, nodes=4).hash for e in makes}
+    assert hashes == {Graph(sp.coo_array((np.ones(3), edges), shape=(4, 4))).hash}
+
+
+def test_a_square_edge_list_is_read_as_two_rows() -> None:
+    assert Graph([[0, 1], [2, 3]], nodes=4).degrees.tolist() == [1, 1, 1, 1]
+    assert Graph([[0, 1], [2, 3]], nodes=4).adjacency.toarray()[0].tolist() == [0, 0, 1, 0]
 
 
 def test_weights_are_not_used_and_zeros_are_no_edges() -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_limits
 
 from naq.tasks import Tasks
 
@@ -13,6 +14,13 @@ NODES = 400
 CLASSES = 10
 
 MakeTasks = Callable[..., Tasks]
+
+
+@pytest.fixture(autouse=True, scope="package")
+def one_blas_thread() -> Iterator[None]:
+    """The oracles make thousands of tiny products, which BLAS threads slow down by orders of magnitude."""
+    with threadpool_limits(1, user_api="blas"):
+        yield
 
 
 @pytest.fixture(scope="session")

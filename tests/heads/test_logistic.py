@@ -80,7 +80,7 @@ def test_options_reach_the_optimiser(vectors, make_tasks):
 
 def test_badly_scaled_counts_differ_from_scipy_by_rounding_only(counts, make_tasks):
     """Rounding is amplified along this path: SciPy on permuted columns, an equal problem, moves as much."""
-    tasks = make_tasks(20, 5, 5)
+    tasks = make_tasks(40, 5, 5)
     ours = LogisticHead().solve(counts, tasks)
     slots, iterations, values = by_scipy(counts, tasks)
     other, _, _ = by_scipy(np.ascontiguousarray(counts[:, ::-1]), tasks)
@@ -112,10 +112,11 @@ def test_early_stop_is_part_of_the_head(counts, make_tasks):
     assert right[0] > right[1] + 0.02
 
 
-@pytest.mark.parametrize("way, shot", [(2, 3), (5, 1)])
+@pytest.mark.parametrize("way, shot", [(5, 1), (10, 2)])
 def test_against_installed_scikit_learn(vectors, make_tasks, way, shot):
-    """Later releases stop by another rule, so accuracies agree and single answers may not."""
-    tasks = make_tasks(50, way, shot)
+    """Later releases stop by another rule, so accuracies agree and single answers may not; they also fit two classes
+    with one column of weights, which is another penalty."""
+    tasks = make_tasks(200, way, shot)
     right = np.empty(len(tasks))
     for task in range(len(tasks)):
         probe = LogisticRegression(C=1e4, max_iter=1000, tol=1e-4)

@@ -77,13 +77,13 @@ def episodes_command(
     """Draw label-free episodes; show one, their overlap, save them."""
     from naq.data import load
     from naq.episodes import naq_episodes
+    from naq.episodes.episodes import check_counts
 
+    check_counts(way=way, queries=queries, count=count)
     graph = load(dataset)
     table = make_table(graph, by, queries, metric, alpha, self_loops, method, fill)
     started = time.perf_counter()
-    episodes = naq_episodes(
-        table, way=way, queries=queries, count=count, seed=seed, drop_overlap=drop_overlap
-    )
+    episodes = naq_episodes(table, way=way, queries=queries, count=count, seed=seed, drop_overlap=drop_overlap)
     typer.echo(f"{episodes} in {time.perf_counter() - started:.3f} s")
     typer.echo(
         f"Overlap of queries: {100 * episodes.overlap_ratio():.3f} %; queries kept: {100 * episodes.mask.mean():.2f} %."
@@ -156,7 +156,5 @@ def name_of(graph: Graph, node: int) -> str:
 
 def _show(graph: Graph, table: NeighborTable, node: int) -> None:
     kept = table.ids[node] >= 0
-    near = [
-        f"{name_of(graph, int(j))} ({s:.3f})" for j, s in zip(table.ids[node][kept], table.scores[node][kept])
-    ]
+    near = [f"{name_of(graph, int(j))} ({s:.3f})" for j, s in zip(table.ids[node][kept], table.scores[node][kept])]
     typer.echo(f"  {name_of(graph, node)}: {', '.join(near[:12]) or 'none'}")

@@ -63,9 +63,7 @@ def _print(title: str, rows: list[dict[str, Any]]) -> None:
     for column in rows[0]:
         table.add_column(
             column.replace("_", " "),
-            justify="right"
-            if isinstance(rows[0][column], int) and not isinstance(rows[0][column], bool)
-            else "left",
+            justify="right" if isinstance(rows[0][column], int) and not isinstance(rows[0][column], bool) else "left",
         )
     for row in rows:
         table.add_row(*(_text(value) for value in row.values()))

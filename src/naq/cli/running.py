@@ -141,7 +141,5 @@ def _next_steps(dataset: str, results: list[Result]) -> None:
     if (config["way"], config["shot"]) == (5, 1):
         lines.insert(1, f"naq run {shlex.quote(dataset)} --shot 5")
     if any(r.history is not None and r.config["episodes"] < 16_000 for r in results):
-        lines.insert(
-            0, f"naq run {shlex.quote(dataset)} --out runs/full      (the paper's schedule: 16,000 episodes)"
-        )
+        lines.insert(0, f"naq run {shlex.quote(dataset)} --out runs/full      (the paper's schedule: 16,000 episodes)")
     print("Next:\n  " + "\n  ".join(lines))

@@ -55,11 +55,7 @@ class Dataset:
 
     def ready(self, root: str | Path | None = None) -> Path | None:
         """The graph file that answers without any work: the bundled one, or ``<root>/<name>.npz``."""
-        path = (
-            BUNDLED / f"{self.name}.npz"
-            if self.reader == "bundled"
-            else dataset_root(root) / f"{self.name}.npz"
-        )
+        path = BUNDLED / f"{self.name}.npz" if self.reader == "bundled" else dataset_root(root) / f"{self.name}.npz"
         return path if path.is_file() else None
 
 
@@ -164,16 +160,12 @@ def listing(root: str | Path | None = None) -> list[dict[str, Any]]:
 
     rows = []
     for dataset in DATASETS.values():
-        facts: dict[str, Any] = {
-            key: getattr(dataset, key) for key in ("nodes", "edges", "features", "classes")
-        }
+        facts: dict[str, Any] = {key: getattr(dataset, key) for key in ("nodes", "edges", "features", "classes")}
         ready = dataset.ready(root)
         if ready is not None and None in facts.values():
             facts = sizes_of_file(ready)
         state = "to download"
-        if ready is not None or all(
-            (dataset.folder(root) / remote.file).is_file() for remote in dataset.files
-        ):
+        if ready is not None or all((dataset.folder(root) / remote.file).is_file() for remote in dataset.files):
             state = "bundled" if dataset.reader == "bundled" else "on disk"
         rows.append(
             {"name": dataset.name, "description": dataset.description, **facts}

@@ -14,9 +14,7 @@ from naq.errors import DataError, GraphError
 from naq.files import read_npz
 from naq.graph import Graph
 
-_KEYS = {f"{m}_{part}" for m in ("adj", "attr") for part in ("indptr", "indices", "shape", "data")} | {
-    "labels"
-}
+_KEYS = {f"{m}_{part}" for m in ("adj", "attr") for part in ("indptr", "indices", "shape", "data")} | {"labels"}
 
 
 def read_cora_full(path: str | Path, *, name: str = "cora-full") -> Graph:

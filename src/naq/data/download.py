@@ -30,9 +30,7 @@ def dataset_root(root: str | Path | None = None) -> Path:
     return Path(chosen).expanduser()
 
 
-def obtain(
-    url: str, path: Path, *, sha256: str | None = None, download: bool = True, timeout: float = TIMEOUT
-) -> Path:
+def obtain(url: str, path: Path, *, sha256: str | None = None, download: bool = True, timeout: float = TIMEOUT) -> Path:
     """``path`` itself, fetched from ``url`` if absent, and verified either way."""
     if not path.is_file():
         if not download:

@@ -37,16 +37,10 @@ def locate(path: str | Path) -> tuple[Path, str]:
         for suffix in _SUFFIXES:
             if path.name.endswith(suffix):
                 return path.parent, path.name.removesuffix(suffix)
-        raise DataError(
-            f"{path} is not part of a GPN dataset; expected NAME_train.mat, NAME_test.mat or NAME_network."
-        )
+        raise DataError(f"{path} is not part of a GPN dataset; expected NAME_train.mat, NAME_test.mat or NAME_network.")
     found = stems(path)
     if len(found) != 1:
-        several = (
-            f"holds several datasets ({', '.join(found)}); give one of their files"
-            if found
-            else "holds no .mat"
-        )
+        several = f"holds several datasets ({', '.join(found)}); give one of their files" if found else "holds no .mat"
         raise DataError(f"{path} {several}; expected NAME_train.mat, NAME_test.mat and NAME_network.")
     return path, found[0]
 
@@ -87,9 +81,7 @@ def split_of_labels(train: list[int], test: list[int], valid: int | None) -> Cla
     """Draw ``valid`` classes of ``train`` (a quarter of all classes if None); its others are base classes."""
     count = max(2, round(0.25 * (len(train) + len(test)))) if valid is None else valid
     if count > len(train):
-        raise DataError(
-            f"{count} validation classes were asked for, but the training file has {len(train)} classes."
-        )
+        raise DataError(f"{count} validation classes were asked for, but the training file has {len(train)} classes.")
     drawn = sorted(random.Random(PAPER_SEED).sample(train, count))
     return ClassSplit(tuple(sorted(set(train) - set(drawn))), tuple(drawn), tuple(test))
 
@@ -107,12 +99,7 @@ def _part(path: Path) -> tuple[np.ndarray, sp.csr_array, np.ndarray]:
         shape = matrix.shape
     except (ValueError, TypeError) as error:
         raise DataError(f"{path}: Attributes is no usable matrix ({error}); download it again.") from error
-    if (
-        len(shape) != 2
-        or matrix.dtype.kind not in "biuf"
-        or len(index) != shape[0]
-        or len(labels) != shape[0]
-    ):
+    if len(shape) != 2 or matrix.dtype.kind not in "biuf" or len(index) != shape[0] or len(labels) != shape[0]:
         raise DataError(
             f"{path}: Index has {len(index):,} entries, Label {len(labels):,} and Attributes the shape "
             f"{shape}; expected one of each per node."
@@ -144,16 +131,9 @@ def _labels(content: dict[str, Any], path: Path) -> np.ndarray:
 def _vector(values: Any, title: str) -> np.ndarray:
     array = np.asarray(values)
     if array.size != max(array.shape, default=0) or array.dtype.kind not in "biuf":
-        raise DataError(
-            f"{title} has shape {array.shape} and type {array.dtype}; expected one whole number per node."
-        )
+        raise DataError(f"{title} has shape {array.shape} and type {array.dtype}; expected one whole number per node.")
     flat = array.ravel().astype(np.float64)
-    if (
-        not np.isfinite(flat).all()
-        or (flat != np.floor(flat)).any()
-        or (flat < 0).any()
-        or (flat > 2**53).any()
-    ):
+    if not np.isfinite(flat).all() or (flat != np.floor(flat)).any() or (flat < 0).any() or (flat > 2**53).any():
         raise DataError(f"{title} holds numbers that are not whole or are negative; expected 0, 1, 2, ...")
     return flat.astype(np.int64)
 
@@ -174,9 +154,7 @@ def _covering_order(index: np.ndarray, edges: np.ndarray, title: Path) -> np.nda
     ids = index[order]
     twice = ids[1:][ids[1:] == ids[:-1]]
     if len(twice):
-        raise DataError(
-            f"{title}: node {twice[0]} is listed twice; expected each node once, in train or in test."
-        )
+        raise DataError(f"{title}: node {twice[0]} is listed twice; expected each node once, in train or in test.")
     last = int(max(ids[-1], edges.max(initial=0)))
     if last >= n:
         absent = np.setdiff1d(np.arange(min(last + 1, n + 1)), ids)[0]

@@ -76,8 +76,7 @@ def _load_named(dataset: Dataset, root: str | Path | None, download: bool) -> Gr
         raise DataError(f"{BUNDLED / dataset.name}.npz is missing from this installation; install naq again.")
     folder = dataset.folder(root)
     files = [
-        obtain(remote.url, folder / remote.file, sha256=remote.sha256, download=download)
-        for remote in dataset.files
+        obtain(remote.url, folder / remote.file, sha256=remote.sha256, download=download) for remote in dataset.files
     ]
     if dataset.reader == "gpn":
         from naq.data.gpn import read_gpn

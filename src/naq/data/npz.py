@@ -34,9 +34,7 @@ def read_graph(path: str | Path, *, name: str | None = None) -> Graph:
     path = Path(path)
     arrays = read_npz(path, kind="graph file", only=KEYS)
     if "adj_indptr" not in arrays and path.name.endswith(".tasks.npz"):
-        raise DataError(
-            f"{path} is a task file; give the graph file it belongs to, without .tasks in its name."
-        )
+        raise DataError(f"{path} is a task file; give the graph file it belongs to, without .tasks in its name.")
     adjacency = csr_of(arrays, "adj", path)
     if adjacency.shape[0] != adjacency.shape[1]:
         raise DataError(f"{path}: adj_shape is {adjacency.shape}; expected a square (n, n).")
@@ -120,8 +118,7 @@ def csr_of(arrays: Mapping[str, np.ndarray], prefix: str, path: Path) -> sp.csr_
     data = arrays.get(f"{prefix}_data", np.ones(len(indices), dtype=np.float32))
     if data.shape != indices.shape or data.dtype.kind not in "biuf":
         raise DataError(
-            f"{path}: {prefix}_data has shape {data.shape} and type {data.dtype}; expected {len(indices):,} "
-            "numbers."
+            f"{path}: {prefix}_data has shape {data.shape} and type {data.dtype}; expected {len(indices):,} numbers."
         )
     return sp.csr_array((data.astype(data.dtype.newbyteorder("=")), indices, indptr), shape=(rows, columns))
 
@@ -137,9 +134,7 @@ def checked_labels(labels: np.ndarray | None, title: str) -> np.ndarray | None:
 
 def _whole(array: np.ndarray, title: str) -> np.ndarray:
     if array.ndim != 1 or array.dtype.kind not in "iu":
-        raise DataError(
-            f"{title} has shape {array.shape} and type {array.dtype}; expected one row of whole numbers."
-        )
+        raise DataError(f"{title} has shape {array.shape} and type {array.dtype}; expected one row of whole numbers.")
     if array.dtype.kind == "u" and len(array) and int(array.max()) >= 2**63:
         raise DataError(f"{title} holds {int(array.max())}, which is too large for an index.")
     return array.astype(np.int64)
@@ -147,9 +142,7 @@ def _whole(array: np.ndarray, title: str) -> np.ndarray:
 
 def _shape(array: np.ndarray, title: str) -> tuple[int, int]:
     if array.shape != (2,) or array.dtype.kind not in "iu":
-        raise DataError(
-            f"{title} has shape {array.shape} and type {array.dtype}; expected two whole numbers."
-        )
+        raise DataError(f"{title} has shape {array.shape} and type {array.dtype}; expected two whole numbers.")
     rows, columns = int(array[0]), int(array[1])
     if rows < 0 or not 0 <= columns <= MOST_COLUMNS:
         raise DataError(f"{title} is ({rows}, {columns}); expected sizes from 0 to {MOST_COLUMNS:,}.")

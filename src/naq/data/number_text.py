@@ -60,9 +60,7 @@ def read_numbers(
             whole[done : done + len(piece)] = piece
         done += len(piece)
     if rows is not None and done != rows:
-        raise DataError(
-            f"{title} has {done:,} rows; expected {rows:,}: it may be truncated, download it again."
-        )
+        raise DataError(f"{title} has {done:,} rows; expected {rows:,}: it may be truncated, download it again.")
     if whole is not None:
         return whole
     return np.concatenate(pieces) if pieces else np.empty((0, columns or 0), dtype=target)
@@ -70,9 +68,7 @@ def read_numbers(
 
 def _check_memory(size: int, title: str) -> None:
     if size > memory_bytes():
-        raise DataError(
-            f"{title} needs {size:,} bytes, more than this machine's memory; use a larger machine."
-        )
+        raise DataError(f"{title} needs {size:,} bytes, more than this machine's memory; use a larger machine.")
 
 
 def _blocks(stream: IO[bytes] | GzipFile, title: str) -> Iterator[bytes]:
@@ -195,11 +191,7 @@ def _converted(values: np.ndarray, target: np.dtype, title: str, done: int) -> n
         return values.astype(target)
     limits = np.iinfo(target)
     # The largest exact float64 bounds 64-bit types; NaN fails every comparison.
-    fits = (
-        (values >= max(limits.min, -(2**53)))
-        & (values <= min(limits.max, 2**53))
-        & (values == np.floor(values))
-    )
+    fits = (values >= max(limits.min, -(2**53))) & (values <= min(limits.max, 2**53)) & (values == np.floor(values))
     if not fits.all():
         row, column = np.argwhere(~fits)[0]
         found = values[row, column]

@@ -50,9 +50,7 @@ def read_ogb(path: str | Path, *, name: str | None = None) -> Graph:
 def _count(path: Path, file: str) -> int:
     counts = _numbers(path, file, columns=1, dtype=np.int64)
     if counts.shape != (1, 1) or not 0 <= counts[0, 0] < 2**31:
-        raise DataError(
-            f"{path}: {file} holds {len(counts)} rows; expected one graph with one number below 2^31."
-        )
+        raise DataError(f"{path}: {file} holds {len(counts)} rows; expected one graph with one number below 2^31.")
     return int(counts[0, 0])
 
 
@@ -95,8 +93,6 @@ def _opened(path: Path, file: str) -> Iterator[IO[bytes]]:
         return
     members = _members(path, file)
     if len(members) != 1:
-        raise DataError(
-            f"{path} holds {len(members)} members raw/{file}; expected one, as in OGB's node datasets."
-        )
+        raise DataError(f"{path} holds {len(members)} members raw/{file}; expected one, as in OGB's node datasets.")
     with zipfile.ZipFile(path) as archive, archive.open(members[0]) as stream:
         yield stream

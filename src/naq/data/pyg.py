@@ -33,9 +33,7 @@ def read_pyg(source: str, root: Path, *, download: bool = True) -> Graph:
             f"{source} could not be downloaded to {folder} ({error}); check the network, or copy the folder "
             "from a machine that has it."
         ) from error
-    except (
-        Exception
-    ) as error:  # each dataset class fails in its own way: assertions, parse errors, missing packages
+    except Exception as error:  # each dataset class fails in its own way: assertions, parse errors, missing packages
         raise DataError(f"{source} could not be read by PyG ({type(error).__name__}: {error}).") from error
     return graph_of(dataset, source)
 

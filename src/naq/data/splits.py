@@ -38,9 +38,7 @@ def tasks_path(source: str | Path, *, root: str | Path | None = None) -> Path | 
     return path if path.is_file() else None
 
 
-def split_for(
-    source: str | Path, graph: Graph, *, seed: int = 0, root: str | Path | None = None
-) -> ClassSplit:
+def split_for(source: str | Path, graph: Graph, *, seed: int = 0, root: str | Path | None = None) -> ClassSplit:
     """Base, validation and test classes of a dataset.
 
     In this order: the split of its task file; the paper's rule for its datasets and files in GPN's layout; a
@@ -98,9 +96,7 @@ def cora_full_split(graph: Graph) -> ClassSplit:
     labels = graph.require_labels("the class split of Cora-Full")
     classes, first = np.unique(labels, return_index=True)
     if len(classes) != 70:
-        raise TaskError(
-            f"graph {graph.name!r} has {len(classes)} classes; the split of Cora-Full is for its 70."
-        )
+        raise TaskError(f"graph {graph.name!r} has {len(classes)} classes; the split of Cora-Full is for its 70.")
     order = [int(c) for c in classes[np.argsort(first)]]
     random.Random(1212).shuffle(order)
     parts = (order[:25], order[25:45], order[45:])

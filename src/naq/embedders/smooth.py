@@ -97,9 +97,7 @@ def tfidf(features: sp.csr_array) -> sp.csr_array:
     return sp.csr_array((values.astype(np.float32), features.indices, features.indptr), shape=features.shape)
 
 
-def truncated_svd(
-    matrix: Any, dim: int, seed: int, *, oversample: int = 16, iterations: int = 3
-) -> np.ndarray:
+def truncated_svd(matrix: Any, dim: int, seed: int, *, oversample: int = 16, iterations: int = 3) -> np.ndarray:
     """U S of a randomised SVD (Halko, Martinsson, Tropp 2011); the random vectors belong to columns, not to rows.
 
     So renumbering the nodes renumbers the result. Signs are fixed by the largest entry of each right vector.

@@ -24,10 +24,7 @@ def distinct(random: np.random.Generator, rows: int, n: int, size: int) -> np.nd
     """(rows, size) integers below n, each row without repetition, uniform over ordered choices."""
     if n < 4 * size * size:
         chunk = max(1, 4_000_000 // n)
-        parts = [
-            np.argsort(random.random((min(chunk, rows - r), n)), axis=1)[:, :size]
-            for r in range(0, rows, chunk)
-        ]
+        parts = [np.argsort(random.random((min(chunk, rows - r), n)), axis=1)[:, :size] for r in range(0, rows, chunk)]
         return np.concatenate(parts)
     drawn = random.integers(0, n, size=(rows, size))
     repeated = _repeats(drawn)

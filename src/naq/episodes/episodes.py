@@ -33,12 +33,7 @@ class Episodes:
 
     def __post_init__(self) -> None:
         support, query, mask = self.support, self.query, self.mask
-        if (
-            support.ndim != 3
-            or query.ndim != 3
-            or mask.shape != query.shape
-            or support.shape[:2] != query.shape[:2]
-        ):
+        if support.ndim != 3 or query.ndim != 3 or mask.shape != query.shape or support.shape[:2] != query.shape[:2]:
             raise DataError(
                 f"support {support.shape}, query {query.shape} and mask {mask.shape} are no episodes; "
                 "expected (count, way, shot) and twice (count, way, queries)."
@@ -72,9 +67,7 @@ class Episodes:
         flat = np.where(self.mask, self.query, -1).reshape(len(self), -1)
         order = np.sort(flat, axis=1)
         kept = (order >= 0).sum(axis=1)
-        distinct = (order[:, :1] >= 0).sum(axis=1) + (
-            (order[:, 1:] != order[:, :-1]) & (order[:, 1:] >= 0)
-        ).sum(axis=1)
+        distinct = (order[:, :1] >= 0).sum(axis=1) + ((order[:, 1:] != order[:, :-1]) & (order[:, 1:] >= 0)).sum(axis=1)
         some = kept > 0
         return float((1.0 - distinct[some] / kept[some]).mean()) if some.any() else 0.0
 
@@ -105,9 +98,7 @@ class Episodes:
     def save(self, path: str | Path) -> Path:
         """Write support, query, mask and how they were made."""
         text = np.array(json.dumps(dict(self.info), sort_keys=True))
-        return write_npz(
-            path, {"support": self.support, "query": self.query, "mask": self.mask, "info": text}
-        )
+        return write_npz(path, {"support": self.support, "query": self.query, "mask": self.mask, "info": text})
 
 
 def _spread(shared: np.ndarray, value: np.ndarray) -> np.ndarray:

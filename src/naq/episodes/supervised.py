@@ -32,9 +32,7 @@ def supervised_episodes(
     if len(pool) and pool[0] < 0:
         raise TaskError(f"classes hold {pool[0]}, which means unknown; expected class ids 0, 1, 2, ...")
     if way > len(pool):
-        raise TaskError(
-            f"{way}-way episodes were asked for, but there are {len(pool)} base classes; lower way."
-        )
+        raise TaskError(f"{way}-way episodes were asked for, but there are {len(pool)} base classes; lower way.")
     order = np.argsort(labels, kind="stable")
     first = np.searchsorted(labels[order], pool, side="left")
     sizes = np.searchsorted(labels[order], pool, side="right") - first

@@ -31,15 +31,11 @@ REFERENCE = "smooth"
 Tell = Callable[[str, Mapping[str, Any]], None]
 
 
-def embed(
-    graph: Graph, method: str = "smooth", *, seed: int = 0, device: str = "cpu", **options: Any
-) -> np.ndarray:
+def embed(graph: Graph, method: str = "smooth", *, seed: int = 0, device: str = "cpu", **options: Any) -> np.ndarray:
     """(n, d) float32 vectors of a registered method that needs no labels and no episodes, e.g. ``smooth``."""
     found = get_method(method)
     if found.embedder is None:
-        raise OptionError(
-            f"{method} is trained on episodes; use naq.run(graph, method={method!r}).embedding instead."
-        )
+        raise OptionError(f"{method} is trained on episodes; use naq.run(graph, method={method!r}).embedding instead.")
     return found.embedder(graph, seed=seed, device=device, **options).embed()
 
 
@@ -148,9 +144,7 @@ def run(
     evaluations = _all_heads(vectors, given.test, chosen)
     seconds["test"] = time.perf_counter() - mark
     mark = time.perf_counter()
-    reference = (
-        {} if method == REFERENCE else _all_heads(embed(graph.without_labels(), REFERENCE), given.test, None)
-    )
+    reference = {} if method == REFERENCE else _all_heads(embed(graph.without_labels(), REFERENCE), given.test, None)
     seconds["reference"] = time.perf_counter() - mark
     result = Result(
         config,

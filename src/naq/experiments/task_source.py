@@ -36,18 +36,14 @@ class TaskSource:
         return digest.hexdigest()
 
 
-def task_source(
-    graph: Graph, source: str | None, path: str | Path | None, *, way: int, shot: int
-) -> TaskSource:
+def task_source(graph: Graph, source: str | None, path: str | Path | None, *, way: int, shot: int) -> TaskSource:
     """Tasks from ``path``, else from the file that comes with the dataset, else drawn with seed 0."""
     labels = graph.require_labels("testing")
     if path is None:
         path = tasks_path(source if source is not None else graph.name)
     if path is not None:
         split = split_of_file(path, graph)
-        valid, test = (
-            Tasks.load(path, way=way, shot=shot, part=part).check(graph) for part in ("valid", "test")
-        )
+        valid, test = (Tasks.load(path, way=way, shot=shot, part=part).check(graph) for part in ("valid", "test"))
         for tasks in (valid, test):
             outside = set(np.unique(labels[tasks.nodes()]).tolist()) - set(split.part(tasks.part))
             if outside:

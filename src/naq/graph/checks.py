@@ -57,9 +57,7 @@ def clean_adjacency(adjacency: Any, nodes: int | None) -> tuple[sp.csr_array, di
     indices_type = np.int32 if n <= np.iinfo(np.int32).max else np.int64
     indptr = np.zeros(n + 1, dtype=np.int64)
     np.cumsum(np.bincount(both // n, minlength=n), out=indptr[1:])
-    clean = sp.csr_array(
-        (np.ones(len(both), dtype=np.float32), (both % n).astype(indices_type), indptr), shape=(n, n)
-    )
+    clean = sp.csr_array((np.ones(len(both), dtype=np.float32), (both % n).astype(indices_type), indptr), shape=(n, n))
     return clean, {
         "self_loops_dropped": int(loops.sum()),
         "duplicates_merged": int(duplicates),
@@ -109,9 +107,7 @@ def clean_features(features: Any, n: int) -> sp.csr_array | np.ndarray | None:
         except ValueError as error:
             raise GraphError(f"features are no table ({error}); give every node the same number of them.") from error
         if features.ndim != 2:
-            raise GraphError(
-                f"features have shape {features.shape}; expected two dimensions (nodes, features)."
-            )
+            raise GraphError(f"features have shape {features.shape}; expected two dimensions (nodes, features).")
     if features.shape[0] != n:
         raise GraphError(
             f"features have {features.shape[0]:,} rows but the graph has {n:,} nodes; give one row per node."
@@ -148,7 +144,9 @@ def _sound(matrix: Any, what: str) -> Any:
         try:
             matrix.check_format(full_check=True)
         except ValueError as error:
-            raise GraphError(f"index arrays of {what} {matrix.shape} are damaged ({error}); make the matrix again.") from error
+            raise GraphError(
+                f"index arrays of {what} {matrix.shape} are damaged ({error}); make the matrix again."
+            ) from error
     return matrix
 
 

@@ -145,9 +145,7 @@ class Graph:
     def normalized_adjacency(self, *, self_loops: bool = True) -> sp.csr_array:
         """A_hat, float32 CSR; made once and kept."""
         key = f"normalized/{self_loops}"
-        return self._cached(
-            key, lambda: operators.normalized_adjacency(self.adjacency, self_loops=self_loops)
-        )
+        return self._cached(key, lambda: operators.normalized_adjacency(self.adjacency, self_loops=self_loops))
 
     def propagated_features(self) -> sp.csr_array | np.ndarray:
         """A_hat X, constant in training; made once and kept. Sparse while X is."""
@@ -243,18 +241,12 @@ class Graph:
             )
         x, y = getattr(data, "x", None), getattr(data, "y", None)
         if x is not None:
-            x = (
-                _sparse_from_torch(x)
-                if x.is_sparse or x.layout is not _strided()
-                else x.detach().cpu().numpy()
-            )
+            x = _sparse_from_torch(x) if x.is_sparse or x.layout is not _strided() else x.detach().cpu().numpy()
         if y is not None:
             y = y.detach().cpu().numpy()
             y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
         nodes = data.num_nodes
-        return cls(
-            edges.detach().cpu().numpy(), x, y, nodes=int(nodes) if nodes is not None else None, name=name
-        )
+        return cls(edges.detach().cpu().numpy(), x, y, nodes=int(nodes) if nodes is not None else None, name=name)
 
     def to_pyg(self) -> Data:
         """A PyG ``Data``: both directions of every edge, features dense or as a sparse CSR tensor, labels if known."""

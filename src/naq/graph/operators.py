@@ -12,9 +12,7 @@ def degrees(adjacency: sp.csr_array) -> np.ndarray:
     return np.diff(adjacency.indptr).astype(np.int64)
 
 
-def normalized_adjacency(
-    adjacency: sp.csr_array, *, self_loops: bool = True, dtype: type = np.float32
-) -> sp.csr_array:
+def normalized_adjacency(adjacency: sp.csr_array, *, self_loops: bool = True, dtype: type = np.float32) -> sp.csr_array:
     r"""Symmetric normalisation, computed in float64 and then rounded to ``dtype``.
 
     With self-loops :math:`\tilde D^{-1/2} (A + I) \tilde D^{-1/2}` where :math:`\tilde D` are the row sums of

@@ -77,9 +77,7 @@ def _keep(
     values: torch.Tensor, columns: np.ndarray, nodes: np.ndarray, k: int, ids: np.ndarray, scores: np.ndarray
 ) -> None:
     rows = values.float().clamp_(min=0)
-    rows[
-        torch.arange(len(columns), device=rows.device), torch.from_numpy(columns).to(rows.device)
-    ] = -torch.inf
+    rows[torch.arange(len(columns), device=rows.device), torch.from_numpy(columns).to(rows.device)] = -torch.inf
     chosen, found = stable_topk(rows, k)
     ids[nodes[columns], :k] = nodes[chosen.cpu().numpy()]
     scores[nodes[columns], :k] = found.cpu().numpy()

@@ -77,7 +77,7 @@ def feature_neighbors(
             from naq.neighbors.feature_blocks import block_topk
 
             ids, scores = block_topk(features, k, metric, device, progress)
-        fill_table(ids, scores, fill, seed=seed)
+        fill_table(ids, fill, seed=seed)
         return NeighborTable(ids, scores, info)
 
     return cached(graph, info, cache, make)
@@ -98,9 +98,7 @@ def _inverted_index(
 ) -> tuple[np.ndarray, np.ndarray]:
     n = features.shape[0]
     if metric == "jaccard":
-        features = sp.csr_array(
-            (np.ones_like(features.data), features.indices, features.indptr), shape=features.shape
-        )
+        features = sp.csr_array((np.ones_like(features.data), features.indices, features.indptr), shape=features.shape)
     columns = sp.csr_array(features.T)
     size = squared_norms(features)
     heavy, place = _heavy_columns(columns)
@@ -134,9 +132,7 @@ def _heavy_columns(columns: sp.csr_array) -> tuple[np.ndarray, np.ndarray]:
 def similarity(metric: Any, dot: Any, size_i: Any, size_j: Any) -> Any:
     """float32 score from a dot product and two squared norms, all float64: equal inputs give equal scores."""
     if metric == 0:
-        return (
-            np.float32(dot / np.sqrt(size_i * size_j)) if size_i > 0.0 and size_j > 0.0 else np.float32(0.0)
-        )
+        return np.float32(dot / np.sqrt(size_i * size_j)) if size_i > 0.0 and size_j > 0.0 else np.float32(0.0)
     if metric == 1:
         return np.float32(-np.sqrt(max(size_i + size_j - 2.0 * dot, 0.0)))
     union = size_i + size_j - dot

@@ -35,9 +35,7 @@ def block_topk(
     for start in range(0, n, block):
         stop = min(n, start + block)
         left = features[start:stop]
-        left = torch.from_numpy(left.toarray() if sp.issparse(left) else np.array(left)).to(
-            device, torch.float64
-        )
+        left = torch.from_numpy(left.toarray() if sp.issparse(left) else np.array(left)).to(device, torch.float64)
         dots = (right @ left.T).T
         values = _scores(metric, dots, size[start:stop, None], size[None, :])
         values[
@@ -57,9 +55,7 @@ def block_topk(
 def _binary(features: Any) -> Any:
     if isinstance(features, np.ndarray):
         return (features != 0).astype(np.float32)
-    return sp.csr_array(
-        (np.ones_like(features.data), features.indices, features.indptr), shape=features.shape
-    )
+    return sp.csr_array((np.ones_like(features.data), features.indices, features.indptr), shape=features.shape)
 
 
 def _on_device(features: Any, device: str) -> torch.Tensor:

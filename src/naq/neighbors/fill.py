@@ -20,7 +20,6 @@ def check_fill(fill: str, allowed: tuple[str, ...] = FILLS) -> str:
 
 def fill_table(
     ids: np.ndarray,
-    scores: np.ndarray,
     fill: str,
     *,
     seed: int = 0,
@@ -48,9 +47,7 @@ def fill_table(
             pool = (j for j in range(n))
         elif fill == "random":
             pool = iter(
-                stream(seed, "neighbors/fill", int(i)).permutation(n)
-                if n <= 4 * k + 64
-                else _draws(n, seed, int(i))
+                stream(seed, "neighbors/fill", int(i)).permutation(n) if n <= 4 * k + 64 else _draws(n, seed, int(i))
             )
         else:
             assert candidates is not None

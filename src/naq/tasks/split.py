@@ -76,9 +76,7 @@ def split_of_file(path: str | Path, graph: Graph | None = None) -> ClassSplit:
         parts = [tuple(sorted(map(int, arrays[name].ravel()))) for name in names]
         return ClassSplit(*parts)
     if graph is None:
-        raise TaskError(
-            f"{path} stores no class split; give the graph, so that it can be read off the tasks."
-        )
+        raise TaskError(f"{path} stores no class split; give the graph, so that it can be read off the tasks.")
     labels = graph.require_labels("reading a class split off tasks")
     used: dict[str, set[int]] = {"valid": set(), "test": set()}
     for key, ids in arrays.items():
@@ -90,6 +88,4 @@ def split_of_file(path: str | Path, graph: Graph | None = None) -> ClassSplit:
                     )
                 used[part] |= set(map(int, np.unique(labels[ids])))
     base = set(map(int, np.unique(labels[labels >= 0]))) - used["valid"] - used["test"]
-    return ClassSplit(
-        tuple(sorted(base)), tuple(sorted(used["valid"] - {-1})), tuple(sorted(used["test"] - {-1}))
-    )
+    return ClassSplit(tuple(sorted(base)), tuple(sorted(used["valid"] - {-1})), tuple(sorted(used["test"] - {-1})))

@@ -44,9 +44,7 @@ class Tasks:
             array.setflags(write=False)
             object.__setattr__(self, title, array)
         if self.way < 2 or self.shot < 1:
-            raise TaskError(
-                f"tasks are {self.way}-way {self.shot}-shot; expected at least 2 ways and 1 shot."
-            )
+            raise TaskError(f"tasks are {self.way}-way {self.shot}-shot; expected at least 2 ways and 1 shot.")
         if self.support.shape[1] != self.way * self.shot or len(self.support) != len(self.query):
             raise TaskError(
                 f"support {self.support.shape} and query {self.query.shape} do not fit {self.way}-way {self.shot}-shot tasks."
@@ -54,9 +52,7 @@ class Tasks:
         if len(self.support) == 0:
             raise TaskError("the task set is empty; expected at least one task.")
         if self.query.shape[1] == 0 or self.query.shape[1] % self.way:
-            raise TaskError(
-                f"tasks have {self.query.shape[1]} queries, which {self.way} classes cannot share equally."
-            )
+            raise TaskError(f"tasks have {self.query.shape[1]} queries, which {self.way} classes cannot share equally.")
         both = np.sort(np.concatenate([self.support, self.query], axis=1), axis=1)
         repeated = (both[:, 1:] == both[:, :-1]).any(axis=1)
         if repeated.any():
@@ -149,15 +145,12 @@ def settings_of_file(path: str | Path) -> list[tuple[int, int]]:
     return _settings(read_npz(path, kind="task file"))
 
 
-def save_task_file(
-    path: str | Path, sets: Iterable[Tasks], split: ClassSplit | None = None, **options: Any
-) -> Path:
+def save_task_file(path: str | Path, sets: Iterable[Tasks], split: ClassSplit | None = None, **options: Any) -> Path:
     """Write task sets, and the class split they come from, as one npz."""
     arrays: dict[str, np.ndarray] = {}
     if split is not None:
         arrays |= {
-            f"{part}_classes": np.asarray(split.part(part), dtype=np.int64)
-            for part in ("base", "valid", "test")
+            f"{part}_classes": np.asarray(split.part(part), dtype=np.int64) for part in ("base", "valid", "test")
         }
     for tasks in sets:
         arrays |= tasks.arrays()

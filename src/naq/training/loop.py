@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
@@ -18,7 +19,7 @@ from naq.learners import Learner
 from naq.training import checkpoint as files
 from naq.training.interrupt import CleanInterrupt
 
-CHECKPOINT_SECONDS = 20.0
+CHECKPOINT_SECONDS = float(os.environ.get("NAQ_CHECKPOINT_SECONDS", "20"))
 """A checkpoint is written at the first evaluation after this long, and at the end and at Ctrl-C."""
 
 

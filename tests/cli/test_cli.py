@@ -1,0 +1,175 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file
+
+import methods_under_test as suite
+from naq.data import save_graph
+from naq.episodes import load_episodes
+from naq.neighbors import NeighborTable
+
+
+def naq(*words, cwd=None, **environment):
+    return subprocess.run(
+        [sys.executable, "-m", "naq", *map(str, words)], capture_output=True, text=True, timeout=240, cwd=cwd,
+        env={**os.environ, "COLUMNS": "120", **environment},
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def graph_file(tmp_path_factory):
+    return save_graph(tmp_path_factory.mktemp("graph") / "communities.npz", suite.community_graph(size=24))
+
+
+SMALL = (
+    "--way",
+    "2",
+    "--episodes",
+    "32",
+    "--evaluate-every",
+    "8",
+    "--set",
+    "latent=16",
+    "--episode",
+    "queries=3",
+    "--no-cache",
+)
+
+
+def test_help_is_quick_and_lists_the_commands():
+    naq("--help")
+    started = time.perf_counter()
+    shown = naq("--help")
+    assert shown.returncode == 0
+    assert all(word in shown.stdout for word in ("run", "list", "neighbors", "episodes"))
+    assert time.perf_counter() - started < 5
+
+
+def test_help_imports_nothing_heavy():
+    code = "import sys, naq.cli.main; print([m for m in ('torch', 'numba', 'scipy', 'sklearn', 'matplotlib', 'numpy') if m in sys.modules])"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "[]"
+
+
+def test_run_prints_a_table_and_writes_a_folder(graph_file, tmp_path):
+    shown = naq("run", graph_file, *SMALL, "--out", tmp_path / "r")
+    assert shown.returncode == 0, shown.stderr
+    assert "naq-feat/protonet" in shown.stdout and "smooth (training-free)" in shown.stdout and "±" in shown.stdout
+    assert "no labels" in shown.stdout and "Next:" in shown.stdout
+    assert json.loads((tmp_path / "r" / "metrics.json").read_text())["config"]["method"] == "naq-feat/protonet"
+    again = naq("run", graph_file, *SMALL, "--out", tmp_path / "r")
+    assert again.returncode == 0 and "already done" in again.stderr
+
+
+def test_several_methods_share_a_table(graph_file, tmp_path):
+    shown = naq("run", graph_file, "--way", "2", "-m", "smooth", "-m", "untrained", cwd=tmp_path)
+    assert shown.returncode == 0, shown.stderr
+    assert "smooth" in shown.stdout and "untrained" in shown.stdout
+    assert (tmp_path / "runs" / "communities" / "untrained" / "2way-1shot-seed0" / "metrics.json").exists()
+
+
+def test_list():
+    shown = naq("list", "methods", "--json")
+    names = {row["name"] for row in json.loads(shown.stdout)}
+    assert {"naq-feat/protonet", "naq-diff/protonet", "supervised/protonet", "smooth"} <= names
+    shown = naq("list")
+    assert all(word in shown.stdout for word in ("debian", "ogbn-arxiv", "naq-feat/protonet", "transductive"))
+
+
+def test_neighbors_and_episodes_are_saved_and_shown(graph_file, tmp_path):
+    shown = naq("neighbors", graph_file, "-k", 4, "--by", "diffusion", "--node", 7, "--out", tmp_path / "t.npz")
+    assert shown.returncode == 0, shown.stderr
+    assert NeighborTable.load(tmp_path / "t.npz").k == 4
+    shown = naq("episodes", graph_file, "--way", 3, "--queries", 4, "--count", 50, "--out", tmp_path / "e.npz")
+    assert shown.returncode == 0, shown.stderr
+    assert "Overlap of queries" in shown.stdout
+    assert load_episodes(tmp_path / "e.npz").query.shape == (50, 3, 4)
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (("run", "debiann"), "debian"),
+        (("run", "debian", "--method", "naq-feet/protonet"), "did you mean naq-feat/protonet"),
+        (("run", "debian", "--set", "lr"), "expected NAME=VALUE"),
+        (("run", "debian", "--set", "lr=fast"), "expected float"),
+        (("run", "debian", "--episode", "metric=manhattan"), "metric is 'manhattan'"),
+        (("run", "debian", "--way", "40"), "40-way"),
+        (("run", "no/such/file.npz"), "no/such/file.npz"),
+        (("list", "method"), "did you mean methods"),
+        (("neighbors", "debian", "-k", "100000"), "lower k"),
+        (("neighbors", "debian", "--by", "magic"), "features or diffusion"),
+        (("episodes", "debian", "--way", "1"), "way is 1"),
+    ],
+)
+def test_mistakes_are_one_sentence_and_no_traceback(words, expected, tmp_path):
+    shown = naq(*words, cwd=tmp_path)
+    assert shown.returncode == 2
+    assert expected in shown.stderr and "Traceback" not in shown.stderr + shown.stdout
+    assert not list(tmp_path.rglob("*.tmp*")) and not list(tmp_path.rglob("metrics.json"))
+
+
+def start(graph_file, out):
+    words = (
+        "--way",
+        "2",
+        "--episodes",
+        "4000",
+        "--evaluate-every",
+        "40",
+        "--set",
+        "latent=16",
+        "--episode",
+        "queries=3",
+    )
+    return subprocess.Popen(
+        [sys.executable, "-m", "naq", "run", str(graph_file), *words, "--no-cache", "--out", str(out)],
+        stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**os.environ, "NAQ_CHECKPOINT_SECONDS": "0.05"},
+    )  # fmt: skip
+
+
+@pytest.mark.slow
+def test_kill_nine_at_random_points_then_resume_gives_the_same_weights(graph_file, tmp_path):
+    whole = start(graph_file, tmp_path / "whole")
+    whole.communicate(timeout=240)
+    assert whole.returncode == 0
+    random = np.random.default_rng(0)
+    killed = 0
+    while killed < 3:
+        process = start(graph_file, tmp_path / "killed")
+        checkpoint = tmp_path / "killed" / "checkpoint.safetensors"
+        before = checkpoint.stat().st_mtime_ns if checkpoint.exists() else 0
+        while process.poll() is None and not (checkpoint.exists() and checkpoint.stat().st_mtime_ns > before):
+            time.sleep(0.02)
+        time.sleep(random.uniform(0, 0.6))
+        if process.poll() is not None:
+            break
+        os.kill(process.pid, signal.SIGKILL)
+        process.communicate()
+        killed += 1
+    assert killed == 3, "the training was over before it could be killed; make it longer"
+    last = start(graph_file, tmp_path / "killed")
+    last.communicate(timeout=240)
+    assert last.returncode == 0
+    one, two = (load_file(tmp_path / name / "weights.safetensors") for name in ("whole", "killed"))
+    assert one.keys() == two.keys() and all(np.array_equal(one[k], two[k]) for k in one)
+    histories = [json.loads((tmp_path / n / "metrics.json").read_text())["history"] for n in ("whole", "killed")]
+    assert histories[0]["valid_accuracy"] == histories[1]["valid_accuracy"]
+    assert histories[0]["loss"] == histories[1]["loss"]
+
+
+def test_ctrl_c_saves_and_says_how_to_go_on(graph_file, tmp_path):
+    process = start(graph_file, tmp_path / "r")
+    checkpoint = tmp_path / "r" / "checkpoint.safetensors"
+    while process.poll() is None and not checkpoint.exists():
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "go on with" in errors and "Traceback" not in errors
+    assert checkpoint.exists() and not (tmp_path / "r" / "metrics.json").exists()

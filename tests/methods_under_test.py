@@ -1,0 +1,212 @@
+"""``check_method``: what every registered method must do, whoever writes it. A new method is tested before its author writes a test."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+
+import naq
+from naq.experiments.episodes_for import episode_options, episodes_for
+from naq.methods import Method
+from naq.tasks import ClassSplit
+from naq.training import EpisodeTraining, Schedule, fit
+
+SPLIT = ClassSplit((0, 1, 2), (3, 4), (5, 6))
+SMALL = {"latent": 16, "dim": 16}
+
+
+def community_graph(seed: int = 0, size: int = 20, classes: int = 7, name: str = "communities") -> naq.Graph:
+    """Seven communities with their own words; some noise, one isolated node, two components."""
+    random = np.random.default_rng(seed)
+    n = size * classes + 1
+    labels = np.append(np.repeat(np.arange(classes), size), 0)
+    edges = []
+    for i in range(n - 1):
+        mates = np.flatnonzero(labels[:-1] == labels[i])
+        edges += [(i, int(j)) for j in random.choice(mates, 3)]
+        if labels[i] < classes - 1 and random.random() < 0.2:
+            edges.append((i, int(random.integers(0, (classes - 1) * size))))
+    words = 8 * classes
+    features = (random.random((n, words)) < 0.05).astype(np.float32)
+    for i in range(n):
+        features[i, 8 * labels[i] : 8 * labels[i] + 8] += random.random(8) < 0.5
+    features[0] = 0.0
+    return naq.Graph(np.array(edges).T, sp.csr_array(features), labels, nodes=n, name=name)
+
+
+def relabelled(graph: naq.Graph, new_id: np.ndarray) -> naq.Graph:
+    """The same graph after node i became ``new_id[i]``."""
+    order = np.argsort(new_id)
+    coo = sp.coo_array(graph.adjacency)
+    edges = np.stack([new_id[coo.row], new_id[coo.col]])
+    labels = None if graph.labels is None else graph.labels[order]
+    return naq.Graph(edges, graph.features[order], labels, nodes=graph.num_nodes, name=graph.name)
+
+
+def options_for(method: Method) -> dict[str, object]:
+    """Small widths, so that the suite is quick."""
+    return {name: value for name, value in SMALL.items() if name in method.defaults}
+
+
+def vectors_of(
+    method: Method,
+    graph: naq.Graph,
+    *,
+    seed: int = 0,
+    updates: int = 6,
+    device: str = "cpu",
+    new_id: np.ndarray | None = None,
+) -> np.ndarray:
+    """Train a few updates (or just embed) and return all vectors. ``new_id`` renumbers the nodes of the episodes."""
+    if method.embedder is not None:
+        return method.embedder(graph, seed=seed, device=device, **options_for(method)).embed()
+    assert method.learner is not None
+    plain = graph if new_id is None else relabelled(graph, np.argsort(new_id))
+    episodes = draw(method, plain, seed, updates)
+    if new_id is not None:
+        episodes = naq.Episodes(
+            new_id[episodes.support],
+            np.where(episodes.query >= 0, new_id[episodes.query], -1),
+            episodes.mask,
+            episodes.info,
+        )
+    learner = method.learner(handed(method, graph), way=2, seed=seed, device=device, **options_for(method))
+    optimizer = learner.optimizer()
+    size = learner.episodes_per_update
+    for update in range(updates):
+        learner.step(episodes[update * size : (update + 1) * size], update, optimizer)
+    return learner.encode_all().detach().cpu().numpy()
+
+
+def draw(method: Method, graph: naq.Graph, seed: int, updates: int) -> naq.Episodes:
+    assert method.learner is not None
+    given = {"queries": 3}
+    return episodes_for(
+        method, graph, SPLIT, episode_options(method, given), way=2, shot=1,
+        count=updates * method.learner.episodes_per_update, seed=seed, cache=None,
+    )  # fmt: skip
+
+
+def handed(method: Method, graph: naq.Graph) -> naq.Graph:
+    if not method.reads_base_labels or graph.labels is None:
+        return graph.without_labels()
+    return graph.with_labels(np.where(np.isin(graph.labels, SPLIT.base), graph.labels, -1))
+
+
+def check_shape_and_seed(method: Method) -> None:
+    graph = community_graph()
+    one, two, other = (vectors_of(method, graph, seed=seed) for seed in (0, 0, 1))
+    assert one.dtype == np.float32 and one.shape[0] == graph.num_nodes and np.isfinite(one).all()
+    assert np.array_equal(one, two), "the same seed must give the same vectors"
+    if method.learner is not None:
+        assert not np.array_equal(one, other), "another seed must give other weights"
+
+
+def check_relabelling(method: Method) -> None:
+    graph = community_graph()
+    new_id = np.random.default_rng(3).permutation(graph.num_nodes)
+    plain = vectors_of(method, graph)
+    moved = vectors_of(method, relabelled(graph, new_id), new_id=new_id)
+    # Sums run in another order, and Adam turns a gradient of 1e-9 into a step of its learning rate.
+    one, two = plain @ plain.T, moved[new_id] @ moved[new_id].T
+    assert np.abs(one - two).max() < 5e-3 * np.abs(one).max(), "renumbering nodes must not matter"
+
+
+def check_no_label_peeking(method: Method) -> None:
+    graph = community_graph()
+    if method.reads_base_labels:
+        hidden = np.where(np.isin(graph.labels, SPLIT.base), graph.labels, -1)
+        assert np.array_equal(vectors_of(method, graph), vectors_of(method, graph.with_labels(hidden)))
+    else:
+        shuffled = np.random.default_rng(1).permutation(graph.labels)
+        assert np.array_equal(vectors_of(method, graph), vectors_of(method, graph.with_labels(shuffled)))
+        assert np.array_equal(vectors_of(method, graph), vectors_of(method, graph.without_labels()))
+
+
+def check_small_graphs(method: Method) -> None:
+    features = np.eye(30, 12, dtype=np.float32) + 1
+    ring = np.stack([np.arange(30), (np.arange(30) + 1) % 30])
+    labels = np.repeat(np.arange(3), 10)
+    for edges in (ring, np.empty((2, 0), dtype=int)):
+        found = vectors_of(method, naq.Graph(edges, features, labels, nodes=30), updates=2)
+        assert found.shape[0] == 30 and np.isfinite(found).all()
+
+
+def check_save_and_load(method: Method, folder: Path) -> None:
+    """Weights through safetensors give the same vectors."""
+    if method.learner is None:
+        return
+    from safetensors.torch import load_file, save_file
+
+    graph = community_graph()
+    learner = method.learner(handed(method, graph), way=2, seed=4, **options_for(method))
+    save_file({k: v.contiguous() for k, v in learner.state_dict().items()}, folder / "w.safetensors")
+    other = method.learner(handed(method, graph), way=2, seed=5, **options_for(method))
+    other.load_state_dict(load_file(folder / "w.safetensors"))
+    assert torch.equal(learner.encode_all(), other.encode_all())
+
+
+def check_encode(method: Method) -> None:
+    """Some nodes or all: the same numbers."""
+    if method.learner is None:
+        return
+    graph = community_graph()
+    learner = method.learner(handed(method, graph), way=2, seed=0, **options_for(method))
+    nodes = np.array([5, 3, 140, 5])
+    assert torch.allclose(learner.encode(nodes), learner.encode_all()[nodes], atol=1e-6)
+
+
+def check_resume(method: Method, folder: Path) -> None:
+    """Stopped after any update and resumed, training ends with the same weights, to the bit."""
+    if method.learner is None:
+        return
+    graph = community_graph()
+    episodes = draw(method, graph, 0, 12)
+
+    def train(checkpoint: Path | None, stop_after: int | None) -> dict[str, torch.Tensor] | None:
+        learner = method.learner(handed(method, graph), way=2, seed=0, **options_for(method))
+        training = EpisodeTraining(learner, episodes)
+        count = 0
+
+        def report(facts: dict[str, object]) -> None:
+            nonlocal count
+            count += 1
+            if count == stop_after:
+                import signal
+
+                signal.raise_signal(signal.SIGINT)
+
+        @torch.no_grad()
+        def validate() -> float:
+            return float(torch.sigmoid(learner.encode(np.arange(20)).sum()))
+
+        try:
+            fit(
+                training,
+                validate,
+                Schedule(4 * learner.episodes_per_update),
+                checkpoint=checkpoint,
+                key="k",
+                report=report,
+            )
+        except KeyboardInterrupt:
+            return None
+        return learner.state_dict()
+
+    whole = train(None, None)
+    assert whole is not None
+    for stop in (3, 4, 9):
+        path = folder / f"{stop}.safetensors"
+        assert train(path, stop) is None and path.exists()
+        resumed = train(path, None)
+        assert resumed is not None and all(torch.equal(whole[k], resumed[k]) for k in whole)
+
+
+def check_devices(method: Method) -> None:
+    """CPU and CUDA agree within tolerance."""
+    graph = community_graph()
+    one, two = vectors_of(method, graph), vectors_of(method, graph, device="cuda")
+    assert np.allclose(one, two, atol=1e-4, rtol=1e-3)
