@@ -69,7 +69,7 @@ class Smooth(Embedder):
         if dim < 1:
             raise OptionError(f"option dim of smooth is {dim}; expected at least 1.")
         if features.shape[1] <= dim:
-            return np.asarray(features.toarray() if sp.issparse(features) else features, dtype=np.float32)
+            return np.asarray(features if isinstance(features, np.ndarray) else features.toarray(), dtype=np.float32)
         return truncated_svd(features, min(dim, features.shape[0]), self.seed)
 
     def _smoothed(self, start: np.ndarray) -> np.ndarray:

@@ -163,9 +163,8 @@ class Graph:
 
     def propagated_size(self) -> int:
         """Upper bound on the non-zeros of A_hat X, before anything is computed."""
-        if not self.sparse_features:
+        if self.features is None or isinstance(self.features, np.ndarray):
             return self.num_nodes * self.num_features
-        assert self.features is not None
         per_row = np.diff(self.features.indptr).astype(np.float64)
         bound = float(((self.degrees + 1) * per_row).sum())
         return int(min(bound, self.num_nodes * self.num_features))

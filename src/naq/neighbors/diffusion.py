@@ -96,7 +96,7 @@ def diffusion_neighbors(
             found: dict[str, Any] = {}
         else:
             ids, scores, found = _push(graph, transition, k, alpha, tolerance, progress)
-        fill_table(ids, scores, fill, seed=seed, feature_ids=lambda: feature_neighbors(graph, k, cache=cache).ids)
+        fill_table(ids, fill, seed=seed, feature_ids=lambda: feature_neighbors(graph, k, cache=cache).ids)
         return NeighborTable(ids, scores, info | found)
 
     return cached(graph, info, cache, make)

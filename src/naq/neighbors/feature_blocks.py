@@ -35,7 +35,9 @@ def block_topk(
     for start in range(0, n, block):
         stop = min(n, start + block)
         left = features[start:stop]
-        left = torch.from_numpy(left.toarray() if sp.issparse(left) else np.array(left)).to(device, torch.float64)
+        left = torch.from_numpy(np.array(left) if isinstance(left, np.ndarray) else left.toarray()).to(
+            device, torch.float64
+        )
         dots = (right @ left.T).T
         values = _scores(metric, dots, size[start:stop, None], size[None, :])
         values[

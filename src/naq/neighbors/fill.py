@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -43,8 +43,9 @@ def fill_table(
         taken = set(ids[i, :have].tolist())
         if fill != "lowest":
             taken.add(int(i))
+        pool: Iterator[int]
         if fill == "lowest":
-            pool = (j for j in range(n))
+            pool = iter(range(n))
         elif fill == "random":
             pool = iter(
                 stream(seed, "neighbors/fill", int(i)).permutation(n) if n <= 4 * k + 64 else _draws(n, seed, int(i))
@@ -61,7 +62,7 @@ def fill_table(
                 have += 1
 
 
-def _draws(n: int, seed: int, node: int):  # type: ignore[no-untyped-def]
+def _draws(n: int, seed: int, node: int) -> Iterator[int]:
     random = stream(seed, "neighbors/fill", node)
     while True:
         yield from random.integers(0, n, size=64)

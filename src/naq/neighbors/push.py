@@ -165,7 +165,7 @@ def _relax(
                 front[1 - now, new] = u
                 new += np.uint64(1)
                 flag[u] = 2
-        length, now = np.int64(new), 1 - now
+        length, now = int(new), 1 - now
     return np.int64(end), visits
 
 

@@ -15,7 +15,7 @@ class CleanInterrupt:
         self.asked = False
         self._previous: dict[int, Any] = {}
 
-    def _handle(self, number: int, frame: FrameType | None) -> None:
+    def _handle(self, number: int, _frame: FrameType | None) -> None:
         if self.asked and number == signal.SIGINT:
             raise KeyboardInterrupt
         self.asked = True

@@ -26,10 +26,12 @@ CHECKPOINT_SECONDS = float(os.environ.get("NAQ_CHECKPOINT_SECONDS", "20"))
 class Trainable(Protocol):
     """What the loop needs: weights, an optimiser, and steps that depend on nothing but them and their number."""
 
-    model: nn.Module
     optimizer: torch.optim.Optimizer
     updates: int
     episodes_per_update: int
+
+    @property
+    def model(self) -> nn.Module: ...
 
     def step(self, update: int) -> torch.Tensor: ...
 

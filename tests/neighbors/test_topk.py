@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+import hypothesis.strategies as st
+import numpy as np
+import torch
+from hypothesis import given, settings
+
+from naq.neighbors.feature_blocks import stable_topk
+from naq.neighbors.topk import dense_topk, heap_offer, heap_sort
+
+few_values = st.lists(st.integers(-3, 3), min_size=1, max_size=40)
+
+
+@settings(max_examples=200, deadline=None)
+@given(few_values, st.integers(1, 12), st.randoms(use_true_random=False))
+def test_the_heap_keeps_the_best_with_ties_to_the_lowest_id(values: list[int], k: int, random: object) -> None:
+    scores, ids = np.zeros(k, dtype=np.float32), np.full(k, -1, dtype=np.int32)
+    order = list(range(len(values)))
+    random.shuffle(order)  # type: ignore[attr-defined]
+    size = 0
+    for node in order:
+        size = heap_offer(scores, ids, size, np.float32(values[node]), node)
+    heap_sort(scores, ids, size)
+    expected = sorted(range(len(values)), key=lambda node: (-values[node], node))[:k]
+    assert size == len(expected)
+    assert ids[:size].tolist() == expected
+    assert scores[:size].tolist() == [values[node] for node in expected]
+    assert (ids[size:] == -1).all()
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.lists(st.integers(-3, 3) | st.just(-np.inf), min_size=8, max_size=8), min_size=1), st.integers(1, 8))
+def test_stable_topk_of_torch_is_a_stable_sort(rows: list[list[float]], k: int) -> None:
+    values = np.array(rows, dtype=np.float32)
+    chosen, found = stable_topk(torch.from_numpy(values), k)
+    order, scores = dense_topk(values, k)
+    assert np.array_equal(found.numpy(), scores)
+    finite = np.isfinite(scores)
+    assert np.array_equal(chosen.numpy()[finite], order[finite])
