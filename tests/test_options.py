@@ -34,8 +34,18 @@ def test_a_whole_number_is_a_number() -> None:
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("latent", 2.5), ("latent", "2.5"), ("latent", True), ("latent", None), ("lr", "fast"), ("lr", True), ("center", 1)]
-    + [("center", "yes"), ("smoothing", 3), ("smoothing", None)],
+    [
+        ("latent", 2.5),
+        ("latent", "2.5"),
+        ("latent", True),
+        ("latent", None),
+        ("lr", "fast"),
+        ("lr", True),
+        ("center", 1),
+        ("center", "yes"),
+        ("smoothing", 3),
+        ("smoothing", None),
+    ],
 )
 def test_the_wrong_type_names_option_value_and_an_example(name: str, value: Any) -> None:
     with pytest.raises(OptionError, match=rf"option {name} of toy is .*expected .*e\.g\. {DEFAULTS[name]!r}"):

@@ -35,7 +35,7 @@ def kept(episodes: Episodes, t: int) -> list[list[int]]:
 def test_overlap_ratio_is_one_minus_distinct_over_all(episodes: Episodes) -> None:
     ratios = []
     for t in range(len(episodes)):
-        flat = sum(kept(episodes, t), [])
+        flat = [q for slot in kept(episodes, t) for q in slot]
         if flat:
             ratios.append(1 - len(set(flat)) / len(flat))
     assert episodes.overlap_ratio() == pytest.approx(np.mean(ratios) if ratios else 0.0)
@@ -80,7 +80,9 @@ def test_distinct_class_share_matches_sets() -> None:
 
 def small() -> Episodes:
     query = np.arange(24, dtype=np.int32).reshape(3, 2, 4)
-    return Episodes(np.arange(30, 42, dtype=np.int32).reshape(3, 2, 2), query, query % 5 > 0, {"kind": "toy", "seed": 3})
+    return Episodes(
+        np.arange(30, 42, dtype=np.int32).reshape(3, 2, 2), query, query % 5 > 0, {"kind": "toy", "seed": 3}
+    )
 
 
 def test_sizes_slices_and_repr() -> None:

@@ -293,7 +293,9 @@ def test_components_match_a_search() -> None:
             node = todo.pop()
             if node not in seen:
                 seen[node] = start
-                todo += graph.adjacency.indices[graph.adjacency.indptr[node] : graph.adjacency.indptr[node + 1]].tolist()
+                todo += graph.adjacency.indices[
+                    graph.adjacency.indptr[node] : graph.adjacency.indptr[node + 1]
+                ].tolist()
     lowest = np.array([seen[i] for i in range(40)])
     assert np.array_equal(np.unique(lowest, return_inverse=True)[1], component)
 

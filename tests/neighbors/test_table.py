@@ -42,7 +42,7 @@ def test_shape_counts_and_repr() -> None:
     ],
 )
 def test_what_is_no_table(ids: np.ndarray, scores: np.ndarray) -> None:
-    with pytest.raises(DataError, match="no neighbour table|the table names node"):
+    with pytest.raises(DataError, match=r"no neighbour table|the table names node"):
         NeighborTable(ids, scores)
 
 

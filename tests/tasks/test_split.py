@@ -38,7 +38,9 @@ def test_seeds_differ() -> None:
 
 
 def test_too_few_classes() -> None:
-    with pytest.raises(TaskError, match=r"3 validation and 2 test classes .*only 4 classes of graph 'toy' have 13 nodes"):
+    with pytest.raises(
+        TaskError, match=r"3 validation and 2 test classes .*only 4 classes of graph 'toy' have 13 nodes"
+    ):
         split_classes(graph([20, 20, 20, 20, 5]), valid=3, test=2)
     assert split_classes(graph([20, 5]), valid=1, test=1, min_nodes=5).base == ()
 

@@ -18,7 +18,12 @@ GRAPH = Graph([[], []], labels=LABELS, nodes=16, name="toy")
 
 def tasks(**change: Any) -> Tasks:
     """Two 2-way 1-shot tasks with two queries a class."""
-    good = {"support": np.array([[0, 4], [8, 1]]), "query": np.array([[1, 2, 5, 6], [9, 10, 0, 3]]), "way": 2, "shot": 1}
+    good = {
+        "support": np.array([[0, 4], [8, 1]]),
+        "query": np.array([[1, 2, 5, 6], [9, 10, 0, 3]]),
+        "way": 2,
+        "shot": 1,
+    }
     return Tasks(**(good | change))
 
 

@@ -1,0 +1,237 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from graphs import islands, random_edges, random_graph
+from naq import Graph, NeighborTable, diffusion_neighbors, load
+from naq.errors import OptionError
+from naq.graph.operators import normalized_adjacency
+from naq.neighbors import diffusion, exact
+from shared_data import shared
+
+
+def dense_diffusion(graph: Graph, *, alpha: float = 0.1, self_loops: bool = True) -> np.ndarray:
+    """alpha (I - (1 - alpha) T)^-1, straight from the definition."""
+    a = graph.adjacency.toarray().astype(np.float64)
+    if self_loops:
+        a += np.eye(len(a))
+    degree = a.sum(1)
+    scale = np.where(degree > 0, 1 / np.sqrt(np.maximum(degree, 1)), 0)
+    t = scale[:, None] * a * scale
+    return alpha * np.linalg.inv(np.eye(len(a)) - (1 - alpha) * t)
+
+
+def check_topk(table: NeighborTable, s: np.ndarray, graph: Graph, slack: float, relative: float = 0.0) -> None:
+    """Every row holds the best of its component, best first; what differs from the oracle is a tie within ``slack``."""
+    n, component = graph.num_nodes, graph.components
+    other = (component[:, None] == component) & ~np.eye(n, dtype=bool)
+    have = table.ids >= 0
+    assert np.array_equal(table.counts, np.minimum(other.sum(1), table.k))
+    assert not (have[:, 1:] & ~have[:, :-1]).any()
+    assert other[np.nonzero(have)[0], table.ids[have]].all()
+    assert all(len(set(row)) == len(row) for row in ([j for j in r if j >= 0] for r in table.ids.tolist()))
+    assert (np.diff(table.scores, axis=1) <= 0).all() and (table.scores[~have] == 0).all()
+    best = -np.sort(-np.where(other, s, -np.inf), axis=1)[:, : table.k]
+    found = np.take_along_axis(s, np.maximum(table.ids, 0), 1)
+    gap = np.where(have, best, 0) - np.where(have, found, 0)
+    assert (np.abs(gap) <= slack + relative * np.abs(np.where(have, best, 0))).all(), np.abs(gap).max()
+
+
+GRAPHS = {
+    "random": random_graph(150, 250, seed=1),
+    "many components": random_graph(150, 90, seed=2),
+    "islands": islands(),
+    "dense": random_graph(60, 900, seed=3),
+    "star": Graph([[0] * 29, list(range(1, 30))], nodes=30),
+    "no edges": Graph([[], []], nodes=12),
+    "pair": Graph([[0], [1]], nodes=2),
+}
+
+
+@pytest.mark.parametrize("route", ["inverse", "chebyshev", "chebyshev in torch"])
+@pytest.mark.parametrize("self_loops", [True, False])
+@pytest.mark.parametrize("name", GRAPHS)
+def test_exact_equals_the_dense_inverse(
+    name: str, self_loops: bool, route: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph = GRAPHS[name]
+    if route != "inverse":
+        monkeypatch.setattr(exact, "SMALL", 1)
+    device = "cpu:0" if route == "chebyshev in torch" else "cpu"
+    for alpha in (0.1, 0.5):
+        k = min(10, graph.num_nodes - 1)
+        table = diffusion_neighbors(graph, k=k, alpha=alpha, self_loops=self_loops, method="exact", device=device)
+        s = dense_diffusion(graph, alpha=alpha, self_loops=self_loops)
+        check_topk(table, s, graph, 4e-12, 1e-7)
+        have = table.ids >= 0
+        expected = np.take_along_axis(s, np.maximum(table.ids, 0), 1)[have]
+        assert np.allclose(table.scores[have], expected, rtol=1e-6, atol=2e-12)
+
+
+@pytest.mark.parametrize("alpha", [0.01, 0.1, 0.9, 0.999])
+def test_the_chebyshev_error_is_as_stated(alpha: float) -> None:
+    graph = random_graph(300, 700, seed=4)
+    transition = normalized_adjacency(graph.adjacency, dtype=np.float64)
+    s = dense_diffusion(graph, alpha=alpha)
+    for device in ("cpu", "cpu:0"):
+        solved = np.vstack([values.numpy() for _, values in exact._chebyshev(transition, alpha, device)])
+        assert np.abs(solved - s).max() <= 2 * exact.ERROR
+
+
+@pytest.mark.parametrize("small", [1, 256])
+def test_structural_ties_go_to_the_lowest_id(small: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exact, "SMALL", small)
+    star, ring = GRAPHS["star"], Graph([np.arange(40), (np.arange(40) + 1) % 40], nodes=40)
+    full = Graph(np.array(np.triu_indices(20, 1)), nodes=20)
+    for self_loops in (True, False):
+        ids = diffusion_neighbors(star, k=4, self_loops=self_loops, method="exact").ids
+        assert ids[0].tolist() == [1, 2, 3, 4] and ids[2].tolist() == [0, 1, 3, 4] and ids[29].tolist() == [0, 1, 2, 3]
+        ids = diffusion_neighbors(full, k=4, self_loops=self_loops, method="exact").ids
+        assert ids[0].tolist() == [1, 2, 3, 4] and ids[7].tolist() == [0, 1, 2, 3]
+        ids = diffusion_neighbors(ring, k=4, self_loops=self_loops, method="exact").ids
+        assert ids[5].tolist() == [4, 6, 3, 7] and ids[0].tolist() == [1, 39, 2, 38]
+
+
+@pytest.fixture(scope="module")
+def cora() -> Graph:
+    return load(shared("cora.npz"))
+
+
+@pytest.fixture(scope="module", params=[True, False], ids=["self-loops", "no self-loops"])
+def cora_oracle(request: Any, cora: Graph) -> tuple[bool, np.ndarray]:
+    return request.param, dense_diffusion(cora, self_loops=request.param)
+
+
+def check_bound(table: NeighborTable, s: np.ndarray, degree: np.ndarray, tolerance: float) -> None:
+    """|S - S_push| <= tolerance * sqrt(d_i d_j) for every score, and no better node is left out by more than that."""
+    have = table.ids >= 0
+    rows = np.broadcast_to(np.arange(len(s))[:, None], table.ids.shape)[have]
+    columns = table.ids[have]
+    bound = tolerance * np.sqrt(degree[rows] * degree[columns])
+    error = np.abs(s[rows, columns] - table.scores[have].astype(np.float64))
+    assert (error <= bound + 1e-7 * s[rows, columns]).all()
+    for i in np.flatnonzero(table.ids[:, -1] >= 0):
+        last = table.ids[i, -1]
+        floor = s[i, last] + tolerance * np.sqrt(degree[i] * degree[last]) + tolerance * np.sqrt(degree[i] * degree)
+        better = s[i] > floor * (1 + 1e-6)
+        better[i] = False
+        assert set(np.flatnonzero(better)) <= set(table.ids[i])
+
+
+def test_push_on_cora_is_within_its_bound(cora: Graph, cora_oracle: tuple[bool, np.ndarray]) -> None:
+    self_loops, s = cora_oracle
+    degree = cora.degrees + float(self_loops)
+    table = diffusion_neighbors(cora, k=10, self_loops=self_loops, method="push")
+    assert table.info["tolerance"] == 1e-4 and 0 <= table.info["share_refined"] <= 1
+    check_bound(table, s, degree, 1e-4)
+    loose = diffusion_neighbors(cora, k=10, self_loops=self_loops, method="push", tolerance=1e-2)
+    check_bound(loose, s, degree, 1e-2)
+    reference = diffusion_neighbors(cora, k=10, self_loops=self_loops, method="exact")
+    same = np.array([set(a) == set(b) for a, b in zip(table.ids.tolist(), reference.ids.tolist())])
+    assert same.mean() > 0.95
+    assert np.array_equal(table.counts, reference.counts)
+
+
+def test_push_with_a_tiny_tolerance_is_exact_up_to_ties(cora: Graph, cora_oracle: tuple[bool, np.ndarray]) -> None:
+    self_loops, s = cora_oracle
+    table = diffusion_neighbors(cora, k=10, self_loops=self_loops, method="push", tolerance=1e-9)
+    check_bound(table, s, cora.degrees + float(self_loops), 1e-9)
+    check_topk(table, s, cora, 0.0, 1e-7)
+    strict = -np.sort(-np.where(np.eye(len(s), dtype=bool), -np.inf, s), axis=1)
+    for i in np.flatnonzero(table.counts == 10):
+        if strict[i, 9] - strict[i, 10] > 1e-7 * strict[i, 9]:
+            best = np.flatnonzero(s[i] >= strict[i, 9])
+            assert set(table.ids[i]) == set(best) - {i}
+
+
+@pytest.mark.parametrize("self_loops", [True, False])
+@pytest.mark.parametrize("name", GRAPHS)
+def test_push_on_small_graphs(name: str, self_loops: bool) -> None:
+    graph = GRAPHS[name]
+    k = min(12, graph.num_nodes - 1)
+    s = dense_diffusion(graph, self_loops=self_loops)
+    degree = graph.degrees + float(self_loops)
+    table = diffusion_neighbors(graph, k=k, self_loops=self_loops, method="push")
+    check_bound(table, s, degree, 1e-4)
+    tight = diffusion_neighbors(graph, k=k, self_loops=self_loops, method="push", tolerance=1e-9)
+    check_bound(tight, s, degree, 1e-9)
+    check_topk(tight, s, graph, 1e-9 * 2 * degree.max(), 1e-6)
+
+
+def test_push_deepens_until_a_component_is_found_whole() -> None:
+    line = Graph([np.arange(39), np.arange(1, 40)], nodes=40)
+    table = diffusion_neighbors(line, k=30, method="push", tolerance=0.1)
+    assert (table.counts == 30).all()
+    check_bound(table, dense_diffusion(line), line.degrees + 1.0, 0.1)
+    hub = Graph(np.hstack([[[0] * 400, list(range(1, 401))], [[400], [401]]]), nodes=402)
+    far = diffusion_neighbors(hub, k=5, method="push", tolerance=0.5)
+    assert (far.counts == 5).all() and far.ids[401, :2].tolist() in ([400, 0], [0, 400])
+
+
+def test_auto_takes_the_exact_route_where_it_is_cheap(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = random_graph(400, 900)
+    assert diffusion_neighbors(graph, k=3).info["method"] == "exact"
+    monkeypatch.setattr(diffusion, "EXACT_UP_TO", 1.0)
+    assert diffusion_neighbors(graph, k=3).info["method"] == "push"
+    assert diffusion_neighbors(islands(), k=3).info["method"] == "exact"
+
+
+@pytest.mark.parametrize("method", ["exact", "push"])
+def test_threads_do_not_matter(method: str, threads: Callable[[int], None]) -> None:
+    graph = Graph(random_edges(900, 1500, seed=6), nodes=900)
+    tables = []
+    for number in (1, 2):
+        threads(number)
+        tables.append(diffusion_neighbors(graph, k=10, method=method))
+    assert np.array_equal(tables[0].ids, tables[1].ids) and np.array_equal(tables[0].scores, tables[1].scores)
+    assert tables[0].info == tables[1].info
+
+
+@pytest.mark.parametrize("method", ["exact", "push"])
+def test_renumbered_nodes_give_renumbered_scores(method: str) -> None:
+    graph = GRAPHS["random"]
+    new = np.random.default_rng(0).permutation(graph.num_nodes)
+    old = np.argsort(new)
+    moved = Graph(graph.adjacency[old][:, old])
+    one, two = (diffusion_neighbors(g, k=8, method=method, tolerance=1e-9) for g in (graph, moved))
+    assert np.allclose(two.scores[new], one.scores, rtol=1e-5, atol=1e-8)
+
+
+@pytest.mark.parametrize("method", ["exact", "push"])
+def test_progress_reaches_the_end(method: str) -> None:
+    seen: list[tuple[int, int]] = []
+    graph = Graph(random_edges(700, 1000, seed=6), nodes=700)
+    diffusion_neighbors(graph, k=3, method=method, progress=lambda done, of: seen.append((done, of)))
+    assert seen == sorted(seen) and seen[-1] == (700, 700) and len(seen) > 2
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"alpha": 0.0}, "alpha is 0.0; expected a teleport probability between 0 and 1"),
+        ({"alpha": 1.0}, "alpha is 1.0"),
+        ({"alpha": float("nan")}, "alpha is nan"),
+        ({"tolerance": 0.0}, "tolerance is 0.0; expected a small positive number"),
+        ({"tolerance": -1}, "tolerance is -1"),
+        ({"method": "fast"}, "method is 'fast'; expected one of auto, push, exact"),
+        ({"k": 30}, "k is 30, but graph 'graph' has 30 nodes"),
+    ],
+)
+def test_options_are_checked(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(OptionError, match=message):
+        diffusion_neighbors(GRAPHS["star"], **({"k": 3} | change))
+
+
+def test_one_node_has_no_others() -> None:
+    with pytest.raises(OptionError, match="a node has 0 others at most"):
+        diffusion_neighbors(Graph([[], []], nodes=1), k=1)
+
+
+def test_info_says_how() -> None:
+    table = diffusion_neighbors(islands(), k=3, fill="random", seed=4, alpha=0.2, self_loops=False)
+    expected = {"kind": "diffusion", "alpha": 0.2, "self_loops": False, "k": 3, "fill": "random", "seed": 4}
+    assert table.info == expected | {"method": "exact"}
