@@ -103,6 +103,4 @@ def test_the_page_shows_the_figures_of_the_files() -> None:
     sys.modules[spec.name] = tool  # dataclasses look their module up by name
     spec.loader.exec_module(tool)
     page = (ROOT / "docs" / "debian.md").read_text(encoding="utf-8")
-    assert tool.statistics_tables(BUNDLED) in page, (
-        "run tools/build_debian.py stats and paste it into the page"
-    )
+    assert tool.statistics_tables(BUNDLED) in page, "run tools/build_debian.py stats and paste it into the page"

@@ -80,9 +80,7 @@ def test_fetch(server: str, tmp_path: Path, kind: str) -> None:
 
 
 def test_wrong_checksum_keeps_nothing(server: str, tmp_path: Path) -> None:
-    with pytest.raises(
-        DataError, match=f"/whole has the SHA-256 {RIGHT}; expected {'0' * 64}: it was changed"
-    ):
+    with pytest.raises(DataError, match=f"/whole has the SHA-256 {RIGHT}; expected {'0' * 64}: it was changed"):
         fetch(f"{server}/whole", tmp_path / "f.bin", sha256="0" * 64)
     assert nothing_left(tmp_path / "f.bin")
 
@@ -130,9 +128,7 @@ def test_connection_refused(tmp_path: Path) -> None:
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{closed.getsockname()[1]}/f.bin"
-        message = (
-            rf"f.bin is needed, but {url} cannot be reached \(.*refused.*\); download {url} elsewhere and"
-        )
+        message = rf"f.bin is needed, but {url} cannot be reached \(.*refused.*\); download {url} elsewhere and"
         with pytest.raises(DataError, match=message):
             fetch(url, tmp_path / "f.bin")
     assert nothing_left(tmp_path / "f.bin")

@@ -23,9 +23,7 @@ def test_separators_line_ends_and_blank_lines() -> None:
     assert read("\n\n", columns=2, dtype=np.int32).shape == (0, 2)
 
 
-NUMBERS = st.floats(allow_nan=False, allow_infinity=False) | st.floats(
-    width=32, allow_nan=False, allow_infinity=False
-)
+NUMBERS = st.floats(allow_nan=False, allow_infinity=False) | st.floats(width=32, allow_nan=False, allow_infinity=False)
 
 
 @settings(max_examples=200, deadline=None)

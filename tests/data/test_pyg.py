@@ -28,9 +28,7 @@ class Toy(InMemoryDataset):
         if name == "broken":
             raise AssertionError("not a name")
         self.seen = (root, name)
-        self._data = Data(
-            x=torch.eye(3), edge_index=torch.tensor([[0, 1], [1, 2]]), y=torch.tensor([0, 1, 1])
-        )
+        self._data = Data(x=torch.eye(3), edge_index=torch.tensor([[0, 1], [1, 2]]), y=torch.tensor([0, 1, 1]))
 
     def len(self) -> int:
         return 1

@@ -126,6 +126,7 @@ def test_tasks_are_drawn_where_there_is_no_file(graph):
         ({"device": "cuda:99"}, OptionError, "device is 'cuda:99'"),
         ({"way": 9}, TaskError, "has no 9-way"),
         ({"shot": 2}, TaskError, "2-shot"),
+        ({"features": "tf-idf"}, OptionError, "features is 'tf-idf'; expected auto or one of raw"),
         ({"episodes": 0}, OptionError, "count is 0"),
         ({"options": {"lrr": 1.0}}, OptionError, "did you mean lr"),
         ({"options": {"lr": "fast"}}, OptionError, "expected float"),
@@ -152,3 +153,10 @@ def test_tasks_of_another_graph_are_refused(tasks):
 def test_embed_refuses_trained_methods(graph):
     with pytest.raises(OptionError, match="trained on episodes"):
         naq.embed(graph, "naq-feat/protonet")
+
+
+def test_features_are_weighted_as_asked(graph, tasks):
+    assert small(graph, tasks, "untrained").config["features"] == "tfidf"
+    assert small(graph, tasks, "smooth").config["features"] == "raw"
+    raw, words = (small(graph, tasks, "untrained", features=kind) for kind in ("raw", "tfidf"))
+    assert not np.array_equal(raw.embedding, words.embedding)

@@ -186,9 +186,7 @@ def many_packages(classes: int = 40, size: int = 30, hub: str = "") -> str:
     for c in range(classes):
         for i in range(size):
             needs = f"Depends: p{c}x{(i + 1) % size}{also}\n" if i % 3 else ""
-            stanzas.append(
-                f"Package: p{c}x{i}\nSection: topic{c:02}\n{needs}Description: about topic{c:02}\n"
-            )
+            stanzas.append(f"Package: p{c}x{i}\nSection: topic{c:02}\n{needs}Description: about topic{c:02}\n")
     return "\n".join(stanzas)
 
 

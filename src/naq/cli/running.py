@@ -36,6 +36,9 @@ def run_command(
     head: Annotated[
         str, typer.Option(help="Solves tasks and selects the checkpoint; a name of 'naq list heads'.")
     ] = "logistic",
+    features: Annotated[
+        str, typer.Option(help="What the method reads: raw (the paper), binary, tfidf, or auto: tfidf for word counts.")
+    ] = "auto",
     seed: Annotated[int, typer.Option(help="Of weights and episodes.")] = 0,
     episodes: Annotated[int, typer.Option(help="Training episodes.")] = 16_000,
     evaluate_every: Annotated[int, typer.Option(help="Episodes between two validations.")] = 160,
@@ -84,7 +87,7 @@ def run_command(
             try:
                 results.append(
                     run(
-                        graph, m.name, way=way, shot=shot, seed=seed, tasks=tasks, head=head, episodes=episodes,
+                        graph, m.name, way=way, shot=shot, seed=seed, tasks=tasks, head=head, features=features, episodes=episodes,
                         evaluate_every=evaluate_every, patience=patience, device=device, out=folder,
                         options=pairs(option, "--set"), episode=pairs(episode, "--episode"), cache="" if cache else None, tell=tell,
                     )

@@ -37,6 +37,8 @@ class Embedder(ABC):
     summary: ClassVar[str]
     defaults: ClassVar[Mapping[str, Value]]
     inductive: ClassVar[bool] = False
+    weighs_features: ClassVar[bool] = False
+    """Whether it weights features itself and is therefore handed them raw."""
     solves_tasks: ClassVar[bool] = False
 
     def __init__(self, graph: Graph, *, seed: int = 0, device: str = "cpu", **options: Any) -> None:

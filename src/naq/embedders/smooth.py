@@ -25,6 +25,7 @@ import scipy.sparse as sp
 
 from naq.embedders.base import Embedder, register_embedder
 from naq.errors import OptionError
+from naq.graph.weighting import is_counted, tfidf
 from naq.options import Value
 from naq.randomness import stream
 
@@ -42,6 +43,7 @@ class Smooth(Embedder):
     """
 
     name = "smooth"
+    weighs_features = True
     summary = "training-free: TF-IDF, SVD, smoothing over the graph, centring"
     defaults: ClassVar[Mapping[str, Value]] = {
         "dim": 256,
@@ -60,9 +62,7 @@ class Smooth(Embedder):
 
     def _weighted(self) -> sp.csr_array | np.ndarray:
         features = self.graph.require_features("smooth")
-        if not self.options["tfidf"] or isinstance(features, np.ndarray) or (features.data < 0).any():
-            return features
-        return tfidf(features)
+        return tfidf(features) if self.options["tfidf"] and is_counted(self.graph) else features
 
     def _reduced(self, features: sp.csr_array | np.ndarray) -> np.ndarray:
         dim = int(self.options["dim"])
@@ -83,18 +83,6 @@ class Smooth(Embedder):
             if kind == "ppr":
                 vectors = 0.85 * vectors + 0.15 * start
         return np.asarray(vectors, dtype=np.float32)
-
-
-def tfidf(features: sp.csr_array) -> sp.csr_array:
-    """Counts times smoothed inverse document frequency, rows of unit length."""
-    n = features.shape[0]
-    frequency = np.bincount(features.indices, minlength=features.shape[1])
-    idf = np.log((1 + n) / (1 + frequency)) + 1.0
-    values = features.data.astype(np.float64) * idf[features.indices]
-    rows = np.repeat(np.arange(n), np.diff(features.indptr))
-    norms = np.sqrt(np.bincount(rows, weights=values**2, minlength=n))
-    values /= norms[rows]
-    return sp.csr_array((values.astype(np.float32), features.indices, features.indptr), shape=features.shape)
 
 
 def truncated_svd(matrix: Any, dim: int, seed: int, *, oversample: int = 16, iterations: int = 3) -> np.ndarray:

@@ -18,7 +18,7 @@ from naq.experiments.episodes_for import episode_options, episodes_for
 from naq.experiments.folder import RunFolder
 from naq.experiments.result import Result, versions
 from naq.experiments.task_source import TaskSource, task_source
-from naq.graph import Graph
+from naq.graph import Graph, resolve, weighted
 from naq.heads import HEADS, Evaluation, Head, evaluate, make_head
 from naq.learners import Learner
 from naq.methods import Method, get_method
@@ -48,6 +48,7 @@ def run(
     seed: int = 0,
     tasks: str | Path | None = None,
     head: str | Head = "logistic",
+    features: str = "auto",
     episodes: int = 16_000,
     evaluate_every: int = 160,
     patience: int | None = None,
@@ -71,6 +72,8 @@ def run(
         tasks: a task file; by default the one that comes with the dataset, else tasks are drawn (split and tasks by seed 0,
             whatever ``seed`` is).
         head: solves the tasks and chooses the checkpoint; the other heads are reported beside it.
+        features: what the method reads: ``raw`` as in the paper, ``binary``, ``tfidf``, or ``auto``: ``tfidf`` where features are
+            sparse and non-negative (on two graphs 2 to 5 points better on validation tasks), else ``raw``.
         episodes, evaluate_every, patience: the schedule; the paper's by default.
         device: ``cpu`` or ``cuda``.
         out: run folder; a stopped run there is resumed, a finished one is read.
@@ -103,6 +106,9 @@ def run(
         "shot": shot,
         "head": chosen.name,
         "head_options": chosen.options(),
+        "features": "raw"
+        if found.embedder is not None and found.embedder.weighs_features
+        else resolve(graph, features),
         "seed": int(seed),
         "tasks": given.fingerprint,
         "options": merge_options(found.name, model_class.defaults, options or {}),
@@ -115,12 +121,13 @@ def run(
     if folder is not None and (done := folder.finished()) is not None:
         tell("finished", {"folder": str(out)})
         return done
+    read = weighted(graph, config["features"])
     tables = cache_folder() if cache == "" else cache
     seconds: dict[str, float] = {"load": time.perf_counter() - started}
     if found.learner is not None:
         vectors, trained, model = _train(
             found,
-            graph,
+            read,
             given,
             config,
             chosen,
@@ -134,7 +141,7 @@ def run(
         mark = time.perf_counter()
         tell("embed", {"method": method})
         vectors, trained, model = (
-            embed(graph.without_labels(), method, seed=seed, device=device, **config["options"]),
+            embed(read.without_labels(), method, seed=seed, device=device, **config["options"]),
             None,
             None,
         )

@@ -200,6 +200,19 @@ class Graph:
             return self
         return self._with(labels=None, class_names=None)
 
+    def with_features(self, features: Any) -> Graph:
+        """The same structure, labels and names with other features of the same nodes."""
+        vocab = self.vocab if features is not None and features.shape[1] == self.num_features else None
+        return Graph(
+            self.adjacency,
+            features,
+            self.labels,
+            names=self.names,
+            class_names=self.class_names,
+            vocab=vocab,
+            name=self.name,
+        )
+
     def with_labels(self, labels: Any, class_names: Any = None) -> Graph:
         """The same structure and features with other labels."""
         clean = checks.clean_labels(labels, self.num_nodes)
