@@ -65,7 +65,7 @@ def vectors_of(
         return method.embedder(graph, seed=seed, device=device, **options_for(method)).embed()
     assert method.learner is not None
     plain = graph if new_id is None else relabelled(graph, np.argsort(new_id))
-    episodes = draw(method, plain, seed, updates)
+    episodes = draw(method, plain, seed, max(1, updates))
     if new_id is not None:
         episodes = naq.Episodes(
             new_id[episodes.support],
@@ -208,5 +208,8 @@ def check_resume(method: Method, folder: Path) -> None:
 def check_devices(method: Method) -> None:
     """CPU and CUDA agree within tolerance."""
     graph = community_graph()
-    one, two = vectors_of(method, graph), vectors_of(method, graph, device="cuda")
-    assert np.allclose(one, two, atol=1e-4, rtol=1e-3)
+    one, two = (vectors_of(method, graph, updates=0, device=device) for device in ("cpu", "cuda"))
+    assert np.allclose(one, two, atol=1e-5, rtol=1e-4)
+    # A few updates later: Adam turns a gradient of 1e-9 into a step of its learning rate.
+    one, two = (vectors_of(method, graph, device=device) for device in ("cpu", "cuda"))
+    assert np.allclose(one, two, atol=5e-3)

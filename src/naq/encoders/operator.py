@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import numpy as np
+import scipy.sparse as sp
 import torch
 
-from naq.encoders.rows import SparseRows, row_entries, sparse_product, take_field, take_rows
+from naq.encoders.rows import SparseRows, mixed_product, row_entries, sparse_product, take_field, take_rows
 from naq.graph import Graph
 
 PROPAGATED_ENTRIES = 200_000_000
 """A_hat X is formed once while it has at most this many entries (1.6 GB); else its rows are formed when asked for."""
+
+CROWDED = 0.1
+"""Columns of A_hat X with a larger share of non-zeros are multiplied as dense ones: about ten times the arithmetic per second."""
+CROWDED_BYTES = 1 << 29
 
 
 class GraphOperator:
@@ -36,6 +41,22 @@ class GraphOperator:
             propagated = graph.propagated_features()
             if isinstance(propagated, np.ndarray):
                 self._dense = torch.from_numpy(propagated).to(self.device)
+            else:
+                self._split(propagated)
+
+    def _split(self, propagated: sp.csr_array) -> None:
+        """A_hat X as a dense block of its crowded columns and a sparse rest."""
+        n, d = propagated.shape
+        share = np.bincount(propagated.indices, minlength=d) / n
+        crowded = np.argsort(-share, kind="stable")[: int((share > CROWDED).sum())]
+        crowded = np.sort(crowded[: CROWDED_BYTES // (4 * n)])
+        inside = np.zeros(d, dtype=bool)
+        inside[crowded] = True
+        self._crowded = torch.from_numpy(crowded).to(self.device)
+        self._full = torch.from_numpy(propagated[:, crowded].toarray()).to(self.device)
+        keep = ~inside[propagated.indices]
+        counts = np.concatenate([[0], np.cumsum(keep)])[propagated.indptr]
+        self._rest = sp.csr_array((propagated.data[keep], propagated.indices[keep], counts), shape=propagated.shape)
 
     @property
     def width(self) -> int:
@@ -54,7 +75,8 @@ class GraphOperator:
         if isinstance(features, np.ndarray):
             return sparse_product(rows, torch.from_numpy(features[around]).to(self.device) @ weight)
         if self.formed:
-            propagated = self.graph.propagated_features()
-            if row_entries(propagated, nodes) <= row_entries(features, around) + len(rows.indices):
-                return sparse_product(take_rows(propagated, nodes), weight)
+            dense_cost = CROWDED * len(nodes) * len(self._crowded)
+            if row_entries(self._rest, nodes) + dense_cost <= row_entries(features, around) + len(rows.indices):
+                full = self._full[torch.from_numpy(nodes).to(self.device)]
+                return mixed_product(take_rows(self._rest, nodes), full, self._crowded, weight)
         return sparse_product(rows, sparse_product(take_rows(features, around), weight))

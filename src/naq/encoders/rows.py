@@ -11,9 +11,12 @@ import torch
 from numba import njit, prange
 
 from naq.encoders.recycle import Recycler
+from naq.graph.sparse_tensor import csr_tensor
 
-TILE = 128
-"""Columns per tile: eight cache lines a row."""
+TILES = (256, 128, 64)
+"""Widths a product may be cut into: the widest that leaves two tiles or more."""
+SCATTER_BYTES = 1 << 20
+"""A product is formed by columns while a tile of its result has at most this size."""
 ROW_CHUNKS = 4
 """Pieces of rows a tile is worked on in, so that few tiles still occupy all cores."""
 _memory = Recycler()
@@ -113,6 +116,24 @@ def _add_row(e: Any, end: Any, indices: Any, data: Any, tile: Any, row: Any) -> 
         e += 1
 
 
+@njit(cache=True, parallel=True, fastmath={"contract"})
+def _scatter(indptr: Any, rows: Any, data: Any, dense: Any, tiles: Any) -> None:
+    """The product by columns: ``dense`` is read once, in order, and the few rows of the result stay in the cache.
+
+    ``tiles`` is (pieces, rows, width), a piece of the result's columns per job, so that no two threads share a row.
+    """
+    width = tiles.shape[2]
+    for t in prange(tiles.shape[0]):
+        tile = tiles[t]
+        tile[:] = 0.0
+        for c in range(len(indptr) - 1):
+            source = dense[c, t * width : (t + 1) * width]
+            for e in range(indptr[c], indptr[c + 1]):
+                value, row = data[e], tile[np.uint64(rows[e])]
+                for k in range(width):
+                    row[k] += value * source[k]
+
+
 @njit(cache=True)
 def _transpose(indptr: Any, indices: Any, data: Any, columns: Any) -> Any:
     out = np.zeros(columns + 1, dtype=np.int64)
@@ -141,32 +162,66 @@ class _Product(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor, None]:
-        rows: SparseRows = ctx.rows
-        indptr, indices, data = _transpose(rows.indptr, rows.indices, rows.data, rows.shape[1])
-        turned = SparseRows(indptr, indices, data, (rows.shape[1], rows.shape[0]))
-        return multiply(turned, grad), None
+        return multiply(transpose(ctx.rows), grad), None
+
+
+class _MixedProduct(torch.autograd.Function):
+    """rows @ weight + full @ weight[columns], differentiable in ``weight``; ``rows`` has nothing in ``columns``."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, weight: torch.Tensor, rows: SparseRows, full: torch.Tensor, columns: torch.Tensor
+    ) -> torch.Tensor:
+        turned = transpose(rows)
+        ctx.parts = turned, full, columns
+        return multiply_turned(turned, weight).addmm_(full, weight.detach()[columns])
+
+    @staticmethod
+    def backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor, None, None, None]:
+        turned, full, columns = ctx.parts
+        out = multiply(turned, grad)
+        out[columns] = full.T @ grad
+        return out, None, None, None
+
+
+def transpose(rows: SparseRows) -> SparseRows:
+    """The same entries by column."""
+    indptr, indices, data = _transpose(rows.indptr, rows.indices, rows.data, rows.shape[1])
+    return SparseRows(indptr, indices, data, (rows.shape[1], rows.shape[0]))
 
 
 def multiply(rows: SparseRows, dense: torch.Tensor) -> torch.Tensor:
     """rows (m, n) @ dense (n, h), no gradient. On the CPU the order of additions is fixed, whatever the number of threads."""
     if dense.device.type == "cpu" and dense.dtype == torch.float32:
         return _multiply_cpu(rows, dense.detach())
-    matrix = torch.sparse_csr_tensor(
-        torch.from_numpy(rows.indptr).to(dense.device),
-        torch.from_numpy(rows.indices.astype(np.int64)).to(dense.device),
-        torch.from_numpy(rows.data).to(dense.device, dense.dtype),
-        size=rows.shape,
-        check_invariants=False,
-    )
+    matrix = csr_tensor(rows.indptr, rows.indices, rows.data, rows.shape, dense.device, dense.dtype)
     return matrix @ dense.detach()
+
+
+def tile_width(width: int) -> int:
+    """Columns per tile, 0 for a product that is not cut."""
+    return next((tile for tile in TILES if width % tile == 0 and width >= 2 * tile), 0)
+
+
+def multiply_turned(turned: SparseRows, dense: torch.Tensor) -> torch.Tensor:
+    """rows @ dense given the transpose of ``rows``, no gradient; for few rows and a tall ``dense``."""
+    rows, width = turned.shape[1], dense.shape[1]
+    tile = tile_width(width)
+    if dense.device.type != "cpu" or dense.dtype != torch.float32 or not tile or rows * tile * 4 > SCATTER_BYTES:
+        return multiply(transpose(turned), dense)
+    tiles = _memory.empty(width // tile, rows, tile)
+    weights = dense.detach().contiguous().numpy()
+    _scatter(turned.indptr, turned.indices, turned.data, weights, tiles.numpy())
+    return _memory.empty(rows, width).copy_(tiles.permute(1, 0, 2).reshape(rows, width))
 
 
 def _multiply_cpu(rows: SparseRows, dense: torch.Tensor) -> torch.Tensor:
     height, width = dense.shape
     out = _memory.empty(rows.shape[0], width)
-    if width % TILE == 0 and len(rows.indices) >= 4 * height:
-        tiles = _memory.empty(width // TILE, height, TILE)
-        tiles.copy_(dense.reshape(height, -1, TILE).permute(1, 0, 2))
+    tile = tile_width(width)
+    if tile and len(rows.indices) >= 4 * height:
+        tiles = _memory.empty(width // tile, height, tile)
+        tiles.copy_(dense.reshape(height, -1, tile).permute(1, 0, 2))
     else:
         tiles = dense.contiguous()[None]
     _multiply(rows.indptr, rows.indices, rows.data, tiles.numpy(), out.numpy())
@@ -176,3 +231,8 @@ def _multiply_cpu(rows: SparseRows, dense: torch.Tensor) -> torch.Tensor:
 def sparse_product(rows: SparseRows, dense: torch.Tensor) -> torch.Tensor:
     """rows (m, n) @ dense (n, h) with a gradient for ``dense``."""
     return _Product.apply(dense, rows)
+
+
+def mixed_product(rows: SparseRows, full: torch.Tensor, columns: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+    """(rows + full in ``columns``) @ weight with a gradient for ``weight``: crowded columns by dense arithmetic."""
+    return _MixedProduct.apply(weight, rows, full, columns)

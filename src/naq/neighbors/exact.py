@@ -18,7 +18,8 @@ import torch
 from numba import njit, prange
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 
-from naq.neighbors.feature_blocks import csr_tensor, stable_topk
+from naq.graph.sparse_tensor import csr_tensor
+from naq.neighbors.feature_blocks import stable_topk
 
 SMALL = 256
 """Components up to this size are inverted as dense matrices."""
@@ -94,7 +95,7 @@ def _chebyshev(block: sp.csr_array, alpha: float, device: str):  # type: ignore[
         yield from _chebyshev_cpu(block, alpha)
         return
     m, c = block.shape[0], 1.0 - alpha
-    matrix = csr_tensor(block, c).to(device)
+    matrix = csr_tensor(block.indptr, block.indices, c * block.data, block.shape, device, torch.float64)
     weights = _weights(alpha)
     for start in range(0, m, 256):
         columns = np.arange(start, min(m, start + 256))

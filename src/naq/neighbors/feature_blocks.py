@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 import torch
+
+from naq.graph.sparse_tensor import csr_tensor
 
 BLOCK_ENTRIES = 1 << 25
 """Scores held at once: a block of rows times n; 256 MiB in float64."""
@@ -63,20 +64,7 @@ def _binary(features: Any) -> Any:
 def _on_device(features: Any, device: str) -> torch.Tensor:
     if isinstance(features, np.ndarray):
         return torch.from_numpy(np.array(features)).to(device, torch.float64)
-    return csr_tensor(features).to(device)
-
-
-def csr_tensor(matrix: sp.csr_array, scale: float = 1.0) -> torch.Tensor:
-    """A float64 torch CSR tensor of ``scale * matrix``."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
-        return torch.sparse_csr_tensor(
-            torch.from_numpy(matrix.indptr.astype(np.int64)),
-            torch.from_numpy(matrix.indices.astype(np.int64)),
-            torch.from_numpy(scale * matrix.data.astype(np.float64)),
-            size=matrix.shape,
-            check_invariants=False,
-        )
+    return csr_tensor(features.indptr, features.indices, features.data, features.shape, device, torch.float64)
 
 
 def _scores(metric: str, dots: torch.Tensor, size_i: torch.Tensor, size_j: torch.Tensor) -> torch.Tensor:
