@@ -1,0 +1,81 @@
+"""Write measured numbers into README.md: the demo's table and the figures of ``make bench``.
+
+python tools/readme.py            from runs/demo and benchmarks/results/figures.json
+python tools/readme.py --check    fail if README.md differs from them
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+README = ROOT / "README.md"
+FIGURES = ROOT / "benchmarks" / "results" / "figures.json"
+DEMO = ROOT / "benchmarks" / "results" / "demo.json"
+
+
+def figures_table(results: dict) -> str:
+    """Every figure with its target, the paper's code and the ratio."""
+    lines = ["| | measured | target | paper's code | ratio |", "|---|---|---|---|---|"]
+    for group in ("tables", "episodes", "step", "evaluation", "protocol", "accuracy", "smooth", "overlap"):
+        for figure in results.get(group, {}).get("figures", []):
+            unit, value = figure["unit"], figure["value"]
+            paper = "" if figure["paper"] is None else f"{figure['paper']:,g} {unit}"
+            ratio = f"{figure['paper'] / value:,.0f}x" if figure["paper"] and unit in ("s", "ms") else ""
+            shown = f"{value:,.3f}" if value < 1 else f"{value:,.2f}"
+            missed = "" if figure["reached"] else " (missed)"
+            lines.append(f"| {figure['name']} | {shown} {unit}{missed} | {figure['target']} | {paper} | {ratio} |")
+    return "\n".join(lines)
+
+
+def demo_table(metrics: dict) -> str:
+    """Method, head, accuracy and seconds of the demo's run."""
+    config = metrics["config"]
+    lines = [
+        f"| {config['way']}-way {config['shot']}-shot, `{config['dataset']}` | head | accuracy % | seconds |",
+        "|---|---|---|---|",
+    ]
+    own = sum(v for k, v in metrics["seconds"].items() if k != "reference")
+    for name, block, seconds in (
+        ("`smooth`, training-free", metrics["reference"], metrics["seconds"]["reference"]),
+        (f"`{config['method']}`, {config['episodes']:,} episodes", metrics["evaluations"], own),
+    ):
+        for i, (head, found) in enumerate(block.items()):
+            star = " (queries together)" if found["transductive"] else ""
+            lines.append(
+                f"| {name if i == 0 else ''} | {head}{star} | {100 * found['accuracy']:.2f} ± {100 * found['ci95']:.2f} | {f'{seconds:.0f}' if i == 0 else ''} |"
+            )
+    return "\n".join(lines)
+
+
+def filled(text: str, mark: str, body: str) -> str:
+    begin, end = f"<!-- {mark}:begin -->", f"<!-- {mark}:end -->"
+    head, rest = text.split(begin)
+    return f"{head}{begin}\n{body}\n{end}{rest.split(end)[1]}"
+
+
+def main() -> int:
+    demo = ROOT / "runs" / "demo" / "metrics.json"
+    if demo.exists() and "--check" not in sys.argv:
+        metrics = json.loads(demo.read_text())
+        for block in ("evaluations", "reference"):
+            for found in metrics[block].values():
+                found.pop("per_task")
+        DEMO.write_text(json.dumps(metrics, indent=2) + "\n")
+    text = old = README.read_text()
+    if DEMO.exists():
+        text = filled(text, "demo", demo_table(json.loads(DEMO.read_text())))
+    if FIGURES.exists():
+        text = filled(text, "figures", figures_table(json.loads(FIGURES.read_text())))
+    if "--check" in sys.argv:
+        if text != old:
+            print("README.md does not show the recorded results; run python tools/readme.py.", file=sys.stderr)
+        return int(text != old)
+    README.write_text(text)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
