@@ -10,7 +10,7 @@ import naq
 graph = naq.load("debian")  # stands in for naq.Graph(edges, features, nodes=n)
 labelled = {
     "perl": ["libdbi-perl", "libwww-perl"],
-    "games": ["quake", "wesnoth-1.16"],
+    "games": ["openttd", "wesnoth-1.16", "supertux"],
     "fonts": ["fonts-dejavu", "fonts-liberation"],
 }
 

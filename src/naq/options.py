@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -34,9 +35,11 @@ def _converted(owner: str, name: str, default: Value, value: Any) -> Value:
     kind = type(default)
     if isinstance(value, str) and kind is not str:
         value = parse_value(value)
+    if type(value).__module__ == "numpy" and getattr(value, "ndim", 1) == 0:
+        value = value.item()
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
         value = float(value)
-    if type(value) is not kind:
+    if type(value) is not kind or (isinstance(value, float) and not math.isfinite(value)):
         raise OptionError(f"option {name} of {owner} is {value!r}; expected {kind.__name__}, e.g. {default!r}.")
     return value
 

@@ -11,6 +11,8 @@ from naq.errors import OptionError
 from naq.options import nearest
 
 WHAT = ("datasets", "methods", "heads")
+ONLY_JSON = ("home", "licence")
+"""Left out of the tables, which have little room."""
 
 
 def list_command(
@@ -25,7 +27,7 @@ def list_command(
         typer.echo(json.dumps(found[what] if what else found, indent=2))
         return
     for name, rows in found.items():
-        _print(name, rows)
+        _print(name, [{key: value for key, value in row.items() if key not in ONLY_JSON} for row in rows])
 
 
 def _rows(what: str) -> list[dict[str, Any]]:
@@ -60,11 +62,9 @@ def _print(title: str, rows: list[dict[str, Any]]) -> None:
     console = Console()
     console = console if console.is_terminal else Console(width=120)
     table = Table(title=title, title_justify="left")
-    for column in rows[0]:
-        table.add_column(
-            column.replace("_", " "),
-            justify="right" if isinstance(rows[0][column], int) and not isinstance(rows[0][column], bool) else "left",
-        )
+    for number, (column, value) in enumerate(rows[0].items()):
+        right = isinstance(value, int) and not isinstance(value, bool)
+        table.add_column(column.replace("_", " "), justify="right" if right else "left", no_wrap=number == 0)
     for row in rows:
         table.add_row(*(_text(value) for value in row.values()))
     console.print(table)

@@ -13,6 +13,9 @@ import numpy as np
 from naq.errors import DataError, OptionError
 from naq.files import read_npz, write_npz
 
+CHUNK = 1024
+"""Episodes compared at once when overlaps are dropped."""
+
 
 @dataclass(frozen=True, eq=False)
 class Episodes:
@@ -78,6 +81,10 @@ class Episodes:
 
     def without_overlap(self) -> Episodes:
         """Drop every copy of a query that two classes share, and every query that is a support of its episode."""
+        kept = [self[start : start + CHUNK]._kept_without_overlap() for start in range(0, len(self), CHUNK)]
+        return Episodes(self.support, self.query, np.concatenate(kept), {**self.info, "drop_overlap": True})
+
+    def _kept_without_overlap(self) -> np.ndarray:
         count = len(self)
         flat = np.where(self.mask, self.query, -1).reshape(count, -1)
         slot = np.broadcast_to(np.repeat(np.arange(self.way), self.queries), flat.shape)
@@ -92,8 +99,7 @@ class Episodes:
         np.put_along_axis(dropped, order, shared, axis=1)
         supports = np.sort(self.support.reshape(count, -1), axis=1)
         dropped |= (flat[:, :, None] == supports[:, None, :]).any(axis=2)
-        mask = self.mask & ~dropped.reshape(self.mask.shape)
-        return Episodes(self.support, self.query, mask, {**self.info, "drop_overlap": True})
+        return self.mask & ~dropped.reshape(self.mask.shape)
 
     def save(self, path: str | Path) -> Path:
         """Write support, query, mask and how they were made."""

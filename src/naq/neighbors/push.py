@@ -28,7 +28,7 @@ REFINE_VISITS = 100_000
 """No further refinement once a node has cost this many edge visits: hubs make everything near everything."""
 SLACK = 0.1
 """Signed residuals cancel: the error seen at the boundary is about a tenth of the bound."""
-DEEPENINGS = 14
+DEEPENINGS = 64
 """How often it may be divided by four while a node has found fewer neighbours than its component holds."""
 
 
@@ -104,7 +104,9 @@ def _one(
     touched[0], flag[i] = i, 1
     count, bound = 1, tolerance
     refinements, work = 0, 0
-    for _ in range(DEEPENINGS):
+    for deepening in range(DEEPENINGS):
+        if deepening > 0:
+            bound /= 4.0
         count, visits = _relax(
             indptr, indices, degree, alpha, omega, bound, estimate, residual, front, touched, count, flag
         )
@@ -114,7 +116,6 @@ def _one(
             if settled or refinements == REFINEMENTS or work > REFINE_VISITS:
                 break
             refinements += 1
-        bound /= 4.0
     for position in range(count):
         u = touched[position]
         estimate[u], residual[u], flag[u] = 0.0, 0.0, 0

@@ -35,12 +35,13 @@ def draw_curve(result: Result, path: Path) -> None:
         markerfacecolor="none",
         markeredgecolor=BLUE,
     )
+    along = best / max(1, len(accuracy) - 1)
     axes.annotate(
         f"selected: {history.episodes[best]:,} episodes",
         (history.episodes[best], accuracy[best]),
         xytext=(0, 12),
         textcoords="offset points",
-        ha="center",
+        ha="left" if along < 0.25 else "right" if along > 0.75 else "center",
         fontsize=9,
         color=BLUE,
     )
