@@ -77,6 +77,6 @@ class GraphOperator:
         if self.formed:
             dense_cost = CROWDED * len(nodes) * len(self._crowded)
             if row_entries(self._rest, nodes) + dense_cost <= row_entries(features, around) + len(rows.indices):
-                full = self._full[torch.from_numpy(nodes).to(self.device)]
+                full = self._full.index_select(0, torch.from_numpy(nodes).to(self.device))
                 return mixed_product(take_rows(self._rest, nodes), full, self._crowded, weight)
         return sparse_product(rows, sparse_product(take_rows(features, around), weight))

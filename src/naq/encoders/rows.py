@@ -174,13 +174,13 @@ class _MixedProduct(torch.autograd.Function):
     ) -> torch.Tensor:
         turned = transpose(rows)
         ctx.parts = turned, full, columns
-        return multiply_turned(turned, weight).addmm_(full, weight.detach()[columns])
+        return multiply_turned(turned, weight).addmm_(full, weight.detach().index_select(0, columns))
 
     @staticmethod
     def backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor, None, None, None]:
         turned, full, columns = ctx.parts
         out = multiply(turned, grad)
-        out[columns] = full.T @ grad
+        out.index_copy_(0, columns, full.T @ grad)
         return out, None, None, None
 
 
