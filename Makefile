@@ -14,7 +14,7 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 	@touch $@
 
 demo: install
-	$(BIN)/naq run debian --episodes 960 --set lr=3e-4 --out runs/demo
+	$(BIN)/naq run debian --episodes 800 --set lr=3e-4 --out runs/demo
 
 test: install
 	$(BIN)/python -m pytest -q
