@@ -64,7 +64,7 @@ def run_command(
     Stopped with Ctrl-C or killed, the same command goes on where it was.
     """
     from naq.cli.progress import console, show_progress
-    from naq.data import load
+    from naq.data import load, tasks_path
     from naq.experiments import run
     from naq.methods import get_method
     from naq.report.table import result_table
@@ -77,7 +77,7 @@ def run_command(
     graph = load(dataset)
     console.print(f"[bold]{graph.name}[/bold]: {graph.num_nodes:,} nodes, {graph.num_edges:,} edges, "
                   f"{graph.num_features:,} features, {graph.num_classes} classes")  # fmt: skip
-    tasks = tasks or _own_tasks(dataset)
+    tasks = tasks or tasks_path(dataset)
     results: list[Result] = []
     folders: list[Path] = []
     for m in known:
@@ -100,7 +100,7 @@ def run_command(
                     soft_wrap=True,
                 )
                 raise typer.Exit(130) from None
-    typer_table(result_table(results))
+    print_table(result_table(results))
     for result, folder in zip(results, folders):
         _after(result, folder)
     _next_steps(dataset, results)
@@ -111,13 +111,7 @@ def default_folder(dataset: str, method: str, way: int, shot: int, seed: int) ->
     return Path("runs") / dataset / method.replace("/", "-") / f"{way}way-{shot}shot-seed{seed}"
 
 
-def _own_tasks(dataset: str) -> Path | None:
-    from naq.data import tasks_path
-
-    return tasks_path(dataset)
-
-
-def typer_table(table: Any) -> None:
+def print_table(table: Any) -> None:
     from rich.console import Console
 
     wide = Console()

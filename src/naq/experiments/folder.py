@@ -29,9 +29,8 @@ class RunFolder:
             raise OptionError(f"out is {self.path}, which is a file; give a folder.")
         file = self.path / "config.json"
         if file.exists():
-            differing = sorted(
-                k for k in {**read_json(file), **self.config} if read_json(file).get(k) != self.config.get(k)
-            )
+            kept = read_json(file)
+            differing = sorted(k for k in {**kept, **self.config} if kept.get(k) != self.config.get(k))
             if differing:
                 raise OptionError(
                     f"{self.path} holds a run with another {', '.join(differing)}; choose another folder with --out, or delete it."

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from numba import njit
 
 
@@ -56,9 +55,3 @@ def heap_sort(scores: Any, ids: Any, size: Any) -> None:
         score, node = scores[end], ids[end]
         scores[end], ids[end] = scores[0], ids[0]
         _sift_down(scores, ids, end, score, node)
-
-
-def dense_topk(scores: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """The slow, obvious version for one block (rows, n): full stable sort. Used as an oracle and for small blocks."""
-    order = np.argsort(-scores, axis=1, kind="stable")[:, :k]
-    return order, np.take_along_axis(scores, order, axis=1)

@@ -9,6 +9,7 @@ import numpy as np
 from naq.errors import TaskError
 from naq.graph import Graph
 from naq.randomness import stream
+from naq.tasks.split import class_sizes
 from naq.tasks.tasks import Tasks
 
 
@@ -34,7 +35,7 @@ def sample_tasks(
             raise TaskError(f"{title} is {value!r}; expected a whole number of at least {least}.")
     labels = graph.require_labels("sampling tasks")
     need = shot + queries
-    sizes = np.bincount(labels[labels >= 0])
+    sizes = class_sizes(graph)
     if classes is None:
         pool = np.flatnonzero(sizes >= need)
     else:
