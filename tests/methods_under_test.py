@@ -5,17 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pytest
 import scipy.sparse as sp
 import torch
 
 import naq
+import naq.errors
 from naq.experiments.episodes_for import episode_options, episodes_for
 from naq.methods import Method
 from naq.tasks import ClassSplit
 from naq.training import EpisodeTraining, Schedule, fit
 
 SPLIT = ClassSplit((0, 1, 2), (3, 4), (5, 6))
-SMALL = {"latent": 16, "dim": 16}
+SMALL = {"latent": 16, "dim": 16, "hidden": 16, "meta_batch": 2}
 
 
 def community_graph(seed: int = 0, size: int = 20, classes: int = 7, name: str = "communities") -> naq.Graph:
@@ -59,13 +61,14 @@ def vectors_of(
     updates: int = 6,
     device: str = "cpu",
     new_id: np.ndarray | None = None,
+    episode: dict[str, object] | None = None,
 ) -> np.ndarray:
     """Train a few updates (or just embed) and return all vectors. ``new_id`` renumbers the nodes of the episodes."""
     if method.embedder is not None:
         return method.embedder(graph, seed=seed, device=device, **options_for(method)).embed()
     assert method.learner is not None
     plain = graph if new_id is None else relabelled(graph, np.argsort(new_id))
-    episodes = draw(method, plain, seed, max(1, updates))
+    episodes = draw(method, plain, seed, max(1, updates), episode)
     if new_id is not None:
         episodes = naq.Episodes(
             new_id[episodes.support],
@@ -81,12 +84,14 @@ def vectors_of(
     return learner.encode_all().detach().cpu().numpy()
 
 
-def draw(method: Method, graph: naq.Graph, seed: int, updates: int) -> naq.Episodes:
+def draw(
+    method: Method, graph: naq.Graph, seed: int, updates: int, episode: dict[str, object] | None = None
+) -> naq.Episodes:
     assert method.learner is not None
-    given = {"queries": 3}
+    given = ({"views": 2} if method.episodes == "g-umtra" else {"queries": 3}) | (episode or {})
     return episodes_for(
         method, graph, SPLIT, episode_options(method, given), way=2, shot=1,
-        count=updates * method.learner.episodes_per_update, seed=seed, cache=None,
+        count=updates * int(options_for(method).get("meta_batch", 1)), seed=seed, cache=None,
     )  # fmt: skip
 
 
@@ -108,8 +113,10 @@ def check_shape_and_seed(method: Method) -> None:
 def check_relabelling(method: Method) -> None:
     graph = community_graph()
     new_id = np.random.default_rng(3).permutation(graph.num_nodes)
-    plain = vectors_of(method, graph)
-    moved = vectors_of(method, relabelled(graph, new_id), new_id=new_id)
+    # Which edges an augmentation drops follows from the ids of their ends; columns keep their numbers.
+    episode = {"drop_edge": 0.0} if method.episodes == "g-umtra" else {}
+    plain = vectors_of(method, graph, episode=episode)
+    moved = vectors_of(method, relabelled(graph, new_id), new_id=new_id, episode=episode)
     # Sums run in another order, and Adam turns a gradient of 1e-9 into a step of its learning rate.
     one, two = plain @ plain.T, moved[new_id] @ moved[new_id].T
     assert np.abs(one - two).max() < 5e-3 * np.abs(one).max(), "renumbering nodes must not matter"
@@ -157,6 +164,21 @@ def check_encode(method: Method) -> None:
     learner = method.learner(handed(method, graph), way=2, seed=0, **options_for(method))
     nodes = np.array([5, 3, 140, 5])
     assert torch.allclose(learner.encode(nodes), learner.encode_all()[nodes], atol=1e-6)
+
+
+def check_solves(method: Method) -> None:
+    """A learner that needs no head answers every query, whatever the batch, and refuses a way it was not trained for."""
+    if method.learner is None or not method.solves_tasks:
+        return
+    graph = community_graph()
+    learner = method.learner(handed(method, graph), way=2, seed=0, **options_for(method))
+    tasks = naq.sample_tasks(graph, way=2, shot=2, queries=3, count=7, seed=0, classes=SPLIT.test)
+    found = learner.solve(tasks)
+    assert found.shape == (7, 6) and found.dtype == np.int64 and set(np.unique(found)) <= {0, 1}
+    one = naq.Tasks(tasks.support[2:3], tasks.query[2:3], way=2, shot=2)
+    assert np.array_equal(learner.solve(one), found[2:3]), "a task must be solved the same alone and among others"
+    with pytest.raises(naq.errors.OptionError, match="trained for 2"):
+        learner.solve(naq.sample_tasks(graph, way=3, shot=1, queries=3, count=2, seed=0, classes=(0, 1, 2)))
 
 
 def check_resume(method: Method, folder: Path) -> None:

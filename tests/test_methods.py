@@ -44,6 +44,11 @@ def test_encode_equals_encode_all(method):
 
 
 @each
+def test_learners_that_solve_tasks_themselves(method):
+    suite.check_solves(method)
+
+
+@each
 def test_resume_gives_the_same_weights(method, tmp_path):
     suite.check_resume(method, tmp_path)
 

@@ -28,6 +28,7 @@ _PUBLIC = {
     "Episodes": "naq.episodes",
     "naq_episodes": "naq.episodes",
     "supervised_episodes": "naq.episodes",
+    "umtra_episodes": "naq.episodes",
     "evaluate": "naq.heads",
     "Evaluation": "naq.heads",
     "embed": "naq.experiments",

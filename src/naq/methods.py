@@ -14,6 +14,7 @@ EPISODE_KINDS = {
     "naq-feat": "queries are the nearest nodes by features",
     "naq-diff": "queries are the nearest nodes by graph diffusion",
     "supervised": "episodes from labels of base classes",
+    "g-umtra": "queries are the supports on an augmented graph",
 }
 
 
@@ -37,6 +38,11 @@ class Method:
         return self._model.inductive
 
     @property
+    def solves_tasks(self) -> bool:
+        """Whether it solves tasks itself, without a head."""
+        return self._model.solves_tasks
+
+    @property
     def defaults(self) -> dict[str, Any]:
         return dict(self._model.defaults)
 
@@ -52,6 +58,8 @@ def methods() -> dict[str, Method]:
     found: dict[str, Method] = {}
     for learner in LEARNERS.values():
         for kind, meaning in EPISODE_KINDS.items():
+            if kind in learner.unfit:
+                continue
             name = f"{kind}/{learner.name}"
             found[name] = Method(name, f"{learner.summary}; {meaning}", kind, learner, None)
     for embedder in EMBEDDERS.values():
@@ -62,6 +70,9 @@ def methods() -> dict[str, Method]:
 def get_method(name: str) -> Method:
     """The method of this name, or one sentence with the nearest names."""
     known = methods()
+    kind, _, learner = name.partition("/")
+    if learner in LEARNERS and kind in LEARNERS[learner].unfit:
+        raise OptionError(f"{learner} cannot be trained on {kind} episodes: {LEARNERS[learner].unfit[kind]}")
     if name not in known:
         raise OptionError(f"there is no method {name!r}; {nearest(name, known)}")
     return known[name]

@@ -78,6 +78,26 @@ def test_distinct_class_share_matches_sets() -> None:
     assert Episodes(support, query, query >= 0).distinct_class_share(labels) == pytest.approx(share)
 
 
+def test_class_shares_look_at_the_first_support_and_at_known_labels() -> None:
+    random = np.random.default_rng(2)
+    labels = random.integers(-1, 5, 40)
+    support = np.stack([random.permutation(40)[:6] for _ in range(300)]).reshape(300, 2, 3)
+    query = random.integers(-1, 40, size=(300, 2, 4))
+    episodes = Episodes(support, query, (query >= 0) & (random.random(query.shape) < 0.8))
+    pairs = [labels[row[:, 0]].tolist() for row in support]
+    assert episodes.distinct_class_share(labels) == pytest.approx(np.mean([a != b for a, b in pairs if min(a, b) >= 0]))
+    same = []
+    for t in range(300):
+        for j in range(2):
+            own = labels[support[t, j, 0]]
+            for q, kept in zip(query[t, j], episodes.mask[t, j]):
+                if kept and own >= 0 and labels[q] >= 0:
+                    same.append(own == labels[q])
+    assert episodes.same_class_share(labels) == pytest.approx(np.mean(same))
+    assert np.isnan(episodes.distinct_class_share(np.full(40, -1)))
+    assert np.isnan(episodes.same_class_share(np.full(40, -1)))
+
+
 def small() -> Episodes:
     query = np.arange(24, dtype=np.int32).reshape(3, 2, 4)
     return Episodes(

@@ -45,6 +45,49 @@ def test_queries_are_the_neighbours_and_missing_ones_are_masked() -> None:
     assert episodes.info["kind"] == "naq/diffusion" and episodes.info["table"]["alpha"] == 0.1
 
 
+@pytest.mark.parametrize("shot", [2, 3, 5])
+def test_supports_are_a_node_and_its_nearest_and_queries_are_the_next(shot: int) -> None:
+    """A missing support repeats the node; a missing query is masked."""
+    table = diffusion_neighbors(islands(), k=8)
+    episodes = naq_episodes(table, way=3, shot=shot, queries=4, count=200)
+    assert episodes.support.shape == (200, 3, shot) and episodes.query.shape == (200, 3, 4)
+    repeated = 0
+    for t in range(200):
+        for j in range(3):
+            node = int(episodes.support[t, j, 0])
+            row = table.ids[node].tolist()
+            assert episodes.support[t, j].tolist() == [node] + [x if x >= 0 else node for x in row[: shot - 1]]
+            assert episodes.query[t, j].tolist() == row[shot - 1 : shot + 3]
+            assert not set(episodes.query[t, j].tolist()) & set(episodes.support[t, j].tolist())
+            repeated += row[shot - 2] < 0
+    assert np.array_equal(episodes.mask, episodes.query >= 0) and repeated
+    one = naq_episodes(table, way=3, queries=4, count=200)
+    assert np.array_equal(one.support[:, :, 0], episodes.support[:, :, 0]), "shots do not move the draw"
+
+
+def test_drop_overlap_counts_all_supports() -> None:
+    plain, clean = (
+        naq_episodes(TABLE, way=4, shot=3, queries=4, count=300, drop_overlap=drop) for drop in (False, True)
+    )
+    met = 0
+    for t in range(300):
+        supports = set(plain.support[t].ravel().tolist())
+        slots = [set(q[m].tolist()) for q, m in zip(plain.query[t], plain.mask[t])]
+        for j in range(4):
+            for q, before, after in zip(plain.query[t, j].tolist(), plain.mask[t, j], clean.mask[t, j]):
+                assert after == (before and q not in supports and sum(q in s for s in slots) == 1)
+                met += before and q in supports - set(plain.support[t, :, 0].tolist())
+    assert met, "some queries must be a second or third support for this to test anything"
+
+
+def test_options_work_together_and_stay_a_prefix() -> None:
+    given = {"way": 3, "shot": 2, "queries": 3, "apart": 3, "drop_overlap": True, "seed": 5}
+    many, few = (naq_episodes(TABLE, count=count, **given) for count in (9000, 100))
+    for name in ("support", "query", "mask"):
+        assert np.array_equal(getattr(many, name)[:100], getattr(few, name))
+    assert few.info["drop_overlap"] is True and few.info["apart"] == 3 and few.info["clashing"] == 0
+
+
 def test_drop_overlap_is_without_overlap() -> None:
     plain, clean = (naq_episodes(TABLE, way=4, queries=6, count=300, drop_overlap=drop) for drop in (False, True))
     assert np.array_equal(clean.mask, plain.without_overlap().mask)
@@ -59,6 +102,8 @@ def test_drop_overlap_is_without_overlap() -> None:
         ({"way": 2.0}, "way is 2.0"),
         ({"queries": 0}, "queries is 0"),
         ({"queries": 7}, "7 queries were asked for, but the table holds 6 .*k=7"),
+        ({"shot": 0}, "shot is 0"),
+        ({"shot": 6}, "2 queries after 5 supports were asked for, but the table holds 6 .*k=7"),
         ({"count": 0}, "count is 0"),
         ({"count": True}, "count is True"),
         ({"seed": "x"}, "seed is 'x'"),

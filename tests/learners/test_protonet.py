@@ -123,5 +123,5 @@ def test_options_and_registry() -> None:
     assert ProtoNet(random_graph(), way=3).options == {"latent": 256, "lr": 1e-4}
     with pytest.raises(OptionError, match="protonet has no option 'latnt'; did you mean latent"):
         ProtoNet(random_graph(), way=3, latnt=3)
-    with pytest.raises(OptionError, match="latent is -1"):
+    with pytest.raises(OptionError, match="latent of protonet is -1"):
         ProtoNet(random_graph(), way=3, latent=-1)

@@ -59,7 +59,7 @@ def test_a_loss_that_is_not_finite_names_its_update_and_keeps_the_checkpoint(tmp
 
     loop_seconds, loop.CHECKPOINT_SECONDS = loop.CHECKPOINT_SECONDS, 0.0
     try:
-        with pytest.raises(TrainingError, match=r"update 5 \(episodes 5 to 5\) is not finite; lower the learning rate"):
+        with pytest.raises(TrainingError, match=r"update 5 \(episodes 5 to 5\) is not finite; lower lr \(now 1\)"):
             fit(steps, accuracies(0.1, 0.2, 0.3), Schedule(2), checkpoint=path)
     finally:
         loop.CHECKPOINT_SECONDS = loop_seconds

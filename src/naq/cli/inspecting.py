@@ -11,6 +11,8 @@ import typer
 from naq.errors import OptionError
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from naq.graph import Graph
     from naq.neighbors import NeighborTable
 
@@ -63,10 +65,16 @@ def episodes_command(
     dataset: Dataset = "debian",
     by: By = "features",
     way: Annotated[int, typer.Option(help="Classes per episode.")] = 5,
-    queries: Annotated[int, typer.Option(help="Queries per support node.")] = 10,
+    shot: Annotated[int, typer.Option(help="Supports per class: a node and its nearest.")] = 1,
+    queries: Annotated[int, typer.Option(help="Queries per class: the next nearest.")] = 10,
     count: Annotated[int, typer.Option(help="Episodes.")] = 16_000,
     seed: Annotated[int, typer.Option(help="Of the draws.")] = 0,
-    drop_overlap: Annotated[bool, typer.Option(help="Drop queries that two classes share.")] = False,
+    apart: Annotated[
+        int, typer.Option(help="No support is among the first so many neighbours of another; 0: any.")
+    ] = 0,
+    drop_overlap: Annotated[
+        bool, typer.Option(help="Drop queries that two classes share, and queries that are supports.")
+    ] = False,
     metric: Metric = "cosine",
     alpha: Alpha = 0.1,
     self_loops: Loops = True,
@@ -78,27 +86,39 @@ def episodes_command(
     from naq.data import load
     from naq.episodes import naq_episodes
     from naq.episodes.episodes import check_counts
+    from naq.episodes.naq import table_width
 
-    check_counts(way=way, queries=queries, count=count)
+    check_counts(way=way, shot=shot, queries=queries, count=count)
+    width = table_width(queries=queries, shot=shot, apart=apart)
     graph = load(dataset)
-    table = make_table(graph, by, queries, metric, alpha, self_loops, method, fill)
+    table = make_table(graph, by, width, metric, alpha, self_loops, method, fill)
     started = time.perf_counter()
-    episodes = naq_episodes(table, way=way, queries=queries, count=count, seed=seed, drop_overlap=drop_overlap)
+    episodes = naq_episodes(
+        table,
+        way=way,
+        shot=shot,
+        queries=queries,
+        count=count,
+        seed=seed,
+        apart=apart,
+        drop_overlap=drop_overlap,
+    )
     typer.echo(f"{episodes} in {time.perf_counter() - started:.3f} s")
     typer.echo(
         f"Overlap of queries: {100 * episodes.overlap_ratio():.3f} %; queries kept: {100 * episodes.mask.mean():.2f} %."
     )
-    if graph.labels is not None:
-        share = 100 * episodes.distinct_class_share(graph.labels)
+    if apart:
         typer.echo(
-            f"Episodes whose supports have {way} different true classes: {share:.1f} % (labels are read for this line only)."
+            f"Episodes with supports that are still near each other: {episodes.info['clashing']:,} of {count:,}."
+        )
+    if graph.labels is not None:
+        share, same = (100 * f(graph.labels) for f in (episodes.distinct_class_share, episodes.same_class_share))
+        typer.echo(
+            f"Episodes whose supports have {way} different true classes: {share:.1f} %; queries of their support's class: "
+            f"{same:.1f} % (labels are read for this line only)."
         )
     for slot in range(min(way, 5)):
-        support = int(episodes.support[0, slot, 0])
-        kept = episodes.query[0, slot][episodes.mask[0, slot]]
-        typer.echo(
-            f"  class {slot}: {name_of(graph, support)} <- {', '.join(name_of(graph, int(q)) for q in kept[:6])}"
-        )
+        _show_class(graph, slot, episodes.support[0, slot], episodes.query[0, slot][episodes.mask[0, slot]])
     if out is not None:
         episodes.save(out)
         typer.echo(f"Written: {out}")
@@ -152,6 +172,11 @@ def find_node(graph: Graph, text: str) -> int:
 
 def name_of(graph: Graph, node: int) -> str:
     return str(graph.names[node]) if graph.names is not None else str(node)
+
+
+def _show_class(graph: Graph, slot: int, support: np.ndarray, query: np.ndarray) -> None:
+    ones, others = (", ".join(name_of(graph, int(node)) for node in nodes[:6]) for nodes in (support, query))
+    typer.echo(f"  class {slot}: {ones} <- {others or 'none'}")
 
 
 def _show(graph: Graph, table: NeighborTable, node: int) -> None:

@@ -27,6 +27,9 @@ def list_command(
         typer.echo(json.dumps(found[what] if what else found, indent=2))
         return
     for name, rows in found.items():
+        if name == "methods":
+            _print_methods()
+            continue
         _print(name, [{key: value for key, value in row.items() if key not in ONLY_JSON} for row in rows])
 
 
@@ -39,7 +42,7 @@ def _rows(what: str) -> list[dict[str, Any]]:
         from naq.methods import methods
 
         return [
-            {"name": m.name, "what": m.summary, "labels": "base classes" if m.reads_base_labels else "none", "inductive": m.inductive, "options": m.defaults}
+            {"name": m.name, "what": m.summary, "labels": "base classes" if m.reads_base_labels else "none", "inductive": m.inductive, "head": "own" if m.solves_tasks else "any", "options": m.defaults}
             for m in methods().values()
         ]  # fmt: skip
     from naq.heads import HEADS
@@ -53,6 +56,30 @@ def _rows(what: str) -> list[dict[str, Any]]:
         }
         for name, head in HEADS.items()
     ]
+
+
+def _print_methods() -> None:
+    """Learners by kinds of episodes, then what needs none; the same names as in the JSON list."""
+    from naq.embedders import EMBEDDERS
+    from naq.learners import LEARNERS
+    from naq.methods import EPISODE_KINDS
+
+    learners = [
+        {
+            "learner": learner.name, "what": learner.summary, **{kind: kind not in learner.unfit for kind in EPISODE_KINDS},
+            "head": "its own" if learner.solves_tasks else "any", "options": dict(learner.defaults),
+        }
+        for learner in LEARNERS.values()
+    ]  # fmt: skip
+    _print("trained on episodes: run as EPISODES/LEARNER, e.g. naq run --method naq-diff/tent", learners)
+    lines = [f"  {kind}: {meaning}" for kind, meaning in EPISODE_KINDS.items()]
+    lines += [f"  no {kind}/{x.name}: {why}" for x in LEARNERS.values() for kind, why in x.unfit.items()]
+    typer.echo("\n".join(lines) + "\n")
+    others = [
+        {"method": e.name, "what": e.summary, "inductive": e.inductive, "options": dict(e.defaults)}
+        for e in EMBEDDERS.values()
+    ]
+    _print("without episodes", others)
 
 
 def _print(title: str, rows: list[dict[str, Any]]) -> None:

@@ -33,6 +33,9 @@ def run_command(
     ] = ["naq-feat/protonet"],  # noqa: B006
     way: Annotated[int, typer.Option(help="Classes per task.")] = 5,
     shot: Annotated[int, typer.Option(help="Labelled nodes per class.")] = 1,
+    also_shot: Annotated[
+        list[int], typer.Option(help="Test the same weights on tasks of this shot too; may be repeated.")
+    ] = [],  # noqa: B006
     head: Annotated[
         str, typer.Option(help="Solves tasks and selects the checkpoint; a name of 'naq list heads'.")
     ] = "logistic",
@@ -87,7 +90,7 @@ def run_command(
             try:
                 results.append(
                     run(
-                        graph, m.name, way=way, shot=shot, seed=seed, tasks=tasks, head=head, features=features, episodes=episodes,
+                        graph, m.name, way=way, shot=shot, also_shots=also_shot, seed=seed, tasks=tasks, head=head, features=features, episodes=episodes,
                         evaluate_every=evaluate_every, patience=patience, device=device, out=folder,
                         options=pairs(option, "--set"), episode=pairs(episode, "--episode"), cache="" if cache else None, tell=tell,
                     )

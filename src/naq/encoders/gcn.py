@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from naq.encoders.operator import GraphOperator
+from naq.encoders.operator import GraphOperator, Operator
 from naq.encoders.rows import sparse_product
 from naq.errors import OptionError
 from naq.randomness import torch_seed
@@ -30,12 +30,13 @@ class Encoder(Protocol):
 
 
 class GCN(nn.Module):
-    """Two graph convolutions, d -> 2 * latent -> latent, ReLU after both; Xavier-uniform weights, zero biases.
+    """Two graph convolutions, d -> hidden -> latent, ReLU after both; Xavier-uniform weights, zero biases.
 
     Args:
         operator: the graph it reads.
         latent: width of the vectors.
         seed: of the initial weights.
+        hidden: width between the layers; 0 for twice ``latent``.
 
     Shapes:
         - ``encode``: nodes (m,) -> (m, latent), on the operator's device
@@ -46,29 +47,31 @@ class GCN(nn.Module):
 
     BLOCK = 8192
 
-    def __init__(self, operator: GraphOperator, latent: int = 256, *, seed: int = 0) -> None:
+    def __init__(self, operator: GraphOperator, latent: int = 256, *, seed: int = 0, hidden: int = 0) -> None:
         super().__init__()
         if latent < 1:
             raise OptionError(f"latent is {latent}; expected a positive width.")
         self.operator = operator
         self.latent = latent
+        self.hidden = hidden or 2 * latent
         generator = torch.Generator().manual_seed(torch_seed(seed, "encoder/gcn"))
-        shapes = ((operator.width, 2 * latent), (2 * latent, latent))
+        shapes = ((operator.width, self.hidden), (self.hidden, latent))
         weights = [nn.init.xavier_uniform_(torch.empty(shape), generator=generator) for shape in shapes]
         self.weight1, self.weight2 = (nn.Parameter(w.to(operator.device)) for w in weights)
         self.bias1, self.bias2 = (nn.Parameter(torch.zeros(s[1], device=operator.device)) for s in shapes)
 
     def extra_repr(self) -> str:
-        return f"{self.operator.width} -> {2 * self.latent} -> {self.latent}"
+        return f"{self.operator.width} -> {self.hidden} -> {self.latent}"
 
-    def encode(self, nodes: np.ndarray) -> torch.Tensor:
-        """Vectors of ``nodes``, repeats allowed, computed on their receptive field."""
+    def encode(self, nodes: np.ndarray, operator: Operator | None = None) -> torch.Tensor:
+        """Vectors of ``nodes``, repeats allowed, computed on their receptive field; ``operator`` reads another view of the graph."""
+        operator = operator or self.operator
         nodes = np.asarray(nodes, dtype=np.int64).ravel()
         n = self.operator.graph.num_nodes
         if len(nodes) and (nodes.min() < 0 or nodes.max() >= n):
             raise OptionError(f"nodes hold {nodes.min()} to {nodes.max()}, but the graph has nodes 0..{n - 1}.")
-        rows, around = self.operator.field(nodes)
-        hidden = torch.relu(self.operator.first_layer(around, self.weight1) + self.bias1)
+        rows, around = operator.field(nodes)
+        hidden = torch.relu(operator.first_layer(around, self.weight1) + self.bias1)
         return torch.relu(sparse_product(rows, hidden @ self.weight2) + self.bias2)
 
     @torch.no_grad()

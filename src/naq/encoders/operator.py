@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, Protocol
+
 import numpy as np
 import scipy.sparse as sp
 import torch
@@ -15,6 +17,30 @@ PROPAGATED_ENTRIES = 200_000_000
 CROWDED = 0.1
 """Columns of A_hat X with a larger share of non-zeros are multiplied as dense ones: about ten times the arithmetic per second."""
 CROWDED_BYTES = 1 << 29
+DENSE_BYTES = 1 << 32
+"""On an accelerator X and A_hat X are held dense up to this size: gathering rows of a dense matrix there is the fastest product."""
+
+
+class Operator(Protocol):
+    """A graph as an encoder reads it.
+
+    What ``field`` gives beside the rows is handed to ``first_layer``: node ids, or whatever first-layer rows are known by.
+    """
+
+    graph: Graph
+    device: torch.device
+
+    def field(self, nodes: np.ndarray) -> tuple[SparseRows, Any]: ...
+
+    def first_layer(self, around: Any, weight: torch.Tensor) -> torch.Tensor: ...
+
+    def inputs(self, nodes: np.ndarray, weight: torch.Tensor) -> torch.Tensor: ...
+
+
+class DenseOperator(Operator, Protocol):
+    """One that also gives first-layer inputs as a dense matrix, for few rows."""
+
+    def dense_rows(self, around: Any) -> torch.Tensor: ...
 
 
 class GraphOperator:
@@ -27,22 +53,35 @@ class GraphOperator:
     Args:
         graph: with features.
         device: where the dense arithmetic runs.
+        self_loops: whether A_hat has them; without, A_hat X is never formed.
     """
 
-    def __init__(self, graph: Graph, device: str | torch.device = "cpu") -> None:
+    def __init__(self, graph: Graph, device: str | torch.device = "cpu", *, self_loops: bool = True) -> None:
         graph.require_features("an encoder")
         self.graph = graph
         self.device = torch.device(device)
-        self.adjacency = graph.normalized_adjacency()
+        self.adjacency = graph.normalized_adjacency(self_loops=self_loops)
         self._place = np.full(graph.num_nodes, -1, dtype=np.int32)
-        self.formed = graph.propagated_size() <= PROPAGATED_ENTRIES
+        self.formed = self_loops and graph.propagated_size() <= PROPAGATED_ENTRIES
         self._dense: torch.Tensor | None = None
+        self._inputs: torch.Tensor | None = None
         if self.formed:
             propagated = graph.propagated_features()
-            if isinstance(propagated, np.ndarray):
-                self._dense = torch.from_numpy(propagated).to(self.device)
-            else:
+            self._dense = self._held(propagated)
+            if self._dense is None:
                 self._split(propagated)
+
+    def _held(self, matrix: np.ndarray | sp.csr_array) -> torch.Tensor | None:
+        """The matrix on the device if it is dense or fits there as such."""
+        if isinstance(matrix, np.ndarray):
+            return torch.from_numpy(matrix if matrix.flags.writeable else matrix.copy()).to(self.device)
+        n, d = matrix.shape
+        if self.device.type == "cpu" or 4 * n * d > DENSE_BYTES:
+            return None
+        held = torch.empty(n, d, device=self.device)
+        for start in range(0, n, 4096):
+            held[start : start + 4096] = torch.from_numpy(matrix[start : start + 4096].toarray())
+        return held
 
     def _split(self, propagated: sp.csr_array) -> None:
         """A_hat X as a dense block of its crowded columns and a sparse rest."""
@@ -66,17 +105,37 @@ class GraphOperator:
         """Rows of A_hat for ``nodes``, columns renumbered, and the nodes those columns are."""
         return take_field(self.adjacency, nodes, self._place)
 
-    def first_layer(self, nodes: np.ndarray, weight: torch.Tensor) -> torch.Tensor:
-        """(A_hat X)[nodes] @ weight, differentiable in ``weight``, by whichever order costs less: (A_hat X) W or A_hat (X W)."""
+    def first_layer(self, around: np.ndarray, weight: torch.Tensor) -> torch.Tensor:
+        """(A_hat X)[around] @ weight, differentiable in ``weight``, by whichever order costs less: (A_hat X) W or A_hat (X W)."""
         if self._dense is not None:
-            return self._dense[torch.from_numpy(nodes).to(self.device)] @ weight
+            return self._dense[torch.from_numpy(around).to(self.device)] @ weight
         features = self.graph.require_features("an encoder")
-        rows, around = self.field(nodes)
-        if isinstance(features, np.ndarray):
-            return sparse_product(rows, torch.from_numpy(features[around]).to(self.device) @ weight)
+        rows, further = self.field(around)
+        if self.formed and not isinstance(features, np.ndarray):
+            dense_cost = CROWDED * len(around) * len(self._crowded)
+            if row_entries(self._rest, around) + dense_cost <= row_entries(features, further) + len(rows.indices):
+                full = self._full.index_select(0, torch.from_numpy(around).to(self.device))
+                return mixed_product(take_rows(self._rest, around), full, self._crowded, weight)
+        return sparse_product(rows, self.inputs(further, weight))
+
+    def inputs(self, nodes: np.ndarray, weight: torch.Tensor) -> torch.Tensor:
+        """X[nodes] @ weight, differentiable in ``weight``."""
+        features = self.graph.require_features("an encoder")
+        if self.device.type == "cpu" and isinstance(features, np.ndarray):
+            return torch.from_numpy(features[nodes]) @ weight
+        if self._inputs is None:
+            self._inputs = self._held(features)
+        if self._inputs is not None:
+            return self._inputs[torch.from_numpy(nodes).to(self.device)] @ weight
+        return sparse_product(take_rows(features, nodes), weight)
+
+    def dense_rows(self, nodes: np.ndarray) -> torch.Tensor:
+        """(A_hat X)[nodes] as a dense matrix; for few nodes."""
+        if self._dense is not None:
+            return self._dense[torch.from_numpy(nodes).to(self.device)]
         if self.formed:
-            dense_cost = CROWDED * len(nodes) * len(self._crowded)
-            if row_entries(self._rest, nodes) + dense_cost <= row_entries(features, around) + len(rows.indices):
-                full = self._full.index_select(0, torch.from_numpy(nodes).to(self.device))
-                return mixed_product(take_rows(self._rest, nodes), full, self._crowded, weight)
-        return sparse_product(rows, sparse_product(take_rows(features, around), weight))
+            rows = self.graph.propagated_features()[nodes]
+        else:
+            rows = self.adjacency[nodes] @ self.graph.require_features("an encoder")
+        dense = rows if isinstance(rows, np.ndarray) else rows.toarray()
+        return torch.from_numpy(dense).to(self.device)

@@ -39,7 +39,7 @@ def row_entries(matrix: sp.csr_array, rows: np.ndarray) -> int:
 
 def take_rows(matrix: sp.csr_array, rows: np.ndarray) -> SparseRows:
     """The listed rows, columns as they are."""
-    indptr, indices, data = _take(matrix.indptr, matrix.indices, matrix.data, rows)
+    indptr, indices, data = take(matrix.indptr, matrix.indices, matrix.data, rows)
     return SparseRows(indptr, indices, data, (len(rows), matrix.shape[1]))
 
 
@@ -49,13 +49,14 @@ def take_field(matrix: sp.csr_array, rows: np.ndarray, place: np.ndarray) -> tup
     Args:
         place: (n,) int32 of -1, a scratch buffer that is left as it was found.
     """
-    indptr, indices, data = _take(matrix.indptr, matrix.indices, matrix.data, rows)
-    local, field = _renumber(indices, place)
+    indptr, indices, data = take(matrix.indptr, matrix.indices, matrix.data, rows)
+    local, field = renumber(indices, place)
     return SparseRows(indptr, local, data, (len(rows), len(field))), field
 
 
 @njit(cache=True)
-def _take(indptr: Any, indices: Any, data: Any, rows: Any) -> Any:
+def take(indptr: Any, indices: Any, data: Any, rows: Any) -> Any:
+    """The listed rows of a CSR matrix: indptr, indices, data."""
     out = np.zeros(len(rows) + 1, dtype=np.int64)
     for r in range(len(rows)):
         out[r + 1] = out[r] + indptr[rows[r] + 1] - indptr[rows[r]]
@@ -69,7 +70,8 @@ def _take(indptr: Any, indices: Any, data: Any, rows: Any) -> Any:
 
 
 @njit(cache=True)
-def _renumber(indices: Any, place: Any) -> Any:
+def renumber(indices: Any, place: Any) -> Any:
+    """Numbers 0, 1, ... by first use, and the values they stand for; ``place`` is int32 of -1 and is left so."""
     local = np.empty(len(indices), dtype=np.int32)
     field = np.empty(len(indices), dtype=np.int64)
     count = 0

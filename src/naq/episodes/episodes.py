@@ -75,9 +75,21 @@ class Episodes:
         return float((1.0 - distinct[some] / kept[some]).mean()) if some.any() else 0.0
 
     def distinct_class_share(self, labels: np.ndarray) -> float:
-        """Share of episodes whose supports all have different true classes; an analysis, never part of training."""
+        """Share of episodes whose classes are of different true classes, by the first support of each.
+
+        Episodes with a first support of unknown class (-1) do not count; NaN where none is left. An analysis, never part of
+        training.
+        """
         classes = np.sort(labels[self.support[:, :, 0]], axis=1)
-        return float((classes[:, 1:] != classes[:, :-1]).all(axis=1).mean())
+        classes = classes[classes[:, 0] >= 0]
+        return float((classes[:, 1:] != classes[:, :-1]).all(axis=1).mean()) if len(classes) else float("nan")
+
+    def same_class_share(self, labels: np.ndarray) -> float:
+        """Share of kept queries with the true class of their first support, where both are known; an analysis as well."""
+        own = np.broadcast_to(labels[self.support[:, :, :1]], self.query.shape)
+        other = labels[np.maximum(self.query, 0)]
+        known = self.mask & (own >= 0) & (other >= 0)
+        return float((own == other)[known].mean()) if known.any() else float("nan")
 
     def without_overlap(self) -> Episodes:
         """Drop every copy of a query that two classes share, and every query that is a support of its episode."""
@@ -85,21 +97,20 @@ class Episodes:
         return Episodes(self.support, self.query, np.concatenate(kept), {**self.info, "drop_overlap": True})
 
     def _kept_without_overlap(self) -> np.ndarray:
-        count = len(self)
-        flat = np.where(self.mask, self.query, -1).reshape(count, -1)
-        slot = np.broadcast_to(np.repeat(np.arange(self.way), self.queries), flat.shape)
+        count, size = len(self), self.way * self.queries
+        flat = np.where(self.mask, self.query, -1).reshape(count, size)
+        # All supports together are one more owner, so that a query clashes with any of them.
+        flat = np.concatenate([flat, self.support.reshape(count, -1)], axis=1)
+        slot = np.repeat(np.arange(self.way + 1), [self.queries] * self.way + [self.way * self.shot])
         order = np.argsort(flat, axis=1, kind="stable")
-        value, owner = np.take_along_axis(flat, order, 1), np.take_along_axis(slot, order, 1)
+        value, owner = np.take_along_axis(flat, order, 1), slot[order]
         clash = (value[:, 1:] == value[:, :-1]) & (owner[:, 1:] != owner[:, :-1])
         shared = np.zeros(flat.shape, dtype=bool)
         shared[:, 1:] |= clash
         shared[:, :-1] |= clash
-        shared = _spread(shared, value)
         dropped = np.empty_like(shared)
-        np.put_along_axis(dropped, order, shared, axis=1)
-        supports = np.sort(self.support.reshape(count, -1), axis=1)
-        dropped |= (flat[:, :, None] == supports[:, None, :]).any(axis=2)
-        return self.mask & ~dropped.reshape(self.mask.shape)
+        np.put_along_axis(dropped, order, _spread(shared, value), axis=1)
+        return self.mask & ~dropped[:, :size].reshape(self.mask.shape)
 
     def save(self, path: str | Path) -> Path:
         """Write support, query, mask and how they were made."""
@@ -113,7 +124,7 @@ def _spread(shared: np.ndarray, value: np.ndarray) -> np.ndarray:
     start[:, 1:] = value[:, 1:] != value[:, :-1]
     run = np.cumsum(start.ravel()) - 1
     any_shared = np.zeros(run[-1] + 1 if len(run) else 0, dtype=bool)
-    np.logical_or.at(any_shared, run, shared.ravel())
+    any_shared[run[shared.ravel()]] = True
     return any_shared[run].reshape(shared.shape)
 
 

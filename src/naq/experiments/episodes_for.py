@@ -6,7 +6,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from naq.episodes import Episodes, naq_episodes, supervised_episodes
+from naq.episodes import Episodes, naq_episodes, supervised_episodes, umtra_episodes
+from naq.episodes.episodes import check_counts
+from naq.episodes.naq import table_width
 from naq.errors import OptionError
 from naq.graph import Graph
 from naq.methods import Method
@@ -15,11 +17,32 @@ from naq.options import Value, merge_options
 from naq.tasks import ClassSplit
 
 DEFAULTS: dict[str, dict[str, Value]] = {
-    "naq-feat": {"queries": 10, "metric": "cosine", "fill": "none", "drop_overlap": False},
-    "naq-diff": {"queries": 10, "alpha": 0.1, "self_loops": True, "fill": "none", "drop_overlap": False},
-    "supervised": {"queries": 8, "shot": 0},
+    "naq-feat": {
+        "way": 0,
+        "shot": 1,
+        "queries": 10,
+        "metric": "cosine",
+        "fill": "none",
+        "apart": 0,
+        "drop_overlap": False,
+    },
+    "naq-diff": {
+        "way": 0,
+        "shot": 1,
+        "queries": 10,
+        "alpha": 0.1,
+        "self_loops": True,
+        "fill": "none",
+        "apart": 0,
+        "drop_overlap": False,
+    },
+    "supervised": {"way": 0, "queries": 8, "shot": 0},
+    "g-umtra": {"way": 0, "views": 1, "drop_edge": 0.3, "drop_feature": 0.3},
 }
-"""Options of each way to make episodes; ``shot`` 0 trains with the shot of the tasks."""
+"""Options of each way to make episodes; ``way`` 0 and ``shot`` 0 train with the way and the shot of the tasks.
+
+NaQ trains with one shot whatever the tasks have, as the paper's code does.
+"""
 
 
 def episode_options(method: Method, given: Mapping[str, Any]) -> dict[str, Value]:
@@ -42,10 +65,13 @@ def table_for(
     progress: Callable[[int, int], None] | None,
 ) -> NeighborTable:
     """The neighbour table behind NaQ episodes."""
-    k, fill = min(int(options["queries"]), graph.num_nodes - 1), str(options["fill"])
-    if int(options["queries"]) > k:
+    queries, shot, apart = (int(options[name]) for name in ("queries", "shot", "apart"))
+    check_counts(queries=queries, shot=shot)
+    k, fill = table_width(queries=queries, shot=shot, apart=apart), str(options["fill"])
+    if k >= graph.num_nodes:
+        what = f"apart={apart} needs" if k == apart else f"{queries} queries and {shot} shots need"
         raise OptionError(
-            f"{options['queries']} queries per support need as many other nodes, but graph {graph.name!r} has {k}; lower queries."
+            f"{what} {k} other nodes per support, but graph {graph.name!r} has {graph.num_nodes - 1}; lower them."
         )
     if kind == "naq-feat":
         return feature_neighbors(
@@ -76,7 +102,8 @@ def episodes_for(
     device: str = "cpu",
     progress: Callable[[int, int], None] | None = None,
 ) -> Episodes:
-    """Draw ``count`` episodes of the method's kind; NaQ reads no label here."""
+    """Draw ``count`` episodes of the method's kind; only supervised ones read labels here."""
+    way = int(options["way"]) or way
     if method.episodes == "supervised":
         labels = graph.require_labels("supervised episodes")
         return supervised_episodes(
@@ -88,13 +115,25 @@ def episodes_for(
             count=count,
             seed=seed,
         )
+    if method.episodes == "g-umtra":
+        return umtra_episodes(
+            graph.num_nodes,
+            way=way,
+            views=int(options["views"]),
+            count=count,
+            seed=seed,
+            drop_edge=float(options["drop_edge"]),
+            drop_feature=float(options["drop_feature"]),
+        )
     assert method.episodes is not None
     table = table_for(graph.without_labels(), method.episodes, options, cache, device, progress)
     return naq_episodes(
         table,
         way=way,
+        shot=int(options["shot"]),
         queries=int(options["queries"]),
         count=count,
         seed=seed,
+        apart=int(options["apart"]),
         drop_overlap=bool(options["drop_overlap"]),
     )

@@ -20,6 +20,7 @@ class Result:
 
     ``evaluations`` holds one entry per head on the same test tasks; ``accuracy``, ``ci95`` and ``per_task`` are those of
     the head the run was asked for, which also chose the checkpoint. ``reference`` is the training-free line on the same tasks.
+    ``also`` and ``also_reference`` hold the same for tasks of other shots, keyed by the shot.
     """
 
     config: Mapping[str, Any]
@@ -29,6 +30,8 @@ class Result:
     seconds: Mapping[str, float]
     history: History | None = None
     embedding: np.ndarray | None = field(default=None, repr=False)
+    also: Mapping[str, Mapping[str, Evaluation]] = field(default_factory=dict)
+    also_reference: Mapping[str, Mapping[str, Evaluation]] = field(default_factory=dict)
 
     @property
     def main(self) -> Evaluation:
@@ -55,8 +58,10 @@ class Result:
             "config": dict(self.config),
             "facts": dict(self.facts),
             "seconds": {name: round(value, 3) for name, value in self.seconds.items()},
-            "evaluations": {name: e.to_json() for name, e in self.evaluations.items()},
-            "reference": {name: e.to_json() for name, e in self.reference.items()},
+            "evaluations": _to_json(self.evaluations),
+            "reference": _to_json(self.reference),
+            "also": {shot: _to_json(found) for shot, found in self.also.items()},
+            "also_reference": {shot: _to_json(found) for shot, found in self.also_reference.items()},
             "history": None if self.history is None else vars(self.history),
         }
 
@@ -65,12 +70,22 @@ class Result:
         """The inverse of :meth:`to_json`."""
         return cls(
             data["config"],
-            {name: Evaluation.from_json(e) for name, e in data["evaluations"].items()},
-            {name: Evaluation.from_json(e) for name, e in data["reference"].items()},
+            _from_json(data["evaluations"]),
+            _from_json(data["reference"]),
             data["facts"],
             data["seconds"],
             None if data["history"] is None else History(**data["history"]),
+            also={shot: _from_json(found) for shot, found in data.get("also", {}).items()},
+            also_reference={shot: _from_json(found) for shot, found in data.get("also_reference", {}).items()},
         )
+
+
+def _to_json(evaluations: Mapping[str, Evaluation]) -> dict[str, Any]:
+    return {name: e.to_json() for name, e in evaluations.items()}
+
+
+def _from_json(data: Mapping[str, Any]) -> dict[str, Evaluation]:
+    return {name: Evaluation.from_json(e) for name, e in data.items()}
 
 
 def versions() -> dict[str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +18,9 @@ from naq.experiments.episodes_for import episode_options, episodes_for
 from naq.experiments.folder import RunFolder
 from naq.experiments.result import Result, versions
 from naq.experiments.task_source import TaskSource, task_source
+from naq.experiments.testing import OWN, REFERENCE, every_head, own_evaluation, reference_vectors, validation_accuracy
 from naq.graph import Graph, resolve, weighted
-from naq.heads import HEADS, Evaluation, Head, evaluate, make_head
+from naq.heads import Evaluation, Head, make_head
 from naq.learners import Learner
 from naq.methods import Method, get_method
 from naq.neighbors.table import cache_folder
@@ -27,7 +28,6 @@ from naq.options import merge_options
 from naq.tasks import Tasks
 from naq.training import EpisodeTraining, Schedule, Trained, fit
 
-REFERENCE = "smooth"
 Tell = Callable[[str, Mapping[str, Any]], None]
 
 
@@ -45,6 +45,7 @@ def run(
     *,
     way: int = 5,
     shot: int = 1,
+    also_shots: Sequence[int] = (),
     seed: int = 0,
     tasks: str | Path | None = None,
     head: str | Head = "logistic",
@@ -67,11 +68,13 @@ def run(
     Args:
         graph: a graph, or a name or path for :func:`naq.load`.
         method: a name of ``naq list methods``.
-        way, shot: of the tasks; training episodes have the same way.
+        way, shot: of the tasks; training episodes have the same way unless ``episode`` says otherwise.
+        also_shots: tasks of other shots that the selected weights are tested on too; one training serves them all.
         seed: of weights and episodes.
         tasks: a task file; by default the one that comes with the dataset, else tasks are drawn (split and tasks by seed 0,
             whatever ``seed`` is).
-        head: solves the tasks and chooses the checkpoint; the other heads are reported beside it.
+        head: solves the tasks and chooses the checkpoint; the other heads are reported beside it. A method that solves tasks
+            itself (``naq list methods`` says so) uses none.
         features: what the method reads: ``raw`` as in the paper, ``binary``, ``tfidf``, or ``auto``: ``tfidf`` where features are
             sparse and non-negative (on two graphs 2 to 5 points better on validation tasks), else ``raw``.
         episodes, evaluate_every, patience: the schedule; the paper's by default.
@@ -96,6 +99,7 @@ def run(
     graph = load(graph) if not isinstance(graph, Graph) else graph
     check_device(device)
     given = task_source(graph, source, tasks, way=way, shot=shot)
+    others = {int(k): task_source(graph, source, tasks, way=way, shot=int(k)) for k in also_shots if int(k) != shot}
     model_class = found.learner or found.embedder
     assert model_class is not None
     config: dict[str, Any] = {
@@ -104,13 +108,14 @@ def run(
         "method": method,
         "way": way,
         "shot": shot,
-        "head": chosen.name,
-        "head_options": chosen.options(),
+        "head": OWN if found.solves_tasks else chosen.name,
+        "head_options": {} if found.solves_tasks else chosen.options(),
         "features": "raw"
         if found.embedder is not None and found.embedder.weighs_features
         else resolve(graph, features),
         "seed": int(seed),
         "tasks": given.fingerprint,
+        **({"also": {str(k): other.fingerprint for k, other in others.items()}} if others else {}),
         "options": merge_options(found.name, model_class.defaults, options or {}),
         "episode": episode_options(found, episode or {}),
         "device": str(device),
@@ -147,11 +152,20 @@ def run(
         )
         seconds["embed"] = time.perf_counter() - mark
     mark = time.perf_counter()
+
+    def test(source: TaskSource) -> dict[str, Evaluation]:
+        if model is not None and model.solves_tasks:
+            return {OWN: own_evaluation(model, source.test)}
+        return every_head(vectors, source.test, chosen)
+
+    def refer(source: TaskSource) -> dict[str, Evaluation]:
+        return {} if method == REFERENCE else every_head(reference_vectors(graph), source.test)
+
     tell("test", {"tasks": len(given.test)})
-    evaluations = _all_heads(vectors, given.test, chosen)
+    evaluations, also = test(given), {str(k): test(other) for k, other in others.items()}
     seconds["test"] = time.perf_counter() - mark
     mark = time.perf_counter()
-    reference = {} if method == REFERENCE else _all_heads(embed(graph.without_labels(), REFERENCE), given.test, None)
+    reference, also_reference = refer(given), {str(k): refer(other) for k, other in others.items()}
     seconds["reference"] = time.perf_counter() - mark
     result = Result(
         config,
@@ -161,6 +175,8 @@ def run(
         seconds,
         trained.history if trained else None,
         vectors,
+        also,
+        also_reference,
     )
     if folder is not None:
         folder.write(result, model)
@@ -191,6 +207,12 @@ def _train(
 ) -> tuple[np.ndarray, Trained, Learner]:
     assert method.learner is not None
     way, seed, device = config["way"], config["seed"], config["device"]
+    training_way = int(config["episode"]["way"]) or way
+    if method.solves_tasks and training_way != way:
+        raise OptionError(
+            f"{method.name} solves tasks with the classifier it was trained with: episodes of {training_way} classes do not fit "
+            f"tasks of {way}; leave the episode option way out."
+        )
     mark = time.perf_counter()
     tell("episodes", {"kind": method.episodes})
     episodes = episodes_for(
@@ -208,7 +230,7 @@ def _train(
     )
     seconds["episodes"] = time.perf_counter() - mark
     handed = graph.with_labels(given.base_labels) if method.reads_base_labels else graph.without_labels()
-    learner = method.learner(handed, way=way, seed=seed, device=device, **config["options"])
+    learner = method.learner(handed, way=training_way, seed=seed, device=device, **config["options"])
     training = EpisodeTraining(learner, episodes)
     key = hashlib.blake2b(json.dumps(dict(config), sort_keys=True).encode(), digest_size=16).hexdigest()
     trained = fit(
@@ -225,24 +247,6 @@ def _train(
     vectors = learner.encode_all().cpu().numpy()
     seconds["embed"] = time.perf_counter() - mark
     return vectors, trained, learner
-
-
-@torch.no_grad()
-def validation_accuracy(learner: Learner, tasks: Tasks, head: Head) -> float:
-    """Accuracy of the learner as it is; only the nodes of the tasks are encoded unless the head needs all."""
-    if head.needs_all_nodes:
-        return evaluate(learner.encode_all(), tasks, head).accuracy
-    nodes = tasks.nodes()
-    place = np.full(int(nodes.max()) + 1, -1, dtype=np.int64)
-    place[nodes] = np.arange(len(nodes))
-    return evaluate(learner.encode(nodes), tasks.relabelled(place), head).accuracy
-
-
-def _all_heads(vectors: np.ndarray, tasks: Tasks, chosen: Head | None) -> dict[str, Evaluation]:
-    heads = {name: make_head(name) for name in HEADS}
-    if chosen is not None:
-        heads[chosen.name] = chosen
-    return {name: evaluate(vectors, tasks, head) for name, head in heads.items()}
 
 
 def _facts(

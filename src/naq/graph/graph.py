@@ -66,6 +66,7 @@ class Graph:
         checks.check_class_names(self.labels, self.class_names)
         self.name = str(name)
         self._derived: dict[str, Any] = {}
+        self._own: dict[str, Any] = {}
         self._frozen = True
         for array in self._arrays():
             array.setflags(write=False)
@@ -128,7 +129,14 @@ class Graph:
             )
         return self.labels
 
+    def kept(self, key: str, make: Callable[[], Any]) -> Any:
+        """Something derived from this graph with its labels, made once."""
+        if key not in self._own:
+            self._own[key] = make()
+        return self._own[key]
+
     def _cached(self, key: str, make: Callable[[], Any]) -> Any:
+        """Something derived from structure and features alone, made once and shared with the graph under other labels."""
         if key not in self._derived:
             self._derived[key] = make()
         return self._derived[key]
@@ -172,7 +180,7 @@ class Graph:
     @property
     def hash(self) -> str:
         """A hash of structure, features and labels; names do not count. The same however the graph was stored."""
-        return self._cached(f"hash/{self.labels is not None}", self._content_hash)
+        return self.kept("hash", self._content_hash)
 
     def _content_hash(self) -> str:
         digest = hashlib.blake2b(digest_size=16)
@@ -230,8 +238,7 @@ class Graph:
                 object.__setattr__(other, key, value)
         object.__setattr__(other, "labels", labels)
         object.__setattr__(other, "class_names", class_names)
-        derived = {k: v for k, v in self._derived.items() if not k.startswith("hash/")}
-        object.__setattr__(other, "_derived", derived)
+        object.__setattr__(other, "_own", {})  # what is derived from structure and features alone stays shared
         object.__setattr__(other, "_frozen", True)
         return other
 

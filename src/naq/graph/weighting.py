@@ -48,11 +48,13 @@ def weighted(graph: Graph, weighting: str) -> Graph:
 
     ``tfidf`` rows all have the length :math:`\\sqrt m`, with m the mean number of non-zeros of a row: the scale of
     binary features, so that learning rates keep their meaning. It needs sparse, non-negative features.
-    ``auto`` chooses as :func:`resolve` says.
+    ``auto`` chooses as :func:`resolve` says. The graph keeps the result, so that a second call costs nothing.
     """
     weighting = resolve(graph, weighting)
-    if weighting == "raw":
-        return graph
+    return graph if weighting == "raw" else graph.kept(f"weighted/{weighting}", lambda: _weighted(graph, weighting))
+
+
+def _weighted(graph: Graph, weighting: str) -> Graph:
     features = graph.require_features(f"features={weighting!r}")
     if weighting == "binary":
         return graph.with_features((features != 0).astype(np.float32))

@@ -194,14 +194,21 @@ def evaluate(
     chosen = make_head(head, **options)
     matrix, there = _as_matrix(embedding, tasks, all_rows=chosen.needs_all_nodes)
     slots = chosen.predict(matrix, there)
+    return scored(slots, tasks, head=chosen.name, transductive=chosen.transductive, options=chosen.options())
+
+
+def scored(
+    slots: np.ndarray, tasks: Tasks, *, head: str, transductive: bool, options: Mapping[str, Option] | None = None
+) -> Evaluation:
+    """The evaluation of answers ``slots`` (count, way * queries), whoever gave them."""
     per_task = (slots == tasks.query_slots).mean(axis=1)
     return Evaluation(
         accuracy=float(per_task.mean()),
         ci95=float(1.96 * per_task.std() / math.sqrt(len(per_task))),
         per_task=per_task,
-        head=chosen.name,
-        transductive=chosen.transductive,
-        options=chosen.options(),
+        head=head,
+        transductive=transductive,
+        options=dict(options or {}),
         way=tasks.way,
         shot=tasks.shot,
         part=tasks.part,

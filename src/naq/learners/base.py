@@ -1,20 +1,22 @@
-"""What every meta-learner is: a loss on episodes, an encoder to keep, an optimiser."""
+"""What every meta-learner is: a loss on episodes, vectors for nodes, an optimiser."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from torch import nn
 
-from naq.encoders import GCN, GraphOperator
+from naq.encoders import GCN, AugmentedOperator, GraphOperator
 from naq.episodes import Episodes
 from naq.errors import OptionError
 from naq.graph import Graph
-from naq.options import Value, merge_options
+from naq.options import Value, merge_options, nearest
+from naq.randomness import torch_seed
+from naq.tasks import Tasks
 
 LEARNERS: dict[str, type[Learner]] = {}
 
@@ -31,7 +33,9 @@ class Learner(nn.Module, ABC):
     """A model trained on episodes.
 
     A subclass names itself, lists its options with their defaults, and gives :meth:`loss`. The base class brings the
-    encoder, Adam and one gradient step per batch of ``episodes_per_update`` episodes.
+    two-layer GCN as encoder, Adam and one gradient step per batch of episodes. A learner with another encoder overrides
+    :meth:`build`, :meth:`encode` and :meth:`encode_all`; one that solves tasks itself sets ``solves_tasks`` and gives
+    :meth:`solve`. An option named ``meta_batch`` is the number of episodes of one update.
 
     Args:
         graph: without labels under NaQ; with the labels of base classes only when supervised.
@@ -39,27 +43,47 @@ class Learner(nn.Module, ABC):
         seed: of the initial weights and of whatever the learner draws.
         device: where the arithmetic runs.
         options: overrides of ``defaults``.
+
+    Attributes:
+        unfit: kinds of episodes it cannot be trained on, each with one sentence why.
+        inductive: whether its encoder applies to nodes it has not seen.
+        solves_tasks: whether :meth:`solve` answers tasks in place of a head; ``transductive`` then says whether it looks at the
+            queries of a task together.
     """
 
     name: ClassVar[str]
     summary: ClassVar[str]
     defaults: ClassVar[Mapping[str, Value]]
-    episodes_per_update: ClassVar[int] = 1
+    unfit: ClassVar[Mapping[str, str]] = {}
     inductive: ClassVar[bool] = True
     solves_tasks: ClassVar[bool] = False
+    transductive: ClassVar[bool] = False
 
     def __init__(
         self, graph: Graph, *, way: int, seed: int = 0, device: str | torch.device = "cpu", **options: Any
     ) -> None:
         super().__init__()
         self.options = merge_options(self.name, self.defaults, options)
+        self.check_options()
+        self.graph = graph
         self.way = way
         self.seed = seed
-        self.encoder = GCN(GraphOperator(graph, device), int(self.options["latent"]), seed=seed)
+        self.device = torch.device(device)
+        self.episodes_per_update = int(self.options.get("meta_batch", 1))
+        self.build()
+
+    def build(self) -> None:
+        """Make the modules; here the GCN of width ``latent``."""
+        self.operator = GraphOperator(self.graph, self.device)
+        self.encoder = GCN(self.operator, int(self.options["latent"]), seed=self.seed)
+
+    def check_options(self) -> None:
+        """Refuse options that are out of range or contradict each other; extend it, do not replace it."""
+        self.require_positive("lr", "latent", "meta_batch")
 
     @abstractmethod
-    def loss(self, episodes: Episodes) -> torch.Tensor:
-        """Mean loss over these episodes: a scalar with a gradient."""
+    def loss(self, episodes: Episodes, update: int = 0) -> torch.Tensor:
+        """Mean loss over these episodes: a scalar with a gradient. ``update`` keys whatever is drawn."""
 
     def optimizer(self) -> torch.optim.Optimizer:
         """Adam without weight decay at the learner's ``lr``, as every method of the paper."""
@@ -68,7 +92,7 @@ class Learner(nn.Module, ABC):
     def step(self, episodes: Episodes, update: int, optimizer: torch.optim.Optimizer) -> torch.Tensor:
         """One update; the loss, detached. ``update`` keys whatever is drawn, so that a resumed run draws the same."""
         optimizer.zero_grad(set_to_none=True)
-        loss = self.loss(episodes)
+        loss = self.loss(episodes, update)
         loss.backward()
         optimizer.step()
         return loss.detach()
@@ -80,3 +104,48 @@ class Learner(nn.Module, ABC):
     def encode_all(self) -> torch.Tensor:
         """Vectors of all nodes for a head."""
         return self.encoder.encode_all()
+
+    def solve(self, tasks: Tasks) -> np.ndarray:
+        """(count, way * queries) slots, for a learner that needs no head."""
+        raise NotImplementedError(f"{self.name} solves no tasks itself; give its vectors to a head.")
+
+    # What learners share.
+
+    def query_operators(self, episodes: Episodes, update: int) -> Sequence[GraphOperator | AugmentedOperator]:
+        """The graph the queries are read on: the graph itself, or under g-UMTRA one augmented graph per query column."""
+        if episodes.info.get("kind") != "g-umtra":
+            return [self.operator]
+        edge, feature = float(episodes.info["drop_edge"]), float(episodes.info["drop_feature"])
+        return [
+            AugmentedOperator(
+                self.operator, drop_edge=edge, drop_feature=feature, seed=self.seed, index=(update, column)
+            )
+            for column in range(episodes.queries)
+        ]
+
+    def generator(self, purpose: str, index: int = 0) -> torch.Generator:
+        """A CPU generator of this seed, purpose and number; draw with it and move the result, so that devices agree."""
+        return torch.Generator().manual_seed(torch_seed(self.seed, f"{self.name}/{purpose}", index))
+
+    def require_positive(self, *names: str) -> None:
+        for name in names:
+            if name in self.options and not float(self.options[name]) > 0:
+                raise OptionError(f"option {name} of {self.name} is {self.options[name]!r}; expected more than 0.")
+
+    def require_at_least(self, name: str, least: float) -> None:
+        if not float(self.options[name]) >= least:
+            raise OptionError(f"option {name} of {self.name} is {self.options[name]!r}; expected at least {least:g}.")
+
+    def require_choice(self, name: str, choices: Collection[str]) -> None:
+        if self.options[name] not in choices:
+            raise OptionError(
+                f"option {name} of {self.name} is {self.options[name]!r}; {nearest(str(self.options[name]), choices)}"
+            )
+
+    def require_way(self, way: int, what: str) -> None:
+        """One sentence where the classifier was trained for another number of classes."""
+        if way != self.way:
+            raise OptionError(
+                f"{what} has {way} classes, but the classifier of {self.name} was trained for {self.way}; "
+                f"train it with way={way}."
+            )

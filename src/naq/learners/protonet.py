@@ -22,12 +22,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
-import numpy as np
 import torch
 import torch.nn.functional as F
 
 from naq.episodes import Episodes
 from naq.learners.base import Learner, register_learner
+from naq.learners.vectors import encode_episodes, mean_by_episode, squared_distances
 from naq.options import Value
 
 
@@ -47,28 +47,10 @@ class ProtoNet(Learner):
     summary = "distance to class means"
     defaults: ClassVar[Mapping[str, Value]] = {"latent": 256, "lr": 1e-4}
 
-    def loss(self, episodes: Episodes) -> torch.Tensor:
-        count, way = len(episodes), episodes.way
-        nodes, place = np.unique(
-            np.concatenate([episodes.support.ravel(), episodes.query[episodes.mask]]), return_inverse=True
-        )
-        vectors = self.encode(nodes)[torch.from_numpy(place).to(self.encoder.operator.device)]
-        supports = episodes.support.size
-        prototypes = vectors[:supports].view(count, way, episodes.shot, -1).mean(dim=2)
-        if supports == len(vectors):
-            return vectors.sum() * 0.0
-        episode, slot, _ = (torch.from_numpy(a).to(vectors.device) for a in np.nonzero(episodes.mask))
-        logits = -squared_distances(vectors[supports:], prototypes, episode)
-        each = F.cross_entropy(logits, slot, reduction="none")
-        kept = torch.bincount(episode, minlength=count)
-        total = torch.zeros(count, device=each.device).index_add_(0, episode, each)
-        return (total / kept.clamp(min=1)).mean()
-
-
-def squared_distances(queries: torch.Tensor, prototypes: torch.Tensor, episode: torch.Tensor) -> torch.Tensor:
-    """(queries, way) squared distances of each query to the prototypes of its own episode."""
-    if len(prototypes) == 1:
-        dots = queries @ prototypes[0].T
-    else:
-        dots = torch.einsum("qd,qwd->qw", queries, prototypes[episode])
-    return queries.pow(2).sum(1, keepdim=True) + prototypes.pow(2).sum(2)[episode] - 2 * dots
+    def loss(self, episodes: Episodes, update: int = 0) -> torch.Tensor:
+        support, query, episode, slot = encode_episodes(self, episodes, update)
+        prototypes = support.mean(dim=2)
+        if not len(query):
+            return support.sum() * 0.0
+        logits = -squared_distances(query, prototypes, episode)
+        return mean_by_episode(F.cross_entropy(logits, slot, reduction="none"), episode, len(episodes))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from rich.table import Table
@@ -16,7 +16,9 @@ def result_table(results: Iterable[Result]) -> Table:
     """One row per method and head; the best accuracy of each head is bold, the chosen head of each method is marked."""
     results = list(results)
     rows = _rows(results)
-    best = {head: max(e.accuracy for _, _, h, e, _ in rows if h == head) for _, _, head, _, _ in rows}
+    best: dict[tuple[str, int], float] = {}
+    for _, _, head, e, _ in rows:
+        best[head, e.shot] = max(best.get((head, e.shot), 0.0), e.accuracy)
     first = results[0].config
     table = Table(
         title=f"{first['dataset']}: {first['way']}-way {first['shot']}-shot, {len(results[0].per_task)} test tasks"
@@ -35,7 +37,7 @@ def result_table(results: Iterable[Result]) -> Table:
         if previous is not None and method != previous:
             table.add_section()
         accuracy = f"{100 * evaluation.accuracy:.2f} ± {100 * evaluation.ci95:.2f}"
-        if evaluation.accuracy == best[head]:
+        if evaluation.accuracy == best[head, evaluation.shot]:
             accuracy = f"[bold]{accuracy}[/bold]"
         name = head + (" *" if evaluation.transductive else "") + (" (chosen)" if chosen else "")
         table.add_row(
@@ -63,11 +65,17 @@ def _rows(results: list[Result]) -> list[tuple[str, bool, str, Evaluation, str]]
             taken = f"{result.seconds['reference']:.1f}"
             rows += [
                 ("smooth (training-free)", False, head, e, taken if i == 0 else "")
-                for i, (head, e) in enumerate(result.reference.items())
+                for i, (head, e) in enumerate(_with_other_shots(result.reference, result.also_reference))
             ]
     for result in results:
         taken = f"{sum(v for k, v in result.seconds.items() if k != 'reference'):.1f}"
-        for i, (head, e) in enumerate(result.evaluations.items()):
-            chosen = result.history is not None and head == result.config["head"]
+        for i, (head, e) in enumerate(_with_other_shots(result.evaluations, result.also)):
+            chosen = result.history is not None and head == result.config["head"] and e.shot == result.config["shot"]
             rows.append((result.config["method"], chosen, head, e, taken if i == 0 else ""))
     return rows
+
+
+def _with_other_shots(
+    main: Mapping[str, Evaluation], also: Mapping[str, Mapping[str, Evaluation]]
+) -> list[tuple[str, Evaluation]]:
+    return [pair for found in (main, *also.values()) for pair in found.items()]

@@ -183,15 +183,24 @@ class _State:
         return patience is not None and done > 0 and done - 1 - self.history.best >= patience
 
     def _mean_loss(self) -> float:
+        """The mean since the last evaluation; an error names the first update whose loss is not finite."""
         values = torch.stack([loss.double().cpu() for loss in self.losses])
         bad = torch.nonzero(~torch.isfinite(values))
         if len(bad):
             first, size = self.update - len(values) + int(bad[0]), self.training.episodes_per_update
             raise TrainingError(
                 f"the loss of update {first} (episodes {first * size} to {(first + 1) * size - 1}) is not finite; "
-                "lower the learning rate, e.g. lr=1e-5, or check the scale of the features."
+                f"{self._advice()}; the last checkpoint is as it was before."
             )
         return float(values.mean())
+
+    def _advice(self) -> str:
+        """What to try: the learning rates as they are now."""
+        rates = [f"lr (now {self.training.optimizer.param_groups[0]['lr']:g})"]
+        options = getattr(self.training.model, "options", {})
+        if "inner_lr" in options:
+            rates.append(f"inner_lr (now {options['inner_lr']:g})")
+        return f"lower {' or '.join(rates)}, or check the scale of the features"
 
     def evaluate(self, validate: Callable[[], float]) -> None:
         loss = self._mean_loss()
@@ -209,6 +218,8 @@ class _State:
     def save(self, *, only_if_due: bool = False) -> None:
         if self.path is None or (only_if_due and time.perf_counter() - self.saved < CHECKPOINT_SECONDS):
             return
+        if self.losses:
+            self._mean_loss()
         tensors = files.with_prefix(self.training.model.state_dict(), "model")
         tensors |= files.with_prefix(self.best_weights, "best")
         tensors |= files.with_prefix(files.optimizer_tensors(self.training.optimizer), "optimizer")

@@ -1,0 +1,256 @@
+"""All learners under all ways to make episodes, on two graphs: one command that resumes, one page.
+
+    python benchmarks/learner_table.py                 train what is missing, then write docs/learners.md
+    python benchmarks/learner_table.py --workers 2     the same in two processes (also beside each other on other machines)
+    python benchmarks/learner_table.py --page          write the page from what is there
+    python benchmarks/learner_table.py --only debian naq-feat --device cuda --minutes 9
+
+A cell is one training. For every graph, learner and kind of episodes up to three candidate settings are trained with seed 0; the
+one with the best accuracy on validation tasks (1-shot) is trained with seeds 1 and 2 as well. Under NaQ one training serves 1-shot and
+5-shot tasks; supervised episodes have the shot of the tasks, so the 5-shot column is a training of its own with the setting chosen
+for 1-shot. Test tasks choose nothing. Finished cells are kept in benchmarks/results/cells, one JSON file each; a cell that was
+interrupted goes on from its checkpoint. Other graphs than the bundled one are looked for in ``$NAQ_SHARED_DATA`` or ``../shared/data``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import naq  # first: it sets how threads wait
+
+HERE = Path(__file__).resolve().parent
+DATA = Path(os.environ.get("NAQ_SHARED_DATA") or HERE.parents[1] / "shared" / "data")
+CELLS = HERE / "results" / "cells"
+RUNS = HERE / "results" / "runs" / "learners"
+SUMMARY = HERE / "results" / "learner_table.json"
+PAGE = HERE.parent / "docs" / "learners.md"
+KINDS = ("naq-feat", "naq-diff", "supervised")
+DATASETS = {"debian": "debian", "coauthor_cs": str(DATA / "coauthor_cs.npz")}
+SCHEDULE = {"episodes": 1920, "evaluate_every": 160, "patience": 4}
+SEEDS = (0, 1, 2)
+CANDIDATES: dict[str, list[dict[str, Any]]] = {
+    "protonet": [{"lr": 2e-5}, {"lr": 1e-4}, {"lr": 3e-4}],
+    "maml": [{"lr": 3e-3}, {"lr": 1e-3}, {"lr": 1e-3, "inner_lr": 0.1}],
+    "gmeta": [{"lr": 1e-3}, {"lr": 3e-3}, {"lr": 1e-3, "inner_lr": 0.1}],
+    "tent": [{"lr": 1e-4}, {"lr": 1e-3}, {"lr": 5e-3}],
+    "glitter": [{}, {"k_keep": 10}, {"inner_lr": 0.5}],
+    "cosmic": [{}, {"use_queries": True}, {"use_queries": True, "lr": 1e-4}],
+}
+UNTRAINED = ({"latent": 64}, {"latent": 256})
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One training, or one embedding without any."""
+
+    dataset: str
+    method: str
+    options: dict[str, Any] = field(hash=False)
+    shot: int = 1
+    seed: int = 0
+
+    @property
+    def key(self) -> str:
+        settings = "_".join(
+            f"{name}={value:g}" if isinstance(value, float) else f"{name}={value}"
+            for name, value in self.options.items()
+        )
+        return (
+            f"{self.dataset}~{self.method.replace('/', '-')}~{settings or 'defaults'}~{self.shot}shot~seed{self.seed}"
+        )
+
+    @property
+    def file(self) -> Path:
+        return CELLS / f"{self.key}.json"
+
+    def result(self) -> dict[str, Any] | None:
+        return json.loads(self.file.read_text()) if self.file.exists() else None
+
+
+def groups(only: list[str]) -> Iterator[tuple[str, str]]:
+    """(dataset, method) pairs, cheap learners first."""
+    for learner in CANDIDATES:
+        for dataset in DATASETS:
+            for kind in KINDS:
+                words = {dataset, kind, learner}
+                wanted = [{*DATASETS} & {*only}, {*KINDS} & {*only}, {*CANDIDATES} & {*only}]
+                if all(not part or part & words for part in wanted):
+                    yield dataset, f"{kind}/{learner}"
+
+
+def candidates(dataset: str, method: str) -> list[Cell]:
+    return [Cell(dataset, method, options) for options in CANDIDATES[method.split("/")[1]]]
+
+
+def chosen(dataset: str, method: str) -> Cell | None:
+    """The candidate with the best validation accuracy, the first of equals; None while one is missing."""
+    tried = candidates(dataset, method)
+    found = [cell.result() for cell in tried]
+    if any(result is None for result in found):
+        return None
+    return tried[max(range(len(tried)), key=lambda i: (found[i]["facts"]["valid_accuracy"], -i))]  # type: ignore[index]
+
+
+def final_cells(dataset: str, method: str, shot: int) -> list[Cell]:
+    """The cells behind a row of the table, one per seed; empty while the setting is not chosen."""
+    best = chosen(dataset, method)
+    if best is None:
+        return []
+    trained = shot if method.startswith("supervised") else 1
+    return [Cell(dataset, method, best.options, trained, seed) for seed in SEEDS]
+
+
+def untrained_cells(dataset: str) -> list[Cell]:
+    return [Cell(dataset, "untrained", options, 1, seed) for options in UNTRAINED for seed in SEEDS]
+
+
+def missing(only: list[str]) -> list[Cell]:
+    """Cells that can be computed now: candidates first, then further seeds and shots of what is chosen."""
+    found: dict[str, Cell] = {}
+    wanted = list(groups(only))
+    for dataset, method in wanted:
+        for cell in candidates(dataset, method):
+            found[cell.key] = cell
+    for dataset, method in wanted:
+        for shot in (1, 5):
+            for cell in final_cells(dataset, method, shot):
+                found[cell.key] = cell
+    for dataset in dict.fromkeys(dataset for dataset, _ in wanted):
+        for cell in untrained_cells(dataset):
+            found[cell.key] = cell
+    return [cell for cell in found.values() if not cell.file.exists()]
+
+
+class Claim:
+    """A cell belongs to one process of this machine at a time; a claim of a dead process is taken over."""
+
+    def __init__(self, cell: Cell) -> None:
+        self.path = CELLS / f"{cell.key}.claim"
+        self.held = self._take() or (self._stale() and self._take())
+
+    def _take(self) -> bool:
+        try:
+            with self.path.open("x") as file:
+                file.write(str(os.getpid()))
+            return True
+        except FileExistsError:
+            return False
+
+    def _stale(self) -> bool:
+        try:
+            os.kill(int(self.path.read_text() or -1), 0)
+            return False
+        except FileNotFoundError:
+            return True
+        except (ProcessLookupError, ValueError, PermissionError):
+            self.path.unlink(missing_ok=True)
+            return True
+
+    def release(self) -> None:
+        self.path.unlink(missing_ok=True)
+
+
+_graphs: dict[str, naq.Graph] = {}
+
+
+def graph_of(dataset: str) -> naq.Graph:
+    if dataset not in _graphs:
+        _graphs.clear()
+        _graphs[dataset] = naq.load(DATASETS[dataset])
+    return _graphs[dataset]
+
+
+def compute(cell: Cell, device: str) -> None:
+    """Train and test one cell; its file is written last."""
+    from naq.data import tasks_path
+    from naq.files import write_json
+
+    folder = RUNS / cell.key
+    start = time.perf_counter()
+    result = naq.run(
+        graph_of(cell.dataset), cell.method, shot=cell.shot, also_shots=() if cell.shot == 5 else (5,), seed=cell.seed, tasks=tasks_path(DATASETS[cell.dataset]),
+        device=device, out=folder, options=cell.options, **SCHEDULE,
+    )  # fmt: skip
+    data = result.to_json()
+    data["cell"] = asdict(cell)
+    data["machine"] = device if device == "cpu" else "cuda"
+    data["wall_seconds"] = round(time.perf_counter() - start, 1)
+    write_json(cell.file, data)
+    shutil.rmtree(folder, ignore_errors=True)
+    line = f"{cell.key}: {100 * result.accuracy:.2f} %, valid {100 * result.facts.get('valid_accuracy', float('nan')):.2f} %"
+    print(f"{line}, {result.facts.get('episodes_trained', 0)} episodes, {data['wall_seconds']:.0f} s", flush=True)
+
+
+def work(only: list[str], device: str, minutes: float | None) -> None:
+    """Compute what is missing and unclaimed until nothing is left or the time is over."""
+    started = time.perf_counter()
+    CELLS.mkdir(parents=True, exist_ok=True)
+    failed: set[str] = set()
+    while True:
+        left = [cell for cell in missing(only) if cell.key not in failed]
+        if not left:
+            return
+        # Stay with the graph that is loaded: another one costs seconds.
+        left.sort(key=lambda cell: cell.dataset not in _graphs)
+        busy = True
+        for cell in left:
+            if minutes is not None and time.perf_counter() - started > 60 * minutes:
+                return
+            claim = Claim(cell)
+            if not claim.held:
+                continue
+            try:
+                if not cell.file.exists():
+                    compute(cell, device)
+            except naq.errors.NaqError as error:
+                failed.add(cell.key)
+                print(f"{cell.key}: {error}", file=sys.stderr, flush=True)
+            finally:
+                claim.release()
+            busy = False
+            break
+        if busy:
+            time.sleep(2)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", nargs="*", default=[], help="datasets, kinds of episodes, learners")
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--minutes", type=float, default=None, help="begin no cell after so long")
+    parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--page", action="store_true", help="write the page only")
+    given = parser.parse_args()
+    if not given.page:
+        again = [sys.executable, __file__, "--device", given.device, "--only", *given.only]
+        again += ["--minutes", str(given.minutes)] if given.minutes is not None else []
+        others = [subprocess.Popen([*again, "--worker"]) for _ in range(given.workers - 1)]
+        try:
+            work(given.only, given.device, given.minutes)
+            for other in others:
+                other.wait()
+        except KeyboardInterrupt:
+            print("Stopped; finished cells stay, and the same command goes on.", file=sys.stderr)
+            raise SystemExit(130) from None
+        if given.worker:
+            return
+    from learner_page import write_page
+
+    write_page()
+    print(f"Written: {PAGE} and {SUMMARY} ({platform.machine()})")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,138 @@
+r"""G-Meta: prototypes inside a MAML loop, every node represented by its local sub-graph.
+
+Huang and Zitnik, Graph Meta Learning via Local Subgraphs, https://arxiv.org/abs/2006.07889
+
+With outputs :math:`o_v \in \mathbb R^N` of a two-layer GCN on the sub-graph of v (:mod:`naq.encoders.local`), read at its centre and
+followed by a linear layer:
+
+.. math::
+    \ell(Q, c) = -\frac{1}{|Q|} \sum_{q \in Q} \log \mathrm{softmax}_j\left(-|o_q - c_j|^2\right)_{y_q}, \qquad
+    \theta_s = \theta_{s-1} - a \nabla \ell(S; c(\theta_{s-1})), \qquad
+    \mathcal L = \ell(Q(\theta_S), c(\theta_{S-1}))
+
+Prototypes of the outer loss are one step older than the queries' weights, as released (``stale``); the gradient flows through both. In a
+1-shot task the inner loss pushes prototypes apart. First order.
+
+A loss that is not finite stops the run with a message; the released code skips such updates.
+
+Cost: features of all sub-graphs of an update times the first weight once forward and once backward; inner steps as in
+:mod:`naq.learners.meta_batch`.
+
+Example:
+    >>> import naq
+    >>> r = naq.run("debian", method="naq-feat/gmeta", episodes=1600)  # doctest: +SKIP
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from naq.encoders import GCN, AugmentedOperator, GraphOperator, LocalOperator
+from naq.episodes import Episodes
+from naq.learners.base import Learner, register_learner
+from naq.learners.inner_loop import Weights, adapt, two_layers
+from naq.learners.meta_batch import Side, TaskChunk, task_chunks
+from naq.options import Value
+
+BLOCK = 2048
+"""Centres encoded at once."""
+
+
+@register_learner
+class GMeta(Learner):
+    """Prototypes of local sub-graphs, adapted to each task.
+
+    Options:
+        latent: width of both layers and of the vectors (64).
+        lr: Adam's learning rate of the initialisation (1e-3).
+        inner_lr, inner_steps: of the adaptation to a support set (0.01, 10).
+        meta_batch: tasks per update (16).
+        sample_nodes: nodes of a sub-graph beside its centre (1000; 0 for all).
+        stale: prototypes of the outer loss from before the last inner step, as released (true).
+        readout: vectors for a head: ``hidden``, the centre's row before the linear layer, or ``output``, after it.
+        embed: compute them on ``subgraph``, as in training, or on the whole ``graph`` with its own degrees (cheaper).
+
+    Shapes:
+        - ``loss``: Episodes of one or more episodes -> scalar
+    """
+
+    name = "gmeta"
+    summary = "adapted prototypes of local sub-graphs"
+    defaults: ClassVar[Mapping[str, Value]] = {
+        "latent": 64, "lr": 1e-3, "inner_lr": 0.01, "inner_steps": 10, "meta_batch": 16, "sample_nodes": 1000,
+        "stale": True, "readout": "hidden", "embed": "subgraph",
+    }  # fmt: skip
+
+    def build(self) -> None:
+        self.operator = GraphOperator(self.graph, self.device, self_loops=False)
+        self.local = self._local(self.operator)
+        latent = int(self.options["latent"])
+        self.encoder = GCN(self.operator, latent, seed=self.seed, hidden=latent)
+        head = nn.init.kaiming_normal_(torch.empty(self.way, latent), generator=self.generator("head")).T.contiguous()
+        self.head_weight = nn.Parameter(head.to(self.device))
+        self.head_bias = nn.Parameter(torch.zeros(self.way, device=self.device))
+
+    def _local(self, operator: GraphOperator | AugmentedOperator) -> LocalOperator:
+        return LocalOperator(operator, limit=int(self.options["sample_nodes"]), seed=self.seed)
+
+    def check_options(self) -> None:
+        super().check_options()
+        self.require_positive("inner_lr", "inner_steps")
+        self.require_choice("readout", ("hidden", "output"))
+        self.require_choice("embed", ("subgraph", "graph"))
+        self.require_at_least("sample_nodes", 0)
+
+    def loss(self, episodes: Episodes, update: int = 0) -> torch.Tensor:
+        self.require_way(episodes.way, "an episode")
+        views = self.query_operators(episodes, update)
+        local = [self.local] if views == [self.operator] else [self._local(view) for view in views]
+        chunks = task_chunks(episodes, self.local, local, self.encoder.weight1)
+        return torch.stack([self._chunk_loss(chunk, episodes.shot) for chunk in chunks]).sum() / len(episodes)
+
+    def _chunk_loss(self, chunk: TaskChunk, shot: int) -> torch.Tensor:
+        """Sum over the tasks of the mean loss of their queries after adaptation."""
+        parameters = {
+            "bias1": self.encoder.bias1, "weight2": self.encoder.weight2, "bias2": self.encoder.bias2,
+            "head_weight": self.head_weight, "head_bias": self.head_bias,
+        }  # fmt: skip
+
+        def prototypes(weights: Weights, first: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+            outputs = two_layers(weights, first, chunk.support)
+            return outputs, outputs.view(len(chunk), self.way, shot, -1).mean(dim=2)
+
+        def support_loss(weights: Weights, first: torch.Tensor) -> torch.Tensor:
+            return prototype_loss(*prototypes(weights, first), chunk.support).sum()
+
+        before, after = adapt(
+            parameters, chunk, support_loss, steps=int(self.options["inner_steps"]), lr=float(self.options["inner_lr"]),
+            second_order=False,
+        )  # fmt: skip
+        weights, shift = before if self.options["stale"] else after
+        _, centres = prototypes(weights, chunk.support.first + torch.bmm(chunk.support.gram, shift))
+        weights, shift = after
+        queries = two_layers(weights, chunk.query.first + torch.bmm(chunk.query.gram, shift), chunk.query)
+        return prototype_loss(queries, centres, chunk.query).sum()
+
+    def encode(self, nodes: np.ndarray) -> torch.Tensor:
+        """Vectors of some nodes, each read in its own sub-graph unless ``embed`` is ``graph``."""
+        vectors = self.encoder.encode(nodes, self.local if self.options["embed"] == "subgraph" else None)
+        return vectors if self.options["readout"] == "hidden" else vectors @ self.head_weight + self.head_bias
+
+    @torch.no_grad()
+    def encode_all(self) -> torch.Tensor:
+        """Vectors of all nodes, in blocks."""
+        n = self.graph.num_nodes
+        return torch.cat([self.encode(np.arange(i, min(n, i + BLOCK))) for i in range(0, n, BLOCK)])
+
+
+def prototype_loss(outputs: torch.Tensor, prototypes: torch.Tensor, side: Side) -> torch.Tensor:
+    """(t,) mean loss of each task's own rows against its prototypes (t, way, d); 0 for a task without any."""
+    distances = (outputs[:, :, None] - prototypes[:, None]).pow(2).sum(dim=3)
+    each = F.cross_entropy(-distances.flatten(0, 1), side.slot.flatten(), reduction="none").view(side.slot.shape)
+    return (each * side.kept).sum(dim=1) / side.kept.sum(dim=1).clamp(min=1)

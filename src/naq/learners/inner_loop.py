@@ -1,0 +1,65 @@
+"""Gradient steps on the supports of many tasks at once, with weights of their own for each task."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import torch
+
+from naq.learners.meta_batch import Side, TaskChunk
+
+Weights = dict[str, torch.Tensor]
+"""``bias1``, ``weight2``, ``bias2``, ``head_weight``, ``head_bias``, each with one copy per task in front."""
+
+Outputs = Callable[[Weights, torch.Tensor, Side], torch.Tensor]
+
+
+def two_layers(weights: Weights, first: torch.Tensor, side: Side) -> torch.Tensor:
+    """(t, r, way) outputs of the GCN and its linear head, given the first layer's products."""
+    hidden = torch.relu(first + weights["bias1"][:, None])
+    vectors = torch.relu(torch.bmm(torch.bmm(side.pool, hidden), weights["weight2"]) + weights["bias2"][:, None])
+    return torch.bmm(vectors, weights["head_weight"]) + weights["head_bias"][:, None]
+
+
+def copies(parameters: Mapping[str, torch.Tensor], tasks: int) -> Weights:
+    """One copy of every weight per task; views, so a gradient adds up over tasks."""
+    return {name: value[None].expand(tasks, *value.shape) for name, value in parameters.items()}
+
+
+def adapt(
+    parameters: Mapping[str, torch.Tensor],
+    chunk: TaskChunk,
+    support_loss: Callable[[Weights, torch.Tensor], torch.Tensor],
+    *,
+    steps: int,
+    lr: float,
+    second_order: bool,
+) -> list[tuple[Weights, torch.Tensor]]:
+    """The weights before the last step and after it, each with its shift of the first layer.
+
+    Args:
+        parameters: the weights to start from, without the first one.
+        support_loss: sum over tasks of the loss on their supports, given weights and first-layer products of the supports.
+        second_order: keep the derivative of the steps; else the steps are constants, and the outer gradient with respect to
+            the start is that with respect to the adapted weights.
+
+    Returns:
+        Two pairs (weights, D). The first layer's products of rows with Gram matrix K are then ``first + K @ D``.
+    """
+    start = copies(parameters, len(chunk))
+    weights = start if second_order else {name: value.detach() for name, value in start.items()}
+    first = chunk.support.first if second_order else chunk.support.first.detach()
+    shift = torch.zeros_like(first)
+    before = weights, shift
+    gradient = torch.func.grad(support_loss, argnums=(0, 1))
+    for _ in range(steps):
+        before = weights, shift
+        now, now_first = gradient(weights, first + torch.bmm(chunk.support.gram, shift))
+        weights = {name: value - lr * now[name] for name, value in weights.items()}
+        shift = shift - lr * now_first
+    if second_order:
+        return [before, (weights, shift)]
+    return [
+        ({name: start[name] + (value - start[name]).detach() for name, value in found.items()}, moved.detach())
+        for found, moved in (before, (weights, shift))
+    ]

@@ -1,0 +1,222 @@
+r"""A batch of tasks for learners with an inner loop, small enough to adapt every task at once.
+
+The inner loop of a two-layer network on a graph changes the first weight only along the first-layer inputs of the
+support: with rows P_S of A_hat X (one per node of the support's neighbourhood) and gradients G of the pre-activations,
+
+.. math::
+    W_1^{(s)} = W_1 - a P_S^\top \sum_{r<s} G_r, \qquad P_Q W_1^{(s)} = P_Q W_1 - a (P_Q P_S^\top) \sum_{r<s} G_r.
+
+So an inner step never touches the d x h weight: it needs the products P W_1, formed once per update for all tasks, and the
+Gram matrices P_S P_S^T and P_Q P_S^T of each task. This is exact, for first and for second order.
+
+Tasks are padded to the largest of their chunk; tasks of similar size share a chunk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numba import njit
+
+from naq.encoders import DenseOperator, Operator
+from naq.encoders.rows import SparseRows
+from naq.episodes import Episodes
+
+CHUNK_ENTRIES = 1 << 26
+"""Padded numbers of one chunk of tasks (256 MB)."""
+
+
+@dataclass(frozen=True)
+class Side:
+    """The supports, or the queries, of a chunk of tasks.
+
+    Shapes (tasks t, rows r, first-layer rows m, width h, support's first-layer rows s):
+        - ``first``: (t, m, h) rows of P W1, differentiable in W1
+        - ``gram``: (t, m, s)
+        - ``pool``: (t, r, m) the second aggregation
+        - ``slot``: (t, r) labels; ``kept``: (t, r) False where a row is padding
+    """
+
+    first: torch.Tensor
+    gram: torch.Tensor
+    pool: torch.Tensor
+    slot: torch.Tensor
+    kept: torch.Tensor
+
+
+@dataclass(frozen=True)
+class TaskChunk:
+    """Some of the tasks of an update."""
+
+    support: Side
+    query: Side
+
+    def __len__(self) -> int:
+        return len(self.support.slot)
+
+
+def task_chunks(
+    episodes: Episodes, operator: DenseOperator, views: Sequence[Operator], weight: torch.Tensor
+) -> Iterator[TaskChunk]:
+    """The tasks of ``episodes`` in padded chunks.
+
+    Args:
+        operator: reads the supports, and the queries too unless there are other ``views``: then the queries of column j are
+            read on the j-th.
+        weight: (d, h) the first weight.
+    """
+    count = len(episodes)
+    support_rows = episodes.support.reshape(count, -1).astype(np.int64)
+    query_rows = np.where(episodes.mask, episodes.query, -1).reshape(count, -1).astype(np.int64)
+    support_slot = np.broadcast_to(np.repeat(np.arange(episodes.way), episodes.shot), support_rows.shape)
+    query_slot = np.broadcast_to(np.repeat(np.arange(episodes.way), episodes.queries), query_rows.shape)
+    if list(views) == [operator]:
+        supports = queries = _Fields([operator], weight, np.concatenate([support_rows, query_rows], axis=1))
+        local = supports.local[:, : support_rows.shape[1]], supports.local[:, support_rows.shape[1] :]
+    else:
+        supports = _Fields([operator], weight, support_rows)
+        queries = _Fields(views, weight, query_rows, np.tile(np.arange(episodes.queries), episodes.way))
+        local = supports.local, queries.local
+    sizes = supports.sizes(local[0]), queries.sizes(local[1])
+    for some in _by_size(*sizes, episodes.way * episodes.queries, weight.shape[1]):
+        s_pool, s_columns = supports.padded(local[0][some])
+        q_pool, q_columns = queries.padded(local[1][some])
+        s_gram = supports.gram(s_columns, operator, supports, s_columns)
+        q_gram = queries.gram(q_columns, operator, supports, s_columns)
+        yield TaskChunk(
+            supports.side(s_pool, s_columns, s_gram, support_slot[some], local[0][some]),
+            queries.side(q_pool, q_columns, q_gram, query_slot[some], local[1][some]),
+        )
+
+
+def _by_size(support: np.ndarray, query: np.ndarray, rows: int, width: int) -> list[np.ndarray]:
+    """Tasks in order of size, cut where padding the next one in would pass the limit."""
+    order = np.argsort(support * query, kind="stable")
+    chunks: list[list[int]] = [[]]
+    for task in order:
+        both = [*chunks[-1], int(task)]
+        s, q = support[both].max(), query[both].max()
+        if chunks[-1] and len(both) * (s + q) * (s + 2 * width + rows) > CHUNK_ENTRIES:
+            chunks.append([int(task)])
+        else:
+            chunks[-1] = both
+    return [np.sort(np.array(chunk)) for chunk in chunks]
+
+
+class _Fields:
+    """First-layer rows of every node that occurs in a batch, and each task's share of them."""
+
+    def __init__(
+        self, views: Sequence[Operator], weight: torch.Tensor, nodes: np.ndarray, column_view: np.ndarray | None = None
+    ) -> None:
+        self.views, self.device = views, weight.device
+        self.local = np.full(nodes.shape, -1, dtype=np.int64)
+        self.arounds: list[Any] = []
+        pools: list[SparseRows] = []
+        products: list[torch.Tensor] = []
+        for number, view in enumerate(views):
+            mine = nodes >= 0
+            if column_view is not None:
+                mine &= (column_view == number)[None, :]
+            unique, place = np.unique(nodes[mine], return_inverse=True)
+            pool, around = view.field(unique)
+            self.local[mine] = place + sum(p.shape[0] for p in pools)
+            pools.append(pool)
+            self.arounds.append(around)
+            products.append(view.first_layer(around, weight))
+        self.offsets = np.concatenate([[0], np.cumsum([p.shape[1] for p in pools])])
+        self.pool = _stacked(pools, self.offsets)
+        products.append(weight.new_zeros(1, weight.shape[1]))
+        self.products = torch.cat(products)
+        self._place = np.full(int(self.offsets[-1]) + 1, -1, dtype=np.int64)
+
+    def sizes(self, local: np.ndarray) -> np.ndarray:
+        """First-layer rows per task, at least 1."""
+        return _sizes(self.pool.indptr, self.pool.indices, local, self._place)
+
+    def padded(self, local: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Dense pools (t, r, m) and which first-layer rows their columns are (t, m), -1 for padding."""
+        width = int(self.sizes(local).max())
+        return _padded(self.pool.indptr, self.pool.indices, self.pool.data, local, width, self._place)
+
+    def side(
+        self, pool: np.ndarray, columns: np.ndarray, gram: torch.Tensor, slot: np.ndarray, local: np.ndarray
+    ) -> Side:
+        send = lambda array: torch.from_numpy(np.ascontiguousarray(array)).to(self.device)  # noqa: E731
+        return Side(self.products[send(columns)], gram, send(pool), send(slot), send(local >= 0))
+
+    def gram(
+        self, columns: np.ndarray, operator: DenseOperator, other: _Fields, their_columns: np.ndarray
+    ) -> torch.Tensor:
+        """(t, m, s) inner products of first-layer inputs; padding is 0."""
+        out = torch.zeros(*columns.shape, their_columns.shape[1], device=self.device)
+        for task in range(len(columns)):
+            theirs = their_columns[task][their_columns[task] >= 0]
+            basis = operator.dense_rows(other.arounds[0][theirs]).T
+            for number, view in enumerate(self.views):
+                low, high = self.offsets[number], self.offsets[number + 1]
+                mine = np.flatnonzero((columns[task] >= low) & (columns[task] < high))
+                if len(mine):
+                    rows = self.arounds[number][columns[task][mine] - low]
+                    place = torch.from_numpy(mine).to(self.device)
+                    with torch.no_grad():
+                        out[task, place, : len(theirs)] = view.first_layer(rows, basis)
+        return out
+
+
+def _stacked(pools: list[SparseRows], offsets: np.ndarray) -> SparseRows:
+    """The pools below each other, each with columns of its own."""
+    if len(pools) == 1:
+        return pools[0]
+    starts = np.concatenate([[0], np.cumsum([len(p.indices) for p in pools])])
+    indptr = np.concatenate([[0], *(p.indptr[1:] + starts[i] for i, p in enumerate(pools))]).astype(np.int64)
+    indices = np.concatenate([p.indices.astype(np.int64) + offsets[i] for i, p in enumerate(pools)])
+    return SparseRows(
+        indptr, indices, np.concatenate([p.data for p in pools]), (sum(p.shape[0] for p in pools), int(offsets[-1]))
+    )
+
+
+@njit(cache=True)
+def _sizes(indptr: Any, indices: Any, local: Any, place: Any) -> Any:
+    out = np.ones(local.shape[0], dtype=np.int64)
+    for t in range(local.shape[0]):
+        count = 0
+        for r in local[t]:
+            if r >= 0:
+                for e in range(indptr[r], indptr[r + 1]):
+                    if place[indices[e]] != t:
+                        place[indices[e]] = t
+                        count += 1
+        out[t] = max(1, count)
+    for t in range(local.shape[0]):
+        for r in local[t]:
+            if r >= 0:
+                place[indices[indptr[r] : indptr[r + 1]]] = -1
+    return out
+
+
+@njit(cache=True)
+def _padded(indptr: Any, indices: Any, data: Any, local: Any, width: Any, place: Any) -> Any:
+    tasks, rows = local.shape
+    pool = np.zeros((tasks, rows, width), dtype=np.float32)
+    columns = np.full((tasks, width), -1, dtype=np.int64)
+    for t in range(tasks):
+        count = 0
+        for i in range(rows):
+            r = local[t, i]
+            if r < 0:
+                continue
+            for e in range(indptr[r], indptr[r + 1]):
+                c = indices[e]
+                if place[c] < 0:
+                    place[c] = count
+                    columns[t, count] = c
+                    count += 1
+                pool[t, i, place[c]] += data[e]
+        for m in range(count):
+            place[columns[t, m]] = -1
+    return pool, columns

@@ -1,0 +1,279 @@
+r"""TENT: a class-specific graph network, modulated by the episode, matches queries to classes.
+
+Wang, Ding, Zhang, Chen, Li, Task-Adaptive Few-shot Node Classification, https://arxiv.org/abs/2206.11972
+
+With node vectors E, the class mean :math:`m_c` over its supports and :math:`A_r = \tilde D^{-1} (A + I)`:
+
+.. math::
+    (a, b) &= G\, \tfrac1N \textstyle\sum_c m_c + g, \qquad
+    W_l' = W_l \odot (1 + a_l) + b_l \quad\text{(biases likewise)} \\
+    u_c &= \mathrm{ReLU}(m_c W_1' + b_1') W_2' + b_2' \\
+    v_q &= \tfrac{1}{|s|} 1^\top \left(A_s\, \mathrm{ReLU}(A_s E_s W_1' + b_1') W_2' + b_2'\right) \\
+    \mathcal L &= \mathrm{CE}(E W_h + b_h, y) + \frac{1}{NQ} \sum_q -\log \mathrm{softmax}_c\left(2 \cos(v_q, u_c)\right)_{y_q}
+
+s are the nodes within two hops of q and :math:`A_s` the entries of :math:`A_r` between them. The mean runs through the second layer,
+so :math:`v_q = (1^\top A_s / |s|)\, \mathrm{ReLU}(\cdot) W_2' + b_2'`: one weighted sum per query graph. In the released code the
+virtual node of a class has no edges, which makes its two layers the perceptron of :math:`m_c` above. The first term is over all
+nodes of base classes when supervised; NaQ has no labels, and takes the supports and queries of the episode with their slots.
+
+Departures: the temperature of a class divides a vector whose cosine is taken, so it is left out; the class node is that of the
+released code, not the connected one of the paper's text; query graphs are capped.
+
+Cost: the query graphs of an episode hold about a fifth of a graph of 34,000 nodes, so the encoder makes nearly a full pass forward and
+backward; beside it one sparse product over the query graphs and O(latent^3) for the modulation. Two to five ProtoNet episodes in all.
+
+Example:
+    >>> import naq
+    >>> g = naq.load("debian")
+    >>> r = naq.run(g, method="naq-feat/tent", episodes=320)  # doctest: +SKIP
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, cast
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from naq.encoders import GCN, Operator
+from naq.encoders.rows import sparse_product
+from naq.episodes import Episodes
+from naq.errors import OptionError
+from naq.learners.base import Learner, register_learner
+from naq.learners.query_graphs import LocalGraph, Neighbors, QueryGraphs, node_codes, query_graphs
+from naq.learners.tent_encoders import LinearEncoder, OneConvolution, OpenGCN, uniform
+from naq.options import Value
+
+SHARPNESS = 2.0
+"""Cosines are divided by 0.5."""
+FULL_LATENT = 128
+"""``auto`` modulates every weight up to this width (8.5 million parameters), channels beyond it."""
+FULL_PARAMETERS = 100_000_000
+"""Most parameters of a generator for every weight; it has 4 (latent + 1) latent^2."""
+
+Layers = tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]
+
+
+class ModulatedLayers(nn.Module):
+    """Two dense layers whose weights an episode scales and shifts.
+
+    Args:
+        width: of input, hidden layer and output.
+        full: every weight has its own scale and shift; else every output channel, weights and bias of it alike (FiLM).
+        generator: of the initial weights.
+        device: where they live.
+
+    Shapes:
+        - ``forward``: task vector (width,) -> W1' (width, width), b1' (width,), W2', b2'
+    """
+
+    def __init__(self, width: int, full: bool, generator: torch.Generator, device: torch.device) -> None:
+        super().__init__()
+        self.width, self.full = width, full
+        square, line = (width, width), (width,)
+        self.weight1, self.bias1, self.weight2, self.bias2 = (
+            uniform(shape, width, generator, device) for shape in (square, line, square, line)
+        )
+        outputs = 4 * width * (width + 1) if full else 4 * width
+        self.generator_weight = uniform((width, outputs), width, generator, device)
+        self.generator_bias = uniform((outputs,), width, generator, device)
+
+    def forward(self, task: torch.Tensor) -> Layers:
+        """The layers of the episode that ``task`` describes."""
+        first, second = (task @ self.generator_weight + self.generator_bias).chunk(2)
+        return *self._modulated(self.weight1, self.bias1, first), *self._modulated(self.weight2, self.bias2, second)
+
+    def _modulated(
+        self, weight: torch.Tensor, bias: torch.Tensor, made: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        h = self.width
+        if not self.full:
+            scale, shift = made.split(h)
+            return weight * (1 + scale), bias * (1 + scale) + shift
+        scale, shift, bias_scale, bias_shift = made.split([h * h, h * h, h, h])
+        return weight * (1 + scale.view(h, h)) + shift.view(h, h), bias * (1 + bias_scale) + bias_shift
+
+
+def class_vectors(means: torch.Tensor, layers: Layers) -> torch.Tensor:
+    """(way, h) outputs of class nodes, which have no edges."""
+    weight1, bias1, weight2, bias2 = layers
+    return torch.relu(means @ weight1 + bias1) @ weight2 + bias2
+
+
+def query_vectors(graphs: QueryGraphs, vectors: torch.Tensor, layers: Layers) -> torch.Tensor:
+    """(queries, h) mean outputs over query graphs; ``vectors`` (u, h) belong to ``graphs.nodes``."""
+    weight1, bias1, weight2, bias2 = layers
+    hidden = torch.relu(sparse_product(graphs.rows, vectors @ weight1) + bias1)
+    return sparse_product(graphs.pool, hidden) @ weight2 + bias2
+
+
+@dataclass(frozen=True)
+class Queries:
+    """Kept queries of one episode on one view of the graph: node ids, slots, and their graphs."""
+
+    nodes: np.ndarray
+    slots: np.ndarray
+    graphs: QueryGraphs
+
+
+class Vectors:
+    """Vectors of some nodes on one view of the graph, each computed once, to be picked by node id."""
+
+    def __init__(self, encoder: GCN | LinearEncoder, nodes: Sequence[np.ndarray], view: Operator) -> None:
+        self.nodes = np.unique(np.concatenate([part.ravel() for part in nodes]))
+        self.vectors = encoder.encode(self.nodes, view)
+
+    def pick(self, nodes: np.ndarray) -> torch.Tensor:
+        """(nodes, h), repeats allowed."""
+        place = torch.from_numpy(np.searchsorted(self.nodes, nodes.ravel()))
+        return self.vectors.index_select(0, place.to(self.vectors.device))
+
+
+@register_learner
+class TENT(Learner):
+    """Task-adaptive matching of query graphs to classes.
+
+    Options:
+        latent: width of the vectors (64).
+        lr: Adam's learning rate (1e-3; the released code takes 0.05 for its single layer of width 16).
+        weight_decay: Adam's (5e-4, as the released code).
+        encoder: ``gcn2``, the two-layer GCN, or ``release``, the single convolution A_r X W + b of the released code.
+        encoder_activation: whether ``gcn2`` ends in a ReLU (true); ``release`` never does.
+        modulation: ``full`` scales and shifts every weight, ``film`` every channel; ``auto`` is full up to a width of 128.
+        ce: nodes of the first loss term where there are no labels: ``support+query``, ``support`` or ``none``. Where there are
+            labels it runs over all labelled nodes, unless it is ``none``.
+        max_nodes: most nodes of a query graph (1000; 0: no limit). Beyond it the query stays and the others are drawn without
+            replacement, the same for a node whenever it is a query; the paper has no limit.
+
+    Shapes:
+        - ``loss``: Episodes of one or more episodes -> scalar
+    """
+
+    name = "tent"
+    summary = "query graphs against classes, by layers the episode modulates"
+    defaults: ClassVar[Mapping[str, Value]] = {
+        "latent": 64,
+        "lr": 1e-3,
+        "weight_decay": 5e-4,
+        "encoder": "gcn2",
+        "encoder_activation": True,
+        "modulation": "auto",
+        "ce": "support+query",
+        "max_nodes": 1000,
+    }
+    encoder: GCN | LinearEncoder  # type: ignore[assignment]  # the base class names its own default
+
+    def check_options(self) -> None:
+        super().check_options()
+        self.require_choice("encoder", ("gcn2", "release"))
+        self.require_choice("modulation", ("auto", "full", "film"))
+        self.require_choice("ce", ("support+query", "support", "none"))
+        self.require_at_least("weight_decay", 0)
+        self.require_at_least("max_nodes", 0)
+        latent = int(self.options["latent"])
+        size = 4 * (latent + 1) * latent**2
+        if self.options["modulation"] == "full" and size > FULL_PARAMETERS:
+            raise OptionError(
+                f"option modulation of tent is 'full', which takes {size:,} parameters at latent={latent}; "
+                "lower latent to 256, or choose modulation='film'."
+            )
+
+    def build(self) -> None:
+        super().build()
+        latent = int(self.options["latent"])
+        if self.options["encoder"] == "release":
+            self.encoder = OneConvolution(self.operator, latent, seed=self.seed)
+        elif not self.options["encoder_activation"]:
+            self.encoder = OpenGCN(self.operator, latent, seed=self.seed)
+        modulation = self.options["modulation"]
+        full = modulation == "full" or (modulation == "auto" and latent <= FULL_LATENT)
+        self.layers = ModulatedLayers(latent, full, self.generator("layers"), self.device)
+        self._find_base_nodes()
+        if self.options["ce"] != "none":
+            outputs, generator = len(self.base_classes) or self.way, self.generator("classifier")
+            self.head_weight = uniform((latent, outputs), latent, generator, self.device)
+            self.head_bias = uniform((outputs,), latent, generator, self.device)
+        self._whole = LocalGraph.whole(self.graph)
+        limit = int(self.options["max_nodes"])
+        self._limit = 0 if not limit or self._whole.balls_fit(limit) else limit
+        self._codes = node_codes(self.graph) if self._limit else None
+
+    def _find_base_nodes(self) -> None:
+        """Labelled nodes and their classes; none under NaQ, whose graph has no labels."""
+        labels = np.full(self.graph.num_nodes, -1) if self.graph.labels is None else self.graph.labels
+        self.base_nodes = np.flatnonzero(labels >= 0)
+        self.base_classes, targets = np.unique(labels[self.base_nodes], return_inverse=True)
+        self._base_targets = torch.from_numpy(targets).to(self.device)
+
+    def optimizer(self) -> torch.optim.Optimizer:
+        """Adam with weight decay, as in the released code."""
+        lr, decay = float(self.options["lr"]), float(self.options["weight_decay"])
+        return torch.optim.Adam(self.parameters(), lr=lr, weight_decay=decay, fused=True)
+
+    def loss(self, episodes: Episodes, update: int = 0) -> torch.Tensor:
+        views = self.query_operators(episodes, update)
+        queries = [
+            [self._queries(episodes, t, views, number) for number in range(len(views))] for t in range(len(episodes))
+        ]
+        own, read = self._encoded(episodes, views, queries)
+        losses = []
+        for t, support in enumerate(episodes.support):
+            asked = [(group, vectors) for group, vectors in zip(queries[t], read) if len(group.nodes)]
+            losses.append(self._episode_loss(own.pick(support).view(*support.shape, -1), asked))
+        total = torch.stack(losses).mean()
+        if self.options["ce"] == "none" or not len(self.base_nodes):
+            return total
+        return total + F.cross_entropy(self._classify(own.pick(self.base_nodes)), self._base_targets)
+
+    def _queries(self, episodes: Episodes, t: int, views: Sequence[Operator], number: int) -> Queries:
+        """Kept queries that episode ``t`` reads on one of the views: all of them, or under g-UMTRA those of one column."""
+        slots, columns = np.nonzero(episodes.mask[t])
+        nodes, view = episodes.query[t][slots, columns], views[number]
+        graph = self._whole
+        if view is not self.operator:
+            mine = columns == number
+            nodes, slots = nodes[mine], slots[mine]
+            graph = LocalGraph.around(cast(Neighbors, view), nodes)
+        return Queries(nodes, slots, query_graphs(graph, nodes, limit=self._limit, codes=self._codes, seed=self.seed))
+
+    def _encoded(
+        self, episodes: Episodes, views: Sequence[Operator], queries: Sequence[Sequence[Queries]]
+    ) -> tuple[Vectors, list[Vectors]]:
+        """Vectors on the graph itself, and on each view of the queries (the same ones where that is the graph itself)."""
+        nodes = [[groups[number].graphs.nodes for groups in queries] for number in range(len(views))]
+        own = [episodes.support, *([] if self.options["ce"] == "none" else [self.base_nodes])]
+        if views[0] is self.operator:
+            vectors = Vectors(self.encoder, [*own, *nodes[0]], self.operator)
+            return vectors, [vectors]
+        return Vectors(self.encoder, own, self.operator), [
+            Vectors(self.encoder, found, view) for found, view in zip(nodes, views)
+        ]
+
+    def _episode_loss(self, support: torch.Tensor, asked: Sequence[tuple[Queries, Vectors]]) -> torch.Tensor:
+        """Loss of one episode: support vectors (way, shot, h), and its queries with the vectors of their view."""
+        means = support.mean(dim=1)
+        layers = self.layers(means.mean(dim=0))
+        classes = class_vectors(means, layers)
+        loss = classes.sum() * 0.0
+        slots = torch.from_numpy(np.concatenate([np.zeros(0, dtype=np.int64), *(q.slots for q, _ in asked)]))
+        slots = slots.to(self.device)
+        if asked:
+            found = torch.cat([query_vectors(q.graphs, v.pick(q.graphs.nodes), layers) for q, v in asked])
+            cosines = F.normalize(found, eps=1e-8) @ F.normalize(classes, eps=1e-8).T
+            loss = F.cross_entropy(SHARPNESS * cosines, slots)
+        if self.options["ce"] == "none" or len(self.base_nodes):
+            return loss
+        self.require_way(len(classes), "an episode")
+        vectors = [support.flatten(0, 1)]
+        targets = [torch.arange(len(classes), device=self.device).repeat_interleave(support.shape[1])]
+        if self.options["ce"] == "support+query":
+            vectors += [v.pick(q.nodes) for q, v in asked]
+            targets.append(slots)
+        return loss + F.cross_entropy(self._classify(torch.cat(vectors)), torch.cat(targets))
+
+    def _classify(self, vectors: torch.Tensor) -> torch.Tensor:
+        return vectors @ self.head_weight + self.head_bias

@@ -1,0 +1,354 @@
+r"""A small sub-graph around every node: its best nodes by personalised PageRank, and the edges among them.
+
+For node v iterate :math:`x \leftarrow (1-a) e_v + a P x` from :math:`x = e_v`, ten times with a = 0.85, where
+:math:`P = A D^{-1}` has columns that sum to one; the score of u is :math:`x_u / (\deg_u + 10^{-9})`, the last term a guard for
+isolated nodes. With :math:`y = D^{-1} x` this is a mean over neighbours, :math:`y \leftarrow (1-a) e_v / d_v + a D^{-1} A y`, and y
+is the score. Only nodes within ten hops have one: the others are never members, however small the sub-graph.
+
+Two ways to compute it, neither of them n x n:
+
+- ``exact``: one component at a time, 64 sources together as a dense block of columns. Values are kept in float32 and summed in
+  float64, so that nodes with the same place in the structure have the same bits, whatever their numbers, and are tied; other
+  scores that differ by less than one part in a million may change places.
+  Cost n * edges * steps additions; memory 512 bytes a node and core.
+- ``pruned``: one source at a time on the nodes it reaches; a node whose value is below a bound passes nothing on. Means do not
+  enlarge what is missing, so every score is too low by at most :math:`\sum_{j=1}^{9} a^j \approx 4.4` bounds. The bound is
+  lowered until it is ``tolerance`` times the score of the last member. Cost by what lies near the source, not by the graph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numba
+import numpy as np
+import scipy.sparse as sp
+from numba import njit, prange
+from scipy.sparse.csgraph import reverse_cuthill_mckee
+
+from naq.errors import OptionError
+from naq.graph import Graph
+from naq.neighbors.table import NeighborTable, cached
+from naq.neighbors.topk import heap_offer, heap_sort
+
+METHODS = ("auto", "exact", "pruned")
+COLUMNS = 64
+"""Sources iterated together: wide enough for full vector registers, narrow enough for the cache."""
+SMALL = 256
+"""Components up to this size are cheaper one source at a time, with nothing pruned."""
+EXACT_UP_TO = 1e11
+"""``auto`` is exact up to this many additions: about a minute of one core."""
+FIRST_BOUND = 1e-3
+"""Where the pruning bound starts, relative to the initial value of the source."""
+GUARD = 1e-9
+
+
+def ppr_subgraphs(
+    graph: Graph,
+    size: int = 20,
+    *,
+    alpha: float = 0.85,
+    steps: int = 10,
+    method: str = "auto",
+    tolerance: float = 0.03,
+    cache: str | Path | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> NeighborTable:
+    """For every node itself and then its ``size - 1`` best nodes, best first, ties to the lowest id; -1 where there are fewer.
+
+    Args:
+        size: nodes of a sub-graph, its centre included.
+        alpha: share that walks on; ``1 - alpha`` returns to the centre.
+        steps: iterations, and so the furthest hop.
+        method: ``exact``, ``pruned``, or ``auto``: exact where that takes a minute of one core at most.
+        tolerance: of ``pruned``: the bound below which nothing is passed on, as a share of the score of the last member (with
+            0.03 97 in 100 sub-graphs of the bundled graph are the exact ones, and 99.8 in 100 members).
+        cache: folder in which tables are kept by graph hash; None keeps nothing.
+        progress: called with (nodes done, nodes in all).
+
+    Example:
+        >>> import naq
+        >>> path = naq.Graph([[0, 1, 2], [1, 2, 3]], nodes=5)
+        >>> ppr_subgraphs(path, 3).ids.tolist()
+        [[0, 2, 1], [1, 3, 0], [2, 0, 3], [3, 1, 2], [4, -1, -1]]
+    """
+    if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 1:
+        raise OptionError(f"size is {size!r}; expected a whole number of at least 1.")
+    if isinstance(steps, bool) or not isinstance(steps, int | np.integer) or steps < 1:
+        raise OptionError(f"steps is {steps!r}; expected a whole number of at least 1.")
+    if not 0.0 < alpha < 1.0:
+        raise OptionError(f"alpha is {alpha!r}; expected a share between 0 and 1, e.g. 0.85.")
+    if not 0.0 < tolerance < 1.0:
+        raise OptionError(f"tolerance is {tolerance!r}; expected a small positive number, e.g. 0.03.")
+    if method not in METHODS:
+        raise OptionError(f"method is {method!r}; expected one of {', '.join(METHODS)}.")
+    if method == "auto":
+        method = "exact" if exact_cost(graph, steps) <= EXACT_UP_TO else "pruned"
+    info: dict[str, Any] = {"kind": "subgraphs", "k": int(size), "alpha": alpha, "steps": int(steps), "method": method}
+    info |= {"tolerance": tolerance} if method == "pruned" else {}
+
+    def make() -> NeighborTable:
+        ids = np.full((graph.num_nodes, int(size)), -1, dtype=np.int32)
+        scores = np.zeros(ids.shape, dtype=np.float32)
+        _Search(graph, alpha, int(steps), ids, scores, progress).run(method, tolerance)
+        return NeighborTable(ids, scores, info)
+
+    return cached(graph, info, cache, make)
+
+
+def exact_cost(graph: Graph, steps: int) -> float:
+    """Additions that the exact method needs, before it starts."""
+    sizes = np.bincount(graph.components).astype(np.float64)
+    entries = np.bincount(graph.components, weights=graph.degrees.astype(np.float64))
+    return float(steps * (sizes * entries).sum())
+
+
+class _Search:
+    """The arrays that both methods fill: ``ids`` and ``scores``, (n, size) each."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        alpha: float,
+        steps: int,
+        ids: np.ndarray,
+        scores: np.ndarray,
+        progress: Callable[[int, int], None] | None,
+    ) -> None:
+        self.graph, self.alpha, self.steps = graph, alpha, steps
+        self.ids, self.scores, self.progress = ids, scores, progress
+        self.done = 0
+
+    def run(self, method: str, tolerance: float) -> None:
+        component = self.graph.components
+        sizes = np.bincount(component, minlength=1)
+        if method == "pruned":
+            self._near(np.arange(len(self.ids)), tolerance)
+        else:
+            large = sizes > SMALL
+            self._near(np.flatnonzero(~large[component]), 0.0)
+            for number in np.flatnonzero(large):
+                self._component(np.flatnonzero(component == number))
+        degree = self.graph.degrees.astype(np.float64)
+        self.scores /= np.where(degree > 0, degree, GUARD)[:, None]
+
+    def _count(self, nodes: int) -> None:
+        self.done += nodes
+        if self.progress is not None:
+            self.progress(self.done, len(self.ids))
+
+    def _near(self, sources: np.ndarray, tolerance: float) -> None:
+        """One source at a time; tolerance 0 prunes nothing."""
+        adjacency = self.graph.adjacency
+        indptr, indices = adjacency.indptr.astype(np.int64), adjacency.indices.astype(np.int32)
+        block = max(256, len(sources) // 64)
+        for start in range(0, len(sources), block):
+            part = sources[start : start + block]
+            _near_rows(
+                indptr, indices, part, self.alpha, self.steps, tolerance, self.ids, self.scores, numba.get_num_threads()
+            )
+            self._count(len(part))
+
+    def _component(self, nodes: np.ndarray) -> None:
+        """All nodes of one component in blocks of columns, numbered so that neighbours lie close in memory."""
+        block = sp.csr_matrix(self.graph.adjacency[nodes][:, nodes])
+        order = reverse_cuthill_mckee(block, symmetric_mode=True)
+        moved, nodes = sp.csr_array(block[order][:, order]), nodes[order].astype(np.int32)
+        indptr, indices = moved.indptr.astype(np.int64), moved.indices.astype(np.int32)
+        threads = numba.get_num_threads()
+        batch = COLUMNS * threads * 4
+        for start in range(0, len(nodes), batch):
+            stop = min(len(nodes), start + batch)
+            _column_rows(indptr, indices, nodes, start, stop, self.alpha, self.steps, self.ids, self.scores, threads)
+            self._count(stop - start)
+
+
+@njit(cache=True, parallel=True, fastmath={"contract"})
+def _column_rows(
+    indptr: Any, indices: Any, nodes: Any, start: Any, stop: Any, alpha: Any, steps: Any, ids: Any, scores: Any,
+    threads: Any,
+) -> None:  # fmt: skip
+    """Sources start..stop of one component; values are relative to 1 / degree of the source."""
+    m = len(indptr) - 1
+    blocks = (stop - start + COLUMNS - 1) // COLUMNS
+    for thread in prange(threads):
+        pair = np.empty((2, m, COLUMNS), dtype=np.float32)
+        row = np.empty(COLUMNS, dtype=np.float64)
+        for number in range(thread, blocks, threads):
+            first = start + number * COLUMNS
+            width = min(COLUMNS, stop - first)
+            pair[0] = 0.0
+            for b in range(width):
+                pair[0, first + b, b] = 1.0
+            for step in range(steps):
+                now, new = pair[step % 2], pair[1 - step % 2]
+                for u in range(m):
+                    row[:] = 0.0
+                    for e in range(indptr[u], indptr[u + 1]):
+                        source = now[np.uint64(indices[e])]
+                        for b in range(COLUMNS):
+                            row[b] += np.float64(source[b])
+                    share = alpha / (indptr[u + 1] - indptr[u])
+                    if first <= u < first + width:
+                        row[u - first] += (1.0 - alpha) / share
+                    for b in range(COLUMNS):
+                        new[u, b] = np.float32(share * row[b])
+            _select_columns(pair[steps % 2], nodes, first, width, ids, scores)
+
+
+@njit(cache=True)
+def _select_columns(values: Any, nodes: Any, first: Any, width: Any, ids: Any, scores: Any) -> None:
+    found = np.zeros(width, dtype=np.int64)
+    capacity = ids.shape[1] - 1
+    for b in range(width):
+        ids[nodes[first + b], 0] = nodes[first + b]
+        scores[nodes[first + b], 0] = values[first + b, b]
+    if capacity == 0:
+        return
+    for u in range(len(nodes)):
+        for b in range(width):
+            value = values[u, b]
+            v = nodes[first + b]
+            # The worst of a full heap is its first entry.
+            if value > 0.0 and u != first + b and (found[b] < capacity or value >= scores[v, 1]):
+                found[b] = heap_offer(scores[v, 1:], ids[v, 1:], found[b], value, nodes[u])
+    for b in range(width):
+        v = nodes[first + b]
+        heap_sort(scores[v, 1:], ids[v, 1:], found[b])
+
+
+@njit(cache=True, parallel=True)
+def _near_rows(
+    indptr: Any, indices: Any, sources: Any, alpha: Any, steps: Any, tolerance: Any, ids: Any, scores: Any, threads: Any
+) -> None:
+    n = len(indptr) - 1
+    for thread in prange(threads):
+        pair = np.zeros((2, n))
+        lists = np.empty((2, n + 1), dtype=np.int32)
+        for number in range(thread, len(sources), threads):
+            v = sources[number]
+            _near_row(indptr, indices, v, alpha, steps, tolerance, pair, lists, ids[v], scores[v])
+
+
+@njit(cache=True)
+def _near_row(
+    indptr: Any, indices: Any, v: Any, alpha: Any, steps: Any, tolerance: Any, pair: Any, lists: Any, ids: Any,
+    scores: Any,
+) -> None:  # fmt: skip
+    """Iterate with ever lower bounds until the bound is a small share of the last member's score, or nothing was pruned."""
+    bound = FIRST_BOUND if tolerance > 0.0 else 0.0
+    while True:
+        count, pruned = _iterate(indptr, indices, v, alpha, steps, bound, pair, lists)
+        last = steps % 2
+        ids[:], scores[:] = -1, 0.0
+        ids[0], scores[0] = v, np.float32(pair[last, v])
+        found = 0
+        for position in range(count):
+            u = lists[last, position]
+            if u != v and len(ids) > 1:
+                found = heap_offer(scores[1:], ids[1:], found, np.float32(pair[last, u]), u)
+            pair[last, u] = 0.0
+        heap_sort(scores[1:], ids[1:], found)
+        wanted = tolerance * scores[len(ids) - 1] if found == len(ids) - 1 else bound / 8.0
+        if not pruned or bound <= wanted:
+            return
+        bound = wanted
+
+
+@njit(cache=True)
+def _iterate(
+    indptr: Any, indices: Any, v: Any, alpha: Any, steps: Any, bound: Any, pair: Any, lists: Any
+) -> Any:  # fmt: skip
+    """Number of nodes reached and whether any was pruned; they are lists[steps % 2], their values pair[steps % 2].
+
+    ``pair`` is zero before, and afterwards zero but for those nodes.
+    """
+    pair[0, v], lists[0, 0] = 1.0, v
+    length, pruned = 1, False
+    for step in range(steps):
+        now, new = pair[step % 2], pair[1 - step % 2]
+        front, fresh = lists[step % 2], lists[1 - step % 2]
+        # The source is always there: it receives what returns (the factor is undone below).
+        fresh[0], new[v] = v, (1.0 - alpha) / alpha * max(1, indptr[v + 1] - indptr[v])
+        end = np.uint64(1)
+        for position in range(length):
+            w = front[position]
+            value = now[w]
+            now[w] = 0.0
+            if value < bound:
+                pruned = True
+                continue
+            for e in range(indptr[w], indptr[w + 1]):
+                u = np.uint64(indices[e])
+                before = new[u]
+                new[u] = before + value
+                # Appended first and counted afterwards: no branch to mispredict.
+                fresh[end] = u
+                end += np.uint64(before == 0.0)
+        length = np.int64(end)
+        for position in range(length):
+            u = fresh[position]
+            new[u] *= alpha / max(1, indptr[u + 1] - indptr[u])
+    return length, pruned
+
+
+def induced_edges(adjacency: sp.csr_array, members: np.ndarray) -> np.ndarray:
+    """(m, k, k) float32: 1 where two members of the same row are joined; no loops, zeros at -1.
+
+    Args:
+        adjacency: symmetric, without loops, indices sorted, as a graph has it.
+        members: (m, k) node ids.
+    """
+    out = np.zeros((*members.shape, members.shape[1]), dtype=np.float32)
+    _induced(adjacency.indptr, adjacency.indices, members, out)
+    return out
+
+
+def centre_weights(adjacency: sp.csr_array, members: np.ndarray) -> np.ndarray:
+    """(m, k) float32: the first row of D~^-1/2 (A + I) D~^-1/2 inside each sub-graph, degrees counted inside it too."""
+    out = np.zeros(members.shape, dtype=np.float32)
+    _centres(adjacency.indptr, adjacency.indices, members, out)
+    return out
+
+
+@njit(cache=True)
+def _joined(indptr: Any, indices: Any, a: Any, b: Any) -> Any:
+    """Whether b is among the sorted neighbours of a; looked up in the shorter of the two lists."""
+    if indptr[a + 1] - indptr[a] > indptr[b + 1] - indptr[b]:
+        a, b = b, a
+    low, high = indptr[a], indptr[a + 1]
+    while low < high:
+        middle = (low + high) >> 1
+        if indices[middle] < b:
+            low = middle + 1
+        else:
+            high = middle
+    return low < indptr[a + 1] and indices[low] == b
+
+
+@njit(cache=True, parallel=True)
+def _induced(indptr: Any, indices: Any, members: Any, out: Any) -> None:
+    for row in prange(len(members)):
+        own = members[row]
+        for i in range(len(own)):
+            for j in range(i):
+                if own[i] >= 0 and own[j] >= 0 and _joined(indptr, indices, own[i], own[j]):
+                    out[row, i, j] = out[row, j, i] = 1.0
+
+
+@njit(cache=True, parallel=True)
+def _centres(indptr: Any, indices: Any, members: Any, out: Any) -> None:
+    for row in prange(len(members)):
+        own = members[row]
+        degree = np.ones(len(own))
+        for i in range(len(own)):
+            for j in range(i):
+                if own[i] >= 0 and own[j] >= 0 and _joined(indptr, indices, own[i], own[j]):
+                    degree[i] += 1.0
+                    degree[j] += 1.0
+        out[row, 0] = 1.0 / degree[0]
+        for i in range(1, len(own)):
+            if own[i] >= 0 and _joined(indptr, indices, own[0], own[i]):
+                out[row, i] = 1.0 / np.sqrt(degree[0] * degree[i])

@@ -1,0 +1,120 @@
+"""MAML against a plain one: full graph, one task after the other, every weight copied, gradients by autograd."""
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+
+import naq
+from methods_under_test import community_graph
+from naq.errors import OptionError
+from naq.learners import LEARNERS, meta_batch
+from naq.learners.maml import MAML
+
+
+def episodes(count=5, way=3, shot=2, queries=4, seed=0):
+    random = np.random.default_rng(seed)
+    ids = random.integers(0, 141, size=(count, way, shot + queries)).astype(np.int32)
+    mask = random.random((count, way, queries)) < 0.8
+    query = np.where(mask, ids[:, :, shot:], -1)
+    return naq.Episodes(ids[:, :, :shot].copy(), query, mask)
+
+
+def plain_loss(learner, drawn, second_order, propagated=None):
+    """The whole graph for every task, step and query; ``propagated`` may replace the query's graph by (A_hat, X)."""
+    adjacency = torch.from_numpy(learner.graph.normalized_adjacency().toarray())
+    features = torch.from_numpy(learner.graph.features.toarray())
+    other = propagated or (adjacency, features)
+
+    def forward(weights, graph):
+        w1, b1, w2, b2, wc, bc = weights
+        hidden = torch.relu(graph[0] @ graph[1] @ w1 + b1)
+        return torch.relu(graph[0] @ hidden @ w2 + b2) @ wc + bc
+
+    e = learner.encoder
+    start = [e.weight1, e.bias1, e.weight2, e.bias2, learner.head_weight, learner.head_bias]
+    total = 0.0
+    for t in range(len(drawn)):
+        support = torch.from_numpy(drawn.support[t].ravel()).long()
+        labels = torch.arange(drawn.way).repeat_interleave(drawn.shot)
+        kept = torch.from_numpy(drawn.mask[t].ravel())
+        query = torch.from_numpy(drawn.query[t].ravel()).long()[kept]
+        query_labels = torch.arange(drawn.way).repeat_interleave(drawn.queries)[kept]
+        weights = start
+        for _ in range(learner.options["inner_steps"]):
+            loss = F.cross_entropy(forward(weights, (adjacency, features))[support], labels)
+            grads = torch.autograd.grad(loss, weights, create_graph=second_order)
+            weights = [w - learner.options["inner_lr"] * g for w, g in zip(weights, grads)]
+        if len(query):
+            total = total + F.cross_entropy(forward(weights, other)[query], query_labels)
+    return total / len(drawn)
+
+
+def gradients(learner, loss):
+    return torch.autograd.grad(loss, list(learner.parameters()))
+
+
+@pytest.fixture
+def learner_of():
+    def make(**options):
+        given = {"latent": 8, "inner_steps": 4, "inner_lr": 0.5, **options}
+        return MAML(community_graph().without_labels(), way=3, seed=1, **given)
+
+    return make
+
+
+@pytest.mark.parametrize("order", ["first", "second"])
+def test_equals_the_plain_one(learner_of, order):
+    learner, drawn = learner_of(order=order), episodes()
+    ours, theirs = learner.loss(drawn), plain_loss(learner, drawn, order == "second")
+    assert torch.allclose(ours, theirs, atol=1e-5)
+    for a, b in zip(gradients(learner, ours), gradients(learner, theirs)):
+        assert torch.allclose(a, b, atol=2e-6 + 1e-4 * float(b.abs().max()))
+
+
+def test_the_orders_differ(learner_of):
+    drawn = episodes()
+    one, two = ([*gradients(m, m.loss(drawn))] for m in (learner_of(order="first"), learner_of(order="second")))
+    assert not torch.allclose(one[0], two[0], atol=1e-6)
+
+
+@pytest.mark.parametrize("entries", [1, 4000])
+def test_chunks_do_not_matter(learner_of, monkeypatch, entries):
+    learner, drawn = learner_of(), episodes()
+    whole = learner.loss(drawn)
+    monkeypatch.setattr(meta_batch, "CHUNK_ENTRIES", entries)
+    assert torch.allclose(learner.loss(drawn), whole, atol=1e-6)
+
+
+def test_no_query_at_all(learner_of):
+    learner, drawn = learner_of(), episodes(count=2)
+    empty = naq.Episodes(drawn.support, np.full_like(drawn.query, -1), np.zeros_like(drawn.mask))
+    loss = learner.loss(empty)
+    loss.backward()
+    assert loss.item() == 0.0 and all(torch.isfinite(p.grad).all() for p in learner.parameters() if p.grad is not None)
+
+
+def test_a_step_lowers_the_loss(learner_of):
+    learner, drawn = learner_of(lr=1e-2), episodes()
+    optimizer = learner.optimizer()
+    losses = [float(learner.step(drawn, i, optimizer)) for i in range(20)]
+    assert losses[-1] < 0.9 * losses[0]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"order": "third"}, "order of maml is 'third'"),
+        ({"inner_steps": 0}, "inner_steps of maml is 0"),
+        ({"inner_lr": -0.1}, "inner_lr of maml is -0.1"),
+        ({"meta_batch": 0}, "meta_batch of maml is 0"),
+    ],
+)
+def test_bad_options(options, message):
+    with pytest.raises(OptionError, match=message):
+        LEARNERS["maml"](community_graph(), way=2, **options)
+
+
+def test_a_way_it_was_not_made_for(learner_of):
+    with pytest.raises(OptionError, match="an episode has 2 classes, but the classifier of maml was trained for 3"):
+        learner_of().loss(episodes(way=2))
