@@ -8,7 +8,21 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from learner_table import CANDIDATES, CELLS, DATASETS, KINDS, PAGE, SCHEDULE, SEEDS, SUMMARY, UNTRAINED, Cell, chosen, final_cells  # fmt: skip
+
+from learner_table import (  # fmt: skip
+    CANDIDATES,
+    CELLS,
+    DATASETS,
+    KINDS,
+    PAGE,
+    SCHEDULE,
+    SEEDS,
+    SUMMARY,
+    UNTRAINED,
+    Cell,
+    chosen,
+    final_cells,
+)
 
 HEADS = ("logistic", "prototype", "transductive", "own")
 

@@ -37,7 +37,7 @@ SUMMARY = HERE / "results" / "learner_table.json"
 PAGE = HERE.parent / "docs" / "learners.md"
 KINDS = ("naq-feat", "naq-diff", "supervised")
 DATASETS = {"debian": "debian", "coauthor_cs": str(DATA / "coauthor_cs.npz")}
-SCHEDULE = {"episodes": 1920, "evaluate_every": 160, "patience": 4}
+SCHEDULE = {"episodes": 3200, "evaluate_every": 160, "patience": 5}
 SEEDS = (0, 1, 2)
 CANDIDATES: dict[str, list[dict[str, Any]]] = {
     "protonet": [{"lr": 2e-5}, {"lr": 1e-4}, {"lr": 3e-4}],
@@ -75,7 +75,12 @@ class Cell:
         return CELLS / f"{self.key}.json"
 
     def result(self) -> dict[str, Any] | None:
-        return json.loads(self.file.read_text()) if self.file.exists() else None
+        """What was found, if it is there and was found under this schedule."""
+        if not self.file.exists():
+            return None
+        found = json.loads(self.file.read_text())
+        trained = found["history"] is None or all(found["config"][name] == value for name, value in SCHEDULE.items())
+        return found if trained else None
 
 
 def groups(only: list[str]) -> Iterator[tuple[str, str]]:
@@ -129,7 +134,7 @@ def missing(only: list[str]) -> list[Cell]:
     for dataset in dict.fromkeys(dataset for dataset, _ in wanted):
         for cell in untrained_cells(dataset):
             found[cell.key] = cell
-    return [cell for cell in found.values() if not cell.file.exists()]
+    return [cell for cell in found.values() if cell.result() is None]
 
 
 class Claim:
@@ -211,7 +216,7 @@ def work(only: list[str], device: str, minutes: float | None) -> None:
             if not claim.held:
                 continue
             try:
-                if not cell.file.exists():
+                if cell.result() is None:
                     compute(cell, device)
             except naq.errors.NaqError as error:
                 failed.add(cell.key)

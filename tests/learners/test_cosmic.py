@@ -132,7 +132,7 @@ def test_a_zero_row_stays_zero_and_passes_no_gradient() -> None:
     assert rows.grad is not None and torch.isfinite(rows.grad).all() and not rows.grad[1].any()
 
 
-def test_nodes_without_words_train(learner: Cosmic) -> None:
+def test_nodes_without_words_train() -> None:
     graph = Graph([[0, 1], [1, 2]], np.zeros((6, 4)), nodes=6)
     empty = Cosmic(graph, way=2, hidden=8)
     episode = Episodes(np.array([[[0], [5]]]), np.full((1, 2, 1), -1), np.zeros((1, 2, 1), dtype=bool))
@@ -283,7 +283,7 @@ def test_release_mix_up_is_the_formula(way: int, shot: int) -> None:
     assert same_gradients(learner, loss, expected)
 
 
-def test_mixing_features_is_mixing_their_products(learner: Cosmic) -> None:
+def test_mixing_features_is_mixing_their_products() -> None:
     mixing = Cosmic(random_graph(), way=3, hidden=24, seed=1)
     first, mixed = recorded(mixing, supervised(1, 1))
     x = torch.from_numpy(random_graph().features.toarray())
@@ -294,9 +294,9 @@ def test_mixing_features_is_mixing_their_products(learner: Cosmic) -> None:
     for number in range(3):
         i, j = ring[number], ring[(number + 1) % 3]
         a, b = (torch.where(torch.from_numpy(ids[p] >= 0)[:, None], x[ids[p]], torch.zeros(())) for p in (i, j))
-        # One share fits all rows; it is read off the edges, or found by least squares.
-        one, two = a @ mixing.encoder.weight, b @ mixing.encoder.weight
-        share = float(((mixed.inputs[number] - two) * (one - two)).sum() / ((one - two) ** 2).sum())
+        one, two = (side @ mixing.encoder.weight.detach() for side in (a, b))
+        # One share fits all rows: the one found by least squares.
+        share = (((mixed.inputs[number].detach() - two) * (one - two)).sum() / ((one - two) ** 2).sum()).item()
         assert 0 <= share <= 1 and uniform[number] ** (1 / 2.6) - 1e-3 <= share <= uniform[number] ** (1 / 7.4) + 1e-3
         assert torch.allclose(mixed.inputs[number], (share * a + (1 - share) * b) @ mixing.encoder.weight, atol=1e-5)
         assert torch.allclose(mixed.edges[number], share * first.edges[i] + (1 - share) * first.edges[j], atol=1e-5)

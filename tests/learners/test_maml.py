@@ -7,7 +7,7 @@ import torch.nn.functional as F
 
 import naq
 from methods_under_test import community_graph
-from naq.errors import OptionError
+from naq.errors import OptionError, TrainingError
 from naq.learners import LEARNERS, meta_batch
 from naq.learners.maml import MAML
 
@@ -84,6 +84,20 @@ def test_chunks_do_not_matter(learner_of, monkeypatch, entries):
     whole = learner.loss(drawn)
     monkeypatch.setattr(meta_batch, "CHUNK_ENTRIES", entries)
     assert torch.allclose(learner.loss(drawn), whole, atol=1e-6)
+
+
+def test_through_the_features_where_a_gram_matrix_would_not_fit(learner_of, monkeypatch):
+    learner, drawn = learner_of(), episodes()
+    whole = learner.loss(drawn)
+    expected = gradients(learner, whole)
+    monkeypatch.setattr(meta_batch, "CHUNK_ENTRIES", 1)
+    monkeypatch.setattr(meta_batch, "GRAM_ENTRIES", 1)
+    loss = learner.loss(drawn)
+    assert torch.allclose(loss, whole, atol=1e-6)
+    for a, b in zip(gradients(learner, loss), expected):
+        assert torch.allclose(a, b, atol=2e-6 + 1e-4 * float(b.abs().max()))
+    with pytest.raises(TrainingError, match="use order=first"):
+        learner_of(order="second").loss(drawn)
 
 
 def test_no_query_at_all(learner_of):

@@ -10,6 +10,7 @@ import torch
 
 from naq.encoders.rows import SparseRows, mixed_product, row_entries, sparse_product, take_field, take_rows
 from naq.graph import Graph
+from naq.graph.sparse_tensor import csr_tensor
 
 PROPAGATED_ENTRIES = 200_000_000
 """A_hat X is formed once while it has at most this many entries (1.6 GB); else its rows are formed when asked for."""
@@ -78,10 +79,9 @@ class GraphOperator:
         n, d = matrix.shape
         if self.device.type == "cpu" or 4 * n * d > DENSE_BYTES:
             return None
-        held = torch.empty(n, d, device=self.device)
-        for start in range(0, n, 4096):
-            held[start : start + 4096] = torch.from_numpy(matrix[start : start + 4096].toarray())
-        return held
+        return csr_tensor(
+            matrix.indptr, matrix.indices, matrix.data, matrix.shape, self.device, torch.float32
+        ).to_dense()
 
     def _split(self, propagated: sp.csr_array) -> None:
         """A_hat X as a dense block of its crowded columns and a sparse rest."""

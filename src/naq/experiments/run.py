@@ -25,7 +25,6 @@ from naq.learners import Learner
 from naq.methods import Method, get_method
 from naq.neighbors.table import cache_folder
 from naq.options import merge_options
-from naq.tasks import Tasks
 from naq.training import EpisodeTraining, Schedule, Trained, fit
 
 Tell = Callable[[str, Mapping[str, Any]], None]

@@ -114,9 +114,9 @@ class GMeta(Learner):
             second_order=False,
         )  # fmt: skip
         weights, shift = before if self.options["stale"] else after
-        _, centres = prototypes(weights, chunk.support.first + torch.bmm(chunk.support.gram, shift))
+        _, centres = prototypes(weights, chunk.support.moved(shift))
         weights, shift = after
-        queries = two_layers(weights, chunk.query.first + torch.bmm(chunk.query.gram, shift), chunk.query)
+        queries = two_layers(weights, chunk.query.moved(shift), chunk.query)
         return prototype_loss(queries, centres, chunk.query).sum()
 
     def encode(self, nodes: np.ndarray) -> torch.Tensor:

@@ -48,13 +48,13 @@ def adapt(
     """
     start = copies(parameters, len(chunk))
     weights = start if second_order else {name: value.detach() for name, value in start.items()}
-    first = chunk.support.first if second_order else chunk.support.first.detach()
-    shift = torch.zeros_like(first)
+    shift = torch.zeros_like(chunk.support.first)
     before = weights, shift
     gradient = torch.func.grad(support_loss, argnums=(0, 1))
     for _ in range(steps):
         before = weights, shift
-        now, now_first = gradient(weights, first + torch.bmm(chunk.support.gram, shift))
+        first = chunk.support.moved(shift)
+        now, now_first = gradient(weights, first if second_order else first.detach())
         weights = {name: value - lr * now[name] for name, value in weights.items()}
         shift = shift - lr * now_first
     if second_order:

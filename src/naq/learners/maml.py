@@ -89,7 +89,7 @@ class MAML(Learner):
             parameters, chunk, support_loss, steps=int(self.options["inner_steps"]), lr=float(self.options["inner_lr"]),
             second_order=self.options["order"] == "second",
         )  # fmt: skip
-        first = chunk.query.first + torch.bmm(chunk.query.gram, shift)
+        first = chunk.query.moved(shift)
         return task_cross_entropy(two_layers(weights, first, chunk.query), chunk.query).sum()
 
 

@@ -9,7 +9,8 @@ support: with rows P_S of A_hat X (one per node of the support's neighbourhood) 
 So an inner step never touches the d x h weight: it needs the products P W_1, formed once per update for all tasks, and the
 Gram matrices P_S P_S^T and P_Q P_S^T of each task. This is exact, for first and for second order.
 
-Tasks are padded to the largest of their chunk; tasks of similar size share a chunk.
+Tasks are padded to the largest of their chunk; tasks of similar size share a chunk. Where the neighbourhoods of one task are so large
+that its Gram matrix would not fit, the products go through the d features instead (:class:`FeatureGram`): slower, bounded memory.
 """
 
 from __future__ import annotations
@@ -25,9 +26,35 @@ from numba import njit
 from naq.encoders import DenseOperator, Operator
 from naq.encoders.rows import SparseRows
 from naq.episodes import Episodes
+from naq.errors import TrainingError
 
 CHUNK_ENTRIES = 1 << 26
 """Padded numbers of one chunk of tasks (256 MB)."""
+GRAM_ENTRIES = 1 << 27
+"""The largest Gram matrix of one task (512 MB)."""
+
+
+@dataclass(frozen=True)
+class FeatureGram:
+    """P_M P_S^T of one task, never formed: a product with it goes through the features. First order only."""
+
+    parts: list[tuple[Operator, Any, torch.Tensor]]
+    basis: tuple[Operator, Any]
+    height: int
+    width: int
+
+    def times(self, shift: torch.Tensor) -> torch.Tensor:
+        """(1, s, h) -> (1, m, h)."""
+        operator, rows = self.basis
+        weight = torch.zeros(self.width, shift.shape[2], device=shift.device, requires_grad=True)
+        with torch.enable_grad():
+            product = operator.first_layer(rows, weight)
+        (features,) = torch.autograd.grad(product, weight, shift[0, : product.shape[0]])
+        out = shift.new_zeros(1, self.height, shift.shape[2])
+        with torch.no_grad():
+            for view, mine, place in self.parts:
+                out[0, place] = view.first_layer(mine, features)
+        return out
 
 
 @dataclass(frozen=True)
@@ -42,10 +69,20 @@ class Side:
     """
 
     first: torch.Tensor
-    gram: torch.Tensor
+    gram: torch.Tensor | FeatureGram
     pool: torch.Tensor
     slot: torch.Tensor
     kept: torch.Tensor
+
+    def moved(self, shift: torch.Tensor) -> torch.Tensor:
+        """The first layer's products after the first weight moved by P_S^T ``shift``."""
+        if isinstance(self.gram, FeatureGram):
+            if shift.requires_grad:
+                raise TrainingError(
+                    "the neighbourhoods of this task's nodes are too large for second-order steps; use order=first."
+                )
+            return self.first + self.gram.times(shift)
+        return self.first + torch.bmm(self.gram, shift)
 
 
 @dataclass(frozen=True)
@@ -144,28 +181,40 @@ class _Fields:
         return _padded(self.pool.indptr, self.pool.indices, self.pool.data, local, width, self._place)
 
     def side(
-        self, pool: np.ndarray, columns: np.ndarray, gram: torch.Tensor, slot: np.ndarray, local: np.ndarray
+        self,
+        pool: np.ndarray,
+        columns: np.ndarray,
+        gram: torch.Tensor | FeatureGram,
+        slot: np.ndarray,
+        local: np.ndarray,
     ) -> Side:
         send = lambda array: torch.from_numpy(np.ascontiguousarray(array)).to(self.device)  # noqa: E731
         return Side(self.products[send(columns)], gram, send(pool), send(slot), send(local >= 0))
 
     def gram(
         self, columns: np.ndarray, operator: DenseOperator, other: _Fields, their_columns: np.ndarray
-    ) -> torch.Tensor:
+    ) -> torch.Tensor | FeatureGram:
         """(t, m, s) inner products of first-layer inputs; padding is 0."""
+        theirs = [other.arounds[0][found[found >= 0]] for found in their_columns]
+        if len(columns) == 1 and columns.shape[1] * their_columns.shape[1] > GRAM_ENTRIES:
+            width = self.views[0].graph.num_features
+            return FeatureGram(list(self._parts(columns[0])), (operator, theirs[0]), columns.shape[1], width)
         out = torch.zeros(*columns.shape, their_columns.shape[1], device=self.device)
-        for task in range(len(columns)):
-            theirs = their_columns[task][their_columns[task] >= 0]
-            basis = operator.dense_rows(other.arounds[0][theirs]).T
-            for number, view in enumerate(self.views):
-                low, high = self.offsets[number], self.offsets[number + 1]
-                mine = np.flatnonzero((columns[task] >= low) & (columns[task] < high))
-                if len(mine):
-                    rows = self.arounds[number][columns[task][mine] - low]
-                    place = torch.from_numpy(mine).to(self.device)
-                    with torch.no_grad():
-                        out[task, place, : len(theirs)] = view.first_layer(rows, basis)
+        for task, rows in enumerate(theirs):
+            basis = operator.dense_rows(rows).T
+            for view, mine, place in self._parts(columns[task]):
+                with torch.no_grad():
+                    out[task, place, : len(rows)] = view.first_layer(mine, basis)
         return out
+
+    def _parts(self, columns: np.ndarray) -> Iterator[tuple[Operator, Any, torch.Tensor]]:
+        """One task's first-layer rows, view by view, and their places."""
+        for number, view in enumerate(self.views):
+            low, high = self.offsets[number], self.offsets[number + 1]
+            place = np.flatnonzero((columns >= low) & (columns < high))
+            if len(place):
+                rows = self.arounds[number][columns[place] - low]
+                yield view, rows, torch.from_numpy(place).to(self.device)
 
 
 def _stacked(pools: list[SparseRows], offsets: np.ndarray) -> SparseRows:

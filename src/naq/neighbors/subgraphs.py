@@ -287,7 +287,7 @@ def _iterate(
                 # Appended first and counted afterwards: no branch to mispredict.
                 fresh[end] = u
                 end += np.uint64(before == 0.0)
-        length = np.int64(end)
+        length = int(end)
         for position in range(length):
             u = fresh[position]
             new[u] *= alpha / max(1, indptr[u + 1] - indptr[u])
@@ -328,9 +328,10 @@ def _joined(indptr: Any, indices: Any, a: Any, b: Any) -> Any:
     return low < indptr[a + 1] and indices[low] == b
 
 
-@njit(cache=True, parallel=True)
+@njit(cache=True)
 def _induced(indptr: Any, indices: Any, members: Any, out: Any) -> None:
-    for row in prange(len(members)):
+    """On one core: a training step asks for a few dozen rows, microseconds each."""
+    for row in range(len(members)):
         own = members[row]
         for i in range(len(own)):
             for j in range(i):

@@ -1,0 +1,374 @@
+r"""COSMIC: contrast a node with its own sub-graph, its class with the other classes, and both with mixtures of classes.
+
+Wang, Tan, Liu, Li, Contrastive Meta-Learning for Few-shot Node Classification, https://arxiv.org/abs/2306.15154
+
+The sub-graph of v is v and its 19 best nodes by personalised PageRank (:mod:`naq.neighbors.subgraphs`) with the edges among
+them. One graph convolution inside it gives two views of v: its own row, and the mean over the sub-graph,
+
+.. math::
+    h_u = \frac{g_u}{|g_u|}, \quad g = \mathrm{PReLU}(\hat A_v X_v W + b), \qquad
+    z_v = h_v, \quad s_v = \frac{1}{|V_v|} \sum_{u \in V_v} h_u
+
+where :math:`\hat A_v` is normalised with the degrees inside the sub-graph. The 2M views f of M samples enter one supervised
+contrastive loss, P(a) being the other views with the label of a:
+
+.. math::
+    \mathcal L = \frac{1}{2M} \sum_a \frac{-1}{|P(a)|} \sum_{p \in P(a)}
+    \left[ f_a \cdot f_p / t - \log \sum_{b \ne a} \exp(f_a \cdot f_b / t) \right]
+
+The samples are the supports of an episode: **no query is used**, as in the released step, so that with one shot COSMIC on NaQ
+episodes tells random nodes apart, whichever neighbours they have. ``use_queries`` adds the kept queries under the label of their support.
+
+Mix-up adds classes between the classes, in one of two modes:
+
+- ``intended``, as the paper describes it: N pairs of different classes of the episode (one where N = 2), each pair a new class;
+  shot k of one class is mixed with shot k of the other, features and adjacency, nodes matched by their rank in the sub-graph and
+  the centres with each other, by one :math:`\lambda \sim \mathrm{Beta}(10\,\sigma(-\cos(c_i, c_j)), 1)` per sub-graph, with
+  :math:`c` the mean s of a class. :math:`\mathrm{Beta}(\beta, 1)` is :math:`u^{1/\beta}` of a uniform u, with
+  mean :math:`\beta/(\beta+1)`: from 0.73 for equal classes to 0.88 for opposite ones.
+- ``release``, as it is coded: 25 extra nodes, five of each of five base classes (under NaQ 25 random nodes); the i-th of the
+  episode's supports is mixed into the features of the i-th extra node with one :math:`\lambda \sim \mathrm{Beta}(10\,\sigma(-1), 1)`
+  per row over all rows, absent ones being zero; the adjacency is the extra node's; once the supports are used up the last
+  mixture is repeated. Labels are 5 to 9 whatever N is, and so collide with real ones where N > 5. The released code draws the extra
+  nodes by class index, validation and test classes among them; here they come from the base classes. They are drawn from
+  the nodes in an order by content, not by id.
+
+Shapes: U = X W once for the m distinct nodes of a step, (m, hidden); gathered (M, 20, hidden); mixed features are mixed rows of
+U, since X W is linear. Cost: U and its transpose for some 100 nodes, a batched 20 x 20 product, Adam over d x hidden.
+
+Example:
+    >>> import naq
+    >>> g = naq.load("debian")
+    >>> r = naq.run(g, method="naq-feat/cosmic", episodes=320)  # doctest: +SKIP
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from naq.encoders import GraphOperator
+from naq.encoders.rows import SparseRows, sparse_product
+from naq.episodes import Episodes
+from naq.errors import OptionError
+from naq.graph import Graph
+from naq.learners.base import Learner, register_learner
+from naq.neighbors.subgraphs import centre_weights, induced_edges, ppr_subgraphs
+from naq.neighbors.table import NeighborTable, cache_folder
+from naq.options import Value
+from naq.randomness import stream, torch_seed
+
+CACHE_FROM = 5_000
+"""Graphs with fewer nodes get their sub-graphs faster than a file is read."""
+SPREAD = 10.0
+"""Factor of the similarity in the Beta distribution of the mixture."""
+EXTRA = 5
+"""The release mixes in five classes of five nodes, labelled 5 to 9, whatever the episode is."""
+
+
+@dataclass(frozen=True)
+class Subgraphs:
+    """A batch of M sub-graphs of k rows, the centre first.
+
+    Shapes:
+        - ``inputs``: (M, k, hidden), rows of X W
+        - ``edges``: (M, k, k), weights without loops
+        - ``present``: (M, k), False where the sub-graph is smaller
+    """
+
+    inputs: torch.Tensor
+    edges: torch.Tensor
+    present: torch.Tensor
+
+    def __getitem__(self, index: torch.Tensor) -> Subgraphs:
+        return Subgraphs(*(part.index_select(0, index) for part in (self.inputs, self.edges, self.present)))
+
+
+class SubgraphEncoder(nn.Module):
+    """One graph convolution inside sub-graphs, d -> hidden, PReLU, rows of length one.
+
+    Args:
+        operator: the graph it reads.
+        table: the sub-graph of every node, itself first.
+        hidden: width of the vectors.
+        seed: of the initial weight (Glorot-uniform; bias 0, slopes 0.25).
+
+    Shapes:
+        - ``encode``: nodes (m,) -> (m, hidden), the rows of the centres
+        - ``encode_all``: (n, hidden)
+    """
+
+    BLOCK = 4096
+
+    def __init__(self, operator: GraphOperator, table: NeighborTable, hidden: int, *, seed: int = 0) -> None:
+        super().__init__()
+        self.operator, self.table, self.hidden = operator, table, hidden
+        generator = torch.Generator().manual_seed(torch_seed(seed, "encoder/subgraph"))
+        weight = nn.init.xavier_uniform_(torch.empty(operator.width, hidden), generator=generator)
+        self.weight = nn.Parameter(weight.to(operator.device))
+        self.bias = nn.Parameter(torch.zeros(hidden, device=operator.device))
+        self.slope = nn.Parameter(torch.full((hidden,), 0.25, device=operator.device))
+
+    def extra_repr(self) -> str:
+        return f"{self.operator.width} -> {self.hidden}, sub-graphs of {self.table.k}"
+
+    def gather(self, nodes: np.ndarray) -> Subgraphs:
+        """The sub-graphs of ``nodes``; every distinct node in them is multiplied once."""
+        device = self.operator.device
+        members = self.table.ids[nodes]
+        present = members >= 0
+        union, place = np.unique(members[present], return_inverse=True)
+        where = np.full(members.shape, len(union), dtype=np.int64)
+        where[present] = place.ravel()
+        rows = F.pad(self.operator.inputs(union, self.weight), (0, 0, 0, 1))
+        inputs = rows.index_select(0, torch.from_numpy(where.ravel()).to(device))
+        edges = torch.from_numpy(induced_edges(self.operator.graph.adjacency, members)).to(device)
+        return Subgraphs(inputs.view(*members.shape, -1), edges, torch.from_numpy(present).to(device))
+
+    def views(self, batch: Subgraphs) -> tuple[torch.Tensor, torch.Tensor]:
+        """z and s, (M, hidden) each."""
+        mixed = torch.bmm(normalized_blocks(batch.edges), batch.inputs)
+        rows = self._activate(mixed.view(-1, self.hidden)).view_as(mixed)
+        present = batch.present.to(rows.dtype)
+        pooled = torch.bmm((present / present.sum(1, keepdim=True))[:, None], rows)[:, 0]
+        return rows[:, 0], pooled
+
+    def encode(self, nodes: np.ndarray) -> torch.Tensor:
+        """z of ``nodes``, repeats allowed: rows of C X W, with C the centre rows of the normalised sub-graphs."""
+        nodes = np.asarray(nodes, dtype=np.int64).ravel()
+        n = self.operator.graph.num_nodes
+        if len(nodes) and (nodes.min() < 0 or nodes.max() >= n):
+            raise OptionError(f"nodes hold {nodes.min()} to {nodes.max()}, but the graph has nodes 0..{n - 1}.")
+        blocks = [self._centres(nodes[start : start + self.BLOCK]) for start in range(0, len(nodes), self.BLOCK)]
+        return torch.cat(blocks) if blocks else self.bias.new_zeros(0, self.hidden)
+
+    @torch.no_grad()
+    def encode_all(self) -> torch.Tensor:
+        """z of all nodes, in blocks."""
+        n = self.operator.graph.num_nodes
+        out = torch.empty(n, self.hidden, device=self.operator.device)
+        for start in range(0, n, self.BLOCK):
+            stop = min(n, start + self.BLOCK)
+            out[start:stop] = self._centres(np.arange(start, stop))
+        return out
+
+    def _centres(self, nodes: np.ndarray) -> torch.Tensor:
+        members = self.table.ids[nodes]
+        weights = centre_weights(self.operator.graph.adjacency, members)
+        used = weights > 0
+        around, local = np.unique(members[used], return_inverse=True)
+        indptr = np.concatenate([[0], np.cumsum(used.sum(axis=1))]).astype(np.int64)
+        rows = SparseRows(indptr, local.ravel().astype(np.int32), weights[used], (len(nodes), len(around)))
+        return self._activate(sparse_product(rows, self.operator.inputs(around, self.weight)))
+
+    def _activate(self, rows: torch.Tensor) -> torch.Tensor:
+        return unit_rows(F.prelu(rows + self.bias, self.slope))
+
+
+def unit_rows(rows: torch.Tensor) -> torch.Tensor:
+    """Rows divided by their length. A zero row stays zero and passes no gradient on: it has no direction to turn."""
+    square = rows.pow(2).sum(-1, keepdim=True)
+    some = square > 0
+    return rows * torch.where(some, torch.rsqrt(torch.where(some, square, 1.0)), 0.0)
+
+
+def normalized_blocks(edges: torch.Tensor) -> torch.Tensor:
+    """D~^-1/2 (E + I) D~^-1/2 of each block, D~ the row sums of E + I; the edges may have weights."""
+    looped = edges + torch.eye(edges.shape[-1], device=edges.device)
+    scale = looped.sum(-1).rsqrt()
+    return scale[..., :, None] * looped * scale[..., None, :]
+
+
+def contrastive_loss(features: torch.Tensor, labels: torch.Tensor, temperature: float) -> torch.Tensor:
+    """Supervised contrastive loss of (m, h) features, every label occurring twice at least."""
+    own = torch.eye(len(features), dtype=torch.bool, device=features.device)
+    logits = (features @ features.T / temperature).masked_fill(own, -torch.inf)
+    log_share = logits - logits.logsumexp(dim=1, keepdim=True)
+    positive = (labels[:, None] == labels) & ~own
+    return -(log_share.masked_fill(~positive, 0.0).sum(1) / positive.sum(1)).mean()
+
+
+def beta_draws(uniform: np.ndarray, shape: torch.Tensor) -> torch.Tensor:
+    """Draws of Beta(shape, 1) by its inverse distribution function: smooth in ``shape``, and always one number each."""
+    return torch.from_numpy(uniform).to(shape.device, shape.dtype).pow(1.0 / shape)
+
+
+@register_learner
+class Cosmic(Learner):
+    """Contrastive meta-learning on sub-graphs.
+
+    Options:
+        hidden: width of the vectors (1024).
+        subgraph: nodes of a sub-graph, its centre included (20).
+        temperature: of the contrastive loss (0.07).
+        mode: ``intended``, the mix-up of the paper (default), or ``release``, that of its code.
+        mixup: whether to mix at all (True); without, there is no ``release`` mode.
+        use_queries: whether kept queries join as positives of their support (False, as in the released step, which knows no
+            queries; hence refused in ``release`` mode).
+        lr: Adam's learning rate (1e-3).
+
+    Shapes:
+        - ``loss``: Episodes of one or more episodes -> scalar
+    """
+
+    name = "cosmic"
+    summary = "contrast of nodes, their sub-graphs and mixtures"
+    defaults: ClassVar[Mapping[str, Value]] = {
+        "hidden": 1024,
+        "subgraph": 20,
+        "temperature": 0.07,
+        "mode": "intended",
+        "mixup": True,
+        "use_queries": False,
+        "lr": 1e-3,
+    }
+    unfit: ClassVar[Mapping[str, str]] = {
+        "g-umtra": "it contrasts a node with its own sub-graph and needs no queries, so queries made by augmentation have no place in its loss."
+    }
+
+    encoder: SubgraphEncoder  # type: ignore[assignment]  # the base class names its own default
+
+    def check_options(self) -> None:
+        super().check_options()
+        self.require_positive("hidden", "temperature")
+        self.require_choice("mode", ("intended", "release"))
+        if int(self.options["subgraph"]) < 2:
+            raise OptionError(
+                f"option subgraph of cosmic is {self.options['subgraph']!r}; expected 2 nodes at least, the node and another."
+            )
+        if self.options["mode"] == "release" and not self.options["mixup"]:
+            raise OptionError("mode=release of cosmic is its mix-up, but mixup is False; leave mode out, or mix.")
+        if self.options["mode"] == "release" and self.options["use_queries"]:
+            raise OptionError(
+                "mode=release of cosmic uses no queries, but use_queries is True; choose mode=intended, or leave use_queries out."
+            )
+
+    def build(self) -> None:
+        self.operator = GraphOperator(self.graph, self.device)
+        cache = cache_folder() if self.graph.num_nodes >= CACHE_FROM else None
+        table = ppr_subgraphs(self.graph, int(self.options["subgraph"]), cache=cache)
+        self.encoder = SubgraphEncoder(self.operator, table, int(self.options["hidden"]), seed=self.seed)
+        self._pools = extra_pools(self.graph) if self.options["mode"] == "release" else []
+
+    def loss(self, episodes: Episodes, update: int = 0) -> torch.Tensor:
+        nodes, labels, owner = self._samples(episodes)
+        random = stream(self.seed, "cosmic/mixup", update)
+        extra = self._extra(random, len(episodes))
+        batch = self.encoder.gather(np.concatenate([nodes, extra.ravel()]))
+        own = torch.arange(len(nodes), device=self.device)
+        z, s = self.encoder.views(batch[own])
+        if self.options["mixup"]:
+            mix = self._mix_extra if self.options["mode"] == "release" else self._mix_pairs
+            mixed, mixed_labels, mixed_owner = mix(batch, s.detach(), episodes, random)
+            mixed_z, mixed_s = self.encoder.views(mixed)
+            z, s = torch.cat([z, mixed_z]), torch.cat([s, mixed_s])
+            labels, owner = np.concatenate([labels, mixed_labels]), np.concatenate([owner, mixed_owner])
+        return torch.stack([self._contrast(z, s, labels, owner == t) for t in range(len(episodes))]).mean()
+
+    def _contrast(self, z: torch.Tensor, s: torch.Tensor, labels: np.ndarray, chosen: np.ndarray) -> torch.Tensor:
+        """Loss of one episode: of those samples that are its own."""
+        where = torch.from_numpy(np.flatnonzero(chosen)).to(self.device)
+        label = torch.from_numpy(labels[chosen]).to(self.device)
+        features = torch.cat([z.index_select(0, where), s.index_select(0, where)])
+        return contrastive_loss(features, label.repeat(2), float(self.options["temperature"]))
+
+    def _samples(self, episodes: Episodes) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Node, label and episode of every sample: the supports in their order, then the kept queries if they are used."""
+        owner, label, _ = np.indices(episodes.support.shape).reshape(3, -1)
+        nodes = episodes.support.ravel()
+        if self.options["use_queries"]:
+            more_owner, more_label, _ = np.nonzero(episodes.mask)
+            nodes = np.concatenate([nodes, episodes.query[episodes.mask]])
+            owner, label = np.concatenate([owner, more_owner]), np.concatenate([label, more_label])
+        return nodes, label, owner
+
+    def _mix_pairs(
+        self, batch: Subgraphs, pooled: torch.Tensor, episodes: Episodes, random: np.random.Generator
+    ) -> tuple[Subgraphs, np.ndarray, np.ndarray]:
+        """As the paper means it: class after class of a random ring, so that no pair occurs twice."""
+        count, way, shot = episodes.support.shape
+        pairs = way if way > 2 else 1
+        ring = np.stack([random.permutation(way) for _ in range(count)])
+        uniform = random.random((count, pairs, shot))
+        place = np.arange(count * way * shot).reshape(count, way, shot)
+        rows = np.arange(count)[:, None]
+        one, two = (torch.from_numpy(place[rows, np.roll(ring, -k, axis=1)[:, :pairs]]).to(self.device) for k in (0, 1))
+        classes = pooled[: count * way * shot].view(count, way, shot, -1).mean(2).view(count * way, -1)
+        first, second = (classes[p[:, :, 0].reshape(-1) // shot] for p in (one, two))
+        likeness = F.cosine_similarity(first, second).view(count, pairs, 1)
+        share = beta_draws(uniform, SPREAD * torch.sigmoid(-likeness)).reshape(-1, 1, 1)
+        a, b = batch[one.reshape(-1)], batch[two.reshape(-1)]
+        mixed = Subgraphs(
+            share * a.inputs + (1 - share) * b.inputs,
+            share * a.edges + (1 - share) * b.edges,
+            a.present | b.present,
+        )
+        owner, label, _ = np.indices((count, pairs, shot)).reshape(3, -1)
+        return mixed, way + label, owner
+
+    def _mix_extra(
+        self, batch: Subgraphs, pooled: torch.Tensor, episodes: Episodes, random: np.random.Generator
+    ) -> tuple[Subgraphs, np.ndarray, np.ndarray]:
+        """As it is coded: see the head of this file."""
+        count, way, shot = episodes.support.shape
+        samples, extras = way * shot, EXTRA * EXTRA
+        uniform = random.random((count, min(samples, extras), batch.present.shape[1]))
+        last = np.minimum(np.arange(extras), samples - 1)
+        episode = np.arange(count)[:, None]
+        supports, others = episode * samples + last, count * samples + episode * extras + last
+        own = count * samples + np.arange(count * extras)
+        i, j, own_rows = (torch.from_numpy(p.ravel()).to(self.device) for p in (supports, others, own))
+        shape = torch.full((), SPREAD, device=self.device) * torch.sigmoid(-torch.ones((), device=self.device))
+        share = beta_draws(uniform[:, last].reshape(count * extras, -1, 1), shape)
+        mixed = Subgraphs(
+            share * batch[i].inputs + (1 - share) * batch[j].inputs,
+            batch[own_rows].edges,
+            torch.ones_like(batch[own_rows].present),
+        )
+        owner, label, _ = np.indices((count, EXTRA, EXTRA)).reshape(3, -1)
+        return mixed, EXTRA + label, owner
+
+    def _extra(self, random: np.random.Generator, count: int) -> np.ndarray:
+        """(count, 25) extra nodes of the release, class by class; none in the other mode."""
+        if not self._pools:
+            return np.empty((count, 0), dtype=np.int64)
+        if len(self._pools) == 1:
+            return np.stack([random.choice(self._pools[0], EXTRA * EXTRA, replace=False) for _ in range(count)])
+        chosen = [random.choice(len(self._pools), EXTRA, replace=False) for _ in range(count)]
+        return np.stack(
+            [
+                np.concatenate([random.choice(self._pools[c], EXTRA, replace=False) for c in classes])
+                for classes in chosen
+            ]
+        )
+
+
+def extra_pools(graph: Graph) -> list[np.ndarray]:
+    """What the release draws extra nodes from: the nodes of each base class, or one pool of all nodes where there are no labels.
+
+    Nodes are ordered by a random projection of their features, so that the draw does not depend on how they are numbered.
+    """
+    features = graph.require_features("an encoder")
+    key = features @ stream(0, "cosmic/order").random(graph.num_features)
+    order = np.lexsort((graph.degrees, key))
+    if graph.labels is None or not (graph.labels >= 0).any():
+        if graph.num_nodes < EXTRA * EXTRA:
+            raise OptionError(
+                f"mode=release of cosmic draws {EXTRA * EXTRA} nodes, but graph {graph.name!r} has {graph.num_nodes}; choose mode=intended."
+            )
+        return [order]
+    labels = graph.labels[order]
+    pools = [order[labels == c] for c in np.unique(labels[labels >= 0])]
+    pools = [pool for pool in pools if len(pool) >= EXTRA]
+    if len(pools) < EXTRA:
+        raise OptionError(
+            f"mode=release of cosmic draws {EXTRA} nodes of each of {EXTRA} base classes, but only {len(pools)} classes have as many; "
+            "choose mode=intended."
+        )
+    return pools
