@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from learner_table import DATASETS
-
 import naq
+from learner_table import DATASETS
 from naq.graph import weighted
 from naq.neighbors.subgraphs import ppr_subgraphs
 from naq.neighbors.table import cache_folder

@@ -40,3 +40,14 @@ def islands() -> Graph:
 
 def without_features(graph: Graph) -> Graph:
     return Graph(graph.adjacency, name=graph.name)
+
+
+def sub_graph(adjacency: np.ndarray, v: int) -> tuple[np.ndarray, np.ndarray]:
+    """Nodes within two hops of v and D^-1/2 A D^-1/2 among them with their own degrees, dense: an oracle."""
+    near = adjacency[v] > 0
+    inside = near | (adjacency[near] > 0).any(axis=0)
+    inside[v] = True
+    nodes = np.flatnonzero(inside)
+    block = adjacency[np.ix_(nodes, nodes)].astype(np.float64)
+    scale = 1 / np.sqrt(np.maximum(block.sum(axis=1), 1))
+    return nodes, scale[:, None] * block * scale[None, :]

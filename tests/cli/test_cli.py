@@ -76,9 +76,11 @@ def test_several_methods_share_a_table(graph_file, tmp_path):
 def test_list():
     shown = naq("list", "methods", "--json")
     names = {row["name"] for row in json.loads(shown.stdout)}
-    assert {"naq-feat/protonet", "naq-diff/protonet", "supervised/protonet", "smooth"} <= names
+    learners = ("maml", "protonet", "gmeta", "tent", "glitter", "cosmic")
+    assert {f"{kind}/{name}" for kind in ("supervised", "naq-feat", "naq-diff") for name in learners} <= names
+    assert {"g-umtra/maml", "g-umtra/tent", "smooth"} <= names and "g-umtra/cosmic" not in names
     shown = naq("list")
-    assert all(word in shown.stdout for word in ("debian", "ogbn-arxiv", "naq-feat/protonet", "transductive"))
+    assert all(word in shown.stdout for word in ("debian", "ogbn-arxiv", "protonet", "g-umtra", "transductive"))
 
 
 def test_neighbors_and_episodes_are_saved_and_shown(graph_file, tmp_path):
@@ -100,6 +102,12 @@ def test_neighbors_and_episodes_are_saved_and_shown(graph_file, tmp_path):
         (("run", "debian", "--set", "lr=fast"), "expected float"),
         (("run", "debian", "--episode", "metric=manhattan"), "metric is 'manhattan'"),
         (("run", "debian", "--way", "40"), "40-way"),
+        (("run", "debian", "--method", "g-umtra/cosmic"), "cosmic cannot be trained on g-umtra episodes: it contrasts"),
+        (("run", "debian", "--method", "naq-feat/maml", "--set", "order=third"), "order of maml is 'third'"),
+        (("run", "debian", "--method", "naq-feat/glitter", "--episode", "way=10"), "episodes of 10 classes do not fit"),
+        (("run", "debian", "--method", "g-umtra/maml", "--episode", "drop_edge=1"), "drop_edge"),
+        (("run", "debian", "--method", "supervised/maml", "--episode", "queries=5000"), "base class"),
+        (("run", "debian", "--method", "naq-feat/maml", "--episodes", "8"), "fewer than one update of maml takes (16)"),
         (("run", "no/such/file.npz"), "no/such/file.npz"),
         (("list", "method"), "did you mean methods"),
         (("neighbors", "debian", "-k", "100000"), "lower k"),

@@ -4,19 +4,9 @@ import numpy as np
 import pytest
 import torch
 
+from graphs import sub_graph
 from methods_under_test import community_graph
 from naq.encoders import GCN, AugmentedOperator, GraphOperator, LocalOperator
-
-
-def sub_graph(adjacency, v, limit=0):
-    """Nodes of the sub-graph of v and its normalised adjacency, dense."""
-    near = adjacency[v] > 0
-    inside = near | (adjacency[near] > 0).any(axis=0)
-    inside[v] = True
-    nodes = np.flatnonzero(inside)
-    block = adjacency[np.ix_(nodes, nodes)].astype(np.float64)
-    scale = 1 / np.sqrt(np.maximum(block.sum(axis=1), 1))
-    return nodes, scale[:, None] * block * scale[None, :]
 
 
 def plain_encode(adjacency, features, encoder, v):

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from graphs import sub_graph
 from methods_under_test import community_graph
 from naq.errors import OptionError
 from naq.learners.gmeta import GMeta
@@ -14,13 +15,8 @@ def sub_graphs(graph, nodes):
     adjacency, features = graph.adjacency.toarray(), graph.features.toarray()
     out = []
     for v in nodes:
-        near = adjacency[v] > 0
-        inside = near | (adjacency[near] > 0).any(axis=0)
-        inside[v] = True
-        members = np.flatnonzero(inside)
-        block = adjacency[np.ix_(members, members)].astype(np.float64)
-        scale = 1 / np.sqrt(np.maximum(block.sum(axis=1), 1))
-        matrix = torch.from_numpy((scale[:, None] * block * scale).astype(np.float32))
+        members, matrix = sub_graph(adjacency, v)
+        matrix = torch.from_numpy(matrix.astype(np.float32))
         out.append((matrix, torch.from_numpy(features[members]), int(np.flatnonzero(members == v)[0])))
     return out
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from naq.errors import OptionError
+from naq import registry
 from naq.graph import Graph
 from naq.options import Value, merge_options
 
@@ -17,10 +17,7 @@ EMBEDDERS: dict[str, type[Embedder]] = {}
 
 def register_embedder(cls: type[Embedder]) -> type[Embedder]:
     """Make an embedder known by its ``name``."""
-    if cls.name in EMBEDDERS:
-        raise OptionError(f"an embedder named {cls.name!r} is registered already; choose another name.")
-    EMBEDDERS[cls.name] = cls
-    return cls
+    return registry.add(EMBEDDERS, cls, "an embedder")
 
 
 class Embedder(ABC):

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from naq import registry
 from naq.encoders import GCN, AugmentedOperator, GraphOperator
 from naq.episodes import Episodes
 from naq.errors import OptionError
@@ -23,10 +24,7 @@ LEARNERS: dict[str, type[Learner]] = {}
 
 def register_learner(cls: type[Learner]) -> type[Learner]:
     """Make a learner known by its ``name``."""
-    if cls.name in LEARNERS:
-        raise OptionError(f"a learner named {cls.name!r} is registered already; choose another name.")
-    LEARNERS[cls.name] = cls
-    return cls
+    return registry.add(LEARNERS, cls, "a learner")
 
 
 class Learner(nn.Module, ABC):
