@@ -44,7 +44,7 @@ CANDIDATES: dict[str, list[dict[str, Any]]] = {
     "maml": [{"lr": 3e-3}, {"lr": 1e-3}, {"lr": 1e-3, "inner_lr": 0.1}],
     "gmeta": [{"lr": 1e-3}, {"lr": 3e-3}, {"lr": 1e-3, "inner_lr": 0.1}],
     "tent": [{"lr": 1e-4}, {"lr": 1e-3}, {"lr": 5e-3}],
-    "glitter": [{}, {"k_keep": 10}, {"inner_lr": 0.5}],
+    "glitter": [{}, {"inner_lr": 0.5}],
     "cosmic": [{}, {"use_queries": True}, {"use_queries": True, "lr": 1e-4}],
 }
 UNTRAINED = ({"latent": 64}, {"latent": 256})

@@ -1,0 +1,284 @@
+r"""GLITTER: each task gets a graph of its own, and the network is adapted on it.
+
+Wang, Chen, Li, Graph Few-shot Learning with Task-specific Structures, https://arxiv.org/abs/2210.12130
+
+A task's graph W holds what lies within two hops of its nodes and, where ``k_keep`` is set, learned edges
+(:mod:`naq.learners.glitter_structure`). On it
+
+.. math::
+    Z = W\, \mathrm{dropout}(\mathrm{ReLU}(W X W_1 + b_1))\, W_2 + b_2, \qquad \text{answers} = Z C + c
+
+The inner loop moves *all* tensors by plain gradient steps on the support set, first order, with dropout:
+
+.. math::
+    \mathcal L_{in} = \mathrm{CE}(\text{support}) + 0.2\, \mathcal L_{con} + 0.2\, \mathcal L_{mi}
+
+* :math:`\mathcal L_{con} = \frac1K \sum_i \mathrm{InfoNCE}(Z_i, Z_{i+1 \bmod K})` between the N supports of shot i and
+  those of the next, cosine, temperature 0.1, the same class as positive; for K = 1 a set is contrasted with itself.
+* :math:`\mathcal L_{mi} = \sum_c P_c \log P_c - \frac1m \sum_q \sum_c p_{qc} \log p_{qc}` with
+  :math:`P_c = \sum_q p_{qc}`, where :math:`p_{qc}` is the share of class c in what query q receives from supports over
+  two and three steps through other nodes: :math:`F = M B + M^2 B`. A query that receives nothing has
+  :math:`p = 1/N`. Without learned edges it depends on no weight and is in no loss that is reported, so it is not
+  computed at ``k_keep=0``.
+
+The outer loss with the adapted weights and without dropout is CE(queries) + 0.2 :math:`\mathcal L_{con}`; its
+gradient at the adapted weights moves the initial ones. Tasks are solved by the same inner loop and the adapted
+classifier, without a head. A task's graph is built around its queries too, hence ``transductive``; without learned
+edges no query reads another.
+
+Dropout: every first-layer node of a task has its own draws, given out in an order by features, degree and neighbours,
+so that renumbering nodes changes nothing; tasks to be solved share one stream per inner step, so a task is solved
+alone as it is among others.
+
+Departures: the release keeps entries *above the largest* of a row, i.e. none: ``k_keep=0``. Its influence may be 0
+log 0; here logarithms are of at least 1e-12. Columns are scaled by max - min; see
+:func:`~naq.learners.glitter_graph.min_max` for sparse columns with negative entries. All initial tensors are uniform
+in :math:`\pm 1 / \sqrt{\text{outputs}}`. Training queries are those of the episodes (the release: 1 per class).
+
+Cost: at ``k_keep=0`` an inner step reads the rows of A X in the one-hop field of the supports twice. With learned
+edges it reads the features of the two-hop neighbourhood V and |V| distances for each row of W that is needed.
+
+Example:
+    >>> import naq
+    >>> r = naq.run("debian", method="naq-diff/glitter", episodes=320)  # doctest: +SKIP
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from naq.encoders.rows import multiply, sparse_product, take_rows
+from naq.episodes import Episodes
+from naq.errors import OptionError
+from naq.learners.base import Learner, register_learner
+from naq.learners.glitter_graph import RowGraph
+from naq.learners.glitter_structure import Draw, LearnedTask, PlainTasks
+from naq.options import Value
+from naq.randomness import stream
+from naq.tasks import Tasks
+
+Changes = list[torch.Tensor]
+"""What the inner loop added to each parameter, one for each task."""
+
+
+@register_learner
+class Glitter(Learner):
+    """Task-specific graphs and first-order adaptation of a small GCN.
+
+    Options:
+        hidden: width of both layers, and of each projection (16).
+        lr, weight_decay: of Adam (0.005, 5e-4).
+        inner_lr, inner_steps: of the inner loop (0.1; 0 stands for 20 steps if 10-way, else 5, as released).
+        dropout: share of first-layer values dropped in the inner loop (0.5).
+        k_keep: learned edges per node: those at least as strong as the k-th (0: none, as released).
+        contrast, influence: weights of L_con and L_mi (0.2, 0.2).
+        temperature: of L_con (0.1).
+        scale: of the features, ``minmax`` per column or ``none``.
+
+    Shapes:
+        - ``loss``: Episodes of one or more episodes -> scalar
+        - ``solve``: Tasks -> (count, way * queries) int64
+        - ``encode``: nodes (m,) -> (m, hidden): the encoder before any adaptation, on the graph without learned edges
+    """
+
+    name = "glitter"
+    summary = "adapts to a graph of the task's own"
+    solves_tasks = True
+    transductive = True
+    defaults: ClassVar[Mapping[str, Value]] = {
+        "hidden": 16,
+        "lr": 0.005,
+        "weight_decay": 5e-4,
+        "inner_lr": 0.1,
+        "inner_steps": 0,
+        "dropout": 0.5,
+        "k_keep": 0,
+        "contrast": 0.2,
+        "influence": 0.2,
+        "temperature": 0.1,
+        "scale": "minmax",
+    }
+    unfit: ClassVar[Mapping[str, str]] = {
+        "g-umtra": "a support and its query are the same node there, so neither a task's graph nor the influence "
+        "between them means anything."
+    }
+    BATCH, BATCH_BYTES = 32, 1 << 28
+    """Tasks solved at once without learned edges, and what their changes of the first weight may take."""
+    BLOCK = 8192
+    """Nodes whose first-layer rows are taken at once."""
+
+    def check_options(self) -> None:
+        super().check_options()
+        self.require_positive("hidden", "inner_lr", "temperature")
+        for name in ("weight_decay", "inner_steps", "k_keep", "contrast", "influence"):
+            if float(self.options[name]) < 0:
+                raise OptionError(f"option {name} of {self.name} is {self.options[name]!r}; expected 0 or more.")
+        if not 0 <= float(self.options["dropout"]) < 1:
+            raise OptionError(
+                f"option dropout of {self.name} is {self.options['dropout']!r}; expected 0 or more and less than 1."
+            )
+        self.require_choice("scale", ("minmax", "none"))
+
+    def build(self) -> None:
+        """Parameters, in the order :meth:`_head` takes changes of them apart.
+
+        The last row of ``first`` is its bias; its columns are the encoder's, then those of both projections.
+        """
+        self.hidden, self.k_keep = int(self.options["hidden"]), int(self.options["k_keep"])
+        self.steps = int(self.options["inner_steps"]) or (20 if self.way == 10 else 5)
+        self.space = RowGraph(self.graph, str(self.options["scale"]), self.device)
+        h = self.hidden
+        self.first = self._drawn("first", (self.space.width, 3 * h if self.k_keep else h), h)
+        self.second = self._drawn("second", (h, h), h)
+        self.second_bias = self._drawn("second_bias", (1, h), h)
+        self.classifier = self._drawn("classifier", (h, self.way), self.way)
+        self.classifier_bias = self._drawn("classifier_bias", (1, self.way), self.way)
+
+    def _drawn(self, purpose: str, shape: tuple[int, int], outputs: int) -> nn.Parameter:
+        values = torch.rand(shape, generator=self.generator(f"weights/{purpose}"))
+        return nn.Parameter(((2 * values - 1) / outputs**0.5).to(self.device))
+
+    def optimizer(self) -> torch.optim.Optimizer:
+        """Adam with weight decay, as released."""
+        decay = float(self.options["weight_decay"])
+        return torch.optim.Adam(self.parameters(), lr=float(self.options["lr"]), weight_decay=decay, fused=True)
+
+    def loss(self, episodes: Episodes, update: int = 0) -> torch.Tensor:
+        self.require_way(episodes.way, "the set of episodes")
+        count = len(episodes)
+        support = self.space.check_nodes(episodes.support.reshape(count, -1))
+        query = np.where(episodes.mask, episodes.query, -1).reshape(count, -1).astype(np.int64)
+        self.space.check_nodes(query[query >= 0])
+        step = 1 if self.k_keep else count
+        parts = [slice(start, start + step) for start in range(0, count, step)]
+        return torch.stack([self._outer_loss(support[part], query[part], update) for part in parts]).mean()
+
+    def _outer_loss(self, support: np.ndarray, query: np.ndarray, update: int) -> torch.Tensor:
+        """Mean over tasks of CE(queries) + L_con at the adapted weights; its gradient goes to the initial ones."""
+        view = self._view(support, query)
+        base = view.base(self.first)
+        changes = self._adapted(view, base.detach(), f"train/{update}")
+        vectors, logits = self._head(view.outer(base, changes[0]), changes)
+        known, asked = vectors[:, : support.shape[1]], logits[:, support.shape[1] :]
+        kept = torch.from_numpy(query >= 0).to(self.device)
+        loss = (self._entropy(asked) * kept).sum(dim=1) / kept.sum(dim=1).clamp(min=1)
+        return (loss + self._contrast(known)).mean()
+
+    def _entropy(self, logits: torch.Tensor) -> torch.Tensor:
+        """Cross-entropy of class-major answers: (tasks, m, way) -> (tasks, m)."""
+        slots = torch.arange(self.way, device=self.device).repeat_interleave(logits.shape[1] // self.way)
+        return F.cross_entropy(logits.transpose(1, 2), slots.expand(len(logits), -1), reduction="none")
+
+    def _contrast(self, vectors: torch.Tensor) -> torch.Tensor:
+        """Weighted L_con of each task's supports."""
+        return float(self.options["contrast"]) * contrastive(vectors, self.way, float(self.options["temperature"]))
+
+    def _view(self, support: np.ndarray, query: np.ndarray) -> PlainTasks | LearnedTask:
+        if self.k_keep:
+            return LearnedTask(self.space, support, query, way=self.way, k=self.k_keep)
+        return PlainTasks(self.space, support, query)
+
+    def _head(self, gathered: torch.Tensor, changes: Changes) -> tuple[torch.Tensor, torch.Tensor]:
+        _, second, second_bias, classifier, classifier_bias = changes
+        vectors = gathered @ (self.second + second) + (self.second_bias + second_bias)
+        return vectors, vectors @ (self.classifier + classifier) + (self.classifier_bias + classifier_bias)
+
+    @torch.enable_grad()
+    def _adapted(self, view: PlainTasks | LearnedTask, base: torch.Tensor, purpose: str) -> Changes:
+        """What the inner loop adds to the parameters, constant."""
+        first, *others = (p.new_zeros(view.count, *p.shape) for p in self.parameters())
+        rate, start = float(self.options["inner_lr"]), view.start(base)
+        rows = start
+        for step in range(self.steps):
+            leaves = [leaf.detach().requires_grad_() for leaf in (rows, *others)]
+            gradient, *rest = torch.autograd.grad(self._inner_loss(view, leaves, self._draw(purpose, step)), leaves)
+            view.subtract(first, gradient, rate)
+            others = [leaf.detach().sub_(change, alpha=rate) for leaf, change in zip(leaves[1:], rest)]
+            rows = view.moved(start, first) if step + 1 < self.steps else rows
+        return [first, *others]
+
+    def _inner_loss(self, view: PlainTasks | LearnedTask, leaves: Changes, draw: Draw | None) -> torch.Tensor:
+        """Sum over tasks of the loss on their supports: tasks share no change, so each gets its own gradient.
+
+        The first of ``leaves`` are the rows of the first layer, linear in its weight; the others are changes of the
+        other parameters.
+        """
+        weight = float(self.options["influence"])
+        gathered, received = view.inner(leaves[0], draw, influence=weight > 0)
+        vectors, logits = self._head(gathered, leaves)
+        loss = (self._entropy(logits).mean(dim=1) + self._contrast(vectors)).sum()
+        return loss if received is None else loss + weight * mutual_information(received)
+
+    def _draw(self, purpose: str, step: int) -> Draw | None:
+        """Dropout factors of one inner step."""
+        share = float(self.options["dropout"])
+        if share == 0:
+            return None
+
+        def draw(count: int) -> torch.Tensor:
+            drawn = stream(self.seed, f"{self.name}/dropout/{purpose}", step).random((count, self.hidden))
+            return torch.from_numpy((drawn >= share).astype(np.float32) / np.float32(1 - share)).to(self.device)
+
+        return draw
+
+    @torch.no_grad()
+    def solve(self, tasks: Tasks) -> np.ndarray:
+        """(count, way * queries) slots: each task by its own inner loop."""
+        self.require_way(tasks.way, "the task set")
+        self.space.check_nodes(tasks.nodes())
+        batch = min(self.BATCH, max(1, self.BATCH_BYTES // (4 * self.first.numel())))
+        step = 1 if self.k_keep else batch
+        known = None if self.k_keep else self._first_rows(self.space.around(tasks.nodes()))
+        found = np.empty(tasks.query.shape, dtype=np.int64)
+        for start in range(0, len(tasks), step):
+            part = slice(start, start + step)
+            view = self._view(tasks.support[part], tasks.query[part])
+            base = view.base(self.first) if known is None else known[self.space.index(view.nodes)]
+            changes = self._adapted(view, base, "solve")
+            _, logits = self._head(view.queries(base, changes[0]), changes)
+            found[part] = logits.argmax(dim=2).cpu().numpy()
+        return found
+
+    def _first_rows(self, nodes: np.ndarray) -> torch.Tensor:
+        """First-layer rows before ReLU at ``nodes``, zeros at all others."""
+        rows = self.first.new_zeros(self.graph.num_nodes, self.hidden)
+        for start in range(0, len(nodes), self.BLOCK):
+            some = nodes[start : start + self.BLOCK]
+            rows[self.space.index(some)] = self.space.first_layer(some) @ self.first[:, : self.hidden]
+        return rows
+
+    def encode(self, nodes: np.ndarray) -> torch.Tensor:
+        """Vectors of some nodes before any adaptation, on the graph without learned edges."""
+        rows, around = self.space.field(self.space.check_nodes(nodes).ravel())
+        hidden = torch.relu(self.space.first_layer(around) @ self.first[:, : self.hidden])
+        return sparse_product(rows, hidden) @ self.second + self.second_bias
+
+    @torch.no_grad()
+    def encode_all(self) -> torch.Tensor:
+        """As :meth:`encode` for all nodes."""
+        nodes = np.arange(self.graph.num_nodes)
+        gathered = multiply(take_rows(self.space.adjacency, nodes), torch.relu(self._first_rows(nodes)))
+        return gathered @ self.second + self.second_bias
+
+
+def contrastive(vectors: torch.Tensor, way: int, temperature: float) -> torch.Tensor:
+    """InfoNCE between the supports of each shot and those of the next: (tasks, way * shot, h) -> (tasks,)."""
+    shots = F.normalize(vectors, dim=2).unflatten(1, (way, -1)).transpose(1, 2)
+    likeness = shots @ shots.roll(-1, dims=1).transpose(2, 3) / temperature
+    return -torch.log_softmax(likeness, dim=3).diagonal(dim1=2, dim2=3).mean(dim=(1, 2))
+
+
+def mutual_information(received: torch.Tensor) -> torch.Tensor:
+    """L_mi of what each query receives from each class: (queries, way) -> scalar; 0 without queries."""
+    if not len(received):
+        return received.sum()
+    total = received.sum(dim=1, keepdim=True)
+    share = torch.where(total > 0, received / total.clamp(min=torch.finfo(total.dtype).tiny), 1.0 / received.shape[1])
+    classes = share.sum(dim=0)
+    return (classes * classes.clamp(min=1e-12).log()).sum() - (share * share.clamp(min=1e-12).log()).sum(dim=1).mean()

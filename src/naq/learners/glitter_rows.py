@@ -1,0 +1,353 @@
+"""Sparse rows of several tasks at once: products in which every task has a weight of its own, changed in place.
+
+Small products run on one core: an inner loop is made of many, and waking the other cores costs more than they save.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from numba import njit, prange
+
+from naq.encoders.rows import SparseRows, multiply, row_entries, take_rows, transpose
+from naq.graph.sparse_tensor import csr_tensor
+
+ALONE = 1 << 22
+"""Multiplications that one core does alone."""
+PART = 24
+"""Columns per job where a single task is changed by several cores."""
+
+
+def compiled(values: torch.Tensor) -> bool:
+    """Whether the compiled kernels work on these values; else torch does."""
+    return values.device.type == "cpu" and values.dtype == torch.float32
+
+
+class Fixed:
+    """A constant sparse matrix; it and its transpose are put into the form of the device once."""
+
+    def __init__(self, rows: SparseRows, device: torch.device) -> None:
+        self.rows, self.device = rows, device
+        self._turned: SparseRows | None = None
+        self._tensors: dict[bool, torch.Tensor] = {}
+
+    def __matmul__(self, dense: torch.Tensor) -> torch.Tensor:
+        return _Product.apply(dense, self)
+
+    def times(self, dense: torch.Tensor, *, turned: bool = False) -> torch.Tensor:
+        """The product, or that of the transpose; no gradient."""
+        if turned and self._turned is None:
+            self._turned = transpose(self.rows)
+        rows = self._turned if turned and self._turned is not None else self.rows
+        if not compiled(dense):
+            if turned not in self._tensors:
+                parts = rows.indptr, rows.indices, rows.data, rows.shape
+                self._tensors[turned] = csr_tensor(*parts, self.device, dense.dtype)
+            return self._tensors[turned] @ dense.detach()
+        if len(rows.indices) * dense.shape[1] > ALONE:
+            return multiply(rows, dense)
+        out, dense = torch.empty(rows.shape[0], dense.shape[1]), dense.detach().contiguous()
+        _multiply_alone(rows.indptr, rows.indices, rows.data, dense.numpy(), out.numpy())
+        return out
+
+
+class _Product(torch.autograd.Function):
+    """matrix @ dense, differentiable in ``dense``."""
+
+    @staticmethod
+    def forward(ctx: Any, dense: torch.Tensor, matrix: Fixed) -> torch.Tensor:
+        ctx.matrix = matrix
+        return matrix.times(dense)
+
+    @staticmethod
+    def backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor, None]:
+        return ctx.matrix.times(grad, turned=True), None
+
+
+class TaskRows:
+    """Rows of a constant sparse matrix, listed task by task. On the CPU they are read where they are, never copied.
+
+    Args:
+        matrix: (nodes, d).
+        rows: which of its rows, those of the first task first.
+        bounds: (tasks + 1,) task t has ``rows[bounds[t]:bounds[t + 1]]``.
+        device: where weights are.
+
+    Shapes:
+        - weights: (tasks, d, h), gradient: (rows, h)
+    """
+
+    def __init__(self, matrix: sp.csr_array, rows: np.ndarray, bounds: np.ndarray, device: torch.device) -> None:
+        self.matrix, self.rows, self.bounds, self.device = matrix, rows, bounds, device
+        self._entries = row_entries(matrix, rows)
+        self._stacked: Fixed | None = None
+
+    def __matmul__(self, weight: torch.Tensor) -> torch.Tensor:
+        """The product with one weight (d, h) for all, differentiable in it."""
+        return _SharedProduct.apply(weight, self)
+
+    def times(self, weights: torch.Tensor) -> torch.Tensor:
+        """Each row times the weight of its task; no gradient."""
+        if not compiled(weights):
+            return self._block().times(weights.flatten(0, 1))
+        out, weights = torch.empty(len(self.rows), weights.shape[2]), weights.detach().contiguous()
+        task = np.repeat(np.arange(len(self.bounds) - 1), np.diff(self.bounds))
+        kernel = _times if self._entries * weights.shape[2] > ALONE else _times_alone
+        kernel(*self._arrays(), self.rows, task, weights.numpy(), out.numpy())
+        return out
+
+    def subtract(self, weights: torch.Tensor, gradient: torch.Tensor, rate: float) -> None:
+        """weights[t] -= rate * rows[t].T @ gradient[t], in place."""
+        if not compiled(weights):
+            weights.view(-1, weights.shape[2]).sub_(self._block().times(gradient, turned=True), alpha=rate)
+            return
+        width, gradient = weights.shape[2], gradient.detach().contiguous()
+        kernel = _subtract if self._entries * width > ALONE else _subtract_alone
+        parts = 1 if len(self.bounds) > 2 else max(1, width // PART)
+        kernel(*self._arrays(), self.rows, self.bounds, gradient.numpy(), np.float32(rate), weights.numpy(), parts)
+
+    def _arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        return self.matrix.indptr, self.matrix.indices, self.matrix.data
+
+    def _block(self) -> Fixed:
+        """All tasks as one block-diagonal matrix."""
+        if self._stacked is None:
+            taken, (tasks, d) = take_rows(self.matrix, self.rows), (len(self.bounds) - 1, self.matrix.shape[1])
+            shift = np.repeat(np.arange(tasks) * d, np.diff(taken.indptr[self.bounds]))
+            block = SparseRows(taken.indptr, taken.indices + shift, taken.data, (len(self.rows), tasks * d))
+            self._stacked = Fixed(block, self.device)
+        return self._stacked
+
+
+class _SharedProduct(torch.autograd.Function):
+    """rows @ weight, differentiable in ``weight``; ``rows`` of one task."""
+
+    @staticmethod
+    def forward(ctx: Any, weight: torch.Tensor, rows: TaskRows) -> torch.Tensor:
+        ctx.rows, ctx.height = rows, len(weight)
+        return rows.times(weight[None])
+
+    @staticmethod
+    def backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor, None]:
+        out = grad.new_zeros(1, ctx.height, grad.shape[1])
+        ctx.rows.subtract(out, grad, -1.0)
+        return out[0], None
+
+
+@njit(cache=True, fastmath={"contract"})
+def _add(e: Any, end: Any, indices: Any, data: Any, dense: Any, row: Any) -> None:
+    """row = entries e..end times dense; four at a time: the row is then read and written a quarter as often."""
+    width = dense.shape[1]
+    row[:] = 0.0
+    while e + 4 <= end:
+        a, b, c, d = data[e], data[e + 1], data[e + 2], data[e + 3]
+        p, q = dense[np.uint64(indices[e])], dense[np.uint64(indices[e + 1])]
+        r, s = dense[np.uint64(indices[e + 2])], dense[np.uint64(indices[e + 3])]
+        for k in range(width):
+            row[k] += (a * p[k] + b * q[k]) + (c * r[k] + d * s[k])
+        e += 4
+    while e < end:
+        a, p = data[e], dense[np.uint64(indices[e])]
+        for k in range(width):
+            row[k] += a * p[k]
+        e += 1
+
+
+@njit(cache=True)
+def _multiply_alone(indptr: Any, indices: Any, data: Any, dense: Any, out: Any) -> None:
+    for r in range(len(indptr) - 1):
+        _add(indptr[r], indptr[r + 1], indices, data, dense, out[r])
+
+
+@njit(cache=True, parallel=True)
+def _times(indptr: Any, indices: Any, data: Any, rows: Any, task: Any, weights: Any, out: Any) -> None:
+    for r in prange(len(rows)):
+        _add(indptr[rows[r]], indptr[rows[r] + 1], indices, data, weights[task[r]], out[r])
+
+
+@njit(cache=True)
+def _times_alone(indptr: Any, indices: Any, data: Any, rows: Any, task: Any, weights: Any, out: Any) -> None:
+    for r in range(len(rows)):
+        _add(indptr[rows[r]], indptr[rows[r] + 1], indices, data, weights[task[r]], out[r])
+
+
+@njit(cache=True, fastmath={"contract"})
+def _take_off(e: Any, end: Any, indices: Any, data: Any, row: Any, rate: Any, weight: Any, low: Any) -> None:
+    """weight -= rate * (entries e..end turned) times row, in the columns from ``low``."""
+    high = low + len(row)
+    if not row.any():
+        return
+    while e + 4 <= end:
+        a, b, c, d = rate * data[e], rate * data[e + 1], rate * data[e + 2], rate * data[e + 3]
+        p, q = weight[np.uint64(indices[e])][low:high], weight[np.uint64(indices[e + 1])][low:high]
+        r, s = weight[np.uint64(indices[e + 2])][low:high], weight[np.uint64(indices[e + 3])][low:high]
+        for k in range(len(row)):
+            g = row[k]
+            p[k] -= a * g
+            q[k] -= b * g
+            r[k] -= c * g
+            s[k] -= d * g
+        e += 4
+    while e < end:
+        a, p = rate * data[e], weight[np.uint64(indices[e])][low:high]
+        for k in range(len(row)):
+            p[k] -= a * row[k]
+        e += 1
+
+
+@njit(cache=True)
+def _subtract_job(
+    indptr: Any, indices: Any, data: Any, rows: Any, gradient: Any, rate: Any, weight: Any, part: Any, parts: Any
+) -> None:
+    low, high = part * weight.shape[1] // parts, (part + 1) * weight.shape[1] // parts
+    for r in range(len(rows)):
+        e, end = indptr[rows[r]], indptr[rows[r] + 1]
+        _take_off(e, end, indices, data, gradient[r][low:high], rate, weight, low)
+
+
+@njit(cache=True, parallel=True)
+def _subtract(
+    indptr: Any, indices: Any, data: Any, rows: Any, bounds: Any, gradient: Any, rate: Any, weights: Any, parts: Any
+) -> None:
+    for job in prange((len(bounds) - 1) * parts):
+        t, part = job // parts, job % parts
+        mine, given = rows[bounds[t] : bounds[t + 1]], gradient[bounds[t] : bounds[t + 1]]
+        _subtract_job(indptr, indices, data, mine, given, rate, weights[t], part, parts)
+
+
+@njit(cache=True)
+def _subtract_alone(
+    indptr: Any, indices: Any, data: Any, rows: Any, bounds: Any, gradient: Any, rate: Any, weights: Any, parts: Any
+) -> None:
+    for t in range(len(bounds) - 1):
+        mine, given = rows[bounds[t] : bounds[t + 1]], gradient[bounds[t] : bounds[t + 1]]
+        _subtract_job(indptr, indices, data, mine, given, rate, weights[t], 0, 1)
+
+
+def entry_product(values: torch.Tensor, dense: torch.Tensor, row: np.ndarray, column: np.ndarray) -> torch.Tensor:
+    """out[row[e]] += values[e] * dense[column[e]] over all entries e, differentiable in values and dense.
+
+    Shapes:
+        - values, row, column: (entries,), dense: (n, h) -> (row.max() + 1, h); every row has an entry
+    """
+    return _EntryProduct.apply(values, dense, row, column)
+
+
+class _EntryProduct(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, values: torch.Tensor, dense: torch.Tensor, row: np.ndarray, column: np.ndarray
+    ) -> torch.Tensor:
+        ctx.save_for_backward(values, dense)
+        ctx.places = row, column
+        return _scattered(values, dense, column, row, int(row.max()) + 1)
+
+    @staticmethod
+    def backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor | None, torch.Tensor | None, None, None]:
+        (values, dense), (row, column) = ctx.saved_tensors, ctx.places
+        wide = _scattered(values, grad, row, column, len(dense)) if ctx.needs_input_grad[1] else None
+        if not ctx.needs_input_grad[0]:
+            return None, wide, None, None
+        if not compiled(grad):
+            rows, columns = (torch.from_numpy(place).to(grad.device) for place in (row, column))
+            return (grad[rows] * dense[columns]).sum(dim=1), wide, None, None
+        out = torch.empty_like(values)
+        _dots(grad.contiguous().numpy(), dense.detach().contiguous().numpy(), row, column, out.numpy())
+        return out, wide, None, None
+
+
+def _scattered(
+    values: torch.Tensor, dense: torch.Tensor, source: np.ndarray, target: np.ndarray, count: int
+) -> torch.Tensor:
+    out, values, dense = dense.new_zeros(count, dense.shape[1]), values.detach(), dense.detach()
+    if not compiled(dense):
+        sources, targets = (torch.from_numpy(place).to(dense.device) for place in (source, target))
+        return out.index_add_(0, targets, values[:, None] * dense[sources])
+    _scatter(values.contiguous().numpy(), dense.contiguous().numpy(), source, target, out.numpy())
+    return out
+
+
+@njit(cache=True, fastmath={"contract"})
+def _scatter(values: Any, dense: Any, source: Any, target: Any, out: Any) -> None:
+    width = dense.shape[1]
+    for e in range(len(values)):
+        v, s, t = values[e], dense[source[e]], out[target[e]]
+        for k in range(width):
+            t[k] += v * s[k]
+
+
+@njit(cache=True, fastmath=True)
+def _dots(one: Any, two: Any, row: Any, column: Any, out: Any) -> None:
+    width = one.shape[1]
+    for e in range(len(out)):
+        a, b, total = one[row[e]], two[column[e]], np.float32(0.0)
+        for k in range(width):
+            total += a[k] * b[k]
+        out[e] = total
+
+
+def stack_rows(
+    matrix: sp.csr_array, rows: np.ndarray, bounds: np.ndarray, place: np.ndarray
+) -> tuple[SparseRows, np.ndarray, np.ndarray]:
+    """Rows of several tasks as one block-diagonal matrix, with its columns and where those of each task begin.
+
+    Args:
+        bounds: (tasks + 1,) task t has ``rows[bounds[t]:bounds[t + 1]]``; it renumbers the columns it uses for itself.
+        place: (columns,) int32 of -1, a scratch buffer that is left as it was found.
+    """
+    indptr, indices, data, field, ends = _stack(matrix.indptr, matrix.indices, matrix.data, rows, bounds, place)
+    return SparseRows(indptr, indices, data, (len(rows), len(field))), field, ends
+
+
+@njit(cache=True)
+def _stack(indptr: Any, indices: Any, data: Any, rows: Any, bounds: Any, place: Any) -> Any:
+    total = 0
+    for r in range(len(rows)):
+        total += indptr[rows[r] + 1] - indptr[rows[r]]
+    out = np.zeros(len(rows) + 1, dtype=np.int64)
+    local, values = np.empty(total, dtype=np.int32), np.empty(total, dtype=np.float32)
+    field, ends = np.empty(total, dtype=np.int64), np.zeros(len(bounds), dtype=np.int64)
+    e, count = 0, 0
+    for t in range(len(bounds) - 1):
+        for r in range(bounds[t], bounds[t + 1]):
+            for x in range(indptr[rows[r]], indptr[rows[r] + 1]):
+                c = indices[x]
+                if place[c] < 0:
+                    place[c] = count
+                    field[count] = c
+                    count += 1
+                local[e], values[e] = place[c], data[x]
+                e += 1
+            out[r + 1] = e
+        ends[t + 1] = count
+        for f in range(ends[t], count):
+            place[field[f]] = -1
+    return out, local, values, field[:count].copy(), ends
+
+
+def restrict_rows(matrix: sp.csr_array, nodes: np.ndarray, place: np.ndarray) -> SparseRows:
+    """Rows and columns of ``nodes``, renumbered; ``place`` as in :func:`stack_rows`."""
+    place[nodes] = np.arange(len(nodes))
+    indptr, indices, data = _restrict(matrix.indptr, matrix.indices, matrix.data, nodes, place)
+    place[nodes] = -1
+    return SparseRows(indptr, indices, data, (len(nodes), len(nodes)))
+
+
+@njit(cache=True)
+def _restrict(indptr: Any, indices: Any, data: Any, rows: Any, place: Any) -> Any:
+    total = 0
+    for r in range(len(rows)):
+        total += indptr[rows[r] + 1] - indptr[rows[r]]
+    out = np.zeros(len(rows) + 1, dtype=np.int64)
+    local, values = np.empty(total, dtype=np.int32), np.empty(total, dtype=np.float32)
+    e = 0
+    for r in range(len(rows)):
+        for x in range(indptr[rows[r]], indptr[rows[r] + 1]):
+            if place[indices[x]] >= 0:
+                local[e], values[e] = place[indices[x]], data[x]
+                e += 1
+        out[r + 1] = e
+    return out, local[:e].copy(), values[:e].copy()
