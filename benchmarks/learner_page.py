@@ -192,11 +192,55 @@ def settings() -> list[str]:
     return [*lines, *(f"| {name} | {'; '.join(text_of(o) for o in options)} |" for name, options in CANDIDATES.items())]
 
 
+COLOURS = {"naq-feat": "#0072B2", "naq-diff": "#E69F00", "supervised": "#777777"}
+MARKERS = {"naq-feat": "o", "naq-diff": "s", "supervised": "^"}
+
+
+def draw(tables: dict[tuple[str, int], list[Row]]) -> None:
+    """Accuracy of every learner with its interval, and the training-free line, under the head that chose the checkpoint."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(2, 2, figsize=(10, 7), sharey=True)
+    for axis, ((dataset, shot), rows) in zip(axes.T.ravel(), tables.items()):
+        for place, learner in enumerate(CANDIDATES):
+            for offset, kind in enumerate(KINDS):
+                found = next((r for r in rows if r.method == f"{kind}/{learner}"), None)
+                if found is None:
+                    continue
+                point = found.scores.get("logistic") or found.scores["own"]
+                axis.errorbar(point.mean, place + 0.22 * (offset - 1), xerr=point.interval, fmt=MARKERS[kind], color=COLOURS[kind], capsize=2, markersize=5)  # fmt: skip
+        for r in rows:
+            if r.method.startswith("smooth"):
+                axis.axvline(r.scores["logistic"].mean, color="#009E73", linewidth=1.5)
+            elif r.method == "untrained" and "256" in r.setting:
+                axis.axvline(r.scores["logistic"].mean, color="#999999", linewidth=1.2, linestyle=":")
+        axis.set_title(f"{dataset}, 5-way {shot}-shot", fontsize=10)
+        axis.set_yticks(range(len(CANDIDATES)), list(CANDIDATES))
+        axis.grid(axis="x", color="#dddddd", linewidth=0.6)
+        axis.set_axisbelow(True)
+        axis.spines[["top", "right"]].set_visible(False)
+    axes[0, 0].invert_yaxis()
+    for axis in axes[-1]:
+        axis.set_xlabel("accuracy %, mean of three seeds ± 1.96 standard errors over tasks", fontsize=8)
+    handles = [plt.Line2D([], [], color=COLOURS[k], marker=MARKERS[k], linestyle="", label=k) for k in KINDS]
+    handles.append(plt.Line2D([], [], color="#009E73", label="smooth, no training"))
+    handles.append(plt.Line2D([], [], color="#999999", linestyle=":", label="untrained GCN, 256"))
+    figure.legend(handles=handles, loc="lower center", ncols=5, frameon=False, fontsize=9)
+    figure.suptitle("Logistic head (GLITTER: its own answers)", fontsize=11)
+    figure.tight_layout(rect=(0, 0.04, 1, 1))
+    figure.savefig(PAGE.with_suffix(".png"), dpi=130)
+    plt.close(figure)
+
+
 def write_page() -> None:
     tables = {(dataset, shot): table(dataset, shot) for dataset in DATASETS for shot in (1, 5)}
     lines = [
         "# All learners, all kinds of episodes", "",
         "Made by `python benchmarks/learner_table.py`, which resumes; nothing here is typed by hand.", "",
+        "![Accuracy of every learner beside the training-free line](learners.png)", "",
         f"Each row is the mean of {len(SEEDS)} seeds over the same 500 test tasks (8 queries per class): accuracy in percent ± 1.96 standard errors over tasks of "
         "the mean over seeds, and in brackets the standard deviation between seeds. ▲ above, ▼ below and ≈ not told apart from `smooth` under the same head, by the 95 % interval "
         "of the paired differences over tasks; `own` (GLITTER solves tasks itself, and sees a task's queries) is compared with `smooth` under the logistic head. `transductive` looks at the queries of a task together. "
@@ -204,7 +248,7 @@ def write_page() -> None:
         f"Schedule: {SCHEDULE['episodes']:,} episodes, validation every {SCHEDULE['evaluate_every']}, stopped after {SCHEDULE['patience']} without a new best; the checkpoint and the setting are "
         "chosen by the logistic head (GLITTER by its own answers) on 50 validation tasks with seed 0, among the candidates below; other options are defaults. Under NaQ one training, "
         "selected on 1-shot tasks, serves both shots; supervised episodes have the shot of the tasks. "
-        "This is an eighth of the paper's 16,000 episodes: rows compare methods under one small budget, they are not the best each can do.", "",
+        f"The paper trains on 16,000 episodes, {16_000 / SCHEDULE['episodes']:g} times as many: rows compare methods under one small budget, they are not the best each can do.", "",
         f"Cost: {cost()} (several cells at a time share a machine, so times of single cells are not benchmarks).", "", *settings(), "",
     ]  # fmt: skip
     lines += ["## What beats no training", ""]
@@ -214,6 +258,7 @@ def write_page() -> None:
         if rows:
             lines += [f"## {dataset}, 5-way {shot}-shot", "", *markdown(rows), ""]
     PAGE.write_text("\n".join(lines))
+    draw(tables)
     summary = {
         f"{dataset}/{shot}shot": [
             {

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator
 import numba
 import pytest
 
+import naq  # noqa: F401  # before torch: it sets how idle threads wait
+
 
 @pytest.fixture
 def threads() -> Iterator[Callable[[int], None]]:

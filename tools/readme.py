@@ -1,6 +1,6 @@
-"""Write measured numbers into README.md: the demo's table and the figures of ``make bench``.
+"""Write measured numbers into README.md: the demo's table, the learners and the figures of ``make bench``.
 
-python tools/readme.py            from runs/demo and benchmarks/results/figures.json
+python tools/readme.py            from runs/demo and the JSON files in benchmarks/results
 python tools/readme.py --check    fail if README.md differs from them
 """
 
@@ -13,6 +13,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"
 FIGURES = ROOT / "benchmarks" / "results" / "figures.json"
+LEARNERS = ROOT / "benchmarks" / "results" / "learner_table.json"
+SPEED = ROOT / "benchmarks" / "results" / "learner_speed.json"
 DEMO = ROOT / "benchmarks" / "results" / "demo.json"
 
 
@@ -50,6 +52,32 @@ def demo_table(metrics: dict) -> str:
     return "\n".join(lines)
 
 
+def learners_table(results: dict, speed: dict) -> str:
+    """Every learner's 1-shot accuracy on both graphs and its milliseconds per NaQ-Feat episode."""
+    rows = {
+        dataset: {row["method"]: row["scores"] for row in results["tables"][f"{dataset}/1shot"]}
+        for dataset in ("debian", "coauthor_cs")
+    }
+    kinds, head = ("naq-feat", "naq-diff", "supervised"), "| 5-way 1-shot, accuracy % |"
+    titles = [f"{dataset} {kind}" for dataset in rows for kind in kinds]
+    lines = [f"{head} {' | '.join(titles)} | ms, 2 cores | ms, H200 |", "|---|" + "---:|" * (len(titles) + 2)]
+
+    def shown(scores: dict | None) -> str:
+        found = scores and (scores.get("logistic") or scores["own"])
+        return f"{found['mean']:.1f} {found['mark']}" if found else ""
+
+    for name in [m.split("/")[1] for m in rows["debian"] if m.startswith("naq-feat/")]:
+        cells = [shown(rows[dataset].get(f"{kind}/{name}")) for dataset in rows for kind in kinds]
+        times = [speed.get(d, {}).get(name, {}).get("kinds", {}).get("naq-feat", {}).get("ms") for d in ("cpu", "cuda")]
+        lines.append(
+            f"| `{name}` | {' | '.join(cells)} | {' | '.join('' if t is None else f'{t:.1f}' for t in times)} |"
+        )
+    for name in ("smooth (training-free)", "untrained"):
+        cells = [f"{rows[dataset][name]['logistic']['mean']:.1f}" for dataset in rows]
+        lines.append(f"| {name} | {cells[0]} | | | {cells[1]} | | | | |")
+    return "\n".join(lines)
+
+
 def filled(text: str, mark: str, body: str) -> str:
     begin, end = f"<!-- {mark}:begin -->", f"<!-- {mark}:end -->"
     head, rest = text.split(begin)
@@ -69,6 +97,8 @@ def main() -> int:
         text = filled(text, "demo", demo_table(json.loads(DEMO.read_text())))
     if FIGURES.exists():
         text = filled(text, "figures", figures_table(json.loads(FIGURES.read_text())))
+    if LEARNERS.exists() and SPEED.exists():
+        text = filled(text, "learners", learners_table(json.loads(LEARNERS.read_text()), json.loads(SPEED.read_text())))
     if "--check" in sys.argv:
         if text != old:
             print("README.md does not show the recorded results; run python tools/readme.py.", file=sys.stderr)

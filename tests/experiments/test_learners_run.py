@@ -28,7 +28,9 @@ def test_every_learner_runs_the_protocol(graph, tasks, method):
     assert result.also["3"][result.config["head"]].shot == 3 and set(result.also_reference) == {"3"}
     assert result.accuracy > 0.55 and result.also["3"][result.config["head"]].accuracy > 0.55
     again = naq.experiments.Result.from_json(result.to_json())
-    assert np.array_equal(again.also["3"][result.config["head"]].per_task, result.also["3"][result.config["head"]].per_task)
+    assert np.array_equal(
+        again.also["3"][result.config["head"]].per_task, result.also["3"][result.config["head"]].per_task
+    )
 
 
 def test_other_shots_do_not_move_the_main_result(graph, tasks):
@@ -70,7 +72,9 @@ def test_a_diverging_learner_stops_with_what_to_try_and_keeps_its_checkpoint(gra
     monkeypatch.setattr(
         MAML, "loss", lambda self, e, update=0: plain(self, e, update) * (torch.nan if update == 9 else 1.0)
     )
-    with pytest.raises(TrainingError, match=r"update 9 \(episodes 18 to 19\) is not finite; lower lr .* or inner_lr .*checkpoint"):
+    with pytest.raises(
+        TrainingError, match=r"update 9 \(episodes 18 to 19\) is not finite; lower lr .* or inner_lr .*checkpoint"
+    ):
         small(graph, tasks, "naq-feat/maml", out=tmp_path / "bad")
     assert (tmp_path / "bad" / "checkpoint.safetensors").exists()
     monkeypatch.setattr(MAML, "loss", plain)

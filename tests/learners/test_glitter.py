@@ -390,10 +390,10 @@ def test_registered_for_all_episodes_but_one() -> None:
         get_method("g-umtra/glitter")
 
 
-KINDS = ("naq-feat/glitter", "naq-diff/glitter", "supervised/glitter")
+KINDS = ("naq-feat/glitter", "supervised/glitter")
 
 
-@pytest.fixture(params=[0, 3], ids=["plain", "learned"])
+@pytest.fixture(params=[3], ids=["learned"])
 def edges(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
     """The generic suite again with learned edges."""
     monkeypatch.setattr(Glitter, "defaults", {**Glitter.defaults, "k_keep": request.param})

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -17,7 +15,6 @@ from naq.errors import OptionError
 from naq.learners import LEARNERS
 from naq.learners.query_graphs import LocalGraph, node_codes, query_graphs
 from naq.learners.tent import TENT, Layers, ModulatedLayers, query_vectors
-from naq.methods import get_method
 
 # A dense, slow TENT, from the formulas.
 
@@ -348,38 +345,3 @@ def test_episodes_of_another_way_need_another_classifier() -> None:
     learner = TENT(graph, way=3, latent=8)
     with pytest.raises(OptionError, match=r"an episode has 4 classes, .* trained for 3"):
         learner.loss(naq_batch(graph, 1, way=4))
-
-
-KINDS = ["naq-feat", "naq-diff", "supervised", "g-umtra"]
-each = pytest.mark.parametrize("kind", KINDS)
-
-
-@each
-def test_generic_seed(kind: str) -> None:
-    suite.check_shape_and_seed(get_method(f"{kind}/tent"))
-
-
-@each
-def test_generic_relabelling(kind: str) -> None:
-    suite.check_relabelling(get_method(f"{kind}/tent"))
-
-
-@each
-def test_generic_labels(kind: str) -> None:
-    suite.check_no_label_peeking(get_method(f"{kind}/tent"))
-
-
-@each
-def test_generic_small_graphs(kind: str) -> None:
-    suite.check_small_graphs(get_method(f"{kind}/tent"))
-
-
-@each
-def test_generic_save_and_encode(kind: str, tmp_path: Path) -> None:
-    suite.check_save_and_load(get_method(f"{kind}/tent"), tmp_path)
-    suite.check_encode(get_method(f"{kind}/tent"))
-
-
-@each
-def test_generic_resume(kind: str, tmp_path: Path) -> None:
-    suite.check_resume(get_method(f"{kind}/tent"), tmp_path)
