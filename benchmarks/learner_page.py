@@ -172,8 +172,15 @@ def verdict(dataset: str, shot: int, rows: list[Row]) -> list[str]:
         against = "`smooth` with logistic" if head == "own" else f"`smooth` with {head}"
         parts = [f"{len(above)} above {against}" + (f" ({', '.join(above)})" if above else "")]
         parts += [f"{len(equal)} not told apart" + (f" ({', '.join(equal)})" if equal else "")]
-        parts += [f"{len(below)} below" + (f" ({', '.join(below)})" if 0 < len(below) <= 9 else "")]
+        parts += [f"{len(below)} below" + (f" ({', '.join(below)})" if below else "")]
         lines.append(f"- {head}: {'; '.join(parts)}.")
+    floor = next((r.scores["logistic"].mean for r in rows if r.method == "untrained" and "256" in r.setting), None)
+    if floor is not None:
+        point = {r.method: (r.scores.get("logistic") or r.scores["own"]).mean for r in learners}
+        under = [name for name, mean in point.items() if mean < floor]
+        lines.append(
+            f"- below the untrained GCN of width 256 ({floor:.1f} with logistic): {', '.join(under) or 'none'}."
+        )
     return [*lines, ""]
 
 
@@ -214,11 +221,20 @@ def draw(tables: dict[tuple[str, int], list[Row]]) -> None:
                 axis.errorbar(point.mean, place + 0.22 * (offset - 1), xerr=point.interval, fmt=MARKERS[kind], color=COLOURS[kind], capsize=2, markersize=5)  # fmt: skip
         for r in rows:
             if r.method.startswith("smooth"):
-                axis.axvline(r.scores["logistic"].mean, color="#009E73", linewidth=1.5)
+                axis.plot(
+                    [r.scores["logistic"].mean] * 2, [-0.5, len(CANDIDATES) - 0.5], color="#009E73", linewidth=1.5
+                )
             elif r.method == "untrained" and "256" in r.setting:
-                axis.axvline(r.scores["logistic"].mean, color="#999999", linewidth=1.2, linestyle=":")
+                axis.plot(
+                    [r.scores["logistic"].mean] * 2,
+                    [-0.5, len(CANDIDATES) - 0.5],
+                    color="#999999",
+                    linewidth=1.2,
+                    linestyle=":",
+                )
         axis.set_title(f"{dataset}, 5-way {shot}-shot", fontsize=10)
         axis.set_yticks(range(len(CANDIDATES)), list(CANDIDATES))
+        axis.margins(x=0.06)
         axis.grid(axis="x", color="#dddddd", linewidth=0.6)
         axis.set_axisbelow(True)
         axis.spines[["top", "right"]].set_visible(False)

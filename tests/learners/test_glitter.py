@@ -12,10 +12,10 @@ import methods_under_test as suite
 from graphs import islands, random_graph
 from naq import Episodes, Graph, Tasks, diffusion_neighbors, naq_episodes, sample_tasks, supervised_episodes
 from naq.errors import OptionError
-from naq.learners import glitter_graph, glitter_nearest, glitter_rows
 from naq.learners.glitter import Glitter, contrastive, mutual_information
-from naq.learners.glitter_graph import RowGraph, min_max
-from naq.learners.glitter_structure import LearnedTask
+from naq.learners.parts import glitter_graph, glitter_nearest, glitter_rows
+from naq.learners.parts.glitter_graph import RowGraph, min_max
+from naq.learners.parts.glitter_structure import LearnedTask
 from naq.methods import get_method, methods
 
 EXACT = {"dropout": 0.0, "hidden": 8}

@@ -13,7 +13,7 @@ from naq import Episodes, Graph, diffusion_neighbors, naq_episodes, supervised_e
 from naq.encoders import AugmentedOperator
 from naq.errors import OptionError
 from naq.learners import LEARNERS
-from naq.learners.query_graphs import LocalGraph, node_codes, query_graphs
+from naq.learners.parts.query_graphs import LocalGraph, node_codes, query_graphs
 from naq.learners.tent import TENT, Layers, ModulatedLayers, query_vectors
 
 # A dense, slow TENT, from the formulas.

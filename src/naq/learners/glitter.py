@@ -3,7 +3,7 @@ r"""GLITTER: each task gets a graph of its own, and the network is adapted on it
 Wang, Chen, Li, Graph Few-shot Learning with Task-specific Structures, https://arxiv.org/abs/2210.12130
 
 A task's graph W holds what lies within two hops of its nodes and, where ``k_keep`` is set, learned edges
-(:mod:`naq.learners.glitter_structure`). On it
+(:mod:`naq.learners.parts.glitter_structure`). On it
 
 .. math::
     Z = W\, \mathrm{dropout}(\mathrm{ReLU}(W X W_1 + b_1))\, W_2 + b_2, \qquad \text{answers} = Z C + c
@@ -32,7 +32,7 @@ alone as it is among others.
 
 Departures: the release keeps entries *above the largest* of a row, i.e. none: ``k_keep=0``. Its influence may be 0
 log 0; here logarithms are of at least 1e-12. Columns are scaled by max - min; see
-:func:`~naq.learners.glitter_graph.min_max` for sparse columns with negative entries. All initial tensors are uniform
+:func:`~naq.learners.parts.glitter_graph.min_max` for sparse columns with negative entries. All initial tensors are uniform
 in :math:`\pm 1 / \sqrt{\text{outputs}}`. Training queries are those of the episodes (the release: 1 per class).
 
 Cost: at ``k_keep=0`` an inner step reads the rows of A X in the one-hop field of the supports twice. With learned
@@ -57,8 +57,8 @@ from naq.encoders.rows import multiply, sparse_product, take_rows
 from naq.episodes import Episodes
 from naq.errors import OptionError
 from naq.learners.base import Learner, register_learner
-from naq.learners.glitter_graph import RowGraph
-from naq.learners.glitter_structure import Draw, LearnedTask, PlainTasks
+from naq.learners.parts.glitter_graph import RowGraph
+from naq.learners.parts.glitter_structure import Draw, LearnedTask, PlainTasks
 from naq.options import Value
 from naq.randomness import stream
 from naq.tasks import Tasks

@@ -16,7 +16,7 @@ Prototypes of the outer loss are one step older than the queries' weights, as re
 A loss that is not finite stops the run with a message; the released code skips such updates.
 
 Cost: features of all sub-graphs of an update times the first weight once forward and once backward; inner steps as in
-:mod:`naq.learners.meta_batch`.
+:mod:`naq.learners.parts.meta_batch`.
 
 Example:
     >>> import naq
@@ -36,8 +36,8 @@ from torch import nn
 from naq.encoders import GCN, AugmentedOperator, GraphOperator, LocalOperator
 from naq.episodes import Episodes
 from naq.learners.base import Learner, register_learner
-from naq.learners.inner_loop import Weights, adapt, two_layers
-from naq.learners.meta_batch import Side, TaskChunk, task_chunks
+from naq.learners.parts.inner_loop import Weights, adapt, two_layers
+from naq.learners.parts.meta_batch import Side, TaskChunk, task_chunks
 from naq.options import Value
 
 BLOCK = 2048

@@ -44,8 +44,8 @@ from naq.encoders.rows import sparse_product
 from naq.episodes import Episodes
 from naq.errors import OptionError
 from naq.learners.base import Learner, register_learner
-from naq.learners.query_graphs import LocalGraph, Neighbors, QueryGraphs, node_codes, query_graphs
-from naq.learners.tent_encoders import LinearEncoder, OneConvolution, OpenGCN, uniform
+from naq.learners.parts.query_graphs import LocalGraph, Neighbors, QueryGraphs, node_codes, query_graphs
+from naq.learners.parts.tent_encoders import LinearEncoder, OneConvolution, OpenGCN, uniform
 from naq.options import Value
 
 SHARPNESS = 2.0

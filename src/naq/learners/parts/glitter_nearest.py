@@ -12,8 +12,8 @@ import numpy as np
 import torch
 from numba import njit, prange
 
-from naq.learners import glitter_rows
-from naq.learners.glitter_rows import ALONE
+from naq.learners.parts import glitter_rows
+from naq.learners.parts.glitter_rows import ALONE
 
 TIE = 1e-6
 """Squared distances closer than this are equal: nodes with the same features tie on every device and in every order."""

@@ -10,7 +10,7 @@ from naq.encoders.operator import PROPAGATED_ENTRIES
 from naq.encoders.rows import SparseRows, take_field
 from naq.errors import OptionError
 from naq.graph import Graph
-from naq.learners.glitter_rows import TaskRows
+from naq.learners.parts.glitter_rows import TaskRows
 from naq.randomness import stream
 
 BLOCK = 65_536

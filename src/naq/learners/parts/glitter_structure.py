@@ -25,9 +25,9 @@ import torch
 import torch.nn.functional as F
 
 from naq.encoders.rows import take_rows
-from naq.learners.glitter_graph import RowGraph
-from naq.learners.glitter_nearest import nearest, reaching
-from naq.learners.glitter_rows import Fixed, TaskRows, entry_product, restrict_rows, stack_rows
+from naq.learners.parts.glitter_graph import RowGraph
+from naq.learners.parts.glitter_nearest import nearest, reaching
+from naq.learners.parts.glitter_rows import Fixed, TaskRows, entry_product, restrict_rows, stack_rows
 
 Draw = Callable[[int], torch.Tensor]
 """``count`` rows of dropout factors; fewer rows are a prefix of more."""

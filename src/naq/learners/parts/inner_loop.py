@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 import torch
 
-from naq.learners.meta_batch import Side, TaskChunk
+from naq.learners.parts.meta_batch import Side, TaskChunk
 
 Weights = dict[str, torch.Tensor]
 """``bias1``, ``weight2``, ``bias2``, ``head_weight``, ``head_bias``, each with one copy per task in front."""
