@@ -197,6 +197,19 @@ def compute(cell: Cell, device: str) -> None:
     print(f"{line}, {result.facts.get('episodes_trained', 0)} episodes, {data['wall_seconds']:.0f} s", flush=True)
 
 
+def warm(only: list[str]) -> None:
+    """Neighbour tables into the cache, so that workers do not each make their own."""
+    from naq.graph import weighted
+    from naq.neighbors.subgraphs import ppr_subgraphs
+    from naq.neighbors.table import cache_folder
+
+    for dataset in {cell.dataset: None for cell in missing(only)}:
+        graph = weighted(graph_of(dataset), "auto").without_labels()
+        naq.feature_neighbors(graph, 10, cache=cache_folder())
+        naq.diffusion_neighbors(graph, 10, cache=cache_folder())
+        ppr_subgraphs(graph, 20, cache=cache_folder())
+
+
 def work(only: list[str], device: str, minutes: float | None) -> None:
     """Compute what is missing and unclaimed until nothing is left or the time is over."""
     started = time.perf_counter()
@@ -241,6 +254,8 @@ def main() -> None:
     if not given.page:
         again = [sys.executable, __file__, "--device", given.device, "--only", *given.only]
         again += ["--minutes", str(given.minutes)] if given.minutes is not None else []
+        if given.workers > 1:
+            warm(given.only)
         others = [subprocess.Popen([*again, "--worker"]) for _ in range(given.workers - 1)]
         try:
             work(given.only, given.device, given.minutes)

@@ -39,14 +39,9 @@ class PairRows:
     def __getitem__(self, index: np.ndarray) -> PairRows:
         """Some of the pairs, and the nodes that these need."""
         indptr, indices, data = take(self.rows.indptr, self.rows.indices, self.rows.data, np.asarray(index))
-        return _pairs(
-            indptr, self.nodes[indices], data, np.full(int(self.nodes.max(initial=-1)) + 1, -1, dtype=np.int32)
-        )
-
-
-def _pairs(indptr: np.ndarray, columns: np.ndarray, data: np.ndarray, place: np.ndarray) -> PairRows:
-    local, nodes = renumber(columns, place)
-    return PairRows(SparseRows(indptr, local, data, (len(indptr) - 1, len(nodes))), nodes)
+        used, local = np.unique(indices, return_inverse=True)
+        rows = SparseRows(indptr, local.astype(np.int32), data, (len(indptr) - 1, len(used)))
+        return PairRows(rows, self.nodes[used])
 
 
 class LocalOperator:
@@ -71,6 +66,7 @@ class LocalOperator:
         n = base.graph.num_nodes
         self._stamp, self._degree = np.full(n, -1, dtype=np.int64), np.zeros(n, dtype=np.int64)
         self._place = np.full(n, -1, dtype=np.int32)
+        self._seen = 0  # centres so far: each stamps its sub-graph with a number of its own
 
     @property
     def width(self) -> int:
@@ -81,12 +77,13 @@ class LocalOperator:
         nodes = np.asarray(nodes, dtype=np.int64)
         indptr, indices = self._adjacency(nodes)
         pool_ptr, pool_data, ptr, columns, data = _sub_graphs(
-            indptr, indices, nodes, self.limit, self._key, self._stamp, self._degree
+            indptr, indices, nodes, self._seen, self.limit, self._key, self._stamp, self._degree
         )
-        self._stamp[:] = -1
+        self._seen += len(nodes)
         pairs = len(pool_data)
         pool = SparseRows(pool_ptr, np.arange(pairs, dtype=np.int32), pool_data, (len(nodes), pairs))
-        return pool, _pairs(ptr, columns, data, self._place)
+        local, members = renumber(columns, self._place)
+        return pool, PairRows(SparseRows(ptr, local, data, (pairs, len(members))), members)
 
     def _adjacency(self, nodes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """CSR of the graph, complete for everything within two hops of ``nodes``."""
@@ -163,7 +160,9 @@ def _members(indptr: Any, indices: Any, v: Any, number: Any, limit: Any, seed: A
 
 
 @njit(cache=True)
-def _sub_graphs(indptr: Any, indices: Any, nodes: Any, limit: Any, seed: Any, stamp: Any, degree: Any) -> Any:
+def _sub_graphs(
+    indptr: Any, indices: Any, nodes: Any, seen: Any, limit: Any, seed: Any, stamp: Any, degree: Any
+) -> Any:
     """Second-layer rows (by centre) and first-layer rows (by pair); ``stamp`` and ``degree`` are scratch of n entries."""
     pairs = 0
     entries = 0
@@ -179,8 +178,8 @@ def _sub_graphs(indptr: Any, indices: Any, nodes: Any, limit: Any, seed: Any, st
     found = np.empty(len(stamp), dtype=np.int64)
     pair = 0
     entry = 0
-    for number in range(len(nodes)):
-        v = nodes[number]
+    for centre in range(len(nodes)):
+        v, number = nodes[centre], seen + centre
         size = _members(indptr, indices, v, number, limit, seed, stamp, found)
         for i in range(size):
             inside = 0
@@ -201,5 +200,5 @@ def _sub_graphs(indptr: Any, indices: Any, nodes: Any, limit: Any, seed: Any, st
                     entry += 1
             pair += 1
             ptr[pair] = entry
-        pool_ptr[number + 1] = pair
+        pool_ptr[centre + 1] = pair
     return pool_ptr, pool_data[:pair].copy(), ptr[: pair + 1].copy(), columns[:entry].copy(), data[:entry].copy()
