@@ -153,7 +153,7 @@ def _row(dataset: str, kind: str, option: str, episodes: int, seeds: int) -> dic
 def markdown(rows: Sequence[dict[str, Any]], episodes: int, seeds: int) -> str:
     """The table of the documentation."""
     clashing = sum((row["shares"] or {}).get("clashing") or 0 for row in rows)
-    trained = [second for row in rows for second in row["seconds"]]
+    trained = sum(len(row["valid"]) for row in rows)
     lines = [
         "# Options of NaQ episodes, measured",
         "",
@@ -169,8 +169,8 @@ def markdown(rows: Sequence[dict[str, Any]], episodes: int, seeds: int) -> str:
         + " and ".join(f"{rate:g} on {name}" for name, rate in LEARNING_RATE.items())
         + f". Accuracies are mean ± standard deviation over {seeds} seeds. An option is to be chosen by the validation column.",
         "",
-        f"Trainings finished: {len(trained)} of {len(rows) * seeds}"
-        + (f", {sum(trained):,.0f} seconds in all." if trained else "."),
+        f"Trainings finished: {trained} of {len(rows) * seeds}.",
+        *_verdict(rows),
     ]
     for dataset in LEARNING_RATE:
         lines += [
@@ -178,11 +178,42 @@ def markdown(rows: Sequence[dict[str, Any]], episodes: int, seeds: int) -> str:
             f"## {dataset}",
             "",
             "| episodes | option | classes differ % | right queries % | overlap % | queries kept % | seconds "
-            "| validation % | test % | seconds of a training |",
-            "|---|---|---|---|---|---|---|---|---|---|",
+            "| validation % | test % |",
+            "|---|---|---|---|---|---|---|---|---|",
         ]
         lines += [_line(row) for row in rows if row["dataset"] == dataset]
     return "\n".join(lines) + "\n"
+
+
+def _verdict(rows: Sequence[dict[str, Any]]) -> list[str]:
+    """Options against ``base``, seed by seed, on validation tasks: better or worse with every seed, or neither."""
+    better, worse, neither = [], [], []
+    for row in rows:
+        base = next(
+            r for r in rows if (r["dataset"], r["episodes"], r["option"]) == (row["dataset"], row["episodes"], "base")
+        )
+        gains = [100 * (ours - theirs) for ours, theirs in zip(row["valid"], base["valid"])]
+        if row["option"] == "base" or not gains:
+            continue
+        text = f"`{row['option']}` for {row['episodes']} on {row['dataset']} ({sum(gains) / len(gains):+.1f})"
+        (better if min(gains) > 0 else worse if max(gains) < 0 else neither).append(text)
+    if not (better or worse or neither):
+        return []
+    return [
+        "",
+        "Against `base` with the same seeds, in points of validation accuracy:",
+        "",
+        *(
+            f"- {title}: {', '.join(found) or 'none'}."
+            for title, found in (
+                ("better with every seed", better),
+                ("worse with every seed", worse),
+                ("neither", neither),
+            )
+        ),
+        "",
+        "None is on by default; each stays an option.",
+    ]
 
 
 def _line(row: dict[str, Any]) -> str:
@@ -191,7 +222,6 @@ def _line(row: dict[str, Any]) -> str:
     names = ("distinct_classes", "queries_of_the_class", "overlap", "queries_kept")
     cells += [f"{100 * shares[name]:.2f}" if shares else "" for name in names]
     cells += [f"{shares['seconds']:.3f}" if shares else "", _spread(row["valid"]), _spread(row["test"])]
-    cells.append(f"{statistics.mean(row['seconds']):.0f}" if row["seconds"] else "")
     return "| " + " | ".join(cells) + " |"
 
 

@@ -18,6 +18,8 @@ from rich.progress import (
 )
 
 console = Console(stderr=True)
+PHASES = {"build": "preparing", "test": "testing", "embed": "embedding"}
+"""Phases of unknown length."""
 Tell = Callable[[str, Mapping[str, Any]], None]
 
 
@@ -52,8 +54,8 @@ class _Bars:
             self._bar("training", facts["episodes"], facts["total"], note_of(facts))
         elif phase == "neighbors":
             self._bar("neighbours", facts["done"], facts["total"], "")
-        elif phase in ("test", "embed"):
-            self._bar({"test": "testing", "embed": "embedding"}[phase], 0, None, "")
+        elif phase in PHASES:
+            self._bar(PHASES[phase], 0, None, "")
 
     def _bar(self, name: str, done: int, total: int | None, note: str) -> None:
         if name not in self.tasks:
@@ -75,5 +77,7 @@ class _Lines:
                 self.shown = tenth
                 line = f"{self.title}: {facts['episodes']:,} of {facts['total']:,} episodes, {note_of(facts)}, {facts['seconds']:.0f} s"
                 console.print(line, highlight=False, soft_wrap=True)
+        elif phase in ("build", "test"):
+            console.print(f"{self.title}: {PHASES[phase]}", highlight=False, soft_wrap=True)
         elif phase == "finished":
             console.print(f"{self.title}: already done in {facts['folder']}", highlight=False, soft_wrap=True)

@@ -229,6 +229,7 @@ def _train(
     )
     seconds["episodes"] = time.perf_counter() - mark
     handed = graph.with_labels(given.base_labels) if method.reads_base_labels else graph.without_labels()
+    tell("build", {"method": method.name})
     learner = method.learner(handed, way=training_way, seed=seed, device=device, **config["options"])
     training = EpisodeTraining(learner, episodes)
     key = hashlib.blake2b(json.dumps(dict(config), sort_keys=True).encode(), digest_size=16).hexdigest()

@@ -53,6 +53,8 @@ def result_table(results: Iterable[Result]) -> Table:
         "± is 1.96 standard errors over test tasks; * looks at a task's queries together;\n"
         "(chosen) also selected the checkpoint, on validation tasks; bold is the best of a head."
     )
+    if any(head == "own" for _, _, head, _, _ in rows):
+        table.caption += "\nown: the method solves tasks itself, without a head."
     return table
 
 
