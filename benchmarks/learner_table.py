@@ -8,7 +8,8 @@
 A cell is one training. For every graph, learner and kind of episodes up to three candidate settings are trained with seed 0; the
 one with the best accuracy on validation tasks (1-shot) is trained with seeds 1 and 2 as well. Under NaQ one training serves 1-shot and
 5-shot tasks; supervised episodes have the shot of the tasks, so the 5-shot column is a training of its own with the setting chosen
-for 1-shot. Test tasks choose nothing. Finished cells are kept in benchmarks/results/cells, one JSON file each; a cell that was
+for 1-shot. Test tasks choose nothing. Finished cells are kept in benchmarks/results/cells, one JSON file each, and packed into
+results/learner_cells.json.xz with the page, so that a fresh clone starts from them (delete both to compute all anew); a cell that was
 interrupted goes on from its checkpoint. Other graphs than the bundled one are looked for in ``$NAQ_SHARED_DATA`` or ``../shared/data``.
 """
 
@@ -16,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import lzma
 import os
 import platform
 import shutil
@@ -33,6 +35,7 @@ HERE = Path(__file__).resolve().parent
 DATA = Path(os.environ.get("NAQ_SHARED_DATA") or HERE.parents[1] / "shared" / "data")
 CELLS = HERE / "results" / "cells"
 RUNS = HERE / "results" / "runs" / "learners"
+ARCHIVE = HERE / "results" / "learner_cells.json.xz"
 SUMMARY = HERE / "results" / "learner_table.json"
 PAGE = HERE.parent / "docs" / "learners.md"
 KINDS = ("naq-feat", "naq-diff", "supervised")
@@ -166,6 +169,24 @@ class Claim:
         self.path.unlink(missing_ok=True)
 
 
+def pack() -> None:
+    """All finished cells in one file."""
+    from naq.files import write_atomically
+
+    cells = {file.name: json.loads(file.read_text()) for file in sorted(CELLS.glob("*.json"))}
+    text = json.dumps(cells, separators=(",", ":")).encode()
+    write_atomically(ARCHIVE, lambda path: path.write_bytes(lzma.compress(text, preset=9)))
+
+
+def unpack() -> None:
+    """Cells of the packed file that are not here yet."""
+    CELLS.mkdir(parents=True, exist_ok=True)
+    if ARCHIVE.exists():
+        for name, found in json.loads(lzma.decompress(ARCHIVE.read_bytes())).items():
+            if not (CELLS / name).exists():
+                (CELLS / name).write_text(json.dumps(found))
+
+
 _graphs: dict[str, naq.Graph] = {}
 
 
@@ -251,6 +272,7 @@ def main() -> None:
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--page", action="store_true", help="write the page only")
     given = parser.parse_args()
+    unpack()
     if not given.page:
         again = [sys.executable, __file__, "--device", given.device, "--only", *given.only]
         again += ["--minutes", str(given.minutes)] if given.minutes is not None else []
@@ -269,6 +291,7 @@ def main() -> None:
     from learner_page import write_page
 
     write_page()
+    pack()
     print(f"Written: {PAGE} and {SUMMARY} ({platform.machine()})")
 
 
