@@ -34,11 +34,20 @@ def episodes_of(kind: str, graph: naq.Graph, learner: str) -> naq.Episodes:
     from naq.data import split_for
     from naq.experiments.episodes_for import episode_options, episodes_for
     from naq.methods import get_method
+    from naq.neighbors.table import cache_folder
 
     method = get_method(f"{kind}/{learner}")
     split = split_for(graph.name, graph)
     return episodes_for(
-        method, graph, split, episode_options(method, {}), way=5, shot=1, count=2 * EPISODES, seed=0, cache=""
+        method,
+        graph,
+        split,
+        episode_options(method, {}),
+        way=5,
+        shot=1,
+        count=2 * EPISODES,
+        seed=0,
+        cache=cache_folder(),
     )
 
 
