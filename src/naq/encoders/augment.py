@@ -28,6 +28,7 @@ from naq.encoders.operator import GraphOperator
 from naq.encoders.rows import SparseRows, sparse_product, take_rows
 from naq.episodes.umtra import check_strengths
 from naq.graph import Graph
+from naq.hashing import mixed
 from naq.randomness import key, stream
 
 
@@ -104,19 +105,11 @@ class AugmentedOperator:
         return sparse_product(SparseRows(taken.indptr, taken.indices, masked, taken.shape), weight)
 
 
-@njit(cache=True, inline="always")
-def _mixed(x: Any) -> Any:
-    """The finaliser of SplitMix64: every bit of the result depends on every bit of ``x``."""
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return x ^ (x >> np.uint64(31))
-
-
 @njit(cache=True)
 def _kept(u: Any, v: Any, keys: Any, drop: Any) -> Any:
     """Whether the undirected edge u - v stays: its uniform number in [0, 1) is at least ``drop``."""
     low, high = np.uint64(min(u, v)), np.uint64(max(u, v))
-    bits = _mixed(_mixed(_mixed(low + keys[0]) ^ high) + keys[1])
+    bits = mixed(mixed(mixed(low + keys[0]) ^ high) + keys[1])
     return np.float64(bits >> np.uint64(11)) * (1.0 / 9007199254740992.0) >= drop
 
 

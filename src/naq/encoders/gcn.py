@@ -37,6 +37,7 @@ class GCN(nn.Module):
         latent: width of the vectors.
         seed: of the initial weights.
         hidden: width between the layers; 0 for twice ``latent``.
+        activate: whether the last layer ends in a ReLU too.
 
     Shapes:
         - ``encode``: nodes (m,) -> (m, latent), on the operator's device
@@ -47,13 +48,16 @@ class GCN(nn.Module):
 
     BLOCK = 8192
 
-    def __init__(self, operator: GraphOperator, latent: int = 256, *, seed: int = 0, hidden: int = 0) -> None:
+    def __init__(
+        self, operator: GraphOperator, latent: int = 256, *, seed: int = 0, hidden: int = 0, activate: bool = True
+    ) -> None:
         super().__init__()
         if latent < 1:
             raise OptionError(f"latent is {latent}; expected a positive width.")
         self.operator = operator
         self.latent = latent
         self.hidden = hidden or 2 * latent
+        self.activate = activate
         generator = torch.Generator().manual_seed(torch_seed(seed, "encoder/gcn"))
         shapes = ((operator.width, self.hidden), (self.hidden, latent))
         weights = [nn.init.xavier_uniform_(torch.empty(shape), generator=generator) for shape in shapes]
@@ -66,13 +70,13 @@ class GCN(nn.Module):
     def encode(self, nodes: np.ndarray, operator: Operator | None = None) -> torch.Tensor:
         """Vectors of ``nodes``, repeats allowed, computed on their receptive field; ``operator`` reads another view of the graph."""
         operator = operator or self.operator
-        nodes = np.asarray(nodes, dtype=np.int64).ravel()
-        n = self.operator.graph.num_nodes
-        if len(nodes) and (nodes.min() < 0 or nodes.max() >= n):
-            raise OptionError(f"nodes hold {nodes.min()} to {nodes.max()}, but the graph has nodes 0..{n - 1}.")
+        nodes = self.operator.graph.known_nodes(nodes).ravel()
         rows, around = operator.field(nodes)
         hidden = torch.relu(operator.first_layer(around, self.weight1) + self.bias1)
-        return torch.relu(sparse_product(rows, hidden @ self.weight2) + self.bias2)
+        return self._last(sparse_product(rows, hidden @ self.weight2) + self.bias2)
+
+    def _last(self, values: torch.Tensor) -> torch.Tensor:
+        return torch.relu(values) if self.activate else values
 
     @torch.no_grad()
     def encode_all(self) -> torch.Tensor:
@@ -86,7 +90,7 @@ class GCN(nn.Module):
         out = torch.empty_like(inner)
         for start in range(0, n, self.BLOCK):
             rows, around = self.operator.field(np.arange(start, min(n, start + self.BLOCK)))
-            out[start : start + rows.shape[0]] = torch.relu(
+            out[start : start + rows.shape[0]] = self._last(
                 sparse_product(rows, inner[torch.from_numpy(around).to(inner.device)]) + self.bias2
             )
         return out

@@ -23,6 +23,7 @@ from numba import njit
 from naq.encoders.augment import AugmentedOperator
 from naq.encoders.operator import GraphOperator
 from naq.encoders.rows import SparseRows, renumber, sparse_product, take
+from naq.hashing import mixed
 from naq.randomness import key
 
 
@@ -113,15 +114,25 @@ class LocalOperator:
         return torch.from_numpy(np.ascontiguousarray(dense, dtype=np.float32)).to(self.device)
 
 
-@njit(cache=True, inline="always")
+@njit(cache=True)
 def _rank(seed: Any, centre: Any, node: Any) -> Any:
-    """A random number for (centre, node): SplitMix64's finaliser, twice."""
+    """A random number for (centre, node)."""
     x = np.uint64(centre) * np.uint64(0x9E3779B97F4A7C15) + seed
     for _ in range(2):
-        x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        x = (x ^ (x >> np.uint64(31))) + np.uint64(node)
+        x = mixed(x) + np.uint64(node)
     return x
+
+
+@njit(cache=True)
+def _reach(indptr: Any, indices: Any, u: Any, number: Any, stamp: Any, found: Any, count: Any) -> Any:
+    """Stamp the neighbours of u and append the new ones to ``found``; how many there are now."""
+    for e in range(indptr[u], indptr[u + 1]):
+        w = indices[e]
+        if stamp[w] != number:
+            stamp[w] = number
+            found[count] = w
+            count += 1
+    return count
 
 
 @njit(cache=True)
@@ -129,21 +140,10 @@ def _members(indptr: Any, indices: Any, v: Any, number: Any, limit: Any, seed: A
     """Stamp S_v with ``number`` and return its size; ``found`` is scratch that takes the members."""
     stamp[v] = number
     found[0] = v
-    count = 1
-    for e in range(indptr[v], indptr[v + 1]):
-        u = indices[e]
-        if stamp[u] != number:
-            stamp[u] = number
-            found[count] = u
-            count += 1
-    for i in range(1, count):
-        u = found[i]
-        for e in range(indptr[u], indptr[u + 1]):
-            w = indices[e]
-            if stamp[w] != number:
-                stamp[w] = number
-                found[count] = w
-                count += 1
+    near = _reach(indptr, indices, v, number, stamp, found, 1)
+    count = near
+    for i in range(1, near):
+        count = _reach(indptr, indices, found[i], number, stamp, found, count)
     if limit > 0 and count - 1 > limit:
         ranks = np.empty(count - 1, dtype=np.uint64)
         for i in range(1, count):

@@ -66,11 +66,16 @@ class GraphOperator:
         self.formed = self_loops and graph.propagated_size() <= PROPAGATED_ENTRIES
         self._dense: torch.Tensor | None = None
         self._inputs: torch.Tensor | None = None
-        if self.formed:
-            propagated = graph.propagated_features()
+        self._ready = False
+
+    def _form(self) -> None:
+        """A_hat X where it is first read: not every learner reads it."""
+        if self.formed and not self._ready:
+            propagated = self.graph.propagated_features()
             self._dense = self._held(propagated)
             if self._dense is None:
                 self._split(propagated)
+        self._ready = True
 
     def _held(self, matrix: np.ndarray | sp.csr_array) -> torch.Tensor | None:
         """The matrix on the device if it is dense or fits there as such."""
@@ -107,6 +112,7 @@ class GraphOperator:
 
     def first_layer(self, around: np.ndarray, weight: torch.Tensor) -> torch.Tensor:
         """(A_hat X)[around] @ weight, differentiable in ``weight``, by whichever order costs less: (A_hat X) W or A_hat (X W)."""
+        self._form()
         if self._dense is not None:
             return self._dense[torch.from_numpy(around).to(self.device)] @ weight
         features = self.graph.require_features("an encoder")
@@ -131,6 +137,7 @@ class GraphOperator:
 
     def dense_rows(self, nodes: np.ndarray) -> torch.Tensor:
         """(A_hat X)[nodes] as a dense matrix; for few nodes."""
+        self._form()
         if self._dense is not None:
             return self._dense[torch.from_numpy(nodes).to(self.device)]
         if self.formed:

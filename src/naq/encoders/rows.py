@@ -96,12 +96,12 @@ def _multiply(indptr: Any, indices: Any, data: Any, tiles: Any, out: Any) -> Non
         t = job // ROW_CHUNKS
         first = (job % ROW_CHUNKS) * step
         for r in range(first, min(rows, first + step)):
-            _add_row(indptr[r], indptr[r + 1], indices, data, tiles[t], out[r, t * width : (t + 1) * width])
+            add_row(indptr[r], indptr[r + 1], indices, data, tiles[t], out[r, t * width : (t + 1) * width])
 
 
 @njit(cache=True, fastmath={"contract"})
-def _add_row(e: Any, end: Any, indices: Any, data: Any, tile: Any, row: Any) -> None:
-    """Four entries at a time: the row is then read and written a quarter as often."""
+def add_row(e: Any, end: Any, indices: Any, data: Any, tile: Any, row: Any) -> None:
+    """row = entries e..end times tile, four at a time: the row is then read and written a quarter as often."""
     width = tile.shape[1]
     row[:] = 0.0
     while e + 4 <= end:

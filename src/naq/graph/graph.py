@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
-from naq.errors import GraphError
+from naq.errors import GraphError, OptionError
 from naq.graph import checks, operators
 
 if TYPE_CHECKING:
@@ -241,6 +241,15 @@ class Graph:
         object.__setattr__(other, "_own", {})  # what is derived from structure and features alone stays shared
         object.__setattr__(other, "_frozen", True)
         return other
+
+    def known_nodes(self, nodes: Any) -> np.ndarray:
+        """The nodes as int64, once it is sure that the graph has them."""
+        ids = np.asarray(nodes, dtype=np.int64)
+        if ids.size and (ids.min() < 0 or ids.max() >= self.num_nodes):
+            raise OptionError(
+                f"nodes hold {ids.min()} to {ids.max()}, but the graph has nodes 0..{self.num_nodes - 1}."
+            )
+        return ids
 
     def homophily(self) -> float:
         """Share of edges between two labelled nodes that join equal labels; NaN where there is no such edge."""

@@ -141,10 +141,7 @@ class SubgraphEncoder(nn.Module):
 
     def encode(self, nodes: np.ndarray) -> torch.Tensor:
         """z of ``nodes``, repeats allowed: rows of C X W, with C the centre rows of the normalised sub-graphs."""
-        nodes = np.asarray(nodes, dtype=np.int64).ravel()
-        n = self.operator.graph.num_nodes
-        if len(nodes) and (nodes.min() < 0 or nodes.max() >= n):
-            raise OptionError(f"nodes hold {nodes.min()} to {nodes.max()}, but the graph has nodes 0..{n - 1}.")
+        nodes = self.operator.graph.known_nodes(nodes).ravel()
         blocks = [self._centres(nodes[start : start + self.BLOCK]) for start in range(0, len(nodes), self.BLOCK)]
         return torch.cat(blocks) if blocks else self.bias.new_zeros(0, self.hidden)
 

@@ -59,6 +59,7 @@ from naq.errors import OptionError
 from naq.learners.base import Learner, register_learner
 from naq.learners.parts.glitter_graph import RowGraph
 from naq.learners.parts.glitter_structure import Draw, LearnedTask, PlainTasks
+from naq.learners.parts.initial import uniform
 from naq.options import Value
 from naq.randomness import stream
 from naq.tasks import Tasks
@@ -117,8 +118,7 @@ class Glitter(Learner):
         super().check_options()
         self.require_positive("hidden", "inner_lr", "temperature")
         for name in ("weight_decay", "inner_steps", "k_keep", "contrast", "influence"):
-            if float(self.options[name]) < 0:
-                raise OptionError(f"option {name} of {self.name} is {self.options[name]!r}; expected 0 or more.")
+            self.require_at_least(name, 0)
         if not 0 <= float(self.options["dropout"]) < 1:
             raise OptionError(
                 f"option dropout of {self.name} is {self.options['dropout']!r}; expected 0 or more and less than 1."
@@ -141,8 +141,7 @@ class Glitter(Learner):
         self.classifier_bias = self._drawn("classifier_bias", (1, self.way), self.way)
 
     def _drawn(self, purpose: str, shape: tuple[int, int], outputs: int) -> nn.Parameter:
-        values = torch.rand(shape, generator=self.generator(f"weights/{purpose}"))
-        return nn.Parameter(((2 * values - 1) / outputs**0.5).to(self.device))
+        return uniform(shape, outputs, self.generator(f"weights/{purpose}"), self.device)
 
     def optimizer(self) -> torch.optim.Optimizer:
         """Adam with weight decay, as released."""
@@ -152,9 +151,9 @@ class Glitter(Learner):
     def loss(self, episodes: Episodes, update: int = 0) -> torch.Tensor:
         self.require_way(episodes.way, "the set of episodes")
         count = len(episodes)
-        support = self.space.check_nodes(episodes.support.reshape(count, -1))
+        support = self.graph.known_nodes(episodes.support.reshape(count, -1))
         query = np.where(episodes.mask, episodes.query, -1).reshape(count, -1).astype(np.int64)
-        self.space.check_nodes(query[query >= 0])
+        self.graph.known_nodes(query[query >= 0])
         step = 1 if self.k_keep else count
         parts = [slice(start, start + step) for start in range(0, count, step)]
         return torch.stack([self._outer_loss(support[part], query[part], update) for part in parts]).mean()
@@ -231,7 +230,7 @@ class Glitter(Learner):
     def solve(self, tasks: Tasks) -> np.ndarray:
         """(count, way * queries) slots: each task by its own inner loop."""
         self.require_way(tasks.way, "the task set")
-        self.space.check_nodes(tasks.nodes())
+        self.graph.known_nodes(tasks.nodes())
         batch = min(self.BATCH, max(1, self.BATCH_BYTES // (4 * self.first.numel())))
         step = 1 if self.k_keep else batch
         known = None if self.k_keep else self._first_rows(self.space.around(tasks.nodes()))
@@ -255,7 +254,7 @@ class Glitter(Learner):
 
     def encode(self, nodes: np.ndarray) -> torch.Tensor:
         """Vectors of some nodes before any adaptation, on the graph without learned edges."""
-        rows, around = self.space.field(self.space.check_nodes(nodes).ravel())
+        rows, around = self.space.field(self.graph.known_nodes(nodes).ravel())
         hidden = torch.relu(self.space.first_layer(around) @ self.first[:, : self.hidden])
         return sparse_product(rows, hidden) @ self.second + self.second_bias
 

@@ -36,7 +36,7 @@ from torch import nn
 from naq.encoders import GCN, AugmentedOperator, GraphOperator, LocalOperator
 from naq.episodes import Episodes
 from naq.learners.base import Learner, register_learner
-from naq.learners.parts.inner_loop import Weights, adapt, two_layers
+from naq.learners.parts.inner_loop import Weights, adapt, mean_by_task, movable, two_layers
 from naq.learners.parts.meta_batch import Side, TaskChunk, task_chunks
 from naq.options import Value
 
@@ -97,10 +97,6 @@ class GMeta(Learner):
 
     def _chunk_loss(self, chunk: TaskChunk, shot: int) -> torch.Tensor:
         """Sum over the tasks of the mean loss of their queries after adaptation."""
-        parameters = {
-            "bias1": self.encoder.bias1, "weight2": self.encoder.weight2, "bias2": self.encoder.bias2,
-            "head_weight": self.head_weight, "head_bias": self.head_bias,
-        }  # fmt: skip
 
         def prototypes(weights: Weights, first: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
             outputs = two_layers(weights, first, chunk.support)
@@ -110,7 +106,7 @@ class GMeta(Learner):
             return prototype_loss(*prototypes(weights, first), chunk.support).sum()
 
         before, after = adapt(
-            parameters, chunk, support_loss, steps=int(self.options["inner_steps"]), lr=float(self.options["inner_lr"]),
+            movable(self), chunk, support_loss, steps=int(self.options["inner_steps"]), lr=float(self.options["inner_lr"]),
             second_order=False,
         )  # fmt: skip
         weights, shift = before if self.options["stale"] else after
@@ -134,5 +130,5 @@ class GMeta(Learner):
 def prototype_loss(outputs: torch.Tensor, prototypes: torch.Tensor, side: Side) -> torch.Tensor:
     """(t,) mean loss of each task's own rows against its prototypes (t, way, d); 0 for a task without any."""
     distances = (outputs[:, :, None] - prototypes[:, None]).pow(2).sum(dim=3)
-    each = F.cross_entropy(-distances.flatten(0, 1), side.slot.flatten(), reduction="none").view(side.slot.shape)
-    return (each * side.kept).sum(dim=1) / side.kept.sum(dim=1).clamp(min=1)
+    each = F.cross_entropy(-distances.flatten(0, 1), side.slot.flatten(), reduction="none")
+    return mean_by_task(each, side)

@@ -30,7 +30,7 @@ from torch import nn
 
 from naq.episodes import Episodes
 from naq.learners.base import Learner, register_learner
-from naq.learners.parts.inner_loop import Weights, adapt, two_layers
+from naq.learners.parts.inner_loop import Weights, adapt, mean_by_task, movable, two_layers
 from naq.learners.parts.meta_batch import Side, TaskChunk, task_chunks
 from naq.options import Value
 
@@ -77,16 +77,12 @@ class MAML(Learner):
 
     def _chunk_loss(self, chunk: TaskChunk) -> torch.Tensor:
         """Sum over the tasks of the mean loss of their queries after adaptation."""
-        parameters = {
-            "bias1": self.encoder.bias1, "weight2": self.encoder.weight2, "bias2": self.encoder.bias2,
-            "head_weight": self.head_weight, "head_bias": self.head_bias,
-        }  # fmt: skip
 
         def support_loss(weights: Weights, first: torch.Tensor) -> torch.Tensor:
             return task_cross_entropy(two_layers(weights, first, chunk.support), chunk.support).sum()
 
         _, (weights, shift) = adapt(
-            parameters, chunk, support_loss, steps=int(self.options["inner_steps"]), lr=float(self.options["inner_lr"]),
+            movable(self), chunk, support_loss, steps=int(self.options["inner_steps"]), lr=float(self.options["inner_lr"]),
             second_order=self.options["order"] == "second",
         )  # fmt: skip
         first = chunk.query.moved(shift)
@@ -95,5 +91,5 @@ class MAML(Learner):
 
 def task_cross_entropy(logits: torch.Tensor, side: Side) -> torch.Tensor:
     """(t,) mean cross-entropy of each task's own rows; 0 for a task without any."""
-    each = F.cross_entropy(logits.flatten(0, 1), side.slot.flatten(), reduction="none").view(side.slot.shape)
-    return (each * side.kept).sum(dim=1) / side.kept.sum(dim=1).clamp(min=1)
+    each = F.cross_entropy(logits.flatten(0, 1), side.slot.flatten(), reduction="none")
+    return mean_by_task(each, side)

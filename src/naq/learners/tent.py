@@ -39,13 +39,14 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from naq.encoders import GCN, Operator
+from naq.encoders import GCN, GraphOperator, Operator
 from naq.encoders.rows import sparse_product
 from naq.episodes import Episodes
 from naq.errors import OptionError
 from naq.learners.base import Learner, register_learner
+from naq.learners.parts.initial import uniform
+from naq.learners.parts.one_convolution import OneConvolution
 from naq.learners.parts.query_graphs import LocalGraph, Neighbors, QueryGraphs, node_codes, query_graphs
-from naq.learners.parts.tent_encoders import LinearEncoder, OneConvolution, OpenGCN, uniform
 from naq.options import Value
 
 SHARPNESS = 2.0
@@ -123,7 +124,7 @@ class Queries:
 class Vectors:
     """Vectors of some nodes on one view of the graph, each computed once, to be picked by node id."""
 
-    def __init__(self, encoder: GCN | LinearEncoder, nodes: Sequence[np.ndarray], view: Operator) -> None:
+    def __init__(self, encoder: GCN | OneConvolution, nodes: Sequence[np.ndarray], view: Operator) -> None:
         self.nodes = np.unique(np.concatenate([part.ravel() for part in nodes]))
         self.vectors = encoder.encode(self.nodes, view)
 
@@ -165,7 +166,7 @@ class TENT(Learner):
         "ce": "support+query",
         "max_nodes": 1000,
     }
-    encoder: GCN | LinearEncoder  # type: ignore[assignment]  # the base class names its own default
+    encoder: GCN | OneConvolution  # type: ignore[assignment]  # the base class names its own default
 
     def check_options(self) -> None:
         super().check_options()
@@ -183,12 +184,13 @@ class TENT(Learner):
             )
 
     def build(self) -> None:
-        super().build()
+        self.operator = GraphOperator(self.graph, self.device)
         latent = int(self.options["latent"])
         if self.options["encoder"] == "release":
             self.encoder = OneConvolution(self.operator, latent, seed=self.seed)
-        elif not self.options["encoder_activation"]:
-            self.encoder = OpenGCN(self.operator, latent, seed=self.seed)
+        else:
+            activate = bool(self.options["encoder_activation"])
+            self.encoder = GCN(self.operator, latent, seed=self.seed, activate=activate)
         modulation = self.options["modulation"]
         full = modulation == "full" or (modulation == "auto" and latent <= FULL_LATENT)
         self.layers = ModulatedLayers(latent, full, self.generator("layers"), self.device)

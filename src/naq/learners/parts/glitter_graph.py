@@ -8,7 +8,6 @@ import torch
 
 from naq.encoders.operator import PROPAGATED_ENTRIES
 from naq.encoders.rows import SparseRows, take_field
-from naq.errors import OptionError
 from naq.graph import Graph
 from naq.learners.parts.glitter_rows import TaskRows
 from naq.randomness import stream
@@ -66,14 +65,6 @@ class RowGraph:
         self.node_place = np.full(n, -1, dtype=np.int32)
         self._propagated: sp.csr_array | np.ndarray | None = None
         self._rank: np.ndarray | None = None
-
-    def check_nodes(self, nodes: np.ndarray) -> np.ndarray:
-        """The nodes as int64, once it is sure that the graph has them."""
-        nodes = np.asarray(nodes, dtype=np.int64)
-        n = self.graph.num_nodes
-        if nodes.size and (nodes.min() < 0 or nodes.max() >= n):
-            raise OptionError(f"nodes hold {nodes.min()} to {nodes.max()}, but the graph has nodes 0..{n - 1}.")
-        return nodes
 
     def field(self, nodes: np.ndarray) -> tuple[SparseRows, np.ndarray]:
         """Rows of A for ``nodes``, columns renumbered, and the nodes those columns are."""

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 import torch
 from numba import njit, prange
 
-from naq.encoders.rows import SparseRows, multiply, row_entries, take_rows, transpose
+from naq.encoders.rows import SparseRows, add_row, multiply, row_entries, take_rows, transpose
 from naq.graph.sparse_tensor import csr_tensor
 
 ALONE = 1 << 22
@@ -137,41 +137,22 @@ class _SharedProduct(torch.autograd.Function):
         return out[0], None
 
 
-@njit(cache=True, fastmath={"contract"})
-def _add(e: Any, end: Any, indices: Any, data: Any, dense: Any, row: Any) -> None:
-    """row = entries e..end times dense; four at a time: the row is then read and written a quarter as often."""
-    width = dense.shape[1]
-    row[:] = 0.0
-    while e + 4 <= end:
-        a, b, c, d = data[e], data[e + 1], data[e + 2], data[e + 3]
-        p, q = dense[np.uint64(indices[e])], dense[np.uint64(indices[e + 1])]
-        r, s = dense[np.uint64(indices[e + 2])], dense[np.uint64(indices[e + 3])]
-        for k in range(width):
-            row[k] += (a * p[k] + b * q[k]) + (c * r[k] + d * s[k])
-        e += 4
-    while e < end:
-        a, p = data[e], dense[np.uint64(indices[e])]
-        for k in range(width):
-            row[k] += a * p[k]
-        e += 1
-
-
 @njit(cache=True)
 def _multiply_alone(indptr: Any, indices: Any, data: Any, dense: Any, out: Any) -> None:
     for r in range(len(indptr) - 1):
-        _add(indptr[r], indptr[r + 1], indices, data, dense, out[r])
+        add_row(indptr[r], indptr[r + 1], indices, data, dense, out[r])
 
 
 @njit(cache=True, parallel=True)
 def _times(indptr: Any, indices: Any, data: Any, rows: Any, task: Any, weights: Any, out: Any) -> None:
     for r in prange(len(rows)):
-        _add(indptr[rows[r]], indptr[rows[r] + 1], indices, data, weights[task[r]], out[r])
+        add_row(indptr[rows[r]], indptr[rows[r] + 1], indices, data, weights[task[r]], out[r])
 
 
 @njit(cache=True)
 def _times_alone(indptr: Any, indices: Any, data: Any, rows: Any, task: Any, weights: Any, out: Any) -> None:
     for r in range(len(rows)):
-        _add(indptr[rows[r]], indptr[rows[r] + 1], indices, data, weights[task[r]], out[r])
+        add_row(indptr[rows[r]], indptr[rows[r] + 1], indices, data, weights[task[r]], out[r])
 
 
 @njit(cache=True, fastmath={"contract"})

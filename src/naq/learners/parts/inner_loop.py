@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 import torch
+from torch import nn
 
 from naq.learners.parts.meta_batch import Side, TaskChunk
 
@@ -19,6 +20,16 @@ def two_layers(weights: Weights, first: torch.Tensor, side: Side) -> torch.Tenso
     hidden = torch.relu(first + weights["bias1"][:, None])
     vectors = torch.relu(torch.bmm(torch.bmm(side.pool, hidden), weights["weight2"]) + weights["bias2"][:, None])
     return torch.bmm(vectors, weights["head_weight"]) + weights["head_bias"][:, None]
+
+
+def movable(learner: nn.Module) -> dict[str, torch.Tensor]:
+    """The weights that the inner loop copies: all but the first one of the encoder."""
+    return {name.removeprefix("encoder."): p for name, p in learner.named_parameters() if name != "encoder.weight1"}
+
+
+def mean_by_task(each: torch.Tensor, side: Side) -> torch.Tensor:
+    """(t,) mean over each task's own rows (t * r,); 0 for a task without any."""
+    return (each.view(side.slot.shape) * side.kept).sum(dim=1) / side.kept.sum(dim=1).clamp(min=1)
 
 
 def copies(parameters: Mapping[str, torch.Tensor], tasks: int) -> Weights:

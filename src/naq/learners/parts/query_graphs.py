@@ -19,6 +19,7 @@ from numba import njit, prange
 from naq.encoders.rows import SparseRows
 from naq.errors import OptionError
 from naq.graph import Graph
+from naq.hashing import mixed
 from naq.randomness import key
 
 WORD = (1 << 64) - 1
@@ -249,11 +250,8 @@ def node_codes(graph: Graph) -> np.ndarray:
 
 @njit(cache=True)
 def _mixed(x: Any) -> Any:
-    """A bijection of 64-bit words without visible pattern (the finaliser of splitmix64)."""
-    x = np.uint64(x) + np.uint64(0x9E3779B97F4A7C15)
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return x ^ (x >> np.uint64(31))
+    """A hash of one word, 0 included."""
+    return mixed(np.uint64(x) + np.uint64(0x9E3779B97F4A7C15))
 
 
 @njit(cache=True, parallel=True)

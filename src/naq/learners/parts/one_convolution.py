@@ -1,0 +1,62 @@
+"""The node encoder of TENT's released code."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import nn
+
+from naq.encoders import GraphOperator, Operator
+from naq.encoders.rows import SparseRows, sparse_product
+from naq.learners.parts.initial import uniform
+from naq.randomness import torch_seed
+
+
+class OneConvolution(nn.Module):
+    """A_r X W + b with A_r = D~^-1 (A + I), no activation.
+
+    Args:
+        operator: the graph it reads.
+        latent: width of the vectors.
+        seed: of the initial weights, uniform within 1 / sqrt(latent).
+
+    Shapes:
+        - ``encode``: nodes (m,) -> (m, latent), on the operator's device
+        - ``encode_all``: (n, latent)
+    """
+
+    BLOCK = 8192
+
+    def __init__(self, operator: GraphOperator, latent: int, *, seed: int = 0) -> None:
+        super().__init__()
+        self.operator, self.latent = operator, latent
+        generator = torch.Generator().manual_seed(torch_seed(seed, "encoder/one convolution"))
+        self.weight = uniform((operator.width, latent), latent, generator, operator.device)
+        self.bias = uniform((latent,), latent, generator, operator.device)
+
+    def encode(self, nodes: np.ndarray, operator: Operator | None = None) -> torch.Tensor:
+        """Vectors of ``nodes``, repeats allowed; ``operator`` reads another view of the graph."""
+        operator = operator or self.operator
+        rows, around = self._propagation(self.operator.graph.known_nodes(nodes).ravel(), operator)
+        return sparse_product(rows, operator.inputs(around, self.weight)) + self.bias
+
+    @torch.no_grad()
+    def encode_all(self) -> torch.Tensor:
+        """Vectors of all nodes, in blocks; every row of X W is computed once."""
+        n = self.operator.graph.num_nodes
+        blocks = [np.arange(start, min(n, start + self.BLOCK)) for start in range(0, n, self.BLOCK)]
+        inputs = torch.cat([self.operator.inputs(block, self.weight) for block in blocks])
+        out = torch.empty_like(inputs)
+        for block in blocks:
+            rows, around = self._propagation(block, self.operator)
+            inside = inputs[torch.from_numpy(around).to(inputs.device)]
+            out[block[0] : block[-1] + 1] = sparse_product(rows, inside) + self.bias
+        return out
+
+    @staticmethod
+    def _propagation(nodes: np.ndarray, operator: Operator) -> tuple[SparseRows, np.ndarray]:
+        """Rows of A_r, columns renumbered, and their nodes: a row has one value throughout, one over its number of entries."""
+        rows, around = operator.field(nodes)
+        counts = np.diff(rows.indptr)
+        values = np.repeat((1.0 / np.maximum(counts, 1)).astype(np.float32), counts)
+        return SparseRows(rows.indptr, rows.indices, values, rows.shape), around
