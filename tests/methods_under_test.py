@@ -11,13 +11,15 @@ import torch
 
 import naq
 import naq.errors
+from naq.embedders import TrainedEmbedder
 from naq.experiments.episodes_for import episode_options, episodes_for
 from naq.methods import Method
 from naq.tasks import ClassSplit
-from naq.training import EpisodeTraining, Schedule, fit
+from naq.training import EpisodeTraining, EpochTraining, Schedule, fit
 
 SPLIT = ClassSplit((0, 1, 2), (3, 4), (5, 6))
-SMALL = {"latent": 16, "dim": 16, "hidden": 16, "meta_batch": 2}
+SMALL = {"latent": 16, "dim": 16, "hidden": 16, "predictor": 16, "meta_batch": 2, "epochs": 12, "clusters": 5}
+"""Small widths, so that the suite is quick; set where a method has an option of that name."""
 
 
 def community_graph(seed: int = 0, size: int = 20, classes: int = 7, name: str = "communities") -> naq.Graph:
@@ -39,6 +41,17 @@ def community_graph(seed: int = 0, size: int = 20, classes: int = 7, name: str =
     return naq.Graph(np.array(edges).T, sp.csr_array(features), labels, nodes=n, name=name)
 
 
+def noisy_graph(size: int = 40) -> naq.Graph:
+    """Communities with few of their words, many of others' and as many false edges as nodes: an untrained encoder is lost here."""
+    graph, random = community_graph(size=size), np.random.default_rng(5)
+    x = graph.features.toarray()
+    x = x * (random.random(x.shape) < 0.35) + (random.random(x.shape) < 0.1)
+    edges = np.concatenate(
+        [np.stack(graph.adjacency.nonzero()), random.integers(0, graph.num_nodes, (2, graph.num_nodes))], axis=1
+    )
+    return naq.Graph(edges, x.astype(np.float32), graph.labels, nodes=graph.num_nodes, name="noisy")
+
+
 def relabelled(graph: naq.Graph, new_id: np.ndarray) -> naq.Graph:
     """The same graph after node i became ``new_id[i]``."""
     order = np.argsort(new_id)
@@ -49,8 +62,21 @@ def relabelled(graph: naq.Graph, new_id: np.ndarray) -> naq.Graph:
 
 
 def options_for(method: Method) -> dict[str, object]:
-    """Small widths, so that the suite is quick."""
     return {name: value for name, value in SMALL.items() if name in method.defaults}
+
+
+def is_trained(method: Method) -> bool:
+    return method.learner is not None or issubclass(method.embedder, TrainedEmbedder)
+
+
+def model_of(
+    method: Method, graph: naq.Graph, *, seed: int = 0, device: str = "cpu", **options: object
+) -> torch.nn.Module:
+    """The model with its initial weights."""
+    options = options_for(method) | options
+    if method.learner is None:
+        return method.embedder(graph, seed=seed, device=device, **options)
+    return method.learner(handed(method, graph), way=2, seed=seed, device=device, **options)
 
 
 def vectors_of(
@@ -62,11 +88,17 @@ def vectors_of(
     device: str = "cpu",
     new_id: np.ndarray | None = None,
     episode: dict[str, object] | None = None,
+    options: dict[str, object] | None = None,
 ) -> np.ndarray:
     """Train a few updates (or just embed) and return all vectors. ``new_id`` renumbers the nodes of the episodes."""
-    if method.embedder is not None:
-        return method.embedder(graph, seed=seed, device=device, **options_for(method)).embed()
-    assert method.learner is not None
+    model = model_of(method, graph, seed=seed, device=device, **(options or {}))
+    if not is_trained(method):
+        return model.embed()
+    optimizer = model.optimizer()
+    if method.learner is None:
+        for update in range(updates):
+            model.step(update, optimizer)
+        return model.embed()
     plain = graph if new_id is None else relabelled(graph, np.argsort(new_id))
     episodes = draw(method, plain, seed, max(1, updates), episode)
     if new_id is not None:
@@ -76,8 +108,7 @@ def vectors_of(
             episodes.mask,
             episodes.info,
         )
-    learner = method.learner(handed(method, graph), way=2, seed=seed, device=device, **options_for(method))
-    optimizer = learner.optimizer()
+    learner = model
     size = learner.episodes_per_update
     for update in range(updates):
         learner.step(episodes[update * size : (update + 1) * size], update, optimizer)
@@ -106,7 +137,7 @@ def check_shape_and_seed(method: Method) -> None:
     one, two, other = (vectors_of(method, graph, seed=seed) for seed in (0, 0, 1))
     assert one.dtype == np.float32 and one.shape[0] == graph.num_nodes and np.isfinite(one).all()
     assert np.array_equal(one, two), "the same seed must give the same vectors"
-    if method.learner is not None:
+    if is_trained(method):
         assert not np.array_equal(one, other), "another seed must give other weights"
 
 
@@ -115,8 +146,12 @@ def check_relabelling(method: Method) -> None:
     new_id = np.random.default_rng(3).permutation(graph.num_nodes)
     # Which edges an augmentation drops follows from the ids of their ends; columns keep their numbers.
     episode = {"drop_edge": 0.0} if method.episodes == "g-umtra" else {}
-    plain = vectors_of(method, graph, episode=episode)
-    moved = vectors_of(method, relabelled(graph, new_id), new_id=new_id, episode=episode)
+    still = getattr(method.learner or method.embedder, "still", {})
+    updates = 6 if method.learner is not None or still else 0
+    plain = vectors_of(method, graph, episode=episode, updates=updates, options=still)
+    moved = vectors_of(
+        method, relabelled(graph, new_id), new_id=new_id, episode=episode, updates=updates, options=still
+    )
     # Sums run in another order, and Adam turns a gradient of 1e-9 into a step of its learning rate.
     one, two = plain @ plain.T, moved[new_id] @ moved[new_id].T
     assert np.abs(one - two).max() < 5e-3 * np.abs(one).max(), "renumbering nodes must not matter"
@@ -144,53 +179,58 @@ def check_small_graphs(method: Method) -> None:
 
 def check_save_and_load(method: Method, folder: Path) -> None:
     """Weights through safetensors give the same vectors."""
-    if method.learner is None:
+    if not is_trained(method):
         return
     from safetensors.torch import load_file, save_file
 
     graph = community_graph()
-    learner = method.learner(handed(method, graph), way=2, seed=4, **options_for(method))
+    learner, other = model_of(method, graph, seed=4), model_of(method, graph, seed=5)
     save_file({k: v.contiguous() for k, v in learner.state_dict().items()}, folder / "w.safetensors")
-    other = method.learner(handed(method, graph), way=2, seed=5, **options_for(method))
     other.load_state_dict(load_file(folder / "w.safetensors"))
     assert torch.equal(learner.encode_all(), other.encode_all())
 
 
 def check_encode(method: Method) -> None:
     """Some nodes or all: the same numbers."""
-    if method.learner is None:
+    if not is_trained(method):
         return
     graph = community_graph()
-    learner = method.learner(handed(method, graph), way=2, seed=0, **options_for(method))
+    learner = model_of(method, graph)
     nodes = np.array([5, 3, 140, 5])
     assert torch.allclose(learner.encode(nodes), learner.encode_all()[nodes], atol=1e-6)
 
 
 def check_solves(method: Method) -> None:
-    """A learner that needs no head answers every query, whatever the batch, and refuses a way it was not trained for."""
-    if method.learner is None or not method.solves_tasks:
+    """A model that needs no head answers every query, whatever the batch; one that cannot refuses a way it was not trained for."""
+    if not is_trained(method):
         return
     graph = community_graph()
-    learner = method.learner(handed(method, graph), way=2, seed=0, **options_for(method))
+    learner = model_of(method, graph)
+    if not learner.solves_tasks and not learner.also_solves:
+        return
     tasks = naq.sample_tasks(graph, way=2, shot=2, queries=3, count=7, seed=0, classes=SPLIT.test)
     found = learner.solve(tasks)
     assert found.shape == (7, 6) and found.dtype == np.int64 and set(np.unique(found)) <= {0, 1}
     one = naq.Tasks(tasks.support[2:3], tasks.query[2:3], way=2, shot=2)
     assert np.array_equal(learner.solve(one), found[2:3]), "a task must be solved the same alone and among others"
-    with pytest.raises(naq.errors.OptionError, match="trained for 2"):
-        learner.solve(naq.sample_tasks(graph, way=3, shot=1, queries=3, count=2, seed=0, classes=(0, 1, 2)))
+    wider = naq.sample_tasks(graph, way=3, shot=1, queries=3, count=2, seed=0, classes=(0, 1, 2))
+    if method.learner is not None and method.solves_tasks:
+        with pytest.raises(naq.errors.OptionError, match="trained for 2"):
+            learner.solve(wider)
+    else:
+        assert learner.solve(wider).shape == (2, 9)
 
 
 def check_resume(method: Method, folder: Path) -> None:
     """Stopped after any update and resumed, training ends with the same weights, to the bit."""
-    if method.learner is None:
+    if not is_trained(method):
         return
     graph = community_graph()
-    episodes = draw(method, graph, 0, 12)
+    episodes = draw(method, graph, 0, 12) if method.learner is not None else None
 
     def train(checkpoint: Path | None, stop_after: int | None) -> dict[str, torch.Tensor] | None:
-        learner = method.learner(handed(method, graph), way=2, seed=0, **options_for(method))
-        training = EpisodeTraining(learner, episodes)
+        learner = model_of(method, graph)
+        training = EpochTraining(learner) if episodes is None else EpisodeTraining(learner, episodes)
         count = 0
 
         def report(facts: dict[str, object]) -> None:
@@ -209,7 +249,7 @@ def check_resume(method: Method, folder: Path) -> None:
             fit(
                 training,
                 validate,
-                Schedule(4 * learner.episodes_per_update),
+                Schedule(4 if episodes is None else 4 * learner.episodes_per_update),
                 checkpoint=checkpoint,
                 key="k",
                 report=report,

@@ -17,6 +17,9 @@ EPISODE_KINDS = {
     "g-umtra": "queries are the supports on an augmented graph",
 }
 
+PUBLISHED = "supervised"
+"""The episodes that meta-learners were published with."""
+
 
 @dataclass(frozen=True)
 class Method:
@@ -68,8 +71,13 @@ def methods() -> dict[str, Method]:
 
 
 def get_method(name: str) -> Method:
-    """The method of this name, or one sentence with the nearest names."""
+    """The method of this name, or one sentence with the nearest names.
+
+    The name of a learner alone is the learner as it was published: trained on labels of base classes.
+    """
     known = methods()
+    if name in LEARNERS and name not in known:
+        name = f"{PUBLISHED}/{name}"
     kind, _, learner = name.partition("/")
     if learner in LEARNERS and kind in LEARNERS[learner].unfit:
         raise OptionError(f"{learner} cannot be trained on {kind} episodes: {LEARNERS[learner].unfit[kind]}")

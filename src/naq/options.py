@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, ClassVar
 
 from naq.errors import OptionError
 
@@ -55,3 +55,32 @@ def parse_value(text: str) -> Value:
         except ValueError:
             continue
     return text
+
+
+class OptionChecks:
+    """Sentences for options out of range; for classes with a ``name`` and ``options``."""
+
+    name: ClassVar[str]
+    options: dict[str, Value]
+
+    def require_positive(self, *names: str) -> None:
+        for name in names:
+            if name in self.options and not float(self.options[name]) > 0:
+                raise OptionError(f"option {name} of {self.name} is {self.options[name]!r}; expected more than 0.")
+
+    def require_at_least(self, name: str, least: float) -> None:
+        if not float(self.options[name]) >= least:
+            raise OptionError(f"option {name} of {self.name} is {self.options[name]!r}; expected at least {least:g}.")
+
+    def require_choice(self, name: str, choices: Collection[str]) -> None:
+        if self.options[name] not in choices:
+            raise OptionError(
+                f"option {name} of {self.name} is {self.options[name]!r}; {nearest(str(self.options[name]), choices)}"
+            )
+
+    def require_share(self, *names: str) -> None:
+        for name in names:
+            if not 0 <= float(self.options[name]) < 1:
+                raise OptionError(
+                    f"option {name} of {self.name} is {self.options[name]!r}; expected at least 0 and below 1."
+                )

@@ -13,7 +13,7 @@ from naq.training.checkpoint import load_state
 class Steps:
     """A trainable whose weight counts its steps, with losses made to order."""
 
-    episodes_per_update = 1
+    unit = "episodes"
 
     def __init__(self, updates=10, losses=None):
         self.model = nn.Linear(1, 1, bias=False)
@@ -22,6 +22,15 @@ class Steps:
         self.optimizer = torch.optim.SGD(self.model.parameters(), lr=1.0)
         self.updates = updates
         self.losses = losses
+
+    def done(self, updates):
+        return updates
+
+    def updates_between(self, count):
+        return count
+
+    def part(self, update):
+        return f"episodes {update} to {update}"
 
     def step(self, update):
         with torch.no_grad():

@@ -34,7 +34,7 @@ def show_progress(title: str) -> Iterator[Tell]:
         TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn(elapsed_when_finished=True),
     )  # fmt: skip
     with Progress(*columns, console=console, transient=True, refresh_per_second=5) as progress:
-        yield _Bars(progress)
+        yield _Bars(progress, title)
 
 
 def note_of(facts: Mapping[str, Any]) -> str:
@@ -45,8 +45,8 @@ def note_of(facts: Mapping[str, Any]) -> str:
 
 
 class _Bars:
-    def __init__(self, progress: Progress) -> None:
-        self.progress = progress
+    def __init__(self, progress: Progress, title: str) -> None:
+        self.progress, self.title = progress, title
         self.tasks: dict[str, TaskID] = {}
 
     def __call__(self, phase: str, facts: Mapping[str, Any]) -> None:
@@ -56,6 +56,8 @@ class _Bars:
             self._bar("neighbours", facts["done"], facts["total"], "")
         elif phase in PHASES:
             self._bar(PHASES[phase], 0, None, "")
+        elif phase == "plan":
+            self.progress.console.print(f"{self.title}: {facts['plan']}", highlight=False, soft_wrap=True)
 
     def _bar(self, name: str, done: int, total: int | None, note: str) -> None:
         if name not in self.tasks:
@@ -75,9 +77,11 @@ class _Lines:
             tenth = 10 * facts["episodes"] // max(1, facts["total"])
             if tenth > self.shown:
                 self.shown = tenth
-                line = f"{self.title}: {facts['episodes']:,} of {facts['total']:,} episodes, {note_of(facts)}, {facts['seconds']:.0f} s"
+                line = f"{self.title}: {facts['episodes']:,} of {facts['total']:,} {facts['unit']}, {note_of(facts)}, {facts['seconds']:.0f} s"
                 console.print(line, highlight=False, soft_wrap=True)
         elif phase in ("build", "test"):
             console.print(f"{self.title}: {PHASES[phase]}", highlight=False, soft_wrap=True)
+        elif phase == "plan":
+            console.print(f"{self.title}: {facts['plan']}", highlight=False, soft_wrap=True)
         elif phase == "finished":
             console.print(f"{self.title}: already done in {facts['folder']}", highlight=False, soft_wrap=True)

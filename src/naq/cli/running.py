@@ -13,6 +13,7 @@ from naq.errors import OptionError
 
 if TYPE_CHECKING:
     from naq.experiments import Result
+    from naq.methods import Method
 
 
 def pairs(given: list[str], flag: str) -> dict[str, str]:
@@ -44,11 +45,22 @@ def run_command(
     ] = "auto",
     seed: Annotated[int, typer.Option(help="Of weights and episodes.")] = 0,
     episodes: Annotated[int, typer.Option(help="Training episodes.")] = 16_000,
-    evaluate_every: Annotated[int, typer.Option(help="Episodes between two validations.")] = 160,
+    epochs: Annotated[
+        int | None, typer.Option(help="Passes over the graph of a method without episodes; by default its own.")
+    ] = None,
+    evaluate_every: Annotated[
+        int | None, typer.Option(help="Episodes or epochs between two validations; 160 episodes, or the method's own.")
+    ] = None,
     patience: Annotated[
         int | None,
-        typer.Option(help="Stop after so many validations without a new best; by default train to the end."),
+        typer.Option(
+            help="Stop after so many validations without a new best, 0 for never; by default learners never do."
+        ),
     ] = None,
+    select: Annotated[
+        str,
+        typer.Option(help="Chooses the checkpoint: valid (tasks of validation classes) or naq (tasks without labels)."),
+    ] = "valid",
     tasks: Annotated[
         Path | None, typer.Option(help="A task file; by default the dataset's own, else tasks are drawn.")
     ] = None,
@@ -77,6 +89,8 @@ def run_command(
         raise OptionError(
             f"--out names one folder, but {len(known)} methods were given; leave --out away: each gets its own under runs/."
         )
+    if epochs is not None and not any(trained_in_epochs(m) for m in known):
+        raise OptionError(f"--epochs is {epochs}, but {known[0].name} is not trained in epochs; leave it out.")
     graph = load(dataset)
     console.print(f"[bold]{graph.name}[/bold]: {graph.num_nodes:,} nodes, {graph.num_edges:,} edges, "
                   f"{graph.num_features:,} features, {graph.num_classes} classes")  # fmt: skip
@@ -91,7 +105,7 @@ def run_command(
                 results.append(
                     run(
                         graph, m.name, way=way, shot=shot, also_shots=also_shot, seed=seed, tasks=tasks, head=head, features=features, episodes=episodes,
-                        evaluate_every=evaluate_every, patience=patience, device=device, out=folder,
+                        epochs=epochs if trained_in_epochs(m) else None, evaluate_every=evaluate_every, patience=patience, select=select, device=device, out=folder,
                         options=pairs(option, "--set"), episode=pairs(episode, "--episode"), cache="" if cache else None, tell=tell,
                     )
                 )  # fmt: skip
@@ -114,6 +128,10 @@ def default_folder(dataset: str, method: str, way: int, shot: int, seed: int) ->
     return Path("runs") / dataset / method.replace("/", "-") / f"{way}way-{shot}shot-seed{seed}"
 
 
+def trained_in_epochs(method: Method) -> bool:
+    return method.learner is None and "epochs" in method.defaults
+
+
 def print_table(table: Any) -> None:
     from rich.console import Console
 
@@ -125,10 +143,12 @@ def _after(result: Result, folder: Path) -> None:
     facts = result.facts
     if result.history is not None:
         stop = "stopped early" if facts["stopped_early"] else "trained to the end"
+        unit = facts.get("unit", "episodes")
+        tasks = "tasks without labels" if result.config.get("select") == "naq" else "validation tasks"
         labels = "labels of base classes" if facts["reads_base_labels"] else "no labels"
         print(
-            f"{result.config['method']}: {facts['episodes_trained']:,} episodes with {labels}, {stop}; checkpoint of "
-            f"{facts['best_episodes']:,} episodes selected at {100 * facts['valid_accuracy']:.2f} % on validation tasks."
+            f"{result.config['method']}: {facts['episodes_trained']:,} {unit} with {labels}, {stop}; checkpoint of "
+            f"{facts['best_episodes']:,} {unit} selected at {100 * facts['valid_accuracy']:.2f} % on {tasks}."
         )
     print(f"Written: {folder}")
 
@@ -140,6 +160,6 @@ def _next_steps(dataset: str, results: list[Result]) -> None:
     lines = [f"naq run {shlex.quote(dataset)} --method {other}", "naq list methods"]
     if (config["way"], config["shot"]) == (5, 1):
         lines.insert(1, f"naq run {shlex.quote(dataset)} --shot 5")
-    if any(r.history is not None and r.config["episodes"] < 16_000 for r in results):
+    if any(r.history is not None and r.config.get("episodes", 16_000) < 16_000 for r in results):
         lines.insert(0, f"naq run {shlex.quote(dataset)} --out runs/full      (the paper's schedule: 16,000 episodes)")
     print("Next:\n  " + "\n  ".join(lines))

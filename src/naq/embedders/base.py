@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
+import torch
 
 from naq import registry
 from naq.graph import Graph
@@ -38,11 +39,11 @@ class Embedder(ABC):
     """Whether it weights features itself and is therefore handed them raw."""
     solves_tasks: ClassVar[bool] = False
 
-    def __init__(self, graph: Graph, *, seed: int = 0, device: str = "cpu", **options: Any) -> None:
+    def __init__(self, graph: Graph, *, seed: int = 0, device: str | torch.device = "cpu", **options: Any) -> None:
         self.options = merge_options(self.name, self.defaults, options)
         self.graph = graph.without_labels()
         self.seed = seed
-        self.device = device
+        self.device = torch.device(device)
 
     @abstractmethod
     def embed(self) -> np.ndarray:

@@ -10,11 +10,11 @@ from typing import Any
 
 import torch
 from safetensors.torch import save_file
+from torch import nn
 
 from naq.errors import DataError, OptionError
 from naq.experiments.result import Result
 from naq.files import read_json, write_atomically, write_json
-from naq.learners import Learner
 
 
 class RunFolder:
@@ -28,6 +28,7 @@ class RunFolder:
         if self.path.exists() and not self.path.is_dir():
             raise OptionError(f"out is {self.path}, which is a file; give a folder.")
         file = self.path / "config.json"
+        self._new = not file.exists()
         if file.exists():
             kept = read_json(file)
             differing = sorted(k for k in {**kept, **self.config} if kept.get(k) != self.config.get(k))
@@ -49,7 +50,14 @@ class RunFolder:
         file = self.path / "metrics.json"
         return Result.from_json(read_json(file)) if file.exists() else None
 
-    def write(self, result: Result, model: Learner | None) -> None:
+    def forget(self) -> None:
+        """Leave nothing behind of a run that never began: a corrected one may take the same folder."""
+        if self._new and not self.checkpoint.exists():
+            (self.path / "config.json").unlink(missing_ok=True)
+            if not any(self.path.iterdir()):
+                self.path.rmdir()
+
+    def write(self, result: Result, model: nn.Module | None) -> None:
         """Everything a finished run leaves; the checkpoint goes."""
         if model is not None:
             _save(

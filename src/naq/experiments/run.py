@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,29 +11,39 @@ import numpy as np
 import torch
 
 from naq.data import load
-from naq.errors import OptionError
-from naq.experiments.episodes_for import episode_options, episodes_for
+from naq.embedders import Embedder, TrainedEmbedder
+from naq.errors import NaqError, OptionError
+from naq.experiments.episodes_for import episode_options
 from naq.experiments.folder import RunFolder
+from naq.experiments.model_training import ModelTraining, Tell, pretrained
 from naq.experiments.result import Result, versions
+from naq.experiments.selection import SELECTIONS, check_selection
 from naq.experiments.task_source import TaskSource, task_source
-from naq.experiments.testing import OWN, REFERENCE, every_head, own_evaluation, reference_vectors, validation_accuracy
+from naq.experiments.testing import OWN, REFERENCE, every_answer, every_head, reference_vectors
 from naq.graph import Graph, resolve, weighted
 from naq.heads import Evaluation, Head, make_head
 from naq.learners import Learner
 from naq.methods import Method, get_method
 from naq.neighbors.table import cache_folder
 from naq.options import merge_options
-from naq.training import EpisodeTraining, Schedule, Trained, fit
+from naq.training import Schedule, Trained
 
-Tell = Callable[[str, Mapping[str, Any]], None]
+EVALUATE_EVERY = 160
+"""Episodes between two evaluations of a learner: the paper's 100 evaluations in 16,000."""
 
 
 def embed(graph: Graph, method: str = "smooth", *, seed: int = 0, device: str = "cpu", **options: Any) -> np.ndarray:
-    """(n, d) float32 vectors of a registered method that needs no labels and no episodes, e.g. ``smooth``."""
+    """(n, d) float32 vectors of a registered method that needs no labels and no episodes, e.g. ``smooth`` or ``bgrl``.
+
+    A method that is trained stops, and its weights are chosen, by label-free tasks: drawn nodes and their nearest.
+    """
     found = get_method(method)
     if found.embedder is None:
         raise OptionError(f"{method} is trained on episodes; use naq.run(graph, method={method!r}).embedding instead.")
-    return found.embedder(graph, seed=seed, device=device, **options).embed()
+    model = found.embedder(graph, seed=seed, device=device, **options)
+    if isinstance(model, TrainedEmbedder):
+        pretrained(model, cache=cache_folder())
+    return model.embed()
 
 
 def run(
@@ -50,8 +58,10 @@ def run(
     head: str | Head = "logistic",
     features: str = "auto",
     episodes: int = 16_000,
-    evaluate_every: int = 160,
+    epochs: int | None = None,
+    evaluate_every: int | None = None,
     patience: int | None = None,
+    select: str = "valid",
     device: str = "cpu",
     out: str | Path | None = None,
     options: Mapping[str, Any] | None = None,
@@ -76,7 +86,12 @@ def run(
             itself (``naq list methods`` says so) uses none.
         features: what the method reads: ``raw`` as in the paper, ``binary``, ``tfidf``, or ``auto``: ``tfidf`` where features are
             sparse and non-negative (on two graphs 2 to 5 points better on validation tasks), else ``raw``.
-        episodes, evaluate_every, patience: the schedule; the paper's by default.
+        episodes, epochs: how long a learner and a trained embedder train at most; 16,000 as in the paper, and the embedder's own option
+            ``epochs``.
+        evaluate_every, patience: episodes or epochs between two evaluations, and evaluations without a new best before the training stops
+            (0: it never does). By default a learner is evaluated every 160 episodes and trains to the end, as in the paper; an
+            embedder has a schedule of its own.
+        select: what chooses the checkpoint: ``valid``, the tasks of validation classes, or ``naq``, tasks without labels.
         device: ``cpu`` or ``cuda``.
         out: run folder; a stopped run there is resumed, a finished one is read.
         options: of the learner or embedder, e.g. ``{"lr": 3e-4}``.
@@ -97,14 +112,23 @@ def run(
     source = None if isinstance(graph, Graph) else str(graph)
     graph = load(graph) if not isinstance(graph, Graph) else graph
     check_device(device)
+    check_selection(select)
     given = task_source(graph, source, tasks, way=way, shot=shot)
     others = {int(k): task_source(graph, source, tasks, way=way, shot=int(k)) for k in also_shots if int(k) != shot}
     model_class = found.learner or found.embedder
     assert model_class is not None
+    trains = found.learner is not None or issubclass(model_class, TrainedEmbedder)
+    if epochs is not None:
+        if found.learner is not None or not trains:
+            what = (
+                "is trained on episodes: give episodes" if found.learner is not None else "is not trained: leave it out"
+            )
+            raise OptionError(f"epochs is {epochs}, but {found.name} {what}.")
+        options = {**(options or {}), "epochs": epochs}
     config: dict[str, Any] = {
         "dataset": graph.name,
         "data_hash": graph.hash,
-        "method": method,
+        "method": found.name,
         "way": way,
         "shot": shot,
         "head": OWN if found.solves_tasks else chosen.name,
@@ -120,7 +144,9 @@ def run(
         "device": str(device),
     }
     if found.learner is not None:
-        config |= {"episodes": int(episodes), "evaluate_every": int(evaluate_every), "patience": patience}
+        config["episodes"] = int(episodes)
+    if trains:
+        config |= {**schedule_of(model_class, evaluate_every, patience), "select": select}
     folder = RunFolder(out, config) if out is not None else None
     if folder is not None and (done := folder.finished()) is not None:
         tell("finished", {"folder": str(out)})
@@ -128,37 +154,32 @@ def run(
     read = weighted(graph, config["features"])
     tables = cache_folder() if cache == "" else cache
     seconds: dict[str, float] = {"load": time.perf_counter() - started}
-    if found.learner is not None:
-        vectors, trained, model = _train(
-            found,
-            read,
-            given,
-            config,
-            chosen,
-            Schedule(evaluate_every, patience),
-            folder,
-            tables,
-            tell,
-            seconds,
-        )
-    else:
-        mark = time.perf_counter()
-        tell("embed", {"method": method})
-        vectors, trained, model = (
-            embed(read.without_labels(), method, seed=seed, device=device, **config["options"]),
-            None,
-            None,
-        )
-        seconds["embed"] = time.perf_counter() - mark
+    trained, model, plan = None, None, ""
+    if trains:
+        training = ModelTraining(found, read, given, config, chosen, tables, tell)
+        try:
+            model, trained = training.run(folder.checkpoint if folder is not None else None)
+        except NaqError:
+            if folder is not None:
+                folder.forget()
+            raise
+        seconds |= training.seconds
+        plan = training.plan
+    mark = time.perf_counter()
+    tell("embed", {"method": found.name})
+    vectors = (
+        embed(read.without_labels(), found.name, seed=seed, device=device, **config["options"])
+        if model is None
+        else model.encode_all().cpu().numpy()
+    )
+    seconds["embed"] = time.perf_counter() - mark
     mark = time.perf_counter()
 
     def test(source: TaskSource) -> dict[str, Evaluation]:
-        if model is not None and model.solves_tasks:
-            return {OWN: own_evaluation(model, source.test)}
-        return every_head(vectors, source.test, chosen)
+        return every_answer(model, vectors, source.test, chosen)
 
     def refer(source: TaskSource) -> dict[str, Evaluation]:
-        return {} if method == REFERENCE else every_head(reference_vectors(graph), source.test)
+        return {} if found.name == REFERENCE else every_head(reference_vectors(graph), source.test)
 
     tell("test", {"tasks": len(given.test)})
     evaluations, also = test(given), {str(k): test(other) for k, other in others.items()}
@@ -170,7 +191,7 @@ def run(
         config,
         evaluations,
         reference,
-        _facts(found, graph, given, vectors, trained),
+        _facts(found, graph, given, vectors, trained, config, plan),
         seconds,
         trained.history if trained else None,
         vectors,
@@ -192,70 +213,32 @@ def check_device(device: str) -> None:
         ) from error
 
 
-def _train(
-    method: Method,
-    graph: Graph,
-    given: TaskSource,
-    config: Mapping[str, Any],
-    head: Head,
-    schedule: Schedule,
-    folder: RunFolder | None,
-    cache: str | Path | None,
-    tell: Tell,
-    seconds: dict[str, float],
-) -> tuple[np.ndarray, Trained, Learner]:
-    assert method.learner is not None
-    way, seed, device = config["way"], config["seed"], config["device"]
-    training_way = int(config["episode"]["way"]) or way
-    if method.solves_tasks and training_way != way:
-        raise OptionError(
-            f"{method.name} solves tasks with the classifier it was trained with: episodes of {training_way} classes do not fit "
-            f"tasks of {way}; leave the episode option way out."
-        )
-    mark = time.perf_counter()
-    tell("episodes", {"kind": method.episodes})
-    episodes = episodes_for(
-        method,
-        graph,
-        given.split,
-        config["episode"],
-        way=way,
-        shot=config["shot"],
-        count=config["episodes"],
-        seed=seed,
-        cache=cache,
-        device=device,
-        progress=lambda done, total: tell("neighbors", {"done": done, "total": total}),
-    )
-    seconds["episodes"] = time.perf_counter() - mark
-    handed = graph.with_labels(given.base_labels) if method.reads_base_labels else graph.without_labels()
-    tell("build", {"method": method.name})
-    learner = method.learner(handed, way=training_way, seed=seed, device=device, **config["options"])
-    training = EpisodeTraining(learner, episodes)
-    key = hashlib.blake2b(json.dumps(dict(config), sort_keys=True).encode(), digest_size=16).hexdigest()
-    trained = fit(
-        training,
-        lambda: validation_accuracy(learner, given.valid, head),
-        schedule,
-        checkpoint=folder.checkpoint if folder is not None else None,
-        key=key,
-        report=lambda facts: tell("train", facts),
-    )
-    seconds["train"] = trained.seconds
-    mark = time.perf_counter()
-    tell("embed", {"method": method.name})
-    vectors = learner.encode_all().cpu().numpy()
-    seconds["embed"] = time.perf_counter() - mark
-    return vectors, trained, learner
+def schedule_of(
+    model: type[Learner] | type[Embedder], evaluate_every: int | None, patience: int | None
+) -> dict[str, int | None]:
+    """The schedule that is asked for, else the paper's for learners and the embedder's own."""
+    if issubclass(model, TrainedEmbedder):
+        every, wait = model.evaluate_every, model.patience
+    else:
+        every, wait = EVALUATE_EVERY, 0
+    wait = wait if patience is None else int(patience)
+    schedule = Schedule(every if evaluate_every is None else int(evaluate_every), wait or None)
+    return {"evaluate_every": schedule.evaluate_every, "patience": schedule.patience}
 
 
 def _facts(
-    method: Method, graph: Graph, given: TaskSource, vectors: np.ndarray, trained: Trained | None
+    method: Method,
+    graph: Graph,
+    given: TaskSource,
+    vectors: np.ndarray,
+    trained: Trained | None,
+    config: Mapping[str, Any],
+    plan: str,
 ) -> dict[str, Any]:
     facts: dict[str, Any] = {
         "reads_base_labels": method.reads_base_labels,
         "inductive": method.inductive,
-        "selection": "first best accuracy on validation tasks" if trained else "nothing was selected",
+        "selection": SELECTIONS[config["select"]] if trained else "nothing was selected",
         "nodes": graph.num_nodes,
         "edges": graph.num_edges,
         "classes": {
@@ -272,5 +255,8 @@ def _facts(
             "valid_accuracy": trained.best_valid,
             "stopped_early": trained.stopped_early,
             "episodes_trained": trained.history.episodes[-1],
+            "unit": "episodes" if method.learner is not None else "epochs",
         }
+    if plan:
+        facts["training"] = plan
     return facts

@@ -5,18 +5,21 @@ from __future__ import annotations
 import numpy as np
 import torch
 
+from naq.embedders import TrainedEmbedder
 from naq.graph import Graph
 from naq.heads import HEADS, Evaluation, Head, evaluate, make_head, scored
 from naq.learners import Learner
 from naq.methods import get_method
 from naq.tasks import Tasks
 
+Model = Learner | TrainedEmbedder
+"""What was trained; both kinds answer tasks in the same way."""
 OWN = "own"
 """Stands where the name of a head would, for a method that solves tasks itself."""
 REFERENCE = "smooth"
 
 
-def validation_accuracy(learner: Learner, tasks: Tasks, head: Head) -> float:
+def validation_accuracy(learner: Model, tasks: Tasks, head: Head) -> float:
     """Accuracy of the learner as it is; only the nodes of the tasks are encoded unless the head needs all."""
     if learner.solves_tasks:
         return own_evaluation(learner, tasks).accuracy
@@ -29,9 +32,17 @@ def validation_accuracy(learner: Learner, tasks: Tasks, head: Head) -> float:
         return evaluate(learner.encode(nodes), tasks.relabelled(place), head).accuracy
 
 
-def own_evaluation(learner: Learner, tasks: Tasks) -> Evaluation:
+def own_evaluation(learner: Model, tasks: Tasks) -> Evaluation:
     """The answers of a learner that needs no head."""
     return scored(learner.solve(tasks), tasks, head=OWN, transductive=learner.transductive)
+
+
+def every_answer(model: Model | None, vectors: np.ndarray, tasks: Tasks, chosen: Head) -> dict[str, Evaluation]:
+    """Every head on the vectors, and the model's own answers where it has some; the ones that choose come first."""
+    own = {OWN: own_evaluation(model, tasks)} if model is not None and (model.solves_tasks or model.also_solves) else {}
+    if model is not None and model.solves_tasks:
+        return {**own, **(every_head(vectors, tasks, chosen) if model.also_heads else {})}
+    return {**every_head(vectors, tasks, chosen), **own}
 
 
 def every_head(vectors: np.ndarray, tasks: Tasks, chosen: Head | None = None) -> dict[str, Evaluation]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,7 +15,7 @@ from naq.encoders import GCN, AugmentedOperator, GraphOperator
 from naq.episodes import Episodes
 from naq.errors import OptionError
 from naq.graph import Graph
-from naq.options import Value, merge_options, nearest
+from naq.options import OptionChecks, Value, merge_options
 from naq.randomness import torch_seed
 from naq.tasks import Tasks
 
@@ -27,7 +27,7 @@ def register_learner(cls: type[Learner]) -> type[Learner]:
     return registry.add(LEARNERS, cls, "a learner")
 
 
-class Learner(nn.Module, ABC):
+class Learner(nn.Module, OptionChecks, ABC):
     """A model trained on episodes.
 
     A subclass names itself, lists its options with their defaults, and gives :meth:`loss`. The base class brings the
@@ -46,7 +46,8 @@ class Learner(nn.Module, ABC):
         unfit: kinds of episodes it cannot be trained on, each with one sentence why.
         inductive: whether its encoder applies to nodes it has not seen.
         solves_tasks: whether :meth:`solve` answers tasks in place of a head; ``transductive`` then says whether it looks at the
-            queries of a task together.
+            queries of a task together. ``also_solves`` and ``also_heads`` ask for both where one of them would do: its own answers beside
+            those of the heads.
     """
 
     name: ClassVar[str]
@@ -55,6 +56,8 @@ class Learner(nn.Module, ABC):
     unfit: ClassVar[Mapping[str, str]] = {}
     inductive: ClassVar[bool] = True
     solves_tasks: ClassVar[bool] = False
+    also_solves: ClassVar[bool] = False
+    also_heads: ClassVar[bool] = False
     transductive: ClassVar[bool] = False
 
     def __init__(
@@ -124,21 +127,6 @@ class Learner(nn.Module, ABC):
     def generator(self, purpose: str, index: int = 0) -> torch.Generator:
         """A CPU generator of this seed, purpose and number; draw with it and move the result, so that devices agree."""
         return torch.Generator().manual_seed(torch_seed(self.seed, f"{self.name}/{purpose}", index))
-
-    def require_positive(self, *names: str) -> None:
-        for name in names:
-            if name in self.options and not float(self.options[name]) > 0:
-                raise OptionError(f"option {name} of {self.name} is {self.options[name]!r}; expected more than 0.")
-
-    def require_at_least(self, name: str, least: float) -> None:
-        if not float(self.options[name]) >= least:
-            raise OptionError(f"option {name} of {self.name} is {self.options[name]!r}; expected at least {least:g}.")
-
-    def require_choice(self, name: str, choices: Collection[str]) -> None:
-        if self.options[name] not in choices:
-            raise OptionError(
-                f"option {name} of {self.name} is {self.options[name]!r}; {nearest(str(self.options[name]), choices)}"
-            )
 
     def require_way(self, way: int, what: str) -> None:
         """One sentence where the classifier was trained for another number of classes."""

@@ -23,8 +23,10 @@ def draw_curve(result: Result, path: Path) -> None:
     axes = figure.subplots()
     accuracy = [100 * value for value in history.valid_accuracy]
     axes.plot(history.episodes, accuracy, color=BLUE, marker="o", markersize=3.5, linewidth=1.6)
-    axes.set_xlabel("training episodes")
-    axes.set_ylabel("validation accuracy, %", color=BLUE)
+    unit = result.facts.get("unit", "episodes")
+    axes.set_xlabel(f"training {unit}")
+    free = result.config.get("select") == "naq"
+    axes.set_ylabel("accuracy on label-free tasks, %" if free else "validation accuracy, %", color=BLUE)
     axes.tick_params(axis="y", labelcolor=BLUE)
     best = history.best
     axes.plot(
@@ -37,7 +39,7 @@ def draw_curve(result: Result, path: Path) -> None:
     )
     along = best / max(1, len(accuracy) - 1)
     axes.annotate(
-        f"selected: {history.episodes[best]:,} episodes",
+        f"selected: {history.episodes[best]:,} {unit}",
         (history.episodes[best], accuracy[best]),
         xytext=(0, 12),
         textcoords="offset points",

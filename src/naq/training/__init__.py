@@ -1,5 +1,5 @@
 """The one training loop: progress, evaluation, early stop, checkpoint, resume."""
 
-from naq.training.loop import EpisodeTraining, History, Schedule, Trainable, Trained, fit
+from naq.training.loop import EpisodeTraining, EpochTraining, History, Schedule, Trainable, Trained, fit
 
-__all__ = ["EpisodeTraining", "History", "Schedule", "Trainable", "Trained", "fit"]
+__all__ = ["EpisodeTraining", "EpochTraining", "History", "Schedule", "Trainable", "Trained", "fit"]

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 import torch
 from torch import nn
 
+from naq.embedders import TrainedEmbedder
 from naq.episodes import Episodes
 from naq.errors import OptionError, TrainingError
 from naq.learners import Learner
@@ -28,12 +29,22 @@ class Trainable(Protocol):
 
     optimizer: torch.optim.Optimizer
     updates: int
-    episodes_per_update: int
+    unit: str
+    """What is counted: ``episodes`` or ``epochs``."""
 
     @property
     def model(self) -> nn.Module: ...
 
     def step(self, update: int) -> torch.Tensor: ...
+
+    def done(self, updates: int) -> int:
+        """Episodes or epochs behind so many updates."""
+
+    def updates_between(self, count: int) -> int:
+        """Updates that so many episodes or epochs take, at least one."""
+
+    def part(self, update: int) -> str:
+        """The episodes or the epoch of an update, in words."""
 
 
 class EpisodeTraining:
@@ -43,6 +54,7 @@ class EpisodeTraining:
         self.model = learner
         self.optimizer = learner.optimizer()
         self.episodes = episodes
+        self.unit = "episodes"
         self.episodes_per_update = learner.episodes_per_update
         self.updates = len(episodes) // self.episodes_per_update
         if self.updates == 0:
@@ -54,13 +66,44 @@ class EpisodeTraining:
         batch = self.episodes[update * self.episodes_per_update : (update + 1) * self.episodes_per_update]
         return self.model.step(batch, update, self.optimizer)
 
+    def done(self, updates: int) -> int:
+        return updates * self.episodes_per_update
+
+    def updates_between(self, count: int) -> int:
+        return max(1, round(count / self.episodes_per_update))
+
+    def part(self, update: int) -> str:
+        return f"episodes {self.done(update)} to {self.done(update + 1) - 1}"
+
+
+class EpochTraining:
+    """An embedder that is trained, as steps: an epoch is one or more updates."""
+
+    def __init__(self, embedder: TrainedEmbedder) -> None:
+        self.model = embedder
+        self.optimizer = embedder.optimizer()
+        self.unit = "epochs"
+        self.updates = embedder.updates
+
+    def step(self, update: int) -> torch.Tensor:
+        return self.model.step(update, self.optimizer)
+
+    def done(self, updates: int) -> int:
+        return updates // self.model.updates_per_epoch
+
+    def updates_between(self, count: int) -> int:
+        return count * self.model.updates_per_epoch
+
+    def part(self, update: int) -> str:
+        return f"epoch {self.done(update)}"
+
 
 @dataclass(frozen=True)
 class Schedule:
     """When to evaluate and when to stop.
 
     Args:
-        evaluate_every: episodes between two evaluations (the paper: 160 of 16,000, so 100 evaluations).
+        evaluate_every: episodes (or epochs) between two evaluations (the paper: 160 of 16,000, so 100 evaluations).
         patience: stop after this many evaluations without a new best; None trains to the end, as the paper does.
     """
 
@@ -69,14 +112,14 @@ class Schedule:
 
     def __post_init__(self) -> None:
         if self.evaluate_every < 1:
-            raise OptionError(f"evaluate_every is {self.evaluate_every}; expected at least 1 episode.")
+            raise OptionError(f"evaluate_every is {self.evaluate_every}; expected at least 1.")
         if self.patience is not None and self.patience < 1:
             raise OptionError(f"patience is {self.patience}; expected at least 1 evaluation, or none.")
 
 
 @dataclass
 class History:
-    """One entry per evaluation."""
+    """One entry per evaluation; ``episodes`` counts epochs where there are no episodes."""
 
     episodes: list[int] = field(default_factory=list)
     loss: list[float] = field(default_factory=list)
@@ -126,7 +169,7 @@ def fit(
         TrainingError: on a loss that is not finite; the last checkpoint stays.
     """
     state = _State(training, checkpoint, key)
-    every = max(1, round(schedule.evaluate_every / training.episodes_per_update))
+    every = training.updates_between(schedule.evaluate_every)
     with CleanInterrupt() as interrupt:
         while state.update < training.updates and not state.out_of_patience(schedule.patience):
             state.losses.append(training.step(state.update))
@@ -156,7 +199,7 @@ class _State:
         self.started = self.saved = time.perf_counter()
         if path is not None and path.exists():
             self._restore(path)
-        self.resumed_from = self.update * training.episodes_per_update
+        self.resumed_from = training.done(self.update)
 
     def _restore(self, path: Path) -> None:
         tensors, facts = files.load_state(path)
@@ -187,9 +230,9 @@ class _State:
         values = torch.stack([loss.double().cpu() for loss in self.losses])
         bad = torch.nonzero(~torch.isfinite(values))
         if len(bad):
-            first, size = self.update - len(values) + int(bad[0]), self.training.episodes_per_update
+            first = self.update - len(values) + int(bad[0])
             raise TrainingError(
-                f"the loss of update {first} (episodes {first * size} to {(first + 1) * size - 1}) is not finite; "
+                f"the loss of update {first} ({self.training.part(first)}) is not finite; "
                 f"{self._advice()}; the last checkpoint is as it was before."
             )
         return float(values.mean())
@@ -207,7 +250,7 @@ class _State:
         accuracy = float(validate())
         if math.isnan(accuracy):
             raise TrainingError("the validation accuracy is not a number; check the validation tasks.")
-        self.history.episodes.append(self.update * self.training.episodes_per_update)
+        self.history.episodes.append(self.training.done(self.update))
         self.history.loss.append(loss)
         self.history.valid_accuracy.append(accuracy)
         self.history.seconds.append(round(self.seconds, 3))
@@ -234,11 +277,11 @@ class _State:
         self.saved = time.perf_counter()
 
     def facts(self) -> dict[str, Any]:
-        size = self.training.episodes_per_update
         accuracy = self.history.valid_accuracy
         return {
-            "episodes": self.update * size,
-            "total": self.training.updates * size,
+            "episodes": self.training.done(self.update),
+            "total": self.training.done(self.training.updates),
+            "unit": self.training.unit,
             "loss": self.history.loss[-1] if self.history.loss else None,
             "valid": accuracy[-1] if accuracy else None,
             "best": max(accuracy) if accuracy else None,
