@@ -9,7 +9,8 @@ Kipf and Welling, Semi-Supervised Classification with Graph Convolutional Networ
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Callable
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -19,6 +20,9 @@ from naq.encoders.operator import GraphOperator, Operator
 from naq.encoders.rows import sparse_product
 from naq.errors import OptionError
 from naq.randomness import torch_seed
+
+Between = Callable[[Any, torch.Tensor], torch.Tensor]
+"""What becomes of hidden rows before the second layer, given what ``field`` knows them by: dropout, for one."""
 
 
 class Encoder(Protocol):
@@ -67,12 +71,17 @@ class GCN(nn.Module):
     def extra_repr(self) -> str:
         return f"{self.operator.width} -> {self.hidden} -> {self.latent}"
 
-    def encode(self, nodes: np.ndarray, operator: Operator | None = None) -> torch.Tensor:
-        """Vectors of ``nodes``, repeats allowed, computed on their receptive field; ``operator`` reads another view of the graph."""
+    def encode(
+        self, nodes: np.ndarray, operator: Operator | None = None, *, between: Between | None = None
+    ) -> torch.Tensor:
+        """Vectors of ``nodes``, repeats allowed, computed on their receptive field; ``operator`` reads another view of the graph,
+        ``between`` changes the hidden layer."""
         operator = operator or self.operator
         nodes = self.operator.graph.known_nodes(nodes).ravel()
         rows, around = operator.field(nodes)
         hidden = torch.relu(operator.first_layer(around, self.weight1) + self.bias1)
+        if between is not None:
+            hidden = between(around, hidden)
         return self._last(sparse_product(rows, hidden @ self.weight2) + self.bias2)
 
     def _last(self, values: torch.Tensor) -> torch.Tensor:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import torch
 
+from naq.encoders import Operator
 from naq.episodes import Episodes
 from naq.learners.base import Learner
 
@@ -16,27 +19,30 @@ def kept_queries(episodes: Episodes, device: torch.device) -> tuple[torch.Tensor
 
 
 def encode_episodes(
-    learner: Learner, episodes: Episodes, update: int
+    learner: Learner,
+    episodes: Episodes,
+    update: int,
+    encode: Callable[[np.ndarray, Operator], torch.Tensor] | None = None,
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
     """Support vectors (count, way, shot, h), vectors of the kept queries (m, h), and their episode and slot (m,) each.
 
     Every node is encoded once; under g-UMTRA the queries of column j are read on the j-th augmented graph.
+    ``encode`` gives the vectors of nodes on a view of the graph; the learner's encoder if None.
     """
+    encode = encode or learner.encoder.encode
     views = learner.query_operators(episodes, update)
     episode, slot, column = kept_queries(episodes, learner.device)
     supports, queries = episodes.support.ravel(), episodes.query[episodes.mask]
     shape = (len(episodes), episodes.way, episodes.shot, -1)
     if views == [learner.operator]:
         nodes, place = np.unique(np.concatenate([supports, queries]), return_inverse=True)
-        vectors = learner.encoder.encode(nodes)[torch.from_numpy(place).to(learner.device)]
+        vectors = encode(nodes, learner.operator)[torch.from_numpy(place).to(learner.device)]
         return vectors[: len(supports)].view(shape), vectors[len(supports) :], episode, slot
-    support = learner.encoder.encode(supports).view(shape)
+    support = encode(supports, learner.operator).view(shape)
     query = support.new_zeros(len(queries), support.shape[-1])
     for number, view in enumerate(views):
         mine = np.flatnonzero(column == number)
-        query = query.index_copy(
-            0, torch.from_numpy(mine).to(learner.device), learner.encoder.encode(queries[mine], view)
-        )
+        query = query.index_copy(0, torch.from_numpy(mine).to(learner.device), encode(queries[mine], view))
     return support, query, episode, slot
 
 

@@ -1,0 +1,152 @@
+r"""GPN: class means in which better connected supports may weigh more.
+
+Ding, Wang, Li, Shu, Liu, Liu, Graph Prototypical Networks for Few-shot Learning on Attributed Networks,
+https://arxiv.org/abs/2006.12582
+
+With vectors z of one two-layer GCN, scores r of a second one (the valuator) and degrees d:
+
+.. math::
+    w_v = \frac{\sigma(\log(d_v + 1)\, r_v)}{\sum_{u \in S_j} \sigma(\log(d_u + 1)\, r_u)}, \qquad
+    c_j = \sum_{v \in S_j} w_v z_v, \qquad
+    \mathcal L = \frac{1}{NQ} \sum_q -\log \mathrm{softmax}_j\left(-|z_q - c_j|^2\right)_{y_q}
+
+Both networks are d -> 2 latent -> latent with dropout on the hidden layer. The vectors end linearly, the valuator in a ReLU and a
+linear layer to one number. As in the authors' code, which says itself that its valuator differs from the paper's text; all
+weights and biases of the convolutions are uniform in :math:`\pm 1 / \sqrt{\text{outputs}}` there.
+
+**In 1-shot episodes, as NaQ's are, w is 1 whatever the scores: the valuator gets no gradient and GPN is a ProtoNet with dropout and a
+linear last layer.** It is not run then.
+
+Departures: w is computed as a softmax of :math:`\log \sigma`, the same number without an underflow. The authors take log d, which is
+:math:`-\infty` for a node without neighbours (``degree="log"`` takes 0 there, hence :math:`\sigma = 1/2`). They have two Adam
+optimisers with the same settings; Adam treats every weight for itself, so these are one Adam over both networks. Their width is 16.
+Dropout belongs to (update, node, unit), so an episode gets on its receptive field what a pass over the whole graph would give it.
+A head reads the vectors without dropout.
+
+Cost: as ProtoNet at the same width; from 2 shots on, the receptive field of the supports a second time.
+
+Example:
+    >>> import naq
+    >>> g = naq.load("debian")
+    >>> r = naq.run(g, method="naq-feat/gpn", episodes=320)  # doctest: +SKIP
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import count
+from typing import ClassVar
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+from naq.encoders import GCN, GraphOperator, Operator
+from naq.encoders.gcn import Between
+from naq.episodes import Episodes
+from naq.errors import OptionError
+from naq.learners.base import Learner, register_learner
+from naq.learners.parts.initial import uniform
+from naq.learners.parts.node_draws import NodeDropout, node_names, word
+from naq.learners.parts.vectors import encode_episodes, mean_by_episode, squared_distances
+from naq.options import Value
+
+
+@register_learner
+class GPN(Learner):
+    """Prototypical network with weighted supports.
+
+    Options:
+        latent: width of the vectors (64; the authors' code: 16). The hidden layer is twice as wide.
+        lr, weight_decay: of Adam (0.005, 5e-4).
+        dropout: share of hidden values dropped in training (0.5).
+        degree: ``log1p``, log(degree + 1), or ``log``, log(degree) as the authors', with 0 for nodes without neighbours.
+
+    Shapes:
+        - ``loss``: Episodes of one or more episodes -> scalar
+        - ``importance``: supports (count, way, shot) -> (count, way, shot), each class summing to 1
+    """
+
+    name = "gpn"
+    summary = "distance to class means weighted by node importance"
+    defaults: ClassVar[Mapping[str, Value]] = {
+        "latent": 64,
+        "lr": 0.005,
+        "weight_decay": 5e-4,
+        "dropout": 0.5,
+        "degree": "log1p",
+    }
+
+    def check_options(self) -> None:
+        super().check_options()
+        self.require_at_least("weight_decay", 0)
+        self.require_choice("degree", ("log1p", "log"))
+        if not 0 <= float(self.options["dropout"]) < 1:
+            raise OptionError(
+                f"option dropout of {self.name} is {self.options['dropout']!r}; expected 0 or more and less than 1."
+            )
+
+    def build(self) -> None:
+        self.operator = GraphOperator(self.graph, self.device)
+        latent = int(self.options["latent"])
+        self.encoder = self._network("encoder", activate=False)
+        self.valuator = self._network("valuator", activate=True)
+        generator = self.generator("score")
+        self.score_weight = uniform((latent,), latent, generator, self.device)
+        self.score_bias = uniform((1,), latent, generator, self.device)
+        degrees = self.graph.degrees.astype(np.float32)
+        logs = np.log1p(degrees) if self.options["degree"] == "log1p" else np.log(np.maximum(degrees, 1))
+        self._log_degrees = torch.from_numpy(logs).to(self.device)
+        self._names = node_names(self.graph) if float(self.options["dropout"]) else None
+
+    def _network(self, purpose: str, *, activate: bool) -> GCN:
+        """A GCN with the initial weights of the authors' code."""
+        network = GCN(self.operator, int(self.options["latent"]), seed=self.seed, activate=activate)
+        generator = self.generator(f"weights/{purpose}")
+        with torch.no_grad():
+            for tensor in (network.weight1, network.bias1, network.weight2, network.bias2):
+                tensor.copy_(uniform(tuple(tensor.shape), tensor.shape[-1], generator, self.device))
+        return network
+
+    def optimizer(self) -> torch.optim.Optimizer:
+        """Adam with weight decay over both networks."""
+        lr, decay = float(self.options["lr"]), float(self.options["weight_decay"])
+        return torch.optim.Adam(self.parameters(), lr=lr, weight_decay=decay, fused=True)
+
+    def loss(self, episodes: Episodes, update: int = 0) -> torch.Tensor:
+        passes = count()  # each view of the graph under g-UMTRA is a pass with draws of its own
+
+        def encode(nodes: np.ndarray, view: Operator) -> torch.Tensor:
+            return self.encoder.encode(nodes, view, between=self.dropout(f"encoder/{next(passes)}", update))
+
+        support, query, episode, slot = encode_episodes(self, episodes, update, encode)
+        if not len(query):
+            return support.sum() * 0.0
+        prototypes = support.mean(dim=2)
+        if episodes.shot > 1:
+            prototypes = (self.importance(episodes.support, update)[..., None] * support).sum(dim=2)
+        logits = -squared_distances(query, prototypes, episode)
+        return mean_by_episode(F.cross_entropy(logits, slot, reduction="none"), episode, len(episodes))
+
+    def importance(self, support: np.ndarray, update: int | None = None) -> torch.Tensor:
+        """Weight of each support within its class; with the dropout of ``update``, or without any."""
+        nodes, place = np.unique(support, return_inverse=True)
+        between = None if update is None else self.dropout("valuator", update)
+        scores = self.valuator.encode(nodes, between=between) @ self.score_weight + self.score_bias
+        scaled = self._log_degrees[torch.from_numpy(nodes).to(self.device)] * scores
+        return torch.softmax(
+            F.logsigmoid(scaled)[torch.from_numpy(place.reshape(support.shape)).to(self.device)], dim=2
+        )
+
+    def dropout(self, purpose: str, update: int) -> Between | None:
+        """What drops hidden values in this update; None if nothing is dropped."""
+        if self._names is None:
+            return None
+        drop = NodeDropout(
+            self._names, float(self.options["dropout"]), word(self.seed, f"{self.name}/dropout/{purpose}", update)
+        )
+
+        def between(nodes: np.ndarray, hidden: torch.Tensor) -> torch.Tensor:
+            return hidden * torch.from_numpy(drop.dense(nodes, hidden.shape[1])).to(hidden.device)
+
+        return between

@@ -1,0 +1,109 @@
+"""Random draws that belong to nodes by what they are: not to their ids, nor to the order in which they are asked for.
+
+A node's name is a hash of its features and surroundings (:func:`~naq.learners.parts.query_graphs.node_codes`); nodes that these do not
+tell apart are counted through in the order of their ids, so that each still has draws of its own. A draw is a hash of (key, name,
+column). The receptive field of an episode therefore gets the dropout that a pass over the whole graph would give it, and renumbered
+nodes keep their draws, up to a swap of nodes that look alike. Features that themselves change with the order of nodes, by as little as
+one rounding, are other features.
+
+Cost: names once, linear in edges and non-zeros but for one sort; a draw takes 1 to 2 ns.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numba import njit, prange
+
+from naq.encoders.rows import SparseRows
+from naq.graph import Graph
+from naq.hashing import mixed
+from naq.learners.parts.query_graphs import node_codes
+from naq.randomness import key
+
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+WORD = (1 << 64) - 1
+
+
+def word(seed: int, purpose: str, index: int = 0) -> np.uint64:
+    """64 bits that identify one set of draws."""
+    return np.uint64(key(seed, purpose, index) & WORD)
+
+
+def node_names(graph: Graph) -> np.ndarray:
+    """(n,) uint64, different for different nodes."""
+    codes = node_codes(graph)
+    order = np.argsort(codes, kind="stable")
+    ordered = codes[order]
+    starts = np.append(True, ordered[1:] != ordered[:-1])
+    place = np.arange(len(codes))
+    rank = place - np.maximum.accumulate(np.where(starts, place, 0))
+    names = np.empty_like(codes)
+    names[order] = _combined(ordered, rank.astype(np.uint64))
+    return names
+
+
+def drawn_keys(names: np.ndarray, salt: np.uint64) -> np.ndarray:
+    """(n,) uint64, one uniform draw for each node."""
+    return _combined(names, np.full(len(names), salt))
+
+
+@dataclass(frozen=True)
+class NodeDropout:
+    """Factors 0 (with probability ``share``) and 1 / (1 - ``share``), one for each node and column.
+
+    Args:
+        names: of all nodes, by :func:`node_names`.
+        share: at least 0 and below 1.
+        salt: names the set of draws, by :func:`word`.
+    """
+
+    names: np.ndarray
+    share: float
+    salt: np.uint64
+
+    def dense(self, nodes: np.ndarray, width: int) -> np.ndarray:
+        """(nodes, width) float32."""
+        return _dense(self.names[nodes], self.salt, self._bar, self._scale, width)
+
+    def sparse(self, nodes: np.ndarray, rows: SparseRows) -> np.ndarray:
+        """(entries,) float32 for the entries of ``rows``, which belong to ``nodes``: the same draws at the same columns."""
+        return _sparse(self.names[nodes], self.salt, self._bar, self._scale, rows.indptr, rows.indices)
+
+    @property
+    def _bar(self) -> np.uint64:
+        return np.uint64(int(self.share * 2.0**64))
+
+    @property
+    def _scale(self) -> np.float32:
+        return np.float32(1.0 / (1.0 - self.share))
+
+
+@njit(cache=True)
+def _combined(one: Any, two: Any) -> Any:
+    """A hash of two words each."""
+    return mixed(one + mixed(two + GOLDEN))
+
+
+@njit(cache=True, parallel=True)
+def _dense(names: Any, salt: Any, bar: Any, scale: Any, width: Any) -> Any:
+    out = np.empty((len(names), width), dtype=np.float32)
+    for i in prange(len(names)):
+        start = mixed(names[i] ^ salt)
+        for c in range(width):
+            kept = mixed(start + np.uint64(c + 1) * GOLDEN) >= bar
+            out[i, c] = scale if kept else np.float32(0.0)
+    return out
+
+
+@njit(cache=True, parallel=True)
+def _sparse(names: Any, salt: Any, bar: Any, scale: Any, indptr: Any, indices: Any) -> Any:
+    out = np.empty(len(indices), dtype=np.float32)
+    for i in prange(len(names)):
+        start = mixed(names[i] ^ salt)
+        for e in range(indptr[i], indptr[i + 1]):
+            kept = mixed(start + np.uint64(indices[e] + 1) * GOLDEN) >= bar
+            out[e] = scale if kept else np.float32(0.0)
+    return out

@@ -1,0 +1,187 @@
+r"""TEG: supports and queries of a task move each other, by rules that do not depend on where the task lies.
+
+Kim, Lee, Lee, Kim, Kim, Park, Task-Equivariant Graph Few-shot Learning, https://arxiv.org/abs/2305.18758
+
+.. math::
+    Z = \hat A\, \mathrm{dropout}(X) W + b, \qquad h_{vi} = \frac{1}{1 + d(v, a_i)}, \qquad
+    (S', Q') = \mathrm{layers}\left(\mathrm{LayerNorm}(Z_S), h_S;\; \mathrm{LayerNorm}(Z_Q), h_Q\right)
+
+.. math::
+    \mathcal L = \gamma\, \ell(S', Q') + (1 - \gamma)\, \ell(Z_S, Z_Q), \qquad
+    \ell(S, Q) = \frac{1}{NQ} \sum_q -\log \mathrm{softmax}_j\left(-|q - c_j(S)|^2\right)_{y_q}
+
+with class means :math:`c_j`. h are distances to virtual anchors (:mod:`naq.learners.parts.anchors`); the layers pass messages between
+every support and every query of a task and are equivariant to rotations, reflections and translations of the vectors
+(:mod:`naq.learners.parts.equivariant`).
+
+Two answers: a head on Z, which is what :meth:`TEG.encode` gives, as for every learner; and TEG's own, class means after adaptation
+(:meth:`TEG.solve`). The latter looks at all queries of a task together (``transductive``), for any number of classes.
+
+Choices where the authors' text leaves them open: Z has no activation; LayerNorm has a scale (a shift would move all points of a task
+alike, which changes no distance); the plain loss is on Z before LayerNorm; missing queries send nothing and do not count in means; the last layer keeps h, which nothing reads after it. Dropout and the
+anchors' links belong to nodes by what they are (:mod:`naq.learners.parts.node_draws`), not to their ids. Zero features stay zero under
+dropout, so only the others are drawn.
+
+Cost: features of the one-hop neighbourhood of N(K + Q) nodes forward and backward, N^2 K Q messages of width ``hidden`` per layer and
+direction. The anchors once: a few passes over the edges.
+
+Example:
+    >>> import naq
+    >>> g = naq.load("debian")
+    >>> r = naq.run(g, method="naq-feat/teg", episodes=320)  # doctest: +SKIP
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from naq.encoders import GraphOperator
+from naq.episodes import Episodes
+from naq.errors import OptionError
+from naq.learners.base import Learner, register_learner
+from naq.learners.parts.anchors import MOST_ANCHORS, structural_features
+from naq.learners.parts.equivariant import Points, TaskAdaptation, pair_distances
+from naq.learners.parts.node_draws import NodeDropout, node_names, word
+from naq.learners.parts.one_layer_gcn import OneLayerGCN
+from naq.learners.parts.vectors import kept_queries, mean_by_episode, squared_distances
+from naq.options import Value
+from naq.tasks import Tasks
+
+
+@register_learner
+class TEG(Learner):
+    """Task-equivariant adaptation of supports and queries.
+
+    Options:
+        latent: width of the vectors (64).
+        lr, weight_decay: of Adam (1e-3, 5e-4).
+        dropout: share of the features dropped in training (0.5).
+        anchors: virtual anchors, the width of structural features (16; 0 for none, 64 at most). Anchor i is linked to n / 2^(i+1)
+            nodes, at least 1: beyond log2(n) anchors, each further one has a single link.
+        layers: equivariant layers (2).
+        hidden: width of messages (64).
+        gamma: weight of the loss after adaptation, the rest goes to the plain one (0.5).
+        meta_batch: episodes per update (1).
+
+    Shapes:
+        - ``loss``: Episodes of one or more episodes -> scalar
+        - ``solve``: Tasks -> (count, way * queries) int64
+    """
+
+    name = "teg"
+    summary = "class means after an adaptation equivariant to the task"
+    transductive = True
+    also_solves = True
+    defaults: ClassVar[Mapping[str, Value]] = {
+        "latent": 64,
+        "lr": 1e-3,
+        "weight_decay": 5e-4,
+        "dropout": 0.5,
+        "anchors": 16,
+        "layers": 2,
+        "hidden": 64,
+        "gamma": 0.5,
+        "meta_batch": 1,
+    }
+    unfit: ClassVar[Mapping[str, str]] = {
+        "g-umtra": "a support and its query are the same node there, so equal structural features give the answer away."
+    }
+    encoder: OneLayerGCN  # type: ignore[assignment]  # the base class names its own default
+    SOLVE_BYTES = 1 << 26
+    """What the messages of the tasks solved at once may take; one task at least."""
+
+    def check_options(self) -> None:
+        super().check_options()
+        self.require_positive("layers", "hidden")
+        self.require_at_least("weight_decay", 0)
+        if not 0 <= float(self.options["dropout"]) < 1:
+            raise OptionError(
+                f"option dropout of {self.name} is {self.options['dropout']!r}; expected 0 or more and less than 1."
+            )
+        if not 0 <= float(self.options["gamma"]) <= 1:
+            raise OptionError(f"option gamma of {self.name} is {self.options['gamma']!r}; expected 0 to 1.")
+        if not 0 <= int(self.options["anchors"]) <= MOST_ANCHORS:
+            raise OptionError(
+                f"option anchors of {self.name} is {self.options['anchors']!r}; expected 0 to {MOST_ANCHORS}."
+            )
+
+    def build(self) -> None:
+        self.operator = GraphOperator(self.graph, self.device)
+        latent, anchors = int(self.options["latent"]), int(self.options["anchors"])
+        self.encoder = OneLayerGCN(self.operator, latent, seed=self.seed)
+        self.norm = nn.LayerNorm(latent, bias=False, device=self.device)
+        self.adaptation = TaskAdaptation(
+            int(self.options["layers"]), anchors, int(self.options["hidden"]), self.generator("layers"), self.device
+        )
+        drawn = anchors or float(self.options["dropout"])
+        self._names = node_names(self.graph) if drawn else np.empty(0, dtype=np.uint64)
+        features = structural_features(self.graph, anchors, self._names, self.seed)
+        self._structure = torch.from_numpy(features).to(self.device)
+
+    def optimizer(self) -> torch.optim.Optimizer:
+        """Adam with weight decay."""
+        lr, decay = float(self.options["lr"]), float(self.options["weight_decay"])
+        return torch.optim.Adam(self.parameters(), lr=lr, weight_decay=decay, fused=True)
+
+    def loss(self, episodes: Episodes, update: int = 0) -> torch.Tensor:
+        episode, slot, column = kept_queries(episodes, self.device)
+        size, way, shot = episodes.support.shape
+        support = episodes.support.reshape(size, -1)
+        # A missing query stands as a support that is not counted, so that all episodes have one shape.
+        query = np.where(episodes.mask, episodes.query, episodes.support[:, :, :1]).reshape(size, -1)
+        nodes, place = np.unique(np.concatenate([support, query], axis=1), return_inverse=True)
+        vectors = self.encoder.encode(nodes, self.dropout(update))
+        if not len(episode):
+            return vectors.sum() * 0.0
+        known, asked = np.split(place.reshape(size, -1), [support.shape[1]], axis=1)
+        kept = torch.tensor(episodes.mask.reshape(size, -1), dtype=vectors.dtype, device=self.device)
+        moved = self._adapted(nodes, self.norm(vectors), known, asked, kept)
+        plain = [self._picked(vectors, where) for where in (known, asked)]
+        position = slot * episodes.queries + torch.from_numpy(column).to(self.device)
+
+        def loss(supports: torch.Tensor, queries: torch.Tensor) -> torch.Tensor:
+            prototypes = supports.unflatten(1, (way, shot)).mean(dim=2)
+            logits = -squared_distances(queries[episode, position], prototypes, episode)
+            return mean_by_episode(F.cross_entropy(logits, slot, reduction="none"), episode, size)
+
+        gamma = float(self.options["gamma"])
+        return gamma * loss(*moved) + (1 - gamma) * loss(*plain)
+
+    def dropout(self, update: int) -> NodeDropout | None:
+        """Which features are dropped in this update; None if none are."""
+        share = float(self.options["dropout"])
+        return NodeDropout(self._names, share, word(self.seed, f"{self.name}/dropout", update)) if share else None
+
+    def _picked(self, rows: torch.Tensor, where: np.ndarray) -> torch.Tensor:
+        return rows[torch.from_numpy(where).to(self.device)]
+
+    def _adapted(
+        self, nodes: np.ndarray, x: torch.Tensor, known: np.ndarray, asked: np.ndarray, kept: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Coordinates of supports and queries after adaptation, given those of ``nodes`` and who is where."""
+        h = self._picked(self._structure, nodes)
+        supports = Points(self._picked(x, known), self._picked(h, known), kept.new_ones(known.shape))
+        return self.adaptation(supports, Points(self._picked(x, asked), self._picked(h, asked), kept))
+
+    @torch.no_grad()
+    def solve(self, tasks: Tasks) -> np.ndarray:
+        """(count, way * queries) slots of the nearest class means after adaptation."""
+        nodes = self.graph.known_nodes(tasks.nodes())
+        x = self.norm(self.encoder.encode_blocks(nodes))
+        known, asked = (np.searchsorted(nodes, ids) for ids in (tasks.support, tasks.query))
+        # Both directions, before and after each of the four maps between widths ``hidden``.
+        each = 4 * 8 * known.shape[1] * asked.shape[1] * int(self.options["hidden"])
+        step = max(1, self.SOLVE_BYTES // each)
+        found = np.empty(tasks.query.shape, dtype=np.int64)
+        for start in range(0, len(tasks), step):
+            part = slice(start, start + step)
+            supports, queries = self._adapted(nodes, x, known[part], asked[part], x.new_ones(asked[part].shape))
+            prototypes = supports.unflatten(1, (tasks.way, tasks.shot)).mean(dim=2)
+            found[part] = pair_distances(queries, prototypes).argmin(dim=2).cpu().numpy()
+        return found
