@@ -272,6 +272,8 @@ def check_devices(method: Method) -> None:
     graph = community_graph()
     one, two = (vectors_of(method, graph, updates=0, device=device) for device in ("cpu", "cuda"))
     assert np.allclose(one, two, atol=1e-5, rtol=1e-4)
-    # A few updates later: Adam turns a gradient of 1e-9 into a step of its learning rate.
-    one, two = (vectors_of(method, graph, device=device) for device in ("cpu", "cuda"))
-    assert np.allclose(one, two, atol=5e-3)
+    # A few updates later: Adam turns a gradient of 1e-9 into a step of its learning rate. What is found by another algorithm on
+    # another device (AFGRL's clusters) is switched off together with what is drawn per node.
+    still = getattr(method.learner or method.embedder, "still", {})
+    one, two = (vectors_of(method, graph, device=device, options=still) for device in ("cpu", "cuda"))
+    assert np.abs(one - two).max() < 5e-3 * max(1.0, float(np.abs(one).max()))

@@ -50,7 +50,7 @@ class TrainedEmbedder(nn.Module, OptionChecks, Embedder):
     """
 
     evaluate_every: ClassVar[int] = 20
-    patience: ClassVar[int] = 20
+    patience: ClassVar[int] = 8
     hops: ClassVar[int] = 2
     still: ClassVar[Mapping[str, Value]] = {}
     inductive: ClassVar[bool] = True
