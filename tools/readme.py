@@ -15,6 +15,7 @@ README = ROOT / "README.md"
 FIGURES = ROOT / "benchmarks" / "results" / "figures.json"
 LEARNERS = ROOT / "benchmarks" / "results" / "learner_table.json"
 SPEED = ROOT / "benchmarks" / "results" / "learner_speed.json"
+EPOCHS = ROOT / "benchmarks" / "results" / "embedder_speed.json"
 DEMO = ROOT / "benchmarks" / "results" / "demo.json"
 
 
@@ -52,6 +53,33 @@ def demo_table(metrics: dict) -> str:
     return "\n".join(lines)
 
 
+def shown(scores: dict | None) -> str:
+    """Accuracy under the head that chose the checkpoint, with its mark."""
+    found = scores and (scores.get("logistic") or scores["own"])
+    return f"{found['mean']:.1f} {found['mark']}" if found else ""
+
+
+def rivals_table(results: dict, speed: dict) -> str:
+    """Methods without episodes: accuracy on both graphs, seconds per epoch and memory on two cores."""
+    names = list(dict.fromkeys(row["method"] for row in speed["rows"]))
+    lines = [
+        "| accuracy % | debian 1-shot | debian 5-shot | coauthor_cs 1-shot | coauthor_cs 5-shot | s per epoch, debian | s per epoch, coauthor_cs | peak GB, coauthor_cs |",
+        "|---|---:|---:|---:|---:|---:|---:|---:|",
+    ]
+    for name in names:
+        cells = []
+        for title in ("debian/1shot", "debian/5shot", "coauthor_cs/1shot", "coauthor_cs/5shot"):
+            scores = next((row["scores"] for row in results["tables"][title] if row["method"] == name), None)
+            if scores and "own" in scores:
+                scores = {"own": scores["own"]}
+            cells.append(shown(scores))
+        alone = {r["graph"]: r for r in speed["rows"] if r["method"] == name and r["copies"] == 1}
+        cells += [f"{alone[g]['seconds_per_epoch']:.2f}" for g in ("debian", "coauthor_cs")]
+        cells.append(f"{alone['coauthor_cs']['peak_gb']:.1f}")
+        lines.append(f"| `{name}` | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
 def learners_table(results: dict, speed: dict) -> str:
     """Every learner's 1-shot accuracy on both graphs and its milliseconds per NaQ-Feat episode."""
     rows = {
@@ -61,10 +89,6 @@ def learners_table(results: dict, speed: dict) -> str:
     kinds, head = ("naq-feat", "naq-diff", "supervised"), "| 5-way 1-shot, accuracy % |"
     titles = [f"{dataset} {kind}" for dataset in rows for kind in kinds]
     lines = [f"{head} {' | '.join(titles)} | ms, 2 cores | ms, H200 |", "|---|" + "---:|" * (len(titles) + 2)]
-
-    def shown(scores: dict | None) -> str:
-        found = scores and (scores.get("logistic") or scores["own"])
-        return f"{found['mean']:.1f} {found['mark']}" if found else ""
 
     for name in [m.split("/")[1] for m in rows["debian"] if m.startswith("naq-feat/")]:
         cells = [shown(rows[dataset].get(f"{kind}/{name}")) for dataset in rows for kind in kinds]
@@ -99,6 +123,8 @@ def main() -> int:
         text = filled(text, "figures", figures_table(json.loads(FIGURES.read_text())))
     if LEARNERS.exists() and SPEED.exists():
         text = filled(text, "learners", learners_table(json.loads(LEARNERS.read_text()), json.loads(SPEED.read_text())))
+    if LEARNERS.exists() and EPOCHS.exists():
+        text = filled(text, "rivals", rivals_table(json.loads(LEARNERS.read_text()), json.loads(EPOCHS.read_text())))
     if "--check" in sys.argv:
         if text != old:
             print("README.md does not show the recorded results; run python tools/readme.py.", file=sys.stderr)

@@ -1,0 +1,191 @@
+r"""AFGRL: an encoder that predicts what a slower copy of itself says about nodes that belong together; nothing is augmented.
+
+Lee, Lee and Park, Augmentation-Free Self-Supervised Learning on Graphs, https://arxiv.org/abs/2112.02472; as pre-training for few-shot tasks
+(TLP): Tan et al., Transductive Linear Probing, https://arxiv.org/abs/2205.12420
+
+.. math::
+    \mathcal L = \frac1{|P|} \sum_{(i, j) \in P} \left[2 - 2\cos(q(f)_i, g_j)\right] + \left[2 - 2\cos(q(f)_j, g_i)\right],
+    \qquad g \leftarrow m g + (1 - m) f
+
+P are the positives of :mod:`naq.embedders.parts.mining`: of the k nodes whose g is most like :math:`f_i`, i among them, those that are joined to i
+or share a cluster with it. f and g are [graph convolution, batch normalisation, PReLU], g starts as a copy of f, q is a small perceptron; m rises
+from 0.9 to 1 by half a cosine. The vectors are those of f.
+
+With unit vectors, :math:`\mathcal L = 4 - \frac2{|P|} \langle \hat q, (P + P^\top) \hat g \rangle`: one sparse product without a gradient.
+
+What departs from the released code: training mode is set at every update, the average moves once per update and not once per tensor, embedding
+mines nothing, similarities are never a matrix of all pairs. Clusters are found anew every ``refresh`` epochs instead of every epoch and are
+kept in the weights' file meanwhile, so that a stopped run goes on with them. Batches: rows of P are the nodes of the batch, their candidates all
+nodes of the sampled piece; clusters are those of the whole graph, from the teacher's running statistics at the start of the epoch.
+
+Cost: an update takes half of BGRL's passes, and n^2 * latent multiplications for the similarities: on a CPU as much again at 18,000 nodes, half as
+much more than that at 34,000 (``refresh_neighbors`` takes them less often). Five k-means runs cost two thirds of one search for nearest nodes, so
+a fifth of that per epoch. Memory about n (6 * hidden + 10 * latent + 5 * predictor) numbers, and 16 MiB of similarities at a time.
+
+Example:
+    >>> import naq
+    >>> r = naq.run("debian", method="afgrl")  # doctest: +SKIP
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar, cast
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from naq.embedders.base import register_embedder
+from naq.embedders.parts.convolutions import BLOCK, Convolutions
+from naq.embedders.parts.mining import clusters, nearest, positives
+from naq.embedders.parts.teacher import Predictor, follow, rising_momentum, teacher_of
+from naq.embedders.trained import TRAINING, TrainedEmbedder
+from naq.encoders.pieces import Piece
+from naq.encoders.rows import SparseRows, multiply
+from naq.errors import OptionError
+from naq.options import Value
+
+
+@register_embedder
+class AFGRL(TrainedEmbedder):
+    """Vectors that agree with their nearest.
+
+    Options:
+        layers: convolutions, 2 (NaQ) or 1 (AFGRL).
+        hidden, latent, predictor: widths (512, 256, 512); one layer has no hidden one.
+        k: nearest nodes that may become positives, the node itself among them (4; AFGRL has 4 or 8).
+        clusters, runs: centroids and runs of k-means (100, 5); no runs leave only edges as a reason.
+        refresh, refresh_neighbors: epochs between two searches for clusters (5) and for nearest nodes (1; batches search at every update).
+        lr, weight_decay: of AdamW (1e-3, 1e-5).
+        momentum: of the average at the start (0.9).
+        bn_momentum: of running statistics, 0 for automatic: 0.99 on whole graphs, 0.1 with batches. AFGRL has 0.01.
+        epochs, batch, fanout, memory: see :class:`~naq.embedders.trained.TrainedEmbedder`.
+
+    Shapes:
+        - ``loss``: a piece -> scalar in [0, 8]
+        - ``encode_all``: (n, latent)
+        - ``held_clusters``: (n, runs), ``held_neighbors``: (n, k), in ``state_dict`` where an update may read what an earlier one found
+    """
+
+    name = "afgrl"
+    summary = "an encoder predicts its slower copy on nearby nodes"
+    defaults: ClassVar[Mapping[str, Value]] = {
+        "layers": 2,
+        "hidden": 512,
+        "latent": 256,
+        "predictor": 512,
+        "k": 4,
+        "clusters": 100,
+        "runs": 5,
+        "refresh": 5,
+        "refresh_neighbors": 1,
+        "lr": 1e-3,
+        "weight_decay": 1e-5,
+        "momentum": 0.9,
+        "bn_momentum": 0.0,
+        "epochs": 500,
+        **TRAINING,
+    }
+    still: ClassVar[Mapping[str, Value]] = {"runs": 0}
+
+    held_clusters: torch.Tensor
+    held_neighbors: torch.Tensor
+
+    def check_options(self) -> None:
+        super().check_options()
+        self.require_positive("hidden", "latent", "predictor")
+        if self.options["layers"] not in (1, 2):
+            raise OptionError(f"option layers of afgrl is {self.options['layers']}; expected 1 or 2.")
+        for name in ("k", "clusters", "refresh", "refresh_neighbors"):
+            self.require_at_least(name, 1)
+        for name in ("runs", "weight_decay"):
+            self.require_at_least(name, 0)
+        self.require_share("momentum", "bn_momentum")
+
+    def build(self) -> None:
+        norm = float(self.options["bn_momentum"]) or 0.99
+        sizes = [self.graph.num_features, int(self.options["hidden"]), int(self.options["latent"])]
+        if self.options["layers"] == 1:
+            del sizes[1]
+        self.student = Convolutions(sizes, generator=self.generator("encoder"), device=self.device, momentum=norm)
+        self.teacher = cast(Convolutions, teacher_of(self.student))
+        self.predictor = Predictor(
+            sizes[-1],
+            int(self.options["predictor"]),
+            generator=self.generator("predictor"),
+            device=self.device,
+            norm=norm,
+            bias=0.01,
+        )
+
+    def planned(self) -> None:
+        if self.batch and not self.options["bn_momentum"]:
+            for module in self.modules():
+                if isinstance(module, nn.BatchNorm1d):
+                    module.momentum = 0.1
+        n, runs = self.graph.num_nodes, int(self.options["runs"])
+        self.keeps_neighbors = self.batch == 0 and int(self.options["refresh_neighbors"]) > 1
+        if runs:
+            self.register_buffer("held_clusters", torch.zeros(n, runs, dtype=torch.int64, device=self.device))
+        if self.keeps_neighbors:
+            k = min(n, int(self.options["k"]))
+            self.register_buffer("held_neighbors", torch.zeros(n, k, dtype=torch.int64, device=self.device))
+
+    def step_bytes(self, nodes: float, edges: float, entries: float) -> float:
+        hidden, latent, predictor = (int(self.options[name]) for name in ("hidden", "latent", "predictor"))
+        clustered = 16 * self.graph.num_nodes * latent  # also with batches
+        return 4 * nodes * (6 * hidden + 10 * latent + 5 * predictor) + 60 * edges + 16 * entries + clustered
+
+    def optimizer(self) -> torch.optim.Optimizer:
+        lr, decay = float(self.options["lr"]), float(self.options["weight_decay"])
+        return torch.optim.AdamW(self.trained(), lr=lr, weight_decay=decay, fused=True)
+
+    def loss(self, piece: Piece, update: int) -> torch.Tensor:
+        students = self.student(piece)
+        with torch.no_grad():
+            teachers = F.normalize(self.teacher(piece), dim=1)
+        pairs = positives(
+            self.neighbors(piece, update, students.detach(), teachers),
+            piece.rows,
+            piece.columns,
+            self.clusters(piece, update, teachers),
+        )
+        predicted = F.normalize(self.predictor(students), dim=1)
+        return 4.0 - 2.0 / pairs.nnz * (predicted * answers(pairs, teachers)).sum()
+
+    def neighbors(self, piece: Piece, update: int, students: torch.Tensor, teachers: torch.Tensor) -> torch.Tensor:
+        """(seeds, k) nearest nodes within the piece."""
+        if self.keeps_neighbors and update % int(self.options["refresh_neighbors"]):
+            return self.held_neighbors
+        found = nearest(F.normalize(students[: piece.seeds], dim=1), teachers, int(self.options["k"]))
+        if self.keeps_neighbors:
+            self.held_neighbors.copy_(found)
+        return found
+
+    def clusters(self, piece: Piece, update: int, teachers: torch.Tensor) -> torch.Tensor:
+        """(nodes of the piece, runs) clusters, found anew where they are due."""
+        runs = int(self.options["runs"])
+        if runs == 0:
+            return torch.empty(len(piece), 0, dtype=torch.int64, device=self.device)
+        if update % (int(self.options["refresh"]) * self.updates_per_epoch) == 0:
+            if not piece.whole:
+                teachers = F.normalize(self.teacher.encode_all(self.operator, BLOCK), dim=1)
+            drawn = self.generator("centroids", update)
+            self.held_clusters.copy_(clusters(teachers, int(self.options["clusters"]), runs, drawn))
+        return self.held_clusters[torch.from_numpy(piece.nodes).to(self.device)]
+
+    def after_step(self, update: int) -> None:
+        follow(self.teacher, self.student, rising_momentum(float(self.options["momentum"]), update, self.updates))
+
+    def encode_all(self) -> torch.Tensor:
+        return self.student.encode_all(self.operator, BLOCK if self.batch else 0)
+
+
+def answers(pairs: sp.csr_array, teachers: torch.Tensor) -> torch.Tensor:
+    """(P + P^T) g: what each node is pulled towards, once per pair and side it stands on."""
+    both = sp.csr_array(pairs + pairs.T)
+    rows = SparseRows(both.indptr.astype(np.int64), both.indices.astype(np.int32), both.data, both.shape)
+    return multiply(rows, teachers)

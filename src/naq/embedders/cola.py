@@ -1,0 +1,199 @@
+r"""COLA: an encoder that knows a node among others by the nodes a slower copy of itself finds similar.
+
+Liu et al., Graph Contrastive Learning Meets Graph Meta Learning: A Unified Method for Few-shot Node Tasks, https://arxiv.org/abs/2309.10376
+
+.. math::
+    z^1 = \frac{h(f(G_1))}{|\cdot|}, \quad z^2 = \frac{g(G_2)}{|\cdot|}, \quad z^3 = \frac{g(G_3)}{|\cdot|}, \qquad
+    S_q = \text{K of the nodes } s \text{ with the largest } z^2_q \cdot z^3_s, \quad c_q = \frac1K \sum_{s \in S_q} z^3_s
+.. math::
+    \ell_q = \log \sum_{q' \in T} \sum_{s \in S_{q'}} e^{z^1_q \cdot z^3_s / \tau} - z^1_q \cdot c_q / \tau,
+    \qquad g \leftarrow m g + (1 - m) f
+
+A task T is N random nodes; the loss is the mean over the nodes of all tasks of an update, and over the two roles that views 2 and 3 can take. Three views of
+the graph per update: undirected edges dropped, feature columns zeroed. f and g are [graph convolution, batch normalisation, ReLU, dropout] and a plain
+convolution; h is a linear layer; no gradient reaches g. The vectors are those of f, before h, on the graph as it is.
+
+Departures: an epoch is one update on the whole graph, or one pass over the nodes in batches. The released code counts n / (N * tasks) updates as one epoch, each
+of them on the whole graph: its 200 epochs are ten thousand updates and more. Both directions of an edge go together, the released code's
+running statistics move by 0.01 per update (here ``bn_momentum``), and nodes similar to a node of a batch are looked for in its piece.
+
+Cost: three passes over edges and non-zeros of X per update, one of them with a gradient, and tasks * N products with all vectors, in blocks; memory about
+n (7 * hidden + 8 * latent) numbers.
+
+Example:
+    >>> import naq
+    >>> r = naq.run("debian", method="cola")  # doctest: +SKIP
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from naq.embedders.base import register_embedder
+from naq.embedders.parts.convolutions import BLOCK, Convolutions
+from naq.embedders.parts.similar_nodes import most_similar
+from naq.embedders.parts.teacher import follow, linear, teacher_of, warm_cosine
+from naq.embedders.trained import TRAINING, TrainedEmbedder
+from naq.encoders.pieces import Piece
+from naq.errors import OptionError
+from naq.options import Value
+
+
+@register_embedder
+class COLA(TrainedEmbedder):
+    """Contrast by tasks of its own making.
+
+    Options:
+        hidden, latent: widths (256, 128).
+        way, shot: N nodes of a task and K similar nodes of each (5, 5).
+        tasks: per update (20; 20 to 100 as released).
+        k_rate: the K are drawn from the k_rate * K most similar (1).
+        self_mask: whether a node is kept out of its own similar ones (false, as released).
+        temperature: 1, or 0.7 for Cora-Full.
+        drop_feature1, drop_feature2, drop_feature3, drop_edge1, drop_edge2, drop_edge3: strengths of the views (0.2, 0.1, 0.1; 0.3, 0.2, 0.2).
+        dropout: of the hidden layer (0.1).
+        momentum: of the slow copy (0.9 throughout).
+        lr, weight_decay: Adam's; the learning rate falls to 0 by half a cosine.
+        bn_momentum: of running statistics, 0 for automatic: 0.99 on whole graphs, 0.1 with batches. Released: 0.01.
+        epochs, batch, fanout, memory: see :class:`~naq.embedders.trained.TrainedEmbedder`.
+
+    Shapes:
+        - ``loss``: a piece -> scalar
+        - ``encode_all``: (n, latent)
+    """
+
+    name = "cola"
+    summary = "nodes told apart by similar nodes that a slower copy finds"
+    defaults: ClassVar[Mapping[str, Value]] = {
+        "hidden": 256,
+        "latent": 128,
+        "way": 5,
+        "shot": 5,
+        "tasks": 20,
+        "k_rate": 1,
+        "self_mask": False,
+        "temperature": 1.0,
+        "drop_feature1": 0.2,
+        "drop_feature2": 0.1,
+        "drop_feature3": 0.1,
+        "drop_edge1": 0.3,
+        "drop_edge2": 0.2,
+        "drop_edge3": 0.2,
+        "dropout": 0.1,
+        "momentum": 0.9,
+        "lr": 5e-4,
+        "weight_decay": 1e-5,
+        "bn_momentum": 0.0,
+        "epochs": 200,
+        **TRAINING,
+    }
+    # Tasks are drawn by id under all options: nothing may be learned from them.
+    still: ClassVar[Mapping[str, Value]] = {
+        "lr": 1e-12,
+        "drop_edge1": 0.0,
+        "drop_edge2": 0.0,
+        "drop_edge3": 0.0,
+        "dropout": 0.0,
+    }
+
+    def check_options(self) -> None:
+        super().check_options()
+        self.require_positive("hidden", "latent", "temperature")
+        self.require_at_least("way", 2)
+        for name in ("shot", "tasks", "k_rate"):
+            self.require_at_least(name, 1)
+        self.require_share(*(f"drop_{what}{view}" for what in ("edge", "feature") for view in (1, 2, 3)))
+        self.require_share("dropout", "momentum", "bn_momentum")
+        self.require_at_least("weight_decay", 0)
+
+    def build(self) -> None:
+        sizes = (self.graph.num_features, int(self.options["hidden"]), int(self.options["latent"]))
+        self.online = Convolutions(
+            sizes,
+            generator=self.generator("encoder"),
+            device=self.device,
+            momentum=float(self.options["bn_momentum"]) or 0.99,
+            activation="relu",
+            last="linear",
+            dropout=float(self.options["dropout"]),
+        )
+        self.target = teacher_of(self.online)
+        self.head = linear(sizes[2], sizes[2], generator=self.generator("head"), device=self.device)
+
+    def planned(self) -> None:
+        if self.batch and not self.options["bn_momentum"]:
+            for module in self.modules():
+                if isinstance(module, nn.BatchNorm1d):
+                    module.momentum = 0.1
+        fewest = self.graph.num_nodes // self.updates_per_epoch
+        needed = max(int(self.options["way"]), int(self.options["shot"]) + int(self.options["self_mask"]))
+        if fewest < needed:
+            where = f"batches have {fewest}" if self.batch else f"graph {self.graph.name!r} has {fewest}"
+            raise OptionError(
+                f"a task of cola with way {self.options['way']} and shot {self.options['shot']} needs {needed} nodes, but {where}; "
+                "give a smaller way or shot, or a larger batch."
+            )
+
+    def step_bytes(self, nodes: float, edges: float, entries: float) -> float:
+        hidden, latent = (int(self.options[name]) for name in ("hidden", "latent"))
+        return 4 * nodes * (12 * hidden + 10 * latent) + 60 * edges + 16 * entries
+
+    def rate(self, update: int) -> float:
+        return warm_cosine(float(self.options["lr"]), update, self.updates, 0)
+
+    def loss(self, piece: Piece, update: int) -> torch.Tensor:
+        queries = self.queries(piece.seeds, update)
+        seen = self._encoded(self.online, 1, piece, update)
+        anchors = F.normalize(self.head(seen[queries.ravel()]), dim=1).view(*queries.shape, -1)
+        with torch.no_grad():
+            keys = [F.normalize(self._encoded(self.target, view, piece, update), dim=1) for view in (2, 3)]
+        losses = []
+        for one, other in ((0, 1), (1, 0)):
+            support = self.support(keys[one], keys[other], queries, self.generator(f"support{one}", update))
+            losses.append(self.task_loss(anchors, keys[other][support]))
+        return torch.stack(losses).mean()
+
+    def queries(self, nodes: int, update: int) -> torch.Tensor:
+        """(tasks, way) of the first nodes of a piece, no node twice in a task, nor in two tasks while there are enough."""
+        generator = self.generator("queries", update)
+        tasks, way = int(self.options["tasks"]), int(self.options["way"])
+        at_once = nodes // way
+        rounds = [torch.randperm(nodes, generator=generator)[: at_once * way] for _ in range(-(-tasks // at_once))]
+        return torch.cat(rounds)[: tasks * way].view(tasks, way).to(self.device)
+
+    def support(
+        self, seen: torch.Tensor, keys: torch.Tensor, queries: torch.Tensor, generator: torch.Generator
+    ) -> torch.Tensor:
+        """(tasks, way, shot) nodes whose ``keys`` are most similar to what is ``seen`` of the queries."""
+        shot, mask = int(self.options["shot"]), bool(self.options["self_mask"])
+        nodes = queries.ravel()
+        count = min(shot * int(self.options["k_rate"]), len(keys) - mask)
+        found = most_similar(seen[nodes], keys, count, without=nodes if mask else None)
+        if count > shot:
+            drawn = torch.rand(found.shape, generator=generator).argsort(dim=1)[:, :shot]
+            found = found.gather(1, drawn.to(found.device))
+        return found.view(*queries.shape, shot)
+
+    def task_loss(self, anchors: torch.Tensor, support: torch.Tensor) -> torch.Tensor:
+        """Mean over queries (tasks, way, width) given their support (tasks, way, shot, width)."""
+        temperature = float(self.options["temperature"])
+        logits = anchors @ support.flatten(1, 2).transpose(1, 2) / temperature
+        own = (anchors * support.mean(dim=2)).sum(dim=2) / temperature
+        return (logits.logsumexp(dim=2) - own).mean()
+
+    def _encoded(self, encoder: nn.Module, view: int, piece: Piece, update: int) -> torch.Tensor:
+        spread = piece.spread(float(self.options[f"drop_edge{view}"]), self.generator(f"edges{view}", update))
+        drawn = torch.rand(self.graph.num_features, generator=self.generator(f"columns{view}", update))
+        columns = (drawn >= float(self.options[f"drop_feature{view}"])).float().to(self.device)
+        return encoder(piece, spread, columns, self.generator(f"dropout{view}", update))
+
+    def after_step(self, update: int) -> None:
+        follow(self.target, self.online, float(self.options["momentum"]))
+
+    def encode_all(self) -> torch.Tensor:
+        return self.online.encode_all(self.operator, BLOCK if self.batch else 0)

@@ -1,0 +1,226 @@
+r"""SUGRL: a perceptron whose vectors lie nearer to their neighbourhood's than to other nodes', by two margins.
+
+Mo et al., Simple Unsupervised Graph Representation Learning, https://ojs.aaai.org/index.php/AAAI/article/view/20748; as pre-training for
+few-shot tasks (TLP): Tan et al., Transductive Linear Probing, https://arxiv.org/abs/2205.12420
+
+.. math::
+    H = \mathrm{MLP}(\mathrm{dropout}(X)), \qquad S = \hat A\, \mathrm{dropout}(H), \qquad B_v = \frac15 \sum_{u \in N_5(v)} H_u
+.. math::
+    p = |H - S|, \quad b = |H - B|, \quad n_i = |H - H_{\pi_i}|, \qquad i = 1..k
+.. math::
+    \mathcal L_1 = \sum_i \overline{(p - n_i + m_1)_+}, \quad \mathcal L_2 = \sum_i \overline{(b - n_i + m_1)_+}, \quad
+    \mathcal L_3 = \frac1k \sum_i \overline{(n_i - \mathrm{sg}(p) - m_1 - m_2)_+}
+.. math::
+    \mathcal L = w_1 \mathcal L_1 + w_2 \mathcal L_2 + w_3 \mathcal L_3, \qquad Z = \frac{\hat A\, \mathrm{MLP}(X)}{|\cdot|}
+
+X has rows of unit L1 norm, the bar is the mean over nodes, sg stops the gradient, and :math:`\pi_i` are random permutations of the nodes. The
+third loss keeps other nodes from drifting away without bound. Which neighbours N_5 are: :mod:`naq.embedders.parts.neighbour_slots`.
+
+Departures: the third loss is a mean as the other two are; the released code sums it over nodes on small graphs (``l3_reduction="sum"``), which makes
+it n times as strong, and does not divide by k on large ones (``ogb``). Its neighbours on large graphs are the node itself, by mistake; not here.
+With batches a node's negatives are the other nodes of its batch, which are drawn uniformly, and its neighbours those inside the piece.
+
+Cost: one product with X, one with A_hat and k + 2 distances per update, nothing quadratic; memory about n (5 * hidden + 14 * latent)
+numbers, on an accelerator 3k * latent more.
+
+Example:
+    >>> import naq
+    >>> r = naq.run("debian", method="sugrl")  # doctest: +SKIP
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from itertools import pairwise
+from typing import ClassVar
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from naq.embedders.base import register_embedder
+from naq.embedders.parts.convolutions import BLOCK
+from naq.embedders.parts.distances import distances, drawn_distances
+from naq.embedders.parts.neighbour_slots import neighbour_means, slots_of
+from naq.embedders.parts.unit_inputs import propagated_once, unit_rows
+from naq.embedders.trained import TRAINING, TrainedEmbedder
+from naq.encoders.pieces import Piece
+from naq.encoders.rows import sparse_product
+from naq.graph import Graph
+from naq.options import Value
+
+
+@register_embedder
+class SUGRL(TrainedEmbedder):
+    """Vectors by margins. Defaults are those released for Cora, but for the width and the learning rate.
+
+    Options:
+        hidden, latent: widths (512, 256).
+        dropout, smooth_dropout: of the non-zeros of X (0.3) and of H before it is averaged (0.2).
+        w1, w2, w3: weights of the three losses (10, 10, 1; 100, 100, 2 for product graphs).
+        m1, m2: margins (0.8, 0.2; 0.4, 0.6 for product graphs).
+        negatives: permutations per update (4).
+        l3_reduction: ``mean``; ``sum`` over nodes, or ``ogb``: mean, not divided by ``negatives``.
+        adjacency: A + I normalised symmetrically (``sym``) or by ``row``, as released for OGB graphs.
+        encoder: ``mlp``; ``gcn`` averages over neighbours before the first layer too, so that S and Z are those of a two-layer graph
+            convolutional network, while H stays the perceptron with the same weights.
+        ogb_inputs: rows of X get unit L2 norm and are averaged over neighbours once, before everything.
+        normalize: vectors of unit length.
+        lr, weight_decay: Adam's.
+        epochs, batch, fanout, memory: see :class:`~naq.embedders.trained.TrainedEmbedder`.
+
+    Shapes:
+        - ``loss``: a piece -> scalar, at least 0
+        - ``encode_all``: (n, latent)
+    """
+
+    name = "sugrl"
+    summary = "a perceptron pulled to its neighbourhood, by margins"
+    defaults: ClassVar[Mapping[str, Value]] = {
+        "hidden": 512,
+        "latent": 256,
+        "dropout": 0.3,
+        "smooth_dropout": 0.2,
+        "w1": 10.0,
+        "w2": 10.0,
+        "w3": 1.0,
+        "m1": 0.8,
+        "m2": 0.2,
+        "negatives": 4,
+        "l3_reduction": "mean",
+        "adjacency": "sym",
+        "encoder": "mlp",
+        "ogb_inputs": False,
+        "normalize": True,
+        "lr": 1e-3,
+        "weight_decay": 5e-5,
+        "epochs": 500,
+        **TRAINING,
+    }
+    hops = 1
+    still: ClassVar[Mapping[str, Value]] = {"lr": 1e-12}  # negatives and slots belong to ids under all options
+
+    def check_options(self) -> None:
+        super().check_options()
+        self.require_positive("hidden", "latent")
+        self.require_share("dropout", "smooth_dropout")
+        for name in ("w1", "w2", "w3", "m1", "m2", "weight_decay"):
+            self.require_at_least(name, 0)
+        self.require_at_least("negatives", 1)
+        self.require_choice("l3_reduction", ("mean", "sum", "ogb"))
+        self.require_choice("adjacency", ("sym", "row"))
+        self.require_choice("encoder", ("mlp", "gcn"))
+
+    def build(self) -> None:
+        self.graph = self._with_inputs()
+        if self.options["encoder"] == "gcn":
+            self.hops = 2  # type: ignore[misc]
+        generator = self.generator("encoder")
+        sizes = (self.graph.num_features, int(self.options["hidden"]), int(self.options["latent"]))
+        shapes = tuple(pairwise(sizes))
+        drawn = [nn.init.xavier_uniform_(torch.empty(shape), generator=generator) for shape in shapes]
+        self.weight1, self.weight2 = (nn.Parameter(w.to(self.device)) for w in drawn)
+        self.bias1, self.bias2 = (nn.Parameter(torch.zeros(s[1], device=self.device)) for s in shapes)
+
+    def _with_inputs(self) -> Graph:
+        """The graph with its features as the perceptron reads them."""
+        inputs = unit_rows(self.graph.require_features(self.name), 1)
+        if not self.options["ogb_inputs"]:
+            return self.graph.with_features(inputs)
+        unit = self.graph.with_features(unit_rows(inputs, 2))
+        return unit.with_features(propagated_once(unit, str(self.options["adjacency"])))
+
+    def step_bytes(self, nodes: float, edges: float, entries: float) -> float:
+        hidden, latent, negatives = (int(self.options[name]) for name in ("hidden", "latent", "negatives"))
+        differences = 0 if self.device.type == "cpu" else 3 * negatives  # on the CPU they are formed and forgotten
+        return 4 * nodes * (5 * hidden + (14 + differences) * latent) + 60 * edges + 40 * entries
+
+    # Training.
+
+    def loss(self, piece: Piece, update: int) -> torch.Tensor:
+        anchors, smoothed = self.anchors_and_positives(piece, update)
+        near = neighbour_means(piece, anchors, slots_of(update // self.updates_per_epoch))
+        anchors, smoothed = anchors[: piece.seeds], smoothed[: piece.seeds]
+        others = [drawn_distances(anchors, order) for order in self._orders(piece.seeds, update)]
+        return self.margin_loss(distances(anchors, smoothed), distances(anchors, near), others)
+
+    def anchors_and_positives(self, piece: Piece, update: int) -> tuple[torch.Tensor, torch.Tensor]:
+        """H and S of all nodes of a piece."""
+        averaged = self._averaging(piece)
+        values = piece.inputs(self.weight1, float(self.options["dropout"]), self.generator("inputs", update))
+        anchors = self._layers(values)
+        seen = anchors if self.options["encoder"] == "mlp" else self._layers(averaged(values))
+        return anchors, averaged(self._dropped(seen, update))
+
+    def margin_loss(self, p: torch.Tensor, b: torch.Tensor, n: list[torch.Tensor]) -> torch.Tensor:
+        """The loss of distances to the averaged neighbourhood, to the mean of some neighbours, and to other nodes."""
+        w1, w2, w3, m1, m2 = (float(self.options[name]) for name in ("w1", "w2", "w3", "m1", "m2"))
+        bound = p.detach() + (m1 + m2)
+        loss = torch.zeros((), device=p.device)
+        for other in n:
+            drift = torch.relu(other - bound)
+            over = drift.sum() if self.options["l3_reduction"] == "sum" else drift.mean()
+            share = 1.0 if self.options["l3_reduction"] == "ogb" else 1.0 / len(n)
+            pull = w1 * torch.relu(p - other + m1).mean() + w2 * torch.relu(b - other + m1).mean()
+            loss = loss + pull + w3 * share * over
+        return loss
+
+    def _layers(self, values: torch.Tensor) -> torch.Tensor:
+        """What follows the first product of the perceptron."""
+        return torch.relu(values + self.bias1) @ self.weight2 + self.bias2
+
+    def _dropped(self, values: torch.Tensor, update: int) -> torch.Tensor:
+        drop = float(self.options["smooth_dropout"])
+        if drop <= 0.0:
+            return values
+        keep = torch.rand(values.shape, generator=self.generator("dropout", update)) >= drop
+        return values * (keep.to(values.device) / (1.0 - drop))
+
+    def _orders(self, seeds: int, update: int) -> Iterator[torch.Tensor]:
+        generator = self.generator("negatives", update)
+        for _ in range(int(self.options["negatives"])):
+            yield torch.randperm(seeds, generator=generator).to(self.device)
+
+    def _averaging(self, piece: Piece) -> Callable[[torch.Tensor], torch.Tensor]:
+        spread = piece.spread()
+        if self.options["adjacency"] == "sym":
+            return lambda values: spread @ values
+        root = torch.bincount(piece.rows, minlength=len(piece)).float().sqrt()[:, None]
+        return lambda values: (spread @ (values * root)) / root  # D^-1 A = D^-1/2 (D^-1/2 A D^-1/2) D^1/2
+
+    # Vectors.
+
+    @torch.no_grad()
+    def encode_all(self) -> torch.Tensor:
+        inner = self._by_blocks(self._inner)
+        vectors = self._by_blocks(lambda nodes: self._averaged(nodes, lambda around: inner[self._placed(around)]))
+        return F.normalize(vectors, dim=1) if self.options["normalize"] else vectors
+
+    def _by_blocks(self, rows_of: Callable[[np.ndarray], torch.Tensor]) -> torch.Tensor:
+        n = self.graph.num_nodes
+        held = torch.empty(n, int(self.options["latent"]), device=self.device)
+        for start in range(0, n, BLOCK):
+            nodes = np.arange(start, min(n, start + BLOCK))
+            held[start : start + len(nodes)] = rows_of(nodes)
+        return held
+
+    def _inner(self, nodes: np.ndarray) -> torch.Tensor:
+        """Rows of the perceptron's output, before the last average."""
+
+        def inputs(around: np.ndarray) -> torch.Tensor:
+            return self.operator.inputs(around, self.weight1)
+
+        return self._layers(inputs(nodes) if self.options["encoder"] == "mlp" else self._averaged(nodes, inputs))
+
+    def _averaged(self, nodes: np.ndarray, rows_of: Callable[[np.ndarray], torch.Tensor]) -> torch.Tensor:
+        """Rows of A_hat V for some nodes, with the degrees of the whole graph."""
+        rows, around = self.operator.field(nodes)
+        values = rows_of(around)
+        if self.options["adjacency"] == "sym":
+            return sparse_product(rows, values)
+        root = torch.from_numpy(np.sqrt(self.graph.degrees + 1.0).astype(np.float32)).to(self.device)[:, None]
+        return sparse_product(rows, values * root[self._placed(around)]) / root[self._placed(nodes)]
+
+    def _placed(self, nodes: np.ndarray) -> torch.Tensor:
+        return torch.from_numpy(nodes).to(self.device)
