@@ -36,7 +36,6 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 import torch.nn.functional as F
-from torch import nn
 
 from naq.embedders.base import register_embedder
 from naq.embedders.parts.convolutions import BLOCK, Convolutions
@@ -122,10 +121,7 @@ class AFGRL(TrainedEmbedder):
         )
 
     def planned(self) -> None:
-        if self.batch and not self.options["bn_momentum"]:
-            for module in self.modules():
-                if isinstance(module, nn.BatchNorm1d):
-                    module.momentum = 0.1
+        super().planned()
         n, runs = self.graph.num_nodes, int(self.options["runs"])
         self.keeps_neighbors = self.batch == 0 and int(self.options["refresh_neighbors"]) > 1
         if runs:

@@ -29,11 +29,11 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 import torch
-from torch import nn
 
 from naq.embedders.base import register_embedder
 from naq.embedders.parts.convolutions import BLOCK, Convolutions
 from naq.embedders.parts.teacher import Predictor, cosines, follow, rising_momentum, teacher_of, warm_cosine
+from naq.embedders.parts.views import drawn_view
 from naq.embedders.trained import TRAINING, TrainedEmbedder
 from naq.encoders.pieces import Piece, Spread
 from naq.options import Value
@@ -107,12 +107,6 @@ class BGRL(TrainedEmbedder):
             device=self.device,
         )
 
-    def planned(self) -> None:
-        if self.batch and not self.options["bn_momentum"]:
-            for module in self.modules():
-                if isinstance(module, nn.BatchNorm1d):
-                    module.momentum = 0.1
-
     def step_bytes(self, nodes: float, edges: float, entries: float) -> float:
         hidden, latent, predictor = (int(self.options[name]) for name in ("hidden", "latent", "predictor"))
         return 4 * nodes * (12 * hidden + 20 * latent + 6 * predictor) + 60 * edges + 16 * entries
@@ -127,9 +121,13 @@ class BGRL(TrainedEmbedder):
 
     def view(self, piece: Piece, number: int, update: int) -> tuple[Spread, torch.Tensor]:
         """Edges and feature columns of view 1 or 2 of an update."""
-        spread = piece.spread(float(self.options[f"drop_edge{number}"]), self.generator(f"edges{number}", update))
-        drawn = torch.rand(self.graph.num_features, generator=self.generator(f"columns{number}", update))
-        return spread, (drawn >= float(self.options[f"drop_feature{number}"])).float().to(self.device)
+        return drawn_view(
+            piece,
+            float(self.options[f"drop_edge{number}"]),
+            float(self.options[f"drop_feature{number}"]),
+            self.generator(f"edges{number}", update),
+            self.generator(f"columns{number}", update),
+        )
 
     def loss(self, piece: Piece, update: int) -> torch.Tensor:
         views = [self.view(piece, number, update) for number in (1, 2)]

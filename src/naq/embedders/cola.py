@@ -38,6 +38,7 @@ from naq.embedders.base import register_embedder
 from naq.embedders.parts.convolutions import BLOCK, Convolutions
 from naq.embedders.parts.similar_nodes import most_similar
 from naq.embedders.parts.teacher import follow, linear, teacher_of, warm_cosine
+from naq.embedders.parts.views import drawn_view
 from naq.embedders.trained import TRAINING, TrainedEmbedder
 from naq.encoders.pieces import Piece
 from naq.errors import OptionError
@@ -126,10 +127,7 @@ class COLA(TrainedEmbedder):
         self.head = linear(sizes[2], sizes[2], generator=self.generator("head"), device=self.device)
 
     def planned(self) -> None:
-        if self.batch and not self.options["bn_momentum"]:
-            for module in self.modules():
-                if isinstance(module, nn.BatchNorm1d):
-                    module.momentum = 0.1
+        super().planned()
         fewest = self.graph.num_nodes // self.updates_per_epoch
         needed = max(int(self.options["way"]), int(self.options["shot"]) + int(self.options["self_mask"]))
         if fewest < needed:
@@ -187,10 +185,14 @@ class COLA(TrainedEmbedder):
         return (logits.logsumexp(dim=2) - own).mean()
 
     def _encoded(self, encoder: nn.Module, view: int, piece: Piece, update: int) -> torch.Tensor:
-        spread = piece.spread(float(self.options[f"drop_edge{view}"]), self.generator(f"edges{view}", update))
-        drawn = torch.rand(self.graph.num_features, generator=self.generator(f"columns{view}", update))
-        columns = (drawn >= float(self.options[f"drop_feature{view}"])).float().to(self.device)
-        return encoder(piece, spread, columns, self.generator(f"dropout{view}", update))
+        seen = drawn_view(
+            piece,
+            float(self.options[f"drop_edge{view}"]),
+            float(self.options[f"drop_feature{view}"]),
+            self.generator(f"edges{view}", update),
+            self.generator(f"columns{view}", update),
+        )
+        return encoder(piece, *seen, self.generator(f"dropout{view}", update))
 
     def after_step(self, update: int) -> None:
         follow(self.target, self.online, float(self.options["momentum"]))

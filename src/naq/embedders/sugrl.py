@@ -44,6 +44,7 @@ from naq.embedders.parts.convolutions import BLOCK
 from naq.embedders.parts.distances import distances, drawn_distances
 from naq.embedders.parts.neighbour_slots import neighbour_means, slots_of
 from naq.embedders.parts.unit_inputs import propagated_once, unit_rows
+from naq.embedders.parts.views import dropped
 from naq.embedders.trained import TRAINING, TrainedEmbedder
 from naq.encoders.pieces import Piece
 from naq.encoders.rows import sparse_product
@@ -171,11 +172,7 @@ class SUGRL(TrainedEmbedder):
         return torch.relu(values + self.bias1) @ self.weight2 + self.bias2
 
     def _dropped(self, values: torch.Tensor, update: int) -> torch.Tensor:
-        drop = float(self.options["smooth_dropout"])
-        if drop <= 0.0:
-            return values
-        keep = torch.rand(values.shape, generator=self.generator("dropout", update)) >= drop
-        return values * (keep.to(values.device) / (1.0 - drop))
+        return dropped(values, float(self.options["smooth_dropout"]), self.generator("dropout", update))
 
     def _orders(self, seeds: int, update: int) -> Iterator[torch.Tensor]:
         generator = self.generator("negatives", update)

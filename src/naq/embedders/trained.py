@@ -22,6 +22,8 @@ from naq.tasks import Tasks
 
 TRAINING: Mapping[str, Value] = {"batch": 0, "fanout": 10, "memory": 0.0}
 """Options of every trained embedder: see :class:`TrainedEmbedder`."""
+BATCH_MOMENTUM = 0.1
+"""Of batch normalisation's running statistics with batches, where the option ``bn_momentum`` is 0 for automatic."""
 SMALLEST = 64
 """Nodes of the smallest batch that is tried where memory is short."""
 
@@ -83,7 +85,11 @@ class TrainedEmbedder(nn.Module, OptionChecks, Embedder):
         """Make the modules on ``self.device``."""
 
     def planned(self) -> None:
-        """Called once ``batch`` is known, for what depends on it."""
+        """Called once ``batch`` is known, for what depends on it: running statistics follow batches more slowly than whole graphs."""
+        if self.batch and not self.options.get("bn_momentum", 1.0):
+            for module in self.modules():
+                if isinstance(module, nn.BatchNorm1d):
+                    module.momentum = BATCH_MOMENTUM
 
     @property
     def operator(self) -> GraphOperator:

@@ -16,6 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from naq.embedders.parts.views import dropped
 from naq.encoders import GraphOperator
 from naq.encoders.pieces import Piece, Spread
 from naq.encoders.rows import sparse_product
@@ -96,10 +97,7 @@ class Convolutions(nn.Module):
         return F.prelu(values, self.slopes[layer]) if len(self.slopes) else torch.relu(values)
 
     def _dropped(self, values: torch.Tensor, generator: torch.Generator | None) -> torch.Tensor:
-        if not self.training or self.dropout <= 0.0 or generator is None:
-            return values
-        keep = torch.rand(values.shape, generator=generator) >= self.dropout
-        return values * (keep.to(values.device) / (1.0 - self.dropout))
+        return dropped(values, self.dropout, generator) if self.training else values
 
     @torch.no_grad()
     def encode_all(self, operator: GraphOperator, block: int = 0) -> torch.Tensor:
