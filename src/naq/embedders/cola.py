@@ -9,16 +9,16 @@ Liu et al., Graph Contrastive Learning Meets Graph Meta Learning: A Unified Meth
     \ell_q = \log \sum_{q' \in T} \sum_{s \in S_{q'}} e^{z^1_q \cdot z^3_s / \tau} - z^1_q \cdot c_q / \tau,
     \qquad g \leftarrow m g + (1 - m) f
 
-A task T is N random nodes; the loss is the mean over the nodes of all tasks of an update, and over the two roles that views 2 and 3 can take. Three views of
-the graph per update: undirected edges dropped, feature columns zeroed. f and g are [graph convolution, batch normalisation, ReLU, dropout] and a plain
-convolution; h is a linear layer; no gradient reaches g. The vectors are those of f, before h, on the graph as it is.
+A task T is N random nodes; the loss is the mean over the nodes of all tasks of an update, and over the two roles that views 2 and 3 can take.
+Three views of the graph per update: undirected edges dropped, feature columns zeroed. f and g are [graph convolution, batch normalisation, ReLU,
+dropout] and a plain convolution; h is a linear layer; no gradient reaches g. The vectors are those of f, before h, on the graph as it is.
 
-Departures: an epoch is one update on the whole graph, or one pass over the nodes in batches. The released code counts n / (N * tasks) updates as one epoch, each
-of them on the whole graph: its 200 epochs are ten thousand updates and more. Both directions of an edge go together, the released code's
+Departures: an epoch is one update on the whole graph, or one pass over the nodes in batches. The released code counts n / (N * tasks) updates as one
+epoch, each of them on the whole graph: its 200 epochs are ten thousand updates and more. Both directions of an edge go together, the released code's
 running statistics move by 0.01 per update (here ``bn_momentum``), and nodes similar to a node of a batch are looked for in its piece.
 
-Cost: three passes over edges and non-zeros of X per update, one of them with a gradient, and tasks * N products with all vectors, in blocks; memory about
-n (7 * hidden + 8 * latent) numbers.
+Cost: three passes over edges and non-zeros of X per update, one of them with a gradient, and tasks * N products with all vectors, in blocks;
+memory about n (12 * hidden + 10 * latent) numbers.
 
 Example:
     >>> import naq

@@ -4,9 +4,8 @@ r"""Euclidean distances between rows, one row of the one with one row of the oth
     d_v = \left| a_v - b_v + \epsilon \right|, \qquad
     \frac{\partial \mathcal L}{\partial a_v} = \frac{g_v}{d_v} (a_v - b_v + \epsilon) = - \frac{\partial \mathcal L}{\partial b_v}
 
-On the CPU one compiled pass forward and one back, with differences formed anew on the way back: a sixth of the passes over memory that tensors of
-differences take, and none of them is kept. A node that was drawn for another gets its gradient by the inverse of the permutation. On an accelerator
-it is PyTorch's arithmetic.
+On the CPU one compiled pass forward and one back, with differences formed anew on the way back: none of them is kept. A node that was drawn for
+another gets its gradient by the inverse of the permutation. On an accelerator it is PyTorch's arithmetic.
 """
 
 from __future__ import annotations

@@ -1,0 +1,211 @@
+r"""Graph-Bert's transformer, from plain operations.
+
+Zhang, Zhang, Xia, Sun, Graph-Bert: Only Attention is Needed for Learning Graph Representations, https://arxiv.org/abs/2001.05140
+
+A token of node u in the sequence of node v:
+
+.. math::
+    h_u = \mathrm{dropout}\left(\mathrm{LN}\left(x_u W + b + R_{role(u)} + P_{position} + D_{hops(v, u)}\right)\right)
+
+A layer, as BERT's (the norm comes after the sum):
+
+.. math::
+    a = \mathrm{LN}(h + \mathrm{dropout}(\mathrm{attention}(h) W_o + b_o)), \qquad
+    h' = \mathrm{LN}(a + \mathrm{dropout}(\mathrm{GELU}(a W_1 + b_1) W_2 + b_2)) \; [\; + (\hat A (X W_r + b_r))_v \;]
+
+with the optional residual of the sequence's own node on every token. The vector of v is the mean over the tokens that are present.
+Weights start as N(0, 0.02), biases as 0.
+
+:math:`x_u W` does not depend on the sequence, so X is multiplied once and its rows are gathered: (r, H) instead of (n, k + 1, d).
+
+Shapes: m sequences of t tokens, H numbers each; r distinct nodes in them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from naq.embedders.parts.attention import attend
+from naq.embedders.parts.bert_inputs import CODES
+from naq.embedders.parts.dropout import Dropout
+
+SPREAD = 0.02
+"""Standard deviation of the initial weights."""
+TINY = 1e-12
+"""What the norm adds to a variance."""
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The sizes of a Graph-Bert."""
+
+    features: int
+    hidden: int
+    layers: int
+    heads: int
+    intermediate: int
+    roles: int = CODES
+    residual: bool = False
+
+
+@dataclass(frozen=True)
+class Drops:
+    """Shares that are dropped of what passes between the parts and of attention, and where masks come from."""
+
+    dropout: Dropout
+    hidden: float
+    attention: float
+
+    def __call__(self, values: torch.Tensor) -> torch.Tensor:
+        return self.dropout(values, self.hidden)
+
+
+@dataclass(frozen=True)
+class Batch:
+    """What the embedding layer reads of m sequences.
+
+    Shapes:
+        - ``place``: (m, t) int64, which row each token's node has
+        - ``hops``: (m, t) int64 codes
+    """
+
+    place: torch.Tensor
+    hops: torch.Tensor
+
+
+class Dense(nn.Module):
+    """x W^T + b."""
+
+    def __init__(self, inputs: int, outputs: int, generator: torch.Generator) -> None:
+        super().__init__()
+        self.weight = normal(outputs, inputs, generator=generator)
+        self.bias = nn.Parameter(torch.zeros(outputs))
+
+    def forward(self, rows: torch.Tensor) -> torch.Tensor:
+        return F.linear(rows, self.weight, self.bias)
+
+
+class Norm(nn.Module):
+    """Every token's numbers to mean 0 and variance 1, then scaled and shifted."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.weight, self.bias = nn.Parameter(torch.ones(width)), nn.Parameter(torch.zeros(width))
+
+    def forward(self, rows: torch.Tensor) -> torch.Tensor:
+        return F.layer_norm(rows, self.bias.shape, self.weight, self.bias, TINY)
+
+
+class Layer(nn.Module):
+    """One layer, in three steps, so that what is known already need not be computed again."""
+
+    def __init__(self, shape: Shape, generator: torch.Generator) -> None:
+        super().__init__()
+        self.hidden, self.heads = shape.hidden, shape.heads
+        self.into = Dense(shape.hidden, 3 * shape.hidden, generator)  # queries, keys and values
+        self.out = Dense(shape.hidden, shape.hidden, generator)
+        self.out_norm = Norm(shape.hidden)
+        self.up = Dense(shape.hidden, shape.intermediate, generator)
+        self.down = Dense(shape.intermediate, shape.hidden, generator)
+        self.down_norm = Norm(shape.hidden)
+
+    def project(self, tokens: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Queries, keys and values of the tokens."""
+        queries, keys, values = self.into(tokens).split(self.hidden, dim=-1)
+        return queries, keys, values
+
+    def attend(
+        self,
+        queries: torch.Tensor,
+        keys: torch.Tensor,
+        values: torch.Tensor,
+        absent: torch.Tensor,
+        drops: Drops | None = None,
+    ) -> torch.Tensor:
+        if drops is None:
+            return attend(queries, keys, values, absent, self.heads)
+        return attend(queries, keys, values, absent, self.heads, drops.dropout, drops.attention)
+
+    def finish(self, tokens: torch.Tensor, context: torch.Tensor, drops: Drops | None = None) -> torch.Tensor:
+        """The layer's output for tokens whose attention gave ``context``."""
+        mixed = self.out(context)
+        tokens = self.out_norm(tokens + (mixed if drops is None else drops(mixed)))
+        wide = self.down(F.gelu(self.up(tokens)))
+        return self.down_norm(tokens + (wide if drops is None else drops(wide)))
+
+    def forward(self, tokens: torch.Tensor, absent: torch.Tensor, drops: Drops | None = None) -> torch.Tensor:
+        return self.finish(tokens, self.attend(*self.project(tokens), absent, drops), drops)
+
+
+class GraphBert(nn.Module):
+    """Tokens, layers, mean.
+
+    Args:
+        shape: its sizes.
+        generator: of the initial weights.
+
+    Shapes:
+        - ``rows``: X W (r, H) and roles (r,) -> (r, H)
+        - ``tokens``: rows (r, H) and a batch -> (m, t, H)
+        - ``forward``: tokens (m, t, H), present (m, t) and residual (m, H) -> (m, H)
+    """
+
+    def __init__(self, shape: Shape, generator: torch.Generator) -> None:
+        super().__init__()
+        self.shape = shape
+        self.weight = normal(shape.features, shape.hidden, generator=generator)
+        self.bias = nn.Parameter(torch.zeros(shape.hidden))
+        self.role = normal(shape.roles, shape.hidden, generator=generator)
+        self.position = normal(CODES, shape.hidden, generator=generator)
+        self.hop = normal(CODES, shape.hidden, generator=generator)
+        self.norm = Norm(shape.hidden)
+        self.layers = nn.ModuleList(Layer(shape, generator) for _ in range(shape.layers))
+        if shape.residual:
+            self.residual_weight = normal(shape.features, shape.hidden, generator=generator)
+            self.residual_bias = nn.Parameter(torch.zeros(shape.hidden))
+
+    def rows(self, inputs: torch.Tensor, roles: torch.Tensor) -> torch.Tensor:
+        """What a node brings into every sequence: its features and its role."""
+        return inputs + self.bias + F.embedding(roles, self.role)
+
+    def tokens(self, rows: torch.Tensor, batch: Batch, drops: Drops | None = None) -> torch.Tensor:
+        summed = F.embedding(batch.place, rows) + F.embedding(batch.hops, self.hop)
+        tokens = self.norm(summed + self.position[: batch.place.shape[1]])
+        return tokens if drops is None else drops(tokens)
+
+    def residual(self, spread: torch.Tensor, sums: torch.Tensor) -> torch.Tensor:
+        """A_hat (X W_r + b_r), given A_hat X W_r (m, H) and the row sums of A_hat (m,)."""
+        return spread + sums[:, None] * self.residual_bias
+
+    def forward(
+        self,
+        tokens: torch.Tensor,
+        present: torch.Tensor,
+        residual: torch.Tensor | None = None,
+        drops: Drops | None = None,
+    ) -> torch.Tensor:
+        absent = absence(present)
+        for layer in self.layers:
+            tokens = layer(tokens, absent, drops)
+            if residual is not None:
+                tokens = tokens + residual[:, None]
+        return mean_present(tokens, present)
+
+
+def normal(*shape: int, generator: torch.Generator) -> nn.Parameter:
+    return nn.Parameter(nn.init.normal_(torch.empty(*shape), std=SPREAD, generator=generator))
+
+
+def absence(present: torch.Tensor) -> torch.Tensor:
+    """0 where a token is present, -inf where it is not: added to scores before the softmax."""
+    return torch.zeros(present.shape, device=present.device).masked_fill_(~present, -torch.inf)
+
+
+def mean_present(tokens: torch.Tensor, present: torch.Tensor) -> torch.Tensor:
+    """(m, H): the mean over the tokens that are present."""
+    weights = present.to(tokens.dtype)
+    return torch.bmm((weights / weights.sum(1, keepdim=True))[:, None], tokens)[:, 0]
