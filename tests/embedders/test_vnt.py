@@ -16,7 +16,7 @@ from naq.encoders.pieces import Piece
 from naq.errors import GraphError, OptionError
 from naq.methods import get_method
 
-STILL: Mapping[str, object] = {"hidden": 16, **VNT.still}
+STILL: Mapping[str, object] = {"latent": 16, **VNT.still}
 GRAPH = suite.community_graph()
 
 
@@ -106,16 +106,13 @@ def test_resume_where_a_part_has_no_gradient(objective, monkeypatch, tmp_path):
     suite.check_resume(get_method("vnt"), tmp_path)
 
 
-def test_larger_graphs_are_trained_by_batches():
-    graph = random_graph(1100, 2500, 12, seed=1)
-    net = model(graph)
-    assert net.batch == 1024 and net.updates_per_epoch == 2
-    assert "batches of 1,024 nodes, 2 per epoch" in net.plan()
-    whole = model(graph, batch=1100, epochs=3)
-    assert whole.updates == 3 and len(whole.pieces[0].nodes) == 1100
+def test_batches_hold_their_nodes_alone():
+    graph = random_graph(300, 700, 12, seed=1)
+    assert model(graph).batch == 0
+    net = model(graph, batch=128, epochs=3)
+    assert net.updates == 9 and [len(net.pieces[update].nodes) for update in range(3)] == [100, 100, 100]
     short = model(graph, memory=0.002)
-    assert 64 <= short.batch < 1024 and "may be taken" in short.plan()
-    assert model(random_graph(1024, 2500, 12, seed=1)).batch == 0
+    assert 64 <= short.batch < 300 and "may be taken" in short.plan()
     net.step(0, net.optimizer())
     assert np.isfinite(net.embed()).all()
 
@@ -123,7 +120,8 @@ def test_larger_graphs_are_trained_by_batches():
 def test_training_helps():
     graph = suite.noisy_graph()
     tasks = naq.sample_tasks(graph, way=5, shot=1, queries=8, count=60, seed=1)
-    plain, better = model(graph), trained(graph, epochs=150)
+    options = {"prompts": 0, "objective": "attributes", "epochs": 80}
+    plain, better = model(graph, **options), trained(graph, **options)
     one, two = (float((net.solve(tasks) == tasks.query_slots).mean()) for net in (plain, better))
     assert two > one + 0.1
 
@@ -132,7 +130,7 @@ def test_training_helps():
     "options", [{}, {"deep": True}, {"prompts": 0}, {"read": "target"}, {"residual": True}, {"steps": 0}]
 )
 def test_tasks_do_not_meet(options, monkeypatch):
-    net, tasks = trained(updates=5, **options), some_tasks()
+    net, tasks = trained(updates=5, **{"steps": 10, **options}), some_tasks()
     found = net.solve(tasks)
     assert found.shape == (5, 6) and found.dtype == np.int64
     monkeypatch.setattr(vnt, "TUNED_TOGETHER", 2)
@@ -146,7 +144,7 @@ def test_tasks_do_not_meet(options, monkeypatch):
 
 
 def test_the_order_of_classes_does_not_matter():
-    net, tasks = trained(updates=5), some_tasks(way=3)
+    net, tasks = trained(updates=5, steps=10), some_tasks(way=3)
     found = net.solve(tasks)
     turned = naq.Tasks(np.roll(tasks.support, 2, axis=1), np.roll(tasks.query, 3, axis=1), way=3, shot=2)
     assert len(np.unique(found)) == 3
@@ -166,7 +164,7 @@ def test_virtual_nodes_change_what_the_network_says():
 
 
 def test_solving_leaves_the_model_as_it_was():
-    net = trained(updates=2)
+    net = trained(updates=2, steps=2)
     before = {name: weight.clone() for name, weight in net.state_dict().items()}
     net.solve(some_tasks())
     assert all(torch.equal(weight, before[name]) for name, weight in net.state_dict().items())
@@ -182,9 +180,8 @@ def test_dense_features():
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"context": 141}, "context is 141, but graph 'communities' has 141 nodes.*lower context"),
         ({"context": 100}, "option context of vnt is 100; expected at most 99"),
-        ({"hidden": 15}, "15, which 2 heads cannot share"),
+        ({"latent": 15}, "15, which 2 heads cannot share"),
         ({"batch": 142}, "batch of vnt is 142, but graph 'communities' has 141 nodes"),
         ({"objective": "structur"}, "did you mean structure"),
         ({"fill": "lowest"}, "option fill of vnt is 'lowest'"),
@@ -202,6 +199,8 @@ def test_bad_options(options, sentence):
 def test_bad_graphs_and_tasks():
     with pytest.raises(GraphError, match="has no features, which vnt needs"):
         VNT(without_features(GRAPH))
+    with pytest.raises(OptionError, match="context is 7, but graph 'tiny' has 7 nodes.*lower context"):
+        model(naq.Graph(np.array([[0, 1], [1, 2]]), np.ones((7, 5)), nodes=7, name="tiny"))
     far = naq.Tasks(np.array([[1, 2]]), np.array([[3, 500]]), way=2, shot=1)
-    with pytest.raises(OptionError, match="the graph has nodes 0..140"):
+    with pytest.raises(OptionError, match=r"the graph has nodes 0\.\.140"):
         model().solve(far)
