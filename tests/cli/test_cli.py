@@ -73,6 +73,20 @@ def test_several_methods_share_a_table(graph_file, tmp_path):
     assert (tmp_path / "runs" / "communities" / "untrained" / "2way-1shot-seed0" / "metrics.json").exists()
 
 
+def test_methods_without_episodes_say_how_they_train_and_what_chose(graph_file, tmp_path):
+    words = ("--method", "bgrl", "--way", "2", "--set", "latent=16", "--set", "hidden=16", "--epochs", "6")
+    words += ("--evaluate-every", "3", "--select", "naq", "--no-cache")
+    shown = naq("run", graph_file, *words, "--out", tmp_path / "whole")
+    assert shown.returncode == 0, shown.stderr
+    assert "bgrl: whole graph in every update" in shown.stderr and "6 of 6 epochs" in shown.stderr
+    assert "6 epochs with no labels" in shown.stdout and "on tasks without labels" in shown.stdout
+    shown = naq("run", graph_file, *words, "--set", "batch=64", "--out", tmp_path / "batches")
+    assert shown.returncode == 0 and "bgrl: batches of 64 nodes, 3 per epoch (as asked)" in shown.stderr
+    metrics = json.loads((tmp_path / "batches" / "metrics.json").read_text())
+    assert metrics["facts"]["training"] == "batches of 64" and metrics["config"]["options"]["epochs"] == 6
+    assert (tmp_path / "batches" / "curve.png").stat().st_size > 1000
+
+
 def test_list():
     shown = naq("list", "methods", "--json")
     names = {row["name"] for row in json.loads(shown.stdout)}
@@ -108,6 +122,12 @@ def test_neighbors_and_episodes_are_saved_and_shown(graph_file, tmp_path):
         (("run", "debian", "--method", "g-umtra/maml", "--episode", "drop_edge=1"), "drop_edge"),
         (("run", "debian", "--method", "supervised/maml", "--episode", "queries=5000"), "base class"),
         (("run", "debian", "--method", "naq-feat/maml", "--episodes", "8"), "fewer than one update of maml takes (16)"),
+        (
+            ("run", "debian", "--method", "bgrl", "--set", "batch=99999"),
+            "batch of bgrl is 99999, but graph 'debian' has",
+        ),
+        (("run", "debian", "--method", "smooth", "--epochs", "3"), "smooth is not trained in epochs"),
+        (("run", "debian", "--select", "labels"), "select is 'labels'; expected one of naq, valid"),
         (("run", "no/such/file.npz"), "no/such/file.npz"),
         (("list", "method"), "did you mean methods"),
         (("neighbors", "debian", "-k", "100000"), "lower k"),
