@@ -13,8 +13,10 @@ from learner_table import (  # fmt: skip
     CANDIDATES,
     CELLS,
     DATASETS,
+    EPOCHS,
     KINDS,
     PAGE,
+    RIVALS,
     SCHEDULE,
     SEEDS,
     SUMMARY,
@@ -22,7 +24,9 @@ from learner_table import (  # fmt: skip
     Cell,
     chosen,
     final_cells,
+    kinds_of,
 )
+from naq.methods import get_method
 
 HEADS = ("logistic", "prototype", "transductive", "own")
 
@@ -113,7 +117,7 @@ def row(method: str, cells: list[Cell], shot: int, reference: dict[str, np.ndarr
 
 
 def table(dataset: str, shot: int) -> list[Row]:
-    """``smooth``, the untrained encoder, then every learner under every kind of episodes."""
+    """``smooth``, the untrained encoder, every learner under every kind of episodes, then the methods without episodes."""
     some = [
         r
         for cell in CELLS.glob(f"{dataset}~*~seed*.json")
@@ -135,9 +139,8 @@ def table(dataset: str, shot: int) -> list[Row]:
     for options in UNTRAINED:
         cells = [Cell(dataset, "untrained", options, 1, seed) for seed in SEEDS]
         rows += [found] if (found := row("untrained", cells, shot, reference)) else []
-    for learner in CANDIDATES:
-        for kind in KINDS:
-            method = f"{kind}/{learner}"
+    for name in (*CANDIDATES, *RIVALS):
+        for method in kinds_of(name):
             found = row(method, final_cells(dataset, method, shot), shot, reference)
             rows += [found] if found else []
     return rows
@@ -162,7 +165,7 @@ def markdown(rows: list[Row]) -> list[str]:
 
 def verdict(dataset: str, shot: int, rows: list[Row]) -> list[str]:
     """Which learners beat the training-free line, head by head, and which do not."""
-    learners = [r for r in rows if "/" in r.method]
+    learners = [r for r in rows if r.valid is not None]
     lines = [f"**{dataset}, 5-way {shot}-shot** ({len(learners)} trained methods):"]
     for head in HEADS:
         mine = [r for r in learners if head in r.scores]
@@ -174,14 +177,33 @@ def verdict(dataset: str, shot: int, rows: list[Row]) -> list[str]:
         parts += [f"{len(equal)} not told apart" + (f" ({', '.join(equal)})" if equal else "")]
         parts += [f"{len(below)} below" + (f" ({', '.join(below)})" if below else "")]
         lines.append(f"- {head}: {'; '.join(parts)}.")
-    floor = next((r.scores["logistic"].mean for r in rows if r.method == "untrained" and "256" in r.setting), None)
-    if floor is not None:
-        point = {r.method: (r.scores.get("logistic") or r.scores["own"]).mean for r in learners}
-        under = [name for name, mean in point.items() if mean < floor]
-        lines.append(
-            f"- below the untrained GCN of width 256 ({floor:.1f} with logistic): {', '.join(under) or 'none'}."
-        )
+    lines += [untrained_line(rows, learners)]
+    protonet = max((r for r in learners if r.method.endswith("/protonet")), key=lambda r: r.scores["logistic"].mean)
+    bgrl = next((r for r in learners if r.method == "bgrl"), None)
+    if bgrl is not None:
+        gap = bgrl.scores["logistic"].mean - protonet.scores["logistic"].mean
+        lines.append(f"- bgrl against {protonet.method}, the best ProtoNet: {gap:+.1f} points with logistic.")
     return [*lines, ""]
+
+
+def width_of(row: Row) -> int:
+    """Width of a method's vectors."""
+    options = get_method(row.method).defaults
+    return int(options.get("latent", options.get("hidden", 0)))
+
+
+def untrained_line(rows: list[Row], learners: list[Row]) -> str:
+    """Which methods stay below the untrained GCN of their own width, head by head (own answers against its logistic head)."""
+    floors = {int(r.setting.split()[1]): r.scores for r in rows if r.method == "untrained"}
+    under = []
+    for r in learners:
+        floor = floors.get(width_of(r)) or floors[max(floors)]
+        heads = [h for h, s in r.scores.items() if s.mean <= floor["logistic" if h == "own" else h].mean]
+        under += [f"{r.method} ({', '.join(heads)})"] if heads else []
+    return (
+        "- not above the untrained GCN of the same width (for widths beyond the table: of the widest) under the same head: "
+        f"{', '.join(under) or 'none'}."
+    )
 
 
 def cost() -> str:
@@ -195,12 +217,16 @@ def cost() -> str:
 
 
 def settings() -> list[str]:
-    lines = ["| learner | candidates |", "|---|---|"]
-    return [*lines, *(f"| {name} | {'; '.join(text_of(o) for o in options)} |" for name, options in CANDIDATES.items())]
+    lines = ["| method | candidates |", "|---|---|"]
+    for name, options in {**CANDIDATES, **RIVALS}.items():
+        epochs = EPOCHS.get(name) or get_method(name).defaults.get("epochs")
+        most = f" (at most {epochs} epochs)" if name in RIVALS else ""
+        lines.append(f"| {name} | {'; '.join(text_of(o) for o in options)}{most} |")
+    return lines
 
 
-COLOURS = {"naq-feat": "#0072B2", "naq-diff": "#E69F00", "supervised": "#777777"}
-MARKERS = {"naq-feat": "o", "naq-diff": "s", "supervised": "^"}
+COLOURS = {"naq-feat": "#0072B2", "naq-diff": "#E69F00", "supervised": "#777777", "no episodes": "#CC79A7"}
+MARKERS = {"naq-feat": "o", "naq-diff": "s", "supervised": "^", "no episodes": "D"}
 
 
 def draw(tables: dict[tuple[str, int], list[Row]]) -> None:
@@ -210,30 +236,30 @@ def draw(tables: dict[tuple[str, int], list[Row]]) -> None:
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    figure, axes = plt.subplots(2, 2, figsize=(10, 7), sharey=True)
+    names = [*CANDIDATES, *RIVALS]
+    figure, axes = plt.subplots(2, 2, figsize=(10, 10), sharey=True)
     for axis, ((dataset, shot), rows) in zip(axes.T.ravel(), tables.items()):
-        for place, learner in enumerate(CANDIDATES):
-            for offset, kind in enumerate(KINDS):
-                found = next((r for r in rows if r.method == f"{kind}/{learner}"), None)
+        for place, name in enumerate(names):
+            for offset, method in enumerate(kinds_of(name)):
+                found = next((r for r in rows if r.method == method), None)
                 if found is None:
                     continue
+                kind = KINDS[offset] if "/" in method else "no episodes"
                 point = found.scores.get("logistic") or found.scores["own"]
-                axis.errorbar(point.mean, place + 0.22 * (offset - 1), xerr=point.interval, fmt=MARKERS[kind], color=COLOURS[kind], capsize=2, markersize=5)  # fmt: skip
+                axis.errorbar(point.mean, place + (0.22 * (offset - 1) if "/" in method else 0), xerr=point.interval, fmt=MARKERS[kind], color=COLOURS[kind], capsize=2, markersize=5)  # fmt: skip
         for r in rows:
             if r.method.startswith("smooth"):
-                axis.plot(
-                    [r.scores["logistic"].mean] * 2, [-0.5, len(CANDIDATES) - 0.5], color="#009E73", linewidth=1.5
-                )
+                axis.plot([r.scores["logistic"].mean] * 2, [-0.5, len(names) - 0.5], color="#009E73", linewidth=1.5)
             elif r.method == "untrained" and "256" in r.setting:
                 axis.plot(
                     [r.scores["logistic"].mean] * 2,
-                    [-0.5, len(CANDIDATES) - 0.5],
+                    [-0.5, len(names) - 0.5],
                     color="#999999",
                     linewidth=1.2,
                     linestyle=":",
                 )
         axis.set_title(f"{dataset}, 5-way {shot}-shot", fontsize=10)
-        axis.set_yticks(range(len(CANDIDATES)), list(CANDIDATES))
+        axis.set_yticks(range(len(names)), names)
         axis.margins(x=0.06)
         axis.grid(axis="x", color="#dddddd", linewidth=0.6)
         axis.set_axisbelow(True)
@@ -241,10 +267,10 @@ def draw(tables: dict[tuple[str, int], list[Row]]) -> None:
     axes[0, 0].invert_yaxis()
     for axis in axes[-1]:
         axis.set_xlabel("accuracy %, mean of three seeds ± 1.96 standard errors over tasks", fontsize=8)
-    handles = [plt.Line2D([], [], color=COLOURS[k], marker=MARKERS[k], linestyle="", label=k) for k in KINDS]
+    handles = [plt.Line2D([], [], color=COLOURS[k], marker=MARKERS[k], linestyle="", label=k) for k in COLOURS]
     handles.append(plt.Line2D([], [], color="#009E73", label="smooth, no training"))
     handles.append(plt.Line2D([], [], color="#999999", linestyle=":", label="untrained GCN, 256"))
-    figure.legend(handles=handles, loc="lower center", ncols=5, frameon=False, fontsize=9)
+    figure.legend(handles=handles, loc="lower center", ncols=6, frameon=False, fontsize=9)
     figure.suptitle("Logistic head (GLITTER: its own answers)", fontsize=11)
     figure.tight_layout(rect=(0, 0.04, 1, 1))
     figure.savefig(PAGE.with_suffix(".png"), dpi=130)
@@ -254,16 +280,17 @@ def draw(tables: dict[tuple[str, int], list[Row]]) -> None:
 def write_page() -> None:
     tables = {(dataset, shot): table(dataset, shot) for dataset in DATASETS for shot in (1, 5)}
     lines = [
-        "# All learners, all kinds of episodes", "",
+        "# All methods compared", "",
         "Made by `python benchmarks/learner_table.py`, which resumes; nothing here is typed by hand.", "",
-        "![Accuracy of every learner beside the training-free line](learners.png)", "",
+        "![Accuracy of every method beside the training-free line](learners.png)", "",
         f"Each row is the mean of {len(SEEDS)} seeds over the same 500 test tasks (8 queries per class): accuracy in percent ± 1.96 standard errors over tasks of "
         "the mean over seeds, and in brackets the standard deviation between seeds. ▲ above, ▼ below and ≈ not told apart from `smooth` under the same head, by the 95 % interval "
         "of the paired differences over tasks; `own` (GLITTER solves tasks itself, and sees a task's queries) is compared with `smooth` under the logistic head. `transductive` looks at the queries of a task together. "
         "Bold is the best of a head. `validation` is the accuracy of seed 0 that the setting was chosen by, on validation tasks of other classes.", "",
         f"Schedule: {SCHEDULE['episodes']:,} episodes, validation every {SCHEDULE['evaluate_every']}, stopped after {SCHEDULE['patience']} without a new best; the checkpoint and the setting are "
         "chosen by the logistic head (GLITTER by its own answers) on 50 validation tasks with seed 0, among the candidates below; other options are defaults. Under NaQ one training, "
-        "selected on 1-shot tasks, serves both shots; supervised episodes have the shot of the tasks. "
+        "selected on 1-shot tasks, serves both shots; supervised episodes have the shot of the tasks. Methods without episodes train in epochs, with validations and patience of their own, "
+        "are selected in the same way, and one training serves both shots. VNT answers by itself; its other columns are its frozen vectors under the heads. TEG's `own` is its adapted prototypes. "
         f"The paper trains on 16,000 episodes, {16_000 / SCHEDULE['episodes']:g} times as many: rows compare methods under one small budget, they are not the best each can do.", "",
         f"Cost: {cost()} (several cells at a time share a machine, so times of single cells are not benchmarks).", "", *settings(), "",
     ]  # fmt: skip
@@ -286,7 +313,7 @@ def write_page() -> None:
         for (dataset, shot), rows in tables.items()
     }  # fmt: skip
     picked = {
-        f"{dataset}/{kind}/{learner}": cell.options
-        for dataset in DATASETS for kind in KINDS for learner in CANDIDATES if (cell := chosen(dataset, f"{kind}/{learner}"))
+        f"{dataset}/{method}": cell.options
+        for dataset in DATASETS for name in (*CANDIDATES, *RIVALS) for method in kinds_of(name) if (cell := chosen(dataset, method))
     }  # fmt: skip
     SUMMARY.write_text(json.dumps({"chosen": picked, "cost": cost(), "tables": summary}, indent=1) + "\n")

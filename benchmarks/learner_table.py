@@ -1,4 +1,4 @@
-"""All learners under all ways to make episodes, on two graphs: one command that resumes, one page.
+"""All learners under all ways to make episodes, and the methods without episodes, on two graphs: one command that resumes, one page.
 
     python benchmarks/learner_table.py                 train what is missing, then write docs/learners.md
     python benchmarks/learner_table.py --workers 2     the same in two processes (also beside each other on other machines)
@@ -49,8 +49,38 @@ CANDIDATES: dict[str, list[dict[str, Any]]] = {
     "tent": [{"lr": 1e-4}, {"lr": 1e-3}, {"lr": 5e-3}],
     "glitter": [{}, {"inner_lr": 0.5}],
     "cosmic": [{}, {"use_queries": True}, {"use_queries": True, "lr": 1e-4}],
+    "gpn": [{"lr": 5e-3}, {"lr": 5e-4}, {"lr": 5e-4, "dropout": 0.0}],
+    "teg": [{"lr": 1e-3}, {"lr": 3e-4}, {"lr": 3e-3}],
 }
-UNTRAINED = ({"latent": 64}, {"latent": 256})
+RIVALS: dict[str, list[dict[str, Any]]] = {
+    "bgrl": [
+        {
+            "lr": 1e-4,
+            "momentum": 0.99,
+            "drop_edge1": 0.3,
+            "drop_feature1": 0.3,
+            "drop_edge2": 0.2,
+            "drop_feature2": 0.4,
+        },
+        {
+            "lr": 2e-3,
+            "momentum": 0.99,
+            "drop_edge1": 0.7,
+            "drop_feature1": 0.7,
+            "drop_edge2": 0.7,
+            "drop_feature2": 0.7,
+        },
+        {"lr": 1e-3, "momentum": 0.9, "drop_edge1": 0.5, "drop_feature1": 0.5, "drop_edge2": 0.5, "drop_feature2": 0.5},
+    ],
+    "sugrl": [{"lr": 1e-3}, {"lr": 5e-3}, {"lr": 1e-3, "l3_reduction": "sum"}],
+    "afgrl": [{"lr": 1e-4}, {"lr": 1e-3}, {"lr": 3e-4, "k": 8}],
+    "vnt": [{}],
+    "cola": [{"lr": 5e-4}, {"lr": 2e-3}, {"lr": 5e-3}],
+}
+"""Candidates of the methods without episodes."""
+EPOCHS = {"bgrl": 300, "sugrl": 300, "afgrl": 150, "cola": 200}
+"""How long they train at most, where that is not their default; validation and patience are their own."""
+UNTRAINED = ({"latent": 64}, {"latent": 128}, {"latent": 256})
 
 
 @dataclass(frozen=True)
@@ -82,23 +112,28 @@ class Cell:
         if not self.file.exists():
             return None
         found = json.loads(self.file.read_text())
-        trained = found["history"] is None or all(found["config"][name] == value for name, value in SCHEDULE.items())
+        trained = "/" not in self.method or all(found["config"][name] == value for name, value in SCHEDULE.items())
         return found if trained else None
 
 
+def kinds_of(name: str) -> tuple[str, ...]:
+    """The names a candidate's row is run under: one per kind of episodes, or its own."""
+    return (name,) if name in RIVALS else tuple(f"{kind}/{name}" for kind in KINDS)
+
+
 def groups(only: list[str]) -> Iterator[tuple[str, str]]:
-    """(dataset, method) pairs, cheap learners first."""
-    for learner in CANDIDATES:
+    """(dataset, method) pairs, cheap ones first."""
+    parts = [{*DATASETS} & {*only}, {*KINDS} & {*only}, {*CANDIDATES, *RIVALS} & {*only}]
+    for name in (*CANDIDATES, *RIVALS):
         for dataset in DATASETS:
-            for kind in KINDS:
-                words = {dataset, kind, learner}
-                wanted = [{*DATASETS} & {*only}, {*KINDS} & {*only}, {*CANDIDATES} & {*only}]
-                if all(not part or part & words for part in wanted):
-                    yield dataset, f"{kind}/{learner}"
+            for method in kinds_of(name):
+                words = {dataset, *method.split("/")}
+                if all(not part or part & words for part in parts):
+                    yield dataset, method
 
 
 def candidates(dataset: str, method: str) -> list[Cell]:
-    return [Cell(dataset, method, options) for options in CANDIDATES[method.split("/")[1]]]
+    return [Cell(dataset, method, options) for options in {**CANDIDATES, **RIVALS}[method.split("/")[-1]]]
 
 
 def chosen(dataset: str, method: str) -> Cell | None:
@@ -206,7 +241,7 @@ def compute(cell: Cell, device: str) -> None:
     start = time.perf_counter()
     result = naq.run(
         graph_of(cell.dataset), cell.method, shot=cell.shot, also_shots=() if cell.shot == 5 else (5,), seed=cell.seed, tasks=tasks_path(DATASETS[cell.dataset]),
-        device=device, out=folder, options=cell.options, **SCHEDULE,
+        device=device, out=folder, options=cell.options, **(SCHEDULE if "/" in cell.method else {"epochs": EPOCHS.get(cell.method)}),
     )  # fmt: skip
     data = result.to_json()
     data["cell"] = asdict(cell)
@@ -215,7 +250,10 @@ def compute(cell: Cell, device: str) -> None:
     write_json(cell.file, data)
     shutil.rmtree(folder, ignore_errors=True)
     line = f"{cell.key}: {100 * result.accuracy:.2f} %, valid {100 * result.facts.get('valid_accuracy', float('nan')):.2f} %"
-    print(f"{line}, {result.facts.get('episodes_trained', 0)} episodes, {data['wall_seconds']:.0f} s", flush=True)
+    print(
+        f"{line}, {result.facts.get('episodes_trained', 0)} {result.facts.get('unit', 'episodes')}, {data['wall_seconds']:.0f} s",
+        flush=True,
+    )
 
 
 def warm(only: list[str]) -> None:
