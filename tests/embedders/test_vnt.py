@@ -199,7 +199,7 @@ def test_bad_options(options, sentence):
 def test_bad_graphs_and_tasks():
     with pytest.raises(GraphError, match="has no features, which vnt needs"):
         VNT(without_features(GRAPH))
-    with pytest.raises(OptionError, match="context is 7, but graph 'tiny' has 7 nodes.*lower context"):
+    with pytest.raises(OptionError, match=r"context is 7, but graph 'tiny' has 7 nodes.*lower context"):
         model(naq.Graph(np.array([[0, 1], [1, 2]]), np.ones((7, 5)), nodes=7, name="tiny"))
     far = naq.Tasks(np.array([[1, 2]]), np.array([[3, 500]]), way=2, shot=1)
     with pytest.raises(OptionError, match=r"the graph has nodes 0\.\.140"):
