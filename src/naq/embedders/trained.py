@@ -15,7 +15,7 @@ from naq.encoders import GraphOperator
 from naq.encoders.pieces import Piece, Pieces
 from naq.errors import OptionError
 from naq.graph import Graph
-from naq.memory import free_bytes
+from naq.memory import free_bytes, keep_pages
 from naq.options import OptionChecks, Value
 from naq.randomness import torch_seed
 from naq.tasks import Tasks
@@ -65,6 +65,8 @@ class TrainedEmbedder(nn.Module, OptionChecks, Embedder):
         Embedder.__init__(self, graph, seed=seed, device=device, **options)
         self.graph.require_features(self.name)
         self.check_options()
+        if self.device.type == "cpu":
+            keep_pages()
         self.build()
         self.batch = self._batch()
         self.pieces = Pieces(

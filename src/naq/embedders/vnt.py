@@ -54,8 +54,8 @@ CACHE_FROM = 5_000
 """Graphs with fewer nodes get their context faster than a file is read."""
 TUNING_BYTES = 1 << 29
 """What tasks that are tuned together may take."""
-TUNED_TOGETHER = 128
-"""Tasks tuned together at most: more do not fit the caches."""
+TUNED_TOGETHER = 256
+"""Tasks tuned together at most: fewer spend their time on calls, more gain nothing."""
 OBJECTIVES = ("attributes", "structure", "both", "joint")
 FILLS = ("none", "random", "feature")
 """What a short context may be completed with; the table's own ``lowest`` may name the node itself."""
@@ -270,9 +270,12 @@ class VNT(TrainedEmbedder):
         start = self._virtual_nodes(int(o["layers"]) if tuning.deep else 1)
         slots = self._tensor(tasks.support_slots)
         out = np.empty(query.shape, dtype=np.int64)
-        for part in self._chunks(len(tasks), max(support.shape[1], query.shape[1])):
+        for part in self._chunks(len(tasks), support.shape[1]):
             weights = tune(self.network, self._frozen(support[part]), slots, tasks.way, start, tuning)
-            out[part] = answers(self.network, self._frozen(query[part]), weights, tuning).cpu().numpy()
+            asked, found = query[part], out[part]
+            for few in self._chunks(len(asked), query.shape[1]):
+                frozen = self._frozen(asked[few])
+                found[few] = answers(self.network, frozen, [weight[few] for weight in weights], tuning).cpu().numpy()
         return out
 
     def _virtual_nodes(self, levels: int) -> torch.Tensor:
@@ -281,7 +284,7 @@ class VNT(TrainedEmbedder):
         return SPREAD * torch.randn(size, generator=self.generator("virtual nodes")).to(self.device)
 
     def _chunks(self, count: int, sequences: int) -> list[slice]:
-        """Tasks that are tuned together, so many sequences each at most."""
+        """Tasks, of so many sequences each, that go through the network together."""
         each = sequences * self._layer_bytes(self.sequences.length + int(self.options["prompts"]))
         size = int(min(TUNED_TOGETHER, max(1, TUNING_BYTES // each)))
         return [slice(first, first + size) for first in range(0, count, size)]

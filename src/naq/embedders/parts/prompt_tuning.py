@@ -21,7 +21,7 @@ Shapes: c tasks of s sequences each in a chunk, t tokens, P virtual nodes, H num
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -82,25 +82,28 @@ class PromptedBert:
 
     def __call__(self, virtual: torch.Tensor) -> torch.Tensor:
         """Vectors given virtual nodes (c, 1 or layers, P, H)."""
-        count, last = virtual.shape[2], len(self.network.layers) - 1
-        absent = F.pad(absence(self.present), (0, count))
-        real, beside = self.tokens, self._everywhere(virtual[:, 0])
+        absent = F.pad(absence(self.present), (0, virtual.shape[2]))
+        last, tokens = len(self.network.layers) - 1, self.tokens
         for number in range(last + 1):
             layer = self._layer(number)
-            if self.tuning.deep and number > 0:
-                beside = self._everywhere(virtual[:, number])
-            shared = virtual[:, number] if self.tuning.deep or number == 0 else None
-            real_part = self.first if number == 0 else layer.project(real)
-            virtual_part = layer.project(beside) if shared is None else map(self._everywhere, layer.project(shared))
-            queries, keys, values = (torch.cat(pair, dim=1) for pair in zip(real_part, virtual_part))
-            tokens = torch.cat([real, beside], dim=1)
-            if self.tuning.deep or number == last:
-                queries, tokens = real_part[0], real
+            if number == 0 or self.tuning.deep:
+                parts = self.first if number == 0 else layer.project(tokens)
+                tokens, queries, keys, values = self._joined(layer, tokens, parts, virtual[:, number])
+            else:
+                queries, keys, values = layer.project(tokens)
+            if self.tuning.deep or number == last:  # what comes out of the virtual nodes is read by none
+                queries, tokens = queries[:, : self.length], tokens[:, : self.length]
             tokens = layer.finish(tokens, layer.attend(queries, keys, values, absent))
             if self.residual is not None:
                 tokens = tokens + self.residual
-            real, beside = tokens[:, : self.length], tokens[:, self.length :]
-        return self._read(real).view(self.tasks, self.sequences, self.hidden)
+        return self._read(tokens).view(self.tasks, self.sequences, self.hidden)
+
+    def _joined(
+        self, layer: Layer, tokens: torch.Tensor, parts: Iterable[torch.Tensor], virtual: torch.Tensor
+    ) -> list[torch.Tensor]:
+        """Tokens, queries, keys and values of the real tokens, followed by those of the virtual nodes, projected once per task."""
+        beside = (virtual, *layer.project(virtual))
+        return [torch.cat([one, self._everywhere(two)], dim=1) for one, two in zip((tokens, *parts), beside)]
 
     def _everywhere(self, rows: torch.Tensor) -> torch.Tensor:
         """(c, P, w) -> (c * s, P, w): the same for every sequence of a task."""
