@@ -111,7 +111,7 @@ def test_batches_hold_their_nodes_alone():
     assert model(graph).batch == 0
     net = model(graph, batch=128, epochs=3)
     assert net.updates == 9 and [len(net.pieces[update].nodes) for update in range(3)] == [100, 100, 100]
-    short = model(graph, memory=0.002)
+    short = model(graph, memory=0.004)
     assert 64 <= short.batch < 300 and "may be taken" in short.plan()
     net.step(0, net.optimizer())
     assert np.isfinite(net.embed()).all()

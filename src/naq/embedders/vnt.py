@@ -178,7 +178,7 @@ class VNT(TrainedEmbedder):
             4
             * length
             * int(self.options["layers"])
-            * (14 * hidden + 2 * wide + 4 * int(self.options["heads"]) * length)
+            * (20 * hidden + 2 * wide + 4 * int(self.options["heads"]) * length)
         )
 
     # Pre-training.
