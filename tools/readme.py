@@ -96,6 +96,10 @@ def learners_table(results: dict, speed: dict) -> str:
         lines.append(
             f"| `{name}` | {' | '.join(cells)} | {' | '.join('' if t is None else f'{t:.1f}' for t in times)} |"
         )
+        both = [rows[dataset].get(f"{kind}/{name}") or {} for dataset in rows for kind in kinds]
+        if all("own" in scores and "logistic" in scores for scores in both):
+            cells = [shown({"own": scores["own"]}) for scores in both]
+            lines.append(f"| `{name}`, its own answers | {' | '.join(cells)} | | |")
     for name in ("smooth (training-free)", "untrained"):
         cells = [f"{rows[dataset][name]['logistic']['mean']:.1f}" for dataset in rows]
         lines.append(f"| {name} | {cells[0]} | | | {cells[1]} | | | | |")
