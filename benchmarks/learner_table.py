@@ -74,7 +74,7 @@ RIVALS: dict[str, list[dict[str, Any]]] = {
     ],
     "sugrl": [{"lr": 1e-3}, {"lr": 5e-3}, {"lr": 1e-3, "l3_reduction": "sum"}],
     "afgrl": [{"lr": 1e-4}, {"lr": 1e-3}, {"lr": 3e-4, "k": 8}],
-    "vnt": [{}, {"objective": "attributes", "weight_decay": 1e-4, "batch": 1024, "epochs": 10}],
+    "vnt": [{}],
     "cola": [{"lr": 5e-4}, {"lr": 2e-3}, {"lr": 5e-3}],
 }
 """Candidates of the methods without episodes."""
