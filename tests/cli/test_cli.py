@@ -80,6 +80,7 @@ def test_methods_without_episodes_say_how_they_train_and_what_chose(graph_file, 
     assert shown.returncode == 0, shown.stderr
     assert "bgrl: whole graph in every update" in shown.stderr and "6 of 6 epochs" in shown.stderr
     assert "6 epochs with no labels" in shown.stdout and "on tasks without labels" in shown.stdout
+    assert "on validation tasks" not in shown.stdout
     shown = naq("run", graph_file, *words, "--set", "batch=64", "--out", tmp_path / "batches")
     assert shown.returncode == 0 and "bgrl: batches of 64 nodes, 3 per epoch (as asked)" in shown.stderr
     metrics = json.loads((tmp_path / "batches" / "metrics.json").read_text())

@@ -49,9 +49,10 @@ def result_table(results: Iterable[Result]) -> Table:
             seconds,
         )
         previous = method
+    free = {result.config.get("select") for result in results} == {"naq"}
     table.caption = (
         "± is 1.96 standard errors over test tasks; * looks at a task's queries together;\n"
-        "(chosen) also selected the checkpoint, on validation tasks; bold is the best of a head."
+        f"(chosen) also selected the checkpoint, on {'tasks without labels' if free else 'validation tasks'}; bold is the best of a head."
     )
     if any(head == "own" for _, _, head, _, _ in rows):
         table.caption += "\nown: the method solves tasks itself, without a head."
