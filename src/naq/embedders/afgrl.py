@@ -18,9 +18,8 @@ mines nothing, similarities are never a matrix of all pairs. Clusters are found 
 kept in the weights' file meanwhile, so that a stopped run goes on with them. Batches: rows of P are the nodes of the batch, their candidates all
 nodes of the sampled piece; clusters are those of the whole graph, from the teacher's running statistics at the start of the epoch.
 
-Cost: an update takes half of BGRL's passes, and n^2 * latent multiplications for the similarities: on a CPU as much again at 18,000 nodes, half as
-much more than that at 34,000 (``refresh_neighbors`` takes them less often). Five k-means runs cost two thirds of one search for nearest nodes, so
-a fifth of that per epoch. Memory about n (6 * hidden + 10 * latent + 5 * predictor) numbers, and 16 MiB of similarities at a time.
+Cost: an update takes half of BGRL's passes, and n^2 * latent multiplications for the similarities, which are most of it from some ten thousand nodes on
+(``refresh_neighbors`` takes them less often); k-means comes on top once in ``refresh`` epochs. Measured in docs/embedders.md. Memory about n (6 * hidden + 10 * latent + 5 * predictor) numbers, and 16 MiB of similarities at a time.
 
 Example:
     >>> import naq

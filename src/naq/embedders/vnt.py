@@ -17,8 +17,8 @@ tuned in one batch, and a task gets the same answers alone and among others.
 VNT has no public code: what its paper leaves open is an option. Prompt transfer from base classes is left out: it needs their labels. Tokens that a small
 component cannot fill are absent, from attention and from the mean. With batches, pairs of the structure loss are those within a batch.
 
-Cost: an update takes n * (k + 1) tokens through the layers, the non-zeros of X and the edges times the width; tuning takes 15 to 30 ms per 5-way 1-shot task
-on two cores (docs/embedders.md). Memory: about n (k + 1) * 40 * latent numbers.
+Cost: an update takes n * (k + 1) tokens through the layers, the non-zeros of X and the edges times the width; what tuning takes is
+in docs/embedders.md. Memory: about n (k + 1) * 40 * latent numbers.
 
 Example:
     >>> import naq
