@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from naq.embedders import EMBEDDERS, Embedder
+from naq.embedders import EMBEDDERS, Embedder, TrainedEmbedder
 from naq.errors import OptionError
 from naq.learners import LEARNERS, Learner
 from naq.options import nearest
@@ -39,6 +39,11 @@ class Method:
     def inductive(self) -> bool:
         """Whether its encoder applies to nodes it has not seen."""
         return self._model.inductive
+
+    @property
+    def in_epochs(self) -> bool:
+        """Whether it is trained in epochs, without episodes."""
+        return self.embedder is not None and issubclass(self.embedder, TrainedEmbedder)
 
     @property
     def solves_tasks(self) -> bool:

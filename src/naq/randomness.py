@@ -24,6 +24,11 @@ def key(seed: int, purpose: str, index: int = 0) -> int:
     return int.from_bytes(hashlib.blake2b(text, digest_size=16).digest(), "little")
 
 
+def word(seed: int, purpose: str, index: int = 0) -> np.uint64:
+    """64 bits for hashes in compiled code."""
+    return np.uint64(key(seed, purpose, index) & (2**64 - 1))
+
+
 def stream(seed: int, purpose: str, index: int = 0) -> np.random.Generator:
     """An independent NumPy generator for this key."""
     return np.random.Generator(np.random.Philox(key=key(seed, purpose, index)))

@@ -7,14 +7,16 @@ import torch
 from gradients import same_gradients
 from graphs import islands, random_graph
 from methods_under_test import community_graph
-from naq import Episodes, diffusion_neighbors, naq_episodes, supervised_episodes
+from missing_queries import check_missing_queries, loss_without_queries
+from naq import Episodes, supervised_episodes
 from naq.encoders import GCN
 from naq.episodes import umtra_episodes
 from naq.errors import OptionError
 from naq.learners import LEARNERS
 from naq.learners.gpn import GPN
-from naq.learners.parts.node_draws import NodeDropout, node_names, word
+from naq.learners.parts.node_draws import NodeDropout, node_names
 from naq.learners.protonet import ProtoNet
+from naq.randomness import word
 
 LAST_BIAS = "encoder.bias2"
 
@@ -133,16 +135,8 @@ def test_one_shot_without_dropout_is_protonet_with_a_linear_end(learner: GPN) ->
 
 
 def test_missing_queries(learner: GPN) -> None:
-    table = diffusion_neighbors(islands(), k=6)
-    other = GPN(islands(), way=4, latent=8)
-    episodes = naq_episodes(table, way=4, queries=6, count=8)
-    assert not episodes.mask.all()
-    assert other.loss(episodes, 1).item() == pytest.approx(formula(other, episodes, 1).item(), rel=1e-4)
-    filled = Episodes(episodes.support, np.where(episodes.mask, episodes.query, 5), episodes.mask)
-    assert torch.equal(other.loss(filled, 1), other.loss(episodes, 1))
-    none = supervised(2)
-    loss = learner.loss(Episodes(none.support, np.full_like(none.query, -1), np.zeros_like(none.mask)))
-    loss.backward()
+    check_missing_queries(GPN(islands(), way=4, latent=8), formula)
+    loss = loss_without_queries(learner, supervised(2))
     assert loss.item() == 0 and not any(p.grad.any() for p in learner.encoder.parameters())
 
 

@@ -8,14 +8,16 @@ import torch.nn.functional as F
 from gradients import same_gradients
 from graphs import islands, random_graph
 from methods_under_test import SPLIT, community_graph, relabelled
-from naq import Episodes, Graph, Tasks, diffusion_neighbors, naq_episodes, sample_tasks, supervised_episodes
+from missing_queries import check_missing_queries, loss_without_queries
+from naq import Episodes, Graph, Tasks, sample_tasks, supervised_episodes
 from naq.errors import OptionError
 from naq.learners import LEARNERS
 from naq.learners.parts.anchors import structural_features
 from naq.learners.parts.equivariant import Points
-from naq.learners.parts.node_draws import NodeDropout, node_names, word
+from naq.learners.parts.node_draws import NodeDropout, node_names
 from naq.learners.teg import TEG
 from naq.methods import get_method
+from naq.randomness import word
 
 LAST_BIAS = "encoder.bias"
 
@@ -120,16 +122,8 @@ def test_both_terms_count(learner: TEG) -> None:
 
 
 def test_missing_queries(learner: TEG) -> None:
-    table = diffusion_neighbors(islands(), k=6)
-    other = moving(TEG(islands(), way=4, latent=8, hidden=12))
-    episodes = naq_episodes(table, way=4, queries=6, count=8)
-    assert not episodes.mask.all()
-    assert other.loss(episodes, 1).item() == pytest.approx(formula(other, episodes, 1).item(), rel=1e-4)
-    filled = Episodes(episodes.support, np.where(episodes.mask, episodes.query, 5), episodes.mask)
-    assert torch.equal(other.loss(filled, 1), other.loss(episodes, 1))
-    none = supervised(2)
-    loss = learner.loss(Episodes(none.support, np.full_like(none.query, -1), np.zeros_like(none.mask)))
-    loss.backward()
+    check_missing_queries(moving(TEG(islands(), way=4, latent=8, hidden=12)), formula)
+    loss = loss_without_queries(learner, supervised(2))
     assert loss.item() == 0 and not learner.encoder.weight.grad.any()
 
 

@@ -13,7 +13,6 @@ from naq.errors import OptionError
 
 if TYPE_CHECKING:
     from naq.experiments import Result
-    from naq.methods import Method
 
 
 def pairs(given: list[str], flag: str) -> dict[str, str]:
@@ -89,7 +88,7 @@ def run_command(
         raise OptionError(
             f"--out names one folder, but {len(known)} methods were given; leave --out away: each gets its own under runs/."
         )
-    if epochs is not None and not any(trained_in_epochs(m) for m in known):
+    if epochs is not None and not any(m.in_epochs for m in known):
         raise OptionError(f"--epochs is {epochs}, but {known[0].name} is not trained in epochs; leave it out.")
     graph = load(dataset)
     console.print(f"[bold]{graph.name}[/bold]: {graph.num_nodes:,} nodes, {graph.num_edges:,} edges, "
@@ -105,7 +104,7 @@ def run_command(
                 results.append(
                     run(
                         graph, m.name, way=way, shot=shot, also_shots=also_shot, seed=seed, tasks=tasks, head=head, features=features, episodes=episodes,
-                        epochs=epochs if trained_in_epochs(m) else None, evaluate_every=evaluate_every, patience=patience, select=select, device=device, out=folder,
+                        epochs=epochs if m.in_epochs else None, evaluate_every=evaluate_every, patience=patience, select=select, device=device, out=folder,
                         options=pairs(option, "--set"), episode=pairs(episode, "--episode"), cache="" if cache else None, tell=tell,
                     )
                 )  # fmt: skip
@@ -126,10 +125,6 @@ def run_command(
 def default_folder(dataset: str, method: str, way: int, shot: int, seed: int) -> Path:
     """``runs/debian/naq-feat-protonet/5way-1shot-seed0``."""
     return Path("runs") / dataset / method.replace("/", "-") / f"{way}way-{shot}shot-seed{seed}"
-
-
-def trained_in_epochs(method: Method) -> bool:
-    return method.learner is None and "epochs" in method.defaults
 
 
 def print_table(table: Any) -> None:

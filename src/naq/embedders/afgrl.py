@@ -87,6 +87,7 @@ class AFGRL(TrainedEmbedder):
         "epochs": 500,
         **TRAINING,
     }
+    decoupled_decay = True
     still: ClassVar[Mapping[str, Value]] = {"runs": 0}
 
     held_clusters: torch.Tensor
@@ -133,10 +134,6 @@ class AFGRL(TrainedEmbedder):
         hidden, latent, predictor = (int(self.options[name]) for name in ("hidden", "latent", "predictor"))
         clustered = 16 * self.graph.num_nodes * latent  # also with batches
         return 4 * nodes * (6 * hidden + 10 * latent + 5 * predictor) + 60 * edges + 16 * entries + clustered
-
-    def optimizer(self) -> torch.optim.Optimizer:
-        lr, decay = float(self.options["lr"]), float(self.options["weight_decay"])
-        return torch.optim.AdamW(self.trained(), lr=lr, weight_decay=decay, fused=True)
 
     def loss(self, piece: Piece, update: int) -> torch.Tensor:
         students = self.student(piece)

@@ -80,6 +80,7 @@ class BGRL(TrainedEmbedder):
         "epochs": 500,
         **TRAINING,
     }
+    decoupled_decay = True
     still: ClassVar[Mapping[str, Value]] = {"drop_edge1": 0.0, "drop_edge2": 0.0}
 
     def check_options(self) -> None:
@@ -110,10 +111,6 @@ class BGRL(TrainedEmbedder):
     def step_bytes(self, nodes: float, edges: float, entries: float) -> float:
         hidden, latent, predictor = (int(self.options[name]) for name in ("hidden", "latent", "predictor"))
         return 4 * nodes * (12 * hidden + 20 * latent + 6 * predictor) + 60 * edges + 16 * entries
-
-    def optimizer(self) -> torch.optim.Optimizer:
-        lr, decay = float(self.options["lr"]), float(self.options["weight_decay"])
-        return torch.optim.AdamW(self.trained(), lr=lr, weight_decay=decay, fused=True)
 
     def rate(self, update: int) -> float:
         warmup = round(float(self.options["warmup"]) * self.updates)

@@ -47,6 +47,7 @@ class TrainedEmbedder(nn.Module, OptionChecks, Embedder):
         evaluate_every, patience: schedule of a run that asks for no other: epochs between evaluations, and evaluations without a new best
             before it stops.
         hops: how far a batch needs neighbours.
+        decoupled_decay: whether weight decay acts on the weights themselves (AdamW) and not through the gradient.
         still: options under which nothing drawn belongs to a node, so that renumbering nodes changes nothing.
         solves_tasks: whether :meth:`solve` answers tasks in place of a head; ``also_heads`` then says that its vectors go to heads as well.
     """
@@ -54,6 +55,7 @@ class TrainedEmbedder(nn.Module, OptionChecks, Embedder):
     evaluate_every: ClassVar[int] = 20
     patience: ClassVar[int] = 8
     hops: ClassVar[int] = 2
+    decoupled_decay: ClassVar[bool] = False
     still: ClassVar[Mapping[str, Value]] = {}
     inductive: ClassVar[bool] = True
     transductive: ClassVar[bool] = False
@@ -175,9 +177,10 @@ class TrainedEmbedder(nn.Module, OptionChecks, Embedder):
         return [p for p in self.parameters() if p.requires_grad]
 
     def optimizer(self) -> torch.optim.Optimizer:
-        """Adam at the method's ``lr``, with its ``weight_decay`` where it has one."""
-        decay = float(self.options.get("weight_decay", 0.0))
-        return torch.optim.Adam(self.trained(), lr=float(self.options["lr"]), weight_decay=decay, fused=True)
+        """Adam (AdamW where decay is decoupled) at the method's ``lr``, with its ``weight_decay`` where it has one."""
+        lr, decay = float(self.options["lr"]), float(self.options.get("weight_decay", 0.0))
+        kind = torch.optim.AdamW if self.decoupled_decay else torch.optim.Adam
+        return kind(self.trained(), lr=lr, weight_decay=decay, fused=True)
 
     def rate(self, update: int) -> float:
         """Learning rate of an update."""

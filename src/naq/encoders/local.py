@@ -24,7 +24,7 @@ from naq.encoders.augment import AugmentedOperator
 from naq.encoders.operator import GraphOperator
 from naq.encoders.rows import SparseRows, renumber, sparse_product, take
 from naq.hashing import mixed
-from naq.randomness import key
+from naq.randomness import word
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class LocalOperator:
     def __init__(self, base: GraphOperator | AugmentedOperator, *, limit: int = 1000, seed: int = 0) -> None:
         self.base, self.graph, self.device = base, base.graph, base.device
         self.limit = limit
-        self._key = np.uint64(key(seed, "sub-graphs") & (2**64 - 1))
+        self._key = word(seed, "sub-graphs")
         n = base.graph.num_nodes
         self._stamp, self._degree = np.full(n, -1, dtype=np.int64), np.zeros(n, dtype=np.int64)
         self._place = np.full(n, -1, dtype=np.int32)

@@ -30,7 +30,7 @@ from naq.encoders.rows import SparseRows, multiply, transpose
 from naq.graph import Graph
 from naq.graph.sparse_tensor import csr_tensor
 from naq.hashing import mixed
-from naq.randomness import key, stream
+from naq.randomness import stream, word
 
 FULL = 0.1
 """On an accelerator features with a larger share of non-zeros are held dense; below it the sparse product is the faster one."""
@@ -257,9 +257,9 @@ class Pieces:
             order = stream(self.seed, "pieces", epoch).permutation(self.graph.num_nodes)
             self._dealt = epoch, np.array_split(order, self.per_epoch)
         seeds = self._dealt[1][number]
-        word = np.uint64(key(self.seed, "pieces/neighbours", update) & (2**64 - 1))
+        draws = word(self.seed, "pieces/neighbours", update)
         adjacency = self.graph.adjacency
-        nodes = _extended(adjacency.indptr, adjacency.indices, seeds, self.hops, self.fanout, word)
+        nodes = _extended(adjacency.indptr, adjacency.indices, seeds, self.hops, self.fanout, draws)
         return Piece(self.graph, self.device, nodes, len(seeds))
 
 

@@ -117,9 +117,9 @@ def run(
     others = {int(k): task_source(graph, source, tasks, way=way, shot=int(k)) for k in also_shots if int(k) != shot}
     model_class = found.learner or found.embedder
     assert model_class is not None
-    trains = found.learner is not None or issubclass(model_class, TrainedEmbedder)
+    trains = found.learner is not None or found.in_epochs
     if epochs is not None:
-        if found.learner is not None or not trains:
+        if not found.in_epochs:
             what = (
                 "is trained on episodes: give episodes" if found.learner is not None else "is not trained: leave it out"
             )

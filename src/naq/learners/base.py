@@ -87,8 +87,9 @@ class Learner(nn.Module, OptionChecks, ABC):
         """Mean loss over these episodes: a scalar with a gradient. ``update`` keys whatever is drawn."""
 
     def optimizer(self) -> torch.optim.Optimizer:
-        """Adam without weight decay at the learner's ``lr``, as every method of the paper."""
-        return torch.optim.Adam(self.parameters(), lr=float(self.options["lr"]), fused=True)
+        """Adam at the learner's ``lr``, with its ``weight_decay`` where it has one (the methods of the paper have none)."""
+        lr, decay = float(self.options["lr"]), float(self.options.get("weight_decay", 0.0))
+        return torch.optim.Adam(self.parameters(), lr=lr, weight_decay=decay, fused=True)
 
     def step(self, episodes: Episodes, update: int, optimizer: torch.optim.Optimizer) -> torch.Tensor:
         """One update; the loss, detached. ``update`` keys whatever is drawn, so that a resumed run draws the same."""

@@ -143,11 +143,6 @@ class Glitter(Learner):
     def _drawn(self, purpose: str, shape: tuple[int, int], outputs: int) -> nn.Parameter:
         return uniform(shape, outputs, self.generator(f"weights/{purpose}"), self.device)
 
-    def optimizer(self) -> torch.optim.Optimizer:
-        """Adam with weight decay, as released."""
-        decay = float(self.options["weight_decay"])
-        return torch.optim.Adam(self.parameters(), lr=float(self.options["lr"]), weight_decay=decay, fused=True)
-
     def loss(self, episodes: Episodes, update: int = 0) -> torch.Tensor:
         self.require_way(episodes.way, "the set of episodes")
         count = len(episodes)

@@ -47,9 +47,10 @@ from naq.episodes import Episodes
 from naq.errors import OptionError
 from naq.learners.base import Learner, register_learner
 from naq.learners.parts.initial import uniform
-from naq.learners.parts.node_draws import NodeDropout, node_names, word
+from naq.learners.parts.node_draws import NodeDropout, node_names
 from naq.learners.parts.vectors import encode_episodes, mean_by_episode, squared_distances
 from naq.options import Value
+from naq.randomness import word
 
 
 @register_learner
@@ -107,11 +108,6 @@ class GPN(Learner):
             for tensor in (network.weight1, network.bias1, network.weight2, network.bias2):
                 tensor.copy_(uniform(tuple(tensor.shape), tensor.shape[-1], generator, self.device))
         return network
-
-    def optimizer(self) -> torch.optim.Optimizer:
-        """Adam with weight decay over both networks."""
-        lr, decay = float(self.options["lr"]), float(self.options["weight_decay"])
-        return torch.optim.Adam(self.parameters(), lr=lr, weight_decay=decay, fused=True)
 
     def loss(self, episodes: Episodes, update: int = 0) -> torch.Tensor:
         passes = count()  # each view of the graph under g-UMTRA is a pass with draws of its own

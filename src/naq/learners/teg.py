@@ -47,10 +47,11 @@ from naq.errors import OptionError
 from naq.learners.base import Learner, register_learner
 from naq.learners.parts.anchors import MOST_ANCHORS, structural_features
 from naq.learners.parts.equivariant import Points, TaskAdaptation, pair_distances
-from naq.learners.parts.node_draws import NodeDropout, node_names, word
+from naq.learners.parts.node_draws import NodeDropout, node_names
 from naq.learners.parts.one_layer_gcn import OneLayerGCN
 from naq.learners.parts.vectors import kept_queries, mean_by_episode, squared_distances
 from naq.options import Value
+from naq.randomness import word
 from naq.tasks import Tasks
 
 
@@ -123,11 +124,6 @@ class TEG(Learner):
         self._names = node_names(self.graph) if drawn else np.empty(0, dtype=np.uint64)
         features = structural_features(self.graph, anchors, self._names, self.seed)
         self._structure = torch.from_numpy(features).to(self.device)
-
-    def optimizer(self) -> torch.optim.Optimizer:
-        """Adam with weight decay."""
-        lr, decay = float(self.options["lr"]), float(self.options["weight_decay"])
-        return torch.optim.Adam(self.parameters(), lr=lr, weight_decay=decay, fused=True)
 
     def loss(self, episodes: Episodes, update: int = 0) -> torch.Tensor:
         episode, slot, column = kept_queries(episodes, self.device)

@@ -211,11 +211,6 @@ class TENT(Learner):
         self.base_classes, targets = np.unique(labels[self.base_nodes], return_inverse=True)
         self._base_targets = torch.from_numpy(targets).to(self.device)
 
-    def optimizer(self) -> torch.optim.Optimizer:
-        """Adam with weight decay, as in the released code."""
-        lr, decay = float(self.options["lr"]), float(self.options["weight_decay"])
-        return torch.optim.Adam(self.parameters(), lr=lr, weight_decay=decay, fused=True)
-
     def loss(self, episodes: Episodes, update: int = 0) -> torch.Tensor:
         views = self.query_operators(episodes, update)
         queries = [

@@ -22,7 +22,8 @@ import scipy.sparse as sp
 from numba import njit, prange
 
 from naq.graph import Graph
-from naq.learners.parts.node_draws import drawn_keys, word
+from naq.learners.parts.node_draws import drawn_keys
+from naq.randomness import word
 
 MOST_ANCHORS = 64
 """One bit of a word each."""

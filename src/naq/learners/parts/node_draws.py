@@ -21,15 +21,8 @@ from naq.encoders.rows import SparseRows
 from naq.graph import Graph
 from naq.hashing import mixed
 from naq.learners.parts.query_graphs import node_codes
-from naq.randomness import key
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-WORD = (1 << 64) - 1
-
-
-def word(seed: int, purpose: str, index: int = 0) -> np.uint64:
-    """64 bits that identify one set of draws."""
-    return np.uint64(key(seed, purpose, index) & WORD)
 
 
 def node_names(graph: Graph) -> np.ndarray:
@@ -57,7 +50,7 @@ class NodeDropout:
     Args:
         names: of all nodes, by :func:`node_names`.
         share: at least 0 and below 1.
-        salt: names the set of draws, by :func:`word`.
+        salt: names the set of draws, by :func:`naq.randomness.word`.
     """
 
     names: np.ndarray
