@@ -15,7 +15,8 @@ import naq.learners.cosmic as cosmic
 from graphs import islands, random_graph
 from naq import Episodes, Graph, diffusion_neighbors, naq_episodes, supervised_episodes
 from naq.errors import OptionError
-from naq.learners.cosmic import Cosmic, Subgraphs, beta_draws, contrastive_loss, normalized_blocks, unit_rows
+from naq.learners.cosmic import Cosmic, beta_draws, contrastive_loss
+from naq.learners.parts.subgraph_encoder import Subgraphs, normalized_blocks, unit_rows
 from naq.methods import get_method, methods
 from naq.neighbors import subgraphs
 from naq.neighbors.subgraphs import ppr_subgraphs

@@ -45,24 +45,22 @@ Example:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 import torch
 import torch.nn.functional as F
-from torch import nn
 
 from naq.encoders import GraphOperator
-from naq.encoders.rows import SparseRows, sparse_product
 from naq.episodes import Episodes
 from naq.errors import OptionError
 from naq.graph import Graph
 from naq.learners.base import Learner, register_learner
-from naq.neighbors.subgraphs import centre_weights, induced_edges, ppr_subgraphs
-from naq.neighbors.table import NeighborTable, cache_folder
+from naq.learners.parts.subgraph_encoder import SubgraphEncoder, Subgraphs
+from naq.neighbors.subgraphs import ppr_subgraphs
+from naq.neighbors.table import cache_folder
 from naq.options import Value
-from naq.randomness import stream, torch_seed
+from naq.randomness import stream
 
 CACHE_FROM = 5_000
 """Graphs with fewer nodes get their sub-graphs faster than a file is read."""
@@ -70,116 +68,6 @@ SPREAD = 10.0
 """Factor of the similarity in the Beta distribution of the mixture."""
 EXTRA = 5
 """The release mixes in five classes of five nodes, labelled 5 to 9, whatever the episode is."""
-
-
-@dataclass(frozen=True)
-class Subgraphs:
-    """A batch of M sub-graphs of k rows, the centre first.
-
-    Shapes:
-        - ``inputs``: (M, k, hidden), rows of X W
-        - ``edges``: (M, k, k), weights without loops
-        - ``present``: (M, k), False where the sub-graph is smaller
-    """
-
-    inputs: torch.Tensor
-    edges: torch.Tensor
-    present: torch.Tensor
-
-    def __getitem__(self, index: torch.Tensor) -> Subgraphs:
-        return Subgraphs(*(part.index_select(0, index) for part in (self.inputs, self.edges, self.present)))
-
-
-class SubgraphEncoder(nn.Module):
-    """One graph convolution inside sub-graphs, d -> hidden, PReLU, rows of length one.
-
-    Args:
-        operator: the graph it reads.
-        table: the sub-graph of every node, itself first.
-        hidden: width of the vectors.
-        seed: of the initial weight (Glorot-uniform; bias 0, slopes 0.25).
-
-    Shapes:
-        - ``encode``: nodes (m,) -> (m, hidden), the rows of the centres
-        - ``encode_all``: (n, hidden)
-    """
-
-    BLOCK = 4096
-
-    def __init__(self, operator: GraphOperator, table: NeighborTable, hidden: int, *, seed: int = 0) -> None:
-        super().__init__()
-        self.operator, self.table, self.hidden = operator, table, hidden
-        generator = torch.Generator().manual_seed(torch_seed(seed, "encoder/subgraph"))
-        weight = nn.init.xavier_uniform_(torch.empty(operator.width, hidden), generator=generator)
-        self.weight = nn.Parameter(weight.to(operator.device))
-        self.bias = nn.Parameter(torch.zeros(hidden, device=operator.device))
-        self.slope = nn.Parameter(torch.full((hidden,), 0.25, device=operator.device))
-
-    def extra_repr(self) -> str:
-        return f"{self.operator.width} -> {self.hidden}, sub-graphs of {self.table.k}"
-
-    def gather(self, nodes: np.ndarray) -> Subgraphs:
-        """The sub-graphs of ``nodes``; every distinct node in them is multiplied once."""
-        device = self.operator.device
-        members = self.table.ids[nodes]
-        present = members >= 0
-        union, place = np.unique(members[present], return_inverse=True)
-        where = np.full(members.shape, len(union), dtype=np.int64)
-        where[present] = place.ravel()
-        rows = F.pad(self.operator.inputs(union, self.weight), (0, 0, 0, 1))
-        inputs = rows.index_select(0, torch.from_numpy(where.ravel()).to(device))
-        edges = torch.from_numpy(induced_edges(self.operator.graph.adjacency, members)).to(device)
-        return Subgraphs(inputs.view(*members.shape, -1), edges, torch.from_numpy(present).to(device))
-
-    def views(self, batch: Subgraphs) -> tuple[torch.Tensor, torch.Tensor]:
-        """z and s, (M, hidden) each."""
-        mixed = torch.bmm(normalized_blocks(batch.edges), batch.inputs)
-        rows = self._activate(mixed.view(-1, self.hidden)).view_as(mixed)
-        present = batch.present.to(rows.dtype)
-        pooled = torch.bmm((present / present.sum(1, keepdim=True))[:, None], rows)[:, 0]
-        return rows[:, 0], pooled
-
-    def encode(self, nodes: np.ndarray) -> torch.Tensor:
-        """z of ``nodes``, repeats allowed: rows of C X W, with C the centre rows of the normalised sub-graphs."""
-        nodes = self.operator.graph.known_nodes(nodes).ravel()
-        blocks = [self._centres(nodes[start : start + self.BLOCK]) for start in range(0, len(nodes), self.BLOCK)]
-        return torch.cat(blocks) if blocks else self.bias.new_zeros(0, self.hidden)
-
-    @torch.no_grad()
-    def encode_all(self) -> torch.Tensor:
-        """z of all nodes, in blocks."""
-        n = self.operator.graph.num_nodes
-        out = torch.empty(n, self.hidden, device=self.operator.device)
-        for start in range(0, n, self.BLOCK):
-            stop = min(n, start + self.BLOCK)
-            out[start:stop] = self._centres(np.arange(start, stop))
-        return out
-
-    def _centres(self, nodes: np.ndarray) -> torch.Tensor:
-        members = self.table.ids[nodes]
-        weights = centre_weights(self.operator.graph.adjacency, members)
-        used = weights > 0
-        around, local = np.unique(members[used], return_inverse=True)
-        indptr = np.concatenate([[0], np.cumsum(used.sum(axis=1))]).astype(np.int64)
-        rows = SparseRows(indptr, local.ravel().astype(np.int32), weights[used], (len(nodes), len(around)))
-        return self._activate(sparse_product(rows, self.operator.inputs(around, self.weight)))
-
-    def _activate(self, rows: torch.Tensor) -> torch.Tensor:
-        return unit_rows(F.prelu(rows + self.bias, self.slope))
-
-
-def unit_rows(rows: torch.Tensor) -> torch.Tensor:
-    """Rows divided by their length. A zero row stays zero and passes no gradient on: it has no direction to turn."""
-    square = rows.pow(2).sum(-1, keepdim=True)
-    some = square > 0
-    return rows * torch.where(some, torch.rsqrt(torch.where(some, square, 1.0)), 0.0)
-
-
-def normalized_blocks(edges: torch.Tensor) -> torch.Tensor:
-    """D~^-1/2 (E + I) D~^-1/2 of each block, D~ the row sums of E + I; the edges may have weights."""
-    looped = edges + torch.eye(edges.shape[-1], device=edges.device)
-    scale = looped.sum(-1).rsqrt()
-    return scale[..., :, None] * looped * scale[..., None, :]
 
 
 def contrastive_loss(features: torch.Tensor, labels: torch.Tensor, temperature: float) -> torch.Tensor:

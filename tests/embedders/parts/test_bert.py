@@ -7,8 +7,9 @@ import torch.nn.functional as F
 from torch import nn
 
 from naq.embedders.parts.attention import attend
-from naq.embedders.parts.bert import Batch, Drops, GraphBert, Layer, Shape, absence, mean_present
+from naq.embedders.parts.bert import Batch, Drops, GraphBert, Layer, Shape, absence
 from naq.embedders.parts.dropout import Dropout
+from naq.encoders.pooling import mean_present
 
 SHAPE = Shape(features=11, hidden=12, layers=2, heads=3, intermediate=20, roles=7)
 

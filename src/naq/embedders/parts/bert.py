@@ -32,6 +32,7 @@ from torch import nn
 from naq.embedders.parts.attention import attend
 from naq.embedders.parts.bert_inputs import CODES
 from naq.embedders.parts.dropout import Dropout
+from naq.encoders.pooling import mean_present
 
 SPREAD = 0.02
 """Standard deviation of the initial weights."""
@@ -203,9 +204,3 @@ def normal(*shape: int, generator: torch.Generator) -> nn.Parameter:
 def absence(present: torch.Tensor) -> torch.Tensor:
     """0 where a token is present, -inf where it is not: added to scores before the softmax."""
     return torch.zeros(present.shape, device=present.device).masked_fill_(~present, -torch.inf)
-
-
-def mean_present(tokens: torch.Tensor, present: torch.Tensor) -> torch.Tensor:
-    """(m, H): the mean over the tokens that are present."""
-    weights = present.to(tokens.dtype)
-    return torch.bmm((weights / weights.sum(1, keepdim=True))[:, None], tokens)[:, 0]

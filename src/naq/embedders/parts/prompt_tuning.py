@@ -28,7 +28,8 @@ from dataclasses import dataclass
 import torch
 import torch.nn.functional as F
 
-from naq.embedders.parts.bert import GraphBert, Layer, absence, mean_present
+from naq.embedders.parts.bert import GraphBert, Layer, absence
+from naq.encoders.pooling import mean_present
 
 BETAS = 0.9, 0.999
 TINY = 1e-8
