@@ -30,6 +30,7 @@ from pathlib import Path
 from typing import Any
 
 import naq  # first: it sets how threads wait
+from naq.experiments.tuning import CANDIDATES as ALL_CANDIDATES
 
 HERE = Path(__file__).resolve().parent
 DATA = Path(os.environ.get("NAQ_SHARED_DATA") or HERE.parents[1] / "shared" / "data")
@@ -42,41 +43,9 @@ KINDS = ("naq-feat", "naq-diff", "supervised")
 DATASETS = {"debian": "debian", "coauthor_cs": str(DATA / "coauthor_cs.npz")}
 SCHEDULE = {"episodes": 3200, "evaluate_every": 160, "patience": 5}
 SEEDS = (0, 1, 2)
-CANDIDATES: dict[str, list[dict[str, Any]]] = {
-    "protonet": [{"lr": 2e-5}, {"lr": 1e-4}, {"lr": 3e-4}],
-    "maml": [{"lr": 3e-3}, {"lr": 1e-3}, {"lr": 1e-3, "inner_lr": 0.1}],
-    "gmeta": [{"lr": 1e-3}, {"lr": 3e-3}, {"lr": 1e-3, "inner_lr": 0.1}],
-    "tent": [{"lr": 1e-4}, {"lr": 1e-3}, {"lr": 5e-3}],
-    "glitter": [{}, {"inner_lr": 0.5}],
-    "cosmic": [{}, {"use_queries": True}, {"use_queries": True, "lr": 1e-4}],
-    "gpn": [{"lr": 5e-3}, {"lr": 5e-4}, {"lr": 5e-4, "dropout": 0.0}],
-    "teg": [{"lr": 1e-3}, {"lr": 3e-4}, {"lr": 3e-3}],
-}
-RIVALS: dict[str, list[dict[str, Any]]] = {
-    "bgrl": [
-        {
-            "lr": 1e-4,
-            "momentum": 0.99,
-            "drop_edge1": 0.3,
-            "drop_feature1": 0.3,
-            "drop_edge2": 0.2,
-            "drop_feature2": 0.4,
-        },
-        {
-            "lr": 2e-3,
-            "momentum": 0.99,
-            "drop_edge1": 0.7,
-            "drop_feature1": 0.7,
-            "drop_edge2": 0.7,
-            "drop_feature2": 0.7,
-        },
-        {"lr": 1e-3, "momentum": 0.9, "drop_edge1": 0.5, "drop_feature1": 0.5, "drop_edge2": 0.5, "drop_feature2": 0.5},
-    ],
-    "sugrl": [{"lr": 1e-3}, {"lr": 5e-3}, {"lr": 1e-3, "l3_reduction": "sum"}],
-    "afgrl": [{"lr": 1e-4}, {"lr": 1e-3}, {"lr": 3e-4, "k": 8}],
-    "vnt": [{}],
-    "cola": [{"lr": 5e-4}, {"lr": 2e-3}, {"lr": 5e-3}],
-}
+LEARNERS = ("protonet", "maml", "gmeta", "tent", "glitter", "cosmic", "gpn", "teg")
+CANDIDATES = {name: ALL_CANDIDATES[name] for name in LEARNERS}
+RIVALS = {name: candidates for name, candidates in ALL_CANDIDATES.items() if name not in LEARNERS}
 """Candidates of the methods without episodes."""
 EPOCHS = {"bgrl": 300, "sugrl": 300, "afgrl": 150, "cola": 200}
 """How long they train at most, where that is not their default; validation and patience are their own."""

@@ -7,6 +7,7 @@ import hypothesis.strategies as st
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from scipy.stats import chisquare
 
 from naq import Episodes
 from naq.episodes import load_episodes
@@ -56,6 +57,34 @@ def test_without_overlap_keeps_what_one_class_has_and_no_support(episodes: Episo
     assert np.array_equal(clean.query, episodes.query) and not (clean.mask & ~episodes.mask).any()
     again = clean.without_overlap()
     assert np.array_equal(again.mask, clean.mask)
+
+
+@settings(max_examples=150, deadline=None)
+@given(any_episodes(), st.integers(0, 5))
+def test_without_random_drops_as_many_in_every_episode(episodes: Episodes, seed: int) -> None:
+    clean, control = episodes.without_overlap(), episodes.without_random(seed)
+    for t in range(len(episodes)):
+        assert sum(map(len, kept(control, t))) == sum(map(len, kept(clean, t)))
+    assert not (control.mask & ~episodes.mask).any() and np.array_equal(control.query, episodes.query)
+    assert control.info["drop_random"] is True and "drop_overlap" not in control.info
+
+
+def test_without_random_drops_any_kept_query() -> None:
+    """Of six kept queries two are dropped, each equally often, whether they overlap or not; the first episodes stay what they are."""
+    one = Episodes(
+        np.array([[[0], [1]]]),
+        np.array([[[2, 3, 4, -1], [3, 5, 6, 7]]]),
+        np.array([[[True, True, True, False], [True, True, True, False]]]),
+    )
+    many = Episodes(*(np.repeat(getattr(one, name), 6000, axis=0) for name in ("support", "query", "mask")))
+    dropped = (many.mask & ~many.without_random(3).mask).reshape(6000, 8)
+    assert (dropped.sum(axis=1) == 2).all()
+    times = dropped.sum(axis=0)[many.mask[0].ravel()]
+    assert chisquare(times).pvalue > 1e-3
+    pairs = np.unique(dropped @ (1 << np.arange(8)), return_counts=True)[1]
+    assert len(pairs) == 15 and chisquare(pairs).pvalue > 1e-3
+    assert np.array_equal(many[:100].without_random(3).mask, many.without_random(3).mask[:100])
+    assert not np.array_equal(many.without_random(4).mask, many.without_random(3).mask)
 
 
 def test_overlap_by_hand() -> None:

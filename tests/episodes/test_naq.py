@@ -94,6 +94,18 @@ def test_drop_overlap_is_without_overlap() -> None:
     assert clean.overlap_ratio() == 0 < plain.overlap_ratio()
 
 
+def test_drop_random_is_without_random() -> None:
+    plain, clean, control = (
+        naq_episodes(TABLE, way=4, queries=6, count=300, seed=2, **drop)
+        for drop in ({}, {"drop_overlap": True}, {"drop_random": True})
+    )
+    assert np.array_equal(control.mask, plain.without_random(2).mask)
+    assert np.array_equal(control.mask.sum(axis=(1, 2)), clean.mask.sum(axis=(1, 2)))
+    assert clean.overlap_ratio() == 0 < control.overlap_ratio()
+    few = naq_episodes(TABLE, way=4, queries=6, count=20, seed=2, drop_random=True)
+    assert np.array_equal(few.mask, control.mask[:20])
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -107,6 +119,7 @@ def test_drop_overlap_is_without_overlap() -> None:
         ({"count": 0}, "count is 0"),
         ({"count": True}, "count is True"),
         ({"seed": "x"}, "seed is 'x'"),
+        ({"drop_overlap": True, "drop_random": True}, "drop_overlap and drop_random were both asked for.*choose one"),
     ],
 )
 def test_what_cannot_be_drawn(change: dict[str, Any], message: str) -> None:

@@ -59,6 +59,7 @@ def test_neighbours_as_queries(kind: str) -> None:
         ({"shot": 3, "queries": 4}, 6),
         ({"queries": 4, "apart": 12}, 12),
         ({"shot": 2, "queries": 6, "apart": 5, "drop_overlap": True}, 7),
+        ({"queries": 6, "drop_random": True}, 6),
     ],
 )
 def test_options_reach_the_draw_and_the_table_is_wide_enough(kind: str, given: dict[str, Any], k: int) -> None:
@@ -80,6 +81,7 @@ def test_options_reach_the_draw_and_the_table_is_wide_enough(kind: str, given: d
         ({"apart": -1}, "apart is -1"),
         ({"shot": 0}, "shot is 0"),
         ({"queries": 0}, "queries is 0"),
+        ({"drop_overlap": True, "drop_random": True}, "drop_overlap and drop_random were both asked for"),
     ],
 )
 def test_what_the_graph_cannot_give(kind: str, given: dict[str, Any], message: str) -> None:

@@ -10,16 +10,16 @@ import typer
 from naq.errors import OptionError
 from naq.options import nearest
 
-WHAT = ("datasets", "methods", "heads")
+WHAT = ("datasets", "methods", "heads", "experiments")
 ONLY_JSON = ("home", "licence")
 """Left out of the tables, which have little room."""
 
 
 def list_command(
-    what: Annotated[str, typer.Argument(help="datasets, methods or heads; all of them if left out.")] = "",
+    what: Annotated[str, typer.Argument(help="datasets, methods, heads or experiments; all of them if left out.")] = "",
     as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
 ) -> None:
-    """List datasets, methods and heads."""
+    """List datasets, methods, heads and experiments."""
     if what and what not in WHAT:
         raise OptionError(f"there is nothing called {what!r} to list; {nearest(what, WHAT)}")
     found = {name: _rows(name) for name in ((what,) if what else WHAT)}
@@ -45,6 +45,19 @@ def _rows(what: str) -> list[dict[str, Any]]:
             {"name": m.name, "what": m.summary, "labels": "base classes" if m.reads_base_labels else "none", "inductive": m.inductive, "head": "own" if m.solves_tasks else "any", "options": m.defaults}
             for m in methods().values()
         ]  # fmt: skip
+    if what == "experiments":
+        from naq.experiments.experiment import all_experiments
+
+        return [
+            {
+                "name": e.name,
+                "kind": e.kind,
+                "what": e.question,
+                "in_the_paper": e.origin,
+                "datasets": ", ".join(e.datasets),
+            }
+            for e in all_experiments().values()
+        ]
     from naq.heads import HEADS
 
     return [

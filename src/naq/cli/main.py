@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from naq import __version__
-from naq.cli import inspecting, listing, running
+from naq.cli import inspecting, listing, reproducing, running
 from naq.errors import NaqError
 
 app = typer.Typer(
@@ -20,6 +20,8 @@ app = typer.Typer(
     rich_markup_mode="rich",
 )
 app.command("run")(running.run_command)
+app.command("reproduce")(reproducing.reproduce_command)
+app.command("report")(reproducing.report_command)
 app.command("list")(listing.list_command)
 app.command("neighbors")(inspecting.neighbors_command)
 app.command("episodes")(inspecting.episodes_command)

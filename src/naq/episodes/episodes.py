@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from naq.episodes.draws import BLOCK, blocks
 from naq.errors import DataError, OptionError
 from naq.files import read_npz, write_npz
 
@@ -95,6 +96,21 @@ class Episodes:
         """Drop every copy of a query that two classes share, and every query that is a support of its episode."""
         kept = [self[start : start + CHUNK]._kept_without_overlap() for start in range(0, len(self), CHUNK)]
         return Episodes(self.support, self.query, np.concatenate(kept), {**self.info, "drop_overlap": True})
+
+    def without_random(self, seed: int = 0) -> Episodes:
+        """Drop, in every episode, as many random queries as :meth:`without_overlap` would drop there: its control.
+
+        Episode t depends on (seed, t) alone. Queries are drawn uniformly from all kept ones of the episode, whatever their class.
+        """
+        count, size = len(self), self.way * self.queries
+        kept = self.mask.reshape(count, size)
+        drops = kept.sum(axis=1) - self.without_overlap().mask.reshape(count, size).sum(axis=1)
+        left = np.empty_like(kept)
+        for part, random in blocks(count, seed, f"episodes/drop_random/{self.way}way/{self.queries}queries"):
+            draw = np.where(kept[part], random.random((BLOCK, size))[: part.stop - part.start], np.inf)
+            place = np.argsort(np.argsort(draw, axis=1, kind="stable"), axis=1, kind="stable")
+            left[part] = kept[part] & (place >= drops[part, None])
+        return Episodes(self.support, self.query, left.reshape(self.mask.shape), {**self.info, "drop_random": True})
 
     def _kept_without_overlap(self) -> np.ndarray:
         count, size = len(self), self.way * self.queries

@@ -29,6 +29,7 @@ def naq_episodes(
     seed: int = 0,
     apart: int = 0,
     drop_overlap: bool = False,
+    drop_random: bool = False,
 ) -> Episodes:
     """Draw episodes whose queries are the supports' neighbours.
 
@@ -38,6 +39,7 @@ def naq_episodes(
         apart: no support node is among the first ``apart`` neighbours of another, in either direction; 0 draws freely. Episodes
             for which no such supports were found are kept with the fewest clashes and counted in ``info["clashing"]``.
         drop_overlap: remove queries shared by two classes, and queries that are supports.
+        drop_random: remove as many random queries of every episode instead; the control of ``drop_overlap``.
 
     Cost: a gather; 16,000 episodes in milliseconds, with ``apart=100`` some tens of them.
 
@@ -48,6 +50,7 @@ def naq_episodes(
         Episodes(3 x 2-way 1-shot, 2 queries, naq/diffusion)
     """
     check_counts(way=way, shot=shot, queries=queries, count=count)
+    check_drops(drop_overlap, drop_random)
     need = table_width(queries=queries, shot=shot, apart=apart)
     if way > table.num_nodes:
         raise OptionError(f"{way}-way episodes need {way} nodes, but the graph has {table.num_nodes}; lower way.")
@@ -68,7 +71,17 @@ def naq_episodes(
     kind = f"naq/{table.info.get('kind', 'custom')}"
     info = {"kind": kind, "seed": int(seed), "table": dict(table.info), **found}
     episodes = Episodes(support, query, query >= 0, info)
-    return episodes.without_overlap() if drop_overlap else episodes
+    if drop_overlap:
+        return episodes.without_overlap()
+    return episodes.without_random(seed) if drop_random else episodes
+
+
+def check_drops(drop_overlap: bool, drop_random: bool) -> None:
+    """At most one of the two is asked for."""
+    if drop_overlap and drop_random:
+        raise OptionError(
+            "drop_overlap and drop_random were both asked for, but the one is the control of the other; choose one of them."
+        )
 
 
 def table_width(*, queries: int, shot: int, apart: int) -> int:

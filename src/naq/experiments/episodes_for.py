@@ -8,7 +8,7 @@ from typing import Any
 
 from naq.episodes import Episodes, naq_episodes, supervised_episodes, umtra_episodes
 from naq.episodes.episodes import check_counts
-from naq.episodes.naq import table_width
+from naq.episodes.naq import check_drops, table_width
 from naq.errors import OptionError
 from naq.graph import Graph
 from naq.methods import Method
@@ -25,6 +25,7 @@ DEFAULTS: dict[str, dict[str, Value]] = {
         "fill": "none",
         "apart": 0,
         "drop_overlap": False,
+        "drop_random": False,
     },
     "naq-diff": {
         "way": 0,
@@ -35,6 +36,7 @@ DEFAULTS: dict[str, dict[str, Value]] = {
         "fill": "none",
         "apart": 0,
         "drop_overlap": False,
+        "drop_random": False,
     },
     "supervised": {"way": 0, "queries": 8, "shot": 0},
     "g-umtra": {"way": 0, "views": 1, "drop_edge": 0.3, "drop_feature": 0.3},
@@ -53,7 +55,9 @@ def episode_options(method: Method, given: Mapping[str, Any]) -> dict[str, Value
                 f"{method.name} uses no episodes, but episode options {sorted(given)} were given; leave them out."
             )
         return {}
-    return merge_options(f"{method.episodes} episodes", DEFAULTS[method.episodes], given)
+    options = merge_options(f"{method.episodes} episodes", DEFAULTS[method.episodes], given)
+    check_drops(bool(options.get("drop_overlap")), bool(options.get("drop_random")))
+    return options
 
 
 def table_for(
@@ -136,4 +140,5 @@ def episodes_for(
         seed=seed,
         apart=int(options["apart"]),
         drop_overlap=bool(options["drop_overlap"]),
+        drop_random=bool(options["drop_random"]),
     )

@@ -79,11 +79,14 @@ class ModelTraining:
                 f"{method.name} solves tasks with the classifier it was trained with: episodes of {way} classes do not fit "
                 f"tasks of {config['way']}; leave the episode option way out."
             )
+        seen = (
+            self.graph.with_labels(self.given.base_labels) if method.reads_base_labels else self.graph.without_labels()
+        )
         mark = time.perf_counter()
         self.tell("episodes", {"kind": method.episodes})
         episodes = episodes_for(
             method,
-            self.graph,
+            seen,
             self.given.split,
             config["episode"],
             way=config["way"],
@@ -95,9 +98,6 @@ class ModelTraining:
             progress=self._neighbors,
         )
         self.seconds["episodes"] = time.perf_counter() - mark
-        seen = (
-            self.graph.with_labels(self.given.base_labels) if method.reads_base_labels else self.graph.without_labels()
-        )
         self.tell("build", {"method": method.name})
         learner = method.learner(seen, way=way, seed=config["seed"], device=config["device"], **config["options"])
         return learner, EpisodeTraining(learner, episodes)

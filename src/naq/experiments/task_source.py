@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -36,13 +36,26 @@ class TaskSource:
         return digest.hexdigest()
 
 
-def task_source(graph: Graph, source: str | None, path: str | Path | None, *, way: int, shot: int) -> TaskSource:
-    """Tasks from ``path``, else from the file that comes with the dataset, else drawn with seed 0."""
+def task_source(
+    graph: Graph,
+    source: str | None,
+    path: str | Path | None,
+    *,
+    way: int,
+    shot: int,
+    split: ClassSplit | None = None,
+    base_labels: np.ndarray | None = None,
+) -> TaskSource:
+    """Tasks from ``path``, else from the file that comes with the dataset, else drawn with seed 0.
+
+    ``split`` draws them from its classes, whatever file there is; ``base_labels`` replaces what a supervised method may
+    read, and base classes without any are left out.
+    """
     labels = graph.require_labels("testing")
-    if path is None:
+    if path is None and split is None:
         path = tasks_path(source if source is not None else graph.name)
     if path is not None:
-        split = split_of_file(path, graph)
+        split = split_of_file(path, graph) if split is None else split
         valid, test = (Tasks.load(path, way=way, shot=shot, part=part).check(graph) for part in ("valid", "test"))
         for tasks in (valid, test):
             outside = set(np.unique(labels[tasks.nodes()]).tolist()) - set(split.part(tasks.part))
@@ -52,7 +65,8 @@ def task_source(graph: Graph, source: str | None, path: str | Path | None, *, wa
                 )
         origin = Path(path).name
     else:
-        split = split_for(source if source is not None else graph.name, graph)
+        if split is None:
+            split = split_for(source if source is not None else graph.name, graph)
         valid, test = (
             sample_tasks(
                 graph,
@@ -67,5 +81,22 @@ def task_source(graph: Graph, source: str | None, path: str | Path | None, *, wa
             for part, count in (("valid", VALID_TASKS), ("test", TEST_TASKS))
         )
         origin = "drawn with seed 0"
-    base = np.where(np.isin(labels, split.base), labels, -1)
+    if base_labels is None:
+        base = np.where(np.isin(labels, split.base), labels, -1)
+    else:
+        base = _checked(base_labels, split, graph)
+        split = replace(split, base=tuple(np.unique(base[base >= 0]).tolist()))
     return TaskSource(split, valid, test, base, origin)
+
+
+def _checked(base_labels: np.ndarray, split: ClassSplit, graph: Graph) -> np.ndarray:
+    """Labels that a supervised method may read: of base classes alone, -1 elsewhere."""
+    given = np.asarray(base_labels, dtype=np.int64)
+    if given.shape != (graph.num_nodes,):
+        raise TaskError(
+            f"base_labels has shape {given.shape}; expected one entry for each of the {graph.num_nodes:,} nodes."
+        )
+    outside = set(np.unique(given[given >= 0]).tolist()) - set(split.base)
+    if outside:
+        raise TaskError(f"base_labels names classes {sorted(outside)[:5]}, which are not base classes; use -1 there.")
+    return given

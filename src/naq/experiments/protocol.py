@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -26,6 +27,7 @@ from naq.learners import Learner
 from naq.methods import Method, get_method
 from naq.neighbors.table import cache_folder
 from naq.options import merge_options
+from naq.tasks import ClassSplit
 from naq.training import Schedule, Trained
 
 EVALUATE_EVERY = 160
@@ -55,6 +57,8 @@ def run(
     also_shots: Sequence[int] = (),
     seed: int = 0,
     tasks: str | Path | None = None,
+    split: ClassSplit | None = None,
+    base_labels: np.ndarray | None = None,
     head: str | Head = "logistic",
     features: str = "auto",
     episodes: int = 16_000,
@@ -64,6 +68,7 @@ def run(
     select: str = "valid",
     device: str = "cpu",
     out: str | Path | None = None,
+    checkpoint: str | Path | None = None,
     options: Mapping[str, Any] | None = None,
     episode: Mapping[str, Any] | None = None,
     cache: str | Path | None = "",
@@ -82,6 +87,8 @@ def run(
         seed: of weights and episodes.
         tasks: a task file; by default the one that comes with the dataset, else tasks are drawn (split and tasks by seed 0,
             whatever ``seed`` is).
+        split: base, validation and test classes that tasks are drawn from, where no task file is given.
+        base_labels: (n,) what a supervised method may read instead of every label of base classes; -1 where it may not.
         head: solves the tasks and chooses the checkpoint; the other heads are reported beside it. A method that solves tasks
             itself (``naq list methods`` says so) uses none.
         features: what the method reads: ``raw`` as in the paper, ``binary``, ``tfidf``, or ``auto``: ``tfidf`` where features are
@@ -94,6 +101,7 @@ def run(
         select: what chooses the checkpoint: ``valid``, the tasks of validation classes, or ``naq``, tasks without labels.
         device: ``cpu`` or ``cuda``.
         out: run folder; a stopped run there is resumed, a finished one is read.
+        checkpoint: a file that a stopped training goes on from, for callers that keep results themselves and give no ``out``.
         options: of the learner or embedder, e.g. ``{"lr": 3e-4}``.
         episode: of the episodes, e.g. ``{"queries": 5}``.
         cache: folder for neighbour tables; "" is the user's cache folder, None keeps none.
@@ -113,8 +121,12 @@ def run(
     graph = load(graph) if not isinstance(graph, Graph) else graph
     check_device(device)
     check_selection(select)
-    given = task_source(graph, source, tasks, way=way, shot=shot)
-    others = {int(k): task_source(graph, source, tasks, way=way, shot=int(k)) for k in also_shots if int(k) != shot}
+
+    def tasks_of(shot: int) -> TaskSource:
+        return task_source(graph, source, tasks, way=way, shot=shot, split=split, base_labels=base_labels)
+
+    given = tasks_of(shot)
+    others = {int(k): tasks_of(int(k)) for k in also_shots if int(k) != shot}
     model_class = found.learner or found.embedder
     assert model_class is not None
     trains = found.learner is not None or found.in_epochs
@@ -138,6 +150,7 @@ def run(
         else resolve(graph, features),
         "seed": int(seed),
         "tasks": given.fingerprint,
+        **({} if base_labels is None else {"base_labels": _fingerprint(given.base_labels)}),
         **({"also": {str(k): other.fingerprint for k, other in others.items()}} if others else {}),
         "options": merge_options(found.name, model_class.defaults, options or {}),
         "episode": episode_options(found, episode or {}),
@@ -158,7 +171,8 @@ def run(
     if trains:
         training = ModelTraining(found, read, given, config, chosen, tables, tell)
         try:
-            model, trained = training.run(folder.checkpoint if folder is not None else None)
+            kept = Path(checkpoint) if checkpoint is not None else None
+            model, trained = training.run(folder.checkpoint if folder is not None else kept)
         except NaqError:
             if folder is not None:
                 folder.forget()
@@ -201,6 +215,10 @@ def run(
     if folder is not None:
         folder.write(result, model)
     return result
+
+
+def _fingerprint(labels: np.ndarray) -> str:
+    return hashlib.blake2b(np.ascontiguousarray(labels, dtype="<i8").tobytes(), digest_size=12).hexdigest()
 
 
 def check_device(device: str) -> None:

@@ -1,0 +1,92 @@
+"""Class-level similarity: how alike the classes of a node and of its ten most similar nodes are, over all nodes and in the tail.
+
+A low number of NaQ-Diff on Electronics is largely the released code's fill rule, so both rules are shown: rows with too few neighbours
+stay short, or are completed by the lowest ids.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from naq.experiments.asking import Ask
+from naq.experiments.cells import Cell
+from naq.experiments.experiment import Experiment, register_experiment
+from naq.experiments.names import KINDS
+from naq.experiments.paper import paper_class_similarity
+from naq.experiments.records import Find
+from naq.experiments.sweep import dataset_slug
+from naq.experiments.views import Entry, LineView, Missing, Series, TableView, TextView, View, plain
+from naq.experiments.works.class_similarity import TAILS, class_similarity_cell
+
+ROWS: dict[str, dict[str, Any]] = {
+    "NaQ-Feat": {"kind": "naq-feat"},
+    "NaQ-Diff": {"kind": "naq-diff"},
+    "NaQ-Diff, filled by lowest ids": {"kind": "naq-diff", "fill": "lowest"},
+}
+
+
+@register_experiment
+class ClassSimilarity(Experiment):
+    name = "class-similarity"
+    title = "Class-level similarity"
+    question = "Are a node's most similar nodes of its class, or of a class alike, also in the smallest classes?"
+    origin = "Figure 7 and Table 4"
+    datasets = ("amazon-clothing", "amazon-electronics", "cora-full", "dblp")
+
+    def cells(self, ask: Ask, find: Find) -> list[Cell]:
+        return [_cell(ask, dataset, row) for dataset in ask.datasets for row in ROWS]
+
+    def views(self, ask: Ask, find: Find) -> list[View]:
+        return [view for dataset in ask.datasets for view in self._views(ask, find, dataset)]
+
+    def _views(self, ask: Ask, find: Find, dataset: str) -> list[View]:
+        rows: list[list[Entry]] = []
+        series, said = [], []
+        for name in ROWS:
+            record = find(_cell(ask, dataset, name))
+            if record is None or record.result is None:
+                why = "not run" if record is None else f"failed: {record.error}"
+                rows.append([name, *(Missing(why) for _ in range(len(TAILS) + 2))])
+                continue
+            r, key = record.result, (record.key,)
+            values = [tail["similarity_percent"] for tail in r["tails"]]
+            rows.append(
+                [
+                    name,
+                    *(
+                        plain(value, 1, paper=_paper(dataset, name, tail["percent"]), keys=key)
+                        for value, tail in zip(values, r["tails"])
+                    ),
+                    plain(r["same_class_share"], 1, scale=100),
+                    plain(r["short_nodes"], 1, scale=100),
+                ]
+            )
+            series.append(Series(name, [float(tail["percent"]) for tail in r["tails"]], values))
+            said.append(
+                f"{name}: {r['similarity_percent']:.1f} % over all nodes, {values[0]:.1f} % in the smallest tenth of the classes; "
+                f"{100 * r['same_class_share']:.1f} % of the ten nearest share the node's class."
+            )
+        for kind in KINDS.values():
+            known = [_paper(dataset, kind, percent) for percent in TAILS]
+            if any(value is not None for value in known):
+                series.append(Series(f"{kind}, the paper", [float(p) for p in TAILS], known, paper=True))
+        title, slug = f"{self.title}: {dataset}", f"{self.name}-{dataset_slug(dataset)}"
+        columns = ["neighbours", *(f"tail {p} %" for p in TAILS), "same class %", "too few neighbours %"]
+        return [
+            TextView(said or ["Nothing is finished yet."]),
+            LineView(slug, title, "smallest classes, %", "class-level similarity, %", series),
+            TableView(
+                slug, title, columns, rows, note="Labels are read for this analysis only; tail 100 % is all nodes."
+            ),
+        ]
+
+
+def _cell(ask: Ask, dataset: str, row: str) -> Cell:
+    return class_similarity_cell(dataset, features=ask.reads, **ROWS[row])
+
+
+def _paper(dataset: str, row: str, percent: int) -> float | None:
+    if row not in KINDS.values():
+        return None
+    known = paper_class_similarity(dataset, row, percent)
+    return None if known is None else known.value

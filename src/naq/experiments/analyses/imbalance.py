@@ -1,0 +1,71 @@
+"""Class imbalance: a few classes stay whole, every other one keeps ten nodes.
+
+Pareto keeps the largest fifth of the classes, Extreme the five largest; the graph is the induced sub-graph, so ids, neighbours and tasks
+are made anew. Such a graph is also smaller and sparser: the control removes as many nodes, but spreads them over classes in
+proportion to their sizes, and shows how much of the drop is imbalance. Most test classes then have ten nodes, so
+tasks share nodes and intervals over tasks understate the uncertainty. Every seed trains on the same sub-graph: its tasks are shared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from naq.experiments.arms import gain
+from naq.experiments.asking import Ask
+from naq.experiments.experiment import register_experiment
+from naq.experiments.names import full_name
+from naq.experiments.paper import paper_figure
+from naq.experiments.statistics import Score
+from naq.experiments.sweep import Level, Point, Sweep, from_paper
+from naq.experiments.views import Series
+
+LEVELS: dict[str, dict[str, str]] = {
+    "original": {},
+    "Pareto": {"kind": "pareto"},
+    "Pareto control": {"kind": "balanced", "like": "pareto"},
+    "Extreme": {"kind": "extreme"},
+    "Extreme control": {"kind": "balanced", "like": "extreme"},
+}
+
+
+@register_experiment
+class Imbalance(Sweep):
+    name = "imbalance"
+    title = "Class imbalance"
+    question = "How much accuracy does class imbalance cost, and how much of that is only the smaller graph?"
+    origin = "Figures 1c and 11"
+    x_label = "graph"
+    bars = True
+    note = (
+        "Control: as many nodes removed, spread over classes in proportion to their sizes. Tasks are drawn anew on every graph; "
+        "most test classes of the imbalanced ones have ten nodes, so intervals understate the uncertainty."
+    )
+
+    def points(self, ask: Ask, dataset: str) -> list[Point]:
+        return [
+            Point(full_name(method), level, method, {"change": {"name": "imbalance", "seed": 0, **how}} if how else {})
+            for method in _methods(ask)
+            for level, how in LEVELS.items()
+            if level in ask.levels(tuple(LEVELS), "Pareto")
+        ]
+
+    def paper_series(self, ask: Ask, dataset: str) -> list[Series]:
+        levels = [level for level in LEVELS if level in ask.levels(tuple(LEVELS), "Pareto")]
+        found = []
+        for method in _methods(ask):
+            known = [paper_figure("class_imbalance", dataset, method, level.lower()) for level in levels]
+            found += from_paper(f"{full_name(method)}, the paper (read off its poster)", levels, known)
+        return found
+
+    def remarks(self, ask: Ask, dataset: str, found: Mapping[tuple[str, Level], Score]) -> list[str]:
+        said = []
+        for line in dict.fromkeys(line for line, _ in found):
+            for kind in ("Pareto", "Extreme"):
+                pair = found.get((line, kind)), found.get((line, f"{kind} control"))
+                if pair[0] is not None and pair[1] is not None:
+                    said.append(f"{kind}, {line}: {gain(pair[0], pair[1])} against its class-balanced control.")
+        return said
+
+
+def _methods(ask: Ask) -> tuple[str, ...]:
+    return f"supervised/{ask.learner}", f"naq-feat/{ask.learner}", f"naq-diff/{ask.learner}", "bgrl", "sugrl", "afgrl"

@@ -1,0 +1,38 @@
+"""Label noise: each base-class label is replaced, with probability p, by a uniformly drawn different base class before training.
+
+Tasks stay clean. Whether the paper's noise is symmetric is not stated: :mod:`naq.experiments.changes.label_noise` has both kinds.
+NaQ reads no labels, so its line is flat by construction.
+"""
+
+from __future__ import annotations
+
+from naq.experiments.asking import Ask
+from naq.experiments.experiment import register_experiment
+from naq.experiments.names import full_name
+from naq.experiments.sweep import Point, Sweep
+
+LEVELS = (0.0, 0.1, 0.2, 0.3)
+
+
+@register_experiment
+class LabelNoise(Sweep):
+    name = "label-noise"
+    title = "Label noise"
+    question = "What happens to supervised meta-learning when labels of base classes are wrong?"
+    origin = "Figures 1b and 15b"
+    x_label = "share of wrong labels"
+    note = "NaQ reads no label, so its row is the same training at every level."
+
+    def points(self, ask: Ask, dataset: str) -> list[Point]:
+        method = f"supervised/{ask.learner}"
+        levels = ask.levels(LEVELS)
+        found = [
+            Point(
+                full_name(method), level, method, {"change": {"name": "label-noise", "share": level}} if level else {}
+            )
+            for level in levels
+        ]
+        for kind in ("naq-feat", "naq-diff"):
+            free = f"{kind}/{ask.learner}"
+            found += [Point(full_name(free), level, free) for level in levels]
+        return found

@@ -1,0 +1,60 @@
+"""Label scarcity: how supervised meta-learning falls when base classes and labels get few, and NaQ does not.
+
+At level c / l a supervised learner keeps ceil(c |base|) random base classes and, in each, max(K + Q, ceil(l n_c)) random labelled
+nodes; the graph and the tasks stay whole. NaQ reads no labels, so its line is flat by construction. Every seed draws its own
+classes and nodes; the paper draws once.
+"""
+
+from __future__ import annotations
+
+from naq.experiments.asking import Ask
+from naq.experiments.experiment import register_experiment
+from naq.experiments.names import full_name
+from naq.experiments.paper import paper_figure
+from naq.experiments.sweep import Point, Sweep, from_paper
+from naq.experiments.views import Series
+
+LEVELS = (1.0, 0.8, 0.5, 0.2)
+QUERIES = 8
+
+
+@register_experiment
+class LabelScarcity(Sweep):
+    name = "label-scarcity"
+    title = "Label scarcity"
+    question = "What happens to supervised meta-learning when labelled base classes and labelled nodes become few?"
+    origin = "Figures 1a and 15a"
+    x_label = "classes % / labels %"
+    note = "NaQ reads no label, so its row is the same training at every level."
+
+    def points(self, ask: Ask, dataset: str) -> list[Point]:
+        method = f"supervised/{ask.learner}"
+        levels = ask.levels(LEVELS)
+        found = [
+            Point(
+                full_name(method),
+                _text(level),
+                method,
+                {}
+                if level == 1.0
+                else {"change": {"name": "label-scarcity", "classes": level, "labels": level, "keep": 1 + QUERIES}},
+            )
+            for level in levels
+        ]
+        for kind in ("naq-feat", "naq-diff"):
+            free = f"{kind}/{ask.learner}"
+            found += [Point(full_name(free), _text(level), free) for level in levels]
+        return found
+
+    def paper_series(self, ask: Ask, dataset: str) -> list[Series]:
+        levels, method = ask.levels(LEVELS), f"supervised/{ask.learner}"
+        found = [
+            paper_figure("label_scarcity", dataset, method, f"class{100 * share:.0f}_label{100 * share:.0f}")
+            for share in levels
+        ]
+        name = f"{full_name(method)}, the paper (read off its poster)"
+        return from_paper(name, [_text(share) for share in levels], found)
+
+
+def _text(level: float) -> str:
+    return f"{100 * level:.0f} / {100 * level:.0f}"

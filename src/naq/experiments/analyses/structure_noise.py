@@ -1,0 +1,35 @@
+"""Structure noise: p |E| random edges are added; the noisy graph is used for training and testing.
+
+NaQ-Diff diffuses on the noisy graph; the neighbours of NaQ-Feat do not change, its encoder does.
+"""
+
+from __future__ import annotations
+
+from naq.experiments.asking import Ask
+from naq.experiments.experiment import register_experiment
+from naq.experiments.names import full_name
+from naq.experiments.sweep import Point, Sweep
+
+LEVELS = (0.0, 0.1, 0.3)
+
+
+@register_experiment
+class StructureNoise(Sweep):
+    name = "structure-noise"
+    title = "Structure noise"
+    question = "How much do random edges hurt, and whom?"
+    origin = "Figure 9a"
+    x_label = "added edges, share of |E|"
+
+    def points(self, ask: Ask, dataset: str) -> list[Point]:
+        return noisy_points(ask, "structure-noise")
+
+
+def noisy_points(ask: Ask, change: str) -> list[Point]:
+    """The four methods of the two noise figures under every level of a change."""
+    methods = (f"supervised/{ask.learner}", f"naq-feat/{ask.learner}", f"naq-diff/{ask.learner}", "bgrl")
+    return [
+        Point(full_name(method), level, method, {"change": {"name": change, "share": level}} if level else {})
+        for method in methods
+        for level in ask.levels(LEVELS)
+    ]

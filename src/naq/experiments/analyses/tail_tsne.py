@@ -1,0 +1,101 @@
+"""Tail classes: where trained encoders put the nodes of the ten smallest classes.
+
+t-SNE (two dimensions, perplexity 30, PCA start, fixed seed) is a picture; silhouette and the purity of the five nearest, on the original
+vectors, are the numbers to compare.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from naq.experiments.asking import Ask
+from naq.experiments.cells import Cell
+from naq.experiments.experiment import Experiment, candidates, register_experiment, setting, training
+from naq.experiments.names import full_name
+from naq.experiments.records import Find
+from naq.experiments.sweep import dataset_slug
+from naq.experiments.views import Entry, Missing, Panel, ScatterView, TableView, TextView, View, plain
+from naq.experiments.works.tail_map import tail_map_cell
+
+MEASURES = {"purity": 100, "unit_purity": 100, "silhouette": 1, "unit_silhouette": 1}
+
+
+@register_experiment
+class TailMaps(Experiment):
+    name = "tail-tsne"
+    title = "Tail classes"
+    question = "Are the smallest classes apart in the vectors of an encoder that saw no label?"
+    origin = "Figures 5 and 8"
+
+    def cells(self, ask: Ask, find: Find) -> list[Cell]:
+        return [cell for dataset in ask.datasets for cells in self._maps(ask, find, dataset).values() for cell in cells]
+
+    def _maps(self, ask: Ask, find: Find, dataset: str) -> dict[str, list[Cell]]:
+        """The cells of each map: one, or the candidates of its setting while it is not chosen."""
+        feat, diff = f"naq-feat/{ask.learner}", f"naq-diff/{ask.learner}"
+        asked: dict[str, tuple[str, dict[str, Any]]] = {
+            full_name(feat): (feat, {}),
+            full_name(diff): (diff, {}),
+            f"{full_name(diff)}, 20-way training": (diff, {"episode": {"way": 20}}),
+            full_name("bgrl"): ("bgrl", {}),
+            "smooth (no training)": ("smooth", {}),
+        }
+        maps = {}
+        for name, (method, more) in asked.items():
+            found = setting(ask, find, dataset, method)
+            maps[name] = (
+                candidates(ask, dataset, method) if found is None else [_map(ask, dataset, method, found, more)]
+            )
+        return maps
+
+    def views(self, ask: Ask, find: Find) -> list[View]:
+        return [view for dataset in ask.datasets for view in self._views(ask, find, dataset)]
+
+    def _views(self, ask: Ask, find: Find, dataset: str) -> list[View]:
+        records = {
+            name: find(cells[0])
+            for name, cells in self._maps(ask, find, dataset).items()
+            if cells[0].work == "tail-map"
+        }
+        rows: list[list[Entry]] = []
+        panels, done = [], {}
+        for name, record in records.items():
+            if record is None or record.result is None:
+                rows.append(
+                    [name, *(Missing("not run" if record is None else f"failed: {record.error}") for _ in MEASURES)]
+                )
+                continue
+            r = record.result
+            done[name] = r
+            rows.append(
+                [
+                    name,
+                    *(
+                        plain(r[m], 1 if scale == 100 else 3, scale=scale, keys=(record.key,))
+                        for m, scale in MEASURES.items()
+                    ),
+                ]
+            )
+            panels.append(Panel(name, r["x"], r["y"], r["group"], _caption(r)))
+        if not done:
+            return [TextView(["Nothing is finished yet."])]
+        first = next(iter(done.values()))
+        groups = [f"{title} ({size})" for title, size in zip(first["class_names"], first["class_sizes"])]
+        best = max(done, key=lambda name: done[name]["unit_purity"] or 0.0)
+        said = (
+            f"Purest neighbourhoods: {best}, {100 * done[best]['unit_purity']:.1f} % of a node's five nearest (unit vectors) share its class; "
+            f"labels dealt at random would have {100 * done[best]['chance_purity']:.1f} %. One training each: differences of a few points are not evidence."
+        )
+        slug, title = f"{self.name}-{dataset_slug(dataset)}", f"{self.title}: {dataset}"
+        columns = ["vectors", "5-NN purity %", "5-NN purity, unit %", "silhouette", "silhouette, unit"]
+        note = f"{first['points']} nodes of the {len(groups)} smallest classes; distances in t-SNE pictures between far groups mean nothing."
+        return [TextView([said]), ScatterView(slug, title, panels, groups, note), TableView(slug, title, columns, rows)]
+
+
+def _map(ask: Ask, dataset: str, method: str, options: dict[str, Any], more: dict[str, Any]) -> Cell:
+    """The map of the training that the other analyses use: same budget, first seed."""
+    return training(ask, dataset, method, options=options, seed=ask.all_seeds[0], make=tail_map_cell, **more)
+
+
+def _caption(result: Any) -> str:
+    return f"purity {100 * (result['unit_purity'] or 0):.1f} %, silhouette {result['unit_silhouette'] or 0:.3f}"

@@ -1,0 +1,99 @@
+"""Times of similarity and of 16,000 episodes, after a warm-up, with the device synchronised.
+
+The paper's times of NaQ-Feat similarity are asynchronous launches (0.0014 s for 7e12 operations on Cora-Full) and are shown only to be
+seen; they compare with nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from naq.experiments.asking import Ask
+from naq.experiments.cells import Cell
+from naq.experiments.experiment import Experiment, register_experiment
+from naq.experiments.names import KINDS
+from naq.experiments.paper import paper_time
+from naq.experiments.records import Find
+from naq.experiments.sweep import dataset_slug
+from naq.experiments.views import Entry, Missing, Number, TableView, TextView, View
+from naq.experiments.works.times import times_cell
+
+ROWS = (
+    ("similarity", "naq-feat"),
+    ("similarity", "naq-diff"),
+    ("episodes", "naq-feat"),
+    ("episodes", "naq-diff"),
+    ("episodes", "supervised"),
+)
+WIDTH = 100
+"""Neighbours per node that are found: enough for every number of queries of the paper's sweep."""
+PAPER = {"similarity": "similarity", "episodes": "episodes_16000"}
+TITLES = {"similarity": f"table of the {WIDTH} most similar nodes", "episodes": "16,000 episodes"}
+
+
+@register_experiment
+class Times(Experiment):
+    name = "times"
+    title = "Times of similarity and episodes"
+    question = "What do label-free episodes cost before training begins?"
+    origin = "Tables 9 and 10"
+    datasets = ("amazon-clothing", "amazon-electronics", "cora-full", "dblp")
+
+    def cells(self, ask: Ask, find: Find) -> list[Cell]:
+        return [_cell(ask, dataset, what, kind) for dataset in ask.datasets for what, kind in ROWS]
+
+    def views(self, ask: Ask, find: Find) -> list[View]:
+        return [view for dataset in ask.datasets for view in self._views(ask, find, dataset)]
+
+    def _views(self, ask: Ask, find: Find, dataset: str) -> list[View]:
+        rows: list[list[Entry]] = []
+        said: list[str] = []
+        hardware = ""
+        for what, kind in ROWS:
+            known = paper_time(PAPER[what], dataset, kind)
+            paper, record = None if known is None else known.value, find(_cell(ask, dataset, what, kind))
+            if record is None or record.result is None:
+                why = "not run" if record is None else f"failed: {record.error}"
+                rows.append([TITLES[what], KINDS[kind], Missing(why, paper), *("–",) * 4])
+                continue
+            r = record.result
+            hardware = _words(r["hardware"])
+            digits = 4 if r["mean"] < 0.1 else 2
+            rows.append(
+                [
+                    TITLES[what],
+                    KINDS[kind],
+                    Number(
+                        r["mean"],
+                        spread=r["sd"],
+                        seeds=len(r["seconds"]),
+                        paper=paper,
+                        digits=digits,
+                        keys=(record.key,),
+                    ),
+                    Number(r["min"], digits=digits),
+                    str(r["computed_on"]),
+                    str(r["threads"]["numba"]),
+                    "–" if r["load"] is None else f"{r['load']:.1f}",
+                ]
+            )
+            said.append(f"{TITLES[what]}, {KINDS[kind]}: {r['mean']:.3g} s ({r['parts']}).")
+        note = f"Mean of timed calls after one warm-up, device synchronised. {hardware}The paper used one RTX A6000; its similarity times of NaQ-Feat were taken without synchronisation and compare with nothing."
+        columns = ["what", "kind", "seconds", "best", "on", "threads", "load before"]
+        slug = f"{self.name}-{dataset_slug(dataset)}"
+        return [
+            TextView(said or ["Nothing is finished yet."]),
+            TableView(slug, f"{self.title}: {dataset}", columns, rows, labels=2, note=note),
+        ]
+
+
+def _cell(ask: Ask, dataset: str, what: str, kind: str) -> Cell:
+    return times_cell(
+        dataset, what=what, kind=kind, k=WIDTH, features=ask.reads, device=ask.device, repeats=2 if ask.plan.thin else 5
+    )
+
+
+def _words(hardware: Mapping[str, Any]) -> str:
+    gpu = f", {hardware['gpu']}" if hardware.get("gpu") else ""
+    return f"Hardware: {hardware['processor']}, {hardware['cores']} cores{gpu}. "

@@ -1,0 +1,29 @@
+"""The way of training episodes: tasks stay 5-way, episodes have 5, 10 or 20 classes.
+
+The paper shows 20-way training of NaQ-Diff beside 5-way training in its t-SNE figure, and finds more classes per episode better.
+"""
+
+from __future__ import annotations
+
+from naq.experiments.asking import Ask
+from naq.experiments.experiment import register_experiment
+from naq.experiments.names import full_name
+from naq.experiments.sweep import Point, Sweep
+
+LEVELS = (5, 10, 20)
+
+
+@register_experiment
+class TrainingWay(Sweep):
+    name = "training-way"
+    title = "5-way against 20-way training"
+    question = "Does training on episodes of more classes help on 5-way tasks?"
+    origin = "Figure 8"
+    x_label = "classes per training episode"
+
+    def points(self, ask: Ask, dataset: str) -> list[Point]:
+        return [
+            Point(full_name(method), way, method, {"episode": {"way": way}})
+            for method in (f"naq-feat/{ask.learner}", f"naq-diff/{ask.learner}", f"supervised/{ask.learner}")
+            for way in ask.levels(LEVELS)
+        ]

@@ -1,0 +1,163 @@
+"""An arm: the trainings behind one number, one per seed, and what their records say together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from naq.experiments.asking import Ask
+from naq.experiments.cells import Cell
+from naq.experiments.experiment import candidates, setting, training
+from naq.experiments.records import Find, Record
+from naq.experiments.statistics import Difference, Score, Standing, difference, score
+from naq.experiments.views import Missing, Number
+
+PUBLISHED_HEAD = "logistic"
+UNTRAINED_LINE = "smooth (no training)"
+"""What the training-free reference is called beside trained methods."""
+
+
+@dataclass(frozen=True, eq=False)
+class Arm:
+    """One method under one condition.
+
+    Attributes:
+        cells: one per seed; candidates of the setting while it is not chosen.
+        chosen: whether ``cells`` are the arm's own trainings.
+        options: that were chosen among candidates; empty without a choice.
+    """
+
+    cells: Sequence[Cell]
+    chosen: bool
+    options: Mapping[str, Any]
+
+    def records(self, find: Find) -> list[Record]:
+        """Those of its trainings that are done."""
+        if not self.chosen:
+            return []
+        return [record for cell in self.cells if (record := find(cell)) is not None and record.done]
+
+    def score(self, find: Find, shot: int | None = None, head: str | None = None) -> Score | None:
+        """Accuracy on test tasks of ``shot`` with ``head``, by default those it was trained for; None while nothing is done.
+
+        Trainings that were tested on other tasks than the first one are left out: their numbers do not average.
+        """
+        records = self.records(find)
+        return score_of(records, shot, head)
+
+    def reference(self, find: Find, shot: int | None = None) -> Score | None:
+        """The training-free line on the same tasks."""
+        return score_of(self.records(find), shot, PUBLISHED_HEAD, reference=True)
+
+    def why_not(self, find: Find) -> Missing:
+        """What stands where the number would."""
+        if not self.chosen:
+            return Missing("not run")
+        failed = [record for cell in self.cells if (record := find(cell)) is not None and not record.done]
+        return Missing(f"failed: {failed[0].error}") if failed else Missing("not run")
+
+
+def arm(
+    ask: Ask,
+    find: Find,
+    dataset: str,
+    method: str,
+    *,
+    change: Mapping[str, Any] | None = None,
+    options: Mapping[str, Any] | None = None,
+    chosen_for: Mapping[str, Any] | None = None,
+    seeds: Sequence[int] | None = None,
+    **more: Any,
+) -> Arm:
+    """The trainings of a method under one condition, with the setting that validation tasks chose where the request tunes.
+
+    Args:
+        change: drawn anew for every seed unless it names one.
+        options: on top of the chosen setting.
+        chosen_for: way and shot that the setting is chosen for, where they are not those of the trainings.
+    """
+    tuned_on = {"way": more.get("way", 5), "shot": more.get("shot", 1), **(chosen_for or {})}
+    found = setting(ask, find, dataset, method, **tuned_on)
+    if found is None:
+        return Arm(candidates(ask, dataset, method, **tuned_on), False, {})
+    cells = [
+        training(
+            ask,
+            dataset,
+            method,
+            seed=seed,
+            options={**found, **(options or {})},
+            change=None if change is None else {"seed": seed, **change},
+            **more,
+        )
+        for seed in (ask.all_seeds if seeds is None else seeds)
+    ]
+    return Arm(cells, True, found)
+
+
+def score_of(
+    records: Sequence[Record], shot: int | None = None, head: str | None = None, *, reference: bool = False
+) -> Score | None:
+    """The score of trainings on the tasks they share."""
+    runs: dict[str, list[Any]] = {}
+    trained = not reference
+    for record in records:
+        assert record.result is not None
+        result, config = record.result, record.result["config"]
+        wanted = config["shot"] if shot is None else shot
+        main = wanted == config["shot"]
+        found = (
+            result["reference" if main else "also_reference"]
+            if reference
+            else result["evaluations" if main else "also"]
+        )
+        found = found if main else found.get(str(wanted), {})
+        if reference and not found:  # the record is the reference's own
+            found = result["evaluations"] if main else result["also"].get(str(wanted), {})
+        name = head or (config["head"] if config["head"] in found else next(iter(found), ""))
+        if name in found:
+            tasks = config["tasks"] if main else config["also"][str(wanted)]
+            runs.setdefault(tasks, []).append(found[name]["per_task"])
+            trained = trained and result["history"] is not None
+    if not runs:
+        return None
+    tasks, kept = next(iter(runs.items()))
+    if not trained and all(run == kept[0] for run in kept):
+        return score(kept[:1], tasks, trained=False)
+    return score(kept, tasks)
+
+
+def number(
+    found: Score,
+    standing: Standing | None = None,
+    *,
+    paper: float | str | None = None,
+    paper_ci: float | None = None,
+    keys: Sequence[str] = (),
+) -> Number:
+    """A score as an entry of a table, in percent."""
+    return Number(
+        100 * found.mean,
+        100 * found.ci95,
+        None if found.spread is None else 100 * found.spread,
+        found.seeds,
+        paper,
+        paper_ci,
+        standing.rank if standing is not None and standing.rank <= 2 else 0,
+        standing.mark if standing is not None else "",
+        keys=tuple(keys),
+    )
+
+
+def points(found: Difference) -> str:
+    """``3.1 ± 0.8 points``, and whether it is more than chance."""
+    real = abs(found.mean) > found.ci95
+    known = "" if found.seeds_known else ", of these trainings: one seed each"
+    return f"{100 * abs(found.mean):.1f} ± {100 * found.ci95:.1f} points ({'real' if real else 'not told apart from chance'}{known})"
+
+
+def gain(a: Score, b: Score) -> str:
+    """How much ``a`` is above or below ``b``, in words."""
+    found = difference(a, b)
+    return f"{'above' if found.mean >= 0 else 'below'} by {points(found)}"

@@ -1,0 +1,132 @@
+"""An experiment: a table or an analysis of the paper as cells, and what their results say."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
+
+from naq.errors import OptionError
+from naq.experiments.asking import Ask
+from naq.experiments.cells import Cell
+from naq.experiments.records import Find
+from naq.experiments.tuning import CANDIDATES, learner_of
+from naq.experiments.views import View
+from naq.experiments.works.train import train_cell
+from naq.options import nearest
+from naq.registry import add
+
+
+class Experiment(ABC):
+    """One file with one subclass, registered by :func:`register_experiment`.
+
+    Attributes:
+        name: what ``naq reproduce`` calls it.
+        title: over its section of the report.
+        question: what it answers, one sentence.
+        origin: where it stands in the paper.
+        datasets: the paper's, by our names; used where they are at hand and nothing else was asked for.
+        needs: ``labels``, ``features`` or both; a dataset without them is left out with a sentence.
+    """
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    question: ClassVar[str]
+    origin: ClassVar[str]
+    datasets: ClassVar[tuple[str, ...]] = ("amazon-electronics", "cora-full")
+    needs: ClassVar[tuple[str, ...]] = ("labels", "features")
+    kind: ClassVar[str] = "analysis"
+
+    @abstractmethod
+    def cells(self, ask: Ask, find: Find) -> list[Cell]:
+        """Everything the request needs, as far as it is known by now: later cells may depend on what ``find`` finds."""
+
+    @abstractmethod
+    def views(self, ask: Ask, find: Find) -> list[View]:
+        """What can be said from what is there."""
+
+
+EXPERIMENTS: dict[str, Experiment] = {}
+_KINDS: dict[str, type[Experiment]] = {}
+
+
+def register_experiment(kind: type[Experiment]) -> type[Experiment]:
+    """Class decorator: makes an experiment known by its ``name``."""
+    add(_KINDS, kind, "an experiment")
+    EXPERIMENTS[kind.name] = kind()
+    return kind
+
+
+def all_experiments() -> dict[str, Experiment]:
+    """Every experiment by name, tables first."""
+    from naq.experiments import analyses  # noqa: F401  (registers them)
+
+    return dict(sorted(EXPERIMENTS.items(), key=lambda item: (item[1].kind != "table", item[0])))
+
+
+def get_experiment(name: str) -> Experiment:
+    """The experiment of this name, or one sentence with the nearest names."""
+    known = all_experiments()
+    if name not in known:
+        raise OptionError(f"there is no table or analysis {name!r}; {nearest(name, known)}")
+    return known[name]
+
+
+def training(
+    ask: Ask,
+    dataset: str,
+    method: str,
+    *,
+    options: Mapping[str, Any] | None = None,
+    seed: int = 0,
+    make: Callable[..., Cell] = train_cell,
+    **more: Any,
+) -> Cell:
+    """A train cell under the request's budget, head, features and device; ``more`` as in :func:`train_cell`.
+
+    ``make`` takes the place of :func:`train_cell` for a work that trains and then measures something else.
+    """
+    name, plan = learner_of(method), ask.plan
+    in_episodes = "/" in method
+    return make(
+        dataset,
+        method,
+        seed=seed,
+        head=ask.head,
+        features=ask.reads,
+        episodes=ask.episodes or plan.episodes,
+        epochs=plan.epochs.get(name),
+        evaluate_every=plan.evaluate_every if in_episodes else None,
+        patience=plan.patience if in_episodes else None,
+        select=ask.select,
+        device=ask.device,
+        options={**ask.options.get(name, {}), **(options or {})},
+        **more,
+    )
+
+
+def candidates(ask: Ask, dataset: str, method: str, **more: Any) -> list[Cell]:
+    """The trainings that choose the setting of a method: first seed, unchanged data, default episodes."""
+    tried = CANDIDATES.get(learner_of(method), [{}])
+    return [training(ask, dataset, method, options=options, seed=ask.all_seeds[0], **more) for options in tried]
+
+
+def setting(ask: Ask, find: Find, dataset: str, method: str, **more: Any) -> dict[str, Any] | None:
+    """Options the method is trained with: its defaults, or the candidate that won; None while one is missing.
+
+    A candidate that failed for good does not hold up the choice among the others.
+    """
+    tried = CANDIDATES.get(learner_of(method), [{}])
+    if not ask.tune or len(tried) == 1:
+        return dict(tried[0]) if ask.tune else {}
+    best: tuple[float, int] | None = None
+    for place, cell in enumerate(candidates(ask, dataset, method, **more)):
+        record = find(cell)
+        if record is None:
+            return None
+        if record.result is None:
+            continue
+        valid = float(record.result["facts"]["valid_accuracy"])
+        if best is None or valid > best[0]:
+            best = (valid, place)
+    return dict(tried[best[1]]) if best is not None else {}

@@ -1,0 +1,63 @@
+"""What the paper calls our datasets and methods."""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+
+PAPER_DATASETS = {
+    "amazon-clothing": "Amazon-Clothing",
+    "amazon-electronics": "Amazon-Electronics",
+    "cora-full": "Cora-Full",
+    "dblp": "DBLP",
+    "ogbn-arxiv": "ogbn-arxiv",
+    "ogbn-products": "ogbn-products",
+}
+"""Our names of the paper's datasets, and the paper's."""
+
+_SAME_GRAPH = {"corafull": "cora-full"}
+_KINDS_OF_FILE = ("-network", "-structure")
+
+_LEARNERS = {
+    "maml": "MAML",
+    "protonet": "ProtoNet",
+    "tent": "TENT",
+    "gmeta": "G-Meta",
+    "glitter": "GLITTER",
+    "cosmic": "COSMIC",
+}
+_EMBEDDERS = {"bgrl": "TLP-BGRL", "sugrl": "TLP-SUGRL", "afgrl": "TLP-AFGRL", "vnt": "VNT"}
+_GENERATORS = {"supervised": "Supervised", "naq-feat": "NaQ-Feat", "naq-diff": "NaQ-Diff"}
+
+NO_EPISODES = "-"
+"""Stands in the paper's tables for the episodes of a method that has none."""
+
+
+def paper_name(dataset: str) -> str | None:
+    """The paper's name of a dataset given by our name, a graph's name or a path; None if the paper does not have it.
+
+    >>> paper_name("data/cora_full_structure.npz"), paper_name("Amazon_clothing"), paper_name("cora")
+    ('Cora-Full', 'Amazon-Clothing', None)
+    """
+    plain = PurePath(dataset).name.lower().removesuffix(".npz").replace("_", "-").replace(" ", "-")
+    for kind in _KINDS_OF_FILE:
+        plain = plain.removesuffix(kind)
+    return PAPER_DATASETS.get(_SAME_GRAPH.get(plain, plain))
+
+
+def paper_generator(name: str) -> str | None:
+    """The paper's name of a way to make episodes: ``naq-feat`` is ``NaQ-Feat``; its own names are kept."""
+    return name if name in _GENERATORS.values() else _GENERATORS.get(name)
+
+
+def paper_method(method: str) -> tuple[str, str] | None:
+    """(method, episodes) as in the paper's tables; None for what it did not run.
+
+    >>> paper_method("naq-feat/protonet"), paper_method("bgrl"), paper_method("smooth")
+    (('ProtoNet', 'NaQ-Feat'), ('TLP-BGRL', '-'), None)
+    """
+    if method in _EMBEDDERS:
+        return _EMBEDDERS[method], NO_EPISODES
+    episodes, _, learner = method.partition("/")
+    if episodes in _GENERATORS and learner in _LEARNERS:
+        return _LEARNERS[learner], _GENERATORS[episodes]
+    return None

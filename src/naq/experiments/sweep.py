@@ -1,0 +1,196 @@
+"""Experiments that train the same methods under several levels of one condition."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from naq.experiments.arms import UNTRAINED_LINE, Arm, arm, number, points
+from naq.experiments.asking import Ask
+from naq.experiments.cells import Cell
+from naq.experiments.experiment import Experiment
+from naq.experiments.paper import PaperNumber
+from naq.experiments.records import Find
+from naq.experiments.statistics import Score, compare, difference
+from naq.experiments.views import BarView, Entry, LineView, Missing, Series, TableView, TextView, View
+
+Level = float | str
+
+
+@dataclass(frozen=True)
+class Point:
+    """One method under one level.
+
+    Attributes:
+        line: what the method is called in the plot and the table.
+        level: of the condition; numbers make an axis, texts make groups.
+        method: of ``naq list methods``.
+        more: what the level changes, as arguments of :func:`~naq.experiments.arms.arm`.
+    """
+
+    line: str
+    level: Level
+    method: str
+    more: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Sweep(Experiment):
+    """A table with a row per method and a column per level, a plot of the same, and sentences on what changed.
+
+    Attributes:
+        x_label: of the levels.
+        bars: whether levels are names without an order.
+        floor: whether the training-free line is drawn; it sees the same changed data.
+    """
+
+    x_label: ClassVar[str]
+    bars: ClassVar[bool] = False
+    log_x: ClassVar[bool] = False
+    floor: ClassVar[bool] = True
+    note: ClassVar[str] = ""
+
+    @abstractmethod
+    def points(self, ask: Ask, dataset: str) -> list[Point]:
+        """Every point, line by line, levels in order."""
+
+    def paper_series(self, ask: Ask, dataset: str) -> list[Series]:
+        """The paper's own numbers of the same figure."""
+        return []
+
+    def remarks(self, ask: Ask, dataset: str, found: Mapping[tuple[str, Level], Score]) -> list[str]:
+        """Sentences of this analysis beside the general ones."""
+        return []
+
+    def more_views(self, ask: Ask, dataset: str, find: Find, arms: Mapping[tuple[str, Level], Arm]) -> list[View]:
+        """Further views of the same trainings."""
+        return []
+
+    def unchanged(self, ask: Ask, dataset: str, find: Find) -> dict[str, Score]:
+        """The methods where nothing is changed yet: the first level of every line, and the training-free line."""
+        arms = self._arms(ask, dataset, find)
+        first = next((level for _, level in arms), None)
+        found = {line: s for (line, level), a in arms.items() if level == first and (s := a.score(find)) is not None}
+        floors = (f for (_, level), a in arms.items() if level == first and (f := a.reference(find)) is not None)
+        floor = next(floors, None) if self.floor else None
+        return found if floor is None else {**found, UNTRAINED_LINE: floor}
+
+    def cells(self, ask: Ask, find: Find) -> list[Cell]:
+        return [cell for dataset in ask.datasets for a in self._arms(ask, dataset, find).values() for cell in a.cells]
+
+    def views(self, ask: Ask, find: Find) -> list[View]:
+        return [view for dataset in ask.datasets for view in self._views(ask, dataset, find)]
+
+    def _arms(self, ask: Ask, dataset: str, find: Find) -> dict[tuple[str, Level], Arm]:
+        return {(p.line, p.level): arm(ask, find, dataset, p.method, **p.more) for p in self.points(ask, dataset)}
+
+    def _views(self, ask: Ask, dataset: str, find: Find) -> list[View]:
+        arms = self._arms(ask, dataset, find)
+        found = {place: s for place, a in arms.items() if (s := a.score(find)) is not None}
+        lines, levels = list(dict.fromkeys(line for line, _ in arms)), list(dict.fromkeys(level for _, level in arms))
+        if self.floor:
+            for level in levels:
+                floors = (a.reference(find) for (_, at), a in arms.items() if at == level)
+                if (floor := next((f for f in floors if f is not None), None)) is not None:
+                    found[UNTRAINED_LINE, level] = floor
+            lines += [UNTRAINED_LINE] if any(line == UNTRAINED_LINE for line, _ in found) else []
+        views: list[View] = [TextView(self._sentences(ask, dataset, lines, levels, found))]
+        views.append(self._plot(ask, dataset, lines, levels, found))
+        views.append(self._table(ask, dataset, find, lines, levels, found, arms))
+        return views + self.more_views(ask, dataset, find, arms)
+
+    def _table(
+        self,
+        ask: Ask,
+        dataset: str,
+        find: Find,
+        lines: Sequence[str],
+        levels: Sequence[Level],
+        found: Mapping[tuple[str, Level], Score],
+        arms: Mapping[tuple[str, Level], Arm],
+    ) -> TableView:
+        standings = {
+            level: compare({line: found[line, level] for line in lines if (line, level) in found}) for level in levels
+        }
+
+        def entry(line: str, level: Level) -> Entry:
+            place = (line, level)
+            if place in found:
+                keys = [record.key for record in arms[place].records(find)] if place in arms else []
+                return number(found[place], standings[level].get(line), keys=keys)
+            return arms[place].why_not(find) if place in arms else Missing("no such training")
+
+        return TableView(
+            name=f"{self.name}-{dataset_slug(dataset)}",
+            title=f"{self.title}: {dataset}",
+            columns=[self.x_label, *(_level_text(level) for level in levels)],
+            rows=[[line, *(entry(line, level) for level in levels)] for line in lines],
+            note=self.note,
+        )
+
+    def _plot(
+        self,
+        ask: Ask,
+        dataset: str,
+        lines: Sequence[str],
+        levels: Sequence[Level],
+        found: Mapping[tuple[str, Level], Score],
+    ) -> LineView | BarView:
+        series = [
+            Series(
+                line,
+                list(levels),
+                [_percent(found.get((line, level)), 0) for level in levels],
+                [_percent(found.get((line, level)), -1) for level in levels],
+                [_percent(found.get((line, level)), 1) for level in levels],
+            )
+            for line in lines
+        ] + self.paper_series(ask, dataset)
+        title, name = f"{self.title}: {dataset}", f"{self.name}-{dataset_slug(dataset)}"
+        label = "test accuracy, %"
+        whiskers = "Whiskers are 95 % intervals over test tasks."
+        if self.bars:
+            return BarView(name, title, label, series, note=whiskers)
+        return LineView(name, title, self.x_label, label, series, log_x=self.log_x, note=whiskers)
+
+    def _sentences(
+        self,
+        ask: Ask,
+        dataset: str,
+        lines: Sequence[str],
+        levels: Sequence[Level],
+        found: Mapping[tuple[str, Level], Score],
+    ) -> list[str]:
+        said = []
+        for line in lines:
+            there = [level for level in levels if (line, level) in found]
+            if line != UNTRAINED_LINE and len(there) > 1:
+                ends = found[line, there[-1]], found[line, there[0]]
+                change = difference(*ends)
+                verb = "gains" if change.mean > 0 else "loses"
+                said.append(
+                    f"{line} {verb} {points(change)} from {_level_text(there[0])} to {_level_text(there[-1])}"
+                    f" ({100 * ends[1].mean:.1f} to {100 * ends[0].mean:.1f} %)."
+                )
+        return [*said, *self.remarks(ask, dataset, found)] or ["Nothing is finished yet."]
+
+
+def dataset_slug(dataset: str) -> str:
+    """A dataset's name or path as part of a file name."""
+    stem = dataset.replace("\\", "/").rstrip("/").rpartition("/")[2].removesuffix(".npz")
+    return "".join(c if c.isalnum() else "-" for c in stem).strip("-").lower() or "graph"
+
+
+def from_paper(name: str, levels: Sequence[Level], known: Sequence[PaperNumber | None]) -> list[Series]:
+    """The paper's numbers as a series, or none where it has none."""
+    values = [None if one is None else one.value for one in known]
+    return [] if all(value is None for value in values) else [Series(name, list(levels), values, paper=True)]
+
+
+def _level_text(level: Level) -> str:
+    return level if isinstance(level, str) else f"{level:g}"
+
+
+def _percent(found: Score | None, side: int) -> float | None:
+    return None if found is None else 100 * (found.mean + side * found.ci95)

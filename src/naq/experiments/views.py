@@ -1,0 +1,152 @@
+"""What an experiment shows: tables, plots and sentences, before anybody decides how they look.
+
+Values of accuracy are in percent here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Number:
+    """A measured number in a table.
+
+    Attributes:
+        value: the mean.
+        ci: half width of its 95 % interval over tasks.
+        spread: standard deviation over seeds; None with one seed.
+        seeds: trainings behind it.
+        paper: the paper's number for the same entry, or its word (``OOM``).
+        paper_ci: its interval.
+        rank: 1 for the best of its column, 2 for the second, else 0.
+        mark: ``▲`` really better than every other, ``≈`` not told apart from the best, ``▼`` really below it, "" without a comparison.
+        digits: after the point.
+        keys: of the cells behind it.
+    """
+
+    value: float
+    ci: float | None = None
+    spread: float | None = None
+    seeds: int = 1
+    paper: float | str | None = None
+    paper_ci: float | None = None
+    rank: int = 0
+    mark: str = ""
+    digits: int = 2
+    keys: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Missing:
+    """An entry that has no number, and why; the paper may have one."""
+
+    reason: str = "not run"
+    paper: float | str | None = None
+    paper_ci: float | None = None
+
+
+Entry = Number | Missing | str
+
+
+def plain(
+    value: float | None,
+    digits: int,
+    *,
+    scale: float = 1.0,
+    paper: float | str | None = None,
+    keys: tuple[str, ...] = (),
+) -> Entry:
+    """A measured number without a comparison; a dash where it is not defined."""
+    return "–" if value is None else Number(scale * value, paper=paper, digits=digits, keys=keys)
+
+
+@dataclass(frozen=True)
+class TableView:
+    """A table. ``name`` is the stem of its files; ``labels`` of the first columns are text, the rest numbers.
+
+    ``groups`` are headings over runs of columns: (heading, number of columns), the label columns first.
+    """
+
+    name: str
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Entry]]
+    labels: int = 1
+    groups: Sequence[tuple[str, int]] = ()
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Series:
+    """One line or one colour of bars: y over x, with an interval where there is one; None where a point is missing.
+
+    ``paper`` marks numbers of the paper: drawn dashed or hollow, never as if measured here.
+    """
+
+    name: str
+    x: Sequence[float | str]
+    y: Sequence[float | None]
+    low: Sequence[float | None] = ()
+    high: Sequence[float | None] = ()
+    paper: bool = False
+
+
+@dataclass(frozen=True)
+class LineView:
+    """Lines over a number or over named levels (``x`` texts). ``floors`` are horizontal lines, e.g. the training-free one."""
+
+    name: str
+    title: str
+    x_label: str
+    y_label: str
+    series: Sequence[Series]
+    floors: Mapping[str, float] = field(default_factory=dict)
+    log_x: bool = False
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class BarView:
+    """Bars in groups (``x`` texts), one colour per series."""
+
+    name: str
+    title: str
+    y_label: str
+    series: Sequence[Series]
+    floors: Mapping[str, float] = field(default_factory=dict)
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One cloud of points: coordinates and the group of each."""
+
+    title: str
+    x: Sequence[float]
+    y: Sequence[float]
+    group: Sequence[int]
+    caption: str = ""
+
+
+@dataclass(frozen=True)
+class ScatterView:
+    """Clouds of points side by side; ``groups`` names what ``Panel.group`` counts."""
+
+    name: str
+    title: str
+    panels: Sequence[Panel]
+    groups: Sequence[str]
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class TextView:
+    """Sentences: what was found, in plain words. ``kind`` is ``verdict`` or ``caveat``."""
+
+    sentences: Sequence[str]
+    kind: str = "verdict"
+
+
+View = TableView | LineView | BarView | ScatterView | TextView

@@ -1,0 +1,78 @@
+"""Cells on a local Ray cluster."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+
+import pytest
+
+from naq.experiments.bench import Bench
+from naq.experiments.code import identify
+from naq.experiments.runners import Setup, make_runner
+from naq.experiments.runners.machine import available_cores
+from naq.experiments.store import Store
+
+ray = pytest.importorskip("ray")
+pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.slow]  # Ray's own warnings are not ours to mend
+
+
+@pytest.fixture(scope="module")
+def runner():
+    with make_runner("ray", 2) as runner:
+        yield runner
+    assert not ray.is_initialized()
+
+
+def key_of(cell):
+    return identify(cell, Bench()).key(cell)
+
+
+def test_all_are_computed_and_filed_by_this_process(runner, store, empties, capfd):
+    cells, bad, heard = empties(20), empties(1, error="this is no day for it."), []
+    outcome = runner.run([*cells, *bad], store, tell=lambda phase, facts: heard.append(phase))
+    assert len(outcome.done) == 20 and [each.sentence for each in outcome.failed] == ["this is no day for it."]
+    assert heard == ["plan", *heard[1:]] and heard.count("begun") == heard.count("finished") == 21
+    assert {record.result["number"] for record in store.records()} == set(range(20))
+    assert {record.machine["threads"] for record in store.records()} == {max(1, available_cores() // 2)}
+    again = runner.run([*cells, *bad], store)
+    assert again.skipped == cells and len(again.left) == 1
+    assert len(runner.run(bad, store, Setup(retry=True)).failed) == 1
+    assert list((store.folder / "claims").iterdir()) == list((store.folder / "running").iterdir()) == []
+    assert capfd.readouterr().out == ""
+
+
+def test_a_killed_actor_fails_its_own_cell_and_is_replaced(runner, store, empties):
+    slow, cells = empties(1, seconds=60)[0], empties(4)
+
+    def kill():
+        while not any(member.planned and member.planned.cell == slow for member in runner._crew):
+            time.sleep(0.01)
+        (actor,) = [member.actor for member in runner._crew if member.planned and member.planned.cell == slow]
+        time.sleep(0.2)
+        os.kill(ray.get(runner._ray.remote(_pid_of).remote(actor._actor_id.hex())), signal.SIGKILL)
+
+    thread = threading.Thread(target=kill)
+    thread.start()
+    outcome = runner.run([slow, *cells], store)
+    thread.join()
+    assert len(outcome.done) == 4 and [failure.cell for failure in outcome.failed] == [slow]
+    assert "the worker process died" in store.failure(key_of(slow)).error
+    assert Store(store.folder).claims.owner(key_of(slow)) is None
+    assert len(runner.run(empties(6), store).done) == 2
+
+
+def test_ctrl_c_frees_the_claims_and_ends_the_cluster(store, empties):
+    cells = empties(2, seconds=60)
+    runner = make_runner("ray", 2)
+
+    def tell(phase, facts):
+        if phase == "begun" and facts["key"] == key_of(cells[1]):
+            threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+
+    outcome = runner.run(cells, store, tell=tell)
+    assert outcome.stopped and not outcome.done and not outcome.failed
+    assert list((store.folder / "claims").iterdir()) == []
+    assert not ray.is_initialized()
