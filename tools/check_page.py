@@ -35,6 +35,8 @@ _PROBE = """
   const look = (plot, found) => {
     const outer = plot.getBoundingClientRect();
     if (!outer.width) return;
+    if ([...plot.querySelectorAll(".bar, .line, .dot, .points")].some((e) => !e.getClientRects().length))
+      found.push(`${plot.getAttribute("aria-label").slice(0, 40)}: marks are hidden`);
     const texts = [...plot.querySelectorAll("text:not(.bar-value)")].map((e) => [e, e.getBoundingClientRect()]);
     texts.forEach(([e, box], i) => {
       const name = `${plot.getAttribute("aria-label").slice(0, 40)}: ${e.textContent}`;
@@ -67,13 +69,14 @@ _WRAPPER = """<!doctype html><meta charset="utf-8"><style>body{margin:0}iframe{b
 
 @dataclass(frozen=True)
 class Look:
-    """One way to see the page; ``opened`` opens everything that opens."""
+    """One way to see the page; ``opened`` opens everything that opens, ``paper`` shows the style of the printed page on the screen."""
 
     name: str
     width: int
     height: int
     dark: bool = False
     opened: bool = False
+    paper: bool = False
 
 
 LOOKS = (
@@ -84,6 +87,7 @@ LOOKS = (
     Look("phone-light", 390, 844),
     Look("phone-dark", 390, 844, dark=True),
     Look("phone-opened", 390, 844, opened=True),
+    Look("paper-style", 695, 1010, paper=True),
 )
 
 
@@ -121,9 +125,10 @@ def see(page: Path, look: Look, work: Path, out: Path) -> tuple[dict[str, Any], 
     scheme = f"--blink-settings=preferredColorScheme={0 if look.dark else 1}"
     copy = work / f"{look.name}.html"
     content = page.read_text(encoding="utf-8")
-    copy.write_text(
-        content.replace("<head>", "<head>" + _PROBE.replace("OPEN", str(look.opened).lower()), 1), encoding="utf-8"
-    )
+    if look.paper:
+        content = content.replace("@media print{", "@media all{").replace("@media screen", "@media tty")
+    probe = _PROBE.replace("OPEN", str(look.opened).lower())
+    copy.write_text(content.replace("<head>", "<head>" + probe, 1), encoding="utf-8")
     wrapper = work / f"{look.name}-frame.html"
     wrapper.write_text(_WRAPPER % (copy.as_uri(), look.width, look.height), encoding="utf-8")
     window = max(500, look.width)

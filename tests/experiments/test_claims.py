@@ -153,6 +153,21 @@ def test_a_successor_of_a_chain_that_was_released_meanwhile_does_not_count(claim
     other.release_all()
 
 
+def test_ctrl_c_while_a_claim_is_made_leaves_none(claims, monkeypatch):
+    create = Claims._create
+
+    def interrupted(self, path, owner):
+        create(self, path, owner)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Claims, "_create", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        claims.take("key")
+    assert claims.claimed() == ["key"]
+    claims.release_all()
+    assert claims.claimed() == []
+
+
 def test_sweep_removes_links_that_lead_nowhere(claims, dead):
     write(claims, "key", dead)
     write(claims, f".key.{dead.token}", ELSEWHERE)

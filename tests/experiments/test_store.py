@@ -126,7 +126,7 @@ def test_a_folder_that_cannot_be_written_gives_one_sentence(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(DataError, match="is a file; give a folder"):
         Store(tmp_path / "file")
-    with pytest.raises(DataError, match="results cannot be written to .*; choose another folder"):
+    with pytest.raises(DataError, match=r"results cannot be written to .*; choose another folder"):
         Store(tmp_path / "file" / "below").prepare()
 
 

@@ -13,7 +13,6 @@ from naq.experiments.records import Find, Record
 from naq.experiments.statistics import Difference, Score, Standing, difference, score
 from naq.experiments.views import Missing, Number
 
-PUBLISHED_HEAD = "logistic"
 UNTRAINED_LINE = "smooth (no training)"
 """What the training-free reference is called beside trained methods."""
 
@@ -45,10 +44,6 @@ class Arm:
         """
         records = self.records(find)
         return score_of(records, shot, head)
-
-    def reference(self, find: Find, shot: int | None = None) -> Score | None:
-        """The training-free line on the same tasks."""
-        return score_of(self.records(find), shot, PUBLISHED_HEAD, reference=True)
 
     def why_not(self, find: Find) -> Missing:
         """What stands where the number would."""
@@ -96,30 +91,19 @@ def arm(
     return Arm(cells, True, found)
 
 
-def score_of(
-    records: Sequence[Record], shot: int | None = None, head: str | None = None, *, reference: bool = False
-) -> Score | None:
+def score_of(records: Sequence[Record], shot: int | None = None, head: str | None = None) -> Score | None:
     """The score of trainings on the tasks they share."""
     runs: dict[str, list[Any]] = {}
-    trained = not reference
+    trained = False
     for record in records:
         assert record.result is not None
         result, config = record.result, record.result["config"]
-        wanted = config["shot"] if shot is None else shot
-        main = wanted == config["shot"]
-        found = (
-            result["reference" if main else "also_reference"]
-            if reference
-            else result["evaluations" if main else "also"]
-        )
-        found = found if main else found.get(str(wanted), {})
-        if reference and not found:  # the record is the reference's own
-            found = result["evaluations"] if main else result["also"].get(str(wanted), {})
+        main = shot is None or shot == config["shot"]
+        found = result["evaluations"] if main else result["also"].get(str(shot), {})
         name = head or (config["head"] if config["head"] in found else next(iter(found), ""))
         if name in found:
-            tasks = config["tasks"] if main else config["also"][str(wanted)]
-            runs.setdefault(tasks, []).append(found[name]["per_task"])
-            trained = trained and result["history"] is not None
+            runs.setdefault(config["tasks"] if main else config["also"][str(shot)], []).append(found[name]["per_task"])
+            trained = trained or result["history"] is not None
     if not runs:
         return None
     tasks, kept = next(iter(runs.items()))

@@ -80,16 +80,15 @@ class Claims:
             if last is not None and self._lives(links[-1], last):
                 return None
             owner = Owner(this_host(), os.getpid(), process_start(os.getpid()) or "", uuid.uuid4().hex)
-            if not self._create(slot, owner):
-                continue
-            if links and slot not in self._chain(key)[0]:
-                slot.unlink(missing_ok=True)  # the chain was released meanwhile: nobody will look here
-                continue
             claim = Claim(self, key, slot, owner)
             with self._lock:
-                self._held[key] = claim
-            self._start_beating()
-            return claim
+                self._held[owner.token] = claim  # before it exists, so that Ctrl-C leaves none that nobody releases
+            if self._create(slot, owner):
+                if not links or slot in self._chain(key)[0]:
+                    self._start_beating()
+                    return claim
+                slot.unlink(missing_ok=True)  # the chain was released meanwhile: nobody will look here
+            self._forget(claim)
         return None
 
     def release(self, claim: Claim) -> None:
@@ -98,8 +97,7 @@ class Claims:
         if last == claim.owner:
             for link in links:
                 link.unlink(missing_ok=True)
-        with self._lock:
-            self._held.pop(claim.key, None)
+        self._forget(claim)
 
     def release_all(self) -> None:
         """Release what this object still holds, and end its heartbeat."""
@@ -133,6 +131,10 @@ class Claims:
         for path in found:
             if path not in reachable and _age(path, now) > SILENT:
                 path.unlink(missing_ok=True)
+
+    def _forget(self, claim: Claim) -> None:
+        with self._lock:
+            self._held.pop(claim.owner.token, None)
 
     def _chain(self, key: str) -> tuple[list[Path], Owner | None, Path]:
         """The links of a cell's claim, the owner of the last, and where a successor would stand."""

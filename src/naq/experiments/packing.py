@@ -39,7 +39,9 @@ def unpack_folder(path: str | Path, folder: str | Path) -> int:
                 for name in (PLAN, RECORDS):
                     (Path(place) / name).write_bytes(archive.read(name))
         except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
-            raise DataError(f"{path} is no file of packed results ({error}); make it with naq report --pack.") from error
+            raise DataError(
+                f"{path} is no file of packed results ({error}); make it with naq report --pack."
+            ) from error
         packed, plan = Plan.load(place), Plan.load(folder)
         store = Store(folder)
         store.prepare()

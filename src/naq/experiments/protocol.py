@@ -72,6 +72,7 @@ def run(
     options: Mapping[str, Any] | None = None,
     episode: Mapping[str, Any] | None = None,
     cache: str | Path | None = "",
+    reference: bool = True,
     tell: Tell | None = None,
 ) -> Result:
     """Train, select, test: the whole protocol of the paper.
@@ -105,6 +106,7 @@ def run(
         options: of the learner or embedder, e.g. ``{"lr": 3e-4}``.
         episode: of the episodes, e.g. ``{"queries": 5}``.
         cache: folder for neighbour tables; "" is the user's cache folder, None keeps none.
+        reference: whether the training-free line is computed on the same tasks.
         tell: called with (phase, facts) as the run goes on; for progress displays.
 
     Example:
@@ -193,24 +195,24 @@ def run(
         return every_answer(model, vectors, source.test, chosen)
 
     def refer(source: TaskSource) -> dict[str, Evaluation]:
-        return {} if found.name == REFERENCE else every_head(reference_vectors(graph), source.test)
+        return {} if found.name == REFERENCE or not reference else every_head(reference_vectors(graph), source.test)
 
     tell("test", {"tasks": len(given.test)})
     evaluations, also = test(given), {str(k): test(other) for k, other in others.items()}
     seconds["test"] = time.perf_counter() - mark
     mark = time.perf_counter()
-    reference, also_reference = refer(given), {str(k): refer(other) for k, other in others.items()}
+    floor, also_floor = refer(given), {str(k): refer(other) for k, other in others.items()}
     seconds["reference"] = time.perf_counter() - mark
     result = Result(
         config,
         evaluations,
-        reference,
+        floor,
         _facts(found, graph, given, vectors, trained, config, plan),
         seconds,
         trained.history if trained else None,
         vectors,
         also,
-        also_reference,
+        also_floor,
     )
     if folder is not None:
         folder.write(result, model)

@@ -30,7 +30,8 @@ PACK_FORMAT = 1
 
 
 class Store:
-    """The results in ``folder``. Several processes may use the same folder at the same time.
+    """The results in ``folder``. Several processes may use the same folder at the same time; one object belongs to one
+    runner at a time.
 
     Attributes:
         claims: who computes what.

@@ -17,6 +17,9 @@ from naq.experiments.statistics import Score, compare, difference
 from naq.experiments.views import BarView, Entry, LineView, Missing, Series, TableView, TextView, View
 
 Level = float | str
+REFERENCE = "smooth"
+LABELS_ONLY = ("label-scarcity", "label-noise")
+"""Changes that a method without labels does not see."""
 
 
 @dataclass(frozen=True)
@@ -71,10 +74,7 @@ class Sweep(Experiment):
         """The methods where nothing is changed yet: the first level of every line, and the training-free line."""
         arms = self._arms(ask, dataset, find)
         first = next((level for _, level in arms), None)
-        found = {line: s for (line, level), a in arms.items() if level == first and (s := a.score(find)) is not None}
-        floors = (f for (_, level), a in arms.items() if level == first and (f := a.reference(find)) is not None)
-        floor = next(floors, None) if self.floor else None
-        return found if floor is None else {**found, UNTRAINED_LINE: floor}
+        return {line: s for (line, level), a in arms.items() if level == first and (s := a.score(find)) is not None}
 
     def cells(self, ask: Ask, find: Find) -> list[Cell]:
         return [cell for dataset in ask.datasets for a in self._arms(ask, dataset, find).values() for cell in a.cells]
@@ -83,18 +83,22 @@ class Sweep(Experiment):
         return [view for dataset in ask.datasets for view in self._views(ask, dataset, find)]
 
     def _arms(self, ask: Ask, dataset: str, find: Find) -> dict[tuple[str, Level], Arm]:
-        return {(p.line, p.level): arm(ask, find, dataset, p.method, **p.more) for p in self.points(ask, dataset)}
+        asked = self.points(ask, dataset)
+        arms = {(p.line, p.level): arm(ask, find, dataset, p.method, **p.more) for p in asked}
+        if self.floor:
+            # The changed point of a level tells what the training-free line sees there.
+            changes = {p.level: p.more.get("change") for p in sorted(asked, key=lambda p: "change" in p.more)}
+            reads = [p.more["change"]["name"] for p in asked if "change" in p.more]
+            for level in dict.fromkeys(p.level for p in asked):
+                change = None if any(name in LABELS_ONLY for name in reads) else changes[level]
+                seeds = None if change is not None and "seed" not in change else ask.all_seeds[:1]
+                arms[UNTRAINED_LINE, level] = arm(ask, find, dataset, REFERENCE, change=change, seeds=seeds)
+        return arms
 
     def _views(self, ask: Ask, dataset: str, find: Find) -> list[View]:
         arms = self._arms(ask, dataset, find)
         found = {place: s for place, a in arms.items() if (s := a.score(find)) is not None}
         lines, levels = list(dict.fromkeys(line for line, _ in arms)), list(dict.fromkeys(level for _, level in arms))
-        if self.floor:
-            for level in levels:
-                floors = (a.reference(find) for (_, at), a in arms.items() if at == level)
-                if (floor := next((f for f in floors if f is not None), None)) is not None:
-                    found[UNTRAINED_LINE, level] = floor
-            lines += [UNTRAINED_LINE] if any(line == UNTRAINED_LINE for line, _ in found) else []
         views: list[View] = [TextView(self._sentences(ask, dataset, lines, levels, found))]
         views.append(self._plot(ask, dataset, lines, levels, found))
         views.append(self._table(ask, dataset, find, lines, levels, found, arms))

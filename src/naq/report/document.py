@@ -42,7 +42,9 @@ def document(page: Page) -> str:
     )
     body = (
         tag("a", "To the content", href="#top", class_="skip")
-        + tag("header", _phone_contents(links), '<button id="theme" type="button" hidden>Dark</button>', class_="topbar")
+        + tag(
+            "header", _phone_contents(links), '<button id="theme" type="button" hidden>Dark</button>', class_="topbar"
+        )
         + tag("div", tag("nav", tag("ol", *links), class_="contents", aria_label="Contents"), main, class_="sheet")
         + cells.script()
         + f"<script>{script}</script>"
@@ -108,17 +110,18 @@ def _views(views: Sequence[View], cells: Cells, *, older: bool) -> list[str]:
     """The views in their order; plots that follow each other share a row where there is room."""
     out: list[str] = []
     row: list[str] = []
+    heading = "h4" if older else "h3"
     for view in [*views, None]:
         if isinstance(view, LineView | BarView):
-            row.append(series_figure(view))
+            row.append(series_figure(view, heading))
             continue
         if row:
             out.append(tag("div", *row, class_="figures"))
             row = []
         if isinstance(view, TableView):
-            out.append(table_html(view, cells.place, to_csv(view), files=not older))
+            out.append(table_html(view, cells.place, to_csv(view), files=not older, heading=heading))
         elif isinstance(view, ScatterView):
-            out.append(scatter_figure(view))
+            out.append(scatter_figure(view, heading))
         elif isinstance(view, TextView) and view.sentences:
             out.append(_sentences(view))
     return out

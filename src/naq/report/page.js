@@ -139,7 +139,7 @@
   }
   const row = (place) => {
     const cell = cellAt(place);
-    const texts = [cell.title, cell.seed ?? "", time(cell.seconds), cell.finished, cell.code, cell.key];
+    const texts = [cell.title, cell.seed ?? "", time(cell.seconds), cell.finished.replace("T", " ").slice(0, 16), cell.code, cell.key.slice(0, 12)];
     const element = make("tr", {}, ...texts.map((words, i) => make("td", { className: i === 1 || i === 2 ? "num" : "label" }, String(words))));
     element.cells[2].dataset.v = cell.seconds;
     element.dataset.words = `${cell.title} ${JSON.stringify(cell.config)} ${cell.data} ${cell.code} ${cell.key} ${cell.machine}`.toLowerCase();

@@ -10,7 +10,7 @@ from naq.experiments.views import BarView, LineView, ScatterView, Series
 from naq.report.html import data_address, tag, text
 from naq.report.palette import COUNT
 from naq.report.svg import draw_bars, draw_lines, draw_panel
-from naq.report.svg.axes import number, shown
+from naq.report.svg.axes import number, place_text, shown
 from naq.report.svg.marks import colours, marker
 from naq.report.svg.scatter import look
 from naq.report.web_table import plain_table
@@ -20,7 +20,7 @@ _BROAD = 560.0
 """A plot wider than this has a row of the printed page to itself."""
 
 
-def series_figure(view: LineView | BarView) -> str:
+def series_figure(view: LineView | BarView, heading: str = "h3") -> str:
     """Lines or bars."""
     bars = isinstance(view, BarView)
     plot = draw_bars(view) if isinstance(view, BarView) else draw_lines(view)
@@ -31,7 +31,7 @@ def series_figure(view: LineView | BarView) -> str:
     broad = "broad" if float(plot.split('viewBox="0 0 ', 1)[1].split(" ", 1)[0]) > _BROAD else None
     return tag(
         "figure",
-        tag("h3", text(view.title)),
+        tag(heading, text(view.title)),
         legend,
         tag("div", plot, class_="scroll", tabindex="0", role="region", aria_label=view.title),
         tag("figcaption", text(view.note)) if view.note else "",
@@ -40,7 +40,7 @@ def series_figure(view: LineView | BarView) -> str:
     )
 
 
-def scatter_figure(view: ScatterView) -> str:
+def scatter_figure(view: ScatterView, heading: str = "h3") -> str:
     """Clouds side by side under one legend."""
     panels = [(panel, draw_panel(panel, view.groups)) for panel in view.panels]
     if not any(plot for _, plot in panels):
@@ -52,7 +52,7 @@ def scatter_figure(view: ScatterView) -> str:
     shown = [
         tag(
             "div",
-            tag("h4", text(p.title)),
+            tag("h4" if heading == "h3" else "h5", text(p.title)),
             plot or _empty(p.title),
             tag("p", text(p.caption)) if p.caption else "",
             class_="panel-box",
@@ -61,7 +61,7 @@ def scatter_figure(view: ScatterView) -> str:
     ]
     return tag(
         "figure",
-        tag("h3", text(view.title)),
+        tag(heading, text(view.title)),
         tag("ul", *keys, class_="legend") if len(present) > 1 else "",
         tag("div", *shown, class_="panels"),
         tag("figcaption", text(view.note)) if view.note else "",
@@ -104,7 +104,8 @@ def _numbers(name: str, x_name: str, series: Sequence[Series]) -> str:
         places.sort()
     values = [dict(zip(item.x, range(len(item.x)))) for item in series]
     rows = [
-        [_place(x), *(_cell(item, where.get(x)) for item, where in zip(series, values))] for x in places[:_MOST_ROWS]
+        [place_text(x), *(_cell(item, where.get(x)) for item, where in zip(series, values))]
+        for x in places[:_MOST_ROWS]
     ]
     names = [s.name if not s.paper or "paper" in s.name else f"{s.name} (paper)" for s in series]
     more = (
@@ -122,10 +123,6 @@ def _numbers(name: str, x_name: str, series: Sequence[Series]) -> str:
         tag("p", file, class_="files"),
         class_="numbers-of",
     )
-
-
-def _place(x: float | str) -> str:
-    return x if isinstance(x, str) else f"{x:g}"
 
 
 def _cell(series: Series, i: int | None) -> str:

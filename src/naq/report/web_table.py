@@ -8,7 +8,7 @@ from dataclasses import replace
 from urllib.parse import quote
 
 from naq.experiments.views import Entry, Missing, Number, TableView
-from naq.report.html import attributes, data_address, tag, text
+from naq.report.html import data_address, tag, text
 
 MARKS = {
     "▲": ("up", "really better than every other of its column"),
@@ -17,7 +17,7 @@ MARKS = {
 }
 
 
-def table_html(view: TableView, cells: Mapping[str, int], saved: str, *, files: bool) -> str:
+def table_html(view: TableView, cells: Mapping[str, int], saved: str, *, files: bool, heading: str = "h3") -> str:
     """The table with its title, legend and downloads.
 
     Args:
@@ -32,8 +32,8 @@ def table_html(view: TableView, cells: Mapping[str, int], saved: str, *, files: 
         _legend(view),
         tag("p", text(view.note), class_="note") if view.note else "",
     ]
-    heading = tag("div", tag("h3", text(view.title)), _downloads(view.name, saved, files), class_="bar-over")
-    return tag("div", heading, *parts, class_="table-view", id=f"table-{view.name}" if files else None)
+    over = tag("div", tag(heading, text(view.title)), _downloads(view.name, saved, files), class_="bar-over")
+    return tag("div", over, *parts, class_="table-view")
 
 
 def _downloads(name: str, saved: str, files: bool) -> str:
@@ -101,11 +101,12 @@ def _group_ends(view: TableView) -> set[int]:
 def _group_row(view: TableView) -> str:
     if not view.groups:
         return ""
-    heads = [
-        f"<th{attributes(colspan=span if span > 1 else None, scope='colgroup', class_='blank' if not name else None)}>{text(name)}</th>"
-        for name, span in view.groups
-        if span > 0
-    ]
+    heads = []
+    for name, span in view.groups:
+        if span > 0:
+            inner = tag("span", text(name)) if name else ""
+            kind = None if name else "blank"
+            heads.append(tag("th", inner, colspan=span if span > 1 else None, scope="colgroup", class_=kind))
     rest = len(view.columns) - sum(span for _, span in view.groups)
     if rest > 0:
         heads.append(tag("td", colspan=rest))

@@ -154,7 +154,7 @@ def test_a_runner_killed_twenty_times_loses_no_finished_cell(tmp_path, empties):
     assert not [key for key, times in begun.items() if times > 1 and key in reported and _after(lines, key)]
     last = make_runner("local").run(cells, store)
     assert last.complete and len(last.skipped) == len(kept) and len(list(store.records())) == 60
-    assert list((store.folder / "claims").iterdir()) == [] == list(store.failures())
+    assert store.claims.claimed() == [] == list(store.failures())
 
 
 def _after(lines, key):

@@ -8,6 +8,7 @@ import pytest
 import naq
 from naq.errors import GraphError, OptionError
 from naq.experiments.bench import Bench
+from naq.experiments.changes import CHANGES, Change, Changed
 from naq.experiments.works import Context, perform
 from naq.experiments.works.overlap import completed_table, overlap_cell, overlap_ratios
 from shared_data import shared
@@ -85,6 +86,20 @@ def test_weights_of_features_change_the_neighbours(compute):
         for features in ("raw", "auto")
     )
     assert raw["same_class_share"] != weighted["same_class_share"]
+
+
+def test_a_change_is_measured_in_place_of_the_graph(compute, monkeypatch):
+    def emptied(graph, split, *, seed, kept):
+        """No edges but the first ones."""
+        edges = np.stack(graph.adjacency.nonzero())[:, :kept]
+        return Changed(naq.Graph(edges, graph.features, graph.labels, nodes=graph.num_nodes))
+
+    monkeypatch.setitem(CHANGES, "emptied", Change("emptied", "", {"kept": 3}, emptied))
+    cell = overlap_cell("communities", count=50, change={"name": "emptied", "kept": 1})
+    assert cell.config["change"] == {"name": "emptied", "kept": 1, "seed": 0}
+    result = compute(cell)
+    assert result["masked_queries"] > 0.9 > compute(overlap_cell("communities", count=50))["masked_queries"]
+    assert result["episodes"] < 50, "episodes without a query have no ratio"
 
 
 def test_what_a_kind_does_not_read_is_no_part_of_its_cell():

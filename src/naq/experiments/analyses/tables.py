@@ -219,11 +219,7 @@ def _costs(
                 "–" if None in steps or not steps else f"{sum(steps) / len(steps):,.0f} {unit}",
                 "–" if None in valid or not valid else Number(100 * sum(valid) / len(valid), digits=1),
                 Number(sum(record.seconds for record in records) / len(records), digits=1, seeds=len(records)),
-                ", ".join(
-                    sorted(
-                        {str(record.machine.get("device", "cpu")) for record in records}
-                    )
-                ),
+                ", ".join(sorted({str(record.machine.get("device", "cpu")) for record in records})),
             ]
         )
     way, shot = at

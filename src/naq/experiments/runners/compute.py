@@ -125,7 +125,7 @@ def death(how: str, last_words: str = "") -> str:
 
 def out_of_memory(record: Record) -> bool:
     """Whether it failed for want of memory: its checkpoints stay, for elsewhere or another time it may go on."""
-    return record.error is not None and ("MemoryError" in record.error or "out of memory" in record.error)
+    return any(words in (record.error or "") for words in ("MemoryError", "out of memory", "allocate memory"))
 
 
 def sentence_of(error: BaseException) -> str:

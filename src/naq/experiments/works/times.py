@@ -1,6 +1,6 @@
 """``times``: how long neighbour tables and episodes take; after a warm-up, without a cache, with the device synchronised.
 
-Times mean something only while nothing else runs on the machine: ``load`` says how busy it was before the first repeat.
+Times mean something only while nothing else runs on the machine: ``load`` says how busy it was before the warm-up.
 """
 
 from __future__ import annotations

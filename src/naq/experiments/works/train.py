@@ -116,6 +116,7 @@ def trained(config: Mapping[str, Any], context: Context) -> Result:
         options=config["options"],
         episode=config["episode"],
         cache=context.cache,
+        reference=False,  # a cell of its own computes it once
         tell=context.tell,
     )
 

@@ -30,7 +30,7 @@ def nice_ticks(low: float, high: float, count: int = 6) -> list[float]:
         low, high = low - pad, high + pad
     step = nice_step(high - low, count)
     first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
-    return [round(i * step, 12) + 0.0 for i in range(first, last + 1)]
+    return [float(f"{i * step:.12g}") + 0.0 for i in range(first, last + 1)]
 
 
 def log_ticks(low: float, high: float) -> list[float]:
@@ -53,7 +53,7 @@ def tick_texts(ticks: Sequence[float]) -> list[str]:
     for digits in range(6):
         if all(abs(round(tick, digits) - tick) <= 1e-9 * max(1.0, largest) for tick in ticks):
             break
-    return [f"{tick:,.{digits}f}" for tick in ticks]
+    return [f"{tick:,.{digits}f}".replace("-", "−") for tick in ticks]
 
 
 def log_texts(ticks: Sequence[float]) -> list[str]:
@@ -72,6 +72,13 @@ def shown(value: float) -> str:
     if size >= 100:
         return f"{value:.1f}"
     return f"{value:.2f}" if size >= 1 or size == 0 else f"{value:.3g}"
+
+
+def place_text(x: float | str) -> str:
+    """A place on the x axis, in words."""
+    if isinstance(x, str):
+        return x
+    return f"{x:,.0f}" if x == round(x) else f"{x:g}"
 
 
 @dataclass(frozen=True)

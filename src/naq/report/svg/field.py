@@ -51,10 +51,9 @@ class Levels:
 
 def lay_levels(names: Sequence[str], slot: float) -> Levels:
     """Lay out ``names`` in slots of a width."""
-    names = [shorten(name, _LONGEST) for name in names]
-    lines = [_wrapped(name, slot - 8) for name in names]
+    lines = [_wrapped(shorten(name, 2 * _LONGEST), slot - 8) for name in names]
     fits = all(width_of(part) <= slot - 8 for parts in lines for part in parts) and max(map(len, lines), default=1) <= 3
-    return Levels(names, lines, not fits)
+    return Levels([shorten(name, _LONGEST) for name in names], lines, not fits)
 
 
 def _wrapped(name: str, most: float) -> list[str]:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from naq.experiments.views import LineView, Series
 from naq.report.html import text as escaped
-from naq.report.svg.axes import Scale, finite, log_texts, log_ticks, nice_ticks, number, shown, tick_texts
+from naq.report.svg.axes import Scale, finite, log_texts, log_ticks, nice_ticks, number, place_text, shown, tick_texts
 from naq.report.svg.field import Field, broad, lay_field, lay_levels
-from naq.report.svg.marks import LINE, colours, frame, label, marker, num, rule, titled, width_of
+from naq.report.svg.marks import LINE, colours, frame, label, marker, num, rule, shorten, titled, width_of
 
 _DENSE = 26
 """From this many points on a line has a band and no markers: it is a curve."""
@@ -26,39 +26,58 @@ class Point:
     high: float | None
 
 
+@dataclass(frozen=True)
+class Axis:
+    """What is under a plot: where x lies, ticks and names, the room they need, and how far lines stand apart."""
+
+    field: Field
+    x: Scale
+    marks: Sequence[str]
+    room: float
+    gap: float
+
+
 def draw_lines(view: LineView) -> str:
     """The plot, or "" where no point can be drawn."""
     levels = level_names(view.series)
     lines = [_points(series, levels) for series in view.series]
-    values = finite(v for line in lines for p in line for v in (p.y, p.low, p.high))
-    if not values:
+    if not finite(p.y for line in lines for p in line):
         return ""
-    places = finite(p.x for line in lines for p in line if p.y is not None)
-    if levels:
-        slot = max(44.0, 5.0 * len(lines), broad(view.floors) / max(3, len(levels)))
-        width = slot * max(3, len(levels))
-        slot = width / len(levels)
-        laid = lay_levels(levels, slot)
-        field = lay_field(width, values, view.floors, from_zero=False, reach=laid.reach(slot))
-        x = Scale(-0.5, len(levels) - 0.5, field.left, field.right)
-        below = laid.draw([x(i) for i in range(len(levels))], field.bottom)
-        room, gap = laid.height, min(7.0, 0.6 * slot / max(1, len(lines)))
-    else:
-        field = lay_field(broad(view.floors), values, view.floors, from_zero=False, reach=0)
-        x, ticks, words = _number_axis(places, view.log_x, field)
-        below = [rule(x(t), field.bottom, x(t), field.bottom + 5, "axis") for t in ticks]
-        below += [label(x(t), field.bottom + 6 + LINE, w, "middle") for t, w in zip(ticks, words)]
-        room, gap = 10 + LINE, 0.0
-    body = [*field.backdrop(view.y_label), *below, *field.draw_floors()]
-    order = sorted(range(len(lines)), key=lambda i: not view.series[i].paper)
+    values = finite(v for line in lines for p in line for v in (p.y, p.low, p.high))
     palette = colours(view.series)
-    for i in order:
-        shift = gap * (i - (len(lines) - 1) / 2)
-        body.append(_line(view.series[i], lines[i], palette[i], i, x, field, shift))
-    height = field.bottom + room + (LINE + 9 if view.x_label else 6)
+    slots = max(palette) + 1
+    axis = _named_axis(view, levels, values, slots) if levels else _number_axis(view, lines, values)
+    field = axis.field
+    body = [*field.backdrop(view.y_label), *axis.marks, *field.draw_floors()]
+    for i in sorted(range(len(lines)), key=lambda i: not view.series[i].paper):
+        # The paper's line of a method stands close to our line of it.
+        place = palette[i] + (0.4 if view.series[i].paper else 0.0)
+        shift = axis.gap * (place - (slots - 1) / 2)
+        body.append(_line(view.series[i], lines[i], palette[i], i, axis.x, field, shift))
+    height = field.bottom + axis.room + (LINE + 9 if view.x_label else 6)
     if view.x_label:
-        body.append(label((field.left + field.right) / 2, height - 7, view.x_label, "middle", "axis-name"))
+        middle = (field.left + field.right) / 2
+        body.append(label(middle, height - 7, shorten(view.x_label, 50), "middle", "axis-name"))
     return frame(field.full_width, height, body, f"{view.title}. {described(view.series)}")
+
+
+def _named_axis(view: LineView, levels: Sequence[str], values: Sequence[float], slots: int) -> Axis:
+    count = max(3, len(levels))
+    width = count * max(44.0, 5.0 * slots, broad(view.floors) / count)
+    slot = width / len(levels)
+    laid = lay_levels(levels, slot)
+    field = lay_field(width, values, view.floors, from_zero=False, reach=laid.reach(slot))
+    x = Scale(-0.5, len(levels) - 0.5, field.left, field.right)
+    marks = laid.draw([x(i) for i in range(len(levels))], field.bottom)
+    return Axis(field, x, marks, laid.height, min(9.0, 0.6 * slot / slots))
+
+
+def _number_axis(view: LineView, lines: Sequence[Sequence[Point]], values: Sequence[float]) -> Axis:
+    field = lay_field(broad(view.floors), values, view.floors, from_zero=False, reach=0)
+    x, ticks, words = _number_ticks(finite(p.x for line in lines for p in line if p.y is not None), view.log_x, field)
+    marks = [rule(x(t), field.bottom, x(t), field.bottom + 5, "axis") for t in ticks]
+    marks += [label(x(t), field.bottom + 6 + LINE, w, "middle") for t, w in zip(ticks, words)]
+    return Axis(field, x, marks, 10 + LINE, 0.0)
 
 
 def level_names(series: Sequence[Series]) -> list[str]:
@@ -89,12 +108,11 @@ def _points(series: Series, levels: Sequence[str]) -> list[Point]:
         low, high = (
             number(side[i]) if i < len(side) and value is not None else None for side in (series.low, series.high)
         )
-        words = str(x) if isinstance(x, str) else f"{x:g}"
-        points.append(Point(words, at, value, low, high))
+        points.append(Point(place_text(x), at, value, low, high))
     return points if levels else sorted(points, key=lambda p: p.x)
 
 
-def _number_axis(places: Sequence[float], log: bool, field: Field) -> tuple[Scale, list[float], list[str]]:
+def _number_ticks(places: Sequence[float], log: bool, field: Field) -> tuple[Scale, list[float], list[str]]:
     low, high = min(places), max(places)
     inset = 14.0
     if log and low > 0 and high > low:
@@ -102,7 +120,7 @@ def _number_axis(places: Sequence[float], log: bool, field: Field) -> tuple[Scal
         ticks = log_ticks(low, high)
         words = log_texts(ticks)
     else:
-        ticks = nice_ticks(low, high, max(3, int((field.right - field.left) / 70)))
+        ticks = nice_ticks(low, high, max(3, int((field.right - field.left) / 70))) if low < high else [low]
         if low < high:  # a tick beyond the points is kept where it costs little room
             near = 0.1 * (high - low)
             ticks = [tick for tick in ticks if low - near <= tick <= high + near] or [low, high]

@@ -54,10 +54,7 @@ def frame(width: float, height: float, body: Sequence[str], name: str) -> str:
     """The ``svg`` element; ``name`` is read out in place of the picture. Below ``min-width`` its box scrolls: text stays legible."""
     size = f'viewBox="0 0 {num(width)} {num(height)}" width="{num(width)}" height="{num(height)}"'
     least = f'style="min-width:{num(0.76 * width)}px"'
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" class="plot" {size} {least} role="img" '
-        f'aria-label="{escaped(name)}">{"".join(body)}</svg>'
-    )
+    return f'<svg class="plot" {size} {least} role="img" aria-label="{escaped(name)}">{"".join(body)}</svg>'
 
 
 _SHAPES: tuple[tuple[tuple[float, float], ...], ...] = (

@@ -1,0 +1,175 @@
+"""The page as a whole: well-formed, escaped, alone."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+
+from naq.experiments.views import (
+    BarView,
+    LineView,
+    Missing,
+    Number,
+    Panel,
+    ScatterView,
+    Series,
+    TableView,
+    TextView,
+)
+from naq.report.page import Answer, DataFacts, Page, Section, Summary, render, write_page
+from pages_under_test import NASTY, Structure, every_view, made, page, table
+
+
+def nasty_page() -> Page:
+    """Every text of a page is the nasty one."""
+    views = [
+        TextView([NASTY]),
+        TextView([NASTY], "caveat"),
+        TableView(
+            NASTY, NASTY, [NASTY] * 3, [[NASTY, Number(1.0, paper=NASTY), Missing(NASTY, NASTY)]], groups=[(NASTY, 3)]
+        ),
+        TableView(
+            "f", "f", ["a", NASTY, "c"], [[NASTY, NASTY, Number(1)], [NASTY, "b", Number(2)]], labels=2, note=NASTY
+        ),
+        LineView(
+            NASTY, NASTY, NASTY, NASTY, [Series(NASTY, [NASTY, "b"], [1, 2], [0, 1], [2, 3])], {NASTY: 1.0}, note=NASTY
+        ),
+        BarView(
+            NASTY, NASTY, NASTY, [Series(NASTY, [NASTY], [1]), Series("b", [NASTY], [2], paper=True)], {NASTY: 1.0}
+        ),
+        ScatterView(NASTY, NASTY, [Panel(NASTY, [1, 2], [1, 2], [0, 1], NASTY)], [NASTY, NASTY], NASTY),
+    ]
+    cell = replace(
+        made(NASTY, method=NASTY), title=NASTY, data=NASTY, code=NASTY, machine=NASTY, versions={NASTY: NASTY}
+    )
+    section = Section(NASTY, NASTY, NASTY, NASTY, views, [cell], [NASTY], [NASTY], NASTY)
+    answer = Answer(NASTY, NASTY)
+    facts = DataFacts(NASTY, 1, 1, 1, 1, NASTY, NASTY, NASTY)
+    summary = Summary(answer, answer, answer, answer, NASTY, [facts], 1, 1, 1, NASTY)
+    return Page(NASTY, NASTY, summary, [section], [(NASTY, [section])], [NASTY], {NASTY: NASTY})
+
+
+def cells_of(html: str) -> dict:
+    found = re.search(r'<script type="application/json" id="cells">(.*?)</script>', html, re.DOTALL)
+    assert found is not None
+    return json.loads(found[1])
+
+
+@pytest.mark.parametrize(
+    "shown", [page(), nasty_page(), page(sections=[]), page([]), page(older=[("old", page().sections)])]
+)
+def test_every_element_is_closed_in_turn(shown):
+    structure = Structure(render(shown))
+    assert structure.open == []
+    assert structure.count("html") == structure.count("main") == structure.count("h1") == 1
+
+
+def test_no_text_becomes_markup():
+    html = render(nasty_page())
+    structure = Structure(html)
+    assert structure.count("img") == 0
+    assert structure.count("script") == 2  # the cells and the page's own
+    assert not any(name.startswith("on") for _, attributes in structure.found for name in attributes)
+    assert NASTY in structure.words
+
+
+def test_the_page_needs_nothing_else():
+    structure = Structure(render(page()))
+    for tag, attributes in structure.found:
+        assert "src" not in attributes
+        if tag == "link":
+            assert attributes["href"] == "data:,"
+    html = render(page())
+    assert "http:" not in html and "https:" not in html and "@import" not in html and "url(" not in html
+
+
+def test_views_become_tables_and_plots():
+    structure = Structure(render(page()))
+    assert structure.count("svg", "plot") == 4
+    assert structure.count("table", "numbers") == 1 + 1 + 3  # the data, the table, the numbers of three plots
+    assert structure.count("div", "verdict") == structure.count("aside", "caveat") == 1
+
+
+def test_the_first_screen_answers_the_five_questions():
+    words = " ".join(Structure(render(page())).words)
+    for question in (
+        "Which method is best?",
+        "By how much?",
+        "Is it real?",
+        "What did it cost?",
+        "How do I run it again?",
+    ):
+        assert question in words
+    assert "naq reproduce all" in words and "34,169" in words and "2 done" in words
+
+
+def test_cells_are_packed_once_and_unpack_to_their_configuration():
+    html = render(page(older=[("0.0.9+old", page().sections)]))
+    data = cells_of(html)
+    assert len(data["cells"]) == 2
+    title, seed, *shared, seconds, finished, key, schema, values = data["cells"][1]
+    config = {name: data["values"][place] for name, place in zip(data["schemas"][schema], values)}
+    assert config == {"way": 5, "change": {"name": "noise"}}
+    assert (title, seed, seconds, finished, key) == ("debian cell b", 0, 61.0, "2026", "b")
+    assert [data["values"][place] for place in shared] == ["da1a", "0.1.0+c0de", {"torch": "2"}, "2 cores"]
+
+
+def test_numbers_point_to_the_cells_behind_them():
+    structure = Structure(render(page()))
+    assert [a["data-k"] for tag, a in structure.found if tag == "td" and "data-k" in a] == ["0", "0 1"]
+
+
+def test_cells_of_nasty_names_survive():
+    [cell] = cells_of(render(nasty_page()))["cells"]
+    assert cell[0] == NASTY
+
+
+def test_older_results_are_apart_collapsed_and_have_no_files():
+    html = render(page([table()], older=[("0.0.9+old", page([table("old")]).sections)]))
+    main, older = html.split('<section id="older">')
+    assert 'href="tables/main.csv"' in main and "0.0.9+old" not in main.split("</nav>")[-1]
+    assert "0.0.9+old" in older and "tables/old" not in older
+    assert '<details class="older">' in older
+
+
+def test_notices_come_before_the_answers():
+    html = render(page(notices=["3f1a.json is damaged and was set aside."]))
+    assert html.index("set aside") < html.index("Which method is best?")
+
+
+def test_sections_of_one_name_have_different_anchors():
+    [section] = page().sections
+    found = Structure(render(page(sections=[section, section]))).found
+    names = [a["id"] for _, a in found if "id" in a]
+    assert len(names) == len(set(names))
+    assert {"main-table", "main-table-2"} <= set(names)
+
+
+def test_headings_never_skip_a_level():
+    for shown in (page(), page(older=[("old", page().sections)])):
+        levels = [int(tag[1]) for tag, _ in Structure(render(shown)).found if re.fullmatch("h[1-6]", tag)]
+        assert levels[0] == 1
+        assert all(after <= before + 1 for before, after in pairwise(levels))
+
+
+def test_a_section_that_was_not_run_says_so():
+    html = render(page([]))
+    assert "Nothing of this has been run yet." in html and "1 cell has not been run" in html and "1 cell failed" in html
+
+
+def test_writing_replaces_the_file_and_leaves_no_other(tmp_path):
+    path = tmp_path / "docs" / "report.html"
+    write_page(page(), path)
+    write_page(page(title="Second"), path)
+    assert "<title>Second</title>" in path.read_text(encoding="utf-8")
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_every_view_is_in_order():
+    html = render(page())
+    places = [html.index(f">{view.title}<") for view in every_view() if not isinstance(view, TextView)]
+    assert places == sorted(places)

@@ -1,0 +1,66 @@
+"""The page as a browser shows it."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from naq.report.page import write_page
+from pages_under_test import page
+
+TOOL = Path(__file__).resolve().parents[2] / "tools" / "check_page.py"
+
+
+def load_tool() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("check_page", TOOL)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses look their module up by name
+    spec.loader.exec_module(module)
+    return module
+
+
+check = load_tool()
+needs_chromium = pytest.mark.skipif(check.browser() is None, reason="needs Chromium")
+
+
+@needs_chromium
+def test_a_phone_shows_the_page_without_errors_or_sideways_scrolling(tmp_path):
+    path = write_page(page(), tmp_path / "report.html")
+    report, wrong = check.see(path, check.Look("phone", 390, 844, opened=True), tmp_path, tmp_path)
+    assert wrong == []
+    assert report["width"] == 390 and report["plots"] == 4
+    assert report["tables"] == 6  # the list of cells is made when it is opened
+    assert (tmp_path / "phone.png").stat().st_size > 10_000
+
+
+@needs_chromium
+def test_what_is_wrong_is_found(tmp_path):
+    path = write_page(page(), tmp_path / "report.html")
+    broken = '<div style="width:3000px">wide</div><script>console.warn("boom"); missing()</script></body>'
+    path.write_text(path.read_text(encoding="utf-8").replace("</body>", broken), encoding="utf-8")
+    _, wrong = check.see(path, check.Look("desktop", 1200, 800), tmp_path, tmp_path)
+    found = " ".join(wrong)
+    assert "boom" in found and "missing is not defined" in found and "scrolls sideways" in found
+
+
+@needs_chromium
+def test_sorting_puts_the_best_first_and_names_families_in_rows(tmp_path):
+    path = write_page(page(), tmp_path / "report.html")
+    click = (
+        "<script>document.querySelectorAll('.table-view tr.columns button')[1].click();"
+        "const shown = [...document.querySelectorAll('.table-view tr.family')].filter((r) => r.getClientRects().length);"
+        "document.title = `${shown.length} headings`</script></body>"
+    )
+    path.write_text(path.read_text(encoding="utf-8").replace("</body>", click), encoding="utf-8")
+    dom, console = check.chromium(path.as_uri(), "--dump-dom")
+    table = re.search(r'<table class="numbers sorted">.*?</table>', dom, re.DOTALL)
+    assert table is not None and console == []
+    assert re.findall(r'class="value">([\d.]+)<', table[0])[::2][:2] == ["61.50", "60.00"]
+    assert "<title>0 headings</title>" in dom
+    assert table[0].count('class="family-of"') == 3

@@ -1,0 +1,51 @@
+"""Colours that can be read: the ratios of WCAG 2, level AA."""
+
+from __future__ import annotations
+
+import pytest
+
+from naq.report.palette import DARK, LIGHT, SERIES_DARK, SERIES_LIGHT, variables
+
+
+def luminance(colour: str) -> float:
+    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    r, g, b = (p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts)
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b
+
+
+def contrast(one: str, other: str) -> float:
+    light, dark = sorted((luminance(one), luminance(other)), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+@pytest.mark.parametrize("colours", [LIGHT, DARK])
+@pytest.mark.parametrize("ground", ["page", "panel", "raised", "tint"])
+@pytest.mark.parametrize("ink", ["ink", "soft", "faint", "link", "good", "bad", "warn"])
+def test_text_stands_out(colours, ground, ink):
+    assert contrast(colours[ink], colours[ground]) >= 4.5
+
+
+@pytest.mark.parametrize("colours", [LIGHT, DARK])
+def test_callouts_can_be_read(colours):
+    assert contrast(colours["ink"], colours["warn-tint"]) >= 4.5
+    assert contrast(colours["warn"], colours["warn-tint"]) >= 3
+
+
+@pytest.mark.parametrize(("series", "ground"), [(SERIES_LIGHT, LIGHT), (SERIES_DARK, DARK)])
+def test_lines_stand_out_and_differ(series, ground):
+    assert len(set(series)) == len(series)
+    assert all(contrast(colour, ground["page"]) >= 3 for colour in series)
+
+
+def test_both_schemes_define_the_same_names():
+    assert LIGHT.keys() == DARK.keys() and len(SERIES_LIGHT) == len(SERIES_DARK)
+    assert variables().count("--page:") == 3
+
+
+def test_every_colour_the_page_uses_is_defined():
+    import re
+    from importlib.resources import files
+
+    style = files("naq.report").joinpath("style.css").read_text(encoding="utf-8")
+    used = set(re.findall(r"var\(--([a-z0-9-]+)\)", style))
+    assert used - {"c"} <= LIGHT.keys() | {f"c{i}" for i in range(len(SERIES_LIGHT))}

@@ -1,0 +1,74 @@
+"""Tables of numbers as HTML."""
+
+from __future__ import annotations
+
+import math
+
+from naq.experiments.views import Missing, Number, TableView
+from naq.report.web_table import table_html
+from pages_under_test import Structure, table
+
+
+def shown(view: TableView) -> str:
+    return table_html(view, {"a": 0, "b": 1}, "x,y\n", files=True)
+
+
+def simple(*entries) -> str:
+    return shown(TableView("t", "T", ["method", *("n" for _ in entries)], [["m", *entries]]))
+
+
+def test_best_second_interval_spread_and_paper():
+    html = simple(Number(61.234, 0.5, 0.25, 3, 60.1, 0.9, rank=1, mark="▲"), Number(60, rank=2))
+    assert '<b class="value">61.23</b> <small>± 0.50</small> <small class="spread">(0.25)</small>' in html
+    assert '<span class="paper"><i>paper</i> 60.10 ± 0.90</span>' in html
+    assert '<u class="value">60.00</u>' in html
+    assert 'title="mean of 3 seeds"' in html
+
+
+def test_the_legend_explains_what_occurs_and_nothing_else():
+    words = " ".join(Structure(simple(Number(61.2, 0.5, mark="≈"))).words)
+    assert "not told apart from the best" in words and "95 % interval" in words
+    assert "really below" not in words and "seeds" not in words and "the paper prints" not in words
+    assert "words" not in simple(Number(1.0))
+
+
+def test_what_is_missing_says_why():
+    html = simple(Missing(), Missing("failed: out of memory after 31 GiB on node 7", paper="OOM"), Number(math.nan))
+    assert '<span class="reason">not run</span>' in html
+    assert '<span class="reason">failed</span><span class="paper"><i>paper</i> OOM</span>' in html
+    assert 'title="failed: out of memory after 31 GiB on node 7"' in html
+    assert "nan" not in html.replace("not a number", "")
+
+
+def test_a_first_label_that_repeats_becomes_headings_over_rows():
+    structure = Structure(shown(table()))
+    assert structure.count("tr", "family") == 2
+    assert structure.count("tr") == 2 + 2 + 3
+    assert [a["colspan"] for tag, a in structure.found if tag == "th" and "colspan" in a] == ["2", "3", "3"]
+
+
+def test_a_first_label_that_comes_back_later_stays_a_column():
+    view = TableView("t", "T", ["data", "method", "n"], [[d, "m", Number(1)] for d in "aab"], labels=2)
+    back = TableView("t", "T", ["data", "method", "n"], [[d, "m", Number(1)] for d in "aba"], labels=2)
+    assert Structure(shown(view)).count("tr", "family") == 2
+    assert Structure(shown(back)).count("tr", "family") == 0
+
+
+def test_every_row_has_as_many_cells_as_the_heading():
+    html = shown(table())
+    for row in html.split('<tr class="columns">')[1].split("<tr"):
+        cells = row.count("<th") + row.count("<td")
+        assert cells == 3 or 'scope="rowgroup"' in row
+
+
+def test_files_and_the_embedded_copy():
+    html = shown(table())
+    for kind in ("csv", "md", "tex"):
+        assert f'href="tables/main.{kind}"' in html
+    assert 'href="data:text/csv;charset=utf-8,x%2Cy%0A" download="main.csv"' in html
+    assert "tables/" not in table_html(table(), {}, "", files=False)
+
+
+def test_a_table_without_rows_is_a_sentence():
+    html = shown(TableView("t", "Accuracy", ["method"], []))
+    assert "<table" not in html and "Accuracy: no rows yet." in html
