@@ -73,6 +73,7 @@ def work(engine: str, folder: str, log: str) -> None:
     file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
 
     def tell(phase: str, facts: Mapping[str, Any]) -> None:
+        assert not facts.get("error"), facts["error"]
         os.write(file, f"{phase} {facts.get('key', '-')}\n".encode())
 
     with make_runner(engine, WORKERS) as runner:
@@ -107,14 +108,14 @@ def kill_again_and_again(engine: str, kills: int) -> dict[str, int]:
 
 
 def _kill_once(engine: str, store: Store, log: Path, moment: float, *, group: bool) -> None:
-    """Start a runner, wait until it begins its first cell, let it work for a moment, kill it."""
-    seen = log.read_text().count("begun") if log.exists() else 0
+    """Start a runner, wait until it has finished its first cell, let it work for a moment, kill it."""
+    seen = log.read_text().count("finished") if log.exists() else 0
     child = subprocess.Popen(
         [sys.executable, __file__, "--child", engine, str(store.folder), str(log)],
         start_new_session=True,
         stderr=subprocess.DEVNULL,
     )
-    while child.poll() is None and (not log.exists() or log.read_text().count("begun") == seen):
+    while child.poll() is None and (not log.exists() or log.read_text().count("finished") == seen):
         time.sleep(0.002)
     time.sleep(moment)
     if child.poll() is None:

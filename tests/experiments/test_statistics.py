@@ -11,7 +11,7 @@ from scipy import stats
 
 import naq.experiments.statistics as statistics_module
 from naq.errors import OptionError
-from naq.experiments.statistics import Score, average_ranks, compare, difference, score
+from naq.experiments.statistics import Score, Spread, average_ranks, compare, difference, pooled_spread, score
 from naq.randomness import stream
 
 PAPER = Path(statistics_module.__file__).parent / "paper"
@@ -188,6 +188,43 @@ def test_twelve_equal_rows_rarely_bear_a_false_mark() -> None:
         column = {str(i): score(drawn(generator, 1, sd_seed=0), "t") for i in range(12)}
         false += any(s.mark == "▼" for s in compare(column).values())
     assert false <= 11
+
+
+def test_a_pooled_spread_is_the_middle_one_and_right_where_all_spread_alike() -> None:
+    rows = [[0.61, 0.63, 0.66], [0.55, 0.59, 0.52], [0.1, 0.9, 0.5]]
+    scores = [score([[v] * 4 for v in row], "t") for row in rows]
+    fixed = score([[0.5] * 4], "t", trained=False)
+    found = pooled_spread([*scores, fixed, score([[0.2, 0.1, 0.3, 0.9]], "t")])
+    assert found is not None and found.degrees == 3
+    assert found.variance == pytest.approx(np.var(rows[1], ddof=1) * 2 / stats.chi2.median(2))
+    assert pooled_spread([fixed]) is None
+    generator = stream(0, "all alike")
+    alike = [score(0.6 + 0.01 * generator.normal(size=(3, 1)) + np.zeros((3, 4)), "t") for _ in range(2000)]
+    many = pooled_spread(alike)
+    assert many is not None and many.variance == pytest.approx(0.01**2, rel=0.1)
+
+
+def test_a_pooled_spread_alone_is_students_t_test_and_a_larger_own_one_stays() -> None:
+    a, b = score([[v] * 10 for v in (0.61, 0.63, 0.66)], "t"), score([[v] * 10 for v in (0.5, 0.5, 0.5)], "t")
+    wide = Spread(0.05**2, 40)
+    error = np.sqrt(0.05**2 * 2 / 3)
+    assert difference(a, b, wide).p == pytest.approx(2 * stats.t.sf((a.mean - b.mean) / error, 40), rel=1e-6)
+    narrow = Spread(0.001**2, 40)
+    assert a.spread is not None
+    error = np.sqrt((a.spread**2 + 0.001**2) / 3)
+    assert difference(a, b, narrow).p == pytest.approx(2 * stats.t.sf((a.mean - b.mean) / error, 40), rel=1e-6)
+
+
+def test_rows_ten_points_apart_are_told_apart_with_three_seeds_and_equal_ones_are_not() -> None:
+    """Thirty rows of three seeds: each knows its own spread too badly, all together know it well."""
+    lost = false = 0
+    for trial in range(20):
+        generator = stream(0, "thirty rows", trial)
+        column = {str(i): score(drawn(generator, 3) - (0.1 if i < 15 else 0.0), "t") for i in range(30)}
+        found = compare(column)
+        lost += any(found[str(i)].mark != "▼" for i in range(15))
+        false += any(found[str(i)].mark == "▼" for i in range(15, 30))
+    assert lost == 0 and false <= 2
 
 
 def _paper_columns(table: str, dataset: str) -> list[dict[str, float | str]]:

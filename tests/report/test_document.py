@@ -173,3 +173,21 @@ def test_every_view_is_in_order():
     html = render(page())
     places = [html.index(f">{view.title}<") for view in every_view() if not isinstance(view, TextView)]
     assert places == sorted(places)
+
+
+def test_long_hashes_are_cut_and_whole_in_the_tooltip():
+    long = "d9e171553f0de00541466001627b1f78.0eba33f3cfcde555"
+    summary = replace(page().summary, data=[DataFacts("debian", 1, 1, 1, 1, "", long)])
+    html = render(page(summary=summary))
+    assert f'title="{long}">d9e171553f0de005…<' in html
+
+
+def test_code_that_differs_by_method_only_is_one_version():
+    def shown(*codes: str) -> str:
+        cells = [replace(made(str(i)), code=code) for i, code in enumerate(codes)]
+        html = render(page(sections=[Section("s", "S", made=cells)]))
+        return html.split('class="made-line">')[1].split("</summary>")[0]
+
+    assert ">0.1.0+aa<" in shown("0.1.0+aa.b1", "0.1.0+aa.b2", "0.1.0+aa.b3")
+    assert "3 versions of code" in shown("0.1.0+aa.b1", "0.1.0+ab.b2", "0.1.0+ac.b3")
+    assert ">0.1.0+aa.b1<" in shown("0.1.0+aa.b1")

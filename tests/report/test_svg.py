@@ -144,6 +144,12 @@ def test_a_plot_can_be_read_out():
     assert root.attrib["role"] == "img" and "NaQ: 61.25 to 62.00, highest 62.00" in root.attrib["aria-label"]
 
 
+def test_whiskers_at_one_place_stand_apart():
+    root = drawn(lines(line("a", [0, 0.3], [1.0, 2.0]), line("b", [0, 0.3], [1.1, 2.1])))
+    starts = [path.attrib["d"].split()[0] for path in of_class(root, "whisker")]
+    assert len(set(starts)) == 4
+
+
 def test_a_single_point_has_its_own_tick():
     texts = [e.text for e in drawn(lines(line("a", [0.1], [61.0]))).iter("text")]
     assert texts.count("0.1") == 1 and "0.095" not in texts

@@ -221,13 +221,14 @@ def _print_views(page: Page, asks: list[Ask]) -> None:
     from rich.console import Console
 
     from naq.experiments.views import TableView, TextView
+    from naq.report.gathering import section_name
     from naq.report.terminal import terminal_table
 
     console = Console()
     console = console if console.is_terminal else Console(width=140)
-    wanted = {ask.experiment for ask in asks}
+    wanted = {section_name(ask) for ask in asks}
     for section in page.sections:
-        if not any(section.name.startswith(name) for name in wanted):
+        if section.name not in wanted:
             continue
         console.print(f"\n[bold]{section.title}[/bold]  ({section.where_in_paper})", highlight=False)
         for view in section.views:

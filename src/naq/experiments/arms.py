@@ -10,7 +10,7 @@ from naq.experiments.asking import Ask
 from naq.experiments.cells import Cell
 from naq.experiments.experiment import candidates, setting, training
 from naq.experiments.records import Find, Record
-from naq.experiments.statistics import Difference, Score, Standing, difference, score
+from naq.experiments.statistics import Difference, Score, Spread, Standing, difference, score
 from naq.experiments.views import Missing, Number
 
 UNTRAINED_LINE = "smooth (no training)"
@@ -25,11 +25,18 @@ class Arm:
         cells: one per seed; candidates of the setting while it is not chosen.
         chosen: whether ``cells`` are the arm's own trainings.
         options: that were chosen among candidates; empty without a choice.
+        tried: the candidates that the setting was chosen among.
     """
 
     cells: Sequence[Cell]
     chosen: bool
     options: Mapping[str, Any]
+    tried: Sequence[Cell] = ()
+
+    @property
+    def needed(self) -> list[Cell]:
+        """Everything that its number rests on."""
+        return [*self.tried, *self.cells]
 
     def records(self, find: Find) -> list[Record]:
         """Those of its trainings that are done."""
@@ -74,8 +81,9 @@ def arm(
     """
     tuned_on = {"way": more.get("way", 5), "shot": more.get("shot", 1), **(chosen_for or {})}
     found = setting(ask, find, dataset, method, **tuned_on)
+    tried = candidates(ask, dataset, method, **tuned_on) if ask.tune else []
     if found is None:
-        return Arm(candidates(ask, dataset, method, **tuned_on), False, {})
+        return Arm(tried, False, {})
     cells = [
         training(
             ask,
@@ -88,7 +96,7 @@ def arm(
         )
         for seed in (ask.all_seeds if seeds is None else seeds)
     ]
-    return Arm(cells, True, found)
+    return Arm(cells, True, found, tried)
 
 
 def score_of(records: Sequence[Record], shot: int | None = None, head: str | None = None) -> Score | None:
@@ -141,7 +149,7 @@ def points(found: Difference) -> str:
     return f"{100 * abs(found.mean):.1f} ± {100 * found.ci95:.1f} points ({'real' if real else 'not told apart from chance'}{known})"
 
 
-def gain(a: Score, b: Score) -> str:
+def gain(a: Score, b: Score, spread: Spread | None = None) -> str:
     """How much ``a`` is above or below ``b``, in words."""
-    found = difference(a, b)
+    found = difference(a, b, spread)
     return f"{'above' if found.mean >= 0 else 'below'} by {points(found)}"

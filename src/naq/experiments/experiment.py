@@ -13,8 +13,15 @@ from naq.experiments.records import Find
 from naq.experiments.tuning import CANDIDATES, learner_of
 from naq.experiments.views import View
 from naq.experiments.works.train import train_cell
+from naq.methods import get_method
 from naq.options import nearest
 from naq.registry import add
+
+MEMORY = 16.0
+"""GB that a method may plan with which trains on the whole graph or, where that is too large, by batches.
+
+Fixed, because a result must not depend on how much memory happened to be free.
+"""
 
 
 class Experiment(ABC):
@@ -46,6 +53,12 @@ class Experiment(ABC):
         """What can be said from what is there."""
 
 
+ORDER = (
+    *("methods", "full-products", "full-citation", "ogbn-arxiv", "ogbn-products"),
+    *("label-scarcity", "label-noise", "imbalance", "structure-noise", "feature-noise", "tail-tsne", "queries"),
+    *("class-similarity", "metrics", "training-way", "umtra", "overlap", "overlap-drop", "times"),
+)
+"""Tables, then analyses, as a reader wants them."""
 EXPERIMENTS: dict[str, Experiment] = {}
 _KINDS: dict[str, type[Experiment]] = {}
 
@@ -58,10 +71,12 @@ def register_experiment(kind: type[Experiment]) -> type[Experiment]:
 
 
 def all_experiments() -> dict[str, Experiment]:
-    """Every experiment by name, tables first."""
+    """Every experiment by name, in reading order; those of other files come last."""
     from naq.experiments import analyses  # noqa: F401  (registers them)
 
-    return dict(sorted(EXPERIMENTS.items(), key=lambda item: (item[1].kind != "table", item[0])))
+    last = len(ORDER)
+    place = {name: i for i, name in enumerate(ORDER)}
+    return dict(sorted(EXPERIMENTS.items(), key=lambda item: (place.get(item[0], last), item[0])))
 
 
 def get_experiment(name: str) -> Experiment:
@@ -88,6 +103,7 @@ def training(
     """
     name, plan = learner_of(method), ask.plan
     in_episodes = "/" in method
+    fixed = {"memory": MEMORY} if "memory" in get_method(method).defaults else {}
     return make(
         dataset,
         method,
@@ -100,7 +116,7 @@ def training(
         patience=plan.patience if in_episodes else None,
         select=ask.select,
         device=ask.device,
-        options={**ask.options.get(name, {}), **(options or {})},
+        options={**fixed, **ask.options.get(name, {}), **(options or {})},
         **more,
     )
 

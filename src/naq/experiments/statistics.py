@@ -14,11 +14,15 @@ The difference of two methods has two sources of chance, and :func:`difference` 
 with variances of ddof 1 and s the spreads. Few seeds know their spread badly, so the quantile is Student's, with the degrees of
 freedom of Welch and Satterthwaite: variance^2 / sum of (term^2 / degrees of the term). What a seed does to single tasks is in
 both terms, so the interval is, if anything, a little wide.
+
+Three seeds know a spread so badly that two methods 10 points apart may not be told apart. Where many scores of one protocol stand
+side by side, :func:`pooled_spread` estimates the typical spread of them all, and a difference takes that, or the side's own where it
+is larger: an unstable method is not lent the calm of the others, and does not lend them its unrest.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from numbers import Real
 from typing import Any
@@ -76,6 +80,14 @@ class Difference:
 
 
 @dataclass(frozen=True)
+class Spread:
+    """The variance over seeds that scores have in common, and how well it is known."""
+
+    variance: float
+    degrees: int
+
+
+@dataclass(frozen=True)
 class Standing:
     """Where a row stands in a column.
 
@@ -124,8 +136,26 @@ def score(runs: Sequence[Sequence[float]] | np.ndarray, tasks: str = "", *, trai
     )
 
 
-def difference(a: Score, b: Score) -> Difference:
+def pooled_spread(scores: Iterable[Score]) -> Spread | None:
+    """The typical spread over seeds of all scores that have several; None where none has.
+
+    The median over scores of s^2 nu / median(chi^2_nu), unbiased in the middle where all spread alike; it counts half of the
+    degrees of freedom nu, for a median is worth about half of a mean.
+    """
+    from scipy import stats
+
+    known = [(_squared(s.spread), s.seeds - 1) for s in scores if s.trained and s.spread is not None]
+    if not known:
+        return None
+    values = [value * freedom / float(stats.chi2.median(freedom)) for value, freedom in known]
+    return Spread(float(np.median(values)), max(1, sum(freedom for _, freedom in known) // 2))
+
+
+def difference(a: Score, b: Score, spread: Spread | None = None) -> Difference:
     """``a - b`` with its interval; see the head of this module for the formula.
+
+    Args:
+        spread: of all scores that stand beside the two; None knows only these two.
 
     A side of one seed borrows the other side's spread s: the terms of the seeds become s^2 (1/S_a + 1/S_b), with the degrees of s,
     as in a t-test of one observation against a sample. Trainings of one protocol spread alike, and leaving the term out would
@@ -137,7 +167,7 @@ def difference(a: Score, b: Score) -> Difference:
     if min(sample.size for sample in samples) < 2:
         raise OptionError("a difference of scores on one task has no interval; give at least two tasks.")
     terms = [(float(sample.var(ddof=1)) / sample.size, sample.size - 1) for sample in samples]
-    of_seeds = _seed_terms(a, b)
+    of_seeds = _seed_terms(a, b) if spread is None else _pooled_terms(a, b, spread)
     mean = a.mean - b.mean
     half, p = _student(mean, terms + (of_seeds or []))
     return Difference(mean, half, p, paired, of_seeds is not None)
@@ -153,6 +183,11 @@ def _seed_terms(a: Score, b: Score) -> list[tuple[float, int]] | None:
         return [(_squared(side.spread) / side.seeds, side.seeds - 1) for side in known]
     lender = known[0]
     return [(_squared(lender.spread) * (1 / a.seeds + 1 / b.seeds), lender.seeds - 1)]
+
+
+def _pooled_terms(a: Score, b: Score, spread: Spread) -> list[tuple[float, int]]:
+    own = [(max(spread.variance, _squared(s.spread) if s.spread else 0.0), s.seeds) for s in (a, b) if s.trained]
+    return [(sum(value / seeds for value, seeds in own), spread.degrees)] if own else []
 
 
 def _squared(spread: float | None) -> float:
@@ -184,7 +219,8 @@ def compare(scores: Mapping[str, Score]) -> dict[str, Standing]:
         return {}
     order = sorted(scores, key=lambda name: -scores[name].mean)
     best = order[0]
-    to_best = {name: difference(scores[name], scores[best]) for name in order[1:]}
+    spread = pooled_spread(scores.values())
+    to_best = {name: difference(scores[name], scores[best], spread) for name in order[1:]}
     corrected = _holm({name: found.p for name, found in to_best.items()}, len(order) * (len(order) - 1) // 2)
     apart = {name: p < LEVEL for name, p in corrected.items()}
     alone = all(apart.values())

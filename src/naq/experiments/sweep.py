@@ -13,7 +13,7 @@ from naq.experiments.cells import Cell
 from naq.experiments.experiment import Experiment
 from naq.experiments.paper import PaperNumber
 from naq.experiments.records import Find
-from naq.experiments.statistics import Score, compare, difference
+from naq.experiments.statistics import Score, compare, difference, pooled_spread
 from naq.experiments.views import BarView, Entry, LineView, Missing, Series, TableView, TextView, View
 
 Level = float | str
@@ -77,7 +77,7 @@ class Sweep(Experiment):
         return {line: s for (line, level), a in arms.items() if level == first and (s := a.score(find)) is not None}
 
     def cells(self, ask: Ask, find: Find) -> list[Cell]:
-        return [cell for dataset in ask.datasets for a in self._arms(ask, dataset, find).values() for cell in a.cells]
+        return [cell for dataset in ask.datasets for a in self._arms(ask, dataset, find).values() for cell in a.needed]
 
     def views(self, ask: Ask, find: Find) -> list[View]:
         return [view for dataset in ask.datasets for view in self._views(ask, dataset, find)]
@@ -99,7 +99,7 @@ class Sweep(Experiment):
         arms = self._arms(ask, dataset, find)
         found = {place: s for place, a in arms.items() if (s := a.score(find)) is not None}
         lines, levels = list(dict.fromkeys(line for line, _ in arms)), list(dict.fromkeys(level for _, level in arms))
-        views: list[View] = [TextView(self._sentences(ask, dataset, lines, levels, found))]
+        views: list[View] = [TextView(self._sentences(ask, dataset, lines, levels, found, arms))]
         views.append(self._plot(ask, dataset, lines, levels, found))
         views.append(self._table(ask, dataset, find, lines, levels, found, arms))
         return views + self.more_views(ask, dataset, find, arms)
@@ -127,7 +127,7 @@ class Sweep(Experiment):
 
         return TableView(
             name=f"{self.name}-{dataset_slug(dataset)}",
-            title=f"{self.title}: {dataset}",
+            title=f"{self.title}: {dataset}, test accuracy in %",
             columns=[self.x_label, *(_level_text(level) for level in levels)],
             rows=[[line, *(entry(line, level) for level in levels)] for line in lines],
             note=self.note,
@@ -165,13 +165,18 @@ class Sweep(Experiment):
         lines: Sequence[str],
         levels: Sequence[Level],
         found: Mapping[tuple[str, Level], Score],
+        arms: Mapping[tuple[str, Level], Arm],
     ) -> list[str]:
         said = []
+        spread = pooled_spread(found.values())
         for line in lines:
             there = [level for level in levels if (line, level) in found]
             if line != UNTRAINED_LINE and len(there) > 1:
                 ends = found[line, there[-1]], found[line, there[0]]
-                change = difference(*ends)
+                if list(arms[line, there[0]].cells) == list(arms[line, there[-1]].cells):
+                    said.append(f"{line} is the same training at every level: {100 * ends[0].mean:.1f} %.")
+                    continue
+                change = difference(*ends, spread)
                 verb = "gains" if change.mean > 0 else "loses"
                 said.append(
                     f"{line} {verb} {points(change)} from {_level_text(there[0])} to {_level_text(there[-1])}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from naq.report.html import counted, tag, text
+from naq.report.html import counted, shorten, tag, text
 from naq.report.page import Answer, DataFacts, Page, Summary
 from naq.report.parts import command_box
 from naq.report.web_table import plain_table
@@ -74,11 +74,11 @@ def _progress(summary: Summary) -> str:
 def _data(data: Sequence[DataFacts]) -> str:
     if not data:
         return ""
-    rows = [
-        [d.name, d.split, d.hash, f"{d.nodes:,}", f"{d.edges:,}", f"{d.features:,}", f"{d.classes:,}"] for d in data
+    columns = ["dataset", "split", "hash", "nodes", "edges", "features", "classes"]
+    rows: list[list[str | tuple[str, str]]] = [
+        [d.name, d.split, (shorten(d.hash, 17), d.hash), *(f"{n:,}" for n in (d.nodes, d.edges, d.features, d.classes))]
+        for d in data
     ]
-    table = plain_table(
-        ["dataset", "split", "hash", "nodes", "edges", "features", "classes"], rows, labels=3, kind="data"
-    )
+    table = plain_table(columns, rows, labels=3, kind="data")
     notes = "".join(tag("p", tag("b", text(d.name)), f": {text(d.note)}", class_="note") for d in data if d.note)
     return tag("div", tag("h2", "The data", class_="small"), table, notes, class_="data-block")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -13,12 +13,13 @@ from typing import Any
 import naq
 from naq.errors import DataError
 from naq.experiments.asking import Ask
-from naq.experiments.cells import Cell, Identity
+from naq.experiments.cells import Cell, Identity, canonical, digest
 from naq.experiments.code import code_of
-from naq.experiments.experiment import get_experiment
+from naq.experiments.experiment import all_experiments, get_experiment
 from naq.experiments.records import Find, Record
 from naq.experiments.reproduction import Plan
 from naq.experiments.store import Store
+from naq.experiments.sweep import dataset_slug
 from naq.experiments.views import TableView, TextView
 from naq.report.page import Answer, DataFacts, Made, Page, Section, Summary
 from naq.report.standing import answers
@@ -96,6 +97,8 @@ def data_of(ask: Ask, cell: Cell) -> str:
 def page_of(folder: str | Path, *, title: str = "") -> Page:
     """The report of a folder."""
     results = Results.read(folder)
+    order = list(all_experiments())
+    results.plan.asks.sort(key=lambda ask: order.index(ask.experiment) if ask.experiment in order else len(order))
     sections = [section(ask, results.current(ask)) for ask in results.plan.asks]
     older = []
     for label in results.other_versions():
@@ -119,6 +122,11 @@ def page_of(folder: str | Path, *, title: str = "") -> Page:
     )
 
 
+def section_name(ask: Ask, older: str = "") -> str:
+    """The anchor of a request's section."""
+    return "-".join((ask.experiment, *_slugs(ask), *([older] if older else [])))
+
+
 def section(ask: Ask, find: Find, *, older: str = "") -> Section:
     """What a request asked, and what there is of it."""
     experiment = get_experiment(ask.experiment)
@@ -128,7 +136,7 @@ def section(ask: Ask, find: Find, *, older: str = "") -> Section:
     if ask.plan.thin:
         views = [TextView([f"Budget {ask.budget!r}: {ask.plan.summary}."], "caveat"), *views]
     return Section(
-        name="-".join((experiment.name, *_slugs(ask), *([older] if older else []))),
+        name=section_name(ask, older),
         title=experiment.title,
         question=experiment.question,
         where_in_paper=experiment.origin,
@@ -158,12 +166,14 @@ def made(record: Record) -> Made:
 
 
 def machine_words(machine: Mapping[str, Any]) -> str:
-    """``NVIDIA H200, 16 cores``."""
-    parts = [str(machine[name]) for name in ("device", "processor") if machine.get(name, "cpu") != "cpu"]
-    if machine.get("cores"):
-        parts.append(f"{machine['cores']} cores")
-    if machine.get("threads"):
-        parts.append(f"{machine['threads']} threads")
+    """``NVIDIA H200``, or the processor, its cores and the threads that were used."""
+    device = str(machine.get("device", "cpu"))
+    if device != "cpu":
+        return device.partition("(")[2].rstrip(")") or device
+    parts = [str(machine["processor"])] if machine.get("processor") else []
+    for name in ("cores", "threads"):
+        if machine.get(name):
+            parts.append(f"{machine[name]} {name if machine[name] != 1 else name[:-1]}")
     return ", ".join(parts)
 
 
@@ -248,7 +258,15 @@ def _span(records: Iterable[Record]) -> str:
 
 def _slugs(ask: Ask) -> list[str]:
     parts = [ask.budget] if ask.budget != "standard" else []
-    return parts + ([ask.learner] if ask.learner != "protonet" else []) + (["tuned"] if ask.tune else [])
+    parts += [ask.learner] if ask.learner != "protonet" else []
+    parts += ["tuned"] if ask.tune else []
+    rest = replace(ask, facts={}, budget="standard", learner="protonet", tune=False, experiment="")
+    plain = Ask("", rest.datasets)
+    return [
+        *(dataset_slug(name) for name in ask.datasets),
+        *parts,
+        *([digest(canonical(rest.to_json()), 3)] if rest != plain else []),
+    ]
 
 
 def command(asks: Sequence[Ask]) -> str:

@@ -55,6 +55,11 @@ def duration(seconds: float) -> str:
     return f"{hours // 24} d {hours % 24} h"
 
 
+def shorten(words: str, most: int) -> str:
+    """The first of the words, with an ellipsis, where there are more than ``most`` characters."""
+    return words if len(words) <= most else words[: most - 1].rstrip() + "…"
+
+
 def counted(count: int, one: str, many: str | None = None) -> str:
     """``1 cell``, ``2 cells``."""
     return f"{count:,} {one if count == 1 else many or one + 's'}"

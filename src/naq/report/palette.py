@@ -22,7 +22,6 @@ LIGHT = {
     "bad": "#b02a1c",
     "warn": "#855300",
     "warn-tint": "#fdf5e4",
-    "bad-tint": "#fcefed",
     "shade": "#1b1f2730",
 }
 DARK = {
@@ -41,7 +40,6 @@ DARK = {
     "bad": "#ff8f80",
     "warn": "#edbc62",
     "warn-tint": "#2a2316",
-    "bad-tint": "#301c1a",
     "shade": "#000000b0",
 }
 SERIES_LIGHT = (

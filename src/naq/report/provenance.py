@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from naq.report.html import counted, duration, tag, text
+from naq.report.html import counted, duration, shorten, tag, text
 from naq.report.page import Made
 
 
@@ -73,10 +73,9 @@ def _several(name: str, values: Sequence[str]) -> list[str]:
     different = [value for value in dict.fromkeys(values) if value]
     if not different:
         return []
+    common = {value.rpartition(".")[0] for value in different}
+    if len(different) > 1 and len(common) == 1 and "" not in common:
+        different = list(common)  # the same code but for the part that belongs to each method
     if len(different) > 2:
         return [f"{len(different)} versions of {name}"]
-    return [f"{name} " + ", ".join(tag("code", text(_cut(value)), title=value) for value in different)]
-
-
-def _cut(value: str) -> str:
-    return value if len(value) <= 24 else value[:23] + "…"
+    return [f"{name} " + ", ".join(tag("code", text(shorten(value, 24)), title=value) for value in different)]

@@ -10,7 +10,7 @@ from naq.experiments.asking import Ask
 from naq.experiments.experiment import get_experiment
 from naq.experiments.names import full_name
 from naq.experiments.records import Find
-from naq.experiments.statistics import Score, compare, difference
+from naq.experiments.statistics import Score, compare, difference, pooled_spread
 from naq.experiments.sweep import Sweep
 from naq.report.page import Answer
 
@@ -43,10 +43,10 @@ def _columns(asks: Sequence[Ask], find_for: Callable[[Ask], Find]) -> list[tuple
 
 
 def _answers(where: str, column: dict[str, Score]) -> tuple[Answer, Answer, Answer, str]:
-    standings = compare(column)
+    standings, spread = compare(column), pooled_spread(column.values())
     order = sorted(column, key=lambda name: -column[name].mean)
     best, second = order[:2]
-    ahead = difference(column[best], column[second])
+    ahead = difference(column[best], column[second], spread)
     alike = [name for name in order[1:] if standings[name].mark == "≈"]
     first = Answer(
         best,
@@ -55,7 +55,7 @@ def _answers(where: str, column: dict[str, Score]) -> tuple[Answer, Answer, Answ
     floor = next((name for name in order if name.startswith(REFERENCE)), None)
     text = f"Ahead of {second} ({100 * column[second].mean:.2f} %) by {points(ahead)}, on the same tasks."
     if floor is not None and best != floor:
-        text += f" Ahead of {REFERENCE}, which trains nothing, by {points(difference(column[best], column[floor]))}."
+        text += f" Ahead of {REFERENCE}, which trains nothing, by {points(difference(column[best], column[floor], spread))}."
     margin = Answer(f"{100 * ahead.mean:.1f} points", text)
     if alike:
         real = Answer(

@@ -8,7 +8,7 @@ from dataclasses import replace
 from urllib.parse import quote
 
 from naq.experiments.views import Entry, Missing, Number, TableView
-from naq.report.html import data_address, tag, text
+from naq.report.html import data_address, shorten, tag, text
 
 MARKS = {
     "▲": ("up", "really better than every other of its column"),
@@ -162,7 +162,7 @@ def _paper(value: float | str | None, ci: float | None, digits: int = 2) -> str:
 def _short(reason: str) -> str:
     """The first words of a reason; all of it is in the tooltip."""
     start = reason.split(":")[0] if len(reason) > 22 else reason
-    return start if len(start) <= 22 else start[:21].rstrip() + "…"
+    return shorten(start, 22)
 
 
 def _legend(view: TableView) -> str:
@@ -185,16 +185,17 @@ def _legend(view: TableView) -> str:
     return tag("ul", *(tag("li", line) for line in lines), class_="words") if lines else ""
 
 
-def plain_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, labels: int = 1, kind: str = "") -> str:
-    """A small table of texts; the columns after ``labels`` hold numbers."""
-    head = "".join(
-        tag("th", text(name), scope="col", class_="num" if i >= labels else "label") for i, name in enumerate(columns)
-    )
-    body = "".join(
-        tag("tr", *(tag("td", text(e), class_="num" if i >= labels else "label") for i, e in enumerate(row)))
-        for row in rows
-    )
-    table = tag(
-        "table", tag("thead", tag("tr", head, class_="columns")), tag("tbody", body), class_=f"numbers {kind}".strip()
-    )
+def plain_table(
+    columns: Sequence[str], rows: Sequence[Sequence[str | tuple[str, str]]], *, labels: int = 1, kind: str = ""
+) -> str:
+    """A small table of texts, or of (text, tooltip); the columns after ``labels`` hold numbers."""
+
+    def cell(name: str, column: int, entry: str | tuple[str, str]) -> str:
+        words, title = (entry, None) if isinstance(entry, str) else entry
+        scope = "col" if name == "th" else None
+        return tag(name, text(words), scope=scope, class_="num" if column >= labels else "label", title=title)
+
+    head = tag("tr", *(cell("th", i, name) for i, name in enumerate(columns)), class_="columns")
+    body = (tag("tr", *(cell("td", i, entry) for i, entry in enumerate(row))) for row in rows)
+    table = tag("table", tag("thead", head), tag("tbody", *body), class_=f"numbers {kind}".strip())
     return tag("div", table, class_="scroll")

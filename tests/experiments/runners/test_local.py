@@ -216,7 +216,8 @@ def test_another_identity_than_the_expected_one_is_no_result(store, empties):
     (cell,) = empties(1)
     store.prepare()
     other = Identity("", "0", "x", "y")
-    assert compute_cell(cell, store, Bench(), expected=other).error == CHANGED
+    with pytest.raises(DataError, match=CHANGED):
+        compute_cell(cell, store, Bench(), expected=other)
     assert list(store.records()) == list(store.failures()) == []
 
 

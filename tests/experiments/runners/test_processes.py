@@ -13,7 +13,11 @@ from collections import Counter
 
 import pytest
 
+import methods_under_test as suite
+from naq.data.npz import save_graph
+from naq.errors import DataError
 from naq.experiments.bench import Bench
+from naq.experiments.cells import Cell
 from naq.experiments.claims import process_start
 from naq.experiments.code import identify
 from naq.experiments.runners import Setup, make_runner
@@ -67,6 +71,22 @@ def test_two_runners_of_processes_share_a_folder(runner, store, empties):
     thread.join()
     assert len(seen) == len(set(seen)) == 60
     assert all(outcome.done for outcome in outcomes.values())
+
+
+def test_workers_find_data_where_this_process_does_and_stop_when_it_is_another(runner, store, tmp_path):
+    places = {"small": str(tmp_path / "small.npz")}
+    save_graph(places["small"], suite.community_graph(size=5))
+    cell = Cell("empty", {"dataset": "small"})
+    assert runner.run([cell], store, Setup(places)).done == [cell]
+    (record,) = store.records()
+    assert record.identity.data == Bench(places).data_hash("small")
+    save_graph(places["small"], suite.community_graph(size=6))
+    # this process reads the file as it is now, the workers go on with the graph that they hold
+    runner._bench = None
+    with pytest.raises(DataError, match="the code or the data changed"):
+        runner.run([cell], store, Setup(places))
+    assert runner.run([cell], store, Setup(places)).done == [cell]
+    assert len(list(store.records())) == 2 and list(store.failures()) == [] == store.claims.claimed()
 
 
 def test_a_killed_worker_fails_its_own_cell_and_is_replaced(runner, store, empties):
@@ -162,6 +182,7 @@ def _after(lines, key):
     return f"begun {key}" in lines[lines.index(f"finished {key}") :]
 
 
+@pytest.mark.slow
 def test_workers_end_with_their_runner(tmp_path, empties):
     """When it is killed, and when Ctrl-C stops it, which also frees the claims."""
     (cell,) = empties(1, seconds=60)

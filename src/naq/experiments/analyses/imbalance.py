@@ -15,7 +15,7 @@ from naq.experiments.asking import Ask
 from naq.experiments.experiment import register_experiment
 from naq.experiments.names import full_name
 from naq.experiments.paper import paper_figure
-from naq.experiments.statistics import Score
+from naq.experiments.statistics import Score, pooled_spread
 from naq.experiments.sweep import Level, Point, Sweep, from_paper
 from naq.experiments.views import Series
 
@@ -58,12 +58,12 @@ class Imbalance(Sweep):
         return found
 
     def remarks(self, ask: Ask, dataset: str, found: Mapping[tuple[str, Level], Score]) -> list[str]:
-        said = []
+        said, spread = [], pooled_spread(found.values())
         for line in dict.fromkeys(line for line, _ in found):
             for kind in ("Pareto", "Extreme"):
                 pair = found.get((line, kind)), found.get((line, f"{kind} control"))
                 if pair[0] is not None and pair[1] is not None:
-                    said.append(f"{kind}, {line}: {gain(pair[0], pair[1])} against its class-balanced control.")
+                    said.append(f"{kind}, {line}: {gain(pair[0], pair[1], spread)} against its class-balanced control.")
         return said
 
 

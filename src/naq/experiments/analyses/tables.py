@@ -17,8 +17,9 @@ from naq.experiments.experiment import Experiment, register_experiment
 from naq.experiments.names import full_name, kind_of, model_of
 from naq.experiments.paper import paper_accuracy, paper_rank
 from naq.experiments.records import Find
-from naq.experiments.statistics import Score, average_ranks, compare
+from naq.experiments.statistics import Score, average_ranks, compare, pooled_spread
 from naq.experiments.sweep import dataset_slug
+from naq.experiments.tuning import learner_of
 from naq.experiments.views import BarView, Entry, LineView, Missing, Number, Series, TableView, TextView, View
 from naq.methods import get_method
 
@@ -26,6 +27,9 @@ SIX = ("maml", "protonet", "tent", "gmeta", "glitter", "cosmic")
 RIVALS = ("bgrl", "sugrl", "afgrl", "vnt")
 REFERENCE = "smooth"
 Setting = tuple[int, int]
+HEADS = ("logistic", "prototype", "transductive", "own")
+HEAVY = ("teg", "tent", "vnt", "afgrl", "gpn", "gmeta", "maml", "cosmic", "glitter")
+"""Methods whose trainings take longest, roughly in order."""
 SHOWN = 8
 """Lines in a plot of training curves."""
 
@@ -60,12 +64,13 @@ class AccuracyTable(Experiment):
         return arm(ask, find, dataset, method, way=way, shot=shot, chosen_for={"shot": shots[0]})
 
     def cells(self, ask: Ask, find: Find) -> list[Cell]:
+        """Long trainings first, so that none is left alone at the end while other workers wait."""
         return [
             cell
             for dataset in ask.datasets
-            for method in self.rows(ask)
+            for method in sorted(self.rows(ask), key=_lightness)
             for at in self.settings(ask, dataset)
-            for cell in self.arm(ask, find, dataset, method, at).cells
+            for cell in self.arm(ask, find, dataset, method, at).needed
         ]
 
     def views(self, ask: Ask, find: Find) -> list[View]:
@@ -81,6 +86,7 @@ class AccuracyTable(Experiment):
             TextView(verdict(rows, settings, found)),
             _bars(self, dataset, rows, settings, found),
             self._table(dataset, find, rows, settings, found, arms),
+            _heads(self, dataset, find, rows, settings[0], arms),
             _costs(self, dataset, find, rows, settings[0], arms),
             *_curves(self, dataset, find, rows, settings[0], arms),
         ]
@@ -136,13 +142,13 @@ def verdict(rows: Sequence[str], settings: Sequence[Setting], found: Mapping[tup
         column = {m: found[m, at] for m in rows if (m, at) in found}
         if len(column) < 2:
             continue
-        standings = compare(column)
+        standings, spread = compare(column), pooled_spread(column.values())
         order = sorted(column, key=lambda m: -column[m].mean)
         best, second = order[:2]
         alike = [m for m in order[1:] if standings[m].mark == "≈"]
         sentence = (
             f"{at[0]}-way {at[1]}-shot: {full_name(best)} is best with {100 * column[best].mean:.1f} %, "
-            f"{gain(column[best], column[second])} than {full_name(second)}".replace("above by", "better by")
+            f"{gain(column[best], column[second], spread)} than {full_name(second)}".replace("above by", "better by")
         )
         sentence += (
             f"; not told apart from it: {', '.join(full_name(m) for m in alike)}."
@@ -150,7 +156,7 @@ def verdict(rows: Sequence[str], settings: Sequence[Setting], found: Mapping[tup
             else "; every other method is really below."
         )
         if REFERENCE in column and best != REFERENCE:
-            sentence += f" Against smooth, which trains nothing: {gain(column[best], column[REFERENCE])}."
+            sentence += f" Against smooth, which trains nothing: {gain(column[best], column[REFERENCE], spread)}."
         said.append(sentence)
     return said or ["Too little is finished to compare."]
 
@@ -188,6 +194,47 @@ def _bars(
         series,
         floors,
         "Whiskers are 95 % intervals over test tasks.",
+    )
+
+
+def _lightness(method: str) -> int:
+    name = learner_of(method)
+    return HEAVY.index(name) if name in HEAVY else len(HEAVY)
+
+
+def _heads(
+    table: AccuracyTable,
+    dataset: str,
+    find: Find,
+    rows: Sequence[str],
+    at: Setting,
+    arms: Mapping[tuple[str, Setting], Arm],
+) -> TableView:
+    """The same vectors under every head, and the answers of methods that have their own."""
+    found = {
+        (method, head): s
+        for method in rows
+        for head in HEADS
+        if (s := arms[method, at].score(find, at[1], head)) is not None
+    }
+    standings = {head: compare({m: found[m, head] for m in rows if (m, head) in found}) for head in HEADS}
+    lines: list[list[Entry]] = [
+        [
+            full_name(method),
+            *(
+                number(found[method, head], standings[head].get(method)) if (method, head) in found else "–"
+                for head in HEADS
+            ),
+        ]
+        for method in rows
+        if any((method, head) in found for head in HEADS)
+    ]
+    return TableView(
+        f"{table.name}-heads-{dataset_slug(dataset)}",
+        f"By head: {dataset}, {at[0]}-way {at[1]}-shot",
+        ["method", *HEADS],
+        lines,
+        note="The same trainings and tasks. The transductive head and the own answers of GLITTER and TEG look at a task's queries together.",
     )
 
 
@@ -273,6 +320,22 @@ def _curves(
 
 def _every(kinds: Sequence[str], learners: Sequence[str]) -> tuple[str, ...]:
     return tuple(f"{kind}/{learner}" for kind in kinds for learner in learners)
+
+
+@register_experiment
+class EveryMethod(AccuracyTable):
+    name = "methods"
+    title = "Every method"
+    question = "Which method is best, is that real, and what does it cost?"
+    origin = "Tables 1, 2, 15 and 16 at 5-way, with learners and embedders that the paper does not have"
+    datasets = ("amazon-clothing", "amazon-electronics", "cora-full", "dblp")
+    ways = (5,)
+    methods = (
+        *_every(("supervised",), (*SIX, "gpn", "teg")),
+        *RIVALS,
+        "cola",
+        *_every(("naq-feat", "naq-diff"), (*SIX, "gpn", "teg")),
+    )
 
 
 @register_experiment

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from naq.errors import NaqError
+from naq.errors import DataError, NaqError
 from naq.experiments.bench import Bench
 from naq.experiments.cells import Cell, Identity
 from naq.experiments.code import identify
@@ -56,9 +56,10 @@ def compute_cell(
 
     Args:
         retry: an earlier failure does not count.
-        expected: what whoever handed out the cell found it to belong to; anything else here is a failure.
+        expected: what whoever handed out the cell found it to belong to.
 
-    Only a store that cannot be written to and Ctrl-C leave this function as exceptions.
+    Only what every further cell would meet leaves this function as an exception: a store that cannot be written to, other code or
+    data than expected; and Ctrl-C.
     """
     tell = tell or (lambda phase, facts: None)
     try:
@@ -66,7 +67,7 @@ def compute_cell(
     except Exception as error:
         return Computed("failed", error=sentence_of(error))
     if expected is not None and identity != expected:
-        return Computed("failed", error=CHANGED)
+        raise DataError(CHANGED)
     key = identity.key(cell)
     if (known := known_outcome(store, key, retry=retry)) is not None:
         return known

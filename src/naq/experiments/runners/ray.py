@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from naq.errors import MissingDependency
+from naq.errors import DataError, MissingDependency, NaqError
 from naq.experiments.bench import Bench
 from naq.experiments.cells import Cell, Identity
 from naq.experiments.claims import Claim
@@ -60,16 +60,19 @@ class RayRunner(Runner):
         while len(pending) or any(member.planned for member in self._crew):
             self._hire(len(pending))
             for member in self._crew:
-                while member.planned is None and (planned := pending.next(member.holds)) is not None:
+                while member.ready and member.planned is None and (planned := pending.next(member.holds)) is not None:
                     computed = self._give(member, planned, store, setup, tell)
                     if computed is not None:
                         self._settle(planned, computed, pending, tell, outcome)
-            waiting = {member.answer: member for member in self._crew if member.planned is not None}
+            waiting = {member.answer: member for member in self._crew if member.answer is not None}
             if not waiting:
                 continue
             answered, _ = self._ray.wait(list(waiting), num_returns=1, timeout=1.0)
-            for answer in answered:
-                self._finish(waiting[answer], store, pending, tell, outcome)
+            for member in (waiting[answer] for answer in answered):
+                if member.ready:
+                    self._finish(member, store, pending, tell, outcome)
+                else:
+                    self._welcome(member)
 
     def _connect(self) -> None:
         ray = self._ray
@@ -87,7 +90,15 @@ class RayRunner(Runner):
             threads = max(1, available_cores() // self.workers) if self._own_cluster else None
             gpus = min(1.0, self._ray.cluster_resources().get("GPU", 0.0) / self.workers)
             remote = self._ray.remote(_Actor).options(num_cpus=1, num_gpus=gpus, max_restarts=0)
-            self._crew.append(_Member(remote.remote(threads)))
+            actor = remote.remote(threads)
+            self._crew.append(_Member(actor, answer=actor.ready.remote()))
+
+    def _welcome(self, member: _Member) -> None:
+        try:
+            member.ready = self._ray.get(member.answer)
+        except self._ray.exceptions.RayError as error:
+            raise NaqError(f"a Ray actor cannot start: {sentence_of(error)}") from error
+        member.answer = None
 
     def _give(self, member: _Member, planned: Planned, store: Store, setup: Setup, tell: Tell) -> Computed | None:
         """Hand out a cell under a claim of this process; what became of it if there is nothing to compute."""
@@ -116,17 +127,19 @@ class RayRunner(Runner):
     def _finish(self, member: _Member, store: Store, pending: Pending, tell: Tell, outcome: Outcome) -> None:
         planned, claim = member.planned, member.claim
         assert planned is not None and claim is not None
-        record, error = None, None
+        record, error, stuck = None, None, False
         try:
             answer = json.loads(self._ray.get(member.answer))
             record = None if answer["record"] is None else Record.from_json(answer["record"])
-            error = answer["error"]
+            error, stuck = answer["error"], "stuck" in answer
         except self._ray.exceptions.RayActorError:
             self._crew.remove(member)
             sentence = death("Ray reports that its actor is gone")
             record = lost_record(planned.cell, planned.identity, sentence, time.monotonic() - member.since)
         except self._ray.exceptions.RayError as caught:
             error = sentence_of(caught)
+        if stuck:
+            raise DataError(CHANGED)
         if record is not None:
             store.put(record)
             if member in self._crew and not out_of_memory(record):
@@ -152,6 +165,7 @@ class _Member:
     """An actor, seen from the runner."""
 
     actor: Any
+    ready: bool = False
     planned: Planned | None = None
     claim: Claim | None = None
     answer: Any = None
@@ -167,6 +181,10 @@ class _Actor:
             limit_threads(threads)
         self._bench: Bench | None = None
 
+    def ready(self) -> bool:
+        """Answers when the process has started and everything is imported."""
+        return True
+
     def compute(self, text: str) -> str:
         order = json.loads(text)
         cell, expected = Cell(order["work"], order["config"]), Identity(**order["expected"])
@@ -177,7 +195,7 @@ class _Actor:
         except Exception as error:
             return json.dumps({"record": None, "error": sentence_of(error)})
         if identity != expected:
-            return json.dumps({"record": None, "error": CHANGED})
+            return json.dumps({"record": None, "error": CHANGED, "stuck": True})
         with _scratch(order) as scratch:
             record = record_of(cell, identity, self._bench, scratch, order["cache"], lambda phase, facts: None)
         return json.dumps({"record": record.to_json(), "error": None})

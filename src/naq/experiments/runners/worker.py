@@ -62,7 +62,7 @@ class Worker:
                 retry=order["retry"],
                 expected=Identity(**order["expected"]),
             )
-        except NaqError as error:  # the store cannot be written to: no other cell could be filed either
+        except NaqError as error:  # no other cell would fare better
             return {"state": "stuck", "error": str(error)}
         return vars(computed)
 

@@ -6,8 +6,9 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from naq.report.html import shorten
 from naq.report.svg.axes import Scale, finite, nice_ticks, shown, tick_texts
-from naq.report.svg.marks import FONT, LINE, label, rule, shorten, titled, width_of
+from naq.report.svg.marks import FONT, LINE, label, rule, titled, width_of
 
 HEIGHT = 230.0
 """Of the field itself."""

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from naq.experiments.views import LineView, Series
+from naq.report.html import shorten
 from naq.report.html import text as escaped
 from naq.report.svg.axes import Scale, finite, log_texts, log_ticks, nice_ticks, number, place_text, shown, tick_texts
 from naq.report.svg.field import Field, broad, lay_field, lay_levels
-from naq.report.svg.marks import LINE, colours, frame, label, marker, num, rule, shorten, titled, width_of
+from naq.report.svg.marks import LINE, colours, frame, label, marker, num, rule, titled, width_of
 
 _DENSE = 26
 """From this many points on a line has a band and no markers: it is a curve."""
@@ -46,7 +48,7 @@ def draw_lines(view: LineView) -> str:
     values = finite(v for line in lines for p in line for v in (p.y, p.low, p.high))
     palette = colours(view.series)
     slots = max(palette) + 1
-    axis = _named_axis(view, levels, values, slots) if levels else _number_axis(view, lines, values)
+    axis = _named_axis(view, levels, values, slots) if levels else _number_axis(view, lines, values, slots)
     field = axis.field
     body = [*field.backdrop(view.y_label), *axis.marks, *field.draw_floors()]
     for i in sorted(range(len(lines)), key=lambda i: not view.series[i].paper):
@@ -72,12 +74,16 @@ def _named_axis(view: LineView, levels: Sequence[str], values: Sequence[float], 
     return Axis(field, x, marks, laid.height, min(9.0, 0.6 * slot / slots))
 
 
-def _number_axis(view: LineView, lines: Sequence[Sequence[Point]], values: Sequence[float]) -> Axis:
+def _number_axis(view: LineView, lines: Sequence[Sequence[Point]], values: Sequence[float], slots: int) -> Axis:
     field = lay_field(broad(view.floors), values, view.floors, from_zero=False, reach=0)
-    x, ticks, words = _number_ticks(finite(p.x for line in lines for p in line if p.y is not None), view.log_x, field)
+    places = sorted({p.x for line in lines for p in line if p.y is not None})
+    x, ticks, words = _number_ticks(places, view.log_x, field)
     marks = [rule(x(t), field.bottom, x(t), field.bottom + 5, "axis") for t in ticks]
     marks += [label(x(t), field.bottom + 6 + LINE, w, "middle") for t, w in zip(ticks, words)]
-    return Axis(field, x, marks, 10 + LINE, 0.0)
+    # Whiskers at one place stand a little apart where there is room; curves do not.
+    room = min((x(b) - x(a) for a, b in pairwise(places)), default=60.0)
+    gap = min(5.0, 0.35 * room / slots, 24.0 / slots) if len(places) < _DENSE else 0.0
+    return Axis(field, x, marks, 10 + LINE, gap)
 
 
 def level_names(series: Sequence[Series]) -> list[str]:

@@ -29,10 +29,6 @@ def num(value: float) -> str:
     return shown[:-2] if shown.endswith(".0") else shown
 
 
-def shorten(text: str, most: int) -> str:
-    return text if len(text) <= most else text[: most - 1].rstrip() + "…"
-
-
 def label(x: float, y: float, content: str, anchor: str = "start", kind: str = "", turn: float = 0.0) -> str:
     """A line of text, its baseline at y."""
     turned = f' transform="rotate({num(turn)} {num(x)} {num(y)})"' if turn else ""
