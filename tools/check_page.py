@@ -31,19 +31,30 @@ _PROBE = """
   const errors = [];
   addEventListener("error", (e) => errors.push(String(e.message || (e.target && e.target.outerHTML))), true);
   addEventListener("unhandledrejection", (e) => errors.push(String(e.reason)));
-  const touch = (a, b) => a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom - 2.5 && b.top < a.bottom - 2.5;
+  // The corners of a text's own box, turned as the text is; less the room over and under its letters.
+  const cornersOf = (e) => {
+    const b = e.getBBox(), m = e.getScreenCTM();
+    const [left, right, top, bottom] = [b.x + 0.5, b.x + b.width - 0.5, b.y + 1.5, b.y + b.height - 1.5];
+    return [[left, top], [right, top], [right, bottom], [left, bottom]].map(([x, y]) => new DOMPoint(x, y).matrixTransform(m));
+  };
+  // Two turned boxes are apart where some side of one has all of the other beyond it.
+  const beyond = (one, other) => one.some((p, i) => {
+    const q = one[(i + 1) % 4], nx = q.y - p.y, ny = p.x - q.x;
+    return other.every((r) => (r.x - p.x) * nx + (r.y - p.y) * ny >= 0);
+  });
+  const touch = (a, b) => !beyond(a, b) && !beyond(b, a);
   const look = (plot, found) => {
     const outer = plot.getBoundingClientRect();
     if (!outer.width) return;
     if ([...plot.querySelectorAll(".bar, .line, .dot, .points")].some((e) => !e.getClientRects().length))
       found.push(`${plot.getAttribute("aria-label").slice(0, 40)}: marks are hidden`);
-    const texts = [...plot.querySelectorAll("text:not(.bar-value)")].map((e) => [e, e.getBoundingClientRect()]);
-    texts.forEach(([e, box], i) => {
+    const texts = [...plot.querySelectorAll("text:not(.bar-value)")].map((e) => [e, cornersOf(e)]);
+    texts.forEach(([e, corners], i) => {
       const name = `${plot.getAttribute("aria-label").slice(0, 40)}: ${e.textContent}`;
-      if (box.left < outer.left - 1 || box.right > outer.right + 1 || box.top < outer.top - 1 || box.bottom > outer.bottom + 1)
+      if (corners.some((p) => p.x < outer.left - 1 || p.x > outer.right + 1 || p.y < outer.top - 1 || p.y > outer.bottom + 1))
         found.push(`${name} leaves the plot`);
-      for (const [other, box2] of texts.slice(i + 1))
-        if (!(e.matches(".tilt") && other.matches(".tilt")) && touch(box, box2)) found.push(`${name} overlaps ${other.textContent}`);
+      for (const [other, corners2] of texts.slice(i + 1))
+        if (touch(corners, corners2)) found.push(`${name} overlaps ${other.textContent}`);
     });
   };
   addEventListener("load", () => setTimeout(() => {
@@ -52,8 +63,9 @@ _PROBE = """
       const found = [], tables = document.querySelectorAll("table.numbers"), plots = document.querySelectorAll("svg.plot");
       plots.forEach((plot) => look(plot, found));
       const root = document.documentElement;
-      const wide = [...document.querySelectorAll("body *")].filter((e) => !e.closest(".scroll,.skip,svg,pre,dialog") &&
-        e.getBoundingClientRect().right > innerWidth + 1).map((e) => e.tagName + "." + e.className).slice(0, 5);
+      const apart = PAPER ? ".skip,svg,dialog,th,td" : ".scroll,.skip,svg,pre,dialog"; // paper does not scroll
+      const wide = [...document.querySelectorAll("body *")].filter((e) => !e.closest(apart) &&
+        e.getBoundingClientRect().right > innerWidth + 1).map((e) => `${e.tagName}.${e.className} (${(e.closest("[aria-label]") || root).ariaLabel || "page"})`).slice(0, 5);
       const loads = performance.getEntriesByType("resource").map((r) => r.name).filter((n) => !n.startsWith("data:"));
       parent.postMessage(JSON.stringify({ errors, found, wide, loads, tables: tables.length, plots: plots.length,
         width: innerWidth, scroll: root.scrollWidth, height: root.scrollHeight }), "*");
@@ -127,7 +139,7 @@ def see(page: Path, look: Look, work: Path, out: Path) -> tuple[dict[str, Any], 
     content = page.read_text(encoding="utf-8")
     if look.paper:
         content = content.replace("@media print{", "@media all{").replace("@media screen", "@media tty")
-    probe = _PROBE.replace("OPEN", str(look.opened).lower())
+    probe = _PROBE.replace("OPEN", str(look.opened).lower()).replace("PAPER", str(look.paper).lower())
     copy.write_text(content.replace("<head>", "<head>" + probe, 1), encoding="utf-8")
     wrapper = work / f"{look.name}-frame.html"
     wrapper.write_text(_WRAPPER % (copy.as_uri(), look.width, look.height), encoding="utf-8")

@@ -16,6 +16,7 @@ FIGURES = ROOT / "benchmarks" / "results" / "figures.json"
 LEARNERS = ROOT / "benchmarks" / "results" / "learner_table.json"
 SPEED = ROOT / "benchmarks" / "results" / "learner_speed.json"
 EPOCHS = ROOT / "benchmarks" / "results" / "embedder_speed.json"
+REPRODUCTION = ROOT / "benchmarks" / "results" / "reproduction.json"
 DEMO = ROOT / "benchmarks" / "results" / "demo.json"
 
 
@@ -106,6 +107,35 @@ def learners_table(results: dict, speed: dict) -> str:
     return "\n".join(lines)
 
 
+def reproduction_lines(found: dict) -> str:
+    """The answers of the report of the bundled graph, and the first sentences of a few of its sections."""
+    questions = {
+        "best": "Which method is best?",
+        "margin": "By how much?",
+        "real": "Is it real?",
+        "cost": "What did it cost?",
+    }
+    lines = ["| | |", "|---|---|"]
+    for name, question in questions.items():
+        answer = found["answers"][name]
+        lines.append(f"| {question} | **{answer['short']}** {answer['text']} |")
+    lines.append("")
+    shown = (
+        "Label scarcity",
+        "Class imbalance",
+        "Structure noise",
+        "Number of queries",
+        "5-way against 20-way training",
+        "Query overlap",
+    )
+    lines += [
+        f"- **{title}.** {' '.join(said)}"
+        for title, said in found["sections"].items()
+        if said and title.startswith(shown)
+    ]
+    return "\n".join(lines)
+
+
 def filled(text: str, mark: str, body: str) -> str:
     begin, end = f"<!-- {mark}:begin -->", f"<!-- {mark}:end -->"
     head, rest = text.split(begin)
@@ -129,6 +159,8 @@ def main() -> int:
         text = filled(text, "learners", learners_table(json.loads(LEARNERS.read_text()), json.loads(SPEED.read_text())))
     if LEARNERS.exists() and EPOCHS.exists():
         text = filled(text, "rivals", rivals_table(json.loads(LEARNERS.read_text()), json.loads(EPOCHS.read_text())))
+    if REPRODUCTION.exists():
+        text = filled(text, "reproduction", reproduction_lines(json.loads(REPRODUCTION.read_text())))
     if "--check" in sys.argv:
         if text != old:
             print("README.md does not show the recorded results; run python tools/readme.py.", file=sys.stderr)

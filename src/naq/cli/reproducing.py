@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from types import TracebackType
@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from naq.errors import OptionError
+from naq.errors import DataError, OptionError
 from naq.options import nearest
 
 if TYPE_CHECKING:
     from naq.experiments.asking import Ask
+    from naq.experiments.bench import Bench
+    from naq.experiments.cells import Cell
     from naq.experiments.runners import Outcome
     from naq.report.page import Page
 
@@ -32,79 +34,118 @@ def reproduce_command(
         list[str], typer.Option("--dataset", "-d", help="A name of 'naq list datasets' or a path; may be repeated.")
     ] = [],  # noqa: B006
     data: Annotated[
-        Path | None, typer.Option(help="A folder with graphs of the paper; those an experiment uses are taken.")
+        Path | None,
+        typer.Option(help="Folder with graphs of the paper (npz); each experiment takes those it uses.", metavar="DIR"),
     ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="The same as --budget quick.")] = False,
-    budget: Annotated[str, typer.Option(help="standard, paper (16,000 episodes) or quick.")] = "standard",
-    seeds: Annotated[int, typer.Option(help="Trainings behind a number; 0 is the budget's own.")] = 0,
-    episodes: Annotated[int, typer.Option(help="Episodes of a training at most; 0 is the budget's own.")] = 0,
-    learner: Annotated[str, typer.Option(help="Base model of the analyses.")] = "protonet",
-    way: Annotated[list[int], typer.Option(help="Classes per task, instead of the table's own.")] = [],  # noqa: B006
-    shot: Annotated[list[int], typer.Option(help="Labelled nodes per class, likewise.")] = [],  # noqa: B006
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Same as --budget quick: minutes, to see that everything runs.")
+    ] = False,
+    budget: Annotated[
+        str,
+        typer.Option(help="quick (32 episodes), standard (at most 1,600, 3 seeds) or paper (16,000)."),
+    ] = "standard",
+    seeds: Annotated[int, typer.Option(help="Trainings behind each number; 0: as the budget says.")] = 0,
+    episodes: Annotated[int, typer.Option(help="Most episodes of a training; 0: as the budget says.")] = 0,
+    learner: Annotated[str, typer.Option(help="Base model of the analyses; tables have their own rows.")] = "protonet",
+    way: Annotated[
+        list[int], typer.Option(help="Classes per task of a table, instead of its own; may be repeated.")
+    ] = [],  # noqa: B006
+    shot: Annotated[
+        list[int], typer.Option(help="Labelled nodes per class of a table, likewise; may be repeated.")
+    ] = [],  # noqa: B006
     method: Annotated[
-        list[str], typer.Option("--method", "-m", help="Rows of a table, instead of its own; may be repeated.")
+        list[str],
+        typer.Option(
+            "--method", "-m", help="Row of a table, a name of 'naq list methods', instead of its own; may be repeated."
+        ),
     ] = [],  # noqa: B006
     tune: Annotated[
-        bool, typer.Option("--tune", help="Choose each method's setting among candidates, on validation tasks.")
+        bool, typer.Option("--tune", help="First choose each method's setting among candidates, on validation tasks.")
     ] = False,
-    option: Annotated[list[str], typer.Option("--set", "-s", help="LEARNER.NAME=VALUE, e.g. protonet.lr=3e-4.")] = [],  # noqa: B006
-    head: Annotated[str, typer.Option(help="Solves tasks; a name of 'naq list heads'.")] = "logistic",
-    features: Annotated[str, typer.Option(help="raw, binary, tfidf or auto; empty is the budget's own.")] = "",
-    select: Annotated[str, typer.Option(help="Chooses the checkpoint: valid or naq (no labels).")] = "valid",
+    option: Annotated[
+        list[str],
+        typer.Option(
+            "--set", "-s", help="Option of a model, e.g. protonet.lr=3e-4; may be repeated.", metavar="MODEL.NAME=VALUE"
+        ),
+    ] = [],  # noqa: B006
+    head: Annotated[str, typer.Option(help="Solves the tasks; a name of 'naq list heads'.")] = "logistic",
+    features: Annotated[str, typer.Option(help="raw, binary, tfidf or auto; empty: as the budget says.")] = "",
+    select: Annotated[str, typer.Option(help="Chooses the checkpoint: valid, or naq (needs no labels).")] = "valid",
     device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
     engine: Annotated[str, typer.Option(help="local, processes or ray.")] = "local",
     workers: Annotated[
-        int, typer.Option(help="Cells at a time; more than one means processes unless --engine says otherwise.")
+        int, typer.Option(help="Cells computed at a time; more than one means --engine processes, unless it is ray.")
     ] = 1,
     retry: Annotated[bool, typer.Option("--retry", help="Compute failed cells again.")] = False,
-    plan_only: Annotated[bool, typer.Option("--plan", help="Say what would be computed, and stop.")] = False,
-    out: Annotated[Path, typer.Option(help="Folder of results; what is done there is not computed again.")] = FOLDER,
+    plan_only: Annotated[
+        bool, typer.Option("--plan", help="Say what would be computed, and stop; nothing is written.")
+    ] = False,
+    out: Annotated[
+        Path, typer.Option(help="Folder of results; what is done there is not computed again.", metavar="DIR")
+    ] = FOLDER,
     cache: Annotated[bool, typer.Option(help="Keep neighbour tables in the cache folder.")] = True,
 ) -> None:
     """Compute tables and analyses of the paper, beside the paper's numbers, and write a report.
 
-    Stopped with Ctrl-C or killed, the same command goes on; finished cells are kept.
+    A table or analysis is computed as cells, most of them one training each. Stopped with Ctrl-C or killed, the same
+    command goes on; finished cells are kept.
     """
-    from naq.cli.progress import console
     from naq.experiments.reproduction import Plan, cells_of, compute, finder
     from naq.experiments.runners import Setup, make_runner
     from naq.experiments.store import Store
 
+    # What can be wrong is said before a graph is loaded.
+    runner = make_runner("processes" if engine == "local" and workers > 1 else engine, workers)
     asks, places = _asks(
         names, dataset, data,
-        budget="quick" if quick else budget, seeds=seeds, episodes=episodes, learner=_learner(learner), ways=tuple(way), shots=tuple(shot),
-        methods=tuple(method), head=head, features=features, select=select, device=device, tune=tune, options=_options(option),
+        budget=_budget(budget, quick), seeds=seeds, episodes=episodes, learner=_learner(learner), ways=tuple(way), shots=tuple(shot),
+        methods=tuple(method), head=head, features=_features(features), select=select, device=device, tune=tune, options=_options(option),
     )  # fmt: skip
-    runner = make_runner("processes" if engine == "local" and workers > 1 else engine, workers)
     store, setup = Store(out), Setup(places, "" if cache else None, retry)
     with runner:
-        cells = cells_of(asks, finder(store, runner.bench(setup)))
+        find = finder(store, runner.bench(setup))
+        cells = cells_of(asks, find)
+        missing = [cell for cell in cells if (record := find(cell)) is None or not record.done]
         if plan_only:
-            _print_plan(asks, cells, store, runner.bench(setup))
+            _print_plan(asks, cells, missing)
             return
+        if missing and engine != "ray":
+            _check_device(device)
         plan = Plan.load(out)
         plan.add(asks, places)
         store.prepare()
         plan.save(out)
         with _Progress() as tell:
             outcome = compute(asks, store, runner, setup, tell)
-    page = _write_report(out, out / "report.html")
+    page = _write_report(out, out / "report.html", out=out)
     _print_views(page, asks)
     _print_outcome(outcome)
-    console.print(f"Written: {out / 'report.html'} and tables in {out / 'tables'}", highlight=False, soft_wrap=True)
+    _say(f"Written: {out / 'report.html'} and tables in {out / 'tables'}")
     if outcome.stopped:
         again = shlex.join(["naq", *sys.argv[1:]])
-        console.print(f"Stopped. Finished cells are kept; go on with:\n  {again}", highlight=False, soft_wrap=True)
+        _say(f"Stopped. Finished cells are kept; go on with:\n  {again}")
         raise typer.Exit(130)
     if outcome.failed:
         raise typer.Exit(1)
 
 
 def report_command(
-    folder: Annotated[Path, typer.Argument(help="A folder of 'naq reproduce', or a file packed with --pack.")] = FOLDER,
-    out: Annotated[Path | None, typer.Option(help="The page; by default report.html in the folder.")] = None,
-    title: Annotated[str, typer.Option(help="Over the page.")] = "",
-    pack: Annotated[Path | None, typer.Option(help="Also write all results into one file.")] = None,
+    folder: Annotated[
+        Path,
+        typer.Argument(help="A folder that 'naq reproduce' wrote, or a file packed with --pack.", metavar="[FOLDER]"),
+    ] = FOLDER,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="The page to write; by default report.html in the folder. Tables go into 'tables' beside it.",
+            metavar="FILE",
+        ),
+    ] = None,
+    title: Annotated[str, typer.Option(help="Heading of the page.")] = "",
+    pack: Annotated[
+        Path | None,
+        typer.Option(help="Also write all finished results into this one file; 'naq report' reads it.", metavar="FILE"),
+    ] = None,
 ) -> None:
     """Write one HTML page from a folder of results, and every table as CSV, Markdown and LaTeX."""
     import tempfile
@@ -113,6 +154,10 @@ def report_command(
 
     if not folder.exists():
         raise OptionError(f"{folder} does not exist; give a folder that naq reproduce wrote.")
+    if folder.is_file() and pack is not None:
+        raise OptionError(f"{folder} is packed already; --pack needs a folder.")
+    if out is not None and out.is_dir():
+        raise OptionError(f"--out is the folder {out}; give the file of the page, e.g. {out / 'report.html'}.")
     if folder.is_file():
         page = out or folder.with_name("report.html")
         with tempfile.TemporaryDirectory() as place:
@@ -120,44 +165,109 @@ def report_command(
             _write_report(Path(place), page, title)
     else:
         page = out or folder / "report.html"
-        _write_report(folder, page, title)
+        _write_report(folder, page, title, out=folder)
     typer.echo(f"Written: {page} and tables in {page.parent / 'tables'}")
     if pack is not None:
-        typer.echo(f"Packed: {pack_folder(folder, pack)} results into {pack}")
+        typer.echo(f"Packed: {_counted(pack_folder(folder, pack), 'result')} into {pack}")
+
+
+def _say(words: str, style: str = "") -> None:
+    """A line on the terminal as it is: names and errors may hold brackets, which are no markup."""
+    from naq.cli.progress import console
+
+    console.print(words, style=style or None, highlight=False, soft_wrap=True, markup=False)
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count:,} {what}" + ("" if count == 1 else "s")
 
 
 def _asks(names: list[str], dataset: list[str], data: Path | None, **more: Any) -> tuple[list[Ask], dict[str, str]]:
     """One request per experiment, with its datasets and what is known of them."""
-    from naq.cli.progress import console
     from naq.experiments.asking import Ask
     from naq.experiments.bench import Bench
-    from naq.experiments.experiment import get_experiment
-    from naq.experiments.reproduction import choose_datasets, facts_of, names_of, usable
+    from naq.experiments.reproduction import names_of
 
-    places: dict[str, str] = {}
+    wanted = list(dict.fromkeys(known for given in names for known in names_of(given)))
+    if data is not None and not data.is_dir():
+        raise OptionError(f"--data is {data}, which is no folder; give one with graphs as npz files.")
     asks: list[Ask] = []
     facts: dict[str, dict[str, Any]] = {}
-    bench = Bench(places)
-    for name in dict.fromkeys(known for given in names for known in names_of(given)):
-        experiment = get_experiment(name)
+    bench = Bench()
+    for name in wanted:
         Ask(name, (), **more)  # a mistake is said before any graph is loaded
-        choice = choose_datasets(experiment, dataset, data)
-        for remark in choice.remarks:
-            console.print(remark, style="yellow", highlight=False, soft_wrap=True)
-        bench.places |= choice.places
-        kept = []
-        for each in choice.datasets:
-            why = usable(experiment, each, bench.graph(each))
-            if why:
-                console.print(why, style="yellow", highlight=False, soft_wrap=True)
-                continue
-            facts[each] = facts.get(each) or facts_of(each, bench)
-            kept.append(each)
+        chosen = _choose(name, dataset, data, bench, needed=len(wanted) == 1)
+        kept = [each for each in chosen if _fits(name, each, bench, facts, more)]
         if kept:
             asks.append(Ask(name, tuple(kept), facts={each: facts[each] for each in kept}, **more))
     if not asks:
         raise OptionError(f"nothing to do: no dataset fits {', '.join(names)}; see 'naq list experiments'.")
     return asks, bench.places
+
+
+def _choose(name: str, dataset: list[str], data: Path | None, bench: Bench, *, needed: bool) -> list[str]:
+    """The datasets of an experiment. One of many experiments that has none is left out; the only one must have some."""
+    from naq.experiments.experiment import get_experiment
+    from naq.experiments.reproduction import choose_datasets
+
+    try:
+        choice = choose_datasets(get_experiment(name), dataset, data)
+    except DataError as error:
+        if needed or dataset:
+            raise
+        _say(f"{name} is left out: {error}", "yellow")
+        return []
+    for remark in choice.remarks:
+        _say(remark, "yellow")
+    _check_names(dataset, choice.datasets)
+    bench.places |= choice.places
+    return list(dict.fromkeys(choice.datasets))
+
+
+def _fits(name: str, dataset: str, bench: Bench, facts: dict[str, dict[str, Any]], more: Mapping[str, Any]) -> bool:
+    """Whether there is anything to compute; notes the dataset's facts, or says why it is left out."""
+    from naq.experiments.asking import Ask
+    from naq.experiments.experiment import get_experiment
+    from naq.experiments.reproduction import facts_of, usable
+
+    experiment = get_experiment(name)
+    why = usable(experiment, dataset, bench.graph(dataset))
+    if not why:
+        facts[dataset] = facts.get(dataset) or facts_of(dataset, bench)
+        ask = Ask(name, (dataset,), facts={dataset: facts[dataset]}, **more)
+        if not experiment.cells(ask, lambda cell: None):
+            why = f"{name} has no setting that the classes of {dataset} can fill: it is left out."
+    if why:
+        _say(why, "yellow")
+    return not why
+
+
+def _check_names(given: list[str], names: Sequence[str]) -> None:
+    """Two graphs of one name would share their results."""
+    for name in {name for name in names if names.count(name) > 1}:
+        same = [text for text, each in zip(given, names) if each == name]
+        if len(set(same)) > 1:
+            raise OptionError(f"--dataset {' and '.join(same)} are both called {name!r}; rename one of the files.")
+
+
+def _budget(name: str, quick: bool) -> str:
+    if quick and name not in ("standard", "quick"):
+        raise OptionError(f"--quick and --budget {name} exclude each other; give one of them.")
+    return "quick" if quick else name
+
+
+def _features(name: str) -> str:
+    from naq.graph.weighting import WEIGHTINGS
+
+    if name and name not in ("auto", *WEIGHTINGS):
+        raise OptionError(f"--features is {name!r}; {nearest(name, ('auto', *WEIGHTINGS))}")
+    return name
+
+
+def _check_device(device: str) -> None:
+    from naq.experiments.protocol import check_device
+
+    check_device(device)
 
 
 def _learner(name: str) -> str:
@@ -187,30 +297,29 @@ def _options(given: list[str]) -> dict[str, dict[str, Any]]:
     return found
 
 
-def _print_plan(asks: list[Ask], cells: list[Any], store: Any, bench: Any) -> None:
-    from naq.experiments.code import identify
+def _print_plan(asks: list[Ask], cells: Sequence[Cell], missing: Sequence[Cell]) -> None:
+    """What was asked, how much of it is there, and every cell that is not."""
     from naq.experiments.experiment import get_experiment
+    from naq.report.gathering import titles
 
-    done = sum(store.get(identify(cell, bench).key(cell)) is not None for cell in cells)
     for ask in asks:
-        budget = ask.plan.summary
-        typer.echo(
-            f"{ask.experiment} on {', '.join(ask.datasets)}: {get_experiment(ask.experiment).question} ({budget})"
-        )
-    later = (
-        "; candidates are chosen among first, then further trainings follow" if any(ask.tune for ask in asks) else ""
-    )
-    typer.echo(f"{len(cells)} cells, {done} done, {len(cells) - done} to compute{later}.")
-    for cell in cells:
-        typer.echo(f"  {cell.title}")
+        question = get_experiment(ask.experiment).question
+        typer.echo(f"{ask.experiment} on {', '.join(ask.datasets)}: {question}")
+    for summary in dict.fromkeys(f"Budget {ask.budget}: {ask.plan.summary}." for ask in asks):
+        typer.echo(summary)
+    later = " Tuning: these choose the settings, further trainings follow." if any(ask.tune for ask in asks) else ""
+    typer.echo(f"{_counted(len(cells), 'cell')}, {len(cells) - len(missing)} done, {len(missing)} to compute.{later}")
+    for line in titles(missing):
+        typer.echo(f"  {line}")
 
 
-def _write_report(folder: Path, page_file: Path, title: str = "") -> Page:
+def _write_report(folder: Path, page_file: Path, title: str = "", out: Path = FOLDER) -> Page:
+    """``out`` is what the page's commands call the folder."""
     from naq.report.formats import write_tables
     from naq.report.gathering import page_of, tables_of
     from naq.report.page import write_page
 
-    page = page_of(folder, title=title)
+    page = page_of(folder, title=title, out="" if out == FOLDER else str(out))
     write_tables(tables_of(page), page_file.parent)
     write_page(page, page_file)
     return page
@@ -219,9 +328,10 @@ def _write_report(folder: Path, page_file: Path, title: str = "") -> Page:
 def _print_views(page: Page, asks: list[Ask]) -> None:
     """Sentences and tables of what was asked for now."""
     from rich.console import Console
+    from rich.markup import escape
 
     from naq.experiments.views import TableView, TextView
-    from naq.report.gathering import section_name
+    from naq.report.commands import section_name
     from naq.report.terminal import terminal_table
 
     console = Console()
@@ -230,17 +340,15 @@ def _print_views(page: Page, asks: list[Ask]) -> None:
     for section in page.sections:
         if section.name not in wanted:
             continue
-        console.print(f"\n[bold]{section.title}[/bold]  ({section.where_in_paper})", highlight=False)
+        console.print(f"\n[bold]{escape(section.title)}[/bold]  ({escape(section.where_in_paper)})", highlight=False)
         for view in section.views:
             if isinstance(view, TextView):
-                console.print("\n".join(view.sentences), highlight=False)
+                console.print("\n".join(view.sentences), highlight=False, markup=False)
             elif isinstance(view, TableView):
                 console.print(terminal_table(view))
 
 
 def _print_outcome(outcome: Outcome) -> None:
-    from naq.cli.progress import console
-
     counts = {
         "computed": len(outcome.done),
         "there before": len(outcome.skipped),
@@ -248,13 +356,11 @@ def _print_outcome(outcome: Outcome) -> None:
         "failed before and left alone (--retry computes them again)": len(outcome.left),
         "being computed by another process": len(outcome.busy),
     }
-    console.print(
-        f"Cells: {', '.join(f'{count} {what}' for what, count in counts.items() if count) or 'none'}.", highlight=False
-    )
+    _say(f"Cells: {', '.join(f'{count} {what}' for what, count in counts.items() if count) or 'none'}.")
     for failure in outcome.failed[:10]:
-        console.print(f"  {failure.cell.title}: {failure.sentence}", style="red", highlight=False, soft_wrap=True)
+        _say(f"  {failure.cell.title}: {failure.sentence}", "red")
     if len(outcome.failed) > 10:
-        console.print(f"  and {len(outcome.failed) - 10} more; the report names them all.")
+        _say(f"  and {len(outcome.failed) - 10} more; the report names them all.")
 
 
 class _Progress(AbstractContextManager["_Progress"]):
@@ -280,7 +386,7 @@ class _Progress(AbstractContextManager["_Progress"]):
         if console.is_terminal:
             columns = (
                 TextColumn("[bold]cells"), BarColumn(bar_width=28), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("left"),
-                TimeRemainingColumn(), TextColumn("{task.fields[note]}"),
+                TimeRemainingColumn(), TextColumn("{task.fields[note]}", markup=False),
             )  # fmt: skip
             self.bars = Progress(*columns, console=console, transient=True, refresh_per_second=5)
             self.bars.start()

@@ -142,11 +142,18 @@ def number(
     )
 
 
+ONE_SEED = "of these trainings: one seed each"
+
+
+def amount(found: Difference) -> str:
+    """``3.1 ± 0.8 points``, whatever its direction."""
+    return f"{100 * abs(found.mean):.1f} ± {100 * found.ci95:.1f} points"
+
+
 def points(found: Difference) -> str:
-    """``3.1 ± 0.8 points``, and whether it is more than chance."""
-    real = abs(found.mean) > found.ci95
-    known = "" if found.seeds_known else ", of these trainings: one seed each"
-    return f"{100 * abs(found.mean):.1f} ± {100 * found.ci95:.1f} points ({'real' if real else 'not told apart from chance'}{known})"
+    """``3.1 ± 0.8 points``, and whether it is more than chance; for a comparison that was not picked from many."""
+    real = "real" if abs(found.mean) > found.ci95 else "not told apart from chance"
+    return f"{amount(found)} ({real}{'' if found.seeds_known else f', {ONE_SEED}'})"
 
 
 def gain(a: Score, b: Score, spread: Spread | None = None) -> str:

@@ -18,7 +18,7 @@ class Budget:
         episodes, evaluate_every, patience: of learners; patience 0 trains to the end.
         epochs: of embedders that are trained; those not named train as long as their own default says.
         seeds: trainings behind a number.
-        thin: whether sweeps keep their ends and the default only.
+        thin: whether sweeps keep a few levels and methods only.
         features: what methods read; the paper's own features are raw.
     """
 
@@ -56,8 +56,8 @@ BUDGETS = {
         ),
         Budget(
             "quick",
-            "32 episodes or 2 epochs, one seed, ends of sweeps: shows that everything runs, not what is true",
-            32,
+            "16 episodes or 2 epochs, one seed, a few levels: shows that everything runs, not what is true",
+            16,
             16,
             0,
             1,
@@ -135,11 +135,11 @@ class Ask:
         """Whether it is known that the dataset has no ``features`` or no ``classes``."""
         return self.facts.get(dataset, {}).get(what) == 0
 
-    def levels(self, values: Sequence[Any], default: Any = None) -> tuple[Any, ...]:
-        """The values of a sweep; under a thin budget its ends and the default."""
+    def levels(self, values: Sequence[Any], thin: Sequence[Any] = ()) -> tuple[Any, ...]:
+        """The values of a sweep; under a thin budget ``thin``, or its ends."""
         if not self.plan.thin or len(values) <= 2:
             return tuple(values)
-        return tuple(v for v in values if v in (values[0], values[-1], default))
+        return tuple(thin or (values[0], values[-1]))
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)

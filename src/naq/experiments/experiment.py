@@ -104,6 +104,7 @@ def training(
     name, plan = learner_of(method), ask.plan
     in_episodes = "/" in method
     fixed = {"memory": MEMORY} if "memory" in get_method(method).defaults else {}
+    given = {**fixed, **ask.options.get(name, {}), **(options or {})}
     return make(
         dataset,
         method,
@@ -111,12 +112,12 @@ def training(
         head=ask.head,
         features=ask.reads,
         episodes=ask.episodes or plan.episodes,
-        epochs=plan.epochs.get(name),
+        epochs=None if "epochs" in given else plan.epochs.get(name),
         evaluate_every=plan.evaluate_every if in_episodes else None,
         patience=plan.patience if in_episodes else None,
         select=ask.select,
         device=ask.device,
-        options={**fixed, **ask.options.get(name, {}), **(options or {})},
+        options=given,
         **more,
     )
 

@@ -19,6 +19,7 @@ LEARNERS = {
     "afgrl": "TLP-AFGRL",
     "vnt": "VNT",
     "cola": "COLA",
+    "smooth": "smooth (no training)",
 }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import zipfile
+import zlib
 from pathlib import Path
 
 from naq.errors import DataError
@@ -38,14 +39,18 @@ def unpack_folder(path: str | Path, folder: str | Path) -> int:
             with zipfile.ZipFile(path) as archive:
                 for name in (PLAN, RECORDS):
                     (Path(place) / name).write_bytes(archive.read(name))
-        except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
+        except (OSError, EOFError, KeyError, ValueError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
             raise DataError(
                 f"{path} is no file of packed results ({error}); make it with naq report --pack."
             ) from error
-        packed, plan = Plan.load(place), Plan.load(folder)
-        store = Store(folder)
-        store.prepare()
-        new = store.unpack(Path(place) / RECORDS)
+        try:
+            packed, plan = Plan.load(place), Plan.load(folder)
+            store = Store(folder)
+            store.prepare()
+            new = store.unpack(Path(place) / RECORDS)
+        except DataError as error:
+            # nobody knows the temporary folder: what is wrong there is wrong in the file that was given
+            raise DataError(str(error).replace(str(place), str(path))) from error
     plan.add(packed.asks, {})
     plan.save(folder)
     return new

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -54,8 +55,13 @@ class Choice:
 def choose_datasets(experiment: Experiment, given: Sequence[str], folder: str | Path | None = None) -> Choice:
     """The datasets of an experiment: those given; else the paper's that lie in ``folder`` or are at hand; else the bundled one."""
     if given:
-        named = [_named(text) for text in given]
-        return Choice(tuple(name for name, _ in named), {name: place for name, place in named if place})
+        named: dict[str, str] = {}
+        for name, place in map(_named, given):
+            if named.setdefault(name, place) != place:
+                raise OptionError(
+                    f"two datasets are called {name!r} ({named[name] or name} and {place or name}); rename one of the files."
+                )
+        return Choice(tuple(named), {name: place for name, place in named.items() if place})
     if folder is not None:
         found = _in_folder(Path(folder))
         chosen = {name: found[name] for name in experiment.datasets if name in found}
@@ -95,8 +101,12 @@ def _name_of_file(path: Path) -> str:
 def _in_folder(folder: Path) -> dict[str, str]:
     if not folder.is_dir():
         raise DataError(f"{folder} is no folder; give one with graphs, e.g. --data data.")
-    files = sorted(path for path in folder.glob("*.npz") if not path.name.endswith(".tasks.npz"))
-    return {_name_of_file(path): str(path) for path in files}
+    files = (path for path in folder.glob("*.npz") if not path.name.endswith(".tasks.npz"))
+    found: dict[str, str] = {}
+    # of dblp.npz and dblp_network.npz the shorter name is the whole graph
+    for path in sorted(files, key=lambda path: (len(path.name), path.name)):
+        found.setdefault(_name_of_file(path), str(path))
+    return found
 
 
 def facts_of(dataset: str, bench: Bench) -> dict[str, Any]:
@@ -111,7 +121,8 @@ def facts_of(dataset: str, bench: Bench) -> dict[str, Any]:
         "tasks": None if (file := bench.tasks(dataset)) is None else file.name,
     }
     if graph.num_classes:
-        facts["homophily"] = graph.homophily()
+        homophily = graph.homophily()
+        facts["homophily"] = homophily if math.isfinite(homophily) else None
         try:
             split = split_for(bench.source(dataset), graph)
         except NaqError:
@@ -149,7 +160,9 @@ class Plan:
                     f"{file} has format {data['format']!r}; expected {FORMAT}: it was made by another version."
                 )
             return cls([Ask.from_json(ask) for ask in data["asks"]], dict(data["places"]))
-        except (KeyError, TypeError) as error:
+        except (KeyError, TypeError, ValueError) as error:
+            if isinstance(error, NaqError):
+                raise
             raise DataError(
                 f"{file} is no plan of experiments ({error!r}); delete it and run naq reproduce again."
             ) from error

@@ -14,7 +14,7 @@ from naq.experiments.experiment import Experiment
 from naq.experiments.paper import PaperNumber
 from naq.experiments.records import Find
 from naq.experiments.statistics import Score, compare, difference, pooled_spread
-from naq.experiments.views import BarView, Entry, LineView, Missing, Series, TableView, TextView, View
+from naq.experiments.views import BarView, Entry, LineView, Series, TableView, TextView, View
 
 Level = float | str
 REFERENCE = "smooth"
@@ -61,6 +61,10 @@ class Sweep(Experiment):
     def paper_series(self, ask: Ask, dataset: str) -> list[Series]:
         """The paper's own numbers of the same figure."""
         return []
+
+    def steps(self, levels: Sequence[Level]) -> list[tuple[Level, Level]]:
+        """Pairs of a line's finished levels that sentences compare: from the first to the last."""
+        return [(levels[0], levels[-1])]
 
     def remarks(self, ask: Ask, dataset: str, found: Mapping[tuple[str, Level], Score]) -> list[str]:
         """Sentences of this analysis beside the general ones."""
@@ -123,7 +127,7 @@ class Sweep(Experiment):
             if place in found:
                 keys = [record.key for record in arms[place].records(find)] if place in arms else []
                 return number(found[place], standings[level].get(line), keys=keys)
-            return arms[place].why_not(find) if place in arms else Missing("no such training")
+            return arms[place].why_not(find) if place in arms else "–"
 
         return TableView(
             name=f"{self.name}-{dataset_slug(dataset)}",
@@ -171,18 +175,21 @@ class Sweep(Experiment):
         spread = pooled_spread(found.values())
         for line in lines:
             there = [level for level in levels if (line, level) in found]
-            if line != UNTRAINED_LINE and len(there) > 1:
-                ends = found[line, there[-1]], found[line, there[0]]
-                if list(arms[line, there[0]].cells) == list(arms[line, there[-1]].cells):
-                    said.append(f"{line} is the same training at every level: {100 * ends[0].mean:.1f} %.")
+            if line == UNTRAINED_LINE or len(there) < 2:
+                continue
+            for first, last in self.steps(there):
+                before, after = found[line, first], found[line, last]
+                if list(arms[line, first].cells) == list(arms[line, last].cells):
+                    said.append(f"{line} is the same training at every level: {100 * after.mean:.1f} %.")
                     continue
-                change = difference(*ends, spread)
+                change = difference(after, before, spread)
                 verb = "gains" if change.mean > 0 else "loses"
                 said.append(
-                    f"{line} {verb} {points(change)} from {_level_text(there[0])} to {_level_text(there[-1])}"
-                    f" ({100 * ends[1].mean:.1f} to {100 * ends[0].mean:.1f} %)."
+                    f"{line} {verb} {points(change)} from {_level_text(first)} to {_level_text(last)}"
+                    f" ({100 * before.mean:.1f} to {100 * after.mean:.1f} %)."
                 )
-        return [*said, *self.remarks(ask, dataset, found)] or ["Nothing is finished yet."]
+        said += self.remarks(ask, dataset, found)
+        return said or ["Too little is finished to compare." if found else "Nothing is finished yet."]
 
 
 def dataset_slug(dataset: str) -> str:

@@ -2,136 +2,67 @@
 
 from __future__ import annotations
 
-import shlex
-from collections import defaultdict
+import re
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
 import naq
-from naq.errors import DataError
 from naq.experiments.asking import Ask
-from naq.experiments.cells import Cell, Identity, canonical, digest
-from naq.experiments.code import code_of
-from naq.experiments.experiment import all_experiments, get_experiment
+from naq.experiments.cells import Cell
+from naq.experiments.experiment import get_experiment
 from naq.experiments.records import Find, Record
-from naq.experiments.reproduction import Plan
-from naq.experiments.store import Store
-from naq.experiments.sweep import dataset_slug
 from naq.experiments.views import TableView, TextView
+from naq.report.commands import command, section_name, special
+from naq.report.html import counted, duration
 from naq.report.page import Answer, DataFacts, Made, Page, Section, Summary
+from naq.report.results import Results
 from naq.report.standing import answers
 
 
-@dataclass(frozen=True, eq=False)
-class Results:
-    """The records of a folder by what they are of.
+def page_of(folder: str | Path, *, title: str = "", out: str = "") -> Page:
+    """The report of a folder.
 
-    Attributes:
-        by_cell: (cell, data) to the records of every code version.
+    Args:
+        title: over the page.
+        out: the folder as the commands of the page name it; "" is where ``naq reproduce`` writes anyway.
     """
-
-    plan: Plan
-    by_cell: Mapping[tuple[str, str], Sequence[Record]]
-    set_aside: Sequence[str]
-
-    @classmethod
-    def read(cls, folder: str | Path) -> Results:
-        """What lies in a folder of ``naq reproduce``."""
-        plan = Plan.load(folder)
-        if not plan.asks:
-            raise DataError(
-                f"{folder} holds no results of naq reproduce (no plan.json); give the folder that it wrote."
-            )
-        store = Store(folder)
-        found: dict[tuple[str, str], list[Record]] = defaultdict(list)
-        for record in (*store.records(), *store.failures()):
-            found[record.cell.text, record.identity.data].append(record)
-        aside = [path.name for path in sorted((Path(folder) / "damaged").glob("*.json"))]
-        return cls(plan, found, aside)
-
-    def current(self, ask: Ask) -> Find:
-        """Looks for results of the code as it is now."""
-
-        def find(cell: Cell) -> Record | None:
-            data = data_of(ask, cell)
-            key = Identity(data, *code_of(cell)).key(cell)
-            return next((r for r in self.by_cell.get((cell.text, data), ()) if r.key == key), None)
-
-        return find
-
-    def of_version(self, ask: Ask, label: str) -> Find:
-        """Looks for results of one other code version."""
-
-        def find(cell: Cell) -> Record | None:
-            found = self.by_cell.get((cell.text, data_of(ask, cell)), ())
-            return next((r for r in found if r.done and version_label(r) == label), None)
-
-        return find
-
-    def other_versions(self) -> list[str]:
-        """Code versions that are not the present one, latest result first."""
-        latest: dict[str, str] = {}
-        for record in (r for records in self.by_cell.values() for r in records):
-            if record.done and (record.identity.version, record.identity.core, record.identity.own) != code_of(
-                record.cell
-            ):
-                label = version_label(record)
-                latest[label] = max(latest.get(label, ""), record.finished)
-        return sorted(latest, key=lambda label: latest[label], reverse=True)
-
-
-def version_label(record: Record) -> str:
-    """What a code version is called: the package's version and the hash of its core."""
-    return f"{record.identity.version}+{record.identity.core[:8]}"
-
-
-def data_of(ask: Ask, cell: Cell) -> str:
-    """The hash that the request's dataset had."""
-    dataset = cell.config.get("dataset")
-    return "" if dataset is None else str(ask.facts.get(str(dataset), {}).get("hash", ""))
-
-
-def page_of(folder: str | Path, *, title: str = "") -> Page:
-    """The report of a folder."""
     results = Results.read(folder)
-    order = list(all_experiments())
-    results.plan.asks.sort(key=lambda ask: order.index(ask.experiment) if ask.experiment in order else len(order))
-    sections = [section(ask, results.current(ask)) for ask in results.plan.asks]
+    asks = results.asks
+    sections = [section(ask, results.current(ask), results.places, out) for ask in asks]
     older = []
     for label in results.other_versions():
-        found = [section(ask, results.of_version(ask, label), older=label) for ask in results.plan.asks]
+        found = [section(ask, results.of_version(ask, label), older=label) for ask in asks]
         kept = [s for s in found if s.made]
         if kept:
             older.append((label, kept))
-    records = _records(results)
+    tally = Tally.of(results)
     return Page(
         title or "NaQ: the paper's tables and analyses",
-        ", ".join(dict.fromkeys(dataset for ask in results.plan.asks for dataset in ask.datasets)),
-        summary(results, sections, records),
-        sections,
+        ", ".join(dict.fromkeys(dataset for ask in asks for dataset in ask.datasets)),
+        summary(results, tally, out),
+        told_apart(sections, asks),
         older,
         _notices(results),
         {
             "naq": naq.__version__,
             "report written": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
-            "results computed": _span(records),
+            "results computed": _span(tally.done.values()),
         },
     )
 
 
-def section_name(ask: Ask, older: str = "") -> str:
-    """The anchor of a request's section."""
-    return "-".join((ask.experiment, *_slugs(ask), *([older] if older else [])))
-
-
-def section(ask: Ask, find: Find, *, older: str = "") -> Section:
+def section(
+    ask: Ask, find: Find, places: Mapping[str, str] | None = None, out: str = "", *, older: str = ""
+) -> Section:
     """What a request asked, and what there is of it."""
     experiment = get_experiment(ask.experiment)
     cells = list(dict.fromkeys(experiment.cells(ask, find)))
-    found = [(cell, find(cell)) for cell in cells]
+    found = list(zip(cells, titles(cells), (find(cell) for cell in cells)))
     views = experiment.views(ask, find)
     if ask.plan.thin:
         views = [TextView([f"Budget {ask.budget!r}: {ask.plan.summary}."], "caveat"), *views]
@@ -141,11 +72,50 @@ def section(ask: Ask, find: Find, *, older: str = "") -> Section:
         question=experiment.question,
         where_in_paper=experiment.origin,
         views=views,
-        made=[made(record) for _, record in found if record is not None and record.done],
-        missing=[] if older else [cell.title for cell, record in found if record is None],
-        failed=[] if older else [f"{cell.title}: {r.error}" for cell, r in found if r is not None and not r.done],
-        command=command([ask]),
+        made=[made(record) for _, _, record in found if record is not None and record.done],
+        missing=[] if older else [name for _, name, record in found if record is None],
+        failed=[] if older else [f"{name}: {r.error}" for _, name, r in found if r is not None and not r.done],
+        command=command([ask], places, out),
     )
+
+
+def titles(cells: Sequence[Cell]) -> list[str]:
+    """A line per cell; cells of one title, such as the candidates of a setting, also say what tells them apart."""
+    flat = [
+        {**cell.config, **(cell.config.get("options") or {}), **(cell.config.get("episode") or {})} for cell in cells
+    ]
+    alike: dict[str, list[int]] = defaultdict(list)
+    for place, cell in enumerate(cells):
+        alike[cell.title].append(place)
+    lines = [cell.title for cell in cells]
+    for places in (p for p in alike.values() if len(p) > 1):
+        names = {name for place in places for name in flat[place]} - {"options", "episode"}
+        differ = sorted(name for name in names if len({str(flat[place].get(name)) for place in places}) > 1)
+        for place in places:
+            words = [f"{name}={flat[place][name]}" for name in differ if name in flat[place]]
+            lines[place] += f" ({', '.join(words)})" if words else ""
+    return lines
+
+
+def told_apart(sections: Sequence[Section], asks: Sequence[Ask]) -> list[Section]:
+    """Sections of one title also say on what data and how; so do the names of their tables, for they name files."""
+    repeated = {title for title, times in Counter(s.title for s in sections).items() if times > 1}
+    taken: set[str] = set()
+    found = []
+    for one, ask in zip(sections, asks):
+        title = f"{one.title} ({', '.join((*ask.datasets, *special(ask)))})" if one.title in repeated else one.title
+        views = [_named(view, special(ask), taken) if isinstance(view, TableView) else view for view in one.views]
+        found.append(replace(one, title=title, views=views))
+    return found
+
+
+def _named(view: TableView, words: Sequence[str], taken: set[str]) -> TableView:
+    """The table under a name that no other has, and which is ``taken`` from now on."""
+    longer = "-".join((view.name, *words))
+    names = chain((view.name, longer), (f"{longer}-{number}" for number in count(2)))
+    name = next(name for name in names if name not in taken)
+    taken.add(name)
+    return replace(view, name=name)
 
 
 def made(record: Record) -> Made:
@@ -165,66 +135,76 @@ def made(record: Record) -> Made:
     )
 
 
+_TRADEMARKS = re.compile(r"\((R|TM)\)")
+
+
 def machine_words(machine: Mapping[str, Any]) -> str:
     """``NVIDIA H200``, or the processor, its cores and the threads that were used."""
     device = str(machine.get("device", "cpu"))
     if device != "cpu":
         return device.partition("(")[2].rstrip(")") or device
-    parts = [str(machine["processor"])] if machine.get("processor") else []
+    parts = [_TRADEMARKS.sub("", str(machine["processor"]))] if machine.get("processor") else []
     for name in ("cores", "threads"):
         if machine.get(name):
-            parts.append(f"{machine[name]} {name if machine[name] != 1 else name[:-1]}")
+            parts.append(counted(machine[name], name[:-1]))
     return ", ".join(parts)
 
 
-def summary(results: Results, sections: Sequence[Section], records: Sequence[Record]) -> Summary:
+@dataclass(frozen=True)
+class Tally:
+    """Every cell that the page is about, once: finished ones by key, the others by their text."""
+
+    done: dict[str, Record] = field(default_factory=dict)
+    failed: set[str] = field(default_factory=set)
+    missing: set[str] = field(default_factory=set)
+
+    @classmethod
+    def of(cls, results: Results) -> Tally:
+        tally = cls()
+        for ask in results.asks:
+            find = results.current(ask)
+            for cell in get_experiment(ask.experiment).cells(ask, find):
+                record = find(cell)
+                if record is None:
+                    tally.missing.add(cell.text)
+                elif record.done:
+                    tally.done[record.key] = record
+                else:
+                    tally.failed.add(cell.text)
+        return tally
+
+
+def summary(results: Results, tally: Tally, out: str = "") -> Summary:
     """The first screen."""
-    best, margin, real, note = answers(results.plan.asks, results.current)
-    facts = {name: known for ask in results.plan.asks for name, known in ask.facts.items()}
+    best, margin, real, note = answers(results.asks, results.current)
+    facts = {name: known for ask in results.asks for name, known in ask.facts.items()}
     return Summary(
         best,
         margin,
         real,
-        _cost(records),
-        command(results.plan.asks),
+        _cost(list(tally.done.values())),
+        command(results.asks, results.places, out),
         [_data(name, known) for name, known in facts.items()],
-        len(records),
-        sum(len(s.failed) for s in sections),
-        len({line for s in sections for line in s.missing}),
+        len(tally.done),
+        len(tally.failed),
+        len(tally.missing),
         note,
     )
 
 
-def _records(results: Results) -> list[Record]:
-    """Every result that the page shows, once."""
-    found: dict[str, Record] = {}
-    for ask in results.plan.asks:
-        find = results.current(ask)
-        for cell in get_experiment(ask.experiment).cells(ask, find):
-            if (record := find(cell)) is not None and record.done:
-                found[record.key] = record
-    return list(found.values())
-
-
 def _cost(records: Sequence[Record]) -> Answer:
+    """Time by kind of machine: the same processor with other numbers of threads is one."""
+    if not records:
+        return Answer("nothing yet")
     by_machine: dict[str, float] = defaultdict(float)
     for record in records:
-        by_machine[machine_words(record.machine)] += record.seconds
-    total = sum(by_machine.values())
-    parts = [
-        f"{_duration(seconds)} on {name or 'an unknown machine'}"
-        for name, seconds in sorted(by_machine.items(), key=lambda x: -x[1])
-    ]
-    text = (
-        f"{len(records):,} cells, summed over processes that may run side by side: {'; '.join(parts)}." if parts else ""
-    )
-    return Answer(_duration(total) if records else "nothing yet", text)
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+        words = machine_words({**record.machine, "cores": 0, "threads": 0})
+        by_machine[words or "an unknown machine"] += record.seconds
+    shares = sorted(by_machine.items(), key=lambda item: -item[1])
+    where = "; ".join(f"{duration(seconds)} on {name}" for name, seconds in shares) if len(shares) > 1 else ""
+    on = where or f"all on {shares[0][0]}"
+    text = f"For {counted(len(records), 'cell')}: {on}. Times of processes that ran side by side are added up."
+    return Answer(duration(sum(by_machine.values())), text)
 
 
 def _data(name: str, facts: Mapping[str, Any]) -> DataFacts:
@@ -243,59 +223,22 @@ def _data(name: str, facts: Mapping[str, Any]) -> DataFacts:
 
 def _notices(results: Results) -> list[str]:
     notices = []
-    if results.set_aside:
+    if results.damaged:
+        one = len(results.damaged) == 1
         notices.append(
-            f"{len(results.set_aside)} damaged result files were set aside in the folder 'damaged' and count as not run; "
-            "run the command again to compute them anew."
+            f"{counted(len(results.damaged), 'result file')} {'is' if one else 'are'} damaged and "
+            f"{'counts' if one else 'count'} as not run: {', '.join(f'{key}.json' for key in results.damaged[:6])}"
+            f"{' and others' if len(results.damaged) > 6 else ''}. "
+            f"The command below computes {'it' if one else 'them'} anew."
         )
+    if results.unknown:
+        notices.append(f"This version of naq does not know {', '.join(results.unknown)}: left out.")
     return notices
 
 
 def _span(records: Iterable[Record]) -> str:
     times = sorted(record.finished for record in records)
     return f"{times[0]} to {times[-1]}" if times else "none"
-
-
-def _slugs(ask: Ask) -> list[str]:
-    parts = [ask.budget] if ask.budget != "standard" else []
-    parts += [ask.learner] if ask.learner != "protonet" else []
-    parts += ["tuned"] if ask.tune else []
-    rest = replace(ask, facts={}, budget="standard", learner="protonet", tune=False, experiment="")
-    plain = Ask("", rest.datasets)
-    return [
-        *(dataset_slug(name) for name in ask.datasets),
-        *parts,
-        *([digest(canonical(rest.to_json()), 3)] if rest != plain else []),
-    ]
-
-
-def command(asks: Sequence[Ask]) -> str:
-    """What computes the requests again; several lines where they differ in more than their name."""
-    lines: dict[tuple[str, ...], list[str]] = {}
-    for ask in asks:
-        lines.setdefault(tuple(_flags(ask)), []).append(ask.experiment)
-    return "\n".join(shlex.join(["naq", "reproduce", *names, *flags]) for flags, names in lines.items())
-
-
-def _flags(ask: Ask) -> list[str]:
-    flags = [part for dataset in ask.datasets for part in ("--dataset", dataset)]
-    if ask.budget != "standard":
-        flags += ["--budget", ask.budget]
-    for flag, value, default in (
-        ("--seeds", ask.seeds, 0),
-        ("--episodes", ask.episodes, 0),
-        ("--learner", ask.learner, "protonet"),
-        ("--head", ask.head, "logistic"),
-        ("--features", ask.features, ""),
-        ("--select", ask.select, "valid"),
-        ("--device", ask.device, "cpu"),
-    ):
-        flags += [flag, str(value)] if value != default else []
-    for flag, values in (("--way", ask.ways), ("--shot", ask.shots), ("--method", ask.methods)):
-        flags += [part for value in values for part in (flag, str(value))]
-    for name, options in ask.options.items():
-        flags += [part for option, value in options.items() for part in ("--set", f"{name}.{option}={value}")]
-    return flags + (["--tune"] if ask.tune else [])
 
 
 def tables_of(page: Page) -> list[TableView]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from naq.experiments.analyses.tables import REFERENCE, AccuracyTable
 from naq.experiments.arms import points
@@ -14,59 +14,90 @@ from naq.experiments.statistics import Score, compare, difference, pooled_spread
 from naq.experiments.sweep import Sweep
 from naq.report.page import Answer
 
-NOTHING = Answer("nothing yet", "No two methods have finished on the same tasks.")
+NOTHING = Answer("nothing yet", "No method has finished.")
+ALONE = Answer("nothing to compare", "No other method has finished on the same tasks.")
+NAMED = 6
+"""Names in an answer; the section below has them all."""
+Column = tuple[str, str, dict[str, Score]]
+"""Words on the data, the title of the section, and the scores by method."""
 
 
 def answers(asks: Sequence[Ask], find_for: Callable[[Ask], Find]) -> tuple[Answer, Answer, Answer, str]:
     """Best, margin and reality from the first table that has results, else from the analyses' trainings on unchanged data."""
-    for where, column in _columns(asks, find_for):
+    alone: Column | None = None
+    for where, title, column in _columns(asks, find_for):
         if len(column) > 1:
-            return _answers(where, column)
-    return NOTHING, NOTHING, NOTHING, ""
+            return *_answers(where, column), _about(where, title)
+        if column and alone is None:
+            alone = where, title, column
+    if alone is None:
+        return NOTHING, NOTHING, NOTHING, ""
+    where, title, column = alone
+    return _alone(where, column), ALONE, ALONE, _about(where, title)
 
 
-def _columns(asks: Sequence[Ask], find_for: Callable[[Ask], Find]) -> list[tuple[str, dict[str, Score]]]:
-    """Candidates for the first screen, tables first: words on where it stands, and the scores by method."""
-    found = []
+def _columns(asks: Sequence[Ask], find_for: Callable[[Ask], Find]) -> Iterator[Column]:
+    """Candidates for the first screen, tables first."""
     for ask in sorted(asks, key=lambda ask: get_experiment(ask.experiment).kind != "table"):
         experiment, find = get_experiment(ask.experiment), find_for(ask)
         for dataset in ask.datasets:
             if isinstance(experiment, AccuracyTable):
-                way, shot = experiment.settings(ask, dataset)[0]
-                arms = {m: experiment.arm(ask, find, dataset, m, (way, shot)) for m in experiment.rows(ask)}
-                column = {full_name(m): s for m, a in arms.items() if (s := a.score(find, shot)) is not None}
-                found.append((f"{dataset}, {way}-way {shot}-shot, {experiment.title.lower()}", column))
+                for way, shot in experiment.settings(ask, dataset)[:1]:
+                    arms = {m: experiment.arm(ask, find, dataset, m, (way, shot)) for m in experiment.rows(ask)}
+                    column = {full_name(m): s for m, a in arms.items() if (s := a.score(find, shot)) is not None}
+                    yield f"{dataset}, {way}-way {shot}-shot", experiment.title, column
             elif isinstance(experiment, Sweep):
                 column = experiment.unchanged(ask, dataset, find)
-                found.append((f"{dataset}, 5-way 1-shot, unchanged data of {experiment.title.lower()}", column))
-    return found
+                yield f"{dataset}, 5-way 1-shot, nothing changed", experiment.title, column
 
 
-def _answers(where: str, column: dict[str, Score]) -> tuple[Answer, Answer, Answer, str]:
+def _about(where: str, title: str) -> str:
+    return f"The answers are about {where}; the section “{title}” has more."
+
+
+def _alone(where: str, column: dict[str, Score]) -> Answer:
+    """One method is no comparison."""
+    [(name, found)] = column.items()
+    return Answer(name, f"{_percent(found)} on {where}: the only method that has finished there.")
+
+
+def _answers(where: str, column: dict[str, Score]) -> tuple[Answer, Answer, Answer]:
     standings, spread = compare(column), pooled_spread(column.values())
     order = sorted(column, key=lambda name: -column[name].mean)
     best, second = order[:2]
     ahead = difference(column[best], column[second], spread)
-    alike = [name for name in order[1:] if standings[name].mark == "≈"]
-    first = Answer(
-        best,
-        f"{100 * column[best].mean:.2f} ± {100 * column[best].ci95:.2f} % on {where}, the best of {len(order)} methods.",
-    )
+    first = Answer(best, f"{_percent(column[best])} on {where}: the best of {len(order)} methods.")
     floor = next((name for name in order if name.startswith(REFERENCE)), None)
     text = f"Ahead of {second} ({100 * column[second].mean:.2f} %) by {points(ahead)}, on the same tasks."
-    if floor is not None and best != floor:
+    if floor is not None and floor not in (best, second):
         text += f" Ahead of {REFERENCE}, which trains nothing, by {points(difference(column[best], column[floor], spread))}."
-    margin = Answer(f"{100 * ahead.mean:.1f} points", text)
-    if alike:
-        real = Answer(
-            "not alone",
-            f"Not told apart from the best on these tasks and seeds: {', '.join(alike)}. Every other method is really below.",
-        )
-    else:
-        real = Answer(
-            "yes",
-            "Every other method is below by more than chance: paired differences on the same tasks, spread over seeds counted, corrected for the number of comparisons.",
-        )
+    alike = [name for name in order[1:] if standings[name].mark == "≈"]
+    real = _alike(alike, others=len(order) - 1 - len(alike)) if alike else Answer("yes", _BELOW)
     if not ahead.seeds_known:
         real = Answer(real.short, real.text + " One training each: another seed may change the order.")
-    return first, margin, real, f"The answers are about {where}."
+    return first, Answer(_points(ahead.mean), text), real
+
+
+_BELOW = (
+    "Every other method is below by more than chance: paired differences on the same tasks, spread over seeds counted, "
+    "corrected for the number of comparisons."
+)
+
+
+def _alike(names: Sequence[str], *, others: int) -> Answer:
+    """That the best is not alone, with a few of those beside it."""
+    more = len(names) - NAMED
+    listed = ", ".join(names) if more < 2 else f"{', '.join(names[:NAMED])} and {more} more, named in the section below"
+    rest = f" {'The other method is' if others == 1 else f'The other {others} are'} really below." if others else ""
+    return Answer(
+        f"no: {len(names) + 1} are alike", f"Not told apart from the best on these tasks and seeds: {listed}.{rest}"
+    )
+
+
+def _percent(found: Score) -> str:
+    return f"{100 * found.mean:.2f} ± {100 * found.ci95:.2f} %"
+
+
+def _points(share: float) -> str:
+    shown = f"{100 * share:.1f}"
+    return f"{shown} point" if shown == "1.0" else f"{shown} points"

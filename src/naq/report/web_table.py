@@ -17,6 +17,10 @@ MARKS = {
 }
 
 
+_BRIEF = 26
+"""Letters of a label that stays on one line where the page is broad."""
+
+
 def table_html(view: TableView, cells: Mapping[str, int], saved: str, *, files: bool, heading: str = "h3") -> str:
     """The table with its title, legend and downloads.
 
@@ -62,8 +66,26 @@ def _table(view: TableView, cells: Mapping[str, int]) -> str:
             again = tag("span", text(families[i]), class_="family-of")
             shown[0] = tag("th", text(row[0]), again, scope="row", class_="label")
         body.append(tag("tr", *shown))
-    wide = "wide" if len(view.columns) > 9 else None
+    wide = "wide" if is_wide(view) else None
     return tag("table", tag("thead", header), tag("tbody", *body), class_=" ".join(filter(None, ["numbers", wide])))
+
+
+def is_wide(view: TableView) -> bool:
+    """Whether the table needs smaller type on paper: about how wide its columns are, by the letters in them."""
+    needed = 0.0
+    for i, heading in enumerate(view.columns):
+        word = max(map(len, heading.split()), default=0)  # headings wrap
+        needed += 6.6 * max([word, *(_letters(row[i]) for row in view.rows)]) + 15
+    return len(view.columns) > 9 or needed > 690
+
+
+def _letters(entry: Entry) -> int:
+    if isinstance(entry, Missing):
+        return len(_short(entry.reason))
+    if isinstance(entry, str):
+        return len(entry)
+    parts = [f"{value:,.{entry.digits}f}" for value in (entry.value, entry.ci, entry.spread) if value is not None]
+    return sum(len(part) + 2 for part in parts)
 
 
 def _families(view: TableView) -> list[str]:
@@ -125,9 +147,11 @@ def _entry(entry: Entry, column: int, view: TableView, cells: Mapping[str, int],
     if isinstance(entry, Missing):
         shown = tag("span", text(_short(entry.reason)), class_="reason") + _paper(entry.paper, entry.paper_ci)
         return tag("td", shown, class_=" ".join(["num", "none", *kinds]), title=entry.reason)
+    brief = ["brief"] if len(entry) <= _BRIEF else []
     if column == 0:
-        return tag("th", text(entry), scope="row", class_=" ".join(["label", *kinds]))
-    return tag("td", text(entry), class_=" ".join(["label" if column < view.labels else "num", *kinds]))
+        return tag("th", text(entry), scope="row", class_=" ".join(["label", *brief, *kinds]))
+    kinds = ["label", *brief] if column < view.labels else ["num", "phrase"] if len(entry) > 12 else ["num"]
+    return tag("td", text(entry), class_=" ".join([*kinds, *(["end"] if column in ends else [])]))
 
 
 def _number(entry: Number, cells: Mapping[str, int], kinds: list[str]) -> str:

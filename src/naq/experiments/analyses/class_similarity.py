@@ -6,6 +6,7 @@ stay short, or are completed by the lowest ids.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from naq.experiments.asking import Ask
@@ -62,10 +63,7 @@ class ClassSimilarity(Experiment):
                 ]
             )
             series.append(Series(name, [float(tail["percent"]) for tail in r["tails"]], values))
-            said.append(
-                f"{name}: {r['similarity_percent']:.1f} % over all nodes, {values[0]:.1f} % in the smallest tenth of the classes; "
-                f"{100 * r['same_class_share']:.1f} % of the ten nearest share the node's class."
-            )
+            said.append(_sentence(name, r))
         for kind in KINDS.values():
             known = [_paper(dataset, kind, percent) for percent in TAILS]
             if any(value is not None for value in known):
@@ -76,9 +74,23 @@ class ClassSimilarity(Experiment):
             TextView(said or ["Nothing is finished yet."]),
             LineView(slug, title, "smallest classes, %", "class-level similarity, %", series),
             TableView(
-                slug, title, columns, rows, note="Labels are read for this analysis only; tail 100 % is all nodes."
+                slug,
+                title,
+                columns,
+                rows,
+                note=f"Labels are read for this analysis only; tail 100 % is all nodes. Features that choose neighbours: {ask.reads}; the paper's are raw.",
             ),
         ]
+
+
+def _sentence(name: str, result: Mapping[str, Any]) -> str:
+    whole, share, tail = result["similarity_percent"], result["same_class_share"], result["tails"][0]
+    if whole is None or share is None:
+        return f"{name}: no labelled node has a labelled neighbour."
+    smallest = (
+        "" if (value := tail["similarity_percent"]) is None else f", {value:.1f} % in the smallest tenth of the classes"
+    )
+    return f"{name}: {whole:.1f} % over all nodes{smallest}; {100 * share:.1f} % of the ten nearest share the node's class."
 
 
 def _cell(ask: Ask, dataset: str, row: str) -> Cell:

@@ -21,4 +21,4 @@ class FeatureNoise(Sweep):
     x_label = "noisy nodes, share of n"
 
     def points(self, ask: Ask, dataset: str) -> list[Point]:
-        return noisy_points(ask, "feature-noise")
+        return noisy_points(ask, "feature-noise", ("supervised", "naq-feat"))

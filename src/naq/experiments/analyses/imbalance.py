@@ -8,7 +8,7 @@ tasks share nodes and intervals over tasks understate the uncertainty. Every see
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from naq.experiments.arms import gain
 from naq.experiments.asking import Ask
@@ -26,6 +26,9 @@ LEVELS: dict[str, dict[str, str]] = {
     "Extreme": {"kind": "extreme"},
     "Extreme control": {"kind": "balanced", "like": "extreme"},
 }
+
+WHOLE = ("Pareto", "Extreme")
+THIN = ("original", "Pareto")
 
 
 @register_experiment
@@ -46,26 +49,32 @@ class Imbalance(Sweep):
             Point(full_name(method), level, method, {"change": {"name": "imbalance", "seed": 0, **how}} if how else {})
             for method in _methods(ask)
             for level, how in LEVELS.items()
-            if level in ask.levels(tuple(LEVELS), "Pareto")
+            if level in ask.levels(tuple(LEVELS), THIN)
         ]
 
     def paper_series(self, ask: Ask, dataset: str) -> list[Series]:
-        levels = [level for level in LEVELS if level in ask.levels(tuple(LEVELS), "Pareto")]
+        levels = [level for level in LEVELS if level in ask.levels(tuple(LEVELS), THIN)]
         found = []
         for method in _methods(ask):
             known = [paper_figure("class_imbalance", dataset, method, level.lower()) for level in levels]
             found += from_paper(f"{full_name(method)}, the paper (read off its poster)", levels, known)
         return found
 
+    def steps(self, levels: Sequence[Level]) -> list[tuple[Level, Level]]:
+        return [(levels[0], level) for level in levels if level in WHOLE and levels[0] == "original"]
+
     def remarks(self, ask: Ask, dataset: str, found: Mapping[tuple[str, Level], Score]) -> list[str]:
         said, spread = [], pooled_spread(found.values())
         for line in dict.fromkeys(line for line, _ in found):
-            for kind in ("Pareto", "Extreme"):
+            for kind in WHOLE:
                 pair = found.get((line, kind)), found.get((line, f"{kind} control"))
                 if pair[0] is not None and pair[1] is not None:
-                    said.append(f"{kind}, {line}: {gain(pair[0], pair[1], spread)} against its class-balanced control.")
+                    said.append(
+                        f"{kind}, {line}: {gain(pair[0], pair[1], spread)} against its control of the same size."
+                    )
         return said
 
 
 def _methods(ask: Ask) -> tuple[str, ...]:
-    return f"supervised/{ask.learner}", f"naq-feat/{ask.learner}", f"naq-diff/{ask.learner}", "bgrl", "sugrl", "afgrl"
+    episodes = tuple(f"{kind}/{ask.learner}" for kind in ("supervised", "naq-feat", "naq-diff"))
+    return (*episodes, *ask.levels(("bgrl", "sugrl", "afgrl"), ("bgrl",)))

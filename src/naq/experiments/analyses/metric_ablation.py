@@ -5,7 +5,7 @@ Euclidean distance on bags of words makes short documents the neighbours of many
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from naq.experiments.arms import Arm
 from naq.experiments.asking import Ask
@@ -34,26 +34,30 @@ class MetricAblation(Sweep):
 
     def points(self, ask: Ask, dataset: str) -> list[Point]:
         method = f"naq-feat/{ask.learner}"
-        return [Point(full_name(method), metric, method, {"episode": {"metric": metric}}) for metric in METRICS]
+        return [Point(full_name(method), metric, method, {"episode": {"metric": metric}}) for metric in _metrics(ask)]
 
     def paper_series(self, ask: Ask, dataset: str) -> list[Series]:
         if ask.learner != "protonet":
             return []
         found = [
             paper_accuracy(dataset, "ProtoNet", f"NaQ-Feat {word}", 5, 1, table="metric_ablation")
-            for word in METRICS.values()
+            for word in (METRICS[metric] for metric in _metrics(ask))
         ]
-        return from_paper("the paper", list(METRICS), found)
+        return from_paper("the paper", _metrics(ask), found)
+
+    def steps(self, levels: Sequence[Level]) -> list[tuple[Level, Level]]:
+        return [(levels[0], level) for level in levels[1:]]
 
     def cells(self, ask: Ask, find: Find) -> list[Cell]:
-        return super().cells(ask, find) + [_shape(ask, dataset, m) for dataset in ask.datasets for m in METRICS]
+        return super().cells(ask, find) + [_shape(ask, dataset, m) for dataset in ask.datasets for m in _metrics(ask)]
 
     def more_views(self, ask: Ask, dataset: str, find: Find, arms: Mapping[tuple[str, Level], Arm]) -> list[View]:
         rows: list[list[Entry]] = []
-        for metric in METRICS:
+        for metric in _metrics(ask):
             record = find(_shape(ask, dataset, metric))
             if record is None or record.result is None:
-                rows.append([metric, *(Missing(),) * 6])
+                why = Missing() if record is None else Missing(f"failed: {record.error}")
+                rows.append([metric, *(why,) * 6])
                 continue
             r = record.result
             shape, known = r["in_degrees"], paper_class_similarity(dataset, "naq-feat", metric=METRICS[metric])
@@ -80,12 +84,16 @@ class MetricAblation(Sweep):
         return [
             TableView(
                 f"{self.name}-shape-{dataset_slug(dataset)}",
-                f"Whom the ten nearest are: {dataset}",
+                f"Who the ten nearest are: {dataset}",
                 columns,
                 rows,
                 note="In-degree: of how many nodes a node is among the ten nearest. Labels are read for this table only.",
             )
         ]
+
+
+def _metrics(ask: Ask) -> tuple[str, ...]:
+    return ask.levels(tuple(METRICS), ("cosine", "jaccard"))
 
 
 def _shape(ask: Ask, dataset: str, metric: str) -> Cell:

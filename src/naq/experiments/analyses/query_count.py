@@ -7,10 +7,14 @@ fills such rows with the nodes of the lowest ids, here they stay short, and the 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from naq.experiments.arms import UNTRAINED_LINE
 from naq.experiments.asking import Ask
 from naq.experiments.experiment import register_experiment
 from naq.experiments.names import full_name
-from naq.experiments.sweep import Point, Sweep
+from naq.experiments.statistics import Score, compare
+from naq.experiments.sweep import Level, Point, Sweep
 
 LEVELS = (1, 3, 5, 7, 10, 13, 15, 17, 20, 30, 40, 100)
 FILLED = (10, 40, 100)
@@ -29,10 +33,10 @@ class QueryCount(Sweep):
     note = "Lowest ids: rows with too few neighbours are completed by the nodes with the lowest ids, as the released code does."
 
     def points(self, ask: Ask, dataset: str) -> list[Point]:
-        levels = ask.levels(LEVELS, 10)
+        levels = ask.levels(LEVELS, (1, 10))
         found = [
             Point(full_name(f"{kind}/{ask.learner}"), q, f"{kind}/{ask.learner}", {"episode": {"queries": q}})
-            for kind in ("naq-feat", "naq-diff")
+            for kind in (("naq-feat",) if ask.plan.thin else ("naq-feat", "naq-diff"))
             for q in levels
         ]
         method = f"naq-diff/{ask.learner}"
@@ -41,3 +45,17 @@ class QueryCount(Sweep):
             for q in levels
             if q in FILLED
         ]
+
+    def remarks(self, ask: Ask, dataset: str, found: Mapping[tuple[str, Level], Score]) -> list[str]:
+        """The number of queries with the highest accuracy, and those that are as good for all that is known."""
+        said = []
+        for line in dict.fromkeys(line for line, _ in found if line != UNTRAINED_LINE):
+            column = {str(level): s for (name, level), s in found.items() if name == line}
+            if len(column) < 2:
+                continue
+            standings = compare(column)
+            best = max(column, key=lambda level: column[level].mean)
+            alike = [level for level, standing in standings.items() if level != best and standing.mark == "≈"]
+            rest = f"not told apart from it: {', '.join(alike)}" if alike else "every other number is really below"
+            said.append(f"{line}: accuracy is highest with {best} queries, {100 * column[best].mean:.1f} %; {rest}.")
+        return said

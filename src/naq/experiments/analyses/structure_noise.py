@@ -22,12 +22,13 @@ class StructureNoise(Sweep):
     x_label = "added edges, share of |E|"
 
     def points(self, ask: Ask, dataset: str) -> list[Point]:
-        return noisy_points(ask, "structure-noise")
+        return noisy_points(ask, "structure-noise", ("supervised", "naq-diff"))
 
 
-def noisy_points(ask: Ask, change: str) -> list[Point]:
-    """The four methods of the two noise figures under every level of a change."""
-    methods = (f"supervised/{ask.learner}", f"naq-feat/{ask.learner}", f"naq-diff/{ask.learner}", "bgrl")
+def noisy_points(ask: Ask, change: str, thin: tuple[str, ...]) -> list[Point]:
+    """The four methods of the two noise figures under every level of a change; of the episodes only ``thin`` where little is asked for."""
+    kinds = thin if ask.plan.thin else ("supervised", "naq-feat", "naq-diff")
+    methods = (*(f"{kind}/{ask.learner}" for kind in kinds), *(() if ask.plan.thin else ("bgrl",)))
     return [
         Point(full_name(method), level, method, {"change": {"name": change, "share": level}} if level else {})
         for method in methods

@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from naq.experiments.arms import Arm, arm, gain, number
+from naq.experiments.arms import ONE_SEED, Arm, amount, arm, gain, number
 from naq.experiments.asking import Ask
 from naq.experiments.cells import Cell
 from naq.experiments.experiment import Experiment, register_experiment
 from naq.experiments.names import full_name, kind_of, model_of
 from naq.experiments.paper import paper_accuracy, paper_rank
 from naq.experiments.records import Find
-from naq.experiments.statistics import Score, average_ranks, compare, pooled_spread
+from naq.experiments.statistics import Score, average_ranks, compare, difference, pooled_spread
 from naq.experiments.sweep import dataset_slug
 from naq.experiments.tuning import learner_of
 from naq.experiments.views import BarView, Entry, LineView, Missing, Number, Series, TableView, TextView, View
@@ -78,21 +78,32 @@ class AccuracyTable(Experiment):
 
     def _views(self, ask: Ask, find: Find, dataset: str) -> list[View]:
         rows, settings = self.rows(ask), self.settings(ask, dataset)
+        if not settings:
+            most = ask.most_classes(dataset)
+            return [
+                TextView(
+                    [
+                        f"The tasks of {dataset} have at most {most} classes, fewer than any column here; choose others with --way."
+                    ]
+                )
+            ]
         arms = {(method, at): self.arm(ask, find, dataset, method, at) for method in rows for at in settings}
         found = {place: s for place, a in arms.items() if (s := a.score(find, place[1][1])) is not None}
+        table = self._table(ask, dataset, find, rows, settings, found, arms)
         if not found:
-            return [TextView(["Nothing is finished yet."])]
+            return [TextView(["Nothing is finished yet."]), table]
         return [
             TextView(verdict(rows, settings, found)),
             _bars(self, dataset, rows, settings, found),
-            self._table(dataset, find, rows, settings, found, arms),
+            table,
             _heads(self, dataset, find, rows, settings[0], arms),
-            _costs(self, dataset, find, rows, settings[0], arms),
+            _costs(self, ask, dataset, find, rows, settings[0], arms),
             *_curves(self, dataset, find, rows, settings[0], arms),
         ]
 
     def _table(
         self,
+        ask: Ask,
         dataset: str,
         find: Find,
         rows: Sequence[str],
@@ -121,9 +132,7 @@ class AccuracyTable(Experiment):
             entries.append(
                 "–" if rank is None else Number(rank, digits=2, paper=None if known is None else known.value)
             )
-            lines.append(
-                [model_of(method) if method != REFERENCE else "smooth (no training)", kind_of(method) or "–", *entries]
-            )
+            lines.append([model_of(method), kind_of(method) or "–", *entries])
         return TableView(
             f"{self.name}-{dataset_slug(dataset)}",
             f"{self.title}: {dataset}",
@@ -131,8 +140,16 @@ class AccuracyTable(Experiment):
             lines,
             labels=2,
             groups=[("", 2), ("test accuracy, %", len(settings)), ("", 1)],
-            note="Heads: logistic regression as in the paper; GLITTER and VNT answer tasks themselves.",
+            note=_head_note(ask, rows)
+            + " Average rank: among these rows, over these columns; the paper's is over its own.",
         )
+
+
+def _head_note(ask: Ask, rows: Sequence[str]) -> str:
+    own = list(dict.fromkeys(model_of(method) for method in rows if get_method(method).solves_tasks))
+    head = "logistic regression, as in the paper" if ask.head == "logistic" else ask.head
+    without = f"; without one: {', '.join(own)}" if own else ""
+    return f"Head: {head}{without}."
 
 
 def verdict(rows: Sequence[str], settings: Sequence[Setting], found: Mapping[tuple[str, Setting], Score]) -> list[str]:
@@ -146,15 +163,21 @@ def verdict(rows: Sequence[str], settings: Sequence[Setting], found: Mapping[tup
         order = sorted(column, key=lambda m: -column[m].mean)
         best, second = order[:2]
         alike = [m for m in order[1:] if standings[m].mark == "≈"]
+        # Whether the lead is real is the standing's to say: it knows that the best was picked from many.
+        ahead = difference(column[best], column[second], spread)
         sentence = (
             f"{at[0]}-way {at[1]}-shot: {full_name(best)} is best with {100 * column[best].mean:.1f} %, "
-            f"{gain(column[best], column[second], spread)} than {full_name(second)}".replace("above by", "better by")
+            f"{amount(ahead)} ahead of {full_name(second)}"
         )
         sentence += (
             f"; not told apart from it: {', '.join(full_name(m) for m in alike)}."
             if alike
             else "; every other method is really below."
         )
+        if not ahead.seeds_known:
+            sentence += f" This is {ONE_SEED}."
+        if len(column) < len(rows):
+            sentence += f" {len(column)} of {len(rows)} methods are finished."
         if REFERENCE in column and best != REFERENCE:
             sentence += f" Against smooth, which trains nothing: {gain(column[best], column[REFERENCE], spread)}."
         said.append(sentence)
@@ -185,7 +208,7 @@ def _bars(
                 [None if s is None else 100 * (s.mean + s.ci95) for s in scores],
             )
         )
-    floors = {"smooth (no training)": 100 * found[REFERENCE, at].mean} if (REFERENCE, at) in found else {}
+    floors = {full_name(REFERENCE): 100 * found[REFERENCE, at].mean} if (REFERENCE, at) in found else {}
     title = f"{table.title}: {dataset}, {at[0]}-way {at[1]}-shot"
     return BarView(
         f"{table.name}-bars-{dataset_slug(dataset)}",
@@ -240,6 +263,7 @@ def _heads(
 
 def _costs(
     table: AccuracyTable,
+    ask: Ask,
     dataset: str,
     find: Find,
     rows: Sequence[str],
@@ -256,7 +280,7 @@ def _costs(
         steps = [r["facts"].get("episodes_trained") for r in results]
         valid = [r["facts"].get("valid_accuracy") for r in results]
         unit = results[0]["facts"].get("unit", "")
-        chosen = arms[method, at].options
+        chosen = {**ask.options.get(learner_of(method), {}), **arms[method, at].options}
         lines.append(
             [
                 full_name(method),
@@ -276,7 +300,7 @@ def _costs(
         ["method", "labels read", "setting", "trained", "validation %", "seconds per training", "on"],
         lines,
         labels=4,
-        note="Means over seeds. The setting is the candidate with the best accuracy on validation tasks where the request tunes, else the method's defaults.",
+        note="Means over seeds. The setting is the candidate with the best accuracy on validation tasks where the request tunes, else what it asked for or the method's defaults.",
     )
 
 
@@ -288,7 +312,7 @@ def _curves(
     at: Setting,
     arms: Mapping[tuple[str, Setting], Arm],
 ) -> list[View]:
-    """Validation accuracy over training of the first seed: learners by episodes, embedders by epochs."""
+    """Validation accuracy over training of the first finished seed: learners by episodes, embedders by epochs."""
     views: list[View] = []
     for unit in ("episodes", "epochs"):
         series = []
@@ -306,9 +330,9 @@ def _curves(
                 f"Training curves over {unit}: {dataset}",
             )
             note = (
-                f"First seed; the {SHOWN} best of {len(series)} on validation tasks."
+                f"The first finished seed of each; the {SHOWN} best of {len(series)} on validation tasks."
                 if len(series) > SHOWN
-                else "First seed."
+                else "The first finished seed of each."
             )
             views.append(
                 LineView(

@@ -6,6 +6,7 @@ vectors, are the numbers to compare.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from naq.experiments.asking import Ask
@@ -38,9 +39,11 @@ class TailMaps(Experiment):
             full_name(diff): (diff, {}),
             f"{full_name(diff)}, 20-way training": (diff, {"episode": {"way": 20}}),
             full_name("bgrl"): ("bgrl", {}),
-            "smooth (no training)": ("smooth", {}),
+            full_name("smooth"): ("smooth", {}),
         }
         maps = {}
+        if ask.plan.thin:
+            asked = {name: asked[name] for name in (full_name(feat), full_name("smooth"))}
         for name, (method, more) in asked.items():
             found = setting(ask, find, dataset, method)
             maps[name] = (
@@ -53,9 +56,8 @@ class TailMaps(Experiment):
 
     def _views(self, ask: Ask, find: Find, dataset: str) -> list[View]:
         records = {
-            name: find(cells[0])
+            name: find(cells[0]) if cells[0].work == "tail-map" else None
             for name, cells in self._maps(ask, find, dataset).items()
-            if cells[0].work == "tail-map"
         }
         rows: list[list[Entry]] = []
         panels, done = [], {}
@@ -77,19 +79,15 @@ class TailMaps(Experiment):
                 ]
             )
             panels.append(Panel(name, r["x"], r["y"], r["group"], _caption(r)))
-        if not done:
-            return [TextView(["Nothing is finished yet."])]
-        first = next(iter(done.values()))
-        groups = [f"{title} ({size})" for title, size in zip(first["class_names"], first["class_sizes"])]
-        best = max(done, key=lambda name: done[name]["unit_purity"] or 0.0)
-        said = (
-            f"Purest neighbourhoods: {best}, {100 * done[best]['unit_purity']:.1f} % of a node's five nearest (unit vectors) share its class; "
-            f"labels dealt at random would have {100 * done[best]['chance_purity']:.1f} %. One training each: differences of a few points are not evidence."
-        )
         slug, title = f"{self.name}-{dataset_slug(dataset)}", f"{self.title}: {dataset}"
         columns = ["vectors", "5-NN purity %", "5-NN purity, unit %", "silhouette", "silhouette, unit"]
+        table = TableView(slug, title, columns, rows)
+        if not done:
+            return [TextView(["Nothing is finished yet."]), table]
+        first = next(iter(done.values()))
+        groups = [f"{title} ({size})" for title, size in zip(first["class_names"], first["class_sizes"])]
         note = f"{first['points']} nodes of the {len(groups)} smallest classes; distances in t-SNE pictures between far groups mean nothing."
-        return [TextView([said]), ScatterView(slug, title, panels, groups, note), TableView(slug, title, columns, rows)]
+        return [TextView([_sentence(done)]), ScatterView(slug, title, panels, groups, note), table]
 
 
 def _map(ask: Ask, dataset: str, method: str, options: dict[str, Any], more: dict[str, Any]) -> Cell:
@@ -97,5 +95,22 @@ def _map(ask: Ask, dataset: str, method: str, options: dict[str, Any], more: dic
     return training(ask, dataset, method, options=options, seed=ask.all_seeds[0], make=tail_map_cell, **more)
 
 
-def _caption(result: Any) -> str:
-    return f"purity {100 * (result['unit_purity'] or 0):.1f} %, silhouette {result['unit_silhouette'] or 0:.3f}"
+def _sentence(done: Mapping[str, Mapping[str, Any]]) -> str:
+    pure = {name: r["unit_purity"] for name, r in done.items() if r["unit_purity"] is not None}
+    if not pure:
+        return "Purity is not defined here: there are too few nodes in the smallest classes."
+    best = max(pure, key=lambda name: pure[name])
+    chance = done[best]["chance_purity"]
+    return (
+        f"Purest neighbourhoods: {best}, {100 * pure[best]:.1f} % of a node's five nearest (unit vectors) share its class"
+        f"{'' if chance is None else f'; labels dealt at random would have {100 * chance:.1f} %'}. "
+        "One training each: differences of a few points are not evidence."
+    )
+
+
+def _caption(result: Mapping[str, Any]) -> str:
+    purity, silhouette = result["unit_purity"], result["unit_silhouette"]
+    return (
+        f"purity {'–' if purity is None else f'{100 * purity:.1f} %'}, "
+        f"silhouette {'–' if silhouette is None else f'{silhouette:.3f}'}"
+    )

@@ -5,10 +5,14 @@ The paper's figure names no values: edges and feature columns are dropped with t
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from naq.experiments.arms import gain
 from naq.experiments.asking import Ask
 from naq.experiments.experiment import register_experiment
 from naq.experiments.names import full_name
-from naq.experiments.sweep import Point, Sweep
+from naq.experiments.statistics import Score, pooled_spread
+from naq.experiments.sweep import Level, Point, Sweep
 
 LEVELS = (0.1, 0.3, 0.5, 0.7, 0.9)
 
@@ -23,7 +27,7 @@ class UmtraStrength(Sweep):
     note = "NaQ drops nothing: its row is the same training at every level."
 
     def points(self, ask: Ask, dataset: str) -> list[Point]:
-        levels, method = ask.levels(LEVELS, 0.5), f"g-umtra/{ask.learner}"
+        levels, method = ask.levels(LEVELS), f"g-umtra/{ask.learner}"
         ways = {"edges and features": (1, 1), "edges only": (1, 0), "features only": (0, 1)}
         found = [
             Point(
@@ -33,9 +37,24 @@ class UmtraStrength(Sweep):
                 {"episode": {"drop_edge": e * level, "drop_feature": f * level}},
             )
             for name, (e, f) in ways.items()
+            if name in ask.levels(tuple(ways), ("edges and features",))
             for level in levels
         ]
         for kind in ("naq-feat", "naq-diff"):
             free = f"{kind}/{ask.learner}"
             found += [Point(full_name(free), level, free) for level in levels]
         return found
+
+    def remarks(self, ask: Ask, dataset: str, found: Mapping[tuple[str, Level], Score]) -> list[str]:
+        """NaQ against the best strength: picked by what it is compared on, so the comparison favours g-UMTRA."""
+        own = {place: s for place, s in found.items() if place[0].startswith(full_name(f"g-umtra/{ask.learner}"))}
+        if not own:
+            return []
+        best, spread = max(own, key=lambda place: own[place].mean), pooled_spread(found.values())
+        free = [full_name(f"{kind}/{ask.learner}") for kind in ("naq-feat", "naq-diff")]
+        scores = {line: next((s for (name, _), s in found.items() if name == line), None) for line in free}
+        return [
+            f"{line}: {gain(s, own[best], spread)} against {best[0]} at {best[1]}, the best of {len(own)} on these tasks."
+            for line, s in scores.items()
+            if s is not None
+        ]

@@ -1,0 +1,282 @@
+"""``naq reproduce`` and ``naq report``, in this process: an interpreter takes seconds to start."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+import methods_under_test as suite
+import naq
+from naq.cli.main import main
+from naq.data import save_graph
+from naq.experiments.experiment import all_experiments
+from naq.tasks import ClassSplit, save_task_file
+
+SPLIT = ClassSplit(tuple(range(6)), tuple(range(6, 11)), tuple(range(11, 16)))
+
+
+@dataclass(frozen=True)
+class Shown:
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def run(monkeypatch, capsys):
+    """The program with these words; what it wrote, and its exit code."""
+    monkeypatch.setenv("COLUMNS", "140")
+
+    def call(*words: object) -> Shown:
+        monkeypatch.setattr(sys, "argv", ["naq", *map(str, words)])
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as stopped:
+            main()
+        written = capsys.readouterr()
+        return Shown(int(stopped.value.code or 0), written.out, written.err)
+
+    return call
+
+
+@pytest.fixture(scope="module")
+def graph_file(tmp_path_factory) -> Path:
+    """Sixteen communities with few tasks of five classes."""
+    graph = suite.community_graph(size=16, classes=16)
+    folder = tmp_path_factory.mktemp("graph")
+    sets = [
+        naq.sample_tasks(graph, way=5, shot=1, queries=3, count=count, classes=SPLIT.part(part), part=part)
+        for part, count in (("valid", 8), ("test", 12))
+    ]
+    save_task_file(folder / "communities.tasks.npz", sets, SPLIT)
+    return save_graph(folder / "communities.npz", graph)
+
+
+def small(graph_file: Path, out: Path, *more: object) -> tuple[object, ...]:
+    words = ("--dataset", graph_file, "--quick", "--set", "protonet.latent=8", "--no-cache", "--out", out)
+    return ("reproduce", "label-noise", *words, *more)
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (("label-nois",), "there is no table or analysis 'label-nois'; did you mean label-noise"),
+        (("label-noise", "--dataset", "debiann"), "there is no dataset 'debiann' (nearest: debian)"),
+        (("label-noise", "--dataset", "no/such.npz"), "no/such.npz"),
+        (("label-noise", "--budget", "qick"), "there is no budget 'qick'; did you mean quick"),
+        (("label-noise", "--quick", "--budget", "paper"), "--quick and --budget paper exclude each other"),
+        (("label-noise", "--learner", "protonett"), "--learner is 'protonett'; did you mean protonet"),
+        (("label-noise", "--set", "protonet.latnt=8"), "protonet has no option 'latnt'; did you mean latent"),
+        (("label-noise", "--set", "latent=8"), "expected LEARNER.NAME=VALUE"),
+        (("label-noise", "--set", "protonett.lr=1"), "--set names 'protonett'; did you mean protonet"),
+        (("label-noise", "--set", "protonet.lr=fast"), "expected float"),
+        (("label-noise", "--engine", "lokal"), "there is no engine 'lokal'; did you mean local"),
+        (("label-noise", "--workers", "0"), "workers is 0"),
+        (("label-noise", "--seeds", "-1"), "seeds is -1"),
+        (("label-noise", "--way", "1"), "ways are [1]"),
+        (("label-noise", "--features", "tf-idf"), "--features is 'tf-idf'; did you mean tfidf"),
+        (("label-noise", "--data", "no-folder"), "--data is no-folder, which is no folder"),
+    ],
+)
+def test_a_mistake_is_one_sentence_and_nothing_is_written(run, tmp_path, monkeypatch, words, expected):
+    monkeypatch.chdir(tmp_path)
+    shown = run("reproduce", *words)
+    assert shown.code == 2
+    assert expected in shown.err and "Traceback" not in shown.err and shown.err.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [
+        (("--select", "labels"), "select is 'labels'"),
+        (("--head", "logistik"), "did you mean logistic"),
+        (("--device", "abacus"), "device is 'abacus', which cannot be used here"),
+    ],
+)
+def test_mistakes_that_need_the_graph_are_said_before_anything_is_written(run, graph_file, tmp_path, more, expected):
+    shown = run(*small(graph_file, tmp_path / "out", *more))
+    assert shown.code == 2 and expected in shown.err and "Traceback" not in shown.err
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_unknown_method_of_a_table(run, graph_file, tmp_path):
+    shown = run("reproduce", "methods", "-d", graph_file, "-m", "naq-feet/protonet", "--out", tmp_path / "out")
+    assert shown.code == 2 and "did you mean naq-feat/protonet" in shown.err and not (tmp_path / "out").exists()
+
+
+def test_two_graphs_of_one_name_are_refused(run, graph_file, tmp_path):
+    other = save_graph(tmp_path / "communities.npz", suite.community_graph(size=4))
+    shown = run(*small(graph_file, tmp_path / "out", "--dataset", other, "--plan"))
+    assert shown.code == 2 and "are both called 'communities'" in shown.err
+
+
+def test_a_dataset_that_cannot_fill_a_table_is_left_out_with_a_sentence(run, tmp_path):
+    few = save_graph(tmp_path / "few.npz", suite.community_graph(size=16, classes=6))
+    shown = run("reproduce", "methods", "--dataset", few, "--plan", "--out", tmp_path / "out")
+    assert shown.code == 2 and "methods has no setting that the classes of few can fill" in shown.err
+    bare = save_graph(tmp_path / "bare.npz", suite.community_graph(size=8).without_labels())
+    shown = run("reproduce", "label-noise", "--dataset", bare, "--plan", "--out", tmp_path / "out")
+    assert shown.code == 2 and "label-noise needs labels, which bare does not have" in shown.err
+
+
+def test_a_folder_of_graphs_serves_those_experiments_that_use_them(run, graph_file, tmp_path):
+    (tmp_path / "cora_full.npz").write_bytes(graph_file.read_bytes())
+    words = ("--data", tmp_path, "--quick", "--plan", "--out", tmp_path / "out")
+    shown = run("reproduce", "label-noise", "ogbn-arxiv", *words)
+    assert shown.code == 0, shown.err
+    assert "label-noise on cora-full" in shown.out and "ogbn-arxiv is left out" in shown.err
+    assert run("reproduce", "ogbn-arxiv", *words).code == 2
+
+
+def test_experiments_are_listed(run):
+    shown = run("list", "experiments")
+    assert shown.code == 0
+    assert all(name in shown.out for name in all_experiments())
+    assert max(map(len, shown.out.splitlines())) <= 140
+    rows = json.loads(run("list", "experiments", "--json").out)
+    assert [row["name"] for row in rows] == list(all_experiments())
+    assert all(row["what"].endswith("?") and row["in_the_paper"] and row["kind"] for row in rows)
+
+
+@pytest.mark.parametrize("command", ["reproduce", "report"])
+def test_help_explains_every_option(run, command):
+    shown = run(command, "--help")
+    assert shown.code == 0
+    text = re.sub(r"\x1b\[[0-9;]*m", "", shown.out)
+    names = re.findall(r"--[a-z]+", text)
+    assert len(names) > (20 if command == "reproduce" else 3) and "Traceback" not in text
+
+
+def test_a_plan_writes_nothing(run, graph_file, tmp_path):
+    shown = run(*small(graph_file, tmp_path / "out", "--plan"))
+    assert shown.code == 0, shown.err
+    assert "label-noise on communities: What happens" in shown.out and "Budget quick: 32 episodes" in shown.out
+    assert "5 cells, 0 done, 5 to compute." in shown.out
+    assert "  communities supervised/protonet 5-way 1-shot label-noise" in shown.out
+    assert not (tmp_path / "out").exists()
+
+
+def test_compute_then_nothing_then_report_then_pack(run, graph_file, tmp_path, monkeypatch):
+    out = tmp_path / "out"
+    shown = run(*small(graph_file, out))
+    assert shown.code == 0, shown.err
+    assert "Cells: 5 computed." in shown.err and "5/5 communities" in shown.err
+    assert "Label noise" in shown.out and "ProtoNet (Supervised)" in shown.out
+    plan = run(*small(graph_file, out, "--plan"))
+    assert "5 cells, 5 done, 0 to compute." in plan.out
+    before = {path: path.stat().st_mtime_ns for path in (out / "cells").iterdir()}
+
+    again = run(*small(graph_file, out, "--device", "cpu"))
+    assert again.code == 0 and "Cells: 5 there before." in again.err
+    assert {path: path.stat().st_mtime_ns for path in (out / "cells").iterdir()} == before
+
+    page = tmp_path / "docs" / "page.html"
+    shown = run("report", out, "--out", page, "--title", "Mine <b>", "--pack", tmp_path / "all.naq")
+    assert shown.code == 0, shown.err
+    assert f"Written: {page}" in shown.out and "Packed: 5 results into" in shown.out
+    html = page.read_text(encoding="utf-8")
+    assert "Mine &lt;b&gt;" in html and html.count("ProtoNet (NaQ-Feat)") > 2
+    assert {path.name for path in (page.parent / "tables").iterdir()} == {
+        f"label-noise-communities.{kind}" for kind in ("csv", "md", "tex")
+    }
+    command = re.search(r"<code>(.*?)</code>", html, re.DOTALL)
+    assert command is not None and str(graph_file) in command[1] and str(out) in command[1]
+
+    packed = tmp_path / "elsewhere" / "page.html"
+    shown = run("report", tmp_path / "all.naq", "--out", packed)
+    assert shown.code == 0, shown.err
+    tables = [(where.parent / "tables" / "label-noise-communities.csv").read_text() for where in (page, packed)]
+    assert tables[0] == tables[1]
+    assert str(tmp_path) not in packed.read_text(encoding="utf-8"), "a packed file names no folder of this machine"
+    shown = run("report", tmp_path / "all.naq", "--pack", tmp_path / "twice.naq")
+    assert shown.code == 2 and "packed already" in shown.err
+
+
+def test_two_budgets_in_one_folder_have_both_their_tables(run, graph_file, tmp_path):
+    out = tmp_path / "out"
+    words = ("-m", "smooth", "--way", "5", "--shot", "1")
+    one = run("reproduce", "methods", "-d", graph_file, "--quick", *words, "--out", out)
+    two = run("reproduce", "methods", "-d", graph_file, *words, "--out", out)
+    assert one.code == two.code == 0, two.err
+    names = {path.stem for path in (out / "tables").glob("methods-communities*.csv")}
+    assert len(names) == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (("nowhere",), "nowhere does not exist"),
+        ((".",), "holds no results of naq reproduce (no plan.json)"),
+        (("junk.naq",), "junk.naq is no file of packed results"),
+        ((".", "--out", "."), "--out is the folder ."),
+    ],
+)
+def test_mistakes_of_report(run, tmp_path, monkeypatch, words, expected):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "junk.naq").write_bytes(b"junk")
+    shown = run("report", *words)
+    assert shown.code == 2 and expected in shown.err and "Traceback" not in shown.err
+    assert [path.name for path in tmp_path.iterdir()] == ["junk.naq"]
+
+
+def test_a_cell_that_fails_is_said_kept_and_tried_again_on_request(run, graph_file, tmp_path, monkeypatch):
+    from naq.experiments.works import WORKS
+
+    def broken(config, context):
+        if config["method"] == "smooth":
+            return WORKS_TRAIN(config, context)
+        raise RuntimeError("[/red] a bracket")
+
+    WORKS_TRAIN = WORKS["train"]
+    monkeypatch.setitem(WORKS, "train", broken)
+    out = tmp_path / "out"
+    shown = run(*small(graph_file, out))
+    assert shown.code == 1 and "Traceback" not in shown.err
+    assert "Cells: 1 computed, 4 failed." in shown.err and "RuntimeError: [/red] a bracket" in shown.err
+    assert "[/red] a bracket" in (out / "report.html").read_text(encoding="utf-8")
+    again = run(*small(graph_file, out))
+    assert "4 failed before and left alone (--retry computes them again)" in again.err
+
+
+def test_ctrl_c_keeps_finished_cells_and_says_how_to_go_on(graph_file, tmp_path):
+    out = tmp_path / "out"
+    words = [str(word) for word in small(graph_file, out, "--episodes", "400000")]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "naq", *words],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "COLUMNS": "140"},
+    )  # fmt: skip
+    # smooth, which trains nothing, is finished first only if it comes first: one is put there by hand.
+    deadline = time.monotonic() + 120
+    while process.poll() is None and not list((out / "running").glob("*")) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130, errors
+    assert "Stopped. Finished cells are kept; go on with:" in errors and "Traceback" not in errors
+    assert "naq reproduce label-noise --dataset" in errors.splitlines()[-1]
+    assert (out / "report.html").exists() and (out / "plan.json").exists()
+    assert list((out / "claims").iterdir()) == []
+
+
+@pytest.mark.slow
+def test_the_quick_form_of_label_scarcity_on_the_bundled_graph(run, tmp_path):
+    out = tmp_path / "out"
+    shown = run("reproduce", "label-scarcity", "--quick", "--dataset", "debian", "--out", out)
+    assert shown.code == 0, shown.err
+    assert "5 computed" in shown.err
+    html = (out / "report.html").read_text(encoding="utf-8")
+    assert (
+        'id="label-scarcity-debian-quick"' in html and "Figures 1a and 15a" in html and "Budget &#39;quick&#39;" in html
+    )
+    table = (out / "tables" / "label-scarcity-debian.csv").read_text().splitlines()
+    assert len(table) == 5 and table[1].startswith("ProtoNet (Supervised),")
+    assert '<svg class="plot"' in html

@@ -1,0 +1,395 @@
+"""Every table and analysis: known by name, made of cells that exist, and shown whatever is finished, missing or failed."""
+
+from __future__ import annotations
+
+import math
+import re
+
+import pytest
+
+import methods_under_test as suite
+from fake_records import IDENTITY, RESULTS, finds, nothing
+from naq.data import save_graph
+from naq.experiments.asking import BUDGETS, Ask
+from naq.experiments.bench import Bench
+from naq.experiments.changes import resolve_change
+from naq.experiments.experiment import ORDER, all_experiments
+from naq.experiments.reproduction import cells_of
+from naq.experiments.views import BarView, LineView, Missing, Number, ScatterView, TableView, TextView
+from naq.experiments.works import WORKS, Context, perform
+from naq.experiments.works.class_similarity import class_similarity_cell
+from naq.experiments.works.overlap import overlap_cell
+from naq.experiments.works.tail_map import tail_map_cell
+from naq.experiments.works.times import times_cell
+from naq.methods import methods
+
+EXPERIMENTS = all_experiments()
+SWEEPS = [name for name, e in EXPERIMENTS.items() if hasattr(e, "points")]
+TABLES = [name for name, e in EXPERIMENTS.items() if e.kind == "table"]
+FACTS = {
+    "debian": {
+        "nodes": 34_169,
+        "features": 9_000,
+        "classes": 55,
+        "base": 25,
+        "valid": 13,
+        "test": 17,
+        "most_classes": 13,
+    }
+}
+METHODS = ("supervised/protonet", "naq-feat/protonet", "naq-diff/glitter", "naq-feat/teg", "bgrl")
+"""A few of each kind, so that views of whole tables take a moment."""
+
+every = pytest.mark.parametrize("name", EXPERIMENTS)
+
+
+def asked(name, dataset="debian", **given):
+    if EXPERIMENTS[name].kind == "table":
+        given.setdefault("methods", METHODS)
+    return Ask(name, (dataset,), facts={dataset: FACTS["debian"]}, **given)
+
+
+def views_of(name, find, dataset="debian", **given):
+    return EXPERIMENTS[name].views(asked(name, dataset, **given), find)
+
+
+def tables_of(views):
+    return [view for view in views if isinstance(view, TableView)]
+
+
+def entries(views):
+    return [entry for table in tables_of(views) for row in table.rows for entry in row]
+
+
+def numbers(views):
+    return [entry for entry in entries(views) if isinstance(entry, Number)]
+
+
+def sentences(views):
+    return [sentence for view in views if isinstance(view, TextView) for sentence in view.sentences]
+
+
+def seed_of(cell):
+    return cell.config.get("seed", 0)
+
+
+def check_views(views):
+    """What every renderer relies on."""
+    names = [(type(view).__name__, view.name) for view in views if not isinstance(view, TextView)]
+    assert len(set(names)) == len(names), "names are those of files"
+    for view in views:
+        if isinstance(view, TextView):
+            assert view.sentences and all(check_sentence(sentence) for sentence in view.sentences)
+        elif isinstance(view, TableView):
+            check_table(view)
+        elif isinstance(view, ScatterView):
+            check_scatter(view)
+        else:
+            check_plot(view)
+        if not isinstance(view, TextView):
+            assert (
+                re.fullmatch(r"[a-z0-9-]+", view.name) and view.title and (not view.note or check_sentence(view.note))
+            )
+
+
+def check_sentence(text):
+    assert text.endswith((".", "%.")) and text[0] == text[0].strip() and "  " not in text, text
+    assert not re.search(r"\bNone\b|\bnan\b|\binf\b|[{}]|\.\.", text), text
+    return True
+
+
+def check_table(view):
+    assert all(len(row) == len(view.columns) for row in view.rows), view.name
+    assert not view.groups or sum(width for _, width in view.groups) == len(view.columns)
+    assert all(isinstance(entry, str) for row in view.rows for entry in row[: view.labels])
+    labels = [tuple(row[: view.labels]) for row in view.rows]
+    assert len(set(labels)) == len(labels), "rows are told apart by their labels"
+    for entry in (entry for row in view.rows for entry in row):
+        if isinstance(entry, Number):
+            assert math.isfinite(entry.value) and entry.seeds >= 1
+            assert all(part is None or part >= 0 for part in (entry.ci, entry.spread))
+        elif isinstance(entry, Missing):
+            assert entry.reason == "not run" or entry.reason.startswith("failed: ")
+
+
+def check_plot(view):
+    names = [series.name for series in view.series]
+    assert len(set(names)) == len(names)
+    for series in view.series:
+        assert len(series.x) == len(series.y) and len(series.low) == len(series.high)
+        assert len(series.low) in (0, len(series.y))
+        for i, value in enumerate(series.y):
+            assert value is None or math.isfinite(value)
+            if series.low:
+                ends = series.low[i], series.high[i]
+                assert ends == (None, None) if value is None else ends[0] <= value <= ends[1]
+    if isinstance(view, LineView):
+        assert view.x_label and view.y_label and not (view.log_x and any(x <= 0 for s in view.series for x in s.x))
+    assert isinstance(view, LineView | BarView) and all(math.isfinite(value) for value in view.floors.values())
+
+
+def check_scatter(view):
+    assert view.panels
+    for panel in view.panels:
+        assert len(panel.x) == len(panel.y) == len(panel.group)
+        assert min(panel.group) >= 0 and max(panel.group) < len(view.groups)
+        assert "None" not in panel.caption
+
+
+def test_every_experiment_has_a_place_in_the_reading_order():
+    assert set(EXPERIMENTS) == set(ORDER) and len(set(ORDER)) == len(ORDER)
+    titles = [experiment.title for experiment in EXPERIMENTS.values()]
+    assert len(set(titles)) == len(titles)
+    kinds = [experiment.kind for experiment in EXPERIMENTS.values()]
+    assert kinds == sorted(kinds, key="table analysis".index) and set(kinds) == {"table", "analysis"}
+
+
+@every
+def test_an_experiment_introduces_itself(name):
+    experiment = EXPERIMENTS[name]
+    assert experiment.name == name and re.fullmatch(r"[a-z-]+", name)
+    assert experiment.question.endswith("?") and experiment.title and not experiment.title.endswith(".")
+    assert re.match(r"(Figures?|Tables?) \d", experiment.origin)
+    assert experiment.datasets and set(experiment.needs) <= {"labels", "features"}
+
+
+@every
+@pytest.mark.parametrize("budget", BUDGETS)
+@pytest.mark.parametrize("tune", [False, True])
+def test_cells_are_of_works_methods_and_changes_that_exist(name, budget, tune):
+    known = methods()
+    cells = cells_of([asked(name, budget=budget, tune=tune)], nothing)
+    assert cells and len({IDENTITY.key(cell) for cell in cells}) == len(cells)
+    for cell in cells:
+        config = cell.config
+        assert cell.work in WORKS and config["dataset"] == "debian"
+        if "method" in config:
+            assert set(config["options"]) == set(known[config["method"]].defaults)
+        if config["change"] is not None:
+            assert resolve_change(config["change"]) == config["change"], "every default is written out"
+        assert config.get("device", "cpu") == "cpu"
+
+
+@every
+def test_a_request_reaches_the_cells(name):
+    features = {
+        cell.config["features"]
+        for cell in cells_of([asked(name, features="binary")], nothing)
+        if "features" in cell.config
+    }
+    assert features <= {"binary"} or name == "overlap", "the paper's overlap is of raw features"
+    trainings = [cell for cell in cells_of([asked(name, seeds=2, episodes=48)], nothing) if cell.work == "train"]
+    assert {cell.config["seed"] for cell in trainings} <= {0, 1}
+    assert {cell.config["episodes"] for cell in trainings if "episodes" in cell.config} <= {48}
+
+
+@every
+def test_a_thin_budget_has_fewer_cells(name):
+    standard, quick = (cells_of([asked(name, budget=budget)], nothing) for budget in ("standard", "quick"))
+    assert len(quick) < len(standard) or (name == "class-similarity" and quick == standard)
+    assert sum(cell.config.get("episodes", 0) for cell in quick) <= sum(
+        cell.config.get("episodes", 0) for cell in standard
+    )
+
+
+@every
+@pytest.mark.parametrize("tune", [False, True])
+def test_nothing_finished_is_said(name, tune):
+    views = views_of(name, nothing, tune=tune)
+    check_views(views)
+    assert sentences(views) == ["Nothing is finished yet."] and not numbers(views)
+    for table in tables_of(views):
+        assert table.rows and all(isinstance(e, Missing) or e == "–" for row in table.rows for e in row[table.labels :])
+
+
+@every
+@pytest.mark.parametrize("budget", ["standard", "quick"])
+@pytest.mark.parametrize("tune", [False, True])
+def test_everything_finished_is_shown(name, budget, tune):
+    views = views_of(name, finds(), budget=budget, tune=tune)
+    check_views(views)
+    assert sentences(views) and "Nothing is finished yet." not in sentences(views)
+    assert numbers(views) and not any(isinstance(entry, Missing) for entry in entries(views))
+    plots = [view for view in views if isinstance(view, LineView | BarView)]
+    if name not in (*TABLES, "queries"):  # there not every line has every level
+        assert all(value is not None for plot in plots for s in plot.series if not s.paper for value in s.y)
+
+
+@every
+@pytest.mark.parametrize("dataset", ["amazon-electronics", "cora-full"])
+def test_the_papers_numbers_stand_beside_ours(name, dataset):
+    for find in (nothing, finds()):
+        check_views(views_of(name, find, dataset))
+    views = views_of(name, finds(), dataset)
+    known = [entry for entry in entries(views) if getattr(entry, "paper", None) is not None]
+    drawn = [s for view in views if isinstance(view, LineView | BarView) for s in view.series if s.paper]
+    without = {"label-noise", "structure-noise", "feature-noise", "tail-tsne", "queries", "training-way", "umtra"}
+    ogb = {"ogbn-arxiv", "ogbn-products"}
+    poster = {("label-scarcity", "cora-full"), ("imbalance", "cora-full")}
+    assert bool(known or drawn) or name in without | ogb or (name, dataset) in poster, name
+
+
+@every
+def test_undefined_numbers_are_dashes(name):
+    views = views_of(name, finds(undefined=True))
+    check_views(views)
+    assert not any(isinstance(entry, Missing) for entry in entries(views))
+
+
+@every
+def test_what_failed_says_why(name):
+    views = views_of(name, finds(fail=lambda cell: True))
+    check_views(views)
+    assert sentences(views) == ["Nothing is finished yet."] and not numbers(views)
+    reasons = {entry.reason for entry in entries(views) if isinstance(entry, Missing)}
+    assert reasons == {"failed: it rains; wait."}
+
+
+@every
+def test_one_failure_leaves_the_rest_as_it_is(name):
+    first = cells_of([asked(name)], nothing)[0]
+    whole, views = views_of(name, finds()), views_of(name, finds(fail=lambda cell: cell == first))
+    check_views(views)
+    assert 0 < len(numbers(views)) <= len(numbers(whole))
+
+
+@pytest.mark.parametrize("name", [*SWEEPS, *TABLES])
+def test_seeds_that_are_there_are_shown(name):
+    two, one = (views_of(name, finds(skip=lambda cell, n=n: seed_of(cell) >= n)) for n in (2, 1))
+    for views, seeds in ((two, 2), (one, 1)):
+        check_views(views)
+        shown = {entry.seeds for entry in numbers(views) if entry.ci is not None}
+        assert max(shown) == seeds and shown <= {1, seeds}
+        assert all((entry.spread is None) == (entry.seeds == 1) for entry in numbers(views) if entry.ci is not None)
+    said = " ".join(sentences(one))
+    assert "one seed each" in said and "one seed each" not in " ".join(sentences(two))
+
+
+@pytest.mark.parametrize("name", SWEEPS)
+def test_a_sweep_shows_levels_that_are_missing_as_missing(name):
+    experiment, ask = EXPERIMENTS[name], asked(name)
+    gone = experiment.points(ask, "debian")[-1]
+    cells = set(experiment._arms(ask, "debian", nothing)[gone.line, gone.level].cells)
+    views = views_of(name, finds(skip=lambda cell: cell in cells))
+    check_views(views)
+    table = next(table for table in tables_of(views) if table.name == f"{name}-debian")
+    row = next(row for row in table.rows if row[0] == gone.line)
+    missing = [entry for entry in row if isinstance(entry, Missing)]
+    assert missing and all(entry.reason == "not run" for entry in missing)
+
+
+@pytest.mark.parametrize("name", SWEEPS)
+def test_the_sentences_of_a_sweep_speak_of_every_line(name):
+    """Somebody who reads no table must still learn what became of each method."""
+    said = " ".join(sentences(views_of(name, finds())))
+    for line in dict.fromkeys(point.line for point in EXPERIMENTS[name].points(asked(name), "debian")):
+        assert line in said, line
+
+
+def test_the_sentences_of_overlap_drop_answer_its_question():
+    said = sentences(views_of("overlap-drop", finds()))
+    for kind in ("NaQ-Feat", "NaQ-Diff"):
+        for way in (5, 10):
+            assert any(kind in s and f"{way}-way" in s and "overlap dropped" in s for s in said), (kind, way)
+    assert not any(re.search("from 5-way to", sentence) for sentence in said), "harder tasks are no finding"
+
+
+def test_the_sentences_of_imbalance_compare_with_the_original_and_with_the_control():
+    said = sentences(views_of("imbalance", finds()))
+    for kind in ("Pareto", "Extreme"):
+        assert any(f"from original to {kind} " in s for s in said) and any("control" in s and kind in s for s in said)
+    assert not any("from original to Extreme control" in sentence for sentence in said)
+
+
+def test_the_metrics_are_all_compared_with_cosine():
+    said = " ".join(sentences(views_of("metrics", finds())))
+    assert "from cosine to jaccard" in said and "from cosine to euclidean" in said
+
+
+def test_augmented_supports_are_compared_with_similar_nodes():
+    said = [s for s in sentences(views_of("umtra", finds())) if "NaQ-Feat" in s and "g-UMTRA" in s]
+    assert said and all("above" in sentence for sentence in said), "made-up NaQ-Feat is 25 points better"
+
+
+def test_the_best_number_of_queries_is_named():
+    said = " ".join(sentences(views_of("queries", finds())))
+    assert re.search(r"ProtoNet \(NaQ-Feat\): .*highest .*\d+ queries", said)
+
+
+def test_a_line_without_a_change_is_said_to_be_one_training():
+    said = sentences(views_of("label-noise", finds()))
+    assert any("ProtoNet (NaQ-Feat) is the same training at every level" in sentence for sentence in said)
+    assert any("ProtoNet (Supervised) loses" in s and "from 0 to 0.3" in s for s in said)
+
+
+def test_the_verdict_of_a_table_does_not_contradict_itself():
+    """A method that is not told apart from the best must not be called really worse in the same sentence."""
+    for sentence in sentences(views_of("methods", finds())):
+        head, _, alike = sentence.partition("not told apart from it: ")
+        second = re.search(r" (?:than|ahead of) (.+?)[;.]", head)
+        if alike and second and second.group(1) in alike:
+            assert "(real" not in head, sentence
+
+
+def test_a_verdict_counts_what_is_not_finished():
+    partial = views_of("methods", finds(skip=lambda cell: cell.config.get("method") == "bgrl"))
+    assert any("finished" in sentence for sentence in sentences(partial))
+    assert not any("finished" in sentence for sentence in sentences(views_of("methods", finds())))
+
+
+def test_a_table_says_which_head_and_which_options_were_used():
+    views = views_of("methods", finds(), head="prototype", options={"protonet": {"lr": 0.5}})
+    table = next(table for table in tables_of(views) if table.name == "methods-debian")
+    assert "prototype" in table.note.lower() and "logistic" not in table.note.lower()
+    cost = next(table for table in tables_of(views) if "cost" in table.name)
+    settings = {row[0]: row[2] for row in cost.rows}
+    assert settings["ProtoNet (NaQ-Feat)"] == "lr 0.5" and settings["TLP-BGRL"] == "defaults"
+
+
+def test_a_table_on_too_few_classes_says_so():
+    ask = Ask("methods", ("debian",), methods=METHODS, facts={"debian": {"most_classes": 3}})
+    assert EXPERIMENTS["methods"].cells(ask, nothing) == []
+    (said,) = sentences(EXPERIMENTS["methods"].views(ask, nothing))
+    assert "3" in said and "--way" in said
+
+
+def test_five_shot_columns_read_the_other_shots_of_one_training():
+    ask = asked("methods")
+    shots = {(cell.config["method"], cell.config["shot"]) for cell in EXPERIMENTS["methods"].cells(ask, nothing)}
+    assert ("naq-feat/protonet", 5) not in shots and {("supervised/protonet", 1), ("supervised/protonet", 5)} <= shots
+    table = next(t for t in tables_of(views_of("methods", finds())) if t.name == "methods-debian")
+    row = next(row for row in table.rows if row[:2] == ["ProtoNet", "NaQ-Feat"])
+    assert row[3].value == pytest.approx(row[2].value + 10, abs=6) != row[2].value
+
+
+def test_maps_that_wait_for_their_setting_are_missing_not_absent():
+    views = views_of("tail-tsne", finds(skip=lambda cell: cell.work == "train"), tune=True)
+    check_views(views)
+    (table,) = tables_of(views)
+    assert len(table.rows) == 5 and sum(isinstance(row[1], Missing) for row in table.rows) == 4
+
+
+def test_without_features_overlap_has_no_feature_row():
+    ask = Ask("overlap", ("debian",), facts={"debian": {"features": 0}})
+    cells = EXPERIMENTS["overlap"].cells(ask, nothing)
+    assert cells and all(cell.config["kind"] == "naq-diff" for cell in cells)
+    check_views(EXPERIMENTS["overlap"].views(ask, finds()))
+
+
+@pytest.mark.parametrize("work", ["overlap", "class-similarity", "times", "tail-map"])
+def test_made_up_results_have_the_fields_of_real_ones(work, tmp_path):
+    place = save_graph(tmp_path / "g.npz", suite.community_graph(size=14))
+    cell = {
+        "overlap": lambda: overlap_cell("g", way=2, queries=3, count=10),
+        "class-similarity": lambda: class_similarity_cell("g", k=3),
+        "times": lambda: times_cell("g", what="episodes", kind="naq-feat", way=2, queries=3, count=10, repeats=2),
+        "tail-map": lambda: tail_map_cell("g", "smooth", way=2, classes=2, options={"dim": 8}),
+    }[work]()
+    real = perform(cell, Context(Bench({"g": str(place)}), cache=None))
+    made_up = RESULTS[work](cell)
+    assert set(made_up) == set(real)
+    for name, value in real.items():
+        if isinstance(value, dict) and name != "table":
+            assert set(made_up[name]) == set(value), name
+        if isinstance(value, list) and value and isinstance(value[0], dict):
+            assert set(made_up[name][0]) == set(value[0]), name

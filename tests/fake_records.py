@@ -1,0 +1,217 @@
+"""Records as works write them, made up: what experiments say of results is tested without computing any."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from naq.experiments.cells import Cell, Identity, digest
+from naq.experiments.records import Find, Record
+from naq.experiments.testing import OWN
+from naq.methods import get_method
+
+IDENTITY = Identity("data", "1.0", "core", "own")
+TASKS = 30
+HEADS = {"logistic": 0.0, "prototype": -0.02, "transductive": 0.03}
+MEANS = {"supervised": 0.6, "naq-feat": 0.75, "naq-diff": 0.7, "g-umtra": 0.5, "smooth": 0.55}
+"""Mean accuracy by the kind of episodes or the name; anything else is near 0.45."""
+NO: Callable[[Cell], bool] = lambda cell: False  # noqa: E731
+
+Which = Callable[[Cell], bool]
+
+
+def drawn(text: str) -> np.random.Generator:
+    """Numbers that depend on a text alone."""
+    return np.random.default_rng(int(digest(text, 8), 16))
+
+
+def record_for(cell: Cell, result: Mapping[str, Any] | None = None, error: str | None = None) -> Record:
+    return Record(cell, IDENTITY, result, error, 1.5, {"device": "cpu"}, "2026-01-31T12:00:00Z")
+
+
+_made: dict[tuple[Cell, bool], dict[str, Any]] = {}
+"""Results are read again and again, and never written to."""
+
+
+def finds(*, skip: Which = NO, fail: Which = NO, undefined: bool = False) -> Find:
+    """A ``find`` that knows every cell but those to skip; ``undefined`` has null wherever a work may return it."""
+
+    def find(cell: Cell) -> Record | None:
+        if skip(cell):
+            return None
+        if fail(cell):
+            return record_for(cell, error="it rains; wait.")
+        if (cell, undefined) not in _made:
+            _made[cell, undefined] = RESULTS[cell.work](cell, undefined)
+        return record_for(cell, _made[cell, undefined])
+
+    return find
+
+
+def nothing(cell: Cell) -> Record | None:
+    return None
+
+
+def train_result(cell: Cell, undefined: bool = False, *, mean: float | None = None, tasks: str = "") -> dict[str, Any]:
+    """What ``train`` returns: tasks are as hard for every method, a training has its own luck."""
+    config, method = cell.config, get_method(str(cell.config["method"]))
+    trained = "evaluate_every" in config
+    if mean is None:
+        mean = MEANS.get(method.episodes or method.name, 0.45) - (0.1 if config["change"] else 0.0)
+    names = list(HEADS)
+    if method.solves_tasks:
+        names = [OWN]
+    elif getattr(method.learner or method.embedder, "also_solves", False):
+        names.append(OWN)
+    unchanged = not (config["change"] and config["change"]["name"] == "imbalance")
+    where = f"{config['way']}-way" if unchanged else f"{config['way']}-way {config['change']}"
+
+    def evaluations(shot: int) -> dict[str, Any]:
+        hard = drawn(f"{where} {shot}").normal(0.0, 0.1, TASKS)
+        luck = drawn(cell.text if trained else method.name).normal(0.0, 0.02, TASKS)
+        found = {}
+        for head in names:
+            per_task = np.clip(mean + HEADS.get(head, 0.0) + 0.1 * (shot > 1) + hard + luck, 0.0, 1.0)
+            found[head] = {
+                "accuracy": float(per_task.mean()),
+                "ci95": float(1.96 * per_task.std() / np.sqrt(TASKS)),
+                "count": TASKS,
+                "way": config["way"],
+                "shot": shot,
+                "part": "test",
+                "head": head,
+                "transductive": head == "transductive",
+                "options": {},
+                "per_task": per_task.tolist(),
+            }
+        return found
+
+    def fingerprint(shot: int) -> str:
+        return f"{tasks or 'tasks'} {where} {shot}"
+
+    valid = float(np.clip(mean + drawn(cell.text).normal(0.0, 0.01), 0.0, 1.0))
+    also = {str(shot): evaluations(shot) for shot in config["also_shots"]}
+    facts: dict[str, Any] = {
+        "reads_base_labels": method.reads_base_labels,
+        "inductive": method.inductive,
+        "selection": "made up",
+        "nodes": 100,
+        "edges": 200,
+        "classes": {"base": [0, 1], "valid": [2], "test": [3]},
+        "zero_rows": 0.0,
+        "versions": {},
+    }
+    if trained:
+        facts |= {
+            "best_episodes": 16,
+            "valid_accuracy": valid,
+            "stopped_early": False,
+            "episodes_trained": 32,
+            "unit": "episodes" if method.learner is not None else "epochs",
+        }
+    known = ("dataset", "method", "way", "shot", "head", "features", "seed", "options", "episode", "device")
+    return {
+        "config": {
+            **{name: config[name] for name in known},
+            "data_hash": "data",
+            "head_options": {},
+            "tasks": fingerprint(config["shot"]),
+            **({"also": {shot: fingerprint(int(shot)) for shot in also}} if also else {}),
+        },
+        "facts": facts,
+        "seconds": {"load": 0.1, "embed": 0.1, "test": 0.1, "reference": 0.0},
+        "evaluations": evaluations(config["shot"]),
+        "reference": {},
+        "also": also,
+        "also_reference": {},
+        "history": {"episodes": [16, 32], "loss": [1.0, 0.9], "valid_accuracy": [valid, valid - 0.01], "seconds": [1.0, 2.0]}
+        if trained
+        else None,
+        "change": {},
+    }  # fmt: skip
+
+
+def overlap_result(cell: Cell, undefined: bool = False) -> dict[str, Any]:
+    share = None if undefined else 0.4
+    return {
+        "overlap_percent": 10 * float(drawn(cell.text).random()),
+        "standard_error": None if undefined else 0.05,
+        "episodes": 16_000,
+        "short_nodes": 0.2,
+        "filled_queries": 0.1,
+        "masked_queries": 0.0,
+        "distinct_class_share": share,
+        "same_class_share": share,
+        "nodes": 100,
+        "table": {},
+    }
+
+
+def class_similarity_result(cell: Cell, undefined: bool = False) -> dict[str, Any]:
+    percent, share = (None, None) if undefined else (60.0, 0.4)
+    means = {"pairs": 0 if undefined else 50, "similarity_percent": percent, "same_class_share": share}
+    return {
+        **means,
+        "tails": [{"percent": p, "classes": 3, "nodes": 30, **means} for p in cell.config["tails"]],
+        "classes": 30,
+        "nodes": 100,
+        "short_nodes": 0.2,
+        "in_degrees": {
+            "skewness": None if undefined else 2.5,
+            "largest": 20,
+            "never_chosen": 0.1,
+            "gini": None if undefined else 0.5,
+        },
+        "table": {},
+    }
+
+
+def times_result(cell: Cell, undefined: bool = False) -> dict[str, Any]:
+    seconds = (0.5 + drawn(cell.text).random(cell.config["repeats"])).tolist()
+    return {
+        "seconds": seconds,
+        "mean": float(np.mean(seconds)),
+        "sd": None if undefined or len(seconds) < 2 else float(np.std(seconds, ddof=1)),
+        "min": min(seconds),
+        "warm_up": 2.0,
+        "parts": "everything",
+        "solver": None,
+        "computed_on": "cpu",
+        "threads": {"numba": 2, "torch": 2},
+        "load": None if undefined else 0.3,
+        "hardware": {"processor": "a processor", "cores": 2, "gpu": None},
+        "nodes": 100,
+        "edges": 200,
+    }
+
+
+def tail_map_result(cell: Cell, undefined: bool = False) -> dict[str, Any]:
+    value = None if undefined else 0.5
+    return {
+        "silhouette": value,
+        "purity": value,
+        "unit_silhouette": value,
+        "unit_purity": None if undefined else float(drawn(cell.text).uniform(0.3, 0.9)),
+        "chance_purity": value,
+        "nodes": 6,
+        "points": 6,
+        "classes": [4, 2],
+        "class_sizes": [2, 4],
+        "class_names": ["small", "larger"],
+        "x": [0.0, 1.0, 2.0, 3.0, 4.0, 5.0],
+        "y": [1.0, 1.0, 2.0, 2.0, 3.0, 3.0],
+        "group": [0, 0, 1, 1, 1, 1],
+        "node": [1, 2, 3, 4, 5, 6],
+    }
+
+
+RESULTS: dict[str, Callable[..., dict[str, Any]]] = {
+    "train": train_result,
+    "overlap": overlap_result,
+    "class-similarity": class_similarity_result,
+    "times": times_result,
+    "tail-map": tail_map_result,
+}
+"""What each work returns."""

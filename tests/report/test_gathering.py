@@ -1,0 +1,314 @@
+"""From a folder of results to its page: what is current, what is apart, what is missing."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import zlib
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import naq.cli.reproducing as reproducing
+from naq.cli.main import app
+from naq.errors import DataError
+from naq.experiments.asking import Ask
+from naq.experiments.cells import Cell, Identity
+from naq.experiments.code import code_of
+from naq.experiments.experiment import get_experiment
+from naq.experiments.records import Record
+from naq.experiments.reproduction import Plan
+from naq.experiments.runners import make_runner
+from naq.experiments.store import Store
+from naq.experiments.views import Missing, Number, TableView
+from naq.report.commands import command, section_name
+from naq.report.formats import write_tables
+from naq.report.gathering import machine_words, page_of, tables_of, titles
+from naq.report.page import Page, render
+from naq.report.results import Results
+
+FACTS = {
+    "nodes": 100,
+    "edges": 300,
+    "features": 16,
+    "classes": 20,
+    "hash": "da1a",
+    "tasks": None,
+    "homophily": 0.5,
+    "base": 8,
+    "valid": 6,
+    "test": 6,
+    "most_classes": 6,
+}
+MACHINE = {"device": "cpu", "processor": "Intel(R) Xeon(R)", "cores": 2, "threads": 1, "versions": {"torch": "2"}}
+
+
+def request(experiment: str = "label-noise", dataset: str = "toy", **more) -> Ask:
+    return Ask(experiment, (dataset,), budget="quick", facts={dataset: FACTS}, **more)
+
+
+def nothing(cell: Cell) -> None:
+    return None
+
+
+def cells_of(ask: Ask) -> list[Cell]:
+    return list(dict.fromkeys(get_experiment(ask.experiment).cells(ask, nothing)))
+
+
+def trained(cell: Cell, accuracy: float, noise: float = 0.02) -> dict:
+    """What a training would have said; the tasks are the same for every method, their difficulty too."""
+    difficulty = np.random.default_rng(0).normal(0, 0.1, 60)
+    own = np.random.default_rng(zlib.crc32(cell.text.encode())).normal(0, noise, 60)
+    per_task = [float(x) for x in np.clip(accuracy + difficulty + own, 0, 1)]
+    config = {**cell.config, "tasks": "t", "also": {str(shot): "t" for shot in cell.config["also_shots"]}}
+    found = {cell.config["head"]: {"per_task": per_task}}
+    history = None if cell.config["method"] == "smooth" else {"episodes": [16, 32], "valid_accuracy": [0.3, 0.4]}
+    facts = {"valid_accuracy": accuracy, "unit": "episodes", "episodes_trained": 32, "reads_base_labels": False}
+    also = {str(shot): found for shot in cell.config["also_shots"]}
+    return {"config": config, "evaluations": found, "also": also, "history": history, "facts": facts}
+
+
+def record(cell: Cell, accuracy: float = 0.5, *, data: str = "da1a", core: str = "", own: str = "", **more) -> Record:
+    version, *code = code_of(cell)
+    identity = Identity(data, version, core or code[0], own or code[1])
+    given = {"result": trained(cell, accuracy), "error": None, "seconds": 30.0, "machine": MACHINE, "finished": "2026"}
+    return Record(cell, identity, **(given | more))
+
+
+def fill(folder, asks: list[Ask], make: Callable[[Cell], Record | None] = record) -> Store:
+    """A folder as ``naq reproduce`` leaves it; ``make`` gives the record of a cell, or None."""
+    store = Store(folder)
+    store.prepare()
+    plan = Plan.load(folder)
+    plan.add(asks, {})
+    plan.save(folder)
+    for cell in {cell: None for ask in asks for cell in cells_of(ask)}:
+        if (made := make(cell)) is not None:
+            store.put(made)
+    return store
+
+
+def numbers(page: Page) -> list[Number]:
+    return [e for table in tables_of(page) for row in table.rows for e in row if isinstance(e, Number)]
+
+
+def test_current_results_are_shown_with_their_provenance(tmp_path):
+    ask = request()
+    fill(tmp_path, [ask])
+    page = page_of(tmp_path)
+    [section] = page.sections
+    cells = cells_of(ask)
+    assert (page.summary.done, page.summary.failed, page.summary.missing) == (len(cells), 0, 0)
+    assert len(section.made) == len(cells) and not section.missing and not section.failed and not page.older
+    keys = {cell.key for cell in section.made}
+    shown = numbers(page)
+    assert len(shown) == 8 and all(set(number.keys) <= keys and number.keys for number in shown)
+    assert section.made[0].machine == "Intel Xeon, 2 cores, 1 thread"
+    assert "toy" in page.subtitle and page.summary.data[0].split.startswith("8/6/6 classes")
+    assert render(page).count("How these numbers were made") == 1
+
+
+def test_results_of_other_code_are_apart(tmp_path):
+    fill(tmp_path, [request()], lambda cell: record(cell, 0.9, core="0ld0c0re0000"))
+    page = page_of(tmp_path)
+    [section] = page.sections
+    assert not section.made and not numbers(page)
+    assert page.summary.done == 0 and page.summary.missing == len(section.missing) == 5
+    [(label, [older])] = page.older
+    assert label.endswith("+0ld0c0re") and len(older.made) == 5 and not older.missing
+    assert any(isinstance(e, Number) for view in older.views if isinstance(view, TableView) for e in view.rows[0])
+    assert "0ld0c0re" not in render(page).split('id="older"')[0].split("<main")[1]
+
+
+def test_what_only_a_method_file_changed_is_apart_too_and_takes_no_current_result_with_it(tmp_path):
+    first, *_ = cells = cells_of(request())
+    store = fill(tmp_path, [request()])
+    store.put(record(first, 0.9, own="0ther0wn0000"))
+    page = page_of(tmp_path)
+    assert len(page.sections[0].made) == len(cells)
+    [(label, [older])] = page.older
+    assert "before its methods changed" in label
+    assert [cell.title for cell in older.made] == [first.title]
+
+
+def test_of_two_older_results_under_one_label_the_later_is_shown(tmp_path):
+    cell = cells_of(request())[0]
+    store = fill(tmp_path, [request()], nothing)
+    for day, own in (("2026-01-01", "a"), ("2026-03-01", "b"), ("2026-02-01", "c")):
+        store.put(record(cell, core="0ld", own=own, finished=day))
+    [(_, [older])] = page_of(tmp_path).older
+    assert [made.finished for made in older.made] == ["2026-03-01"]
+
+
+def test_results_of_other_data_are_not_shown(tmp_path):
+    fill(tmp_path, [request()], lambda cell: record(cell, data="0ther"))
+    page = page_of(tmp_path)
+    assert not page.sections[0].made and not page.older and page.summary.done == 0
+
+
+def test_damaged_files_are_set_aside_named_and_missing_until_they_are_computed_anew(tmp_path):
+    store = fill(tmp_path, [request()])
+    bad, other, *_ = sorted((tmp_path / "cells").glob("*.json"))
+    bad.write_text("{half")
+    other.write_text(json.dumps(json.loads(other.read_text()) | {"config": {"dataset": "else"}}))
+    broken = [next(c for c in cells_of(request()) if record(c).key == path.stem) for path in (bad, other)]
+    page = page_of(tmp_path)
+    [notice] = page.notices
+    assert notice.startswith("2 result files are damaged") and bad.name in notice and other.name in notice
+    assert sorted(page.sections[0].missing) == sorted(cell.title for cell in broken)
+    assert not bad.exists() and len(list((tmp_path / "damaged").iterdir())) == 2
+    assert page_of(tmp_path).notices == [notice]
+    store.put(record(broken[0]))
+    assert page_of(tmp_path).notices[0].startswith("1 result file is damaged and counts as not run")
+    store.put(record(broken[1]))
+    assert page_of(tmp_path).notices == []
+
+
+def test_failed_and_missing_cells_are_named(tmp_path):
+    failing, lacking, *_ = cells_of(request())
+
+    def make(cell: Cell) -> Record | None:
+        if cell == failing:
+            return record(cell, result=None, error="out of [memory]; use fewer nodes.")
+        return None if cell == lacking else record(cell)
+
+    fill(tmp_path, [request()], make)
+    page = page_of(tmp_path)
+    [section] = page.sections
+    assert section.failed == [f"{failing.title}: out of [memory]; use fewer nodes."]
+    assert section.missing == [lacking.title]
+    assert (page.summary.failed, page.summary.missing) == (1, 1)
+    reasons = [e.reason for table in tables_of(page) for row in table.rows for e in row if isinstance(e, Missing)]
+    assert "not run" in reasons and any(reason.startswith("failed: out of") for reason in reasons)
+
+
+def test_cells_that_several_sections_share_count_once(tmp_path):
+    asks = [request("label-noise"), request("label-scarcity")]
+    shared = set(cells_of(asks[0])) & set(cells_of(asks[1]))
+    assert shared
+    failing = next(iter(shared))
+    fill(tmp_path, asks, lambda cell: record(cell, result=None, error="no.") if cell == failing else None)
+    page = page_of(tmp_path)
+    assert all(len(section.failed) == 1 for section in page.sections)
+    assert page.summary.failed == 1
+    assert page.summary.missing == len({*cells_of(asks[0]), *cells_of(asks[1])}) - 1
+
+
+def test_candidates_of_one_title_are_told_apart_and_all_counted(tmp_path):
+    ask = request(tune=True)
+    cells = cells_of(ask)
+    assert len({cell.title for cell in cells}) < len(cells)
+    lines = titles(cells)
+    assert len(set(lines)) == len(lines) and any("(lr=" in line for line in lines)
+    fill(tmp_path, [ask], nothing)
+    page = page_of(tmp_path)
+    assert page.summary.missing == len(page.sections[0].missing) == len(cells)
+
+
+ROUND_TRIPS = [
+    {},
+    {"seeds": 2, "episodes": 48, "learner": "tent"},
+    {"head": "prototype", "features": "binary", "select": "naq"},
+    {"options": {"protonet": {"latent": 8, "lr": 3e-4}}},
+    {"tune": True},
+    {"experiment": "methods", "ways": (3, 5), "shots": (1, 3), "methods": ("smooth", "naq-feat/protonet", "bgrl")},
+]
+
+
+@pytest.mark.parametrize("more", ROUND_TRIPS)
+def test_the_command_of_a_section_asks_for_the_same_cells(tmp_path, monkeypatch, more):
+    ask = request(dataset="debian", **more)
+    fill(tmp_path / "my results", [ask], nothing)
+    [section] = page_of(tmp_path / "my results", out=str(tmp_path / "my results")).sections
+    words = shlex.split(section.command)
+    assert words[0] == "naq" and words[-2:] == ["--out", str(tmp_path / "my results")]
+    asked: list[Ask] = []
+    monkeypatch.setattr(
+        reproducing, "_fits", lambda name, dataset, bench, facts, more: facts.update({dataset: FACTS}) or True
+    )
+    monkeypatch.setattr(reproducing, "_print_plan", lambda asks, cells, missing: asked.extend(asks))
+    monkeypatch.setattr("naq.experiments.reproduction.finder", lambda store, bench: nothing)
+    done = CliRunner().invoke(app, [*words[1:], "--plan"], catch_exceptions=False)
+    assert done.exit_code == 0
+    assert [replace(one, facts={}) for one in asked] == [replace(ask, facts={})]
+    assert cells_of(asked[0]) == cells_of(ask)
+
+
+def test_one_command_for_requests_that_differ_in_name_only():
+    asks = [request("label-noise"), request("times"), request("overlap", seeds=2)]
+    assert command(asks).splitlines() == [
+        "naq reproduce label-noise times --dataset toy --budget quick",
+        "naq reproduce overlap --dataset toy --budget quick --seeds 2",
+    ]
+
+
+def test_a_command_names_the_file_of_a_dataset_that_has_no_name():
+    assert "--dataset 'my data/toy.npz'" in command([request()], {"toy": "my data/toy.npz"})
+
+
+def test_requests_that_differ_have_sections_titles_and_tables_of_their_own(tmp_path):
+    asks = [request(), request(seeds=2), request(learner="tent"), replace(request(), budget="standard")]
+    asks.append(Ask("label-noise", ("toy", "other"), budget="quick", facts={"toy": FACTS, "other": FACTS}))
+    assert len({section_name(ask) for ask in asks}) == len(asks)
+    fill(tmp_path, asks)
+    page = page_of(tmp_path)
+    assert len({section.title for section in page.sections}) == len(asks)
+    tables = tables_of(page)
+    assert len({table.name for table in tables}) == len(tables) == len(asks) + 1
+    write_tables(tables, tmp_path)
+    assert (tmp_path / "tables" / "label-noise-toy.csv").exists()
+
+
+def test_the_same_request_on_newer_data_replaces_the_old_one(tmp_path):
+    fill(tmp_path, [request()])
+    newer = replace(request(), facts={"toy": {**FACTS, "hash": "newer"}})
+    fill(tmp_path, [newer], nothing)
+    page = page_of(tmp_path)
+    assert len(page.sections) == 1 and not page.sections[0].made
+
+
+def test_a_folder_without_a_plan_is_one_sentence(tmp_path):
+    with pytest.raises(DataError, match=r"holds no results of naq reproduce \(no plan.json\)"):
+        page_of(tmp_path)
+
+
+def test_an_experiment_that_this_version_lacks_is_left_out_with_a_sentence(tmp_path):
+    fill(tmp_path, [request()])
+    plan = json.loads((tmp_path / "plan.json").read_text())
+    plan["asks"].append({**plan["asks"][0], "experiment": "of-tomorrow"})
+    (tmp_path / "plan.json").write_text(json.dumps(plan))
+    page = page_of(tmp_path)
+    assert len(page.sections) == 1 and "does not know of-tomorrow" in page.notices[0]
+
+
+def test_records_of_a_real_run_are_found(tmp_path):
+    """The identity that a runner files is the one that a report looks for."""
+    cells = [Cell("empty", {"number": 1}), Cell("empty", {"error": "made to fail."})]
+    store = Store(tmp_path)
+    with make_runner("local") as runner:
+        outcome = runner.run(cells, store)
+    assert len(outcome.done) == len(outcome.failed) == 1
+    Plan([request()]).save(tmp_path)
+    find = Results.read(tmp_path).current(request())
+    done, failed = map(find, cells)
+    assert done is not None and done.result == {"number": 1}
+    assert failed is not None and failed.error == "made to fail." and not failed.done
+
+
+def test_a_machine_in_words():
+    assert machine_words(MACHINE) == "Intel Xeon, 2 cores, 1 thread"
+    assert machine_words({"device": "cuda:0 (NVIDIA H200)", "cores": 16}) == "NVIDIA H200"
+    assert machine_words({"device": "cuda"}) == "cuda"
+    assert machine_words({}) == ""
+
+
+def test_the_cost_adds_up_by_machine(tmp_path):
+    cells = cells_of(request())
+    gpu = {"device": "cuda (NVIDIA H200)"}
+    fill(tmp_path, [request()], lambda c: record(c, seconds=600.0, machine=gpu if c == cells[0] else MACHINE))
+    cost = page_of(tmp_path).summary.cost
+    assert cost.short == "50 min"
+    assert cost.text.startswith("For 5 cells: 40 min on Intel Xeon; 10 min on NVIDIA H200.")

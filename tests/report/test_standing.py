@@ -1,0 +1,110 @@
+"""The answers of the first screen."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from naq.experiments.asking import Ask
+from naq.experiments.cells import Cell, Identity
+from naq.experiments.records import Find, Record
+from naq.report.standing import NAMED, answers
+
+METHODS = ("supervised/protonet", "supervised/tent", "naq-feat/protonet", "bgrl", "sugrl", "afgrl", "vnt", "cola")
+ASK = Ask("methods", ("toy",), methods=METHODS, seeds=3, facts={"toy": {"most_classes": 6}})
+DIFFICULTY = np.random.default_rng(0).normal(0, 0.1, 200)
+
+
+def found(accuracy: dict[str, float]) -> Find:
+    """Records of the methods that are named, with that mean; every seed differs a little."""
+
+    def find(cell: Cell) -> Record | None:
+        method = cell.config["method"]
+        if method not in accuracy:
+            return None
+        noise = np.random.default_rng(cell.config["seed"]).normal(0, 0.01, 200)
+        per_task = [float(x) for x in accuracy[method] + DIFFICULTY + noise]
+        answered = {cell.config["head"]: {"per_task": per_task}}
+        config = {**cell.config, "tasks": "t", "also": {"5": "t"}}
+        history = None if method == "smooth" else {}
+        result = {"config": config, "evaluations": answered, "also": {"5": answered}, "history": history, "facts": {}}
+        return Record(cell, Identity("", "", "", ""), result, None, 1.0)
+
+    return find
+
+
+def asked(accuracy: dict[str, float], ask: Ask = ASK):
+    return answers([ask], lambda ask: found(accuracy))
+
+
+def test_a_clear_winner():
+    best, margin, real, note = asked({"naq-feat/protonet": 0.6, "bgrl": 0.5, "smooth": 0.45})
+    assert best.short == "ProtoNet (NaQ-Feat)"
+    assert "on toy, 5-way 1-shot: the best of 3 methods." in best.text
+    assert margin.short == "10.0 points"
+    assert (
+        margin.text.startswith("Ahead of TLP-BGRL (")
+        and "Ahead of smooth, which trains nothing, by 15.0" in margin.text
+    )
+    assert real.short == "yes" and "more than chance" in real.text
+    assert note == "The answers are about toy, 5-way 1-shot; the section “Every method” has more."
+
+
+def test_a_tie_names_who_is_alike_and_counts_who_is_not():
+    _, margin, real, _ = asked({"naq-feat/protonet": 0.6, "bgrl": 0.6, "smooth": 0.4, "cola": 0.4})
+    assert margin.short == "0.0 points"
+    assert real.short == "no: 2 are alike"
+    assert real.text.endswith("TLP-BGRL. The other 2 are really below.")
+
+
+def test_where_all_are_alike_none_is_said_to_be_below():
+    _, _, real, _ = asked({"naq-feat/protonet": 0.6, "bgrl": 0.6})
+    assert "below" not in real.text
+
+
+def test_a_long_tie_names_some_and_says_how_many_more():
+    names = ["naq-feat/protonet", "bgrl", "sugrl", "afgrl", "vnt", "cola", "supervised/tent", "supervised/protonet"]
+    _, _, real, _ = asked({**dict.fromkeys(names, 0.6), "smooth": 0.6})
+    assert real.short == "no: 9 are alike"
+    assert "and 2 more, named in the section below." in real.text
+    assert real.text.count(", ") == NAMED  # five between six names, one before "named"
+
+
+def test_the_training_free_line_is_not_compared_with_itself():
+    _, margin, _, _ = asked({"smooth": 0.6, "bgrl": 0.5})
+    assert "trains nothing" not in margin.text
+    _, margin, _, _ = asked({"smooth": 0.5, "bgrl": 0.6})
+    assert margin.text.startswith("Ahead of smooth (no training)") and "trains nothing" not in margin.text
+
+
+def test_one_seed_is_said():
+    _, _, real, _ = asked({"naq-feat/protonet": 0.6, "bgrl": 0.5}, replace(ASK, seeds=1))
+    assert real.text.endswith("One training each: another seed may change the order.")
+
+
+def test_one_method_is_no_comparison():
+    best, margin, real, note = asked({"bgrl": 0.5})
+    assert best.short == "TLP-BGRL" and best.text.endswith("the only method that has finished there.")
+    assert margin.short == real.short == "nothing to compare" and "toy" in note
+
+
+@pytest.mark.parametrize("ask", [ASK, replace(ASK, facts={"toy": {"most_classes": 2}}), Ask("times", ("toy",))])
+def test_nothing(ask):
+    best, margin, real, note = asked({}, ask)
+    assert best.short == margin.short == real.short == "nothing yet" and note == ""
+
+
+def test_an_analysis_answers_where_no_table_does():
+    ask = Ask("label-noise", ("toy",), seeds=3)
+    column = {"supervised/protonet": 0.5, "naq-feat/protonet": 0.6, "naq-diff/protonet": 0.55, "smooth": 0.4}
+    best, _, _, note = answers([ask, ASK], lambda asked: found(column if asked is ask else {}))
+    assert best.short == "ProtoNet (NaQ-Feat)" and "nothing changed" in note and "Label noise" in note
+
+
+def test_a_table_comes_before_an_analysis():
+    ask = Ask("label-noise", ("toy",), seeds=3)
+    column = {"supervised/protonet": 0.5, "naq-feat/protonet": 0.6, "bgrl": 0.7, "smooth": 0.4}
+    best, *_, note = answers([ask, ASK], lambda asked: found(column))
+    assert best.short == "TLP-BGRL" and "Every method" in note

@@ -1,0 +1,73 @@
+"""The page in docs/reproduction, its picture and the README's sentences, from the packed results.
+
+python tools/reproduction_page.py              from benchmarks/results/reproduction.zip
+python tools/reproduction_page.py runs/dev     pack that folder of naq reproduce first
+python tools/reproduction_page.py --picture    also take the README's picture with headless Chromium
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+from naq.experiments.packing import pack_folder, unpack_folder
+from naq.experiments.views import TextView
+from naq.files import write_json
+from naq.report.formats import write_tables
+from naq.report.gathering import page_of, tables_of
+from naq.report.page import Page, write_page
+
+ROOT = Path(__file__).resolve().parents[1]
+PACK = ROOT / "benchmarks" / "results" / "reproduction.zip"
+SUMMARY = ROOT / "benchmarks" / "results" / "reproduction.json"
+PAGE = ROOT / "docs" / "reproduction" / "index.html"
+PICTURE = ROOT / "docs" / "reproduction.png"
+TITLE = "NaQ on debian: every method and every analysis"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", nargs="?", type=Path)
+    parser.add_argument("--picture", action="store_true")
+    given = parser.parse_args()
+    if given.folder is not None:
+        print(f"{pack_folder(given.folder, PACK)} results packed")
+    with tempfile.TemporaryDirectory() as place:
+        unpack_folder(PACK, place)
+        page = page_of(place, title=TITLE)
+    if not page.summary.done:
+        raise SystemExit(f"{PACK.name} holds results of another code version only; compute them again first.")
+    shutil.rmtree(PAGE.parent, ignore_errors=True)
+    write_tables(tables_of(page), PAGE.parent)
+    write_page(page, PAGE)
+    write_json(SUMMARY, summary(page))
+    if given.picture:
+        take_picture()
+
+
+def summary(page: Page) -> dict[str, object]:
+    """The answers and the first sentences of every section."""
+    said = {
+        section.title: [view.sentences[0] for view in section.views if isinstance(view, TextView)][:3]
+        for section in page.sections
+    }
+    answers = {name: vars(getattr(page.summary, name)) for name in ("best", "margin", "real", "cost")}
+    return {"cells": page.summary.done, "answers": answers, "sections": said}
+
+
+def take_picture() -> None:
+    subprocess.run(
+        [
+            *("chromium", "--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"),
+            *("--window-size=1440,1700", f"--screenshot={PICTURE}", PAGE.as_uri()),
+        ],
+        check=True,
+        capture_output=True,
+    )
+
+
+if __name__ == "__main__":
+    main()
