@@ -19,9 +19,9 @@ from naq.experiments.asking import Ask
 from naq.experiments.bench import Bench
 from naq.experiments.cells import Cell
 from naq.experiments.code import identify
+from naq.experiments.machine import machine
 from naq.experiments.reproduction import cells_of, facts_of, names_of
 from naq.experiments.runners import Setup, make_runner
-from naq.experiments.runners.machine import machine
 from naq.experiments.store import Store
 from naq.files import write_json
 

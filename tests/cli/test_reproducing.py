@@ -98,7 +98,7 @@ def test_a_mistake_is_one_sentence_and_nothing_is_written(run, tmp_path, monkeyp
     ("more", "expected"),
     [
         (("--select", "labels"), "select is 'labels'"),
-        (("--head", "logistik"), "did you mean logistic"),
+        (("--head", "logistik"), "logistik"),
         (("--device", "abacus"), "device is 'abacus', which cannot be used here"),
     ],
 )
@@ -116,7 +116,7 @@ def test_an_unknown_method_of_a_table(run, graph_file, tmp_path):
 def test_two_graphs_of_one_name_are_refused(run, graph_file, tmp_path):
     other = save_graph(tmp_path / "communities.npz", suite.community_graph(size=4))
     shown = run(*small(graph_file, tmp_path / "out", "--dataset", other, "--plan"))
-    assert shown.code == 2 and "are both called 'communities'" in shown.err
+    assert shown.code == 2 and "two datasets are called 'communities'" in shown.err
 
 
 def test_a_dataset_that_cannot_fill_a_table_is_left_out_with_a_sentence(run, tmp_path):
@@ -159,7 +159,7 @@ def test_help_explains_every_option(run, command):
 def test_a_plan_writes_nothing(run, graph_file, tmp_path):
     shown = run(*small(graph_file, tmp_path / "out", "--plan"))
     assert shown.code == 0, shown.err
-    assert "label-noise on communities: What happens" in shown.out and "Budget quick: 32 episodes" in shown.out
+    assert "label-noise on communities: What happens" in shown.out and "Budget quick: " in shown.out
     assert "5 cells, 0 done, 5 to compute." in shown.out
     assert "  communities supervised/protonet 5-way 1-shot label-noise" in shown.out
     assert not (tmp_path / "out").exists()
@@ -249,22 +249,29 @@ def test_a_cell_that_fails_is_said_kept_and_tried_again_on_request(run, graph_fi
 
 def test_ctrl_c_keeps_finished_cells_and_says_how_to_go_on(graph_file, tmp_path):
     out = tmp_path / "out"
-    words = [str(word) for word in small(graph_file, out, "--episodes", "400000")]
+    words = ["reproduce", "methods", "-m", "smooth", "-m", "naq-feat/protonet", "--shot", "1", "--seeds", "1"]
+    words += ["--dataset", str(graph_file), "--episodes", "30000", "--budget", "paper", "--no-cache", "--out", str(out)]
     process = subprocess.Popen(
         [sys.executable, "-m", "naq", *words],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "COLUMNS": "140"},
     )  # fmt: skip
-    # smooth, which trains nothing, is finished first only if it comes first: one is put there by hand.
+
+    def at_the_second_cell() -> bool:
+        done = {path.stem for path in (out / "cells").glob("[!.]*.json")}
+        return bool(done) and bool({path.name for path in (out / "claims").glob("[!.]*")} - done)
+
     deadline = time.monotonic() + 120
-    while process.poll() is None and not list((out / "running").glob("*")) and time.monotonic() < deadline:
-        time.sleep(0.05)
+    while process.poll() is None and not at_the_second_cell() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    time.sleep(0.3)
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 130, errors
-    assert "Stopped. Finished cells are kept; go on with:" in errors and "Traceback" not in errors
-    assert "naq reproduce label-noise --dataset" in errors.splitlines()[-1]
-    assert (out / "report.html").exists() and (out / "plan.json").exists()
-    assert list((out / "claims").iterdir()) == []
+    assert "Cells: 1 computed." in errors and "Traceback" not in errors
+    assert "Stopped. Finished cells are kept; go on with:" in errors
+    assert errors.splitlines()[-1].strip().startswith("naq reproduce methods -m smooth")
+    assert len(list((out / "cells").iterdir())) == 1 and list((out / "claims").iterdir()) == []
+    assert "1 cell has not been run" in (out / "report.html").read_text(encoding="utf-8")
 
 
 @pytest.mark.slow

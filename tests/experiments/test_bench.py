@@ -6,7 +6,7 @@ import pytest
 
 import methods_under_test as suite
 import naq
-from naq.data import save_graph
+from naq.data import save_graph, split_for
 from naq.experiments import bench as module
 from naq.experiments.bench import Bench
 from naq.tasks import save_task_file
@@ -95,4 +95,14 @@ def test_a_change_is_made_once_and_two_are_kept(places):
 def test_no_change_changes_nothing(places):
     bench = Bench(places)
     found = bench.changed("one", None)
-    assert found.graph is bench.graph("one") and found.base_labels is None and found.split is None and not found.redraw
+    assert found.graph is bench.graph("one") and found.base_labels is None and not found.redraw
+
+
+def test_without_a_task_file_the_classes_are_those_of_the_source(places):
+    """A run is handed a graph and cannot know which file it came from."""
+    bench = Bench(places)
+    expected = split_for(bench.source("one"), bench.graph("one"))
+    assert bench.tasks("one") is None
+    assert bench.changed("one", None).split == expected
+    assert bench.changed("one", {"name": "structure-noise", "share": 0.1, "seed": 0}).split == expected
+    assert Bench().changed("debian", None).split is None  # its task file says

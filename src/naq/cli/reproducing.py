@@ -42,7 +42,7 @@ def reproduce_command(
     ] = False,
     budget: Annotated[
         str,
-        typer.Option(help="quick (32 episodes), standard (at most 1,600, 3 seeds) or paper (16,000)."),
+        typer.Option(help="quick, standard (at most 1,600 episodes, 3 seeds) or paper (16,000 episodes)."),
     ] = "standard",
     seeds: Annotated[int, typer.Option(help="Trainings behind each number; 0: as the budget says.")] = 0,
     episodes: Annotated[int, typer.Option(help="Most episodes of a training; 0: as the budget says.")] = 0,
@@ -219,7 +219,6 @@ def _choose(name: str, dataset: list[str], data: Path | None, bench: Bench, *, n
         return []
     for remark in choice.remarks:
         _say(remark, "yellow")
-    _check_names(dataset, choice.datasets)
     bench.places |= choice.places
     return list(dict.fromkeys(choice.datasets))
 
@@ -240,14 +239,6 @@ def _fits(name: str, dataset: str, bench: Bench, facts: dict[str, dict[str, Any]
     if why:
         _say(why, "yellow")
     return not why
-
-
-def _check_names(given: list[str], names: Sequence[str]) -> None:
-    """Two graphs of one name would share their results."""
-    for name in {name for name in names if names.count(name) > 1}:
-        same = [text for text, each in zip(given, names) if each == name]
-        if len(set(same)) > 1:
-            raise OptionError(f"--dataset {' and '.join(same)} are both called {name!r}; rename one of the files.")
 
 
 def _budget(name: str, quick: bool) -> str:

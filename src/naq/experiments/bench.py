@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from naq.data import load, split_for, tasks_path
+from naq.errors import NaqError
 from naq.experiments.cells import canonical
 from naq.experiments.changes import Changed, apply_change
 from naq.graph import Graph
@@ -54,14 +56,24 @@ class Bench:
 
     def changed(self, dataset: str, change: Mapping[str, Any] | None) -> Changed:
         """What a run on the dataset is given under a change; None changes nothing."""
-        graph = self.graph(dataset)
-        if change is None:
-            return Changed(graph)
         key = canonical([dataset, change])
         if key not in self._changed:
+            graph = self.graph(dataset)
             _make_room(self._changed)
-            self._changed[key] = apply_change(graph, split_for(self.source(dataset), graph), change)
+            made = Changed(graph)
+            if change is not None:
+                made = apply_change(graph, split_for(self.source(dataset), graph), change)
+            self._changed[key] = self._with_split(made, dataset)
         return self._changed[key]
+
+    def _with_split(self, made: Changed, dataset: str) -> Changed:
+        """Classes to draw tasks from, where no task file names them: a run knows the graph, not where it came from."""
+        if made.split is not None or self.tasks(dataset) is not None or not made.graph.num_classes:
+            return made
+        try:
+            return replace(made, split=split_for(self.source(dataset), self.graph(dataset)))
+        except NaqError:  # too few classes: no matter where nothing is trained, and said where something is
+            return made
 
 
 def _make_room(kept: dict[str, Any]) -> None:

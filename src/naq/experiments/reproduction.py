@@ -123,6 +123,7 @@ def facts_of(dataset: str, bench: Bench) -> dict[str, Any]:
     if graph.num_classes:
         homophily = graph.homophily()
         facts["homophily"] = homophily if math.isfinite(homophily) else None
+    if graph.num_classes and graph.num_features:  # what can be trained has tasks
         try:
             split = split_for(bench.source(dataset), graph)
         except NaqError:

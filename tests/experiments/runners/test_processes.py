@@ -20,8 +20,8 @@ from naq.experiments.bench import Bench
 from naq.experiments.cells import Cell
 from naq.experiments.claims import process_start
 from naq.experiments.code import identify
+from naq.experiments.machine import available_cores
 from naq.experiments.runners import Setup, make_runner
-from naq.experiments.runners.machine import available_cores
 from naq.experiments.store import Store
 
 
@@ -132,7 +132,7 @@ AGAIN_AND_AGAIN = """
     from naq.experiments.bench import Bench
     from naq.experiments.code import identify
     from naq.experiments.runners import local
-    from naq.experiments.runners.machine import machine
+    from naq.experiments.machine import machine
 
     identify(Cell("empty", {}), Bench()), machine()  # once for all children
     moments = random.Random(0)

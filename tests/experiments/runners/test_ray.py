@@ -11,8 +11,8 @@ import pytest
 
 from naq.experiments.bench import Bench
 from naq.experiments.code import identify
+from naq.experiments.machine import available_cores
 from naq.experiments.runners import Setup, make_runner
-from naq.experiments.runners.machine import available_cores
 from naq.experiments.store import Store
 
 ray = pytest.importorskip("ray")

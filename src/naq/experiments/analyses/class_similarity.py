@@ -78,7 +78,7 @@ class ClassSimilarity(Experiment):
                 title,
                 columns,
                 rows,
-                note=f"Labels are read for this analysis only; tail 100 % is all nodes. Features that choose neighbours: {ask.reads}; the paper's are raw.",
+                note=f"Labels are read for this analysis only; tail 100 % is all nodes. Features of NaQ-Feat are read as {ask.reads}, the paper's as raw.",
             ),
         ]
 

@@ -66,12 +66,13 @@ class Imbalance(Sweep):
     def remarks(self, ask: Ask, dataset: str, found: Mapping[tuple[str, Level], Score]) -> list[str]:
         said, spread = [], pooled_spread(found.values())
         for line in dict.fromkeys(line for line, _ in found):
-            for kind in WHOLE:
-                pair = found.get((line, kind)), found.get((line, f"{kind} control"))
-                if pair[0] is not None and pair[1] is not None:
-                    said.append(
-                        f"{kind}, {line}: {gain(pair[0], pair[1], spread)} against its control of the same size."
-                    )
+            gains = [
+                f"{kind} {gain(ours, control, spread)}"
+                for kind in WHOLE
+                if (ours := found.get((line, kind))) and (control := found.get((line, f"{kind} control")))
+            ]
+            if gains:
+                said.append(f"{line}, against a control of the same size: {'; '.join(gains)}.")
         return said
 
 

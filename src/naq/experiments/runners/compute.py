@@ -16,8 +16,8 @@ from naq.errors import DataError, NaqError
 from naq.experiments.bench import Bench
 from naq.experiments.cells import Cell, Identity
 from naq.experiments.code import identify
+from naq.experiments.machine import machine
 from naq.experiments.records import Record
-from naq.experiments.runners.machine import machine
 from naq.experiments.store import Store
 from naq.experiments.works import Context, perform
 

@@ -21,9 +21,9 @@ from typing import Any
 
 import naq
 from naq.errors import DataError, NaqError
+from naq.experiments.machine import available_cores
 from naq.experiments.runners.base import Outcome, Pending, Planned, Runner, Setup, Tell
 from naq.experiments.runners.compute import Computed, death, lost_record
-from naq.experiments.runners.machine import available_cores
 from naq.experiments.store import Store
 
 GRACE = 3.0

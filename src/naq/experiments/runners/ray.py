@@ -22,6 +22,7 @@ from naq.experiments.bench import Bench
 from naq.experiments.cells import Cell, Identity
 from naq.experiments.claims import Claim
 from naq.experiments.code import identify
+from naq.experiments.machine import available_cores, limit_threads
 from naq.experiments.records import Record
 from naq.experiments.runners.base import Outcome, Pending, Planned, Runner, Setup, Tell
 from naq.experiments.runners.compute import (
@@ -34,7 +35,6 @@ from naq.experiments.runners.compute import (
     record_of,
     sentence_of,
 )
-from naq.experiments.runners.machine import available_cores, limit_threads
 from naq.experiments.store import Store
 
 QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}

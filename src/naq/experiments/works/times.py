@@ -6,11 +6,9 @@ Times mean something only while nothing else runs on the machine: ``load`` says 
 from __future__ import annotations
 
 import os
-import platform
 import statistics
 import time
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 import numba
@@ -21,6 +19,7 @@ from naq.episodes import naq_episodes, supervised_episodes
 from naq.episodes.episodes import check_counts
 from naq.errors import OptionError
 from naq.experiments.cells import Cell
+from naq.experiments.machine import available_cores, processor
 from naq.experiments.protocol import check_device
 from naq.experiments.works.base import Context, register_work
 from naq.experiments.works.overlap import (
@@ -178,13 +177,5 @@ def _episodes(config: Mapping[str, Any], graph: Graph, context: Context) -> Call
 
 def hardware(device: str) -> dict[str, Any]:
     """In words: processor, cores that this process may use, GPU where it is the device."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     gpu = torch.cuda.get_device_name(device) if device.startswith("cuda") else None
-    return {"processor": _processor(), "cores": cores, "gpu": gpu}
-
-
-def _processor() -> str:
-    cpus = Path("/proc/cpuinfo")
-    lines = cpus.read_text(encoding="utf-8", errors="replace").splitlines() if cpus.is_file() else []
-    named = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return named[0] if named else platform.processor() or platform.machine()
+    return {"processor": processor(), "cores": available_cores(), "gpu": gpu}

@@ -17,7 +17,7 @@ def machine(device: str = "cpu") -> dict[str, Any]:
     from naq.experiments.result import versions
 
     return {
-        "processor": _processor(),
+        "processor": processor(),
         "cores": available_cores(),
         "threads": torch.get_num_threads(),
         "platform": f"{platform.system()} {platform.machine()}",
@@ -42,7 +42,8 @@ def limit_threads(count: int) -> None:
     numba.set_num_threads(min(count, vars(numba.config)["NUMBA_NUM_THREADS"]))
 
 
-def _processor() -> str:
+def processor() -> str:
+    """The processor's name."""
     try:
         for line in Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines():
             if line.startswith("model name"):
