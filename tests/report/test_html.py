@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from naq.report.html import counted, data_address, duration, slug, tag, text
+from naq.report.parts import command_box
 from pages_under_test import NASTY, Structure
 
 
@@ -39,3 +40,10 @@ def test_slugs_counts_and_addresses():
         counted(1, "cell") == "1 cell" and counted(1200, "cell") == "1,200 cells" and counted(2, "is", "are") == "2 are"
     )
     assert data_address('a,"b"\n', "text/csv") == "data:text/csv;charset=utf-8,a%2C%22b%22%0A"
+
+
+def test_a_command_is_copied_as_it_is_and_never_breaks_inside_an_option():
+    words = "naq reproduce x --dataset 'a b.npz' --out d\nnaq reproduce y --tune"
+    structure = Structure(command_box(words, "Run"))
+    assert "".join(structure.words) == "Run" + words + "Copy"
+    assert structure.count("span") == 2 and structure.count("b") == 3

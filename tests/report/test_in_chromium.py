@@ -64,3 +64,19 @@ def test_sorting_puts_the_best_first_and_names_families_in_rows(tmp_path):
     assert re.findall(r'class="value">([\d.]+)<', table[0])[::2][:2] == ["61.50", "60.00"]
     assert "<title>0 headings</title>" in dom
     assert table[0].count('class="family-of"') == 3
+
+
+@needs_chromium
+def test_texts_that_overlap_are_found_and_turned_ones_that_only_come_near_are_not(tmp_path):
+    def plot(name: str, x: int, y: int) -> str:
+        place = f'x="{x}" y="{y}" transform="rotate(-38 {x} {y})"'
+        turned = f'<text {place} font-size="13" text-anchor="end">MAML long</text>'
+        texts = f'<text x="30" y="40" font-size="13">0</text>{turned}'
+        return f'<svg class="plot" aria-label="{name}" viewBox="0 0 200 120" width="200" height="120">{texts}</svg>'
+
+    # The upright box of the first turned text holds the 0, its letters pass beside it.
+    plots = plot("beside", 70, 45) + plot("through", 60, 20)
+    path = tmp_path / "report.html"
+    path.write_text(f"<html><head></head><body>{plots}</body></html>", encoding="utf-8")
+    _, wrong = check.see(path, check.Look("small", 600, 400), tmp_path, tmp_path)
+    assert wrong == ["in a plot: through: 0 overlaps MAML long"]

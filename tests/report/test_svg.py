@@ -195,3 +195,22 @@ def test_two_thousand_points_are_light():
         "NaQ", [math.sin(i) for i in range(2000)], [math.cos(3 * i) for i in range(2000)], [i % 10 for i in range(2000)]
     )
     assert len(draw_panel(panel, [])) < 40_000
+
+
+def test_a_series_without_a_bar_in_a_group_leaves_no_gap():
+    root = drawn(bars(line("a", ["x", "y"], [1.0, None]), line("b", ["x", "y"], [2.0, 3.0])))
+    first, second, alone = (float(e.attrib["x"]) + float(e.attrib["width"]) / 2 for e in of_class(root, "bar"))
+    names = {e.text: float(e.attrib["x"]) for e in root.iter("text")}
+    assert (first + second) / 2 == pytest.approx(names["x"], abs=0.2)
+    assert alone == pytest.approx(names["y"], abs=0.2)
+
+
+def test_many_bars_take_the_whole_row_and_few_do_not():
+    def width_with(groups: int) -> tuple[float, float]:
+        names = [f"m{i}" for i in range(groups)]
+        root = drawn(bars(*(line(s, names, [50.0] * groups) for s in "abc"), floors={"smooth": 51.0}))
+        return float(root.attrib["width"]), float(of_class(root, "bar")[0].attrib["width"])
+
+    assert width_with(4)[0] < 560
+    width, bar = width_with(14)
+    assert 860 < width < 1100 and bar > 10

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from naq.experiments.views import Missing, Number, TableView
-from naq.report.web_table import table_html
+from naq.report.web_table import is_wide, table_html
 from pages_under_test import Structure, table
 
 
@@ -72,3 +72,28 @@ def test_files_and_the_embedded_copy():
 def test_a_table_without_rows_is_a_sentence():
     html = shown(TableView("t", "Accuracy", ["method"], []))
     assert "<table" not in html and "Accuracy: no rows yet." in html
+
+
+def test_a_table_that_is_too_broad_for_paper_says_so():
+    short = TableView("t", "t", ["m", "a", "b"], [["x", Number(1.0, 0.5, 0.1), "cpu"]])
+    assert not is_wide(short)
+    assert is_wide(TableView("t", "t", ["m"] + ["n"] * 9, [["x", *[Number(1.0)] * 9]]))
+    long = [
+        "lr 0.001, momentum 0.9, drop_edge1 0.5, drop_feature1 0.5",
+        "1,600 episodes",
+        "cuda (NVIDIA H200)",
+        "x" * 20,
+    ]
+    assert is_wide(TableView("t", "t", ["m", *"abcd"], [["x", *long]]))
+    # A heading wraps between words, but not inside one.
+    assert not is_wide(TableView("t", "t", ["one two three " * 9, "a"], [["x", Number(1.0)]]))
+    assert is_wide(TableView("t", "t", ["m" * 110, "a"], [["x", Number(1.0)]]))
+
+
+def test_words_among_numbers_may_wrap_and_brief_labels_need_not():
+    html = table_html(
+        TableView("t", "t", ["m", "s", "on"], [["TENT", "a long setting of many words", "cuda (NVIDIA H200)"]], labels=2),
+        {}, "", files=False,
+    )  # fmt: skip
+    assert 'class="label brief end"' not in html and '<th scope="row" class="label brief">TENT' in html
+    assert '<td class="num phrase">cuda' in html and '<td class="label end">a long' in html

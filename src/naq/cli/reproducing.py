@@ -23,72 +23,117 @@ if TYPE_CHECKING:
     from naq.report.page import Page
 
 FOLDER = Path("runs/reproduce")
+_WHAT: dict[str, Any] = {"rich_help_panel": "What"}
+_COST: dict[str, Any] = {"rich_help_panel": "At what cost"}
+_TRAINING: dict[str, Any] = {"rich_help_panel": "How methods are trained and tested"}
+_COMPUTING: dict[str, Any] = {"rich_help_panel": "Where it is computed"}
 
 
 def reproduce_command(
     names: Annotated[
-        list[str],
-        typer.Argument(help="Names of 'naq list experiments', or all, tables, analyses.", metavar="NAME..."),
+        list[str], typer.Argument(help="Names of 'naq list experiments', or all, tables, analyses.", metavar="NAME")
     ],
     dataset: Annotated[
-        list[str], typer.Option("--dataset", "-d", help="A name of 'naq list datasets' or a path; may be repeated.")
+        list[str],
+        typer.Option(
+            "--dataset", "-d", help="A name of 'naq list datasets' or a path; may be repeated.", metavar="NAME", **_WHAT
+        ),
     ] = [],  # noqa: B006
     data: Annotated[
         Path | None,
-        typer.Option(help="Folder with graphs of the paper (npz); each experiment takes those it uses.", metavar="DIR"),
+        typer.Option(
+            help="Folder with graphs of the paper (npz); each experiment takes those it uses.", metavar="DIR", **_WHAT
+        ),
     ] = None,
-    quick: Annotated[
-        bool, typer.Option("--quick", help="Same as --budget quick: minutes, to see that everything runs.")
-    ] = False,
-    budget: Annotated[
-        str,
-        typer.Option(help="quick, standard (at most 1,600 episodes, 3 seeds) or paper (16,000 episodes)."),
-    ] = "standard",
-    seeds: Annotated[int, typer.Option(help="Trainings behind each number; 0: as the budget says.")] = 0,
-    episodes: Annotated[int, typer.Option(help="Most episodes of a training; 0: as the budget says.")] = 0,
-    learner: Annotated[str, typer.Option(help="Base model of the analyses; tables have their own rows.")] = "protonet",
-    way: Annotated[
-        list[int], typer.Option(help="Classes per task of a table, instead of its own; may be repeated.")
-    ] = [],  # noqa: B006
-    shot: Annotated[
-        list[int], typer.Option(help="Labelled nodes per class of a table, likewise; may be repeated.")
-    ] = [],  # noqa: B006
     method: Annotated[
         list[str],
         typer.Option(
-            "--method", "-m", help="Row of a table, a name of 'naq list methods', instead of its own; may be repeated."
+            "--method",
+            "-m",
+            help="Row of a table, instead of its own: a name of 'naq list methods'; may be repeated.",
+            metavar="NAME",
+            **_WHAT,
         ),
     ] = [],  # noqa: B006
+    way: Annotated[
+        list[int],
+        typer.Option(help="Classes per task of a table, instead of its own; may be repeated.", metavar="N", **_WHAT),
+    ] = [],  # noqa: B006
+    shot: Annotated[
+        list[int],
+        typer.Option(help="Labelled nodes per class of a table, likewise; may be repeated.", metavar="N", **_WHAT),
+    ] = [],  # noqa: B006
+    learner: Annotated[
+        str, typer.Option(help="Base model of the analyses; tables have their own rows.", metavar="NAME", **_WHAT)
+    ] = "protonet",
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Same as --budget quick: minutes, to see that everything runs.", **_COST)
+    ] = False,
+    budget: Annotated[
+        str,
+        typer.Option(
+            help="quick, standard (at most 1,600 episodes, 3 seeds) or paper (16,000 episodes).",
+            metavar="NAME",
+            **_COST,
+        ),
+    ] = "standard",
+    seeds: Annotated[
+        int, typer.Option(help="Trainings behind each number; 0: as the budget says.", metavar="N", **_COST)
+    ] = 0,
+    episodes: Annotated[
+        int, typer.Option(help="Most episodes of a training; 0: as the budget says.", metavar="N", **_COST)
+    ] = 0,
     tune: Annotated[
-        bool, typer.Option("--tune", help="First choose each method's setting among candidates, on validation tasks.")
+        bool,
+        typer.Option(
+            "--tune", help="First choose each method's setting among candidates, on validation tasks.", **_COST
+        ),
     ] = False,
     option: Annotated[
         list[str],
         typer.Option(
-            "--set", "-s", help="Option of a model, e.g. protonet.lr=3e-4; may be repeated.", metavar="MODEL.NAME=VALUE"
+            "--set",
+            "-s",
+            help="Option of a model, e.g. protonet.lr=3e-4; may be repeated.",
+            metavar="MODEL.NAME=VALUE",
+            **_TRAINING,
         ),
     ] = [],  # noqa: B006
-    head: Annotated[str, typer.Option(help="Solves the tasks; a name of 'naq list heads'.")] = "logistic",
-    features: Annotated[str, typer.Option(help="raw, binary, tfidf or auto; empty: as the budget says.")] = "",
-    select: Annotated[str, typer.Option(help="Chooses the checkpoint: valid, or naq (needs no labels).")] = "valid",
-    device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
-    engine: Annotated[str, typer.Option(help="local, processes or ray.")] = "local",
+    head: Annotated[
+        str, typer.Option(help="Solves the tasks; a name of 'naq list heads'.", metavar="NAME", **_TRAINING)
+    ] = "logistic",
+    features: Annotated[
+        str,
+        typer.Option(help="raw, binary, tfidf or auto; empty: as the budget says.", metavar="NAME", **_TRAINING),
+    ] = "",
+    select: Annotated[
+        str,
+        typer.Option(help="Chooses the checkpoint: valid, or naq (needs no labels).", metavar="NAME", **_TRAINING),
+    ] = "valid",
+    device: Annotated[str, typer.Option(help="cpu or cuda.", metavar="NAME", **_COMPUTING)] = "cpu",
+    engine: Annotated[str, typer.Option(help="local, processes or ray.", metavar="NAME", **_COMPUTING)] = "local",
     workers: Annotated[
-        int, typer.Option(help="Cells computed at a time; more than one means --engine processes, unless it is ray.")
+        int,
+        typer.Option(
+            help="Cells computed at a time; more than one means --engine processes, unless it is ray.",
+            metavar="N",
+            **_COMPUTING,
+        ),
     ] = 1,
-    retry: Annotated[bool, typer.Option("--retry", help="Compute failed cells again.")] = False,
+    cache: Annotated[bool, typer.Option(help="Keep neighbour tables in the cache folder.", **_COMPUTING)] = True,
+    retry: Annotated[bool, typer.Option("--retry", help="Compute failed cells again.", **_COMPUTING)] = False,
     plan_only: Annotated[
-        bool, typer.Option("--plan", help="Say what would be computed, and stop; nothing is written.")
+        bool, typer.Option("--plan", help="Say what would be computed, and stop; nothing is written.", **_COMPUTING)
     ] = False,
     out: Annotated[
-        Path, typer.Option(help="Folder of results; what is done there is not computed again.", metavar="DIR")
+        Path,
+        typer.Option(help="Folder of results; what is done there is not computed again.", metavar="DIR", **_COMPUTING),
     ] = FOLDER,
-    cache: Annotated[bool, typer.Option(help="Keep neighbour tables in the cache folder.")] = True,
 ) -> None:
     """Compute tables and analyses of the paper, beside the paper's numbers, and write a report.
 
-    A table or analysis is computed as cells, most of them one training each. Stopped with Ctrl-C or killed, the same
-    command goes on; finished cells are kept.
+    A table or analysis is computed as cells, most of them one training each.
+    Stopped with Ctrl-C or killed, the same command goes on; finished cells are kept.
     """
     from naq.experiments.reproduction import Plan, cells_of, compute, finder
     from naq.experiments.runners import Setup, make_runner
@@ -132,7 +177,7 @@ def reproduce_command(
 def report_command(
     folder: Annotated[
         Path,
-        typer.Argument(help="A folder that 'naq reproduce' wrote, or a file packed with --pack.", metavar="[FOLDER]"),
+        typer.Argument(help="A folder that 'naq reproduce' wrote, or a file packed with --pack.", metavar="FOLDER"),
     ] = FOLDER,
     out: Annotated[
         Path | None,
@@ -141,7 +186,7 @@ def report_command(
             metavar="FILE",
         ),
     ] = None,
-    title: Annotated[str, typer.Option(help="Heading of the page.")] = "",
+    title: Annotated[str, typer.Option(help="Heading of the page.", metavar="TEXT")] = "",
     pack: Annotated[
         Path | None,
         typer.Option(help="Also write all finished results into this one file; 'naq report' reads it.", metavar="FILE"),

@@ -76,7 +76,7 @@ class Ask:
         datasets: names of ``naq list datasets`` or paths.
         budget: a name of ``BUDGETS``; ``seeds`` and ``episodes`` override it where they are not 0.
         learner: the base model that analyses train (the paper: ProtoNet).
-        ways, shots, methods: instead of the experiment's own, where they are not empty.
+        ways, shots, methods: instead of the experiment's own, where they are not empty; a sweep takes the first way and shot.
         tune: choose the setting of each method on validation tasks, by :mod:`naq.experiments.tuning`; else defaults and ``options``.
         features: what methods read; "" is the budget's own.
         options: by the name of a learner or embedder, e.g. ``{"protonet": {"lr": 3e-4}}``.

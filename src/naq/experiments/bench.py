@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -47,10 +47,11 @@ class Bench:
         return tasks_path(self.source(dataset))
 
     def data_hash(self, dataset: str) -> str:
-        """A hash of the graph and of its task file."""
+        """A hash of the graph and of its task file, or of the classes that tasks are drawn from where there is none."""
         if dataset not in self._hashes:
-            file = self.tasks(dataset)
-            tasks = hashlib.blake2b(file.read_bytes() if file is not None else b"", digest_size=8).hexdigest()
+            file, split = self.tasks(dataset), self.changed(dataset, None).split
+            drawn = b"" if split is None else canonical(asdict(split)).encode()
+            tasks = hashlib.blake2b(drawn if file is None else file.read_bytes(), digest_size=8).hexdigest()
             self._hashes[dataset] = f"{self.graph(dataset).hash}.{tasks}"
         return self._hashes[dataset]
 

@@ -88,7 +88,11 @@ class Sweep(Experiment):
 
     def _arms(self, ask: Ask, dataset: str, find: Find) -> dict[tuple[str, Level], Arm]:
         asked = self.points(ask, dataset)
-        arms = {(p.line, p.level): arm(ask, find, dataset, p.method, **p.more) for p in asked}
+        tasks: dict[str, Any] = {
+            **({"way": ask.ways[0]} if ask.ways else {}),
+            **({"shot": ask.shots[0]} if ask.shots else {}),
+        }
+        arms = {(p.line, p.level): arm(ask, find, dataset, p.method, **{**tasks, **p.more}) for p in asked}
         if self.floor:
             # The changed point of a level tells what the training-free line sees there.
             changes = {p.level: p.more.get("change") for p in sorted(asked, key=lambda p: "change" in p.more)}
@@ -96,7 +100,7 @@ class Sweep(Experiment):
             for level in dict.fromkeys(p.level for p in asked):
                 change = None if any(name in LABELS_ONLY for name in reads) else changes[level]
                 seeds = None if change is not None and "seed" not in change else ask.all_seeds[:1]
-                arms[UNTRAINED_LINE, level] = arm(ask, find, dataset, REFERENCE, change=change, seeds=seeds)
+                arms[UNTRAINED_LINE, level] = arm(ask, find, dataset, REFERENCE, change=change, seeds=seeds, **tasks)
         return arms
 
     def _views(self, ask: Ask, dataset: str, find: Find) -> list[View]:

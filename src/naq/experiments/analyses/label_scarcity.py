@@ -37,7 +37,14 @@ class LabelScarcity(Sweep):
                 method,
                 {}
                 if level == 1.0
-                else {"change": {"name": "label-scarcity", "classes": level, "labels": level, "keep": 1 + QUERIES}},
+                else {
+                    "change": {
+                        "name": "label-scarcity",
+                        "classes": level,
+                        "labels": level,
+                        "keep": (ask.shots or (1,))[0] + QUERIES,
+                    }
+                },
             )
             for level in levels
         ]
