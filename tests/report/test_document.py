@@ -191,3 +191,15 @@ def test_code_that_differs_by_method_only_is_one_version():
     assert ">0.1.0+aa<" in shown("0.1.0+aa.b1", "0.1.0+aa.b2", "0.1.0+aa.b3")
     assert "3 versions of code" in shown("0.1.0+aa.b1", "0.1.0+ab.b2", "0.1.0+ac.b3")
     assert ">0.1.0+aa.b1<" in shown("0.1.0+aa.b1")
+
+
+def test_a_long_verdict_opens_on_a_click_and_a_short_one_is_open():
+    def verdict(count: int) -> Structure:
+        html = render(page([TextView([f"Finding {i}." for i in range(count)])]))
+        return Structure('<div class="verdict">' + html.split('<div class="verdict">')[1].split("</div>")[0] + "</div>")
+
+    assert verdict(8).count("details") == 0 and verdict(8).count("p") == 8
+    long = verdict(20)
+    assert long.count("details", "more") == 1 and long.count("p") == 20
+    assert "14 more findings" in long.words
+    assert long.words.index("Finding 5.") < long.words.index("14 more findings") < long.words.index("Finding 6.")

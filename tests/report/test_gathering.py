@@ -123,21 +123,24 @@ def test_results_of_other_code_are_apart(tmp_path):
     assert "0ld0c0re" not in render(page).split('id="older"')[0].split("<main")[1]
 
 
-def test_what_only_a_method_file_changed_is_apart_too_and_takes_no_current_result_with_it(tmp_path):
+def test_what_only_the_file_of_a_method_changed_is_apart_too_and_takes_no_current_result_with_it(tmp_path):
     first, *_ = cells = cells_of(request())
     store = fill(tmp_path, [request()])
     store.put(record(first, 0.9, own="0ther0wn0000"))
     page = page_of(tmp_path)
     assert len(page.sections[0].made) == len(cells)
     [(label, [older])] = page.older
-    assert "before its methods changed" in label
+    assert "before files of its own changed" in label
     assert [cell.title for cell in older.made] == [first.title]
 
 
-def test_of_two_older_results_under_one_label_the_later_is_shown(tmp_path):
+@pytest.mark.parametrize(
+    "days", [("2026-01-01", "2026-02-01", "2026-03-01"), ("2026-03-01", "2026-02-01", "2026-01-01")]
+)
+def test_of_several_older_results_under_one_label_the_latest_is_shown(tmp_path, days):
     cell = cells_of(request())[0]
     store = fill(tmp_path, [request()], nothing)
-    for day, own in (("2026-01-01", "a"), ("2026-03-01", "b"), ("2026-02-01", "c")):
+    for day, own in zip(days, "abc"):
         store.put(record(cell, core="0ld", own=own, finished=day))
     [(_, [older])] = page_of(tmp_path).older
     assert [made.finished for made in older.made] == ["2026-03-01"]

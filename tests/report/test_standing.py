@@ -100,7 +100,11 @@ def test_an_analysis_answers_where_no_table_does():
     ask = Ask("label-noise", ("toy",), seeds=3)
     column = {"supervised/protonet": 0.5, "naq-feat/protonet": 0.6, "naq-diff/protonet": 0.55, "smooth": 0.4}
     best, _, _, note = answers([ask, ASK], lambda asked: found(column if asked is ask else {}))
-    assert best.short == "ProtoNet (NaQ-Feat)" and "nothing changed" in note and "Label noise" in note
+    assert (
+        best.short == "ProtoNet (NaQ-Feat)" and "toy, 5-way 1-shot, nothing changed" in note and "Label noise" in note
+    )
+    *_, note = answers([replace(ask, ways=(3,), shots=(2,))], lambda asked: found(column))
+    assert "toy, 3-way 2-shot" in note
 
 
 def test_a_table_comes_before_an_analysis():

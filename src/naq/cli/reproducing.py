@@ -57,11 +57,13 @@ def reproduce_command(
     ] = [],  # noqa: B006
     way: Annotated[
         list[int],
-        typer.Option(help="Classes per task of a table, instead of its own; may be repeated.", metavar="N", **_WHAT),
+        typer.Option(
+            help="Classes per task, instead of the experiment's own; may be repeated for tables.", metavar="N", **_WHAT
+        ),
     ] = [],  # noqa: B006
     shot: Annotated[
         list[int],
-        typer.Option(help="Labelled nodes per class of a table, likewise; may be repeated.", metavar="N", **_WHAT),
+        typer.Option(help="Labelled nodes per class, likewise; may be repeated for tables.", metavar="N", **_WHAT),
     ] = [],  # noqa: B006
     learner: Annotated[
         str, typer.Option(help="Base model of the analyses; tables have their own rows.", metavar="NAME", **_WHAT)

@@ -16,6 +16,9 @@ from naq.report.provenance import Cells, made_block
 from naq.report.web_figure import scatter_figure, series_figure
 from naq.report.web_table import table_html
 
+_SAID = 6
+"""Sentences of a verdict that are open from the start, unless few more follow."""
+
 
 def document(page: Page) -> str:
     """Head, table of contents, first screen, sections, older results, and how the page was made."""
@@ -129,7 +132,10 @@ def _views(views: Sequence[View], cells: Cells, *, older: bool) -> list[str]:
 
 def _sentences(view: TextView) -> str:
     if view.kind == "verdict":
-        return tag("div", *(tag("p", text(sentence)) for sentence in view.sentences), class_="verdict")
+        said = [tag("p", text(sentence)) for sentence in view.sentences]
+        rest = said[_SAID:] if len(said) > _SAID + 2 else []
+        more = tag("details", tag("summary", f"{len(rest)} more findings"), *rest, class_="more") if rest else ""
+        return tag("div", *said[: len(said) - len(rest)], more, class_="verdict")
     return tag("aside", tag("p", *(text(f"{s} ") for s in view.sentences)), class_="caveat", aria_label="Caveat")
 
 

@@ -99,7 +99,9 @@ def version_label(record: Record) -> str:
     """
     version, core, _ = code_of(record.cell)
     same = (record.identity.version, record.identity.core) == (version, core)
-    return f"{record.identity.version}+{record.identity.core[:8]}" + (", before its methods changed" if same else "")
+    return f"{record.identity.version}+{record.identity.core[:8]}" + (
+        ", before files of its own changed" if same else ""
+    )
 
 
 def data_of(ask: Ask, cell: Cell) -> str:

@@ -48,7 +48,8 @@ def _columns(asks: Sequence[Ask], find_for: Callable[[Ask], Find]) -> Iterator[C
                     yield f"{dataset}, {way}-way {shot}-shot", experiment.title, column
             elif isinstance(experiment, Sweep):
                 column = experiment.unchanged(ask, dataset, find)
-                yield f"{dataset}, 5-way 1-shot, nothing changed", experiment.title, column
+                way, shot = (ask.ways or (5,))[0], (ask.shots or (1,))[0]
+                yield f"{dataset}, {way}-way {shot}-shot, nothing changed", experiment.title, column
 
 
 def _about(where: str, title: str) -> str:

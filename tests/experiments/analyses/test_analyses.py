@@ -392,3 +392,10 @@ def test_made_up_results_have_the_fields_of_real_ones(work, tmp_path):
             assert set(made_up[name]) == set(value), name
         if isinstance(value, list) and value and isinstance(value[0], dict):
             assert set(made_up[name][0]) == set(value[0]), name
+
+
+def test_a_sweep_takes_the_way_and_shot_that_are_asked_for():
+    experiment = all_experiments()["label-scarcity"]
+    cells = experiment.cells(Ask("label-scarcity", ("debian",), "quick", ways=(3,), shots=(5,)), lambda cell: None)
+    assert {(cell.config["way"], cell.config["shot"]) for cell in cells} == {(3, 5)}
+    assert {cell.config["change"]["keep"] for cell in cells if cell.config["change"]} == {13}
