@@ -5,15 +5,14 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from naq.cli.cells_progress import CellsProgress
+from naq.cli.checking import budget_of, check_device_of, features_of, known_learner, options_of
 from naq.errors import DataError, OptionError
-from naq.options import nearest
 
 if TYPE_CHECKING:
     from naq.experiments.asking import Ask
@@ -145,8 +144,8 @@ def reproduce_command(
     runner = make_runner("processes" if engine == "local" and workers > 1 else engine, workers)
     asks, places = _asks(
         names, dataset, data,
-        budget=_budget(budget, quick), seeds=seeds, episodes=episodes, learner=_learner(learner), ways=tuple(way), shots=tuple(shot),
-        methods=tuple(method), head=head, features=_features(features), select=select, device=device, tune=tune, options=_options(option),
+        budget=budget_of(budget, quick), seeds=seeds, episodes=episodes, learner=known_learner(learner), ways=tuple(way), shots=tuple(shot),
+        methods=tuple(method), head=head, features=features_of(features), select=select, device=device, tune=tune, options=options_of(option),
     )  # fmt: skip
     store, setup = Store(out), Setup(places, "" if cache else None, retry)
     with runner:
@@ -157,12 +156,12 @@ def reproduce_command(
             _print_plan(asks, cells, missing)
             return
         if missing and engine != "ray":
-            _check_device(device)
+            check_device_of(device)
         plan = Plan.load(out)
         plan.add(asks, places)
         store.prepare()
         plan.save(out)
-        with _Progress() as tell:
+        with CellsProgress() as tell:
             outcome = compute(asks, store, runner, setup, tell)
     page = _write_report(out, out / "report.html", out=out)
     _print_views(page, asks)
@@ -288,53 +287,6 @@ def _fits(name: str, dataset: str, bench: Bench, facts: dict[str, dict[str, Any]
     return not why
 
 
-def _budget(name: str, quick: bool) -> str:
-    if quick and name not in ("standard", "quick"):
-        raise OptionError(f"--quick and --budget {name} exclude each other; give one of them.")
-    return "quick" if quick else name
-
-
-def _features(name: str) -> str:
-    from naq.graph.weighting import WEIGHTINGS
-
-    if name and name not in ("auto", *WEIGHTINGS):
-        raise OptionError(f"--features is {name!r}; {nearest(name, ('auto', *WEIGHTINGS))}")
-    return name
-
-
-def _check_device(device: str) -> None:
-    from naq.experiments.protocol import check_device
-
-    check_device(device)
-
-
-def _learner(name: str) -> str:
-    from naq.learners import LEARNERS
-
-    if name not in LEARNERS:
-        raise OptionError(f"--learner is {name!r}; {nearest(name, LEARNERS)}")
-    return name
-
-
-def _options(given: list[str]) -> dict[str, dict[str, Any]]:
-    """``["protonet.lr=3e-4"]`` as options by learner or embedder, checked."""
-    from naq.cli.running import pairs
-    from naq.embedders import EMBEDDERS
-    from naq.learners import LEARNERS
-    from naq.options import merge_options
-
-    found: dict[str, dict[str, Any]] = {}
-    models: dict[str, Any] = {**LEARNERS, **EMBEDDERS}
-    for key, value in pairs(given, "--set").items():
-        owner, dot, name = key.partition(".")
-        if not dot or not name:
-            raise OptionError(f"--set is {key}={value}; expected LEARNER.NAME=VALUE, e.g. protonet.lr=3e-4.")
-        if owner not in models:
-            raise OptionError(f"--set names {owner!r}; {nearest(owner, models)}")
-        found.setdefault(owner, {})[name] = merge_options(owner, dict(models[owner].defaults), {name: value})[name]
-    return found
-
-
 def _print_plan(asks: list[Ask], cells: Sequence[Cell], missing: Sequence[Cell]) -> None:
     """What was asked, how much of it is there, and every cell that is not."""
     from naq.experiments.experiment import get_experiment
@@ -399,68 +351,3 @@ def _print_outcome(outcome: Outcome) -> None:
         _say(f"  {failure.cell.title}: {failure.sentence}", "red")
     if len(outcome.failed) > 10:
         _say(f"  and {len(outcome.failed) - 10} more; the report names them all.")
-
-
-class _Progress(AbstractContextManager["_Progress"]):
-    """A bar over all cells, and a line on what is being computed; elsewhere than on a terminal a line per cell."""
-
-    def __init__(self) -> None:
-        self.total = self.finished = 0
-        self.bars: Any = None
-        self.task: Any = None
-
-    def __enter__(self) -> _Progress:
-        from rich.progress import (
-            BarColumn,
-            MofNCompleteColumn,
-            Progress,
-            TextColumn,
-            TimeElapsedColumn,
-            TimeRemainingColumn,
-        )
-
-        from naq.cli.progress import console
-
-        if console.is_terminal:
-            columns = (
-                TextColumn("[bold]cells"), BarColumn(bar_width=28), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("left"),
-                TimeRemainingColumn(), TextColumn("{task.fields[note]}", markup=False),
-            )  # fmt: skip
-            self.bars = Progress(*columns, console=console, transient=True, refresh_per_second=5)
-            self.bars.start()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        if self.bars is not None:
-            self.bars.stop()
-
-    def __call__(self, phase: str, facts: Mapping[str, Any]) -> None:
-        if phase == "plan":
-            self.total += facts["todo"]
-            self._show("")
-        elif phase == "begun":
-            self._show(str(facts["cell"]))
-        elif phase == "progress":
-            self._show(f"{facts['cell']}: {_words(facts['phase'], facts['facts'])}")
-        elif phase == "finished":
-            self.finished += 1
-            self._finished(facts)
-
-    def _show(self, note: str) -> None:
-        if self.bars is None:
-            return
-        if self.task is None:
-            self.task = self.bars.add_task("cells", total=self.total, note=note)
-        self.bars.update(self.task, total=self.total, completed=self.finished, note=note[:90])
-
-    def _finished(self, facts: Mapping[str, Any]) -> None:
-        if self.bars is not None:
-            self._show("")
-            return
-        what = f"failed: {facts['error']}" if facts["error"] else f"{facts['seconds']:.1f} s"
-        print(f"{self.finished}/{self.total} {facts['cell']}: {what}", file=sys.stderr, flush=True)
-
-
-def _words(phase: str, facts: Mapping[str, Any]) -> str:
-    done, total = facts.get("done"), facts.get("total")
-    return f"{phase} {done}/{total}" if done is not None and total is not None else phase

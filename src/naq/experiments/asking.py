@@ -47,11 +47,11 @@ BUDGETS = {
         ),
         Budget(
             "standard",
-            "at most 1,600 episodes, stopped after 4 validations without a new best, three seeds",
+            "at most 1,600 episodes, stopped after 4 validations without a new best, two seeds",
             1_600,
             160,
             4,
-            3,
+            2,
             {"bgrl": 100, "sugrl": 150, "afgrl": 50, "cola": 100, "vnt": 200},
         ),
         Budget(

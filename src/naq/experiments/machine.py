@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,12 @@ def machine(device: str = "cpu") -> dict[str, Any]:
         "device": _device_name(device),
         "versions": versions(),
     }
+
+
+def device_words(machine: Mapping[str, Any]) -> str:
+    """``NVIDIA H200`` of a record's machine; ``cpu`` where no accelerator computed."""
+    device = str(machine.get("device", "cpu"))
+    return device.partition("(")[2].rstrip(")") or device
 
 
 def available_cores() -> int:

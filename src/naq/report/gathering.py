@@ -15,6 +15,7 @@ import naq
 from naq.experiments.asking import Ask
 from naq.experiments.cells import Cell
 from naq.experiments.experiment import get_experiment
+from naq.experiments.machine import device_words
 from naq.experiments.records import Find, Record
 from naq.experiments.views import TableView, TextView
 from naq.report.commands import command, section_name, special
@@ -140,9 +141,8 @@ _TRADEMARKS = re.compile(r"\((R|TM)\)")
 
 def machine_words(machine: Mapping[str, Any]) -> str:
     """``NVIDIA H200``, or the processor, its cores and the threads that were used."""
-    device = str(machine.get("device", "cpu"))
-    if device != "cpu":
-        return device.partition("(")[2].rstrip(")") or device
+    if (device := device_words(machine)) != "cpu":
+        return device
     parts = [_TRADEMARKS.sub("", str(machine["processor"]))] if machine.get("processor") else []
     for name in ("cores", "threads"):
         if machine.get(name):

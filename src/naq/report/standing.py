@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from naq.experiments.analyses.tables import REFERENCE, AccuracyTable
-from naq.experiments.arms import points
+from naq.experiments.arms import amount
 from naq.experiments.asking import Ask
 from naq.experiments.experiment import get_experiment
 from naq.experiments.names import full_name
@@ -25,9 +25,11 @@ Column = tuple[str, str, dict[str, Score]]
 def answers(asks: Sequence[Ask], find_for: Callable[[Ask], Find]) -> tuple[Answer, Answer, Answer, str]:
     """Best, margin and reality from the first table that has results, else from the analyses' trainings on unchanged data."""
     alone: Column | None = None
-    for where, title, column in _columns(asks, find_for):
+    columns = _columns(asks, find_for)
+    for where, title, column in columns:
         if len(column) > 1:
-            return *_answers(where, column), _about(where, title)
+            others = [_elsewhere(place, found) for place, name, found in columns if name == title and len(found) > 1]
+            return *_answers(where, column), " ".join([_about(where, title), *others])
         if column and alone is None:
             alone = where, title, column
     if alone is None:
@@ -42,7 +44,7 @@ def _columns(asks: Sequence[Ask], find_for: Callable[[Ask], Find]) -> Iterator[C
         experiment, find = get_experiment(ask.experiment), find_for(ask)
         for dataset in ask.datasets:
             if isinstance(experiment, AccuracyTable):
-                for way, shot in experiment.settings(ask, dataset)[:1]:
+                for way, shot in experiment.settings(ask, dataset):
                     arms = {m: experiment.arm(ask, find, dataset, m, (way, shot)) for m in experiment.rows(ask)}
                     column = {full_name(m): s for m, a in arms.items() if (s := a.score(find, shot)) is not None}
                     yield f"{dataset}, {way}-way {shot}-shot", experiment.title, column
@@ -54,6 +56,15 @@ def _columns(asks: Sequence[Ask], find_for: Callable[[Ask], Find]) -> Iterator[C
 
 def _about(where: str, title: str) -> str:
     return f"The answers are about {where}; the section “{title}” has more."
+
+
+def _elsewhere(where: str, column: dict[str, Score]) -> str:
+    """The same table in another setting, in one sentence."""
+    standings = compare(column)
+    best = max(column, key=lambda name: column[name].mean)
+    alike = sum(standing.mark == "≈" for standing in standings.values()) - 1
+    sure = "really ahead of every other" if alike < 1 else f"not told apart from {alike} others"
+    return f"On {where}: {best} with {_percent(column[best])}, {sure}."
 
 
 def _alone(where: str, column: dict[str, Score]) -> Answer:
@@ -69,9 +80,11 @@ def _answers(where: str, column: dict[str, Score]) -> tuple[Answer, Answer, Answ
     ahead = difference(column[best], column[second], spread)
     first = Answer(best, f"{_percent(column[best])} on {where}: the best of {len(order)} methods.")
     floor = next((name for name in order if name.startswith(REFERENCE)), None)
-    text = f"Ahead of {second} ({100 * column[second].mean:.2f} %) by {points(ahead)}, on the same tasks."
+    text = f"Ahead of {second} ({100 * column[second].mean:.2f} %) by {amount(ahead)}, on the same tasks."
     if floor is not None and floor not in (best, second):
-        text += f" Ahead of {REFERENCE}, which trains nothing, by {points(difference(column[best], column[floor], spread))}."
+        above = difference(column[best], column[floor], spread)
+        sure = "" if standings[floor].apart else ", not told apart"
+        text += f" Ahead of {REFERENCE}, which trains nothing, by {amount(above)}{sure}."
     alike = [name for name in order[1:] if standings[name].mark == "≈"]
     real = _alike(alike, others=len(order) - 1 - len(alike)) if alike else Answer("yes", _BELOW)
     if not ahead.seeds_known:

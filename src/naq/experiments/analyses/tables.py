@@ -14,6 +14,7 @@ from naq.experiments.arms import ONE_SEED, Arm, amount, arm, gain, number
 from naq.experiments.asking import Ask
 from naq.experiments.cells import Cell
 from naq.experiments.experiment import Experiment, register_experiment
+from naq.experiments.machine import device_words
 from naq.experiments.names import full_name, kind_of, model_of
 from naq.experiments.paper import paper_accuracy, paper_rank
 from naq.experiments.records import Find
@@ -290,7 +291,7 @@ def _costs(
                 "–" if None in steps or not steps else f"{sum(steps) / len(steps):,.0f} {unit}",
                 "–" if None in valid or not valid else Number(100 * sum(valid) / len(valid), digits=1),
                 Number(sum(record.seconds for record in records) / len(records), digits=1, seeds=len(records)),
-                ", ".join(sorted({str(record.machine.get("device", "cpu")) for record in records})),
+                ", ".join(sorted({device_words(record.machine) for record in records})),
             ]
         )
     way, shot = at

@@ -1,0 +1,55 @@
+"""Values of options, checked before anything is loaded or written."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from naq.errors import OptionError
+from naq.options import nearest
+
+
+def budget_of(name: str, quick: bool) -> str:
+    if quick and name not in ("standard", "quick"):
+        raise OptionError(f"--quick and --budget {name} exclude each other; give one of them.")
+    return "quick" if quick else name
+
+
+def features_of(name: str) -> str:
+    from naq.graph.weighting import WEIGHTINGS
+
+    if name and name not in ("auto", *WEIGHTINGS):
+        raise OptionError(f"--features is {name!r}; {nearest(name, ('auto', *WEIGHTINGS))}")
+    return name
+
+
+def check_device_of(device: str) -> None:
+    from naq.experiments.protocol import check_device
+
+    check_device(device)
+
+
+def known_learner(name: str) -> str:
+    from naq.learners import LEARNERS
+
+    if name not in LEARNERS:
+        raise OptionError(f"--learner is {name!r}; {nearest(name, LEARNERS)}")
+    return name
+
+
+def options_of(given: list[str]) -> dict[str, dict[str, Any]]:
+    """``["protonet.lr=3e-4"]`` as options by learner or embedder, checked."""
+    from naq.cli.running import pairs
+    from naq.embedders import EMBEDDERS
+    from naq.learners import LEARNERS
+    from naq.options import merge_options
+
+    found: dict[str, dict[str, Any]] = {}
+    models: dict[str, Any] = {**LEARNERS, **EMBEDDERS}
+    for key, value in pairs(given, "--set").items():
+        owner, dot, name = key.partition(".")
+        if not dot or not name:
+            raise OptionError(f"--set is {key}={value}; expected LEARNER.NAME=VALUE, e.g. protonet.lr=3e-4.")
+        if owner not in models:
+            raise OptionError(f"--set names {owner!r}; {nearest(owner, models)}")
+        found.setdefault(owner, {})[name] = merge_options(owner, dict(models[owner].defaults), {name: value})[name]
+    return found
