@@ -1,9 +1,9 @@
 """How long the whole set of analyses takes on this machine, without running all of it.
 
-    python benchmarks/overnight.py [--workers 2] [--out runs/overnight]
+    python benchmarks/overnight.py [--workers 1] [--out runs/overnight]
 
 Cells of the standard budget on the bundled graph fall into kinds that cost about the same: a work and a method, with or without a changed
-graph, with episodes of a size. One cell of each kind is computed in worker processes as ``naq reproduce analyses --workers 2``
+graph, with episodes of a size. One cell of each kind is computed as ``naq reproduce analyses`` with so many workers
 would, with a part of its episodes or epochs; the seconds of its training are scaled up to all of them. The estimate is the
 sum over kinds of the number of cells times that, divided by the workers: an upper bound, as if no training stopped early. It
 resumes: finished cells are kept in the folder.
@@ -32,7 +32,7 @@ HERE = Path(__file__).resolve().parent
 SIZES = (60, 115, 160, 260)
 """Nodes of an episode that cells of one kind have at most: 5-way, 10-way, 30 queries, 20-way; more is a kind of its own."""
 NOISE = ("structure-noise", "feature-noise")
-EPISODES, EPOCHS = 320, 10
+EPISODES, EPOCHS = 160, 5
 """Of a sample."""
 
 
@@ -72,7 +72,7 @@ def dearest(cells: list[Cell]) -> Cell:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--out", type=Path, default=Path("runs/overnight"))
     given = parser.parse_args()
     bench = Bench()
@@ -88,7 +88,7 @@ def main() -> None:
         if phase == "finished":
             print(f"{said['cell']}: {said['error'] or format(said['seconds'], '.1f') + ' s'}", flush=True)
 
-    with make_runner("processes", given.workers) as runner:
+    with make_runner("processes" if given.workers > 1 else "local", given.workers) as runner:
         runner.run([cell for cell, _ in samples.values()], store, setup, tell)
     rows: list[dict[str, Any]] = []
     for kind, found in kinds.items():

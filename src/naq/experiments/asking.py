@@ -47,8 +47,8 @@ BUDGETS = {
         ),
         Budget(
             "standard",
-            "at most 1,600 episodes, stopped after 4 validations without a new best, two seeds",
-            1_600,
+            "at most 800 episodes, stopped after 4 validations without a new best, two seeds",
+            800,
             160,
             4,
             2,

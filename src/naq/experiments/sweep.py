@@ -107,7 +107,7 @@ class Sweep(Experiment):
         arms = self._arms(ask, dataset, find)
         found = {place: s for place, a in arms.items() if (s := a.score(find)) is not None}
         lines, levels = list(dict.fromkeys(line for line, _ in arms)), list(dict.fromkeys(level for _, level in arms))
-        views: list[View] = [TextView(self._sentences(ask, dataset, lines, levels, found, arms))]
+        views: list[View] = [told(ask, dataset, self._sentences(ask, dataset, lines, levels, found, arms))]
         views.append(self._plot(ask, dataset, lines, levels, found))
         views.append(self._table(ask, dataset, find, lines, levels, found, arms))
         return views + self.more_views(ask, dataset, find, arms)
@@ -194,6 +194,12 @@ class Sweep(Experiment):
                 )
         said += self.remarks(ask, dataset, found)
         return said or ["Too little is finished to compare." if found else "Nothing is finished yet."]
+
+
+def told(ask: Ask, dataset: str, sentences: Sequence[str]) -> TextView:
+    """What was found on a dataset, which is named where there are several."""
+    several = len(ask.datasets) > 1
+    return TextView([f"{dataset}: {sentence}" if several else sentence for sentence in sentences])
 
 
 def dataset_slug(dataset: str) -> str:

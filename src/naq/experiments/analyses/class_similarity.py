@@ -15,8 +15,8 @@ from naq.experiments.experiment import Experiment, register_experiment
 from naq.experiments.names import KINDS
 from naq.experiments.paper import paper_class_similarity
 from naq.experiments.records import Find
-from naq.experiments.sweep import dataset_slug
-from naq.experiments.views import Entry, LineView, Missing, Series, TableView, TextView, View, plain
+from naq.experiments.sweep import dataset_slug, told
+from naq.experiments.views import Entry, LineView, Missing, Series, TableView, View, plain
 from naq.experiments.works.class_similarity import TAILS, class_similarity_cell
 
 ROWS: dict[str, dict[str, Any]] = {
@@ -71,7 +71,7 @@ class ClassSimilarity(Experiment):
         title, slug = f"{self.title}: {dataset}", f"{self.name}-{dataset_slug(dataset)}"
         columns = ["neighbours", *(f"tail {p} %" for p in TAILS), "same class %", "too few neighbours %"]
         return [
-            TextView(said or ["Nothing is finished yet."]),
+            told(ask, dataset, said or ["Nothing is finished yet."]),
             LineView(slug, title, "smallest classes, %", "class-level similarity, %", series),
             TableView(
                 slug,

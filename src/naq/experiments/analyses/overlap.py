@@ -13,8 +13,8 @@ from naq.experiments.cells import Cell
 from naq.experiments.experiment import Experiment, register_experiment
 from naq.experiments.paper import paper_overlap
 from naq.experiments.records import Find, Record
-from naq.experiments.sweep import dataset_slug, from_paper
-from naq.experiments.views import BarView, Entry, Missing, Number, Series, TableView, TextView, View, plain
+from naq.experiments.sweep import dataset_slug, from_paper, told
+from naq.experiments.views import BarView, Entry, Missing, Number, Series, TableView, View, plain
 from naq.experiments.works.overlap import overlap_cell
 
 WAYS = (5, 10, 20)
@@ -72,7 +72,7 @@ class Overlap(Experiment):
         title, slug = f"{self.title}: {dataset}", f"{self.name}-{dataset_slug(dataset)}"
         columns = ["queries", *(f"{w}-way" for w in ways), "too few neighbours %", "filled queries %", "same class %"]
         return [
-            TextView(self._sentences(dataset, ways, found)),
+            told(ask, dataset, self._sentences(dataset, ways, found)),
             BarView(slug, title, "overlap, %", series),
             TableView(
                 slug,

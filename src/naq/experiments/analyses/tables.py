@@ -19,7 +19,7 @@ from naq.experiments.names import full_name, kind_of, model_of
 from naq.experiments.paper import paper_accuracy, paper_rank
 from naq.experiments.records import Find
 from naq.experiments.statistics import Score, average_ranks, compare, difference, pooled_spread
-from naq.experiments.sweep import dataset_slug
+from naq.experiments.sweep import dataset_slug, told
 from naq.experiments.tuning import learner_of
 from naq.experiments.views import BarView, Entry, LineView, Missing, Number, Series, TableView, TextView, View
 from naq.methods import get_method
@@ -94,7 +94,7 @@ class AccuracyTable(Experiment):
         if not found:
             return [TextView(["Nothing is finished yet."]), table]
         return [
-            TextView(verdict(rows, settings, found)),
+            told(ask, dataset, verdict(rows, settings, found)),
             _bars(self, dataset, rows, settings, found),
             table,
             _heads(self, dataset, find, rows, settings[0], arms),

@@ -14,7 +14,7 @@ from naq.experiments.cells import Cell
 from naq.experiments.experiment import Experiment, candidates, register_experiment, setting, training
 from naq.experiments.names import full_name
 from naq.experiments.records import Find
-from naq.experiments.sweep import dataset_slug
+from naq.experiments.sweep import dataset_slug, told
 from naq.experiments.views import Entry, Missing, Panel, ScatterView, TableView, TextView, View, plain
 from naq.experiments.works.tail_map import tail_map_cell
 
@@ -87,7 +87,7 @@ class TailMaps(Experiment):
         first = next(iter(done.values()))
         groups = [f"{title} ({size})" for title, size in zip(first["class_names"], first["class_sizes"])]
         note = f"{first['points']} nodes of the {len(groups)} smallest classes; distances in t-SNE pictures between far groups mean nothing."
-        return [TextView([_sentence(done)]), ScatterView(slug, title, panels, groups, note), table]
+        return [told(ask, dataset, [_sentence(done)]), ScatterView(slug, title, panels, groups, note), table]
 
 
 def _map(ask: Ask, dataset: str, method: str, options: dict[str, Any], more: dict[str, Any]) -> Cell:

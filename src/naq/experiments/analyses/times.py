@@ -15,8 +15,8 @@ from naq.experiments.experiment import Experiment, register_experiment
 from naq.experiments.names import KINDS
 from naq.experiments.paper import paper_time
 from naq.experiments.records import Find
-from naq.experiments.sweep import dataset_slug
-from naq.experiments.views import Entry, Missing, Number, TableView, TextView, View
+from naq.experiments.sweep import dataset_slug, told
+from naq.experiments.views import Entry, Missing, Number, TableView, View
 from naq.experiments.works.times import times_cell
 
 ROWS = (
@@ -83,7 +83,7 @@ class Times(Experiment):
         columns = ["what", "kind", "seconds", "best", "on", "threads", "load before"]
         slug = f"{self.name}-{dataset_slug(dataset)}"
         return [
-            TextView(said or ["Nothing is finished yet."]),
+            told(ask, dataset, said or ["Nothing is finished yet."]),
             TableView(slug, f"{self.title}: {dataset}", columns, rows, labels=2, note=note),
         ]
 
