@@ -13,8 +13,8 @@ from naq.experiments.statistics import Difference, compare, score
 from naq.experiments.tuning import CANDIDATES
 
 METHOD = "naq-feat/protonet"
-ASK = Ask("methods", ("debian",))
-TUNED = Ask("methods", ("debian",), tune=True)
+ASK = Ask("methods", ("debian",), seeds=3)
+TUNED = Ask("methods", ("debian",), seeds=3, tune=True)
 
 
 def made(seed=0, method=METHOD, *, also=(), mean=0.7, tasks="", **given):
