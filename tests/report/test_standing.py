@@ -49,7 +49,11 @@ def test_a_clear_winner():
         and "Ahead of smooth, which trains nothing, by 15.0" in margin.text
     )
     assert real.short == "yes" and "more than chance" in real.text
-    assert note == "The answers are about toy, 5-way 1-shot; the section “Every method” has more."
+    about, _, other = note.partition(" On ")
+    assert about == "The answers are about toy, 5-way 1-shot; the section “Every method” has more."
+    assert other.startswith("toy, 5-way 5-shot: ProtoNet (NaQ-Feat) with ") and other.endswith(
+        "really ahead of every other."
+    )
 
 
 def test_a_tie_names_who_is_alike_and_counts_who_is_not():
