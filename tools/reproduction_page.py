@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import argparse
 import shutil
-import subprocess
 import tempfile
 from pathlib import Path
 
+from check_page import chromium
 from naq.experiments.packing import pack_folder, unpack_folder
 from naq.experiments.views import TextView
 from naq.files import write_json
@@ -59,14 +59,7 @@ def summary(page: Page) -> dict[str, object]:
 
 
 def take_picture() -> None:
-    subprocess.run(
-        [
-            *("chromium", "--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"),
-            *("--window-size=1440,1700", f"--screenshot={PICTURE}", PAGE.as_uri()),
-        ],
-        check=True,
-        capture_output=True,
-    )
+    chromium(PAGE.as_uri(), "--window-size=1440,1700", f"--screenshot={PICTURE}")
 
 
 if __name__ == "__main__":

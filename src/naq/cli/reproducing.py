@@ -142,14 +142,15 @@ def reproduce_command(
 
     # What can be wrong is said before a graph is loaded.
     runner = make_runner("processes" if engine == "local" and workers > 1 else engine, workers)
-    asks, places = _asks(
-        names, dataset, data,
+    bench = runner.bench(Setup())
+    asks = _asks(
+        names, dataset, data, bench,
         budget=budget_of(budget, quick), seeds=seeds, episodes=episodes, learner=known_learner(learner), ways=tuple(way), shots=tuple(shot),
         methods=tuple(method), head=head, features=features_of(features), select=select, device=device, tune=tune, options=options_of(option),
     )  # fmt: skip
-    store, setup = Store(out), Setup(places, "" if cache else None, retry)
+    store, setup = Store(out), Setup(bench.places, "" if cache else None, retry)
     with runner:
-        find = finder(store, runner.bench(setup))
+        find = finder(store, bench)
         cells = cells_of(asks, find)
         missing = [cell for cell in cells if (record := find(cell)) is None or not record.done]
         if plan_only:
@@ -158,7 +159,7 @@ def reproduce_command(
         if missing and engine != "ray":
             check_device_of(device)
         plan = Plan.load(out)
-        plan.add(asks, places)
+        plan.add(asks, bench.places)
         store.prepare()
         plan.save(out)
         with CellsProgress() as tell:
@@ -197,6 +198,7 @@ def report_command(
     import tempfile
 
     from naq.experiments.packing import pack_folder, unpack_folder
+    from naq.report.html import counted
 
     if not folder.exists():
         raise OptionError(f"{folder} does not exist; give a folder that naq reproduce wrote.")
@@ -214,7 +216,7 @@ def report_command(
         _write_report(folder, page, title, out=folder)
     typer.echo(f"Written: {page} and tables in {page.parent / 'tables'}")
     if pack is not None:
-        typer.echo(f"Packed: {_counted(pack_folder(folder, pack), 'result')} into {pack}")
+        typer.echo(f"Packed: {counted(pack_folder(folder, pack), 'result')} into {pack}")
 
 
 def _say(words: str, style: str = "") -> None:
@@ -224,14 +226,9 @@ def _say(words: str, style: str = "") -> None:
     console.print(words, style=style or None, highlight=False, soft_wrap=True, markup=False)
 
 
-def _counted(count: int, what: str) -> str:
-    return f"{count:,} {what}" + ("" if count == 1 else "s")
-
-
-def _asks(names: list[str], dataset: list[str], data: Path | None, **more: Any) -> tuple[list[Ask], dict[str, str]]:
-    """One request per experiment, with its datasets and what is known of them."""
+def _asks(names: list[str], dataset: list[str], data: Path | None, bench: Bench, **more: Any) -> list[Ask]:
+    """One request per experiment, with its datasets and what is known of them; the bench learns where they lie."""
     from naq.experiments.asking import Ask
-    from naq.experiments.bench import Bench
     from naq.experiments.reproduction import names_of
 
     wanted = list(dict.fromkeys(known for given in names for known in names_of(given)))
@@ -239,7 +236,6 @@ def _asks(names: list[str], dataset: list[str], data: Path | None, **more: Any) 
         raise OptionError(f"--data is {data}, which is no folder; give one with graphs as npz files.")
     asks: list[Ask] = []
     facts: dict[str, dict[str, Any]] = {}
-    bench = Bench()
     for name in wanted:
         Ask(name, (), **more)  # a mistake is said before any graph is loaded
         chosen = _choose(name, dataset, data, bench, needed=len(wanted) == 1)
@@ -248,7 +244,7 @@ def _asks(names: list[str], dataset: list[str], data: Path | None, **more: Any) 
             asks.append(Ask(name, tuple(kept), facts={each: facts[each] for each in kept}, **more))
     if not asks:
         raise OptionError(f"nothing to do: no dataset fits {', '.join(names)}; see 'naq list experiments'.")
-    return asks, bench.places
+    return asks
 
 
 def _choose(name: str, dataset: list[str], data: Path | None, bench: Bench, *, needed: bool) -> list[str]:
@@ -291,6 +287,7 @@ def _print_plan(asks: list[Ask], cells: Sequence[Cell], missing: Sequence[Cell])
     """What was asked, how much of it is there, and every cell that is not."""
     from naq.experiments.experiment import get_experiment
     from naq.report.gathering import titles
+    from naq.report.html import counted
 
     for ask in asks:
         question = get_experiment(ask.experiment).question
@@ -298,7 +295,7 @@ def _print_plan(asks: list[Ask], cells: Sequence[Cell], missing: Sequence[Cell])
     for summary in dict.fromkeys(f"Budget {ask.budget}: {ask.plan.summary}." for ask in asks):
         typer.echo(summary)
     later = " Tuning: these choose the settings, further trainings follow." if any(ask.tune for ask in asks) else ""
-    typer.echo(f"{_counted(len(cells), 'cell')}, {len(cells) - len(missing)} done, {len(missing)} to compute.{later}")
+    typer.echo(f"{counted(len(cells), 'cell')}, {len(cells) - len(missing)} done, {len(missing)} to compute.{later}")
     for line in titles(missing):
         typer.echo(f"  {line}")
 

@@ -9,11 +9,14 @@ from typing import Any
 from naq.experiments.asking import Ask
 from naq.experiments.cells import Cell
 from naq.experiments.experiment import candidates, setting, training
+from naq.experiments.names import full_name
 from naq.experiments.records import Find, Record
+from naq.experiments.showing import not_there
 from naq.experiments.statistics import Difference, Score, Spread, Standing, difference, score
+from naq.experiments.testing import REFERENCE
 from naq.experiments.views import Missing, Number
 
-UNTRAINED_LINE = "smooth (no training)"
+UNTRAINED_LINE = full_name(REFERENCE)
 """What the training-free reference is called beside trained methods."""
 
 
@@ -55,9 +58,9 @@ class Arm:
     def why_not(self, find: Find) -> Missing:
         """What stands where the number would."""
         if not self.chosen:
-            return Missing("not run")
+            return not_there(None)
         failed = [record for cell in self.cells if (record := find(cell)) is not None and not record.done]
-        return Missing(f"failed: {failed[0].error}") if failed else Missing("not run")
+        return not_there(failed[0] if failed else None)
 
 
 def arm(

@@ -49,8 +49,12 @@ class Experiment(ABC):
         """Everything the request needs, as far as it is known by now: later cells may depend on what ``find`` finds."""
 
     @abstractmethod
+    def views_of(self, ask: Ask, find: Find, dataset: str) -> list[View]:
+        """What can be said of a dataset from what is there."""
+
     def views(self, ask: Ask, find: Find) -> list[View]:
-        """What can be said from what is there."""
+        """What can be said of all datasets."""
+        return [view for dataset in ask.datasets for view in self.views_of(ask, find, dataset)]
 
 
 ORDER = (

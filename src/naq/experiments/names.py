@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
+from naq.experiments.paper.names import PAPER_EMBEDDERS, PAPER_GENERATORS, PAPER_LEARNERS
 from naq.experiments.tuning import learner_of
 
-KINDS = {"naq-feat": "NaQ-Feat", "naq-diff": "NaQ-Diff", "supervised": "Supervised", "g-umtra": "g-UMTRA"}
-LEARNERS = {
-    "maml": "MAML",
-    "protonet": "ProtoNet",
-    "tent": "TENT",
-    "gmeta": "G-Meta",
-    "glitter": "GLITTER",
-    "cosmic": "COSMIC",
+KINDS = {**PAPER_GENERATORS, "g-umtra": "g-UMTRA"}
+MODELS = {
+    **PAPER_LEARNERS,
+    **PAPER_EMBEDDERS,
     "gpn": "GPN",
     "teg": "TEG",
-    "bgrl": "TLP-BGRL",
-    "sugrl": "TLP-SUGRL",
-    "afgrl": "TLP-AFGRL",
-    "vnt": "VNT",
     "cola": "COLA",
     "smooth": "smooth (no training)",
 }
+"""The paper's names, and those of what it does not have."""
 
 
 def kind_of(method: str) -> str:
@@ -31,7 +25,7 @@ def kind_of(method: str) -> str:
 
 def model_of(method: str) -> str:
     """``ProtoNet`` of ``naq-feat/protonet``."""
-    return LEARNERS.get(learner_of(method), learner_of(method))
+    return MODELS.get(learner_of(method), learner_of(method))
 
 
 def full_name(method: str) -> str:

@@ -20,8 +20,8 @@ from naq.experiments.experiment import Experiment, all_experiments, get_experime
 from naq.experiments.paper.names import PAPER_DATASETS, paper_name
 from naq.experiments.records import Find, Record
 from naq.experiments.runners import Outcome, Runner, Setup
+from naq.experiments.showing import dataset_slug
 from naq.experiments.store import Store
-from naq.experiments.sweep import dataset_slug
 from naq.files import read_json, write_json
 from naq.graph import Graph
 from naq.options import nearest

@@ -11,13 +11,13 @@ from naq.experiments.arms import UNTRAINED_LINE, Arm, arm, number, points
 from naq.experiments.asking import Ask
 from naq.experiments.cells import Cell
 from naq.experiments.experiment import Experiment
-from naq.experiments.paper import PaperNumber
+from naq.experiments.names import full_name
 from naq.experiments.records import Find
+from naq.experiments.showing import TEST_ACCURACY, WHISKERS, Level, dataset_slug, score_series, told
 from naq.experiments.statistics import Score, compare, difference, pooled_spread
-from naq.experiments.views import BarView, Entry, LineView, Series, TableView, TextView, View
+from naq.experiments.testing import REFERENCE
+from naq.experiments.views import BarView, Entry, LineView, Series, TableView, View
 
-Level = float | str
-REFERENCE = "smooth"
 LABELS_ONLY = ("label-scarcity", "label-noise")
 """Changes that a method without labels does not see."""
 
@@ -37,6 +37,12 @@ class Point:
     level: Level
     method: str
     more: Mapping[str, Any] = field(default_factory=dict)
+
+
+def flat_points(ask: Ask, levels: Sequence[Level]) -> list[Point]:
+    """NaQ, which the levels do not touch: the same training at every one."""
+    methods = (f"naq-feat/{ask.learner}", f"naq-diff/{ask.learner}")
+    return [Point(full_name(method), level, method) for method in methods for level in levels]
 
 
 class Sweep(Experiment):
@@ -83,9 +89,6 @@ class Sweep(Experiment):
     def cells(self, ask: Ask, find: Find) -> list[Cell]:
         return [cell for dataset in ask.datasets for a in self._arms(ask, dataset, find).values() for cell in a.needed]
 
-    def views(self, ask: Ask, find: Find) -> list[View]:
-        return [view for dataset in ask.datasets for view in self._views(ask, dataset, find)]
-
     def _arms(self, ask: Ask, dataset: str, find: Find) -> dict[tuple[str, Level], Arm]:
         asked = self.points(ask, dataset)
         tasks: dict[str, Any] = {
@@ -103,7 +106,7 @@ class Sweep(Experiment):
                 arms[UNTRAINED_LINE, level] = arm(ask, find, dataset, REFERENCE, change=change, seeds=seeds, **tasks)
         return arms
 
-    def _views(self, ask: Ask, dataset: str, find: Find) -> list[View]:
+    def views_of(self, ask: Ask, find: Find, dataset: str) -> list[View]:
         arms = self._arms(ask, dataset, find)
         found = {place: s for place, a in arms.items() if (s := a.score(find)) is not None}
         lines, levels = list(dict.fromkeys(line for line, _ in arms)), list(dict.fromkeys(level for _, level in arms))
@@ -149,22 +152,12 @@ class Sweep(Experiment):
         levels: Sequence[Level],
         found: Mapping[tuple[str, Level], Score],
     ) -> LineView | BarView:
-        series = [
-            Series(
-                line,
-                list(levels),
-                [_percent(found.get((line, level)), 0) for level in levels],
-                [_percent(found.get((line, level)), -1) for level in levels],
-                [_percent(found.get((line, level)), 1) for level in levels],
-            )
-            for line in lines
-        ] + self.paper_series(ask, dataset)
+        series = [score_series(line, levels, [found.get((line, level)) for level in levels]) for line in lines]
+        series += self.paper_series(ask, dataset)
         title, name = f"{self.title}: {dataset}", f"{self.name}-{dataset_slug(dataset)}"
-        label = "test accuracy, %"
-        whiskers = "Whiskers are 95 % intervals over test tasks."
         if self.bars:
-            return BarView(name, title, label, series, note=whiskers)
-        return LineView(name, title, self.x_label, label, series, log_x=self.log_x, note=whiskers)
+            return BarView(name, title, TEST_ACCURACY, series, note=WHISKERS)
+        return LineView(name, title, self.x_label, TEST_ACCURACY, series, log_x=self.log_x, note=WHISKERS)
 
     def _sentences(
         self,
@@ -196,27 +189,5 @@ class Sweep(Experiment):
         return said or ["Too little is finished to compare." if found else "Nothing is finished yet."]
 
 
-def told(ask: Ask, dataset: str, sentences: Sequence[str]) -> TextView:
-    """What was found on a dataset, which is named where there are several."""
-    several = len(ask.datasets) > 1
-    return TextView([f"{dataset}: {sentence}" if several else sentence for sentence in sentences])
-
-
-def dataset_slug(dataset: str) -> str:
-    """A dataset's name or path as part of a file name."""
-    stem = dataset.replace("\\", "/").rstrip("/").rpartition("/")[2].removesuffix(".npz")
-    return "".join(c if c.isalnum() else "-" for c in stem).strip("-").lower() or "graph"
-
-
-def from_paper(name: str, levels: Sequence[Level], known: Sequence[PaperNumber | None]) -> list[Series]:
-    """The paper's numbers as a series, or none where it has none."""
-    values = [None if one is None else one.value for one in known]
-    return [] if all(value is None for value in values) else [Series(name, list(levels), values, paper=True)]
-
-
 def _level_text(level: Level) -> str:
     return level if isinstance(level, str) else f"{level:g}"
-
-
-def _percent(found: Score | None, side: int) -> float | None:
-    return None if found is None else 100 * (found.mean + side * found.ci95)

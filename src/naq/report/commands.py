@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from naq.experiments.asking import Ask
 from naq.experiments.cells import canonical, digest
-from naq.experiments.sweep import dataset_slug
+from naq.experiments.showing import dataset_slug
 
 
 def section_name(ask: Ask, older: str = "") -> str:

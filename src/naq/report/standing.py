@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from naq.experiments.analyses.tables import REFERENCE, AccuracyTable
+from naq.experiments.accuracy_table import AccuracyTable
 from naq.experiments.arms import amount
 from naq.experiments.asking import Ask
 from naq.experiments.experiment import get_experiment
@@ -12,6 +12,7 @@ from naq.experiments.names import full_name
 from naq.experiments.records import Find
 from naq.experiments.statistics import Score, compare, difference, pooled_spread
 from naq.experiments.sweep import Sweep
+from naq.experiments.testing import REFERENCE
 from naq.report.page import Answer
 
 NOTHING = Answer("nothing yet", "No method has finished.")

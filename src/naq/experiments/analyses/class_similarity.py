@@ -15,8 +15,8 @@ from naq.experiments.experiment import Experiment, register_experiment
 from naq.experiments.names import KINDS
 from naq.experiments.paper import paper_class_similarity
 from naq.experiments.records import Find
-from naq.experiments.sweep import dataset_slug, told
-from naq.experiments.views import Entry, LineView, Missing, Series, TableView, View, plain
+from naq.experiments.showing import dataset_slug, not_there, told, value_of
+from naq.experiments.views import Entry, LineView, Series, TableView, View, plain
 from naq.experiments.works.class_similarity import TAILS, class_similarity_cell
 
 ROWS: dict[str, dict[str, Any]] = {
@@ -37,17 +37,13 @@ class ClassSimilarity(Experiment):
     def cells(self, ask: Ask, find: Find) -> list[Cell]:
         return [_cell(ask, dataset, row) for dataset in ask.datasets for row in ROWS]
 
-    def views(self, ask: Ask, find: Find) -> list[View]:
-        return [view for dataset in ask.datasets for view in self._views(ask, find, dataset)]
-
-    def _views(self, ask: Ask, find: Find, dataset: str) -> list[View]:
+    def views_of(self, ask: Ask, find: Find, dataset: str) -> list[View]:
         rows: list[list[Entry]] = []
         series, said = [], []
         for name in ROWS:
             record = find(_cell(ask, dataset, name))
             if record is None or record.result is None:
-                why = "not run" if record is None else f"failed: {record.error}"
-                rows.append([name, *(Missing(why) for _ in range(len(TAILS) + 2))])
+                rows.append([name, *[not_there(record)] * (len(TAILS) + 2)])
                 continue
             r, key = record.result, (record.key,)
             values = [tail["similarity_percent"] for tail in r["tails"]]
@@ -98,7 +94,4 @@ def _cell(ask: Ask, dataset: str, row: str) -> Cell:
 
 
 def _paper(dataset: str, row: str, percent: int) -> float | None:
-    if row not in KINDS.values():
-        return None
-    known = paper_class_similarity(dataset, row, percent)
-    return None if known is None else known.value
+    return value_of(paper_class_similarity(dataset, row, percent)) if row in KINDS.values() else None

@@ -15,8 +15,9 @@ from naq.experiments.asking import Ask
 from naq.experiments.experiment import register_experiment
 from naq.experiments.names import full_name
 from naq.experiments.paper import paper_figure
+from naq.experiments.showing import Level, from_paper
 from naq.experiments.statistics import Score, pooled_spread
-from naq.experiments.sweep import Level, Point, Sweep, from_paper
+from naq.experiments.sweep import Point, Sweep
 from naq.experiments.views import Series
 
 LEVELS: dict[str, dict[str, str]] = {

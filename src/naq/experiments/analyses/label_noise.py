@@ -9,7 +9,7 @@ from __future__ import annotations
 from naq.experiments.asking import Ask
 from naq.experiments.experiment import register_experiment
 from naq.experiments.names import full_name
-from naq.experiments.sweep import Point, Sweep
+from naq.experiments.sweep import Point, Sweep, flat_points
 
 LEVELS = (0.0, 0.1, 0.2, 0.3)
 
@@ -32,7 +32,4 @@ class LabelNoise(Sweep):
             )
             for level in levels
         ]
-        for kind in ("naq-feat", "naq-diff"):
-            free = f"{kind}/{ask.learner}"
-            found += [Point(full_name(free), level, free) for level in levels]
-        return found
+        return found + flat_points(ask, levels)

@@ -11,7 +11,8 @@ from naq.experiments.asking import Ask
 from naq.experiments.experiment import register_experiment
 from naq.experiments.names import full_name
 from naq.experiments.paper import paper_figure
-from naq.experiments.sweep import Point, Sweep, from_paper
+from naq.experiments.showing import from_paper
+from naq.experiments.sweep import Point, Sweep, flat_points
 from naq.experiments.views import Series
 
 LEVELS = (1.0, 0.8, 0.5, 0.2)
@@ -48,10 +49,7 @@ class LabelScarcity(Sweep):
             )
             for level in levels
         ]
-        for kind in ("naq-feat", "naq-diff"):
-            free = f"{kind}/{ask.learner}"
-            found += [Point(full_name(free), _text(level), free) for level in levels]
-        return found
+        return found + flat_points(ask, [_text(level) for level in levels])
 
     def paper_series(self, ask: Ask, dataset: str) -> list[Series]:
         levels, method = ask.levels(LEVELS), f"supervised/{ask.learner}"

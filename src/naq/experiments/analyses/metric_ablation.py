@@ -14,8 +14,9 @@ from naq.experiments.experiment import register_experiment
 from naq.experiments.names import full_name
 from naq.experiments.paper import paper_accuracy, paper_class_similarity
 from naq.experiments.records import Find
-from naq.experiments.sweep import Level, Point, Sweep, dataset_slug, from_paper
-from naq.experiments.views import Entry, Missing, Series, TableView, View, plain
+from naq.experiments.showing import Level, dataset_slug, from_paper, not_there, value_of
+from naq.experiments.sweep import Point, Sweep
+from naq.experiments.views import Entry, Series, TableView, View, plain
 from naq.experiments.works.class_similarity import class_similarity_cell
 
 METRICS = {"cosine": "cosine", "jaccard": "jaccard", "euclidean": "neg-euclidean"}
@@ -56,15 +57,14 @@ class MetricAblation(Sweep):
         for metric in _metrics(ask):
             record = find(_shape(ask, dataset, metric))
             if record is None or record.result is None:
-                why = Missing() if record is None else Missing(f"failed: {record.error}")
-                rows.append([metric, *(why,) * 6])
+                rows.append([metric, *[not_there(record)] * 6])
                 continue
             r = record.result
             shape, known = r["in_degrees"], paper_class_similarity(dataset, "naq-feat", metric=METRICS[metric])
             rows.append(
                 [
                     metric,
-                    plain(r["similarity_percent"], 1, paper=None if known is None else known.value, keys=(record.key,)),
+                    plain(r["similarity_percent"], 1, paper=value_of(known), keys=(record.key,)),
                     plain(r["same_class_share"], 1, scale=100),
                     plain(shape["skewness"], 1),
                     plain(shape["largest"], 0),

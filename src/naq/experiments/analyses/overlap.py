@@ -13,8 +13,8 @@ from naq.experiments.cells import Cell
 from naq.experiments.experiment import Experiment, register_experiment
 from naq.experiments.paper import paper_overlap
 from naq.experiments.records import Find, Record
-from naq.experiments.sweep import dataset_slug, from_paper, told
-from naq.experiments.views import BarView, Entry, Missing, Number, Series, TableView, View, plain
+from naq.experiments.showing import dataset_slug, from_paper, not_there, told, value_of
+from naq.experiments.views import BarView, Entry, Number, Series, TableView, View, plain
 from naq.experiments.works.overlap import overlap_cell
 
 WAYS = (5, 10, 20)
@@ -44,10 +44,7 @@ class Overlap(Experiment):
             _cell(dataset, rule, way) for dataset in ask.datasets for rule in _rules(ask, dataset) for way in _ways(ask)
         ]
 
-    def views(self, ask: Ask, find: Find) -> list[View]:
-        return [view for dataset in ask.datasets for view in self._views(ask, find, dataset)]
-
-    def _views(self, ask: Ask, find: Find, dataset: str) -> list[View]:
+    def views_of(self, ask: Ask, find: Find, dataset: str) -> list[View]:
         ways, rules = _ways(ask), _rules(ask, dataset)
         found = {(rule, way): find(_cell(dataset, rule, way)) for rule in rules for way in ways}
         rows: list[list[Entry]] = []
@@ -130,9 +127,9 @@ def _value(record: Record | None) -> float | None:
 def _entry(dataset: str, rule: str, way: int, record: Record | None) -> Entry:
     kind = PUBLISHED.get(rule)
     known = paper_overlap(dataset, kind, way) if kind is not None else None
-    paper = None if known is None else known.value
+    paper = value_of(known)
     if record is None or record.result is None:
-        return Missing("not run" if record is None else f"failed: {record.error}", paper)
+        return not_there(record, paper)
     error = record.result["standard_error"]
     return Number(
         record.result["overlap_percent"],

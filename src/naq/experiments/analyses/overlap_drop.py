@@ -14,8 +14,9 @@ from naq.experiments.asking import Ask
 from naq.experiments.experiment import register_experiment
 from naq.experiments.names import KINDS
 from naq.experiments.paper import paper_accuracy
+from naq.experiments.showing import Level, from_paper
 from naq.experiments.statistics import Score, pooled_spread
-from naq.experiments.sweep import Level, Point, Sweep, from_paper
+from naq.experiments.sweep import Point, Sweep
 from naq.experiments.views import Series
 
 WAYS = (5, 10, 20)

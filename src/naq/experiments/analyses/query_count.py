@@ -13,8 +13,9 @@ from naq.experiments.arms import UNTRAINED_LINE
 from naq.experiments.asking import Ask
 from naq.experiments.experiment import register_experiment
 from naq.experiments.names import full_name
+from naq.experiments.showing import Level
 from naq.experiments.statistics import Score, compare
-from naq.experiments.sweep import Level, Point, Sweep
+from naq.experiments.sweep import Point, Sweep
 
 LEVELS = (1, 3, 5, 7, 10, 13, 15, 17, 20, 30, 40, 100)
 FILLED = (10, 40, 100)

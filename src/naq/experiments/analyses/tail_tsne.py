@@ -14,8 +14,8 @@ from naq.experiments.cells import Cell
 from naq.experiments.experiment import Experiment, candidates, register_experiment, setting, training
 from naq.experiments.names import full_name
 from naq.experiments.records import Find
-from naq.experiments.sweep import dataset_slug, told
-from naq.experiments.views import Entry, Missing, Panel, ScatterView, TableView, TextView, View, plain
+from naq.experiments.showing import dataset_slug, not_there, told
+from naq.experiments.views import Entry, Panel, ScatterView, TableView, TextView, View, plain
 from naq.experiments.works.tail_map import tail_map_cell
 
 MEASURES = {"purity": 100, "unit_purity": 100, "silhouette": 1, "unit_silhouette": 1}
@@ -51,10 +51,7 @@ class TailMaps(Experiment):
             )
         return maps
 
-    def views(self, ask: Ask, find: Find) -> list[View]:
-        return [view for dataset in ask.datasets for view in self._views(ask, find, dataset)]
-
-    def _views(self, ask: Ask, find: Find, dataset: str) -> list[View]:
+    def views_of(self, ask: Ask, find: Find, dataset: str) -> list[View]:
         records = {
             name: find(cells[0]) if cells[0].work == "tail-map" else None
             for name, cells in self._maps(ask, find, dataset).items()
@@ -63,9 +60,7 @@ class TailMaps(Experiment):
         panels, done = [], {}
         for name, record in records.items():
             if record is None or record.result is None:
-                rows.append(
-                    [name, *(Missing("not run" if record is None else f"failed: {record.error}") for _ in MEASURES)]
-                )
+                rows.append([name, *[not_there(record)] * len(MEASURES)])
                 continue
             r = record.result
             done[name] = r

@@ -15,8 +15,8 @@ from naq.experiments.experiment import Experiment, register_experiment
 from naq.experiments.names import KINDS
 from naq.experiments.paper import paper_time
 from naq.experiments.records import Find
-from naq.experiments.sweep import dataset_slug, told
-from naq.experiments.views import Entry, Missing, Number, TableView, View
+from naq.experiments.showing import dataset_slug, not_there, told, value_of
+from naq.experiments.views import Entry, Number, TableView, View
 from naq.experiments.works.times import times_cell
 
 ROWS = (
@@ -43,19 +43,15 @@ class Times(Experiment):
     def cells(self, ask: Ask, find: Find) -> list[Cell]:
         return [_cell(ask, dataset, what, kind) for dataset in ask.datasets for what, kind in _rows(ask)]
 
-    def views(self, ask: Ask, find: Find) -> list[View]:
-        return [view for dataset in ask.datasets for view in self._views(ask, find, dataset)]
-
-    def _views(self, ask: Ask, find: Find, dataset: str) -> list[View]:
+    def views_of(self, ask: Ask, find: Find, dataset: str) -> list[View]:
         rows: list[list[Entry]] = []
         said: list[str] = []
         hardware = ""
         for what, kind in _rows(ask):
-            known = paper_time(PAPER[what], dataset, kind)
-            paper, record = None if known is None else known.value, find(_cell(ask, dataset, what, kind))
+            paper = value_of(paper_time(PAPER[what], dataset, kind))
+            record = find(_cell(ask, dataset, what, kind))
             if record is None or record.result is None:
-                why = "not run" if record is None else f"failed: {record.error}"
-                rows.append([TITLES[what], KINDS[kind], Missing(why, paper), *("–",) * 4])
+                rows.append([TITLES[what], KINDS[kind], not_there(record, paper), *("–",) * 4])
                 continue
             r = record.result
             hardware = _words(r["hardware"])

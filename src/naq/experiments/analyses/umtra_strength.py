@@ -11,8 +11,9 @@ from naq.experiments.arms import gain
 from naq.experiments.asking import Ask
 from naq.experiments.experiment import register_experiment
 from naq.experiments.names import full_name
+from naq.experiments.showing import Level
 from naq.experiments.statistics import Score, pooled_spread
-from naq.experiments.sweep import Level, Point, Sweep
+from naq.experiments.sweep import Point, Sweep, flat_points
 
 LEVELS = (0.1, 0.3, 0.5, 0.7, 0.9)
 
@@ -40,10 +41,7 @@ class UmtraStrength(Sweep):
             if name in ask.levels(tuple(ways), ("edges and features",))
             for level in levels
         ]
-        for kind in ("naq-feat", "naq-diff"):
-            free = f"{kind}/{ask.learner}"
-            found += [Point(full_name(free), level, free) for level in levels]
-        return found
+        return found + flat_points(ask, levels)
 
     def remarks(self, ask: Ask, dataset: str, found: Mapping[tuple[str, Level], Score]) -> list[str]:
         """NaQ against the best strength: picked by what it is compared on, so the comparison favours g-UMTRA."""

@@ -17,7 +17,7 @@ PAPER_DATASETS = {
 _SAME_GRAPH = {"corafull": "cora-full"}
 _KINDS_OF_FILE = ("-network", "-structure")
 
-_LEARNERS = {
+PAPER_LEARNERS = {
     "maml": "MAML",
     "protonet": "ProtoNet",
     "tent": "TENT",
@@ -25,8 +25,8 @@ _LEARNERS = {
     "glitter": "GLITTER",
     "cosmic": "COSMIC",
 }
-_EMBEDDERS = {"bgrl": "TLP-BGRL", "sugrl": "TLP-SUGRL", "afgrl": "TLP-AFGRL", "vnt": "VNT"}
-_GENERATORS = {"supervised": "Supervised", "naq-feat": "NaQ-Feat", "naq-diff": "NaQ-Diff"}
+PAPER_EMBEDDERS = {"bgrl": "TLP-BGRL", "sugrl": "TLP-SUGRL", "afgrl": "TLP-AFGRL", "vnt": "VNT"}
+PAPER_GENERATORS = {"supervised": "Supervised", "naq-feat": "NaQ-Feat", "naq-diff": "NaQ-Diff"}
 
 NO_EPISODES = "-"
 """Stands in the paper's tables for the episodes of a method that has none."""
@@ -46,7 +46,7 @@ def paper_name(dataset: str) -> str | None:
 
 def paper_generator(name: str) -> str | None:
     """The paper's name of a way to make episodes: ``naq-feat`` is ``NaQ-Feat``; its own names are kept."""
-    return name if name in _GENERATORS.values() else _GENERATORS.get(name)
+    return name if name in PAPER_GENERATORS.values() else PAPER_GENERATORS.get(name)
 
 
 def paper_method(method: str) -> tuple[str, str] | None:
@@ -55,9 +55,9 @@ def paper_method(method: str) -> tuple[str, str] | None:
     >>> paper_method("naq-feat/protonet"), paper_method("bgrl"), paper_method("smooth")
     (('ProtoNet', 'NaQ-Feat'), ('TLP-BGRL', '-'), None)
     """
-    if method in _EMBEDDERS:
-        return _EMBEDDERS[method], NO_EPISODES
+    if method in PAPER_EMBEDDERS:
+        return PAPER_EMBEDDERS[method], NO_EPISODES
     episodes, _, learner = method.partition("/")
-    if episodes in _GENERATORS and learner in _LEARNERS:
-        return _LEARNERS[learner], _GENERATORS[episodes]
+    if episodes in PAPER_GENERATORS and learner in PAPER_LEARNERS:
+        return PAPER_LEARNERS[learner], PAPER_GENERATORS[episodes]
     return None

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from naq.errors import OptionError
-from naq.experiments.runners.base import Failure, Outcome, Runner, Setup, Tell
+from naq.experiments.runners.base import Failure, Outcome, Runner, Setup
+from naq.experiments.works.base import Tell
 from naq.options import nearest
 
 ENGINES = ("local", "processes", "ray")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from types import TracebackType
 from typing import Any
@@ -13,8 +13,8 @@ from naq.experiments.cells import Cell, Identity
 from naq.experiments.code import identify
 from naq.experiments.runners.compute import Computed, sentence_of
 from naq.experiments.store import Store
+from naq.experiments.works.base import Tell
 
-Tell = Callable[[str, Mapping[str, Any]], None]
 LOOK_AHEAD = 64
 """Cells that a worker may let pass for one of a dataset that it holds."""
 

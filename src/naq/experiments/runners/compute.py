@@ -6,7 +6,7 @@ import json
 import os
 import time
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,8 +20,8 @@ from naq.experiments.machine import machine
 from naq.experiments.records import Record
 from naq.experiments.store import Store
 from naq.experiments.works import Context, perform
+from naq.experiments.works.base import Tell
 
-Tell = Callable[[str, Mapping[str, Any]], None]
 THROTTLE = 0.2
 """Seconds between two messages of progress in the same phase."""
 CHANGED = "the code or the data changed while the cells were running; start again."

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from naq.experiments.runners.base import Outcome, Pending, Runner, Setup, Tell
+from naq.experiments.runners.base import Outcome, Pending, Runner, Setup
 from naq.experiments.runners.compute import compute_cell
 from naq.experiments.store import Store
+from naq.experiments.works.base import Tell
 
 
 class LocalRunner(Runner):

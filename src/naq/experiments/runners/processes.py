@@ -22,9 +22,10 @@ from typing import Any
 import naq
 from naq.errors import DataError, NaqError
 from naq.experiments.machine import available_cores
-from naq.experiments.runners.base import Outcome, Pending, Planned, Runner, Setup, Tell
+from naq.experiments.runners.base import Outcome, Pending, Planned, Runner, Setup
 from naq.experiments.runners.compute import Computed, death, lost_record
 from naq.experiments.store import Store
+from naq.experiments.works.base import Tell
 
 GRACE = 3.0
 """Seconds a worker has to end before it is killed."""

@@ -24,7 +24,7 @@ from naq.experiments.claims import Claim
 from naq.experiments.code import identify
 from naq.experiments.machine import available_cores, limit_threads
 from naq.experiments.records import Record
-from naq.experiments.runners.base import Outcome, Pending, Planned, Runner, Setup, Tell
+from naq.experiments.runners.base import Outcome, Pending, Planned, Runner, Setup
 from naq.experiments.runners.compute import (
     CHANGED,
     Computed,
@@ -36,6 +36,7 @@ from naq.experiments.runners.compute import (
     sentence_of,
 )
 from naq.experiments.store import Store
+from naq.experiments.works.base import Tell
 
 QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
 """No reports to Ray's makers, and no warning on machines without an accelerator."""
