@@ -57,30 +57,45 @@ def parse_value(text: str) -> Value:
     return text
 
 
-class OptionChecks:
-    """Sentences for options out of range; for classes with a ``name`` and ``options``."""
+class Configurable:
+    """Something with a ``name`` and options: a learner, an embedder, a head, a perturbation.
+
+    Attributes:
+        defaults: every option with its default; values that are given are checked against their types.
+        options: the values in force, set by :meth:`configure`.
+    """
 
     name: ClassVar[str]
+    summary: ClassVar[str]
+    defaults: ClassVar[Mapping[str, Value]] = {}
     options: dict[str, Value]
+
+    def configure(self, given: Mapping[str, Any]) -> None:
+        """Set ``options``: the defaults overridden by what is given, checked."""
+        self.options = merge_options(self.name, self.defaults, given)
+        self.check_options()
+
+    def check_options(self) -> None:
+        """Raise an ``OptionError`` for options that are out of range or contradict each other; extend it, do not replace it."""
 
     def require_positive(self, *names: str) -> None:
         for name in names:
             if name in self.options and not float(self.options[name]) > 0:
-                raise OptionError(f"option {name} of {self.name} is {self.options[name]!r}; expected more than 0.")
+                self._refuse(name, "more than 0")
 
     def require_at_least(self, name: str, least: float) -> None:
         if not float(self.options[name]) >= least:
-            raise OptionError(f"option {name} of {self.name} is {self.options[name]!r}; expected at least {least:g}.")
-
-    def require_choice(self, name: str, choices: Collection[str]) -> None:
-        if self.options[name] not in choices:
-            raise OptionError(
-                f"option {name} of {self.name} is {self.options[name]!r}; {nearest(str(self.options[name]), choices)}"
-            )
+            self._refuse(name, f"at least {least:g}")
 
     def require_share(self, *names: str) -> None:
         for name in names:
             if not 0 <= float(self.options[name]) < 1:
-                raise OptionError(
-                    f"option {name} of {self.name} is {self.options[name]!r}; expected at least 0 and below 1."
-                )
+                self._refuse(name, "at least 0 and below 1")
+
+    def require_choice(self, name: str, choices: Collection[str]) -> None:
+        value = str(self.options[name])
+        if value not in choices:
+            raise OptionError(f"option {name} of {self.name} is {value!r}; {nearest(value, choices)}")
+
+    def _refuse(self, name: str, expected: str) -> None:
+        raise OptionError(f"option {name} of {self.name} is {self.options[name]!r}; expected {expected}.")

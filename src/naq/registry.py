@@ -1,26 +1,72 @@
-"""Names of methods: each belongs to one class."""
+"""Names: methods, heads, experiments, measurements and perturbations are each found by one."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterator, Mapping
 from importlib import import_module
 from pkgutil import iter_modules
 from typing import Any, TypeVar
 
 from naq.errors import OptionError
+from naq.options import nearest
 
-Kind = TypeVar("Kind", bound=type[Any])
+Item = TypeVar("Item")
 
 
-def add(registry: dict[str, Any], kind: Kind, what: str) -> Kind:
-    """Make a class known by its ``name``; ``what`` it is stands in the message where the name is taken."""
+class Registry(Mapping[str, Item]):
+    """Items of one kind by their ``name``; a mapping.
+
+    Args:
+        what: one of them with its article, for messages: ``a learner``.
+        package: every module of it is imported at the first look, so that each registers what it holds: adding an item is adding a file.
+    """
+
+    def __init__(self, what: str, package: str = "") -> None:
+        self.what, self.package = what, package
+        self._items: dict[str, Item] = {}
+        self._discovered = not package
+
+    def register(self, item: Any) -> Any:
+        """Decorator: makes an item known by its ``name``."""
+        if self._items.get(item.name, item) is not item:
+            raise OptionError(f"{self.what} named {item.name!r} is registered already; choose another name.")
+        self._items[item.name] = item
+        return item
+
+    def find(self, name: str) -> Item:
+        """The item of this name, or one sentence with the nearest names."""
+        if name not in self:
+            raise OptionError(f"there is no {self.what.split(' ', 1)[1]} {name!r}; {nearest(str(name), self)}")
+        return self[name]
+
+    def discover(self) -> None:
+        """Import every module of the package, also one that was just added."""
+        self._discovered = True
+        for module in sorted(found.name for found in iter_modules(import_module(self.package).__path__)):
+            import_module(f"{self.package}.{module}")
+
+    def _known(self) -> dict[str, Item]:
+        if not self._discovered:
+            self.discover()
+        return self._items
+
+    def __getitem__(self, name: str) -> Item:
+        return self._known()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._known())
+
+    def __len__(self) -> int:
+        return len(self._known())
+
+
+def add(registry: dict[str, Any], kind: Any, what: str) -> Any:
     if kind.name in registry:
         raise OptionError(f"{what} named {kind.name!r} is registered already; choose another name.")
     registry[kind.name] = kind
     return kind
 
 
-def discover(package: str, path: Iterable[str]) -> None:
-    """Import every module of a package, so that those which hold a method register it."""
+def discover(package: str, path: Any) -> None:
     for module in sorted(found.name for found in iter_modules(path)):
         import_module(f"{package}.{module}")

@@ -8,7 +8,6 @@ import pytest
 import methods_under_test as suite
 import naq
 import naq.learners
-import naq.registry
 from naq.learners import protonet
 from naq.methods import get_method, methods
 
@@ -20,9 +19,9 @@ def seventh(tmp_path, monkeypatch):
     text = text.replace('name = "protonet"', 'name = "seventh"').replace("class ProtoNet", "class Seventh")
     (tmp_path / "seventh.py").write_text(text)
     monkeypatch.setattr(naq.learners, "__path__", [*naq.learners.__path__, str(tmp_path)])
-    naq.registry.discover(naq.learners.__name__, naq.learners.__path__)
+    naq.learners.LEARNERS.discover()
     yield "seventh"
-    del naq.learners.LEARNERS["seventh"], sys.modules["naq.learners.seventh"]
+    del naq.learners.LEARNERS._items["seventh"], sys.modules["naq.learners.seventh"]
 
 
 def test_a_copied_file_is_a_learner(seventh):

@@ -16,7 +16,7 @@ from naq.encoders.pieces import Piece, Pieces
 from naq.errors import OptionError
 from naq.graph import Graph
 from naq.memory import free_bytes, keep_pages
-from naq.options import OptionChecks, Value
+from naq.options import Value
 from naq.randomness import torch_seed
 from naq.tasks import Tasks
 
@@ -28,7 +28,7 @@ SMALLEST = 64
 """Nodes of the smallest batch that is tried where memory is short."""
 
 
-class TrainedEmbedder(nn.Module, OptionChecks, Embedder):
+class TrainedEmbedder(nn.Module, Embedder):
     """A model pre-trained on the graph alone: no labels, no episodes.
 
     A subclass names itself, lists its options (``epochs`` and ``lr`` among them, and those of ``TRAINING``), and gives :meth:`build`,
@@ -66,7 +66,6 @@ class TrainedEmbedder(nn.Module, OptionChecks, Embedder):
         nn.Module.__init__(self)
         Embedder.__init__(self, graph, seed=seed, device=device, **options)
         self.graph.require_features(self.name)
-        self.check_options()
         if self.device.type == "cpu":
             keep_pages()
         self.build()
@@ -115,7 +114,6 @@ class TrainedEmbedder(nn.Module, OptionChecks, Embedder):
         """Bytes that a training step takes on a piece of so many nodes, directed edges and non-zeros of X."""
 
     def check_options(self) -> None:
-        """Refuse options that are out of range or contradict each other; extend it, do not replace it."""
         self.require_positive("lr")
         for name in ("epochs", "batch", "memory"):
             self.require_at_least(name, 0)

@@ -1,8 +1,5 @@
-"""Meta-learners, one file each. Every module of this package is imported, and a module that holds a learner registers it."""
+"""Meta-learners, one module each: a module that is added here is known by the name it registers."""
 
 from naq.learners.base import LEARNERS, Learner, register_learner
-from naq.registry import discover
 
 __all__ = ["LEARNERS", "Learner", "register_learner"]
-
-discover(__name__, __path__)

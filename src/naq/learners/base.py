@@ -10,24 +10,20 @@ import numpy as np
 import torch
 from torch import nn
 
-from naq import registry
 from naq.encoders import GCN, AugmentedOperator, GraphOperator
 from naq.episodes import Episodes
 from naq.errors import OptionError
 from naq.graph import Graph
-from naq.options import OptionChecks, Value, merge_options
+from naq.options import Configurable
 from naq.randomness import torch_seed
+from naq.registry import Registry
 from naq.tasks import Tasks
 
-LEARNERS: dict[str, type[Learner]] = {}
+LEARNERS: Registry[type[Learner]] = Registry("a learner", "naq.learners")
+register_learner = LEARNERS.register
 
 
-def register_learner(cls: type[Learner]) -> type[Learner]:
-    """Make a learner known by its ``name``."""
-    return registry.add(LEARNERS, cls, "a learner")
-
-
-class Learner(nn.Module, OptionChecks, ABC):
+class Learner(nn.Module, Configurable, ABC):
     """A model trained on episodes.
 
     A subclass names itself, lists its options with their defaults, and gives :meth:`loss`. The base class brings the
@@ -50,9 +46,6 @@ class Learner(nn.Module, OptionChecks, ABC):
             those of the heads.
     """
 
-    name: ClassVar[str]
-    summary: ClassVar[str]
-    defaults: ClassVar[Mapping[str, Value]]
     unfit: ClassVar[Mapping[str, str]] = {}
     inductive: ClassVar[bool] = True
     solves_tasks: ClassVar[bool] = False
@@ -64,8 +57,7 @@ class Learner(nn.Module, OptionChecks, ABC):
         self, graph: Graph, *, way: int, seed: int = 0, device: str | torch.device = "cpu", **options: Any
     ) -> None:
         super().__init__()
-        self.options = merge_options(self.name, self.defaults, options)
-        self.check_options()
+        self.configure(options)
         self.graph = graph
         self.way = way
         self.seed = seed
@@ -79,7 +71,6 @@ class Learner(nn.Module, OptionChecks, ABC):
         self.encoder = GCN(self.operator, int(self.options["latent"]), seed=self.seed)
 
     def check_options(self) -> None:
-        """Refuse options that are out of range or contradict each other; extend it, do not replace it."""
         self.require_positive("lr", "latent", "meta_batch")
 
     @abstractmethod
