@@ -86,9 +86,9 @@ def absent(dataset: str) -> str:
 
 def measure_shares(cell: Cell, device: str) -> None:
     """Facts about the episodes themselves; labels are read for these facts alone."""
-    from naq.experiments.episodes_for import episode_options, table_for
     from naq.graph import resolve, weighted
-    from naq.methods import get_method
+    from naq.protocol.episodes import episode_options, table_for
+    from naq.protocol.methods import get_method
 
     graph = graph_of(cell.dataset)
     read = weighted(graph, resolve(graph, "auto")).without_labels()

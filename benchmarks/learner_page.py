@@ -26,7 +26,7 @@ from learner_table import (  # fmt: skip
     final_cells,
     kinds_of,
 )
-from naq.methods import get_method
+from naq.protocol.methods import get_method
 
 HEADS = ("logistic", "prototype", "transductive", "own")
 

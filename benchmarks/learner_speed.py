@@ -32,9 +32,9 @@ EPISODES = 96
 
 def episodes_of(kind: str, graph: naq.Graph, learner: str) -> naq.Episodes:
     from naq.data import split_for
-    from naq.experiments.episodes_for import episode_options, episodes_for
-    from naq.methods import get_method
     from naq.neighbors.table import cache_folder
+    from naq.protocol.episodes import episode_options, episodes_for
+    from naq.protocol.methods import get_method
 
     method = get_method(f"{kind}/{learner}")
     split = split_for(graph.name, graph)

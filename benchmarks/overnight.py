@@ -18,15 +18,15 @@ from pathlib import Path
 from typing import Any
 
 import naq  # first: it sets how threads wait
-from naq.experiments.asking import Ask
-from naq.experiments.bench import Bench
-from naq.experiments.cells import Cell
-from naq.experiments.code import identify
-from naq.experiments.machine import machine
 from naq.experiments.reproduction import cells_of, facts_of, names_of
-from naq.experiments.runners import Setup, make_runner
-from naq.experiments.store import Store
+from naq.experiments.request import Request
 from naq.files import write_json
+from naq.grid.cells import Cell
+from naq.grid.datasets import DatasetCache
+from naq.grid.fingerprint import identify
+from naq.grid.runners import Setup, make_runner
+from naq.grid.store import Store
+from naq.protocol.machine import machine
 
 HERE = Path(__file__).resolve().parent
 SIZES = (60, 115, 160, 260)
@@ -39,11 +39,11 @@ EPISODES, EPOCHS = 160, 5
 def kind_of(cell: Cell) -> str:
     """Cells of the same kind cost about the same."""
     config = cell.config
-    parts = [cell.work if "method" not in config else str(config["method"])]
-    if cell.work == "tail-map":
+    parts = [cell.measurement if "method" not in config else str(config["method"])]
+    if cell.measurement == "tail-map":
         parts.append("map")
-    change = (config.get("change") or {}).get("name")
-    if change in NOISE or (change == "imbalance" and config["method"] == "naq-diff/protonet"):
+    perturbation = (config.get("perturbation") or {}).get("name")
+    if perturbation in NOISE or (perturbation == "imbalance" and config["method"] == "naq-diff/protonet"):
         parts.append("changed graph")
     episode = config.get("episode") or {}
     if "queries" in episode:
@@ -57,16 +57,18 @@ def shortened(cell: Cell) -> tuple[Cell, float]:
     config = dict(cell.config)
     if "episodes" in config:
         times = config["episodes"] / EPISODES
-        return Cell(cell.work, {**config, "episodes": EPISODES}), times
+        return Cell(cell.measurement, {**config, "episodes": EPISODES}), times
     if "epochs" in (options := config.get("options", {})):
         times = options["epochs"] / EPOCHS
-        return Cell(cell.work, {**config, "options": {**options, "epochs": EPOCHS}}), times
+        return Cell(cell.measurement, {**config, "options": {**options, "epochs": EPOCHS}}), times
     return cell, 1.0
 
 
 def dearest(cells: list[Cell]) -> Cell:
-    """The cell of a kind that costs most: the whole graph in epochs, else the last: the strongest change, the most queries."""
-    whole = [cell for cell in cells if not cell.config.get("change") and "epochs" in cell.config.get("options", {})]
+    """The cell of a kind that costs most: the whole graph in epochs, else the last: the strongest perturbation, the most queries."""
+    whole = [
+        cell for cell in cells if not cell.config.get("perturbation") and "epochs" in cell.config.get("options", {})
+    ]
     return whole[0] if whole else cells[-1]
 
 
@@ -75,25 +77,25 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--out", type=Path, default=Path("runs/overnight"))
     given = parser.parse_args()
-    bench = Bench()
-    facts = {"debian": facts_of("debian", bench)}
-    cells = cells_of([Ask(name, ("debian",), facts=facts) for name in names_of("analyses")], lambda cell: None)
+    dataset_cache = DatasetCache()
+    facts = {"debian": facts_of("debian", dataset_cache)}
+    cells = cells_of([Request(name, ("debian",), facts=facts) for name in names_of("analyses")], lambda cell: None)
     kinds: dict[str, list[Cell]] = defaultdict(list)
     for cell in cells:
         kinds[kind_of(cell)].append(cell)
     store, setup = Store(given.out), Setup()
     samples = {kind: shortened(dearest(found)) for kind, found in kinds.items()}
 
-    def tell(phase: str, said: Mapping[str, Any]) -> None:
+    def listener(phase: str, said: Mapping[str, Any]) -> None:
         if phase == "finished":
             print(f"{said['cell']}: {said['error'] or format(said['seconds'], '.1f') + ' s'}", flush=True)
 
     with make_runner("processes" if given.workers > 1 else "local", given.workers) as runner:
-        runner.run([cell for cell, _ in samples.values()], store, setup, tell)
+        runner.run([cell for cell, _ in samples.values()], store, setup, listener)
     rows: list[dict[str, Any]] = []
     for kind, found in kinds.items():
         cell, times = samples[kind]
-        record = store.get(identify(cell, bench).key(cell))
+        record = store.get(identify(cell, dataset_cache).key(cell))
         if record is None or record.result is None:
             raise SystemExit(f"no cell of kind {kind!r} finished; run this again.")
         parts = record.result.get("seconds")

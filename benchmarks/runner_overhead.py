@@ -24,10 +24,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from naq.experiments.cells import Cell
-from naq.experiments.runners import ENGINES, make_runner
-from naq.experiments.store import Store
 from naq.files import write_json
+from naq.grid.cells import Cell
+from naq.grid.runners import ENGINES, make_runner
+from naq.grid.store import Store
 
 RESULTS = Path(__file__).resolve().parent / "results" / "runner_overhead.json"
 WORKERS = 2
@@ -72,16 +72,16 @@ def work(engine: str, folder: str, log: str) -> None:
     """A runner that is going to be killed; it writes down what it begins and what it reports as finished."""
     file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
 
-    def tell(phase: str, facts: Mapping[str, Any]) -> None:
+    def listener(phase: str, facts: Mapping[str, Any]) -> None:
         assert not facts.get("error"), facts["error"]
         os.write(file, f"{phase} {facts.get('key', '-')}\n".encode())
 
     with make_runner(engine, WORKERS) as runner:
-        runner.run(cells_of(KILLED, BRIEF), Store(folder), tell=tell)
+        runner.run(cells_of(KILLED, BRIEF), Store(folder), listener=listener)
 
 
 def kill_again_and_again(engine: str, kills: int) -> dict[str, int]:
-    """Twenty kills at random moments of the work, then a last run; what is lost, damaged, or computed twice."""
+    """Twenty kills at random moments of the measurement, then a last run; what is lost, damaged, or computed twice."""
     moments = random.Random(0)
     # so long that the kills spread over the whole of the work
     span = 2 * KILLED * BRIEF / kills / (1 if engine == "local" else WORKERS)

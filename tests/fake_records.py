@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from naq.experiments.cells import Cell, Identity, digest
-from naq.experiments.records import Find, Record
-from naq.experiments.testing import OWN
-from naq.methods import get_method
+from naq.grid.cells import Cell, Identity, digest
+from naq.grid.records import Find, Record
+from naq.protocol.evaluation import OWN
+from naq.protocol.methods import get_method
 
 IDENTITY = Identity("data", "1.0", "core", "own")
 TASKS = 30
@@ -44,7 +44,7 @@ def finds(*, skip: Which = NO, fail: Which = NO, undefined: bool = False) -> Fin
         if fail(cell):
             return record_for(cell, error="it rains; wait.")
         if (cell, undefined) not in _made:
-            _made[cell, undefined] = RESULTS[cell.work](cell, undefined)
+            _made[cell, undefined] = RESULTS[cell.measurement](cell, undefined)
         return record_for(cell, _made[cell, undefined])
 
     return find
@@ -59,13 +59,13 @@ def train_result(cell: Cell, undefined: bool = False, *, mean: float | None = No
     config, method = cell.config, get_method(str(cell.config["method"]))
     trained = "evaluate_every" in config
     if mean is None:
-        mean = MEANS.get(method.episodes or method.name, 0.45) - (0.1 if config["change"] else 0.0)
+        mean = MEANS.get(method.episodes or method.name, 0.45) - (0.1 if config["perturbation"] else 0.0)
     names = list(HEADS)
     if method.solves_tasks:
         names = [OWN]
     elif getattr(method.learner or method.embedder, "also_solves", False):
         names.append(OWN)
-    unchanged = not (config["change"] and config["change"]["name"] == "imbalance")
+    unchanged = not (config["perturbation"] and config["perturbation"]["name"] == "imbalance")
     where = f"{config['way']}-way" if unchanged else f"{config['way']}-way {config['change']}"
 
     def evaluations(shot: int) -> dict[str, Any]:
@@ -129,7 +129,7 @@ def train_result(cell: Cell, undefined: bool = False, *, mean: float | None = No
         "history": {"episodes": [16, 32], "loss": [1.0, 0.9], "valid_accuracy": [valid, valid - 0.01], "seconds": [1.0, 2.0]}
         if trained
         else None,
-        "change": {},
+        "perturbation": {},
     }  # fmt: skip
 
 

@@ -12,8 +12,8 @@ import torch
 import naq
 import naq.errors
 from naq.embedders import TrainedEmbedder
-from naq.experiments.episodes_for import episode_options, episodes_for
-from naq.methods import Method
+from naq.protocol.episodes import episode_options, episodes_for
+from naq.protocol.methods import Method
 from naq.tasks import ClassSplit
 from naq.training import EpisodeTraining, EpochTraining, Schedule, fit
 

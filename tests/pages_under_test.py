@@ -124,7 +124,7 @@ def page(views: list[View] | None = None, **changes: object) -> Page:
         "Which is best?",
         "Table 1",
         every_view() if views is None else views,
-        [made("a"), made("b", change={"name": "noise"})],
+        [made("a"), made("b", perturbation={"name": "noise"})],
         ["debian COSMIC"],
         ["debian VNT: out of memory"],
         "naq reproduce main",

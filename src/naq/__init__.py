@@ -31,9 +31,9 @@ _PUBLIC = {
     "umtra_episodes": "naq.episodes",
     "evaluate": "naq.heads",
     "Evaluation": "naq.heads",
-    "embed": "naq.experiments",
-    "run": "naq.experiments",
-    "Result": "naq.experiments",
+    "embed": "naq.protocol",
+    "run": "naq.protocol",
+    "Result": "naq.protocol",
     "NaqError": "naq.errors",
 }
 

@@ -18,7 +18,7 @@ import methods_under_test as suite
 import naq
 from naq.cli.main import main
 from naq.data import save_graph
-from naq.experiments.experiment import all_experiments
+from naq.experiments.base import all_experiments
 from naq.tasks import ClassSplit, save_task_file
 
 SPLIT = ClassSplit(tuple(range(6)), tuple(range(6, 11)), tuple(range(11, 16)))
@@ -229,15 +229,15 @@ def test_mistakes_of_report(run, tmp_path, monkeypatch, words, expected):
 
 
 def test_a_cell_that_fails_is_said_kept_and_tried_again_on_request(run, graph_file, tmp_path, monkeypatch):
-    from naq.experiments.works import WORKS
+    from naq.grid.measurements import MEASUREMENTS
 
     def broken(config, context):
         if config["method"] == "smooth":
             return WORKS_TRAIN(config, context)
         raise RuntimeError("[/red] a bracket")
 
-    WORKS_TRAIN = WORKS["train"]
-    monkeypatch.setitem(WORKS, "train", broken)
+    WORKS_TRAIN = MEASUREMENTS["train"]
+    monkeypatch.setitem(MEASUREMENTS, "train", broken)
     out = tmp_path / "out"
     shown = run(*small(graph_file, out))
     assert shown.code == 1 and "Traceback" not in shown.err

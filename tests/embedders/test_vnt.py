@@ -14,7 +14,7 @@ from naq.embedders import vnt
 from naq.embedders.vnt import VNT
 from naq.encoders.pieces import Piece
 from naq.errors import GraphError, OptionError
-from naq.methods import get_method
+from naq.protocol.methods import get_method
 
 STILL: Mapping[str, object] = {"latent": 16, **VNT.still}
 GRAPH = suite.community_graph()

@@ -8,14 +8,14 @@ import pytest
 
 from fake_records import record_for, train_result
 from naq.errors import DataError
-from naq.experiments.asking import Ask
-from naq.experiments.experiment import training
+from naq.experiments.base import training
 from naq.experiments.packing import pack_folder, unpack_folder
 from naq.experiments.reproduction import Plan
-from naq.experiments.store import Store
+from naq.experiments.request import Request
+from naq.grid.store import Store
 
-ASK = Ask("methods", ("debian",), facts={"debian": {"nodes": 3}})
-OTHER = Ask("times", ("debian",))
+ASK = Request("methods", ("debian",), facts={"debian": {"nodes": 3}})
+OTHER = Request("times", ("debian",))
 
 
 def cells(count):
@@ -40,8 +40,8 @@ def test_results_and_their_plan_come_back(folder, tmp_path):
     assert unpack_folder(tmp_path / "packed.zip", there) == 2
     found = list(Store(there).records())
     assert [record.to_json() for record in found] == [record.to_json() for record in Store(folder).records()]
-    assert Plan.load(there).asks == [ASK] and not list(Store(there).failures())
-    assert unpack_folder(tmp_path / "packed.zip", there) == 0 and Plan.load(there).asks == [ASK]
+    assert Plan.load(there).requests == [ASK] and not list(Store(there).failures())
+    assert unpack_folder(tmp_path / "packed.zip", there) == 0 and Plan.load(there).requests == [ASK]
 
 
 def test_equal_results_are_equal_bytes(folder, tmp_path):
@@ -62,7 +62,7 @@ def test_what_is_there_stays(folder, tmp_path):
     assert unpack_folder(tmp_path / "packed.zip", there.folder) == 2
     assert len(list(there.records())) == 3
     plan = Plan.load(there.folder)
-    assert plan.asks == [OTHER, ASK] and plan.places == {"debian": "here.npz"}
+    assert plan.requests == [OTHER, ASK] and plan.paths == {"debian": "here.npz"}
 
 
 def test_an_empty_folder_packs_to_nothing(tmp_path):
@@ -90,7 +90,7 @@ def damaged(path, how):
             if how != "no records":
                 archive.writestr("records.json.xz", b"nothing")
             if how == "other records":
-                archive.writestr("plan.json", '{"format": 1, "asks": [], "places": {}}')
+                archive.writestr("plan.json", '{"format": 1, "requests": [], "paths": {}}')
 
 
 @pytest.mark.parametrize(

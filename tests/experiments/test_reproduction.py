@@ -13,9 +13,7 @@ import naq
 from naq.data import save_graph, split_for
 from naq.errors import DataError, OptionError
 from naq.experiments import reproduction
-from naq.experiments.asking import Ask
-from naq.experiments.bench import Bench
-from naq.experiments.experiment import all_experiments, candidates, get_experiment, setting
+from naq.experiments.base import all_experiments, candidates, get_experiment, setting
 from naq.experiments.reproduction import (
     STAND_IN,
     Plan,
@@ -27,8 +25,10 @@ from naq.experiments.reproduction import (
     names_of,
     usable,
 )
-from naq.experiments.runners import Setup, make_runner
-from naq.experiments.store import Store
+from naq.experiments.request import Request
+from naq.grid.datasets import DatasetCache
+from naq.grid.runners import Setup, make_runner
+from naq.grid.store import Store
 from naq.tasks import save_task_file
 
 NOISE = get_experiment("label-noise")
@@ -61,7 +61,7 @@ def test_datasets_that_are_given_are_names_or_paths(tmp_path):
     folder = touch(tmp_path / "data", "My Graph.npz", "cora_full_structure.npz")
     choice = choose_datasets(NOISE, ["Debian", str(folder / "My Graph.npz"), str(folder / "cora_full_structure.npz")])
     assert choice.datasets == ("debian", "my-graph", "cora-full")
-    assert choice.places == {
+    assert choice.paths == {
         "my-graph": str(folder / "My Graph.npz"),
         "cora-full": str(folder / "cora_full_structure.npz"),
     }
@@ -92,7 +92,7 @@ def test_a_folder_gives_the_papers_datasets_that_it_holds(tmp_path):
     folder = touch(tmp_path / "data", *names)
     choice = choose_datasets(NOISE, [], folder)
     assert choice.datasets == NOISE.datasets == ("amazon-electronics", "cora-full")
-    assert choice.places["cora-full"] == str(folder / "cora_full.npz"), "the whole graph, not its structure alone"
+    assert choice.paths["cora-full"] == str(folder / "cora_full.npz"), "the whole graph, not its structure alone"
     with pytest.raises(DataError, match=r"holds none of the graphs of label-noise .* give one with --dataset"):
         choose_datasets(NOISE, [], touch(tmp_path / "none", "other.npz"))
     with pytest.raises(DataError, match="is no folder"):
@@ -124,7 +124,7 @@ def wide(tmp_path_factory):
 
 
 def test_facts_are_json_and_true(wide):
-    facts = facts_of("wide", Bench({"wide": wide}))
+    facts = facts_of("wide", DatasetCache({"wide": wide}))
     graph, split = naq.load(wide), split_for(wide, naq.load(wide))
     assert json.loads(json.dumps(facts, allow_nan=False)) == facts
     assert (facts["nodes"], facts["edges"], facts["classes"]) == (graph.num_nodes, graph.num_edges, 20)
@@ -133,18 +133,18 @@ def test_facts_are_json_and_true(wide):
         len(split.part(p)) for p in ("base", "valid", "test")
     )
     assert facts["most_classes"] == min(facts["valid"], facts["test"]) and facts["tasks"] == "wide.tasks.npz"
-    assert facts["hash"] == Bench({"wide": wide}).data_hash("wide")
+    assert facts["hash"] == DatasetCache({"wide": wide}).data_hash("wide")
 
 
 def test_facts_of_poor_graphs(tmp_path):
     bare = naq.Graph(np.array([[0], [1]]), nodes=3)
     lonely = naq.Graph(np.empty((2, 0), dtype=int), np.eye(4, dtype=np.float32), [0, 0, 1, 1], nodes=4)
-    bench = Bench(
+    dataset_cache = DatasetCache(
         {name: str(save_graph(tmp_path / f"{name}.npz", g)) for name, g in (("bare", bare), ("lonely", lonely))}
     )
-    facts = facts_of("bare", bench)
+    facts = facts_of("bare", dataset_cache)
     assert facts["classes"] == facts["features"] == 0 and facts["tasks"] is None and "most_classes" not in facts
-    facts = facts_of("lonely", bench)
+    facts = facts_of("lonely", dataset_cache)
     json.dumps(facts, allow_nan=False)
     assert facts["homophily"] is None and "most_classes" not in facts, "too few classes for a split"
 
@@ -157,18 +157,18 @@ def test_an_experiment_says_what_a_dataset_lacks():
     assert "needs features" in usable(NOISE, "g", naq.Graph(whole.adjacency, labels=whole.labels))
 
 
-ONE, TWO = Ask("overlap", ("a",)), Ask("times", ("a",), facts={"a": {"nodes": 1}})
+ONE, TWO = Request("overlap", ("a",)), Request("times", ("a",), facts={"a": {"nodes": 1}})
 
 
 def test_a_plan_keeps_each_request_once():
     plan = Plan()
     plan.add([ONE, TWO], {"a": "a.npz"})
     newer = replace(TWO, facts={"a": {"nodes": 2}})
-    plan.add([newer, Ask("overlap", ("b",))], {"b": "b.npz"})
-    assert plan.asks == [ONE, newer, Ask("overlap", ("b",))] and plan.places == {"a": "a.npz", "b": "b.npz"}
+    plan.add([newer, Request("overlap", ("b",))], {"b": "b.npz"})
+    assert plan.requests == [ONE, newer, Request("overlap", ("b",))] and plan.paths == {"a": "a.npz", "b": "b.npz"}
     double = Plan([TWO, ONE, TWO])
     double.add([newer], {})
-    assert double.asks == [newer, ONE]
+    assert double.requests == [newer, ONE]
 
 
 def test_a_plan_comes_back_from_its_folder(tmp_path):
@@ -185,9 +185,9 @@ def test_a_plan_comes_back_from_its_folder(tmp_path):
         ("[]", "is no plan of experiments"),
         ("{}", "is no plan of experiments"),
         ('{"format": 2}', "format 2; expected 1"),
-        ('{"format": 1, "asks": 3, "places": {}}', "is no plan of experiments"),
-        ('{"format": 1, "asks": [], "places": "ab"}', "is no plan of experiments"),
-        ('{"format": 1, "asks": [{}], "places": {}}', "no request for an experiment"),
+        ('{"format": 1, "requests": 3, "paths": {}}', "is no plan of experiments"),
+        ('{"format": 1, "requests": [], "paths": "ab"}', "is no plan of experiments"),
+        ('{"format": 1, "requests": [{}], "paths": {}}', "no request for an experiment"),
     ],
 )
 def test_a_damaged_plan_is_one_sentence(tmp_path, text, words):
@@ -197,39 +197,41 @@ def test_a_damaged_plan_is_one_sentence(tmp_path, text, words):
 
 
 def test_settings_are_chosen_in_one_round_and_trained_with_in_the_next(wide, tmp_path):
-    ask = Ask("label-noise", ("wide",), "quick", episodes=4, tune=True, options={"protonet": {"latent": 8}})
+    request = Request("label-noise", ("wide",), "quick", episodes=4, tune=True, options={"protonet": {"latent": 8}})
     store, setup = Store(tmp_path / "results"), Setup({"wide": wide}, None)
     rounds = []
 
-    def tell(phase, facts):
+    def listener(phase, facts):
         if phase == "plan":
             rounds.append(facts["todo"])
 
     with make_runner("local") as runner:
-        first = compute([ask], store, runner, setup, tell)
+        first = compute([request], store, runner, setup, listener)
         assert first.complete and not first.skipped
-        find = finder(store, runner.bench(setup))
+        find = finder(store, runner.dataset_cache(setup))
         for kind in ("supervised", "naq-feat", "naq-diff"):
-            tried = candidates(ask, "wide", f"{kind}/protonet", way=5, shot=1)
+            tried = candidates(request, "wide", f"{kind}/protonet", way=5, shot=1)
             assert all(cell in first.done for cell in tried) and len(tried) == 3
             valid = [find(cell).result["facts"]["valid_accuracy"] for cell in tried]
             chosen = tried[valid.index(max(valid))].config["options"]
-            assert chosen["lr"] == setting(ask, find, "wide", f"{kind}/protonet")["lr"] and chosen["latent"] == 8
-            noisy = [cell for cell in first.done if cell.config["change"] and cell.config["method"].startswith(kind)]
+            assert chosen["lr"] == setting(request, find, "wide", f"{kind}/protonet")["lr"] and chosen["latent"] == 8
+            noisy = [
+                cell for cell in first.done if cell.config["perturbation"] and cell.config["method"].startswith(kind)
+            ]
             assert all(cell.config["options"] == chosen for cell in noisy) and bool(noisy) == (kind == "supervised")
         assert len(rounds) == 2 and rounds[0] == 3 * 3 + 1 and sum(rounds) == len(first.done) == len(set(first.done))
-        assert set(cells_of([ask], find)) == set(first.done)
-        again = compute([ask], store, runner, setup, tell)
+        assert set(cells_of([request], find)) == set(first.done)
+        again = compute([request], store, runner, setup, listener)
     assert again.complete and not again.done and set(again.skipped) == set(first.done) and rounds[2:] == [0]
 
 
 def test_what_failed_does_not_hold_up_the_rest(wide, tmp_path):
-    ask = Ask("overlap-drop", ("wide",), "quick", episodes=4, ways=(5, 9), learner="protonet")
+    request = Request("overlap-drop", ("wide",), "quick", episodes=4, ways=(5, 9), learner="protonet")
     store, setup = Store(tmp_path / "results"), Setup({"wide": wide}, None)
     with make_runner("local") as runner:
-        outcome = compute([ask], store, runner, setup)
+        outcome = compute([request], store, runner, setup)
         assert {failure.cell.config["way"] for failure in outcome.failed} == {9}
         assert {cell.config["way"] for cell in outcome.done} == {5} and not outcome.complete
         assert all("9-way" in failure.sentence for failure in outcome.failed)
-        again = compute([ask], store, runner, setup)
+        again = compute([request], store, runner, setup)
     assert len(again.left) == len(outcome.failed) and not again.done and not again.failed

@@ -17,9 +17,9 @@ from naq import Episodes, Graph, diffusion_neighbors, naq_episodes, supervised_e
 from naq.errors import OptionError
 from naq.learners.cosmic import Cosmic, beta_draws, contrastive_loss
 from naq.learners.parts.subgraph_encoder import Subgraphs, normalized_blocks, unit_rows
-from naq.methods import get_method, methods
 from naq.neighbors import subgraphs
 from naq.neighbors.subgraphs import ppr_subgraphs
+from naq.protocol.methods import get_method, methods
 
 NAMES = ("naq-feat/cosmic", "naq-diff/cosmic", "supervised/cosmic")
 each = pytest.mark.parametrize("name", NAMES)

@@ -16,7 +16,7 @@ from naq.learners.glitter import Glitter, contrastive, mutual_information
 from naq.learners.parts import glitter_graph, glitter_nearest, glitter_rows
 from naq.learners.parts.glitter_graph import RowGraph, min_max
 from naq.learners.parts.glitter_structure import LearnedTask
-from naq.methods import get_method, methods
+from naq.protocol.methods import get_method, methods
 
 EXACT = {"dropout": 0.0, "hidden": 8}
 

@@ -9,7 +9,7 @@ import methods_under_test as suite
 import naq
 import naq.learners
 from naq.learners import protonet
-from naq.methods import get_method, methods
+from naq.protocol.methods import get_method, methods
 
 
 @pytest.fixture

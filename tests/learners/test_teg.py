@@ -16,7 +16,7 @@ from naq.learners.parts.anchors import structural_features
 from naq.learners.parts.equivariant import Points
 from naq.learners.parts.node_draws import NodeDropout, node_names
 from naq.learners.teg import TEG
-from naq.methods import get_method
+from naq.protocol.methods import get_method
 from naq.randomness import word
 
 LAST_BIAS = "encoder.bias"

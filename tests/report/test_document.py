@@ -113,7 +113,7 @@ def test_cells_are_packed_once_and_unpack_to_their_configuration():
     assert len(data["cells"]) == 2
     title, seed, *shared, seconds, finished, key, schema, values = data["cells"][1]
     config = {name: data["values"][place] for name, place in zip(data["schemas"][schema], values)}
-    assert config == {"way": 5, "change": {"name": "noise"}}
+    assert config == {"way": 5, "perturbation": {"name": "noise"}}
     assert (title, seed, seconds, finished, key) == ("debian cell b", 0, 61.0, "2026", "b")
     assert [data["values"][place] for place in shared] == ["da1a", "0.1.0+c0de", {"torch": "2"}, "2 cores"]
 
@@ -171,8 +171,8 @@ def test_writing_replaces_the_file_and_leaves_no_other(tmp_path):
 
 def test_every_view_is_in_order():
     html = render(page())
-    places = [html.index(f">{view.title}<") for view in every_view() if not isinstance(view, TextView)]
-    assert places == sorted(places)
+    paths = [html.index(f">{view.title}<") for view in every_view() if not isinstance(view, TextView)]
+    assert paths == sorted(paths)
 
 
 def test_long_hashes_are_cut_and_whole_in_the_tooltip():

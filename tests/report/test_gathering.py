@@ -15,15 +15,15 @@ from typer.testing import CliRunner
 import naq.cli.reproducing as reproducing
 from naq.cli.main import app
 from naq.errors import DataError
-from naq.experiments.asking import Ask
-from naq.experiments.cells import Cell, Identity
-from naq.experiments.code import code_of
-from naq.experiments.experiment import get_experiment
-from naq.experiments.records import Record
+from naq.experiments.base import get_experiment
 from naq.experiments.reproduction import Plan
-from naq.experiments.runners import make_runner
-from naq.experiments.store import Store
+from naq.experiments.request import Request
 from naq.experiments.views import Missing, Number, TableView
+from naq.grid.cells import Cell, Identity
+from naq.grid.fingerprint import code_of
+from naq.grid.records import Record
+from naq.grid.runners import make_runner
+from naq.grid.store import Store
 from naq.report.commands import command, section_name
 from naq.report.formats import write_tables
 from naq.report.gathering import machine_words, page_of, tables_of, titles
@@ -46,16 +46,16 @@ FACTS = {
 MACHINE = {"device": "cpu", "processor": "Intel(R) Xeon(R)", "cores": 2, "threads": 1, "versions": {"torch": "2"}}
 
 
-def request(experiment: str = "label-noise", dataset: str = "toy", **more) -> Ask:
-    return Ask(experiment, (dataset,), budget="quick", facts={dataset: FACTS}, **more)
+def make_request(experiment: str = "label-noise", dataset: str = "toy", **more) -> Request:
+    return Request(experiment, (dataset,), budget="quick", facts={dataset: FACTS}, **more)
 
 
 def nothing(cell: Cell) -> None:
     return None
 
 
-def cells_of(ask: Ask) -> list[Cell]:
-    return list(dict.fromkeys(get_experiment(ask.experiment).cells(ask, nothing)))
+def cells_of(request: Request) -> list[Cell]:
+    return list(dict.fromkeys(get_experiment(request.experiment).cells(request, nothing)))
 
 
 def trained(cell: Cell, accuracy: float, noise: float = 0.02) -> dict:
@@ -78,14 +78,14 @@ def record(cell: Cell, accuracy: float = 0.5, *, data: str = "da1a", core: str =
     return Record(cell, identity, **(given | more))
 
 
-def fill(folder, asks: list[Ask], make: Callable[[Cell], Record | None] = record) -> Store:
+def fill(folder, requests: list[Request], make: Callable[[Cell], Record | None] = record) -> Store:
     """A folder as ``naq reproduce`` leaves it; ``make`` gives the record of a cell, or None."""
     store = Store(folder)
     store.prepare()
     plan = Plan.load(folder)
-    plan.add(asks, {})
+    plan.add(requests, {})
     plan.save(folder)
-    for cell in {cell: None for ask in asks for cell in cells_of(ask)}:
+    for cell in {cell: None for request in requests for cell in cells_of(request)}:
         if (made := make(cell)) is not None:
             store.put(made)
     return store
@@ -96,11 +96,11 @@ def numbers(page: Page) -> list[Number]:
 
 
 def test_current_results_are_shown_with_their_provenance(tmp_path):
-    ask = request()
-    fill(tmp_path, [ask])
+    request = make_request()
+    fill(tmp_path, [request])
     page = page_of(tmp_path)
     [section] = page.sections
-    cells = cells_of(ask)
+    cells = cells_of(request)
     assert (page.summary.done, page.summary.failed, page.summary.missing) == (len(cells), 0, 0)
     assert len(section.made) == len(cells) and not section.missing and not section.failed and not page.older
     keys = {cell.key for cell in section.made}
@@ -112,7 +112,7 @@ def test_current_results_are_shown_with_their_provenance(tmp_path):
 
 
 def test_results_of_other_code_are_apart(tmp_path):
-    fill(tmp_path, [request()], lambda cell: record(cell, 0.9, core="0ld0c0re0000"))
+    fill(tmp_path, [make_request()], lambda cell: record(cell, 0.9, core="0ld0c0re0000"))
     page = page_of(tmp_path)
     [section] = page.sections
     assert not section.made and not numbers(page)
@@ -124,8 +124,8 @@ def test_results_of_other_code_are_apart(tmp_path):
 
 
 def test_what_only_the_file_of_a_method_changed_is_apart_too_and_takes_no_current_result_with_it(tmp_path):
-    first, *_ = cells = cells_of(request())
-    store = fill(tmp_path, [request()])
+    first, *_ = cells = cells_of(make_request())
+    store = fill(tmp_path, [make_request()])
     store.put(record(first, 0.9, own="0ther0wn0000"))
     page = page_of(tmp_path)
     assert len(page.sections[0].made) == len(cells)
@@ -138,8 +138,8 @@ def test_what_only_the_file_of_a_method_changed_is_apart_too_and_takes_no_curren
     "days", [("2026-01-01", "2026-02-01", "2026-03-01"), ("2026-03-01", "2026-02-01", "2026-01-01")]
 )
 def test_of_several_older_results_under_one_label_the_latest_is_shown(tmp_path, days):
-    cell = cells_of(request())[0]
-    store = fill(tmp_path, [request()], nothing)
+    cell = cells_of(make_request())[0]
+    store = fill(tmp_path, [make_request()], nothing)
     for day, own in zip(days, "abc"):
         store.put(record(cell, core="0ld", own=own, finished=day))
     [(_, [older])] = page_of(tmp_path).older
@@ -147,17 +147,17 @@ def test_of_several_older_results_under_one_label_the_latest_is_shown(tmp_path, 
 
 
 def test_results_of_other_data_are_not_shown(tmp_path):
-    fill(tmp_path, [request()], lambda cell: record(cell, data="0ther"))
+    fill(tmp_path, [make_request()], lambda cell: record(cell, data="0ther"))
     page = page_of(tmp_path)
     assert not page.sections[0].made and not page.older and page.summary.done == 0
 
 
 def test_damaged_files_are_set_aside_named_and_missing_until_they_are_computed_anew(tmp_path):
-    store = fill(tmp_path, [request()])
+    store = fill(tmp_path, [make_request()])
     bad, other, *_ = sorted((tmp_path / "cells").glob("*.json"))
     bad.write_text("{half")
     other.write_text(json.dumps(json.loads(other.read_text()) | {"config": {"dataset": "else"}}))
-    broken = [next(c for c in cells_of(request()) if record(c).key == path.stem) for path in (bad, other)]
+    broken = [next(c for c in cells_of(make_request()) if record(c).key == path.stem) for path in (bad, other)]
     page = page_of(tmp_path)
     [notice] = page.notices
     assert notice.startswith("2 result files are damaged") and bad.name in notice and other.name in notice
@@ -171,14 +171,14 @@ def test_damaged_files_are_set_aside_named_and_missing_until_they_are_computed_a
 
 
 def test_failed_and_missing_cells_are_named(tmp_path):
-    failing, lacking, *_ = cells_of(request())
+    failing, lacking, *_ = cells_of(make_request())
 
     def make(cell: Cell) -> Record | None:
         if cell == failing:
             return record(cell, result=None, error="out of [memory]; use fewer nodes.")
         return None if cell == lacking else record(cell)
 
-    fill(tmp_path, [request()], make)
+    fill(tmp_path, [make_request()], make)
     page = page_of(tmp_path)
     [section] = page.sections
     assert section.failed == [f"{failing.title}: out of [memory]; use fewer nodes."]
@@ -189,24 +189,24 @@ def test_failed_and_missing_cells_are_named(tmp_path):
 
 
 def test_cells_that_several_sections_share_count_once(tmp_path):
-    asks = [request("label-noise"), request("label-scarcity")]
-    shared = set(cells_of(asks[0])) & set(cells_of(asks[1]))
+    requests = [make_request("label-noise"), make_request("label-scarcity")]
+    shared = set(cells_of(requests[0])) & set(cells_of(requests[1]))
     assert shared
     failing = next(iter(shared))
-    fill(tmp_path, asks, lambda cell: record(cell, result=None, error="no.") if cell == failing else None)
+    fill(tmp_path, requests, lambda cell: record(cell, result=None, error="no.") if cell == failing else None)
     page = page_of(tmp_path)
     assert all(len(section.failed) == 1 for section in page.sections)
     assert page.summary.failed == 1
-    assert page.summary.missing == len({*cells_of(asks[0]), *cells_of(asks[1])}) - 1
+    assert page.summary.missing == len({*cells_of(requests[0]), *cells_of(requests[1])}) - 1
 
 
 def test_candidates_of_one_title_are_told_apart_and_all_counted(tmp_path):
-    ask = request(tune=True)
-    cells = cells_of(ask)
+    request = make_request(tune=True)
+    cells = cells_of(request)
     assert len({cell.title for cell in cells}) < len(cells)
     lines = titles(cells)
     assert len(set(lines)) == len(lines) and any("(lr=" in line for line in lines)
-    fill(tmp_path, [ask], nothing)
+    fill(tmp_path, [request], nothing)
     page = page_of(tmp_path)
     assert page.summary.missing == len(page.sections[0].missing) == len(cells)
 
@@ -223,51 +223,56 @@ ROUND_TRIPS = [
 
 @pytest.mark.parametrize("more", ROUND_TRIPS)
 def test_the_command_of_a_section_asks_for_the_same_cells(tmp_path, monkeypatch, more):
-    ask = request(dataset="debian", **more)
-    fill(tmp_path / "my results", [ask], nothing)
+    request = make_request(dataset="debian", **more)
+    fill(tmp_path / "my results", [request], nothing)
     [section] = page_of(tmp_path / "my results", out=str(tmp_path / "my results")).sections
     words = shlex.split(section.command)
     assert words[0] == "naq" and words[-2:] == ["--out", str(tmp_path / "my results")]
-    asked: list[Ask] = []
+    asked: list[Request] = []
     monkeypatch.setattr(
-        reproducing, "_fits", lambda name, dataset, bench, facts, more: facts.update({dataset: FACTS}) or True
+        reproducing, "_fits", lambda name, dataset, dataset_cache, facts, more: facts.update({dataset: FACTS}) or True
     )
-    monkeypatch.setattr(reproducing, "_print_plan", lambda asks, cells, missing: asked.extend(asks))
-    monkeypatch.setattr("naq.experiments.reproduction.finder", lambda store, bench: nothing)
+    monkeypatch.setattr(reproducing, "_print_plan", lambda requests, cells, missing: asked.extend(requests))
+    monkeypatch.setattr("naq.experiments.reproduction.finder", lambda store, dataset_cache: nothing)
     done = CliRunner().invoke(app, [*words[1:], "--plan"], catch_exceptions=False)
     assert done.exit_code == 0
-    assert [replace(one, facts={}) for one in asked] == [replace(ask, facts={})]
-    assert cells_of(asked[0]) == cells_of(ask)
+    assert [replace(one, facts={}) for one in asked] == [replace(request, facts={})]
+    assert cells_of(asked[0]) == cells_of(request)
 
 
 def test_one_command_for_requests_that_differ_in_name_only():
-    asks = [request("label-noise"), request("times"), request("overlap", seeds=2)]
-    assert command(asks).splitlines() == [
+    requests = [make_request("label-noise"), make_request("times"), make_request("overlap", seeds=2)]
+    assert command(requests).splitlines() == [
         "naq reproduce label-noise times --dataset toy --budget quick",
         "naq reproduce overlap --dataset toy --budget quick --seeds 2",
     ]
 
 
 def test_a_command_names_the_file_of_a_dataset_that_has_no_name():
-    assert "--dataset 'my data/toy.npz'" in command([request()], {"toy": "my data/toy.npz"})
+    assert "--dataset 'my data/toy.npz'" in command([make_request()], {"toy": "my data/toy.npz"})
 
 
 def test_requests_that_differ_have_sections_titles_and_tables_of_their_own(tmp_path):
-    asks = [request(), request(seeds=2), request(learner="tent"), replace(request(), budget="standard")]
-    asks.append(Ask("label-noise", ("toy", "other"), budget="quick", facts={"toy": FACTS, "other": FACTS}))
-    assert len({section_name(ask) for ask in asks}) == len(asks)
-    fill(tmp_path, asks)
+    requests = [
+        make_request(),
+        make_request(seeds=2),
+        make_request(learner="tent"),
+        replace(make_request(), budget="standard"),
+    ]
+    requests.append(Request("label-noise", ("toy", "other"), budget="quick", facts={"toy": FACTS, "other": FACTS}))
+    assert len({section_name(request) for request in requests}) == len(requests)
+    fill(tmp_path, requests)
     page = page_of(tmp_path)
-    assert len({section.title for section in page.sections}) == len(asks)
+    assert len({section.title for section in page.sections}) == len(requests)
     tables = tables_of(page)
-    assert len({table.name for table in tables}) == len(tables) == len(asks) + 1
+    assert len({table.name for table in tables}) == len(tables) == len(requests) + 1
     write_tables(tables, tmp_path)
     assert (tmp_path / "tables" / "label-noise-toy.csv").exists()
 
 
 def test_the_same_request_on_newer_data_replaces_the_old_one(tmp_path):
-    fill(tmp_path, [request()])
-    newer = replace(request(), facts={"toy": {**FACTS, "hash": "newer"}})
+    fill(tmp_path, [make_request()])
+    newer = replace(make_request(), facts={"toy": {**FACTS, "hash": "newer"}})
     fill(tmp_path, [newer], nothing)
     page = page_of(tmp_path)
     assert len(page.sections) == 1 and not page.sections[0].made
@@ -279,9 +284,9 @@ def test_a_folder_without_a_plan_is_one_sentence(tmp_path):
 
 
 def test_an_experiment_that_this_version_lacks_is_left_out_with_a_sentence(tmp_path):
-    fill(tmp_path, [request()])
+    fill(tmp_path, [make_request()])
     plan = json.loads((tmp_path / "plan.json").read_text())
-    plan["asks"].append({**plan["asks"][0], "experiment": "of-tomorrow"})
+    plan["requests"].append({**plan["requests"][0], "experiment": "of-tomorrow"})
     (tmp_path / "plan.json").write_text(json.dumps(plan))
     page = page_of(tmp_path)
     assert len(page.sections) == 1 and "does not know of-tomorrow" in page.notices[0]
@@ -294,8 +299,8 @@ def test_records_of_a_real_run_are_found(tmp_path):
     with make_runner("local") as runner:
         outcome = runner.run(cells, store)
     assert len(outcome.done) == len(outcome.failed) == 1
-    Plan([request()]).save(tmp_path)
-    find = Results.read(tmp_path).current(request())
+    Plan([make_request()]).save(tmp_path)
+    find = Results.read(tmp_path).current(make_request())
     done, failed = map(find, cells)
     assert done is not None and done.result == {"number": 1}
     assert failed is not None and failed.error == "made to fail." and not failed.done
@@ -309,9 +314,9 @@ def test_a_machine_in_words():
 
 
 def test_the_cost_adds_up_by_machine(tmp_path):
-    cells = cells_of(request())
+    cells = cells_of(make_request())
     gpu = {"device": "cuda (NVIDIA H200)"}
-    fill(tmp_path, [request()], lambda c: record(c, seconds=600.0, machine=gpu if c == cells[0] else MACHINE))
+    fill(tmp_path, [make_request()], lambda c: record(c, seconds=600.0, machine=gpu if c == cells[0] else MACHINE))
     cost = page_of(tmp_path).summary.cost
     assert cost.short == "50 min"
     assert cost.text.startswith("For 5 cells: 40 min on Intel Xeon; 10 min on NVIDIA H200.")

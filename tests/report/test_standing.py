@@ -7,13 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from naq.experiments.asking import Ask
-from naq.experiments.cells import Cell, Identity
-from naq.experiments.records import Find, Record
+from naq.experiments.request import Request
+from naq.grid.cells import Cell, Identity
+from naq.grid.records import Find, Record
 from naq.report.standing import NAMED, answers
 
 METHODS = ("supervised/protonet", "supervised/tent", "naq-feat/protonet", "bgrl", "sugrl", "afgrl", "vnt", "cola")
-ASK = Ask("methods", ("toy",), methods=METHODS, seeds=3, facts={"toy": {"most_classes": 6}})
+ASK = Request("methods", ("toy",), methods=METHODS, seeds=3, facts={"toy": {"most_classes": 6}})
 DIFFICULTY = np.random.default_rng(0).normal(0, 0.1, 200)
 
 
@@ -35,8 +35,8 @@ def found(accuracy: dict[str, float]) -> Find:
     return find
 
 
-def asked(accuracy: dict[str, float], ask: Ask = ASK):
-    return answers([ask], lambda ask: found(accuracy))
+def asked(accuracy: dict[str, float], request: Request = ASK):
+    return answers([request], lambda request: found(accuracy))
 
 
 def test_a_clear_winner():
@@ -94,25 +94,25 @@ def test_one_method_is_no_comparison():
     assert margin.short == real.short == "nothing to compare" and "toy" in note
 
 
-@pytest.mark.parametrize("ask", [ASK, replace(ASK, facts={"toy": {"most_classes": 2}}), Ask("times", ("toy",))])
-def test_nothing(ask):
-    best, margin, real, note = asked({}, ask)
+@pytest.mark.parametrize("request", [ASK, replace(ASK, facts={"toy": {"most_classes": 2}}), Request("times", ("toy",))])
+def test_nothing(request):
+    best, margin, real, note = asked({}, request)
     assert best.short == margin.short == real.short == "nothing yet" and note == ""
 
 
 def test_an_analysis_answers_where_no_table_does():
-    ask = Ask("label-noise", ("toy",), seeds=3)
+    request = Request("label-noise", ("toy",), seeds=3)
     column = {"supervised/protonet": 0.5, "naq-feat/protonet": 0.6, "naq-diff/protonet": 0.55, "smooth": 0.4}
-    best, _, _, note = answers([ask, ASK], lambda asked: found(column if asked is ask else {}))
+    best, _, _, note = answers([request, ASK], lambda asked: found(column if asked is request else {}))
     assert (
         best.short == "ProtoNet (NaQ-Feat)" and "toy, 5-way 1-shot, nothing changed" in note and "Label noise" in note
     )
-    *_, note = answers([replace(ask, ways=(3,), shots=(2,))], lambda asked: found(column))
+    *_, note = answers([replace(request, ways=(3,), shots=(2,))], lambda asked: found(column))
     assert "toy, 3-way 2-shot" in note
 
 
 def test_a_table_comes_before_an_analysis():
-    ask = Ask("label-noise", ("toy",), seeds=3)
+    request = Request("label-noise", ("toy",), seeds=3)
     column = {"supervised/protonet": 0.5, "naq-feat/protonet": 0.6, "bgrl": 0.7, "smooth": 0.4}
-    best, *_, note = answers([ask, ASK], lambda asked: found(column))
+    best, *_, note = answers([request, ASK], lambda asked: found(column))
     assert best.short == "TLP-BGRL" and "Every method" in note

@@ -133,10 +133,10 @@ def make_table(
 
     if by not in ("features", "diffusion"):
         raise OptionError(f"--by is {by!r}; expected features or diffusion.")
-    with show_progress("neighbours") as tell:
+    with show_progress("neighbours") as listener:
 
         def progress(done: int, total: int) -> None:
-            tell("neighbors", {"done": done, "total": total})
+            listener("neighbors", {"done": done, "total": total})
 
         if by == "features":
             return feature_neighbors(graph, k, metric=metric, fill=fill, progress=progress)

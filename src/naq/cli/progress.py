@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -17,14 +17,15 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from naq.progress import Listener
+
 console = Console(stderr=True)
 PHASES = {"build": "preparing", "test": "testing", "embed": "embedding"}
 """Phases of unknown length."""
-Tell = Callable[[str, Mapping[str, Any]], None]
 
 
 @contextmanager
-def show_progress(title: str) -> Iterator[Tell]:
+def show_progress(title: str) -> Iterator[Listener]:
     """A bar on a terminal; a line every tenth of the way elsewhere."""
     if not console.is_terminal:
         yield _Lines(title)

@@ -15,10 +15,10 @@ from naq.cli.checking import budget_of, check_device_of, features_of, known_lear
 from naq.errors import DataError, OptionError
 
 if TYPE_CHECKING:
-    from naq.experiments.asking import Ask
-    from naq.experiments.bench import Bench
-    from naq.experiments.cells import Cell
-    from naq.experiments.runners import Outcome
+    from naq.experiments.request import Request
+    from naq.grid.cells import Cell
+    from naq.grid.datasets import DatasetCache
+    from naq.grid.runners import Outcome
     from naq.report.page import Page
 
 FOLDER = Path("runs/reproduce")
@@ -137,35 +137,35 @@ def reproduce_command(
     Stopped with Ctrl-C or killed, the same command goes on; finished cells are kept.
     """
     from naq.experiments.reproduction import Plan, cells_of, compute, finder
-    from naq.experiments.runners import Setup, make_runner
-    from naq.experiments.store import Store
+    from naq.grid.runners import Setup, make_runner
+    from naq.grid.store import Store
 
     # What can be wrong is said before a graph is loaded.
     runner = make_runner("processes" if engine == "local" and workers > 1 else engine, workers)
-    bench = runner.bench(Setup())
-    asks = _asks(
-        names, dataset, data, bench,
+    dataset_cache = runner.dataset_cache(Setup())
+    requests = _asks(
+        names, dataset, data, dataset_cache,
         budget=budget_of(budget, quick), seeds=seeds, episodes=episodes, learner=known_learner(learner), ways=tuple(way), shots=tuple(shot),
         methods=tuple(method), head=head, features=features_of(features), select=select, device=device, tune=tune, options=options_of(option),
     )  # fmt: skip
-    store, setup = Store(out), Setup(bench.places, "" if cache else None, retry)
+    store, setup = Store(out), Setup(dataset_cache.paths, "" if cache else None, retry)
     with runner:
-        find = finder(store, bench)
-        cells = cells_of(asks, find)
+        find = finder(store, dataset_cache)
+        cells = cells_of(requests, find)
         missing = [cell for cell in cells if (record := find(cell)) is None or not record.done]
         if plan_only:
-            _print_plan(asks, cells, missing)
+            _print_plan(requests, cells, missing)
             return
         if missing and engine != "ray":
             check_device_of(device)
         plan = Plan.load(out)
-        plan.add(asks, bench.places)
+        plan.add(requests, dataset_cache.paths)
         store.prepare()
         plan.save(out)
-        with CellsProgress() as tell:
-            outcome = compute(asks, store, runner, setup, tell)
+        with CellsProgress() as listener:
+            outcome = compute(requests, store, runner, setup, listener)
     page = _write_report(out, out / "report.html", out=out)
-    _print_views(page, asks)
+    _print_views(page, requests)
     _print_outcome(outcome)
     _say(f"Written: {out / 'report.html'} and tables in {out / 'tables'}")
     if outcome.stopped:
@@ -226,30 +226,34 @@ def _say(words: str, style: str = "") -> None:
     console.print(words, style=style or None, highlight=False, soft_wrap=True, markup=False)
 
 
-def _asks(names: list[str], dataset: list[str], data: Path | None, bench: Bench, **more: Any) -> list[Ask]:
-    """One request per experiment, with its datasets and what is known of them; the bench learns where they lie."""
-    from naq.experiments.asking import Ask
+def _asks(
+    names: list[str], dataset: list[str], data: Path | None, dataset_cache: DatasetCache, **more: Any
+) -> list[Request]:
+    """One request per experiment, with its datasets and what is known of them; the dataset_cache learns where they lie."""
     from naq.experiments.reproduction import names_of
+    from naq.experiments.request import Request
 
     wanted = list(dict.fromkeys(known for given in names for known in names_of(given)))
     if data is not None and not data.is_dir():
         raise OptionError(f"--data is {data}, which is no folder; give one with graphs as npz files.")
-    asks: list[Ask] = []
+    requests: list[Request] = []
     facts: dict[str, dict[str, Any]] = {}
     for name in wanted:
-        Ask(name, (), **more)  # a mistake is said before any graph is loaded
-        chosen = _choose(name, dataset, data, bench, needed=len(wanted) == 1)
-        kept = [each for each in chosen if _fits(name, each, bench, facts, more)]
+        Request(name, (), **more)  # a mistake is said before any graph is loaded
+        chosen = _choose(name, dataset, data, dataset_cache, needed=len(wanted) == 1)
+        kept = [each for each in chosen if _fits(name, each, dataset_cache, facts, more)]
         if kept:
-            asks.append(Ask(name, tuple(kept), facts={each: facts[each] for each in kept}, **more))
-    if not asks:
+            requests.append(Request(name, tuple(kept), facts={each: facts[each] for each in kept}, **more))
+    if not requests:
         raise OptionError(f"nothing to do: no dataset fits {', '.join(names)}; see 'naq list experiments'.")
-    return asks
+    return requests
 
 
-def _choose(name: str, dataset: list[str], data: Path | None, bench: Bench, *, needed: bool) -> list[str]:
+def _choose(
+    name: str, dataset: list[str], data: Path | None, dataset_cache: DatasetCache, *, needed: bool
+) -> list[str]:
     """The datasets of an experiment. One of many experiments that has none is left out; the only one must have some."""
-    from naq.experiments.experiment import get_experiment
+    from naq.experiments.base import get_experiment
     from naq.experiments.reproduction import choose_datasets
 
     try:
@@ -261,40 +265,46 @@ def _choose(name: str, dataset: list[str], data: Path | None, bench: Bench, *, n
         return []
     for remark in choice.remarks:
         _say(remark, "yellow")
-    bench.places |= choice.places
+    dataset_cache.paths |= choice.paths
     return list(dict.fromkeys(choice.datasets))
 
 
-def _fits(name: str, dataset: str, bench: Bench, facts: dict[str, dict[str, Any]], more: Mapping[str, Any]) -> bool:
+def _fits(
+    name: str, dataset: str, dataset_cache: DatasetCache, facts: dict[str, dict[str, Any]], more: Mapping[str, Any]
+) -> bool:
     """Whether there is anything to compute; notes the dataset's facts, or says why it is left out."""
-    from naq.experiments.asking import Ask
-    from naq.experiments.experiment import get_experiment
+    from naq.experiments.base import get_experiment
     from naq.experiments.reproduction import facts_of, usable
+    from naq.experiments.request import Request
 
     experiment = get_experiment(name)
-    why = usable(experiment, dataset, bench.graph(dataset))
+    why = usable(experiment, dataset, dataset_cache.graph(dataset))
     if not why:
-        facts[dataset] = facts.get(dataset) or facts_of(dataset, bench)
-        ask = Ask(name, (dataset,), facts={dataset: facts[dataset]}, **more)
-        if not experiment.cells(ask, lambda cell: None):
+        facts[dataset] = facts.get(dataset) or facts_of(dataset, dataset_cache)
+        request = Request(name, (dataset,), facts={dataset: facts[dataset]}, **more)
+        if not experiment.cells(request, lambda cell: None):
             why = f"{name} has no setting that the classes of {dataset} can fill: it is left out."
     if why:
         _say(why, "yellow")
     return not why
 
 
-def _print_plan(asks: list[Ask], cells: Sequence[Cell], missing: Sequence[Cell]) -> None:
+def _print_plan(requests: list[Request], cells: Sequence[Cell], missing: Sequence[Cell]) -> None:
     """What was asked, how much of it is there, and every cell that is not."""
-    from naq.experiments.experiment import get_experiment
+    from naq.experiments.base import get_experiment
     from naq.report.gathering import titles
     from naq.report.html import counted
 
-    for ask in asks:
-        question = get_experiment(ask.experiment).question
-        typer.echo(f"{ask.experiment} on {', '.join(ask.datasets)}: {question}")
-    for summary in dict.fromkeys(f"Budget {ask.budget}: {ask.plan.summary}." for ask in asks):
+    for request in requests:
+        question = get_experiment(request.experiment).question
+        typer.echo(f"{request.experiment} on {', '.join(request.datasets)}: {question}")
+    for summary in dict.fromkeys(f"Budget {request.budget}: {request.plan.summary}." for request in requests):
         typer.echo(summary)
-    later = " Tuning: these choose the settings, further trainings follow." if any(ask.tune for ask in asks) else ""
+    later = (
+        " Tuning: these choose the settings, further trainings follow."
+        if any(request.tune for request in requests)
+        else ""
+    )
     typer.echo(f"{counted(len(cells), 'cell')}, {len(cells) - len(missing)} done, {len(missing)} to compute.{later}")
     for line in titles(missing):
         typer.echo(f"  {line}")
@@ -312,7 +322,7 @@ def _write_report(folder: Path, page_file: Path, title: str = "", out: Path = FO
     return page
 
 
-def _print_views(page: Page, asks: list[Ask]) -> None:
+def _print_views(page: Page, requests: list[Request]) -> None:
     """Sentences and tables of what was asked for now."""
     from rich.console import Console
     from rich.markup import escape
@@ -323,7 +333,7 @@ def _print_views(page: Page, asks: list[Ask]) -> None:
 
     console = Console()
     console = console if console.is_terminal else Console(width=140)
-    wanted = {section_name(ask) for ask in asks}
+    wanted = {section_name(request) for request in requests}
     for section in page.sections:
         if section.name not in wanted:
             continue

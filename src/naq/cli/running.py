@@ -12,7 +12,7 @@ import typer
 from naq.errors import OptionError
 
 if TYPE_CHECKING:
-    from naq.experiments import Result
+    from naq.protocol import Result
 
 
 def pairs(given: list[str], flag: str) -> dict[str, str]:
@@ -79,8 +79,8 @@ def run_command(
     """
     from naq.cli.progress import console, show_progress
     from naq.data import load, tasks_path
-    from naq.experiments import run
-    from naq.methods import get_method
+    from naq.protocol import run
+    from naq.protocol.methods import get_method
     from naq.report.table import result_table
 
     known = [get_method(name) for name in method]
@@ -99,13 +99,13 @@ def run_command(
     for m in known:
         folder = out or default_folder(graph.name, m.name, way, shot, seed)
         folders.append(folder)
-        with show_progress(m.name) as tell:
+        with show_progress(m.name) as listener:
             try:
                 results.append(
                     run(
                         graph, m.name, way=way, shot=shot, also_shots=also_shot, seed=seed, tasks=tasks, head=head, features=features, episodes=episodes,
                         epochs=epochs if m.in_epochs else None, evaluate_every=evaluate_every, patience=patience, select=select, device=device, out=folder,
-                        options=pairs(option, "--set"), episode=pairs(episode, "--episode"), cache="" if cache else None, tell=tell,
+                        options=pairs(option, "--set"), episode=pairs(episode, "--episode"), cache="" if cache else None, listener=listener,
                     )
                 )  # fmt: skip
             except KeyboardInterrupt:

@@ -11,19 +11,19 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from naq.experiments.accuracy_views import Setting, bars, costs, curves, heads
-from naq.experiments.arms import ONE_SEED, Arm, amount, arm, gain, number
-from naq.experiments.asking import Ask
-from naq.experiments.cells import Cell
-from naq.experiments.experiment import Experiment
+from naq.experiments.base import Experiment
+from naq.experiments.captions import dataset_slug, told, value_of
 from naq.experiments.names import full_name, kind_of, model_of
 from naq.experiments.paper import paper_accuracy, paper_rank
-from naq.experiments.records import Find
-from naq.experiments.showing import dataset_slug, told, value_of
-from naq.experiments.statistics import Score, average_ranks, compare, difference, pooled_spread
-from naq.experiments.testing import REFERENCE
+from naq.experiments.request import Request
+from naq.experiments.seed_groups import ONE_SEED, SeedGroup, amount, gain, number, seed_group
 from naq.experiments.tuning import learner_of
 from naq.experiments.views import Entry, Missing, Number, TableView, TextView, View
-from naq.methods import get_method
+from naq.grid.cells import Cell
+from naq.grid.records import Find
+from naq.protocol.evaluation import REFERENCE
+from naq.protocol.methods import get_method
+from naq.statistics import Score, average_ranks, compare, difference, pooled_spread
 
 HEAVY = ("teg", "tent", "vnt", "afgrl", "gpn", "gmeta", "maml", "cosmic", "glitter")
 """Methods whose trainings take longest, roughly in order."""
@@ -37,41 +37,41 @@ class AccuracyTable(Experiment):
     ways: ClassVar[tuple[int, ...]] = (5, 10, 20)
     shots: ClassVar[tuple[int, ...]] = (1, 5)
 
-    def rows(self, ask: Ask) -> list[str]:
+    def rows(self, request: Request) -> list[str]:
         """Methods, the training-free one last."""
-        asked = [get_method(name).name for name in ask.methods or self.methods]
+        asked = [get_method(name).name for name in request.methods or self.methods]
         return list(dict.fromkeys([*asked, REFERENCE]))
 
-    def settings(self, ask: Ask, dataset: str) -> list[Setting]:
+    def settings(self, request: Request, dataset: str) -> list[Setting]:
         """(way, shot) of every column; ways that the dataset's classes cannot fill are left out."""
-        most = ask.most_classes(dataset)
+        most = request.most_classes(dataset)
         possible = tuple(way for way in self.ways if most is None or way <= most)
-        ways = ask.ways or (possible[:1] if ask.plan.thin else possible)
-        return [(way, shot) for way in ways for shot in ask.shots or self.shots]
+        ways = request.ways or (possible[:1] if request.plan.thin else possible)
+        return [(way, shot) for way in ways for shot in request.shots or self.shots]
 
-    def arm(self, ask: Ask, find: Find, dataset: str, method: str, at: Setting) -> Arm:
+    def seed_group(self, request: Request, find: Find, dataset: str, method: str, at: Setting) -> SeedGroup:
         """The trainings behind an entry of the table."""
         way, shot = at
-        shots = [s for w, s in self.settings(ask, dataset) if w == way]
+        shots = [s for w, s in self.settings(request, dataset) if w == way]
         if not get_method(method).reads_base_labels:
             also: dict[str, Any] = {"also_shots": shots[1:]}
-            return arm(ask, find, dataset, method, way=way, shot=shots[0], **also, chosen_for=also)
-        return arm(ask, find, dataset, method, way=way, shot=shot, chosen_for={"shot": shots[0]})
+            return seed_group(request, find, dataset, method, way=way, shot=shots[0], **also, chosen_for=also)
+        return seed_group(request, find, dataset, method, way=way, shot=shot, chosen_for={"shot": shots[0]})
 
-    def cells(self, ask: Ask, find: Find) -> list[Cell]:
+    def cells(self, request: Request, find: Find) -> list[Cell]:
         """Long trainings first, so that none is left alone at the end while other workers wait."""
         return [
             cell
-            for dataset in ask.datasets
-            for method in sorted(self.rows(ask), key=_lightness)
-            for at in self.settings(ask, dataset)
-            for cell in self.arm(ask, find, dataset, method, at).needed
+            for dataset in request.datasets
+            for method in sorted(self.rows(request), key=_lightness)
+            for at in self.settings(request, dataset)
+            for cell in self.seed_group(request, find, dataset, method, at).needed
         ]
 
-    def views_of(self, ask: Ask, find: Find, dataset: str) -> list[View]:
-        rows, settings = self.rows(ask), self.settings(ask, dataset)
+    def views_of(self, request: Request, find: Find, dataset: str) -> list[View]:
+        rows, settings = self.rows(request), self.settings(request, dataset)
         if not settings:
-            most = ask.most_classes(dataset)
+            most = request.most_classes(dataset)
             return [
                 TextView(
                     [
@@ -79,29 +79,31 @@ class AccuracyTable(Experiment):
                     ]
                 )
             ]
-        arms = {(method, at): self.arm(ask, find, dataset, method, at) for method in rows for at in settings}
-        found = {place: s for place, a in arms.items() if (s := a.score(find, place[1][1])) is not None}
-        table = self._table(ask, dataset, find, rows, settings, found, arms)
+        groups = {
+            (method, at): self.seed_group(request, find, dataset, method, at) for method in rows for at in settings
+        }
+        found = {place: s for place, a in groups.items() if (s := a.score(find, place[1][1])) is not None}
+        table = self._table(request, dataset, find, rows, settings, found, groups)
         if not found:
             return [TextView(["Nothing is finished yet."]), table]
         return [
-            told(ask, dataset, verdict(rows, settings, found)),
+            told(request, dataset, verdict(rows, settings, found)),
             bars(self, dataset, rows, settings, found),
             table,
-            heads(self, dataset, find, rows, settings[0], arms),
-            costs(self, ask, dataset, find, rows, settings[0], arms),
-            *curves(self, dataset, find, rows, settings[0], arms),
+            heads(self, dataset, find, rows, settings[0], groups),
+            costs(self, request, dataset, find, rows, settings[0], groups),
+            *curves(self, dataset, find, rows, settings[0], groups),
         ]
 
     def _table(
         self,
-        ask: Ask,
+        request: Request,
         dataset: str,
         find: Find,
         rows: Sequence[str],
         settings: Sequence[Setting],
         found: Mapping[tuple[str, Setting], Score],
-        arms: Mapping[tuple[str, Setting], Arm],
+        groups: Mapping[tuple[str, Setting], SeedGroup],
     ) -> TableView:
         standings = {at: compare({m: found[m, at] for m in rows if (m, at) in found}) for at in settings}
         ranks = average_ranks([{m: found[m, at].mean for m in rows if (m, at) in found} for at in settings])
@@ -113,12 +115,12 @@ class AccuracyTable(Experiment):
                 paper = None if known is None else known.word or known.value
                 interval = None if known is None else known.ci95
                 if (method, at) in found:
-                    keys = [record.key for record in arms[method, at].records(find)]
+                    keys = [record.key for record in groups[method, at].records(find)]
                     entries.append(
                         number(found[method, at], standings[at].get(method), paper=paper, paper_ci=interval, keys=keys)
                     )
                 else:
-                    entries.append(Missing(arms[method, at].why_not(find).reason, paper, interval))
+                    entries.append(Missing(groups[method, at].why_not(find).reason, paper, interval))
             known = paper_rank(dataset, method)
             rank = ranks.get(method)
             entries.append("–" if rank is None else Number(rank, digits=2, paper=value_of(known)))
@@ -130,14 +132,14 @@ class AccuracyTable(Experiment):
             lines,
             labels=2,
             groups=[("", 2), ("test accuracy, %", len(settings)), ("", 1)],
-            note=_head_note(ask, rows)
+            note=_head_note(request, rows)
             + " Average rank: among these rows, over these columns; the paper's is over its own.",
         )
 
 
-def _head_note(ask: Ask, rows: Sequence[str]) -> str:
+def _head_note(request: Request, rows: Sequence[str]) -> str:
     own = list(dict.fromkeys(model_of(method) for method in rows if get_method(method).solves_tasks))
-    head = "logistic regression, as in the paper" if ask.head == "logistic" else ask.head
+    head = "logistic regression, as in the paper" if request.head == "logistic" else request.head
     without = f"; without one: {', '.join(own)}" if own else ""
     return f"Head: {head}{without}."
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from naq.experiments.arms import Arm, number
-from naq.experiments.asking import Ask
-from naq.experiments.experiment import Experiment
-from naq.experiments.machine import device_words
+from naq.experiments.base import Experiment
+from naq.experiments.captions import TEST_ACCURACY, WHISKERS, dataset_slug, score_series
 from naq.experiments.names import full_name, kind_of, model_of
-from naq.experiments.records import Find
-from naq.experiments.showing import TEST_ACCURACY, WHISKERS, dataset_slug, score_series
-from naq.experiments.statistics import Score, compare
-from naq.experiments.testing import REFERENCE
+from naq.experiments.request import Request
+from naq.experiments.seed_groups import SeedGroup, number
 from naq.experiments.tuning import learner_of
 from naq.experiments.views import BarView, Entry, LineView, Number, Series, TableView, View
+from naq.grid.records import Find
+from naq.protocol.evaluation import REFERENCE
+from naq.protocol.machine import device_words
+from naq.statistics import Score, compare
 
 Setting = tuple[int, int]
 """Way and shot."""
@@ -57,14 +57,14 @@ def heads(
     find: Find,
     rows: Sequence[str],
     at: Setting,
-    arms: Mapping[tuple[str, Setting], Arm],
+    groups: Mapping[tuple[str, Setting], SeedGroup],
 ) -> TableView:
     """The same vectors under every head, and the answers of methods that have their own."""
     found = {
         (method, head): s
         for method in rows
         for head in HEADS
-        if (s := arms[method, at].score(find, at[1], head)) is not None
+        if (s := groups[method, at].score(find, at[1], head)) is not None
     }
     standings = {head: compare({m: found[m, head] for m in rows if (m, head) in found}) for head in HEADS}
     lines: list[list[Entry]] = [
@@ -89,24 +89,24 @@ def heads(
 
 def costs(
     table: Experiment,
-    ask: Ask,
+    request: Request,
     dataset: str,
     find: Find,
     rows: Sequence[str],
     at: Setting,
-    arms: Mapping[tuple[str, Setting], Arm],
+    groups: Mapping[tuple[str, Setting], SeedGroup],
 ) -> TableView:
     """What a training took, where and with which setting."""
     lines: list[list[Entry]] = []
     for method in rows:
-        records = arms[method, at].records(find)
+        records = groups[method, at].records(find)
         if not records:
             continue
         results = [record.result for record in records if record.result is not None]
         steps = [r["facts"].get("episodes_trained") for r in results]
         valid = [r["facts"].get("valid_accuracy") for r in results]
         unit = results[0]["facts"].get("unit", "")
-        chosen = {**ask.options.get(learner_of(method), {}), **arms[method, at].options}
+        chosen = {**request.options.get(learner_of(method), {}), **groups[method, at].options}
         lines.append(
             [
                 full_name(method),
@@ -136,14 +136,14 @@ def curves(
     find: Find,
     rows: Sequence[str],
     at: Setting,
-    arms: Mapping[tuple[str, Setting], Arm],
+    groups: Mapping[tuple[str, Setting], SeedGroup],
 ) -> list[View]:
     """Validation accuracy over training of the first finished seed: learners by episodes, embedders by epochs."""
     views: list[View] = []
     for unit in ("episodes", "epochs"):
         series = []
         for method in rows:
-            records = arms[method, at].records(find)
+            records = groups[method, at].records(find)
             result = records[0].result if records else None
             history = result["history"] if result is not None else None
             if result is not None and history is not None and result["facts"].get("unit") == unit:

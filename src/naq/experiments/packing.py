@@ -9,8 +9,8 @@ from pathlib import Path
 
 from naq.errors import DataError
 from naq.experiments.reproduction import Plan
-from naq.experiments.store import Store
 from naq.files import write_atomically
+from naq.grid.store import Store
 
 PLAN, RECORDS = "plan.json", "records.json.xz"
 
@@ -20,7 +20,7 @@ def pack_folder(folder: str | Path, path: str | Path) -> int:
     plan = Plan.load(folder)
     with tempfile.TemporaryDirectory() as place:
         count = Store(folder).pack(Path(place) / RECORDS)
-        Plan(plan.asks, {}).save(place)  # where data lay on this machine is nobody else's business
+        Plan(plan.requests, {}).save(place)  # where data lay on this machine is nobody else's business
         members = {name: (Path(place) / name).read_bytes() for name in (PLAN, RECORDS)}
 
     def write(temporary: Path) -> None:
@@ -51,6 +51,6 @@ def unpack_folder(path: str | Path, folder: str | Path) -> int:
         except DataError as error:
             # nobody knows the temporary folder: what is wrong there is wrong in the file that was given
             raise DataError(str(error).replace(str(place), str(path))) from error
-    plan.add(packed.asks, {})
+    plan.add(packed.requests, {})
     plan.save(folder)
     return new

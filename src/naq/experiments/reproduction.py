@@ -12,18 +12,18 @@ from naq.data import split_for
 from naq.data.catalog import find as find_dataset
 from naq.data.catalog import listing, unknown
 from naq.errors import DataError, NaqError, OptionError
-from naq.experiments.asking import Ask
-from naq.experiments.bench import Bench
-from naq.experiments.cells import Cell
-from naq.experiments.code import identify
-from naq.experiments.experiment import Experiment, all_experiments, get_experiment
+from naq.experiments.base import Experiment, all_experiments, get_experiment
+from naq.experiments.captions import dataset_slug
 from naq.experiments.paper.names import PAPER_DATASETS, paper_name
-from naq.experiments.records import Find, Record
-from naq.experiments.runners import Outcome, Runner, Setup
-from naq.experiments.showing import dataset_slug
-from naq.experiments.store import Store
+from naq.experiments.request import Request
 from naq.files import read_json, write_json
 from naq.graph import Graph
+from naq.grid.cells import Cell
+from naq.grid.datasets import DatasetCache
+from naq.grid.fingerprint import identify
+from naq.grid.records import Find, Record
+from naq.grid.runners import Outcome, Runner, Setup
+from naq.grid.store import Store
 from naq.options import nearest
 
 FORMAT = 1
@@ -48,7 +48,7 @@ class Choice:
     """Datasets by the names that cells use, where they lie, and sentences on what was left out."""
 
     datasets: tuple[str, ...]
-    places: Mapping[str, str]
+    paths: Mapping[str, str]
     remarks: tuple[str, ...] = ()
 
 
@@ -109,23 +109,23 @@ def _in_folder(folder: Path) -> dict[str, str]:
     return found
 
 
-def facts_of(dataset: str, bench: Bench) -> dict[str, Any]:
+def facts_of(dataset: str, dataset_cache: DatasetCache) -> dict[str, Any]:
     """What a request and a report have to know of a dataset; JSON values."""
-    graph = bench.graph(dataset)
+    graph = dataset_cache.graph(dataset)
     facts: dict[str, Any] = {
         "nodes": graph.num_nodes,
         "edges": graph.num_edges,
         "features": graph.num_features,
         "classes": graph.num_classes,
-        "hash": bench.data_hash(dataset),
-        "tasks": None if (file := bench.tasks(dataset)) is None else file.name,
+        "hash": dataset_cache.data_hash(dataset),
+        "tasks": None if (file := dataset_cache.tasks(dataset)) is None else file.name,
     }
     if graph.num_classes:
         homophily = graph.homophily()
         facts["homophily"] = homophily if math.isfinite(homophily) else None
     if graph.num_classes and graph.num_features:  # what can be trained has tasks
         try:
-            split = split_for(bench.source(dataset), graph)
+            split = split_for(dataset_cache.source(dataset), graph)
         except NaqError:
             return facts
         facts |= {"base": len(split.base), "valid": len(split.valid), "test": len(split.test)}
@@ -145,8 +145,8 @@ def usable(experiment: Experiment, dataset: str, graph: Graph) -> str:
 class Plan:
     """What a folder of results was made for: requests, and where their datasets lie."""
 
-    asks: list[Ask] = field(default_factory=list)
-    places: dict[str, str] = field(default_factory=dict)
+    requests: list[Request] = field(default_factory=list)
+    paths: dict[str, str] = field(default_factory=dict)
 
     @classmethod
     def load(cls, folder: str | Path) -> Plan:
@@ -160,7 +160,7 @@ class Plan:
                 raise DataError(
                     f"{file} has format {data['format']!r}; expected {FORMAT}: it was made by another version."
                 )
-            return cls([Ask.from_json(ask) for ask in data["asks"]], dict(data["places"]))
+            return cls([Request.from_json(request) for request in data["requests"]], dict(data["paths"]))
         except (KeyError, TypeError, ValueError) as error:
             if isinstance(error, NaqError):
                 raise
@@ -168,64 +168,64 @@ class Plan:
                 f"{file} is no plan of experiments ({error!r}); delete it and run naq reproduce again."
             ) from error
 
-    def add(self, asks: Iterable[Ask], places: Mapping[str, str]) -> None:
+    def add(self, requests: Iterable[Request], paths: Mapping[str, str]) -> None:
         """Take in requests; one that was there already, perhaps on older data, is replaced."""
-        for ask in asks:
-            same = [i for i, old in enumerate(self.asks) if replace(old, facts={}) == replace(ask, facts={})]
+        for request in requests:
+            same = [i for i, old in enumerate(self.requests) if replace(old, facts={}) == replace(request, facts={})]
             for i in reversed(same[1:]):
-                del self.asks[i]
+                del self.requests[i]
             if same:
-                self.asks[same[0]] = ask
+                self.requests[same[0]] = request
             else:
-                self.asks.append(ask)
-        self.places |= dict(places)
+                self.requests.append(request)
+        self.paths |= dict(paths)
 
     def save(self, folder: str | Path) -> None:
         write_json(
             Path(folder) / "plan.json",
-            {"format": FORMAT, "asks": [ask.to_json() for ask in self.asks], "places": self.places},
+            {"format": FORMAT, "requests": [request.to_json() for request in self.requests], "paths": self.paths},
         )
 
 
-def finder(store: Store, bench: Bench) -> Find:
+def finder(store: Store, dataset_cache: DatasetCache) -> Find:
     """Looks a cell up in the store, as the data and the code are now."""
 
     def find(cell: Cell) -> Record | None:
-        key = identify(cell, bench).key(cell)
+        key = identify(cell, dataset_cache).key(cell)
         return store.get(key) or store.failure(key)
 
     return find
 
 
-def cells_of(asks: Iterable[Ask], find: Find) -> list[Cell]:
+def cells_of(requests: Iterable[Request], find: Find) -> list[Cell]:
     """Everything that is known to be needed, each cell once."""
-    found = (cell for ask in asks for cell in get_experiment(ask.experiment).cells(ask, find))
+    found = (cell for request in requests for cell in get_experiment(request.experiment).cells(request, find))
     return list(dict.fromkeys(found))
 
 
 def compute(
-    asks: Sequence[Ask],
+    requests: Sequence[Request],
     store: Store,
     runner: Runner,
     setup: Setup,
-    tell: Callable[[str, Mapping[str, Any]], None] | None = None,
+    listener: Callable[[str, Mapping[str, Any]], None] | None = None,
 ) -> Outcome:
     """Compute what the requests need, in rounds: which settings win decides which trainings come next."""
-    bench = runner.bench(setup)
+    dataset_cache = runner.dataset_cache(setup)
     total, tried = Outcome(), set[Cell]()
     while True:
         known: dict[Cell, Record | None] = {}
-        look = finder(store, bench)
+        look = finder(store, dataset_cache)
 
         def find(cell: Cell, known: dict[Cell, Record | None] = known, look: Find = look) -> Record | None:
             if cell not in known:
                 known[cell] = look(cell)
             return known[cell]
 
-        new = [cell for cell in cells_of(asks, find) if cell not in tried]
+        new = [cell for cell in cells_of(requests, find) if cell not in tried]
         if not new:
             return total
-        outcome = runner.run(new, store, setup, tell)
+        outcome = runner.run(new, store, setup, listener)
         tried.update(new)
         for name in ("done", "skipped", "failed", "left", "busy"):
             getattr(total, name).extend(getattr(outcome, name))

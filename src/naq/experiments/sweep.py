@@ -7,16 +7,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from naq.experiments.arms import UNTRAINED_LINE, Arm, arm, number, points
-from naq.experiments.asking import Ask
-from naq.experiments.cells import Cell
-from naq.experiments.experiment import Experiment
+from naq.experiments.base import Experiment
+from naq.experiments.captions import TEST_ACCURACY, WHISKERS, Level, dataset_slug, score_series, told
 from naq.experiments.names import full_name
-from naq.experiments.records import Find
-from naq.experiments.showing import TEST_ACCURACY, WHISKERS, Level, dataset_slug, score_series, told
-from naq.experiments.statistics import Score, compare, difference, pooled_spread
-from naq.experiments.testing import REFERENCE
+from naq.experiments.request import Request
+from naq.experiments.seed_groups import UNTRAINED_LINE, SeedGroup, number, points, seed_group
 from naq.experiments.views import BarView, Entry, LineView, Series, TableView, View
+from naq.grid.cells import Cell
+from naq.grid.records import Find
+from naq.protocol.evaluation import REFERENCE
+from naq.statistics import Score, compare, difference, pooled_spread
 
 LABELS_ONLY = ("label-scarcity", "label-noise")
 """Changes that a method without labels does not see."""
@@ -30,7 +30,7 @@ class Point:
         line: what the method is called in the plot and the table.
         level: of the condition; numbers make an axis, texts make groups.
         method: of ``naq list methods``.
-        more: what the level changes, as arguments of :func:`~naq.experiments.arms.arm`.
+        more: what the level changes, as arguments of :func:`~naq.experiments.seed_groups.seed_group`.
     """
 
     line: str
@@ -39,9 +39,9 @@ class Point:
     more: Mapping[str, Any] = field(default_factory=dict)
 
 
-def flat_points(ask: Ask, levels: Sequence[Level]) -> list[Point]:
+def flat_points(request: Request, levels: Sequence[Level]) -> list[Point]:
     """NaQ, which the levels do not touch: the same training at every one."""
-    methods = (f"naq-feat/{ask.learner}", f"naq-diff/{ask.learner}")
+    methods = (f"naq-feat/{request.learner}", f"naq-diff/{request.learner}")
     return [Point(full_name(method), level, method) for method in methods for level in levels]
 
 
@@ -61,10 +61,10 @@ class Sweep(Experiment):
     note: ClassVar[str] = ""
 
     @abstractmethod
-    def points(self, ask: Ask, dataset: str) -> list[Point]:
+    def points(self, request: Request, dataset: str) -> list[Point]:
         """Every point, line by line, levels in order."""
 
-    def paper_series(self, ask: Ask, dataset: str) -> list[Series]:
+    def paper_series(self, request: Request, dataset: str) -> list[Series]:
         """The paper's own numbers of the same figure."""
         return []
 
@@ -72,58 +72,72 @@ class Sweep(Experiment):
         """Pairs of a line's finished levels that sentences compare: from the first to the last."""
         return [(levels[0], levels[-1])]
 
-    def remarks(self, ask: Ask, dataset: str, found: Mapping[tuple[str, Level], Score]) -> list[str]:
+    def remarks(self, request: Request, dataset: str, found: Mapping[tuple[str, Level], Score]) -> list[str]:
         """Sentences of this analysis beside the general ones."""
         return []
 
-    def more_views(self, ask: Ask, dataset: str, find: Find, arms: Mapping[tuple[str, Level], Arm]) -> list[View]:
+    def more_views(
+        self, request: Request, dataset: str, find: Find, groups: Mapping[tuple[str, Level], SeedGroup]
+    ) -> list[View]:
         """Further views of the same trainings."""
         return []
 
-    def unchanged(self, ask: Ask, dataset: str, find: Find) -> dict[str, Score]:
+    def unchanged(self, request: Request, dataset: str, find: Find) -> dict[str, Score]:
         """The methods where nothing is changed yet: the first level of every line, and the training-free line."""
-        arms = self._arms(ask, dataset, find)
-        first = next((level for _, level in arms), None)
-        return {line: s for (line, level), a in arms.items() if level == first and (s := a.score(find)) is not None}
+        groups = self._arms(request, dataset, find)
+        first = next((level for _, level in groups), None)
+        return {line: s for (line, level), a in groups.items() if level == first and (s := a.score(find)) is not None}
 
-    def cells(self, ask: Ask, find: Find) -> list[Cell]:
-        return [cell for dataset in ask.datasets for a in self._arms(ask, dataset, find).values() for cell in a.needed]
+    def cells(self, request: Request, find: Find) -> list[Cell]:
+        return [
+            cell
+            for dataset in request.datasets
+            for a in self._arms(request, dataset, find).values()
+            for cell in a.needed
+        ]
 
-    def _arms(self, ask: Ask, dataset: str, find: Find) -> dict[tuple[str, Level], Arm]:
-        asked = self.points(ask, dataset)
+    def _arms(self, request: Request, dataset: str, find: Find) -> dict[tuple[str, Level], SeedGroup]:
+        asked = self.points(request, dataset)
         tasks: dict[str, Any] = {
-            **({"way": ask.ways[0]} if ask.ways else {}),
-            **({"shot": ask.shots[0]} if ask.shots else {}),
+            **({"way": request.ways[0]} if request.ways else {}),
+            **({"shot": request.shots[0]} if request.shots else {}),
         }
-        arms = {(p.line, p.level): arm(ask, find, dataset, p.method, **{**tasks, **p.more}) for p in asked}
+        groups = {(p.line, p.level): seed_group(request, find, dataset, p.method, **{**tasks, **p.more}) for p in asked}
         if self.floor:
             # The changed point of a level tells what the training-free line sees there.
-            changes = {p.level: p.more.get("change") for p in sorted(asked, key=lambda p: "change" in p.more)}
-            reads = [p.more["change"]["name"] for p in asked if "change" in p.more]
+            changes = {
+                p.level: p.more.get("perturbation") for p in sorted(asked, key=lambda p: "perturbation" in p.more)
+            }
+            reads = [p.more["perturbation"]["name"] for p in asked if "perturbation" in p.more]
             for level in dict.fromkeys(p.level for p in asked):
-                change = None if any(name in LABELS_ONLY for name in reads) else changes[level]
-                seeds = None if change is not None and "seed" not in change else ask.all_seeds[:1]
-                arms[UNTRAINED_LINE, level] = arm(ask, find, dataset, REFERENCE, change=change, seeds=seeds, **tasks)
-        return arms
+                perturbation = None if any(name in LABELS_ONLY for name in reads) else changes[level]
+                seeds = None if perturbation is not None and "seed" not in perturbation else request.all_seeds[:1]
+                groups[UNTRAINED_LINE, level] = seed_group(
+                    request, find, dataset, REFERENCE, perturbation=perturbation, seeds=seeds, **tasks
+                )
+        return groups
 
-    def views_of(self, ask: Ask, find: Find, dataset: str) -> list[View]:
-        arms = self._arms(ask, dataset, find)
-        found = {place: s for place, a in arms.items() if (s := a.score(find)) is not None}
-        lines, levels = list(dict.fromkeys(line for line, _ in arms)), list(dict.fromkeys(level for _, level in arms))
-        views: list[View] = [told(ask, dataset, self._sentences(ask, dataset, lines, levels, found, arms))]
-        views.append(self._plot(ask, dataset, lines, levels, found))
-        views.append(self._table(ask, dataset, find, lines, levels, found, arms))
-        return views + self.more_views(ask, dataset, find, arms)
+    def views_of(self, request: Request, find: Find, dataset: str) -> list[View]:
+        groups = self._arms(request, dataset, find)
+        found = {place: s for place, a in groups.items() if (s := a.score(find)) is not None}
+        lines, levels = (
+            list(dict.fromkeys(line for line, _ in groups)),
+            list(dict.fromkeys(level for _, level in groups)),
+        )
+        views: list[View] = [told(request, dataset, self._sentences(request, dataset, lines, levels, found, groups))]
+        views.append(self._plot(request, dataset, lines, levels, found))
+        views.append(self._table(request, dataset, find, lines, levels, found, groups))
+        return views + self.more_views(request, dataset, find, groups)
 
     def _table(
         self,
-        ask: Ask,
+        request: Request,
         dataset: str,
         find: Find,
         lines: Sequence[str],
         levels: Sequence[Level],
         found: Mapping[tuple[str, Level], Score],
-        arms: Mapping[tuple[str, Level], Arm],
+        groups: Mapping[tuple[str, Level], SeedGroup],
     ) -> TableView:
         standings = {
             level: compare({line: found[line, level] for line in lines if (line, level) in found}) for level in levels
@@ -132,9 +146,9 @@ class Sweep(Experiment):
         def entry(line: str, level: Level) -> Entry:
             place = (line, level)
             if place in found:
-                keys = [record.key for record in arms[place].records(find)] if place in arms else []
+                keys = [record.key for record in groups[place].records(find)] if place in groups else []
                 return number(found[place], standings[level].get(line), keys=keys)
-            return arms[place].why_not(find) if place in arms else "–"
+            return groups[place].why_not(find) if place in groups else "–"
 
         return TableView(
             name=f"{self.name}-{dataset_slug(dataset)}",
@@ -146,14 +160,14 @@ class Sweep(Experiment):
 
     def _plot(
         self,
-        ask: Ask,
+        request: Request,
         dataset: str,
         lines: Sequence[str],
         levels: Sequence[Level],
         found: Mapping[tuple[str, Level], Score],
     ) -> LineView | BarView:
         series = [score_series(line, levels, [found.get((line, level)) for level in levels]) for line in lines]
-        series += self.paper_series(ask, dataset)
+        series += self.paper_series(request, dataset)
         title, name = f"{self.title}: {dataset}", f"{self.name}-{dataset_slug(dataset)}"
         if self.bars:
             return BarView(name, title, TEST_ACCURACY, series, note=WHISKERS)
@@ -161,12 +175,12 @@ class Sweep(Experiment):
 
     def _sentences(
         self,
-        ask: Ask,
+        request: Request,
         dataset: str,
         lines: Sequence[str],
         levels: Sequence[Level],
         found: Mapping[tuple[str, Level], Score],
-        arms: Mapping[tuple[str, Level], Arm],
+        groups: Mapping[tuple[str, Level], SeedGroup],
     ) -> list[str]:
         said = []
         spread = pooled_spread(found.values())
@@ -176,16 +190,16 @@ class Sweep(Experiment):
                 continue
             for first, last in self.steps(there):
                 before, after = found[line, first], found[line, last]
-                if list(arms[line, first].cells) == list(arms[line, last].cells):
+                if list(groups[line, first].cells) == list(groups[line, last].cells):
                     said.append(f"{line} is the same training at every level: {100 * after.mean:.1f} %.")
                     continue
-                change = difference(after, before, spread)
-                verb = "gains" if change.mean > 0 else "loses"
+                found_difference = difference(after, before, spread)
+                verb = "gains" if found_difference.mean > 0 else "loses"
                 said.append(
-                    f"{line} {verb} {points(change)} from {_level_text(first)} to {_level_text(last)}"
+                    f"{line} {verb} {points(found_difference)} from {_level_text(first)} to {_level_text(last)}"
                     f" ({100 * before.mean:.1f} to {100 * after.mean:.1f} %)."
                 )
-        said += self.remarks(ask, dataset, found)
+        said += self.remarks(request, dataset, found)
         return said or ["Too little is finished to compare." if found else "Nothing is finished yet."]
 
 

@@ -6,57 +6,57 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from naq.experiments.asking import Ask
-from naq.experiments.cells import canonical, digest
-from naq.experiments.showing import dataset_slug
+from naq.experiments.captions import dataset_slug
+from naq.experiments.request import Request
+from naq.grid.cells import canonical, digest
 
 
-def section_name(ask: Ask, older: str = "") -> str:
+def section_name(request: Request, older: str = "") -> str:
     """The anchor of a request's section."""
-    datasets = (dataset_slug(name) for name in ask.datasets)
-    return "-".join((ask.experiment, *datasets, *special(ask), *([older] if older else [])))
+    datasets = (dataset_slug(name) for name in request.datasets)
+    return "-".join((request.experiment, *datasets, *special(request), *([older] if older else [])))
 
 
-def special(ask: Ask) -> list[str]:
+def special(request: Request) -> list[str]:
     """What tells a request from the plain one of its experiment, in short words; none for the plain one."""
-    parts = [ask.budget] if ask.budget != "standard" else []
-    parts += [ask.learner] if ask.learner != "protonet" else []
-    parts += ["tuned"] if ask.tune else []
-    rest = replace(ask, facts={}, budget="standard", learner="protonet", tune=False, experiment="")
-    plain = Ask("", rest.datasets)
+    parts = [request.budget] if request.budget != "standard" else []
+    parts += [request.learner] if request.learner != "protonet" else []
+    parts += ["tuned"] if request.tune else []
+    rest = replace(request, facts={}, budget="standard", learner="protonet", tune=False, experiment="")
+    plain = Request("", rest.datasets)
     return [*parts, *([digest(canonical(rest.to_json()), 3)] if rest != plain else [])]
 
 
-def command(asks: Sequence[Ask], places: Mapping[str, str] | None = None, out: str = "") -> str:
+def command(requests: Sequence[Request], paths: Mapping[str, str] | None = None, out: str = "") -> str:
     """What computes the requests again; several lines where they differ in more than their name.
 
     Args:
-        places: paths of datasets that are no names.
+        paths: paths of datasets that are no names.
         out: folder of the results; "" is the usual one.
     """
     lines: dict[tuple[str, ...], list[str]] = {}
-    for ask in asks:
-        lines.setdefault(tuple(_flags(ask, places or {})), []).append(ask.experiment)
+    for request in requests:
+        lines.setdefault(tuple(_flags(request, paths or {})), []).append(request.experiment)
     into = ["--out", out] if out else []
     return "\n".join(shlex.join(["naq", "reproduce", *names, *flags, *into]) for flags, names in lines.items())
 
 
-def _flags(ask: Ask, places: Mapping[str, str]) -> list[str]:
-    flags = [part for dataset in ask.datasets for part in ("--dataset", places.get(dataset, dataset))]
-    if ask.budget != "standard":
-        flags += ["--budget", ask.budget]
+def _flags(request: Request, paths: Mapping[str, str]) -> list[str]:
+    flags = [part for dataset in request.datasets for part in ("--dataset", paths.get(dataset, dataset))]
+    if request.budget != "standard":
+        flags += ["--budget", request.budget]
     for flag, value, default in (
-        ("--seeds", ask.seeds, 0),
-        ("--episodes", ask.episodes, 0),
-        ("--learner", ask.learner, "protonet"),
-        ("--head", ask.head, "logistic"),
-        ("--features", ask.features, ""),
-        ("--select", ask.select, "valid"),
-        ("--device", ask.device, "cpu"),
+        ("--seeds", request.seeds, 0),
+        ("--episodes", request.episodes, 0),
+        ("--learner", request.learner, "protonet"),
+        ("--head", request.head, "logistic"),
+        ("--features", request.features, ""),
+        ("--select", request.select, "valid"),
+        ("--device", request.device, "cpu"),
     ):
         flags += [flag, str(value)] if value != default else []
-    for flag, values in (("--way", ask.ways), ("--shot", ask.shots), ("--method", ask.methods)):
+    for flag, values in (("--way", request.ways), ("--shot", request.shots), ("--method", request.methods)):
         flags += [part for value in values for part in (flag, str(value))]
-    for name, options in ask.options.items():
+    for name, options in request.options.items():
         flags += [part for option, value in options.items() for part in ("--set", f"{name}.{option}={value}")]
-    return flags + (["--tune"] if ask.tune else [])
+    return flags + (["--tune"] if request.tune else [])

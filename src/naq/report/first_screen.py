@@ -1,4 +1,4 @@
-"""The first screen: the answers to what a reader asks first."""
+"""The first screen: the answers to what a reader requests first."""
 
 from __future__ import annotations
 

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import naq
-from naq.experiments.asking import Ask
-from naq.experiments.cells import Cell
-from naq.experiments.experiment import get_experiment
-from naq.experiments.machine import device_words
-from naq.experiments.records import Find, Record
+from naq.experiments.base import get_experiment
+from naq.experiments.request import Request
 from naq.experiments.views import TableView, TextView
+from naq.grid.cells import Cell
+from naq.grid.records import Find, Record
+from naq.protocol.machine import device_words
 from naq.report.commands import command, section_name, special
 from naq.report.html import counted, duration
 from naq.report.page import Answer, DataFacts, Made, Page, Section, Summary
@@ -33,20 +33,20 @@ def page_of(folder: str | Path, *, title: str = "", out: str = "") -> Page:
         out: the folder as the commands of the page name it; "" is where ``naq reproduce`` writes anyway.
     """
     results = Results.read(folder)
-    asks = results.asks
-    sections = [section(ask, results.current(ask), results.places, out) for ask in asks]
+    requests = results.requests
+    sections = [section(request, results.current(request), results.paths, out) for request in requests]
     older = []
     for label in results.other_versions():
-        found = [section(ask, results.of_version(ask, label), older=label) for ask in asks]
+        found = [section(request, results.of_version(request, label), older=label) for request in requests]
         kept = [s for s in found if s.made]
         if kept:
             older.append((label, kept))
     tally = Tally.of(results)
     return Page(
         title or "NaQ: the paper's tables and analyses",
-        ", ".join(dict.fromkeys(dataset for ask in asks for dataset in ask.datasets)),
+        ", ".join(dict.fromkeys(dataset for request in requests for dataset in request.datasets)),
         summary(results, tally, out),
-        told_apart(sections, asks),
+        told_apart(sections, requests),
         older,
         _notices(results),
         {
@@ -58,17 +58,17 @@ def page_of(folder: str | Path, *, title: str = "", out: str = "") -> Page:
 
 
 def section(
-    ask: Ask, find: Find, places: Mapping[str, str] | None = None, out: str = "", *, older: str = ""
+    request: Request, find: Find, paths: Mapping[str, str] | None = None, out: str = "", *, older: str = ""
 ) -> Section:
     """What a request asked, and what there is of it."""
-    experiment = get_experiment(ask.experiment)
-    cells = list(dict.fromkeys(experiment.cells(ask, find)))
+    experiment = get_experiment(request.experiment)
+    cells = list(dict.fromkeys(experiment.cells(request, find)))
     found = list(zip(cells, titles(cells), (find(cell) for cell in cells)))
-    views = experiment.views(ask, find)
-    if ask.plan.thin:
-        views = [TextView([f"Budget {ask.budget!r}: {ask.plan.summary}."], "caveat"), *views]
+    views = experiment.views(request, find)
+    if request.plan.thin:
+        views = [TextView([f"Budget {request.budget!r}: {request.plan.summary}."], "caveat"), *views]
     return Section(
-        name=section_name(ask, older),
+        name=section_name(request, older),
         title=experiment.title,
         question=experiment.question,
         where_in_paper=experiment.origin,
@@ -76,7 +76,7 @@ def section(
         made=[made(record) for _, _, record in found if record is not None and record.done],
         missing=[] if older else [name for _, name, record in found if record is None],
         failed=[] if older else [f"{name}: {r.error}" for _, name, r in found if r is not None and not r.done],
-        command=command([ask], places, out),
+        command=command([request], paths, out),
     )
 
 
@@ -89,23 +89,25 @@ def titles(cells: Sequence[Cell]) -> list[str]:
     for place, cell in enumerate(cells):
         alike[cell.title].append(place)
     lines = [cell.title for cell in cells]
-    for places in (p for p in alike.values() if len(p) > 1):
-        names = {name for place in places for name in flat[place]} - {"options", "episode"}
-        differ = sorted(name for name in names if len({str(flat[place].get(name)) for place in places}) > 1)
-        for place in places:
+    for paths in (p for p in alike.values() if len(p) > 1):
+        names = {name for place in paths for name in flat[place]} - {"options", "episode"}
+        differ = sorted(name for name in names if len({str(flat[place].get(name)) for place in paths}) > 1)
+        for place in paths:
             words = [f"{name}={flat[place][name]}" for name in differ if name in flat[place]]
             lines[place] += f" ({', '.join(words)})" if words else ""
     return lines
 
 
-def told_apart(sections: Sequence[Section], asks: Sequence[Ask]) -> list[Section]:
+def told_apart(sections: Sequence[Section], requests: Sequence[Request]) -> list[Section]:
     """Sections of one title also say on what data and how; so do the names of their tables, for they name files."""
     repeated = {title for title, times in Counter(s.title for s in sections).items() if times > 1}
     taken: set[str] = set()
     found = []
-    for one, ask in zip(sections, asks):
-        title = f"{one.title} ({', '.join((*ask.datasets, *special(ask)))})" if one.title in repeated else one.title
-        views = [_named(view, special(ask), taken) if isinstance(view, TableView) else view for view in one.views]
+    for one, request in zip(sections, requests):
+        title = (
+            f"{one.title} ({', '.join((*request.datasets, *special(request)))})" if one.title in repeated else one.title
+        )
+        views = [_named(view, special(request), taken) if isinstance(view, TableView) else view for view in one.views]
         found.append(replace(one, title=title, views=views))
     return found
 
@@ -125,7 +127,7 @@ def made(record: Record) -> Made:
     return Made(
         key=record.key,
         title=record.cell.title,
-        config={"work": record.cell.work, **config},
+        config={"measurement": record.cell.measurement, **config},
         seed=config.get("seed"),
         data=record.identity.data,
         code=record.identity.code,
@@ -161,9 +163,9 @@ class Tally:
     @classmethod
     def of(cls, results: Results) -> Tally:
         tally = cls()
-        for ask in results.asks:
-            find = results.current(ask)
-            for cell in get_experiment(ask.experiment).cells(ask, find):
+        for request in results.requests:
+            find = results.current(request)
+            for cell in get_experiment(request.experiment).cells(request, find):
                 record = find(cell)
                 if record is None:
                     tally.missing.add(cell.text)
@@ -176,14 +178,14 @@ class Tally:
 
 def summary(results: Results, tally: Tally, out: str = "") -> Summary:
     """The first screen."""
-    best, margin, real, note = answers(results.asks, results.current)
-    facts = {name: known for ask in results.asks for name, known in ask.facts.items()}
+    best, margin, real, note = answers(results.requests, results.current)
+    facts = {name: known for request in results.requests for name, known in request.facts.items()}
     return Summary(
         best,
         margin,
         real,
         _cost(list(tally.done.values())),
-        command(results.asks, results.places, out),
+        command(results.requests, results.paths, out),
         [_data(name, known) for name, known in facts.items()],
         len(tally.done),
         len(tally.failed),

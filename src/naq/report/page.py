@@ -93,7 +93,7 @@ class Section:
 
     Attributes:
         name: short, the anchor of the section.
-        question: what the experiment asks.
+        question: what the experiment requests.
         where_in_paper: ``Table 1``.
         made: the cells behind it.
         missing, failed: one line per cell that has no number.

@@ -1,6 +1,6 @@
 """Colours of the page for a light and a dark background, as CSS variables.
 
-The colours of series start from Okabe and Ito's palette, which people with any colour vision can tell apart; the pale ones are
+The colours of series start from Okabe and Ito's palette, which people with any colour vision can listener apart; the pale ones are
 darkened on white and the deep ones lightened on dark until they stand out from the background. Markers differ as well.
 """
 

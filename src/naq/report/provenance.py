@@ -14,7 +14,7 @@ class Cells:
     """All cells of a page. Values that many of them share (hashes, versions, options) are written once.
 
     A packed cell is [title, seed, data, code, versions, machine, seconds, finished, key, schema, values]: ``data`` to ``machine`` and
-    ``values`` are places in ``values``, ``schema`` is a place in ``schemas``, lists of option names.
+    ``values`` are paths in ``values``, ``schema`` is a place in ``schemas``, lists of option names.
     """
 
     def __init__(self, made: Iterable[Made]) -> None:
@@ -58,13 +58,13 @@ def made_block(made: Sequence[Made], cells: Cells) -> str:
     line = [counted(len(made), "cell"), f"{duration(sum(cell.seconds for cell in made))} of computing"]
     line += _several("code", [cell.code for cell in made])
     line += _several("data", [cell.data for cell in made])
-    places = " ".join(str(cells.place[cell.key]) for cell in made)
+    paths = " ".join(str(cells.place[cell.key]) for cell in made)
     return tag(
         "details",
         tag("summary", "How these numbers were made: ", tag("span", " · ".join(line), class_="made-line")),
         tag("noscript", tag("p", "The list of cells needs JavaScript; the same is in the result files.")),
         class_="made",
-        data_cells=places,
+        data_cells=paths,
     )
 
 

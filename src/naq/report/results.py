@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from naq.errors import DataError
-from naq.experiments.asking import Ask
-from naq.experiments.cells import Cell, Identity
-from naq.experiments.code import code_of
-from naq.experiments.experiment import all_experiments
-from naq.experiments.records import Find, Record
+from naq.experiments.base import all_experiments
 from naq.experiments.reproduction import Plan
-from naq.experiments.store import Store
+from naq.experiments.request import Request
+from naq.grid.cells import Cell, Identity
+from naq.grid.fingerprint import code_of
+from naq.grid.records import Find, Record
+from naq.grid.store import Store
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,16 +22,16 @@ class Results:
     """The records of a folder.
 
     Attributes:
-        asks: what the folder was made for, in reading order.
+        requests: what the folder was made for, in reading order.
         by_cell: (cell, data) to the records of every code version, the latest first.
-        places: where datasets lay that have no name of their own.
+        paths: where datasets lay that have no name of their own.
         damaged: keys of files that were no record and that nothing has replaced since.
         unknown: experiments that the folder was made for and this version does not have.
     """
 
-    asks: Sequence[Ask]
+    requests: Sequence[Request]
     by_cell: Mapping[tuple[str, str], Sequence[Record]]
-    places: Mapping[str, str]
+    paths: Mapping[str, str]
     damaged: Sequence[str]
     unknown: Sequence[str]
 
@@ -39,7 +39,7 @@ class Results:
     def read(cls, folder: str | Path) -> Results:
         """What lies in a folder of ``naq reproduce``."""
         plan = Plan.load(folder)
-        if not plan.asks:
+        if not plan.requests:
             raise DataError(
                 f"{folder} holds no results of naq reproduce (no plan.json); give the folder that it wrote."
             )
@@ -51,27 +51,28 @@ class Results:
             records.sort(key=lambda record: record.finished, reverse=True)
         order = list(all_experiments())
         known = sorted(
-            (ask for ask in plan.asks if ask.experiment in order), key=lambda ask: order.index(ask.experiment)
+            (request for request in plan.requests if request.experiment in order),
+            key=lambda request: order.index(request.experiment),
         )
-        unknown = dict.fromkeys(ask.experiment for ask in plan.asks if ask.experiment not in order)
+        unknown = dict.fromkeys(request.experiment for request in plan.requests if request.experiment not in order)
         whole = {record.key for records in found.values() for record in records}
-        return cls(known, found, plan.places, sorted(_damaged(store) - whole), list(unknown))
+        return cls(known, found, plan.paths, sorted(_damaged(store) - whole), list(unknown))
 
-    def current(self, ask: Ask) -> Find:
+    def current(self, request: Request) -> Find:
         """Looks for results of the code as it is now."""
 
         def find(cell: Cell) -> Record | None:
-            data = data_of(ask, cell)
+            data = data_of(request, cell)
             key = Identity(data, *code_of(cell)).key(cell)
             return next((r for r in self.by_cell.get((cell.text, data), ()) if r.key == key), None)
 
         return find
 
-    def of_version(self, ask: Ask, label: str) -> Find:
+    def of_version(self, request: Request, label: str) -> Find:
         """Looks for results of one other code version."""
 
         def find(cell: Cell) -> Record | None:
-            found = self.by_cell.get((cell.text, data_of(ask, cell)), ())
+            found = self.by_cell.get((cell.text, data_of(request, cell)), ())
             return next((r for r in found if is_older(r) and version_label(r) == label), None)
 
         return find
@@ -95,7 +96,7 @@ def is_older(record: Record) -> bool:
 def version_label(record: Record) -> str:
     """What a code version is called: the package's version and the hash of its core.
 
-    Where only the file of a method or of a work has changed since, the core is the present one; the label says so.
+    Where only the file of a method or of a measurement has changed since, the core is the present one; the label says so.
     """
     version, core, _ = code_of(record.cell)
     same = (record.identity.version, record.identity.core) == (version, core)
@@ -104,10 +105,10 @@ def version_label(record: Record) -> str:
     )
 
 
-def data_of(ask: Ask, cell: Cell) -> str:
+def data_of(request: Request, cell: Cell) -> str:
     """The hash that the request's dataset had."""
     dataset = cell.config.get("dataset")
-    return "" if dataset is None else str(ask.facts.get(str(dataset), {}).get("hash", ""))
+    return "" if dataset is None else str(request.facts.get(str(dataset), {}).get("hash", ""))
 
 
 def _damaged(store: Store) -> set[str]:

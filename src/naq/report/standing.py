@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from naq.experiments.accuracy_table import AccuracyTable
-from naq.experiments.arms import amount
-from naq.experiments.asking import Ask
-from naq.experiments.experiment import get_experiment
+from naq.experiments.base import get_experiment
 from naq.experiments.names import full_name
-from naq.experiments.records import Find
-from naq.experiments.statistics import Score, compare, difference, pooled_spread
+from naq.experiments.request import Request
+from naq.experiments.seed_groups import amount
 from naq.experiments.sweep import Sweep
-from naq.experiments.testing import REFERENCE
+from naq.grid.records import Find
+from naq.protocol.evaluation import REFERENCE
 from naq.report.page import Answer
+from naq.statistics import Score, compare, difference, pooled_spread
 
 NOTHING = Answer("nothing yet", "No method has finished.")
 ALONE = Answer("nothing to compare", "No other method has finished on the same tasks.")
@@ -23,10 +23,10 @@ Column = tuple[str, str, dict[str, Score]]
 """Words on the data, the title of the section, and the scores by method."""
 
 
-def answers(asks: Sequence[Ask], find_for: Callable[[Ask], Find]) -> tuple[Answer, Answer, Answer, str]:
+def answers(requests: Sequence[Request], find_for: Callable[[Request], Find]) -> tuple[Answer, Answer, Answer, str]:
     """Best, margin and reality from the first table that has results, else from the analyses' trainings on unchanged data."""
     alone: Column | None = None
-    columns = _columns(asks, find_for)
+    columns = _columns(requests, find_for)
     for where, title, column in columns:
         if len(column) > 1:
             others = [_elsewhere(place, found) for place, name, found in columns if name == title and len(found) > 1]
@@ -39,19 +39,22 @@ def answers(asks: Sequence[Ask], find_for: Callable[[Ask], Find]) -> tuple[Answe
     return _alone(where, column), ALONE, ALONE, _about(where, title)
 
 
-def _columns(asks: Sequence[Ask], find_for: Callable[[Ask], Find]) -> Iterator[Column]:
+def _columns(requests: Sequence[Request], find_for: Callable[[Request], Find]) -> Iterator[Column]:
     """Candidates for the first screen, tables first."""
-    for ask in sorted(asks, key=lambda ask: get_experiment(ask.experiment).kind != "table"):
-        experiment, find = get_experiment(ask.experiment), find_for(ask)
-        for dataset in ask.datasets:
+    for request in sorted(requests, key=lambda request: get_experiment(request.experiment).kind != "table"):
+        experiment, find = get_experiment(request.experiment), find_for(request)
+        for dataset in request.datasets:
             if isinstance(experiment, AccuracyTable):
-                for way, shot in experiment.settings(ask, dataset):
-                    arms = {m: experiment.arm(ask, find, dataset, m, (way, shot)) for m in experiment.rows(ask)}
-                    column = {full_name(m): s for m, a in arms.items() if (s := a.score(find, shot)) is not None}
+                for way, shot in experiment.settings(request, dataset):
+                    groups = {
+                        m: experiment.seed_group(request, find, dataset, m, (way, shot))
+                        for m in experiment.rows(request)
+                    }
+                    column = {full_name(m): s for m, a in groups.items() if (s := a.score(find, shot)) is not None}
                     yield f"{dataset}, {way}-way {shot}-shot", experiment.title, column
             elif isinstance(experiment, Sweep):
-                column = experiment.unchanged(ask, dataset, find)
-                way, shot = (ask.ways or (5,))[0], (ask.shots or (1,))[0]
+                column = experiment.unchanged(request, dataset, find)
+                way, shot = (request.ways or (5,))[0], (request.shots or (1,))[0]
                 yield f"{dataset}, {way}-way {shot}-shot, nothing changed", experiment.title, column
 
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 
 if TYPE_CHECKING:
-    from naq.experiments import Result
     from naq.heads import Evaluation
+    from naq.protocol import Result
 
 
 def result_table(results: Iterable[Result]) -> Table:

@@ -99,19 +99,16 @@ def _key(index: int, drawn: str, name: str, *, short: bool = False) -> str:
 
 def _numbers(name: str, x_name: str, series: Sequence[Series]) -> str:
     """The plot's numbers as a table that opens on a click, and as a file."""
-    places = list(dict.fromkeys(x for item in series for x in item.x))
-    if not any(isinstance(x, str) for x in places):
-        places.sort()
+    paths = list(dict.fromkeys(x for item in series for x in item.x))
+    if not any(isinstance(x, str) for x in paths):
+        paths.sort()
     values = [dict(zip(item.x, range(len(item.x)))) for item in series]
     rows = [
-        [place_text(x), *(_cell(item, where.get(x)) for item, where in zip(series, values))]
-        for x in places[:_MOST_ROWS]
+        [place_text(x), *(_cell(item, where.get(x)) for item, where in zip(series, values))] for x in paths[:_MOST_ROWS]
     ]
     names = [s.name if not s.paper or "paper" in s.name else f"{s.name} (paper)" for s in series]
     more = (
-        ""
-        if len(places) <= _MOST_ROWS
-        else tag("p", f"The first {_MOST_ROWS} of {len(places):,}; all are in the file.")
+        "" if len(paths) <= _MOST_ROWS else tag("p", f"The first {_MOST_ROWS} of {len(paths):,}; all are in the file.")
     )
     file = tag("a", "Save CSV", href=data_address(_csv(x_name, series), "text/csv"), download=f"{name}.csv")
     table = plain_table([x_name, *names], rows)

@@ -25,7 +25,7 @@ def table_html(view: TableView, cells: Mapping[str, int], saved: str, *, files: 
     """The table with its title, legend and downloads.
 
     Args:
-        cells: places of the cells on the page by key; a number that knows its cells shows them on a click.
+        cells: paths of the cells on the page by key; a number that knows its cells shows them on a click.
         saved: the same table as CSV, for saving.
         files: whether the table's files lie beside the page.
     """

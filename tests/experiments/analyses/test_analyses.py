@@ -10,18 +10,18 @@ import pytest
 import methods_under_test as suite
 from fake_records import IDENTITY, RESULTS, finds, nothing
 from naq.data import save_graph
-from naq.experiments.asking import BUDGETS, Ask
-from naq.experiments.bench import Bench
-from naq.experiments.changes import resolve_change
-from naq.experiments.experiment import ORDER, all_experiments
+from naq.experiments.base import ORDER, all_experiments
 from naq.experiments.reproduction import cells_of
+from naq.experiments.request import BUDGETS, Request
 from naq.experiments.views import BarView, LineView, Missing, Number, ScatterView, TableView, TextView
-from naq.experiments.works import WORKS, Context, perform
-from naq.experiments.works.class_similarity import class_similarity_cell
-from naq.experiments.works.overlap import overlap_cell
-from naq.experiments.works.tail_map import tail_map_cell
-from naq.experiments.works.times import times_cell
-from naq.methods import methods
+from naq.grid.datasets import DatasetCache
+from naq.grid.measurements import MEASUREMENTS, Context, perform
+from naq.grid.measurements.class_similarity import class_similarity_cell
+from naq.grid.measurements.overlap import overlap_cell
+from naq.grid.measurements.tail_map import tail_map_cell
+from naq.grid.measurements.times import times_cell
+from naq.grid.perturbations import resolve_perturbation
+from naq.protocol.methods import methods
 
 EXPERIMENTS = all_experiments()
 SWEEPS = [name for name, e in EXPERIMENTS.items() if hasattr(e, "points")]
@@ -46,7 +46,7 @@ every = pytest.mark.parametrize("name", EXPERIMENTS)
 def asked(name, dataset="debian", **given):
     if EXPERIMENTS[name].kind == "table":
         given.setdefault("methods", METHODS)
-    return Ask(name, (dataset,), facts={dataset: FACTS["debian"]}, **given)
+    return Request(name, (dataset,), facts={dataset: FACTS["debian"]}, **given)
 
 
 def views_of(name, find, dataset="debian", **given):
@@ -162,11 +162,13 @@ def test_cells_are_of_works_methods_and_changes_that_exist(name, budget, tune):
     assert cells and len({IDENTITY.key(cell) for cell in cells}) == len(cells)
     for cell in cells:
         config = cell.config
-        assert cell.work in WORKS and config["dataset"] == "debian"
+        assert cell.measurement in MEASUREMENTS and config["dataset"] == "debian"
         if "method" in config:
             assert set(config["options"]) == set(known[config["method"]].defaults)
-        if config["change"] is not None:
-            assert resolve_change(config["change"]) == config["change"], "every default is written out"
+        if config["perturbation"] is not None:
+            assert resolve_perturbation(config["perturbation"]) == config["perturbation"], (
+                "every default is written out"
+            )
         assert config.get("device", "cpu") == "cpu"
 
 
@@ -178,7 +180,7 @@ def test_a_request_reaches_the_cells(name):
         if "features" in cell.config
     }
     assert features <= {"binary"} or name == "overlap", "the paper's overlap is of raw features"
-    trainings = [cell for cell in cells_of([asked(name, seeds=2, episodes=48)], nothing) if cell.work == "train"]
+    trainings = [cell for cell in cells_of([asked(name, seeds=2, episodes=48)], nothing) if cell.measurement == "train"]
     assert {cell.config["seed"] for cell in trainings} <= {0, 1}
     assert {cell.config["episodes"] for cell in trainings if "episodes" in cell.config} <= {48}
 
@@ -266,9 +268,9 @@ def test_seeds_that_are_there_are_shown(name):
 
 @pytest.mark.parametrize("name", SWEEPS)
 def test_a_sweep_shows_levels_that_are_missing_as_missing(name):
-    experiment, ask = EXPERIMENTS[name], asked(name)
-    gone = experiment.points(ask, "debian")[-1]
-    cells = set(experiment._arms(ask, "debian", nothing)[gone.line, gone.level].cells)
+    experiment, request = EXPERIMENTS[name], asked(name)
+    gone = experiment.points(request, "debian")[-1]
+    cells = set(experiment._arms(request, "debian", nothing)[gone.line, gone.level].cells)
     views = views_of(name, finds(skip=lambda cell: cell in cells))
     check_views(views)
     table = next(table for table in tables_of(views) if table.name == f"{name}-debian")
@@ -346,15 +348,15 @@ def test_a_table_says_which_head_and_which_options_were_used():
 
 
 def test_a_table_on_too_few_classes_says_so():
-    ask = Ask("methods", ("debian",), methods=METHODS, facts={"debian": {"most_classes": 3}})
-    assert EXPERIMENTS["methods"].cells(ask, nothing) == []
-    (said,) = sentences(EXPERIMENTS["methods"].views(ask, nothing))
+    request = Request("methods", ("debian",), methods=METHODS, facts={"debian": {"most_classes": 3}})
+    assert EXPERIMENTS["methods"].cells(request, nothing) == []
+    (said,) = sentences(EXPERIMENTS["methods"].views(request, nothing))
     assert "3" in said and "--way" in said
 
 
 def test_five_shot_columns_read_the_other_shots_of_one_training():
-    ask = asked("methods")
-    shots = {(cell.config["method"], cell.config["shot"]) for cell in EXPERIMENTS["methods"].cells(ask, nothing)}
+    request = asked("methods")
+    shots = {(cell.config["method"], cell.config["shot"]) for cell in EXPERIMENTS["methods"].cells(request, nothing)}
     assert ("naq-feat/protonet", 5) not in shots and {("supervised/protonet", 1), ("supervised/protonet", 5)} <= shots
     table = next(t for t in tables_of(views_of("methods", finds())) if t.name == "methods-debian")
     row = next(row for row in table.rows if row[:2] == ["ProtoNet", "NaQ-Feat"])
@@ -362,30 +364,30 @@ def test_five_shot_columns_read_the_other_shots_of_one_training():
 
 
 def test_maps_that_wait_for_their_setting_are_missing_not_absent():
-    views = views_of("tail-tsne", finds(skip=lambda cell: cell.work == "train"), tune=True)
+    views = views_of("tail-tsne", finds(skip=lambda cell: cell.measurement == "train"), tune=True)
     check_views(views)
     (table,) = tables_of(views)
     assert len(table.rows) == 5 and sum(isinstance(row[1], Missing) for row in table.rows) == 4
 
 
 def test_without_features_overlap_has_no_feature_row():
-    ask = Ask("overlap", ("debian",), facts={"debian": {"features": 0}})
-    cells = EXPERIMENTS["overlap"].cells(ask, nothing)
+    request = Request("overlap", ("debian",), facts={"debian": {"features": 0}})
+    cells = EXPERIMENTS["overlap"].cells(request, nothing)
     assert cells and all(cell.config["kind"] == "naq-diff" for cell in cells)
-    check_views(EXPERIMENTS["overlap"].views(ask, finds()))
+    check_views(EXPERIMENTS["overlap"].views(request, finds()))
 
 
-@pytest.mark.parametrize("work", ["overlap", "class-similarity", "times", "tail-map"])
-def test_made_up_results_have_the_fields_of_real_ones(work, tmp_path):
+@pytest.mark.parametrize("measurement", ["overlap", "class-similarity", "times", "tail-map"])
+def test_made_up_results_have_the_fields_of_real_ones(measurement, tmp_path):
     place = save_graph(tmp_path / "g.npz", suite.community_graph(size=14))
     cell = {
         "overlap": lambda: overlap_cell("g", way=2, queries=3, count=10),
         "class-similarity": lambda: class_similarity_cell("g", k=3),
         "times": lambda: times_cell("g", what="episodes", kind="naq-feat", way=2, queries=3, count=10, repeats=2),
         "tail-map": lambda: tail_map_cell("g", "smooth", way=2, classes=2, options={"dim": 8}),
-    }[work]()
-    real = perform(cell, Context(Bench({"g": str(place)}), cache=None))
-    made_up = RESULTS[work](cell)
+    }[measurement]()
+    real = perform(cell, Context(DatasetCache({"g": str(place)}), cache=None))
+    made_up = RESULTS[measurement](cell)
     assert set(made_up) == set(real)
     for name, value in real.items():
         if isinstance(value, dict) and name != "table":
@@ -396,6 +398,6 @@ def test_made_up_results_have_the_fields_of_real_ones(work, tmp_path):
 
 def test_a_sweep_takes_the_way_and_shot_that_are_asked_for():
     experiment = all_experiments()["label-scarcity"]
-    cells = experiment.cells(Ask("label-scarcity", ("debian",), "quick", ways=(3,), shots=(5,)), lambda cell: None)
+    cells = experiment.cells(Request("label-scarcity", ("debian",), "quick", ways=(3,), shots=(5,)), lambda cell: None)
     assert {(cell.config["way"], cell.config["shot"]) for cell in cells} == {(3, 5)}
-    assert {cell.config["change"]["keep"] for cell in cells if cell.config["change"]} == {13}
+    assert {cell.config["perturbation"]["keep"] for cell in cells if cell.config["perturbation"]} == {13}

@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from naq.experiments.asking import Ask
-from naq.experiments.cells import Cell
-from naq.experiments.experiment import Experiment, register_experiment
+from naq.experiments.base import Experiment, register_experiment
+from naq.experiments.captions import dataset_slug, not_there, told, value_of
 from naq.experiments.names import KINDS
 from naq.experiments.paper import paper_class_similarity
-from naq.experiments.records import Find
-from naq.experiments.showing import dataset_slug, not_there, told, value_of
+from naq.experiments.request import Request
 from naq.experiments.views import Entry, LineView, Series, TableView, View, plain
-from naq.experiments.works.class_similarity import TAILS, class_similarity_cell
+from naq.grid.cells import Cell
+from naq.grid.measurements.class_similarity import TAILS, class_similarity_cell
+from naq.grid.records import Find
 
 ROWS: dict[str, dict[str, Any]] = {
     "NaQ-Feat": {"kind": "naq-feat"},
@@ -34,14 +34,14 @@ class ClassSimilarity(Experiment):
     origin = "Figure 7 and Table 4"
     datasets = ("amazon-clothing", "amazon-electronics", "cora-full", "dblp")
 
-    def cells(self, ask: Ask, find: Find) -> list[Cell]:
-        return [_cell(ask, dataset, row) for dataset in ask.datasets for row in ROWS]
+    def cells(self, request: Request, find: Find) -> list[Cell]:
+        return [_cell(request, dataset, row) for dataset in request.datasets for row in ROWS]
 
-    def views_of(self, ask: Ask, find: Find, dataset: str) -> list[View]:
+    def views_of(self, request: Request, find: Find, dataset: str) -> list[View]:
         rows: list[list[Entry]] = []
         series, said = [], []
         for name in ROWS:
-            record = find(_cell(ask, dataset, name))
+            record = find(_cell(request, dataset, name))
             if record is None or record.result is None:
                 rows.append([name, *[not_there(record)] * (len(TAILS) + 2)])
                 continue
@@ -67,14 +67,14 @@ class ClassSimilarity(Experiment):
         title, slug = f"{self.title}: {dataset}", f"{self.name}-{dataset_slug(dataset)}"
         columns = ["neighbours", *(f"tail {p} %" for p in TAILS), "same class %", "too few neighbours %"]
         return [
-            told(ask, dataset, said or ["Nothing is finished yet."]),
+            told(request, dataset, said or ["Nothing is finished yet."]),
             LineView(slug, title, "smallest classes, %", "class-level similarity, %", series),
             TableView(
                 slug,
                 title,
                 columns,
                 rows,
-                note=f"Labels are read for this analysis only; tail 100 % is all nodes. Features of NaQ-Feat are read as {ask.reads}, the paper's as raw.",
+                note=f"Labels are read for this analysis only; tail 100 % is all nodes. Features of NaQ-Feat are read as {request.reads}, the paper's as raw.",
             ),
         ]
 
@@ -89,8 +89,8 @@ def _sentence(name: str, result: Mapping[str, Any]) -> str:
     return f"{name}: {whole:.1f} % over all nodes{smallest}; {100 * share:.1f} % of the ten nearest share the node's class."
 
 
-def _cell(ask: Ask, dataset: str, row: str) -> Cell:
-    return class_similarity_cell(dataset, features=ask.reads, **ROWS[row])
+def _cell(request: Request, dataset: str, row: str) -> Cell:
+    return class_similarity_cell(dataset, features=request.reads, **ROWS[row])
 
 
 def _paper(dataset: str, row: str, percent: int) -> float | None:

@@ -1,14 +1,14 @@
 """Feature noise: in a share p of the nodes each feature is flipped with probability (share of the node's non-zero features).
 
 The neighbours of NaQ-Feat are found in the noisy features. The paper's sentence has a second reading (replace the row by such
-draws): :mod:`naq.experiments.changes.feature_noise` has both.
+draws): :mod:`naq.grid.perturbations.feature_noise` has both.
 """
 
 from __future__ import annotations
 
 from naq.experiments.analyses.structure_noise import noisy_points
-from naq.experiments.asking import Ask
-from naq.experiments.experiment import register_experiment
+from naq.experiments.base import register_experiment
+from naq.experiments.request import Request
 from naq.experiments.sweep import Point, Sweep
 
 
@@ -20,5 +20,5 @@ class FeatureNoise(Sweep):
     origin = "Figure 9b"
     x_label = "noisy nodes, share of n"
 
-    def points(self, ask: Ask, dataset: str) -> list[Point]:
-        return noisy_points(ask, "feature-noise", ("supervised", "naq-feat"))
+    def points(self, request: Request, dataset: str) -> list[Point]:
+        return noisy_points(request, "feature-noise", ("supervised", "naq-feat"))

@@ -10,15 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from naq.experiments.arms import gain
-from naq.experiments.asking import Ask
-from naq.experiments.experiment import register_experiment
+from naq.experiments.base import register_experiment
+from naq.experiments.captions import Level, from_paper
 from naq.experiments.names import full_name
 from naq.experiments.paper import paper_figure
-from naq.experiments.showing import Level, from_paper
-from naq.experiments.statistics import Score, pooled_spread
+from naq.experiments.request import Request
+from naq.experiments.seed_groups import gain
 from naq.experiments.sweep import Point, Sweep
 from naq.experiments.views import Series
+from naq.statistics import Score, pooled_spread
 
 LEVELS: dict[str, dict[str, str]] = {
     "original": {},
@@ -45,18 +45,23 @@ class Imbalance(Sweep):
         "most test classes of the imbalanced ones have ten nodes, so intervals understate the uncertainty."
     )
 
-    def points(self, ask: Ask, dataset: str) -> list[Point]:
+    def points(self, request: Request, dataset: str) -> list[Point]:
         return [
-            Point(full_name(method), level, method, {"change": {"name": "imbalance", "seed": 0, **how}} if how else {})
-            for method in _methods(ask)
+            Point(
+                full_name(method),
+                level,
+                method,
+                {"perturbation": {"name": "imbalance", "seed": 0, **how}} if how else {},
+            )
+            for method in _methods(request)
             for level, how in LEVELS.items()
-            if level in ask.levels(tuple(LEVELS), THIN)
+            if level in request.levels(tuple(LEVELS), THIN)
         ]
 
-    def paper_series(self, ask: Ask, dataset: str) -> list[Series]:
-        levels = [level for level in LEVELS if level in ask.levels(tuple(LEVELS), THIN)]
+    def paper_series(self, request: Request, dataset: str) -> list[Series]:
+        levels = [level for level in LEVELS if level in request.levels(tuple(LEVELS), THIN)]
         found = []
-        for method in _methods(ask):
+        for method in _methods(request):
             known = [paper_figure("class_imbalance", dataset, method, level.lower()) for level in levels]
             found += from_paper(f"{full_name(method)}, the paper (read off its poster)", levels, known)
         return found
@@ -64,7 +69,7 @@ class Imbalance(Sweep):
     def steps(self, levels: Sequence[Level]) -> list[tuple[Level, Level]]:
         return [(levels[0], level) for level in levels if level in WHOLE and levels[0] == "original"]
 
-    def remarks(self, ask: Ask, dataset: str, found: Mapping[tuple[str, Level], Score]) -> list[str]:
+    def remarks(self, request: Request, dataset: str, found: Mapping[tuple[str, Level], Score]) -> list[str]:
         said, spread = [], pooled_spread(found.values())
         for line in dict.fromkeys(line for line, _ in found):
             gains = [
@@ -77,6 +82,6 @@ class Imbalance(Sweep):
         return said
 
 
-def _methods(ask: Ask) -> tuple[str, ...]:
-    episodes = tuple(f"{kind}/{ask.learner}" for kind in ("supervised", "naq-feat", "naq-diff"))
-    return (*episodes, *ask.levels(("bgrl", "sugrl", "afgrl"), ("bgrl",)))
+def _methods(request: Request) -> tuple[str, ...]:
+    episodes = tuple(f"{kind}/{request.learner}" for kind in ("supervised", "naq-feat", "naq-diff"))
+    return (*episodes, *request.levels(("bgrl", "sugrl", "afgrl"), ("bgrl",)))

@@ -1,14 +1,14 @@
 """Label noise: each base-class label is replaced, with probability p, by a uniformly drawn different base class before training.
 
-Tasks stay clean. Whether the paper's noise is symmetric is not stated: :mod:`naq.experiments.changes.label_noise` has both kinds.
+Tasks stay clean. Whether the paper's noise is symmetric is not stated: :mod:`naq.grid.perturbations.label_noise` has both kinds.
 NaQ reads no labels, so its line is flat by construction.
 """
 
 from __future__ import annotations
 
-from naq.experiments.asking import Ask
-from naq.experiments.experiment import register_experiment
+from naq.experiments.base import register_experiment
 from naq.experiments.names import full_name
+from naq.experiments.request import Request
 from naq.experiments.sweep import Point, Sweep, flat_points
 
 LEVELS = (0.0, 0.1, 0.2, 0.3)
@@ -23,13 +23,16 @@ class LabelNoise(Sweep):
     x_label = "share of wrong labels"
     note = "NaQ reads no label, so its row is the same training at every level."
 
-    def points(self, ask: Ask, dataset: str) -> list[Point]:
-        method = f"supervised/{ask.learner}"
-        levels = ask.levels(LEVELS)
+    def points(self, request: Request, dataset: str) -> list[Point]:
+        method = f"supervised/{request.learner}"
+        levels = request.levels(LEVELS)
         found = [
             Point(
-                full_name(method), level, method, {"change": {"name": "label-noise", "share": level}} if level else {}
+                full_name(method),
+                level,
+                method,
+                {"perturbation": {"name": "label-noise", "share": level}} if level else {},
             )
             for level in levels
         ]
-        return found + flat_points(ask, levels)
+        return found + flat_points(request, levels)

@@ -7,11 +7,11 @@ classes and nodes; the paper draws once.
 
 from __future__ import annotations
 
-from naq.experiments.asking import Ask
-from naq.experiments.experiment import register_experiment
+from naq.experiments.base import register_experiment
+from naq.experiments.captions import from_paper
 from naq.experiments.names import full_name
 from naq.experiments.paper import paper_figure
-from naq.experiments.showing import from_paper
+from naq.experiments.request import Request
 from naq.experiments.sweep import Point, Sweep, flat_points
 from naq.experiments.views import Series
 
@@ -28,9 +28,9 @@ class LabelScarcity(Sweep):
     x_label = "classes % / labels %"
     note = "NaQ reads no label, so its row is the same training at every level."
 
-    def points(self, ask: Ask, dataset: str) -> list[Point]:
-        method = f"supervised/{ask.learner}"
-        levels = ask.levels(LEVELS)
+    def points(self, request: Request, dataset: str) -> list[Point]:
+        method = f"supervised/{request.learner}"
+        levels = request.levels(LEVELS)
         found = [
             Point(
                 full_name(method),
@@ -39,20 +39,20 @@ class LabelScarcity(Sweep):
                 {}
                 if level == 1.0
                 else {
-                    "change": {
+                    "perturbation": {
                         "name": "label-scarcity",
                         "classes": level,
                         "labels": level,
-                        "keep": (ask.shots or (1,))[0] + QUERIES,
+                        "keep": (request.shots or (1,))[0] + QUERIES,
                     }
                 },
             )
             for level in levels
         ]
-        return found + flat_points(ask, [_text(level) for level in levels])
+        return found + flat_points(request, [_text(level) for level in levels])
 
-    def paper_series(self, ask: Ask, dataset: str) -> list[Series]:
-        levels, method = ask.levels(LEVELS), f"supervised/{ask.learner}"
+    def paper_series(self, request: Request, dataset: str) -> list[Series]:
+        levels, method = request.levels(LEVELS), f"supervised/{request.learner}"
         found = [
             paper_figure("label_scarcity", dataset, method, f"class{100 * share:.0f}_label{100 * share:.0f}")
             for share in levels

@@ -7,17 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from naq.experiments.arms import Arm
-from naq.experiments.asking import Ask
-from naq.experiments.cells import Cell
-from naq.experiments.experiment import register_experiment
+from naq.experiments.base import register_experiment
+from naq.experiments.captions import Level, dataset_slug, from_paper, not_there, value_of
 from naq.experiments.names import full_name
 from naq.experiments.paper import paper_accuracy, paper_class_similarity
-from naq.experiments.records import Find
-from naq.experiments.showing import Level, dataset_slug, from_paper, not_there, value_of
+from naq.experiments.request import Request
+from naq.experiments.seed_groups import SeedGroup
 from naq.experiments.sweep import Point, Sweep
 from naq.experiments.views import Entry, Series, TableView, View, plain
-from naq.experiments.works.class_similarity import class_similarity_cell
+from naq.grid.cells import Cell
+from naq.grid.measurements.class_similarity import class_similarity_cell
+from naq.grid.records import Find
 
 METRICS = {"cosine": "cosine", "jaccard": "jaccard", "euclidean": "neg-euclidean"}
 """Ours, and the word of the paper's table."""
@@ -33,29 +33,35 @@ class MetricAblation(Sweep):
     x_label = "metric"
     bars = True
 
-    def points(self, ask: Ask, dataset: str) -> list[Point]:
-        method = f"naq-feat/{ask.learner}"
-        return [Point(full_name(method), metric, method, {"episode": {"metric": metric}}) for metric in _metrics(ask)]
+    def points(self, request: Request, dataset: str) -> list[Point]:
+        method = f"naq-feat/{request.learner}"
+        return [
+            Point(full_name(method), metric, method, {"episode": {"metric": metric}}) for metric in _metrics(request)
+        ]
 
-    def paper_series(self, ask: Ask, dataset: str) -> list[Series]:
-        if ask.learner != "protonet":
+    def paper_series(self, request: Request, dataset: str) -> list[Series]:
+        if request.learner != "protonet":
             return []
         found = [
             paper_accuracy(dataset, "ProtoNet", f"NaQ-Feat {word}", 5, 1, table="metric_ablation")
-            for word in (METRICS[metric] for metric in _metrics(ask))
+            for word in (METRICS[metric] for metric in _metrics(request))
         ]
-        return from_paper("the paper", _metrics(ask), found)
+        return from_paper("the paper", _metrics(request), found)
 
     def steps(self, levels: Sequence[Level]) -> list[tuple[Level, Level]]:
         return [(levels[0], level) for level in levels[1:]]
 
-    def cells(self, ask: Ask, find: Find) -> list[Cell]:
-        return super().cells(ask, find) + [_shape(ask, dataset, m) for dataset in ask.datasets for m in _metrics(ask)]
+    def cells(self, request: Request, find: Find) -> list[Cell]:
+        return super().cells(request, find) + [
+            _shape(request, dataset, m) for dataset in request.datasets for m in _metrics(request)
+        ]
 
-    def more_views(self, ask: Ask, dataset: str, find: Find, arms: Mapping[tuple[str, Level], Arm]) -> list[View]:
+    def more_views(
+        self, request: Request, dataset: str, find: Find, groups: Mapping[tuple[str, Level], SeedGroup]
+    ) -> list[View]:
         rows: list[list[Entry]] = []
-        for metric in _metrics(ask):
-            record = find(_shape(ask, dataset, metric))
+        for metric in _metrics(request):
+            record = find(_shape(request, dataset, metric))
             if record is None or record.result is None:
                 rows.append([metric, *[not_there(record)] * 6])
                 continue
@@ -92,9 +98,9 @@ class MetricAblation(Sweep):
         ]
 
 
-def _metrics(ask: Ask) -> tuple[str, ...]:
-    return ask.levels(tuple(METRICS), ("cosine", "jaccard"))
+def _metrics(request: Request) -> tuple[str, ...]:
+    return request.levels(tuple(METRICS), ("cosine", "jaccard"))
 
 
-def _shape(ask: Ask, dataset: str, metric: str) -> Cell:
-    return class_similarity_cell(dataset, kind="naq-feat", metric=metric, features=ask.reads)
+def _shape(request: Request, dataset: str, metric: str) -> Cell:
+    return class_similarity_cell(dataset, kind="naq-feat", metric=metric, features=request.reads)

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from naq.experiments.asking import Ask
-from naq.experiments.cells import Cell
-from naq.experiments.experiment import Experiment, register_experiment
+from naq.experiments.base import Experiment, register_experiment
+from naq.experiments.captions import dataset_slug, from_paper, not_there, told, value_of
 from naq.experiments.paper import paper_overlap
-from naq.experiments.records import Find, Record
-from naq.experiments.showing import dataset_slug, from_paper, not_there, told, value_of
+from naq.experiments.request import Request
 from naq.experiments.views import BarView, Entry, Number, Series, TableView, View, plain
-from naq.experiments.works.overlap import overlap_cell
+from naq.grid.cells import Cell
+from naq.grid.measurements.overlap import overlap_cell
+from naq.grid.records import Find, Record
 
 WAYS = (5, 10, 20)
 NEAR = 0.15
@@ -39,13 +39,16 @@ class Overlap(Experiment):
     datasets = ("amazon-clothing", "amazon-electronics", "cora-full", "dblp")
     needs = ()
 
-    def cells(self, ask: Ask, find: Find) -> list[Cell]:
+    def cells(self, request: Request, find: Find) -> list[Cell]:
         return [
-            _cell(dataset, rule, way) for dataset in ask.datasets for rule in _rules(ask, dataset) for way in _ways(ask)
+            _cell(dataset, rule, way)
+            for dataset in request.datasets
+            for rule in _rules(request, dataset)
+            for way in _ways(request)
         ]
 
-    def views_of(self, ask: Ask, find: Find, dataset: str) -> list[View]:
-        ways, rules = _ways(ask), _rules(ask, dataset)
+    def views_of(self, request: Request, find: Find, dataset: str) -> list[View]:
+        ways, rules = _ways(request), _rules(request, dataset)
         found = {(rule, way): find(_cell(dataset, rule, way)) for rule in rules for way in ways}
         rows: list[list[Entry]] = []
         for rule in rules:
@@ -69,7 +72,7 @@ class Overlap(Experiment):
         title, slug = f"{self.title}: {dataset}", f"{self.name}-{dataset_slug(dataset)}"
         columns = ["queries", *(f"{w}-way" for w in ways), "too few neighbours %", "filled queries %", "same class %"]
         return [
-            told(ask, dataset, self._sentences(dataset, ways, found)),
+            told(request, dataset, self._sentences(dataset, ways, found)),
             BarView(slug, title, "overlap, %", series),
             TableView(
                 slug,
@@ -106,13 +109,13 @@ class Overlap(Experiment):
         return said or ["Nothing is finished yet."]
 
 
-def _ways(ask: Ask) -> tuple[int, ...]:
-    return ask.ways or ask.levels(WAYS)
+def _ways(request: Request) -> tuple[int, ...]:
+    return request.ways or request.levels(WAYS)
 
 
-def _rules(ask: Ask, dataset: str) -> list[str]:
+def _rules(request: Request, dataset: str) -> list[str]:
     """The rows that a dataset can have: without features there is no NaQ-Feat, nor where little is asked for."""
-    few = ask.plan.thin or ask.lacks(dataset, "features")
+    few = request.plan.thin or request.lacks(dataset, "features")
     return [rule for rule, how in RULES.items() if how["kind"] != "naq-feat" or not few]
 
 

@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from naq.experiments.arms import gain
-from naq.experiments.asking import Ask
-from naq.experiments.experiment import register_experiment
+from naq.experiments.base import register_experiment
+from naq.experiments.captions import Level, from_paper
 from naq.experiments.names import KINDS
 from naq.experiments.paper import paper_accuracy
-from naq.experiments.showing import Level, from_paper
-from naq.experiments.statistics import Score, pooled_spread
+from naq.experiments.request import Request
+from naq.experiments.seed_groups import gain
 from naq.experiments.sweep import Point, Sweep
 from naq.experiments.views import Series
+from naq.statistics import Score, pooled_spread
 
 WAYS = (5, 10, 20)
 VARIANTS: dict[str, dict[str, Any]] = {
@@ -40,23 +40,23 @@ class OverlapDrop(Sweep):
     floor = False
     note = "All queries: rows with too few neighbours are completed by the lowest ids, as in the released code."
 
-    def points(self, ask: Ask, dataset: str) -> list[Point]:
+    def points(self, request: Request, dataset: str) -> list[Point]:
         return [
             Point(
                 f"{KINDS[kind]}, {variant}",
                 f"{way}-way",
-                f"{kind}/{ask.learner}",
+                f"{kind}/{request.learner}",
                 {"way": way, "episode": episode, "chosen_for": {"way": 5}},
             )
-            for kind in (("naq-diff",) if ask.plan.thin else ("naq-feat", "naq-diff"))
+            for kind in (("naq-diff",) if request.plan.thin else ("naq-feat", "naq-diff"))
             for variant, episode in VARIANTS.items()
-            for way in _ways(ask, dataset)
+            for way in _ways(request, dataset)
         ]
 
     def steps(self, levels: Sequence[Level]) -> list[tuple[Level, Level]]:
         return []  # more classes are harder, which is no finding
 
-    def remarks(self, ask: Ask, dataset: str, found: Mapping[tuple[str, Level], Score]) -> list[str]:
+    def remarks(self, request: Request, dataset: str, found: Mapping[tuple[str, Level], Score]) -> list[str]:
         """Every variant against all queries, and the overlap against as many random queries, on the same tasks."""
         levels = list(dict.fromkeys(level for _, level in found))
         spread = pooled_spread(found.values())
@@ -79,10 +79,10 @@ class OverlapDrop(Sweep):
                     said.append(f"{kind}, {variant}, against {other}: {'; '.join(gains)}.")
         return said
 
-    def paper_series(self, ask: Ask, dataset: str) -> list[Series]:
-        if ask.learner != "protonet":
+    def paper_series(self, request: Request, dataset: str) -> list[Series]:
+        if request.learner != "protonet":
             return []
-        found, ways = [], _ways(ask, dataset)
+        found, ways = [], _ways(request, dataset)
         for kind in ("NaQ-Feat", "NaQ-Diff"):
             for variant, word in PAPER.items():
                 known = [
@@ -92,7 +92,7 @@ class OverlapDrop(Sweep):
         return found
 
 
-def _ways(ask: Ask, dataset: str) -> tuple[int, ...]:
-    most = ask.most_classes(dataset)
+def _ways(request: Request, dataset: str) -> tuple[int, ...]:
+    most = request.most_classes(dataset)
     possible = [way for way in WAYS if most is None or way <= most]
-    return ask.ways or tuple(possible[:1] if ask.plan.thin else possible)
+    return request.ways or tuple(possible[:1] if request.plan.thin else possible)

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from naq.experiments.arms import UNTRAINED_LINE
-from naq.experiments.asking import Ask
-from naq.experiments.experiment import register_experiment
+from naq.experiments.base import register_experiment
+from naq.experiments.captions import Level
 from naq.experiments.names import full_name
-from naq.experiments.showing import Level
-from naq.experiments.statistics import Score, compare
+from naq.experiments.request import Request
+from naq.experiments.seed_groups import UNTRAINED_LINE
 from naq.experiments.sweep import Point, Sweep
+from naq.statistics import Score, compare
 
 LEVELS = (1, 3, 5, 7, 10, 13, 15, 17, 20, 30, 40, 100)
 FILLED = (10, 40, 100)
@@ -33,21 +33,21 @@ class QueryCount(Sweep):
     log_x = True
     note = "Lowest ids: rows with too few neighbours are completed by the nodes with the lowest ids, as the released code does."
 
-    def points(self, ask: Ask, dataset: str) -> list[Point]:
-        levels = ask.levels(LEVELS, (1, 10))
+    def points(self, request: Request, dataset: str) -> list[Point]:
+        levels = request.levels(LEVELS, (1, 10))
         found = [
-            Point(full_name(f"{kind}/{ask.learner}"), q, f"{kind}/{ask.learner}", {"episode": {"queries": q}})
-            for kind in (("naq-feat",) if ask.plan.thin else ("naq-feat", "naq-diff"))
+            Point(full_name(f"{kind}/{request.learner}"), q, f"{kind}/{request.learner}", {"episode": {"queries": q}})
+            for kind in (("naq-feat",) if request.plan.thin else ("naq-feat", "naq-diff"))
             for q in levels
         ]
-        method = f"naq-diff/{ask.learner}"
+        method = f"naq-diff/{request.learner}"
         return found + [
             Point(f"{full_name(method)}, lowest ids", q, method, {"episode": {"queries": q, "fill": "lowest"}})
             for q in levels
             if q in FILLED
         ]
 
-    def remarks(self, ask: Ask, dataset: str, found: Mapping[tuple[str, Level], Score]) -> list[str]:
+    def remarks(self, request: Request, dataset: str, found: Mapping[tuple[str, Level], Score]) -> list[str]:
         """The number of queries with the highest accuracy, and those that are as good for all that is known."""
         said = []
         for line in dict.fromkeys(line for line, _ in found if line != UNTRAINED_LINE):

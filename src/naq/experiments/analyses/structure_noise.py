@@ -1,13 +1,13 @@
 """Structure noise: p |E| random edges are added; the noisy graph is used for training and testing.
 
-NaQ-Diff diffuses on the noisy graph; the neighbours of NaQ-Feat do not change, its encoder does.
+NaQ-Diff diffuses on the noisy graph; the neighbours of NaQ-Feat do not perturbation, its encoder does.
 """
 
 from __future__ import annotations
 
-from naq.experiments.asking import Ask
-from naq.experiments.experiment import register_experiment
+from naq.experiments.base import register_experiment
 from naq.experiments.names import full_name
+from naq.experiments.request import Request
 from naq.experiments.sweep import Point, Sweep
 
 LEVELS = (0.0, 0.1, 0.3)
@@ -21,16 +21,18 @@ class StructureNoise(Sweep):
     origin = "Figure 9a"
     x_label = "added edges, share of |E|"
 
-    def points(self, ask: Ask, dataset: str) -> list[Point]:
-        return noisy_points(ask, "structure-noise", ("supervised", "naq-diff"))
+    def points(self, request: Request, dataset: str) -> list[Point]:
+        return noisy_points(request, "structure-noise", ("supervised", "naq-diff"))
 
 
-def noisy_points(ask: Ask, change: str, thin: tuple[str, ...]) -> list[Point]:
-    """The four methods of the two noise figures under every level of a change; of the episodes only ``thin`` where little is asked for."""
-    kinds = thin if ask.plan.thin else ("supervised", "naq-feat", "naq-diff")
-    methods = (*(f"{kind}/{ask.learner}" for kind in kinds), *(() if ask.plan.thin else ("bgrl",)))
+def noisy_points(request: Request, perturbation: str, thin: tuple[str, ...]) -> list[Point]:
+    """The four methods of the two noise figures under every level of a perturbation; of the episodes only ``thin`` where little is asked for."""
+    kinds = thin if request.plan.thin else ("supervised", "naq-feat", "naq-diff")
+    methods = (*(f"{kind}/{request.learner}" for kind in kinds), *(() if request.plan.thin else ("bgrl",)))
     return [
-        Point(full_name(method), level, method, {"change": {"name": change, "share": level}} if level else {})
+        Point(
+            full_name(method), level, method, {"perturbation": {"name": perturbation, "share": level}} if level else {}
+        )
         for method in methods
-        for level in ask.levels(LEVELS)
+        for level in request.levels(LEVELS)
     ]

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from naq.experiments.asking import Ask
-from naq.experiments.cells import Cell
-from naq.experiments.experiment import Experiment, candidates, register_experiment, setting, training
+from naq.experiments.base import Experiment, candidates, register_experiment, setting, training
+from naq.experiments.captions import dataset_slug, not_there, told
 from naq.experiments.names import full_name
-from naq.experiments.records import Find
-from naq.experiments.showing import dataset_slug, not_there, told
+from naq.experiments.request import Request
 from naq.experiments.views import Entry, Panel, ScatterView, TableView, TextView, View, plain
-from naq.experiments.works.tail_map import tail_map_cell
+from naq.grid.cells import Cell
+from naq.grid.measurements.tail_map import tail_map_cell
+from naq.grid.records import Find
 
 MEASURES = {"purity": 100, "unit_purity": 100, "silhouette": 1, "unit_silhouette": 1}
 
@@ -28,12 +28,17 @@ class TailMaps(Experiment):
     question = "Are the smallest classes apart in the vectors of an encoder that saw no label?"
     origin = "Figures 5 and 8"
 
-    def cells(self, ask: Ask, find: Find) -> list[Cell]:
-        return [cell for dataset in ask.datasets for cells in self._maps(ask, find, dataset).values() for cell in cells]
+    def cells(self, request: Request, find: Find) -> list[Cell]:
+        return [
+            cell
+            for dataset in request.datasets
+            for cells in self._maps(request, find, dataset).values()
+            for cell in cells
+        ]
 
-    def _maps(self, ask: Ask, find: Find, dataset: str) -> dict[str, list[Cell]]:
+    def _maps(self, request: Request, find: Find, dataset: str) -> dict[str, list[Cell]]:
         """The cells of each map: one, or the candidates of its setting while it is not chosen."""
-        feat, diff = f"naq-feat/{ask.learner}", f"naq-diff/{ask.learner}"
+        feat, diff = f"naq-feat/{request.learner}", f"naq-diff/{request.learner}"
         asked: dict[str, tuple[str, dict[str, Any]]] = {
             full_name(feat): (feat, {}),
             full_name(diff): (diff, {}),
@@ -42,19 +47,19 @@ class TailMaps(Experiment):
             full_name("smooth"): ("smooth", {}),
         }
         maps = {}
-        if ask.plan.thin:
+        if request.plan.thin:
             asked = {name: asked[name] for name in (full_name(feat), full_name("smooth"))}
         for name, (method, more) in asked.items():
-            found = setting(ask, find, dataset, method)
+            found = setting(request, find, dataset, method)
             maps[name] = (
-                candidates(ask, dataset, method) if found is None else [_map(ask, dataset, method, found, more)]
+                candidates(request, dataset, method) if found is None else [_map(request, dataset, method, found, more)]
             )
         return maps
 
-    def views_of(self, ask: Ask, find: Find, dataset: str) -> list[View]:
+    def views_of(self, request: Request, find: Find, dataset: str) -> list[View]:
         records = {
-            name: find(cells[0]) if cells[0].work == "tail-map" else None
-            for name, cells in self._maps(ask, find, dataset).items()
+            name: find(cells[0]) if cells[0].measurement == "tail-map" else None
+            for name, cells in self._maps(request, find, dataset).items()
         }
         rows: list[list[Entry]] = []
         panels, done = [], {}
@@ -82,12 +87,12 @@ class TailMaps(Experiment):
         first = next(iter(done.values()))
         groups = [f"{title} ({size})" for title, size in zip(first["class_names"], first["class_sizes"])]
         note = f"{first['points']} nodes of the {len(groups)} smallest classes; distances in t-SNE pictures between far groups mean nothing."
-        return [told(ask, dataset, [_sentence(done)]), ScatterView(slug, title, panels, groups, note), table]
+        return [told(request, dataset, [_sentence(done)]), ScatterView(slug, title, panels, groups, note), table]
 
 
-def _map(ask: Ask, dataset: str, method: str, options: dict[str, Any], more: dict[str, Any]) -> Cell:
+def _map(request: Request, dataset: str, method: str, options: dict[str, Any], more: dict[str, Any]) -> Cell:
     """The map of the training that the other analyses use: same budget, first seed."""
-    return training(ask, dataset, method, options=options, seed=ask.all_seeds[0], make=tail_map_cell, **more)
+    return training(request, dataset, method, options=options, seed=request.all_seeds[0], make=tail_map_cell, **more)
 
 
 def _sentence(done: Mapping[str, Mapping[str, Any]]) -> str:

@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from naq.experiments.asking import Ask
-from naq.experiments.cells import Cell
-from naq.experiments.experiment import Experiment, register_experiment
+from naq.experiments.base import Experiment, register_experiment
+from naq.experiments.captions import dataset_slug, not_there, told, value_of
 from naq.experiments.names import KINDS
 from naq.experiments.paper import paper_time
-from naq.experiments.records import Find
-from naq.experiments.showing import dataset_slug, not_there, told, value_of
+from naq.experiments.request import Request
 from naq.experiments.views import Entry, Number, TableView, View
-from naq.experiments.works.times import times_cell
+from naq.grid.cells import Cell
+from naq.grid.measurements.times import times_cell
+from naq.grid.records import Find
 
 ROWS = (
     ("similarity", "naq-feat"),
@@ -40,16 +40,16 @@ class Times(Experiment):
     origin = "Tables 9 and 10"
     datasets = ("amazon-clothing", "amazon-electronics", "cora-full", "dblp")
 
-    def cells(self, ask: Ask, find: Find) -> list[Cell]:
-        return [_cell(ask, dataset, what, kind) for dataset in ask.datasets for what, kind in _rows(ask)]
+    def cells(self, request: Request, find: Find) -> list[Cell]:
+        return [_cell(request, dataset, what, kind) for dataset in request.datasets for what, kind in _rows(request)]
 
-    def views_of(self, ask: Ask, find: Find, dataset: str) -> list[View]:
+    def views_of(self, request: Request, find: Find, dataset: str) -> list[View]:
         rows: list[list[Entry]] = []
         said: list[str] = []
         hardware = ""
-        for what, kind in _rows(ask):
+        for what, kind in _rows(request):
             paper = value_of(paper_time(PAPER[what], dataset, kind))
-            record = find(_cell(ask, dataset, what, kind))
+            record = find(_cell(request, dataset, what, kind))
             if record is None or record.result is None:
                 rows.append([TITLES[what], KINDS[kind], not_there(record, paper), *("–",) * 4])
                 continue
@@ -79,18 +79,24 @@ class Times(Experiment):
         columns = ["what", "kind", "seconds", "best", "on", "threads", "load before"]
         slug = f"{self.name}-{dataset_slug(dataset)}"
         return [
-            told(ask, dataset, said or ["Nothing is finished yet."]),
+            told(request, dataset, said or ["Nothing is finished yet."]),
             TableView(slug, f"{self.title}: {dataset}", columns, rows, labels=2, note=note),
         ]
 
 
-def _rows(ask: Ask) -> tuple[tuple[str, str], ...]:
-    return tuple(row for row in ROWS if not ask.plan.thin or row != ("similarity", "naq-diff"))
+def _rows(request: Request) -> tuple[tuple[str, str], ...]:
+    return tuple(row for row in ROWS if not request.plan.thin or row != ("similarity", "naq-diff"))
 
 
-def _cell(ask: Ask, dataset: str, what: str, kind: str) -> Cell:
+def _cell(request: Request, dataset: str, what: str, kind: str) -> Cell:
     return times_cell(
-        dataset, what=what, kind=kind, k=WIDTH, features=ask.reads, device=ask.device, repeats=1 if ask.plan.thin else 5
+        dataset,
+        what=what,
+        kind=kind,
+        k=WIDTH,
+        features=request.reads,
+        device=request.device,
+        repeats=1 if request.plan.thin else 5,
     )
 
 

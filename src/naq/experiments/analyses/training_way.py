@@ -5,9 +5,9 @@ The paper shows 20-way training of NaQ-Diff beside 5-way training in its t-SNE f
 
 from __future__ import annotations
 
-from naq.experiments.asking import Ask
-from naq.experiments.experiment import register_experiment
+from naq.experiments.base import register_experiment
 from naq.experiments.names import full_name
+from naq.experiments.request import Request
 from naq.experiments.sweep import Point, Sweep
 
 LEVELS = (5, 10, 20)
@@ -21,9 +21,13 @@ class TrainingWay(Sweep):
     origin = "Figure 8"
     x_label = "classes per training episode"
 
-    def points(self, ask: Ask, dataset: str) -> list[Point]:
+    def points(self, request: Request, dataset: str) -> list[Point]:
         return [
             Point(full_name(method), way, method, {"episode": {"way": way}})
-            for method in (f"naq-feat/{ask.learner}", f"naq-diff/{ask.learner}", f"supervised/{ask.learner}")
-            for way in ask.levels(LEVELS)
+            for method in (
+                f"naq-feat/{request.learner}",
+                f"naq-diff/{request.learner}",
+                f"supervised/{request.learner}",
+            )
+            for way in request.levels(LEVELS)
         ]

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from naq.experiments.arms import gain
-from naq.experiments.asking import Ask
-from naq.experiments.experiment import register_experiment
+from naq.experiments.base import register_experiment
+from naq.experiments.captions import Level
 from naq.experiments.names import full_name
-from naq.experiments.showing import Level
-from naq.experiments.statistics import Score, pooled_spread
+from naq.experiments.request import Request
+from naq.experiments.seed_groups import gain
 from naq.experiments.sweep import Point, Sweep, flat_points
+from naq.statistics import Score, pooled_spread
 
 LEVELS = (0.1, 0.3, 0.5, 0.7, 0.9)
 
@@ -27,8 +27,8 @@ class UmtraStrength(Sweep):
     x_label = "probability of dropping"
     note = "NaQ drops nothing: its row is the same training at every level."
 
-    def points(self, ask: Ask, dataset: str) -> list[Point]:
-        levels, method = ask.levels(LEVELS), f"g-umtra/{ask.learner}"
+    def points(self, request: Request, dataset: str) -> list[Point]:
+        levels, method = request.levels(LEVELS), f"g-umtra/{request.learner}"
         ways = {"edges and features": (1, 1), "edges only": (1, 0), "features only": (0, 1)}
         found = [
             Point(
@@ -38,18 +38,18 @@ class UmtraStrength(Sweep):
                 {"episode": {"drop_edge": e * level, "drop_feature": f * level}},
             )
             for name, (e, f) in ways.items()
-            if name in ask.levels(tuple(ways), ("edges and features",))
+            if name in request.levels(tuple(ways), ("edges and features",))
             for level in levels
         ]
-        return found + flat_points(ask, levels)
+        return found + flat_points(request, levels)
 
-    def remarks(self, ask: Ask, dataset: str, found: Mapping[tuple[str, Level], Score]) -> list[str]:
+    def remarks(self, request: Request, dataset: str, found: Mapping[tuple[str, Level], Score]) -> list[str]:
         """NaQ against the best strength: picked by what it is compared on, so the comparison favours g-UMTRA."""
-        own = {place: s for place, s in found.items() if place[0].startswith(full_name(f"g-umtra/{ask.learner}"))}
+        own = {place: s for place, s in found.items() if place[0].startswith(full_name(f"g-umtra/{request.learner}"))}
         if not own:
             return []
         best, spread = max(own, key=lambda place: own[place].mean), pooled_spread(found.values())
-        free = [full_name(f"{kind}/{ask.learner}") for kind in ("naq-feat", "naq-diff")]
+        free = [full_name(f"{kind}/{request.learner}") for kind in ("naq-feat", "naq-diff")]
         scores = {line: next((s for (name, _), s in found.items() if name == line), None) for line in free}
         return [
             f"{line}: {gain(s, own[best], spread)} against {best[0]} at {best[1]}, the best of {len(own)} on these tasks."

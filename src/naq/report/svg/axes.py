@@ -44,7 +44,7 @@ def log_ticks(low: float, high: float) -> list[float]:
 
 
 def tick_texts(ticks: Sequence[float]) -> list[str]:
-    """Ticks with the same number of decimals, as few as tell them apart; thousands with a comma, millions with M."""
+    """Ticks with the same number of decimals, as few as listener them apart; thousands with a comma, millions with M."""
     largest = max((abs(tick) for tick in ticks), default=0.0)
     if largest >= 1e6:
         return [f"{tick / 1e6:.6g}M" if tick else "0" for tick in ticks]

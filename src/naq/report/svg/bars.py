@@ -24,9 +24,9 @@ def draw_bars(view: BarView) -> str:
     if not finite(v for series in view.series for v in series.y):
         return ""
     there = _present(view.series, groups)
-    count = max(len(places) for places in there.values())
+    count = max(len(paths) for paths in there.values())
     room = broad(view.floors)
-    if sum(len(places) for places in there.values()) > _MANY:
+    if sum(len(paths) for paths in there.values()) > _MANY:
         room = WHOLE - (0 if not view.floors else 70)
     bar = max(6.0, min(36.0, room * 1.05 / (len(groups) * (count + 0.8))))
     width = max(room, (bar * count + max(12.0, 0.8 * bar)) * len(groups))
@@ -50,7 +50,7 @@ def draw_bars(view: BarView) -> str:
 
 
 def _present(series: Sequence[Series], groups: Sequence[str]) -> dict[str, list[int]]:
-    """The places of the series that have a bar, by group."""
+    """The paths of the series that have a bar, by group."""
     there: dict[str, list[int]] = {group: [] for group in groups}
     for i, item in enumerate(series):
         for group, y in zip(item.x, item.y):

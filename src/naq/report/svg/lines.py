@@ -76,13 +76,13 @@ def _named_axis(view: LineView, levels: Sequence[str], values: Sequence[float], 
 
 def _number_axis(view: LineView, lines: Sequence[Sequence[Point]], values: Sequence[float], slots: int) -> Axis:
     field = lay_field(broad(view.floors), values, view.floors, from_zero=False, reach=0)
-    places = sorted({p.x for line in lines for p in line if p.y is not None})
-    x, ticks, words = _number_ticks(places, view.log_x, field)
+    paths = sorted({p.x for line in lines for p in line if p.y is not None})
+    x, ticks, words = _number_ticks(paths, view.log_x, field)
     marks = [rule(x(t), field.bottom, x(t), field.bottom + 5, "axis") for t in ticks]
     marks += [label(x(t), field.bottom + 6 + LINE, w, "middle") for t, w in zip(ticks, words)]
     # Whiskers at one place stand a little apart where there is room; curves do not.
-    room = min((x(b) - x(a) for a, b in pairwise(places)), default=60.0)
-    gap = min(5.0, 0.35 * room / slots, 24.0 / slots) if len(places) < _DENSE else 0.0
+    room = min((x(b) - x(a) for a, b in pairwise(paths)), default=60.0)
+    gap = min(5.0, 0.35 * room / slots, 24.0 / slots) if len(paths) < _DENSE else 0.0
     return Axis(field, x, marks, 10 + LINE, gap)
 
 
@@ -118,8 +118,8 @@ def _points(series: Series, levels: Sequence[str]) -> list[Point]:
     return points if levels else sorted(points, key=lambda p: p.x)
 
 
-def _number_ticks(places: Sequence[float], log: bool, field: Field) -> tuple[Scale, list[float], list[str]]:
-    low, high = min(places), max(places)
+def _number_ticks(paths: Sequence[float], log: bool, field: Field) -> tuple[Scale, list[float], list[str]]:
+    low, high = min(paths), max(paths)
     inset = 14.0
     if log and low > 0 and high > low:
         scale = Scale(low, high, field.left + inset, field.right - inset, True)

@@ -1,0 +1,155 @@
+"""What a person requests for: which experiment, on which data, at what cost."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from naq.errors import DataError, OptionError
+from naq.options import nearest
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How much every training may cost.
+
+    Attributes:
+        episodes, evaluate_every, patience: of learners; patience 0 trains to the end.
+        epochs: of embedders that are trained; those not named train as long as their own default says.
+        seeds: trainings behind a number.
+        thin: whether sweeps keep a few levels and methods only.
+        features: what methods read; the paper's own features are raw.
+    """
+
+    name: str
+    summary: str
+    episodes: int
+    evaluate_every: int
+    patience: int
+    seeds: int
+    epochs: Mapping[str, int] = field(default_factory=dict)
+    thin: bool = False
+    features: str = "auto"
+
+
+BUDGETS = {
+    budget.name: budget
+    for budget in (
+        Budget(
+            "paper",
+            "16,000 episodes without early stop, raw features, one seed, as in the paper",
+            16_000,
+            160,
+            0,
+            1,
+            features="raw",
+        ),
+        Budget(
+            "standard",
+            "at most 800 episodes, stopped after 4 validations without a new best, two seeds",
+            800,
+            160,
+            4,
+            2,
+            {"bgrl": 100, "sugrl": 150, "afgrl": 50, "cola": 100, "vnt": 200},
+        ),
+        Budget(
+            "quick",
+            "16 episodes or 2 epochs, one seed, a few levels: shows that everything runs, not what is true",
+            16,
+            16,
+            0,
+            1,
+            {"bgrl": 2, "sugrl": 2, "afgrl": 1, "cola": 2, "vnt": 2},
+            thin=True,
+        ),
+    )
+}
+
+
+@dataclass(frozen=True)
+class Request:
+    """One request; JSON values, so that a folder of results knows what it was made for.
+
+    Attributes:
+        datasets: names of ``naq list datasets`` or paths.
+        budget: a name of ``BUDGETS``; ``seeds`` and ``episodes`` override it where they are not 0.
+        learner: the base model that analyses train (the paper: ProtoNet).
+        ways, shots, methods: instead of the experiment's own, where they are not empty; a sweep takes the first way and shot.
+        tune: choose the setting of each method on validation tasks, by :mod:`naq.experiments.tuning`; else defaults and ``options``.
+        features: what methods read; "" is the budget's own.
+        options: by the name of a learner or embedder, e.g. ``{"protonet": {"lr": 3e-4}}``.
+        facts: of each dataset: its size, its hash, what it has; see :func:`naq.experiments.reproduction.facts_of`.
+    """
+
+    experiment: str
+    datasets: tuple[str, ...]
+    budget: str = "standard"
+    seeds: int = 0
+    episodes: int = 0
+    learner: str = "protonet"
+    ways: tuple[int, ...] = ()
+    shots: tuple[int, ...] = ()
+    methods: tuple[str, ...] = ()
+    head: str = "logistic"
+    features: str = ""
+    select: str = "valid"
+    device: str = "cpu"
+    tune: bool = False
+    options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    facts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.budget not in BUDGETS:
+            raise OptionError(f"there is no budget {self.budget!r}; {nearest(self.budget, BUDGETS)}")
+        for name in ("seeds", "episodes"):
+            if getattr(self, name) < 0:
+                raise OptionError(f"{name} is {getattr(self, name)}; expected at least 1, or 0 for the budget's own.")
+        for name in ("ways", "shots"):
+            least = 2 if name == "ways" else 1
+            if any(value < least for value in getattr(self, name)):
+                raise OptionError(
+                    f"{name} are {list(getattr(self, name))}; expected whole numbers of at least {least}."
+                )
+
+    @property
+    def plan(self) -> Budget:
+        return BUDGETS[self.budget]
+
+    @property
+    def all_seeds(self) -> tuple[int, ...]:
+        return tuple(range(self.seeds or self.plan.seeds))
+
+    @property
+    def reads(self) -> str:
+        """What methods read of the features."""
+        return self.features or self.plan.features
+
+    def most_classes(self, dataset: str) -> int | None:
+        """The largest way that the dataset's tasks can have; None where that is not known."""
+        facts = self.facts.get(dataset, {})
+        return facts.get("most_classes")
+
+    def lacks(self, dataset: str, what: str) -> bool:
+        """Whether it is known that the dataset has no ``features`` or no ``classes``."""
+        return self.facts.get(dataset, {}).get(what) == 0
+
+    def levels(self, values: Sequence[Any], thin: Sequence[Any] = ()) -> tuple[Any, ...]:
+        """The values of a sweep; under a thin budget ``thin``, or its ends."""
+        if not self.plan.thin or len(values) <= 2:
+            return tuple(values)
+        return tuple(thin or (values[0], values[-1]))
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: Any) -> Request:
+        """The inverse of :meth:`to_json`."""
+        try:
+            lists = ("datasets", "ways", "shots", "methods")
+            given: dict[str, Any] = {name: tuple(value) if name in lists else value for name, value in data.items()}
+            return cls(**given)
+        except (TypeError, AttributeError) as error:
+            raise DataError(f"this is no request for an experiment ({error}); run naq reproduce again.") from error

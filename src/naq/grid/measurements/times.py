@@ -1,0 +1,186 @@
+"""``times``: how long neighbour tables and episodes take; after a warm-up, without a cache, with the device synchronised.
+
+Times mean something only while nothing else runs on the machine: ``load`` says how busy it was before the warm-up.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numba
+import torch
+
+from naq.data import split_for
+from naq.episodes import naq_episodes, supervised_episodes
+from naq.episodes.episodes import check_counts
+from naq.errors import OptionError
+from naq.graph import Graph, weighted
+from naq.grid.cells import Cell
+from naq.grid.measurements.base import Context, register_measurement
+from naq.grid.measurements.overlap import (
+    TABLE_KINDS,
+    check_choice,
+    completed_table,
+    perturbation_config,
+    table_config,
+)
+from naq.neighbors import NeighborTable, diffusion_neighbors, feature_neighbors
+from naq.neighbors.diffusion import METHODS
+from naq.protocol.machine import available_cores, processor
+from naq.protocol.runs import check_device
+from naq.randomness import key
+
+MEASURED = ("similarity", "episodes")
+QUERIES = {"naq-feat": 10, "naq-diff": 10, "supervised": 8}
+PARTS = {
+    "naq-feat": "similarities, top-k and transfer to host memory, block by block and not told apart; weighting of features excluded",
+    "naq-diff": "normalised adjacency, components, diffusion, top-k and transfer to host memory, block by block and not told apart",
+    "episodes": "draws of supports and gathers of queries into host memory; the neighbour table excluded",
+    "supervised": "draws of classes and nodes into host memory",
+}
+"""What a time contains. Compute, top-k and transfer are interleaved in the tables' own code, so one total is measured."""
+
+
+def times_cell(
+    dataset: str,
+    *,
+    what: str = "similarity",
+    kind: str = "naq-feat",
+    k: int = 10,
+    way: int = 5,
+    queries: int | None = None,
+    count: int = 16_000,
+    repeats: int = 5,
+    seed: int = 0,
+    metric: str = "cosine",
+    alpha: float = 0.1,
+    self_loops: bool = True,
+    solver: str = "auto",
+    features: str = "raw",
+    device: str = "cpu",
+    perturbation: Mapping[str, Any] | None = None,
+) -> Cell:
+    """The cell of one time.
+
+    Args:
+        what: ``similarity``, the table of the ``k`` nearest, or ``episodes``, ``count`` of them from a table that is there.
+        kind: ``naq-feat``, ``naq-diff`` or, for episodes, ``supervised``, which reads labels.
+        queries: of an episode's class; 10, or 8 for supervised episodes.
+        repeats: timed calls after the warm-up.
+        solver: of the diffusion: ``auto``, ``push`` or ``exact``.
+        device: ``cpu`` or ``cuda``, for the tables that can use it; ``computed_on`` of the result says what did.
+    """
+    check_choice("what", what, MEASURED)
+    check_choice("kind", kind, TABLE_KINDS if what == "similarity" else tuple(QUERIES))
+    check_choice("solver", solver, METHODS)
+    queries = QUERIES[kind] if queries is None else queries
+    check_counts(k=k, way=way, queries=queries, count=count, repeats=repeats)
+    key(seed, "times")  # refuses what is no seed
+    if device.partition(":")[0] not in ("cpu", "cuda"):
+        raise OptionError(f"device is {device!r}; expected cpu or cuda.")
+    config: dict[str, Any] = {
+        "dataset": dataset,
+        "perturbation": perturbation_config(perturbation),
+        "what": what,
+        "kind": kind,
+    }
+    if what == "similarity":
+        config["k"] = int(k)
+    else:
+        config |= {"way": int(way), "queries": int(queries), "count": int(count), "seed": int(seed)}
+    if kind != "supervised":
+        config |= table_config(kind, alpha=alpha, self_loops=self_loops, metric=metric, features=features)
+    if kind == "naq-diff" and what == "similarity":
+        config["solver"] = solver
+    return Cell("times", {**config, "repeats": int(repeats), "device": device})
+
+
+@register_measurement("times")
+def times(config: Mapping[str, Any], context: Context) -> dict[str, Any]:
+    """All ``seconds``, their ``mean``, ``sd`` and ``min``, what they contain (``parts``) and the hardware."""
+    device = str(config["device"])
+    check_device(device)
+    graph = context.dataset_cache.perturbed(str(config["dataset"]), config.get("perturbation")).graph
+    prepare = _similarity(config, graph) if config["what"] == "similarity" else _episodes(config, graph, context)
+    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
+    warm_up, made = timed(prepare(), device)
+    seconds = []
+    for repeat in range(int(config["repeats"])):
+        seconds.append(timed(prepare(), device)[0])
+        context.listener("time", {"done": repeat + 1, "total": int(config["repeats"])})
+    solver = made.info.get("method") if isinstance(made, NeighborTable) else None
+    parts = config["kind"] if config["what"] == "similarity" or config["kind"] == "supervised" else "episodes"
+    return {
+        "seconds": seconds,
+        "mean": statistics.mean(seconds),
+        "sd": statistics.stdev(seconds) if len(seconds) > 1 else None,
+        "min": min(seconds),
+        "warm_up": warm_up,
+        "parts": PARTS[parts],
+        "solver": solver,
+        "computed_on": device if isinstance(made, NeighborTable) and solver != "push" else "cpu",
+        "threads": {"numba": numba.get_num_threads(), "torch": torch.get_num_threads()},
+        "load": load,
+        "hardware": hardware(device),
+        "nodes": graph.num_nodes,
+        "edges": graph.num_edges,
+    }
+
+
+Call = Callable[[], Any]
+
+
+def timed(call: Call, device: str) -> tuple[float, Any]:
+    """Seconds of a call and what it gave, with nothing left running on the device."""
+    start = clock(device)
+    made = call()
+    return clock(device) - start, made
+
+
+def clock(device: str) -> float:
+    """The time, once the device has done what it was told."""
+    if device.startswith("cuda"):
+        torch.cuda.synchronize(device)
+    return time.perf_counter()
+
+
+def _similarity(config: Mapping[str, Any], graph: Graph) -> Callable[[], Call]:
+    """Calls that make the table, each on a graph of its own: what one derives from its graph is not there for the next."""
+    read, device, k = weighted(graph, str(config.get("features", "raw"))), str(config["device"]), int(config["k"])
+
+    def prepare() -> Call:
+        fresh = Graph(read.adjacency, read.features, name=read.name)
+        if config["kind"] == "naq-feat":
+            return lambda: feature_neighbors(fresh, k, metric=str(config["metric"]), device=device)
+        return lambda: diffusion_neighbors(
+            fresh,
+            k,
+            alpha=float(config["alpha"]),
+            self_loops=bool(config["self_loops"]),
+            method=str(config["solver"]),
+            device=device,
+        )
+
+    return prepare
+
+
+def _episodes(config: Mapping[str, Any], graph: Graph, context: Context) -> Callable[[], Call]:
+    options: dict[str, Any] = {name: int(config[name]) for name in ("way", "queries", "count", "seed")}
+    if config["kind"] == "supervised":
+        dataset = str(config["dataset"])
+        changed = context.dataset_cache.perturbed(dataset, config.get("perturbation"))
+        labels = graph.require_labels("supervised episodes") if changed.base_labels is None else changed.base_labels
+        split = changed.split or split_for(context.dataset_cache.source(dataset), graph)
+        return lambda: lambda: supervised_episodes(labels, split.base, shot=1, **options)
+    table, _ = completed_table(graph, config, options["queries"], context)
+    return lambda: lambda: naq_episodes(table, **options)
+
+
+def hardware(device: str) -> dict[str, Any]:
+    """In words: processor, cores that this process may use, GPU where it is the device."""
+    gpu = torch.cuda.get_device_name(device) if device.startswith("cuda") else None
+    return {"processor": processor(), "cores": available_cores(), "gpu": gpu}

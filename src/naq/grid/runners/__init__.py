@@ -1,0 +1,31 @@
+"""Runners: compute the cells that a store lacks, in this process, in worker processes or on a Ray cluster."""
+
+from __future__ import annotations
+
+from naq.errors import OptionError
+from naq.grid.runners.base import Failure, Outcome, Runner, Setup
+from naq.options import nearest
+from naq.progress import Listener
+
+ENGINES = ("local", "processes", "ray")
+
+__all__ = ["ENGINES", "Failure", "Listener", "Outcome", "Runner", "Setup", "make_runner"]
+
+
+def make_runner(engine: str = "local", workers: int = 1) -> Runner:
+    """The runner of that name; ``workers`` processes or Ray actors work at the same time."""
+    if engine not in ENGINES:
+        raise OptionError(f"there is no engine {engine!r}; {nearest(engine, ENGINES)}")
+    if workers < 1:
+        raise OptionError(f"workers is {workers}; expected at least 1.")
+    if engine == "processes":
+        from naq.grid.runners.processes import ProcessRunner
+
+        return ProcessRunner(workers)
+    if engine == "ray":
+        from naq.grid.runners.ray import RayRunner
+
+        return RayRunner(workers)
+    from naq.grid.runners.local import LocalRunner
+
+    return LocalRunner()

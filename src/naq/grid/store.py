@@ -1,0 +1,236 @@
+"""A folder of results: one JSON file per cell, written whole or not at all.
+
+cells/KEY.json     finished cells
+failed/KEY.json    cells that failed, with their error
+damaged/           files that were no record, set aside
+claims/KEY         who computes the cell at the moment (:mod:`naq.grid.claims`)
+running/KEY/       checkpoints of a cell that runs or was stopped
+"""
+
+from __future__ import annotations
+
+import json
+import lzma
+import os
+import shutil
+import time
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from naq.errors import DataError
+from naq.files import memory_bytes, write_atomically, write_json
+from naq.grid.claims import SILENT, Claims
+from naq.grid.records import Record
+
+ABANDONED = 14 * 24 * 3600.0
+"""Seconds after which the checkpoints of a stopped cell are no longer waited for."""
+PACK_FORMAT = 1
+
+
+class Store:
+    """The results in ``folder``. Several processes may use the same folder at the same time; one object belongs to one
+    runner at a time.
+
+    Attributes:
+        claims: who computes what.
+        set_aside: names of the damaged files that this object came across.
+    """
+
+    def __init__(self, folder: str | Path) -> None:
+        self.folder = Path(folder)
+        if self.folder.exists() and not self.folder.is_dir():
+            raise DataError(f"{self.folder} is a file; give a folder for results.")
+        self.claims = Claims(self.folder / "claims")
+        self.set_aside: list[str] = []
+
+    def prepare(self) -> None:
+        """Make the folders, or say in one sentence why they cannot be written to."""
+        try:
+            for name in ("cells", "failed", "claims", "running"):
+                (self.folder / name).mkdir(parents=True, exist_ok=True)
+            probe = self.folder / "claims" / f".probe.{uuid.uuid4().hex}.tmp"
+            probe.touch()
+            probe.unlink()
+        except OSError as error:
+            raise DataError(
+                f"results cannot be written to {self.folder}: {error.strerror or error}; choose another folder."
+            ) from error
+
+    def get(self, key: str) -> Record | None:
+        """The finished record of a cell; a damaged one is set aside and counts as none."""
+        return self._read(self._file("cells", key), done=True)
+
+    def failure(self, key: str) -> Record | None:
+        """The record of a cell that failed."""
+        return self._read(self._file("failed", key), done=False)
+
+    def put(self, record: Record) -> None:
+        """File a record. A result takes the place of an earlier failure; a failure never that of a result."""
+        key = record.key
+        try:
+            if record.done:
+                write_json(self._file("cells", key), record.to_json())
+                self._file("failed", key).unlink(missing_ok=True)
+            elif not self._file("cells", key).exists():
+                write_json(self._file("failed", key), record.to_json())
+        except (ValueError, TypeError) as error:
+            if isinstance(error, DataError):
+                raise
+            raise DataError(f"the record of {record.cell.title} cannot be written as JSON ({error}).") from error
+
+    def records(self) -> Iterator[Record]:
+        """All finished records, by key; damaged ones are set aside."""
+        return self._all("cells", done=True)
+
+    def failures(self) -> Iterator[Record]:
+        """All records of cells that failed, by key."""
+        return self._all("failed", done=False)
+
+    def scratch(self, key: str) -> Path:
+        """The folder for checkpoints of a cell; what writes there through :mod:`naq.files` makes it."""
+        return self.folder / "running" / key
+
+    def discard(self, key: str) -> None:
+        """Remove the cell's scratch folder."""
+        if (scratch := self.scratch(key)).exists():
+            shutil.rmtree(scratch, ignore_errors=True)
+
+    def sweep(self) -> None:
+        """Remove what dead processes left: unfinished files, claims and checkpoints of finished cells, forgotten checkpoints.
+
+        The checkpoints of a stopped cell stay, for it goes on from there.
+        """
+        now = time.time()
+        for name in ("cells", "failed"):
+            for entry in _entries(self.folder / name):
+                if _unfinished(entry.name) and now - _changed(entry) > SILENT:
+                    Path(entry.path).unlink(missing_ok=True)
+        for key in self.claims.claimed():
+            if self._file("cells", key).exists():
+                self.claims.clear(key)
+        self.claims.sweep()
+        for entry in _entries(self.folder / "running"):
+            finished = self._file("cells", entry.name).exists()
+            if (finished or now - _changed(entry) > ABANDONED) and self.claims.owner(entry.name) is None:
+                self.discard(entry.name)
+
+    def pack(self, path: str | Path) -> int:
+        """Write all finished records into one xz file, by key, and return how many; equal records give equal bytes."""
+        records = [record.to_json() for record in self.records()]
+        text = json.dumps(
+            {"format": PACK_FORMAT, "records": records}, sort_keys=True, separators=(",", ":"), allow_nan=False
+        )
+        packed = lzma.compress(text.encode(), preset=6)
+        write_atomically(path, lambda temporary: _write(temporary, packed))
+        return len(records)
+
+    def unpack(self, path: str | Path) -> int:
+        """File the records of a pack that are not here yet, and return how many. All are checked before one is written."""
+        records = _packed(Path(path))
+        new = [record for record in records if self.get(record.key) is None]
+        for record in new:
+            self.put(record)
+        return len(new)
+
+    def _file(self, place: str, key: str) -> Path:
+        return self.folder / place / f"{key}.json"
+
+    def _all(self, place: str, *, done: bool) -> Iterator[Record]:
+        names = (entry.name for entry in _entries(self.folder / place))
+        for name in sorted(name for name in names if name.endswith(".json") and not name.startswith(".")):
+            if (record := self._read(self.folder / place / name, done=done)) is not None:
+                yield record
+
+    def _read(self, path: Path, *, done: bool) -> Record | None:
+        try:
+            return _checked(path, done=done)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise DataError(f"cannot read {path}: {error.strerror or error}; check its permissions.") from error
+        except DataError:
+            return self._put_aside(path, done=done)
+
+    def _put_aside(self, path: Path, *, done: bool) -> Record | None:
+        """Move a damaged file away; a whole one that another process has just put in its place is given back."""
+        aside = self.folder / "damaged" / f"{path.stem}.{uuid.uuid4().hex}.json"
+        try:
+            aside.parent.mkdir(exist_ok=True)
+            path.rename(aside)
+        except FileNotFoundError:
+            return _checked_or_none(path, done=done)
+        except OSError:
+            self.set_aside.append(f"{path.parent.name}/{path.name}")  # a folder for reading only: it stays where it is
+            return None
+        if (record := _checked_or_none(aside, done=done, name=path.stem)) is not None:
+            aside.rename(path)
+            return record
+        self.set_aside.append(f"{path.parent.name}/{path.name}")
+        return None
+
+
+def _checked(path: Path, *, done: bool, name: str = "") -> Record:
+    try:
+        data = json.loads(path.read_bytes(), parse_constant=_refuse)
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{path} is not JSON ({error}).") from error
+    record = Record.from_json(data)
+    if record.key != (name or path.stem) or record.done != done:
+        raise DataError(f"{path} holds the record of another cell.")
+    return record
+
+
+def _checked_or_none(path: Path, *, done: bool, name: str = "") -> Record | None:
+    try:
+        return _checked(path, done=done, name=name)
+    except (OSError, DataError):
+        return None
+
+
+def _refuse(constant: str) -> Any:
+    raise ValueError(f"{constant} is no number")
+
+
+def _packed(path: Path) -> list[Record]:
+    try:
+        opener = lzma.LZMADecompressor()
+        text = opener.decompress(path.read_bytes(), max_length=memory_bytes() // 4)
+        if not opener.eof:
+            raise DataError("it ends too early or is too large")
+        data = json.loads(text, parse_constant=_refuse)
+        if not isinstance(data, dict) or data.get("format") != PACK_FORMAT:
+            raise DataError(f"it does not have format {PACK_FORMAT}")
+        records = [Record.from_json(each) for each in data["records"]]
+        if not all(record.done for record in records):
+            raise DataError("it holds records that are not finished")
+    except FileNotFoundError as error:
+        raise DataError(f"{path} does not exist.") from error
+    except (OSError, lzma.LZMAError, EOFError, ValueError, KeyError, TypeError, RecursionError) as error:
+        reason = str(error).rstrip(".")
+        raise DataError(f"{path} is no readable pack of results ({reason}); make or download it again.") from error
+    return records
+
+
+def _write(path: Path, content: bytes) -> None:
+    path.write_bytes(content)
+
+
+def _entries(folder: Path) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as found:
+            return list(found)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
+def _changed(entry: os.DirEntry[str]) -> float:
+    try:
+        return entry.stat(follow_symlinks=False).st_mtime
+    except OSError:
+        return time.time()
+
+
+def _unfinished(name: str) -> bool:
+    return name.startswith(".") and ".tmp" in name

@@ -1,0 +1,144 @@
+"""The episodes a method trains on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from naq.episodes import Episodes, naq_episodes, supervised_episodes, umtra_episodes
+from naq.episodes.episodes import check_counts
+from naq.episodes.naq import check_drops, table_width
+from naq.errors import OptionError
+from naq.graph import Graph
+from naq.neighbors import NeighborTable, diffusion_neighbors, feature_neighbors
+from naq.options import Value, merge_options
+from naq.protocol.methods import Method
+from naq.tasks import ClassSplit
+
+DEFAULTS: dict[str, dict[str, Value]] = {
+    "naq-feat": {
+        "way": 0,
+        "shot": 1,
+        "queries": 10,
+        "metric": "cosine",
+        "fill": "none",
+        "apart": 0,
+        "drop_overlap": False,
+        "drop_random": False,
+    },
+    "naq-diff": {
+        "way": 0,
+        "shot": 1,
+        "queries": 10,
+        "alpha": 0.1,
+        "self_loops": True,
+        "fill": "none",
+        "apart": 0,
+        "drop_overlap": False,
+        "drop_random": False,
+    },
+    "supervised": {"way": 0, "queries": 8, "shot": 0},
+    "g-umtra": {"way": 0, "views": 1, "drop_edge": 0.3, "drop_feature": 0.3},
+}
+"""Options of each way to make episodes; ``way`` 0 and ``shot`` 0 train with the way and the shot of the tasks.
+
+NaQ trains with one shot whatever the tasks have, as the paper's code does.
+"""
+
+
+def episode_options(method: Method, given: Mapping[str, Any]) -> dict[str, Value]:
+    """Options of the method's episodes, checked."""
+    if method.episodes is None:
+        if given:
+            raise OptionError(
+                f"{method.name} uses no episodes, but episode options {sorted(given)} were given; leave them out."
+            )
+        return {}
+    options = merge_options(f"{method.episodes} episodes", DEFAULTS[method.episodes], given)
+    check_drops(bool(options.get("drop_overlap")), bool(options.get("drop_random")))
+    return options
+
+
+def table_for(
+    graph: Graph,
+    kind: str,
+    options: Mapping[str, Any],
+    cache: str | Path | None,
+    device: str,
+    progress: Callable[[int, int], None] | None,
+) -> NeighborTable:
+    """The neighbour table behind NaQ episodes."""
+    queries, shot, apart = (int(options[name]) for name in ("queries", "shot", "apart"))
+    check_counts(queries=queries, shot=shot)
+    k, fill = table_width(queries=queries, shot=shot, apart=apart), str(options["fill"])
+    if k >= graph.num_nodes:
+        what = f"apart={apart} needs" if k == apart else f"{queries} queries and {shot} shots need"
+        raise OptionError(
+            f"{what} {k} other nodes per support, but graph {graph.name!r} has {graph.num_nodes - 1}; lower them."
+        )
+    if kind == "naq-feat":
+        return feature_neighbors(
+            graph, k, metric=str(options["metric"]), fill=fill, device=device, cache=cache, progress=progress
+        )
+    return diffusion_neighbors(
+        graph,
+        k,
+        alpha=float(options["alpha"]),
+        self_loops=bool(options["self_loops"]),
+        fill=fill,
+        cache=cache,
+        progress=progress,
+    )
+
+
+def episodes_for(
+    method: Method,
+    graph: Graph,
+    split: ClassSplit,
+    options: Mapping[str, Any],
+    *,
+    way: int,
+    shot: int,
+    count: int,
+    seed: int,
+    cache: str | Path | None,
+    device: str = "cpu",
+    progress: Callable[[int, int], None] | None = None,
+) -> Episodes:
+    """Draw ``count`` episodes of the method's kind; only supervised ones read labels here."""
+    way = int(options["way"]) or way
+    if method.episodes == "supervised":
+        labels = graph.require_labels("supervised episodes")
+        return supervised_episodes(
+            labels,
+            split.base,
+            way=way,
+            shot=int(options["shot"]) or shot,
+            queries=int(options["queries"]),
+            count=count,
+            seed=seed,
+        )
+    if method.episodes == "g-umtra":
+        return umtra_episodes(
+            graph.num_nodes,
+            way=way,
+            views=int(options["views"]),
+            count=count,
+            seed=seed,
+            drop_edge=float(options["drop_edge"]),
+            drop_feature=float(options["drop_feature"]),
+        )
+    assert method.episodes is not None
+    table = table_for(graph.without_labels(), method.episodes, options, cache, device, progress)
+    return naq_episodes(
+        table,
+        way=way,
+        shot=int(options["shot"]),
+        queries=int(options["queries"]),
+        count=count,
+        seed=seed,
+        apart=int(options["apart"]),
+        drop_overlap=bool(options["drop_overlap"]),
+        drop_random=bool(options["drop_random"]),
+    )

@@ -1,0 +1,67 @@
+"""How a trained learner, or vectors, answer tasks: by every head, or by the learner itself."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from naq.embedders import TrainedEmbedder
+from naq.graph import Graph
+from naq.heads import HEADS, Evaluation, Head, evaluate, make_head, scored
+from naq.learners import Learner
+from naq.protocol.methods import get_method
+from naq.tasks import Tasks
+
+Model = Learner | TrainedEmbedder
+"""What was trained; both kinds answer tasks in the same way."""
+OWN = "own"
+"""Stands where the name of a head would, for a method that solves tasks itself."""
+REFERENCE = "smooth"
+
+
+def validation_accuracy(learner: Model, tasks: Tasks, head: Head) -> float:
+    """Accuracy of the learner as it is; only the nodes of the tasks are encoded unless the head needs all."""
+    if learner.solves_tasks:
+        return own_evaluation(learner, tasks).accuracy
+    with torch.no_grad():
+        if head.needs_all_nodes:
+            return evaluate(learner.encode_all(), tasks, head).accuracy
+        nodes = tasks.nodes()
+        place = np.full(int(nodes.max()) + 1, -1, dtype=np.int64)
+        place[nodes] = np.arange(len(nodes))
+        return evaluate(learner.encode(nodes), tasks.relabelled(place), head).accuracy
+
+
+def own_evaluation(learner: Model, tasks: Tasks) -> Evaluation:
+    """The answers of a learner that needs no head."""
+    return scored(learner.solve(tasks), tasks, head=OWN, transductive=learner.transductive)
+
+
+def every_answer(model: Model | None, vectors: np.ndarray, tasks: Tasks, chosen: Head) -> dict[str, Evaluation]:
+    """Every head on the vectors, and the model's own answers where it has some; the ones that choose come first."""
+    own = {OWN: own_evaluation(model, tasks)} if model is not None and (model.solves_tasks or model.also_solves) else {}
+    if model is not None and model.solves_tasks:
+        return {**own, **(every_head(vectors, tasks, chosen) if model.also_heads else {})}
+    return {**every_head(vectors, tasks, chosen), **own}
+
+
+def every_head(vectors: np.ndarray, tasks: Tasks, chosen: Head | None = None) -> dict[str, Evaluation]:
+    """One evaluation per head; ``chosen`` replaces the one of its name."""
+    heads = {name: make_head(name) for name in HEADS}
+    if chosen is not None:
+        heads[chosen.name] = chosen
+    return {name: evaluate(vectors, tasks, head) for name, head in heads.items()}
+
+
+_kept: dict[str, np.ndarray] = {}
+
+
+def reference_vectors(graph: Graph) -> np.ndarray:
+    """Vectors of the training-free line; those of the last graph are kept, since many runs request for them."""
+    graph = graph.without_labels()
+    if graph.hash not in _kept:
+        found = get_method(REFERENCE).embedder
+        assert found is not None
+        _kept.clear()
+        _kept[graph.hash] = found(graph).embed()
+    return _kept[graph.hash]

@@ -1,0 +1,71 @@
+"""What a result was computed on, as far as a reader of the number wants to know: no host name, no paths."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+
+@cache
+def machine(device: str = "cpu") -> dict[str, Any]:
+    """Processor, cores, threads, device and versions of this process."""
+    import torch
+
+    from naq.protocol.result import versions
+
+    return {
+        "processor": processor(),
+        "cores": available_cores(),
+        "threads": torch.get_num_threads(),
+        "platform": f"{platform.system()} {platform.machine()}",
+        "device": _device_name(device),
+        "versions": versions(),
+    }
+
+
+def device_words(machine: Mapping[str, Any]) -> str:
+    """``NVIDIA H200`` of a record's machine; ``cpu`` where no accelerator computed."""
+    device = str(machine.get("device", "cpu"))
+    return device.partition("(")[2].rstrip(")") or device
+
+
+def available_cores() -> int:
+    """Cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def limit_threads(count: int) -> None:
+    """Let this process compute with so many threads."""
+    import numba
+    import torch
+
+    torch.set_num_threads(count)
+    numba.set_num_threads(min(count, vars(numba.config)["NUMBA_NUM_THREADS"]))
+
+
+def processor() -> str:
+    """The processor's name."""
+    try:
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()
+
+
+def _device_name(device: str) -> str:
+    import torch
+
+    if not device.startswith("cuda"):
+        return device
+    try:
+        return f"{device} ({torch.cuda.get_device_name(device)})"
+    except (RuntimeError, AssertionError, ValueError):
+        return f"{device} (not there)"

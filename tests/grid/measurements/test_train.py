@@ -1,0 +1,228 @@
+"""``train``: equal trainings are equal cells, and a cell is the run that it describes."""
+
+from __future__ import annotations
+
+import signal
+
+import numpy as np
+import pytest
+
+import naq
+from fake_records import train_result
+from naq.data import save_graph, split_for
+from naq.errors import OptionError
+from naq.grid.cells import canonical
+from naq.grid.datasets import DatasetCache
+from naq.grid.measurements import Context, perform
+from naq.grid.measurements.train import train_cell, trained
+from naq.grid.perturbations import apply_perturbation
+from naq.protocol.methods import get_method, methods
+
+SMALL = {"way": 2, "episodes": 12, "evaluate_every": 4, "options": {"latent": 8, "lr": 1e-3}, "episode": {"queries": 3}}
+
+
+@pytest.fixture(scope="module")
+def place(graph, tasks):
+    """The graph's file, its tasks beside it."""
+    return save_graph(tasks.with_name("communities.npz"), graph)
+
+
+@pytest.fixture
+def context(place):
+    return Context(DatasetCache({"communities": str(place)}), cache=None)
+
+
+def cell(method="naq-feat/protonet", **given):
+    return train_cell("communities", method, **SMALL | given)
+
+
+@pytest.mark.parametrize("method", sorted(methods()))
+def test_every_default_is_written_out(method):
+    known = get_method(method)
+    config = train_cell("debian", method).config
+    assert config["options"] == known.defaults and config["method"] == method
+    assert config["head"] == ("own" if known.solves_tasks else "logistic")
+    assert ("episodes" in config) == (known.learner is not None)
+    assert ("patience" in config) == ("select" in config) == (known.learner is not None or known.in_epochs)
+    assert config["perturbation"] is None and config["also_shots"] == []
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"way": 5},
+        {"options": {"lr": 1e-4}},
+        {"options": {"latent": 256}},
+        {"episode": {"queries": 10}},
+        {"episode": {"way": 5}},
+        {"episode": {"way": 0, "shot": 1}},
+        {"also_shots": [1]},
+        {"patience": 0},
+        {"evaluate_every": 160},
+        {"head": "logistic"},
+        {"seed": np.int64(0)},
+        {"epochs": 7},
+    ],
+)
+def test_what_is_the_default_anyway_makes_no_other_cell(given):
+    assert train_cell("debian", "naq-feat/protonet", **given) == train_cell("debian", "naq-feat/protonet")
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"way": 10},
+        {"shot": 5},
+        {"seed": 1},
+        {"also_shots": [5]},
+        {"head": "prototype"},
+        {"features": "raw"},
+        {"episodes": 160},
+        {"patience": 4},
+        {"options": {"lr": 3e-4}},
+        {"episode": {"way": 20}},
+        {"select": "naq"},
+        {"device": "cuda"},
+        {"perturbation": {"name": "structure-noise"}},
+        {"measurement": "tail-map"},
+    ],
+)
+def test_what_matters_makes_another_cell(given):
+    assert train_cell("debian", "naq-feat/protonet", **given) != train_cell("debian", "naq-feat/protonet")
+
+
+def test_ways_and_shots_of_episodes_that_are_the_tasks_own():
+    def episode(method, **given):
+        return train_cell("debian", method, **given).config["episode"]
+
+    assert episode("supervised/protonet", shot=5, episode={"way": 5, "shot": 5}) == episode("supervised/protonet")
+    assert episode("supervised/protonet", shot=5, episode={"shot": 1})["shot"] == 1
+    # NaQ trains with one shot whatever tasks have: five shots are five shots.
+    assert episode("naq-feat/protonet", shot=5, episode={"shot": 5})["shot"] == 5
+    assert episode("naq-feat/protonet", way=20, episode={"way": 20})["way"] == 0
+
+
+def test_epochs_are_an_option_of_embedders():
+    assert train_cell("d", "bgrl", epochs=7) == train_cell("d", "bgrl", options={"epochs": 7})
+    assert train_cell("d", "smooth", epochs=7) == train_cell("d", "smooth")
+    assert train_cell("d", "smooth", episodes=3, evaluate_every=2, patience=1, select="naq") == train_cell(
+        "d", "smooth"
+    )
+
+
+def test_a_change_is_written_out():
+    short, whole = {"name": "label-noise", "share": 0.1}, {"seed": 0, "share": 0.1, "name": "label-noise"}
+    found = train_cell("d", "supervised/protonet", perturbation=short)
+    assert found == train_cell("d", "supervised/protonet", perturbation={**whole, **found.config["perturbation"]})
+    assert found.config["perturbation"]["seed"] == 0
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"method": "naq-feat/protonets"}, "did you mean"),
+        ({"options": {"lrr": 1.0}}, "did you mean lr"),
+        ({"episode": {"metrics": "cosine"}}, "did you mean metric"),
+        ({"perturbation": {"name": "structure"}}, "structure-noise"),
+        ({"head": "logistics"}, "logistic"),
+        ({"select": "test"}, "select"),
+        ({"evaluate_every": 0}, "evaluate_every is 0"),
+    ],
+)
+def test_a_mistake_is_said_before_anything_runs(given, words):
+    with pytest.raises(OptionError, match=words):
+        cell(**given)
+
+
+@pytest.mark.parametrize("method", ["naq-diff/protonet", "supervised/protonet", "sugrl", "smooth"])
+def test_a_cell_is_the_run_it_describes(place, context, method):
+    given = dict(SMALL) if "/" in method else {"way": 2, "options": {"dim": 8} if method == "smooth" else {"latent": 8}}
+    if method == "sugrl":
+        given |= {"epochs": 3, "evaluate_every": 1}
+    given |= {"also_shots": [3], "seed": 3, "head": "prototype"}
+    result = trained(train_cell("communities", method, **given).config, context)
+    told = naq.run(str(place), method, **given, cache=None, reference=False)
+    assert result.config == told.config and result.facts == told.facts
+    for found, known in ((result.evaluations, told.evaluations), (result.also["3"], told.also["3"])):
+        assert list(found) == list(known)
+        assert all(np.array_equal(found[head].per_task, known[head].per_task) for head in known)
+    assert np.array_equal(result.embedding, told.embedding) and not result.reference
+
+
+@pytest.mark.parametrize(
+    "perturbation",
+    [
+        {"name": "structure-noise", "share": 0.5, "seed": 2},
+        {"name": "label-scarcity", "classes": 0.6, "labels": 0.5, "least": 2, "seed": 1},
+        {"name": "imbalance", "kind": "pareto", "seed": 0},
+    ],
+    ids=lambda perturbation: perturbation["name"],
+)
+def test_a_change_gives_the_run_its_graph_its_labels_and_its_tasks(graph, place, tasks, context, perturbation):
+    method = "supervised/protonet"
+    asked = cell(method, perturbation=perturbation)
+    result = trained(asked.config, context)
+    changed = apply_perturbation(graph, split_for(str(place), graph), perturbation)
+    told = naq.run(
+        changed.graph,
+        method,
+        tasks=None if changed.redraw else tasks,
+        split=changed.split,
+        base_labels=changed.base_labels,
+        cache=None,
+        reference=False,
+        **SMALL,
+    )
+    assert np.array_equal(result.per_task, told.per_task) and np.array_equal(result.embedding, told.embedding)
+    plain = trained(cell(method).config, context)
+    assert not np.array_equal(result.embedding, plain.embedding)
+    assert (result.config["tasks"] == plain.config["tasks"]) == (perturbation["name"] != "imbalance")
+
+
+def test_the_result_is_json_and_says_what_the_change_did(context):
+    asked = cell("supervised/protonet", perturbation={"name": "structure-noise", "share": 0.5})
+    result = perform(asked, context)
+    canonical(result)
+    assert result["perturbation"]["added"] > 0 and result["reference"] == {}
+    assert result["facts"]["valid_accuracy"] == max(result["history"]["valid_accuracy"])
+    assert perform(cell(), context)["perturbation"] == {}
+
+
+@pytest.mark.parametrize("method", ["naq-feat/protonet", "smooth"])
+def test_made_up_results_have_the_fields_of_real_ones(context, method):
+    """Other tests read made-up results; they must not know fields that a run does not have."""
+    given = SMALL if "/" in method else {"way": 2, "options": {"dim": 8}}
+    asked = train_cell("communities", method, also_shots=[3], **given)
+    real, made_up = perform(asked, context), train_result(asked)
+    assert set(made_up) == set(real) and set(made_up["config"]) <= set(real["config"])
+    assert set(made_up["facts"]) == set(real["facts"])
+    assert (made_up["history"] and set(made_up["history"])) == (real["history"] and set(real["history"]))
+    assert list(made_up["evaluations"]) == list(real["evaluations"]) and set(made_up["also"]) == set(real["also"])
+    assert set(made_up["evaluations"]["logistic"]) == set(real["evaluations"]["logistic"])
+
+
+def test_a_stopped_training_goes_on_from_its_scratch_folder(context, tmp_path):
+    asked, told = cell(episodes=24), []
+
+    def stop(phase, facts):
+        told.append(phase)
+        if told.count("train") == 3:
+            signal.raise_signal(signal.SIGINT)
+
+    scratch = tmp_path / "running"
+    with pytest.raises(KeyboardInterrupt):
+        trained(asked.config, Context(context.dataset_cache, scratch, None, stop))
+    assert [file.name for file in scratch.iterdir()] == ["checkpoint.safetensors"]
+    updates = []
+    again = trained(
+        asked.config,
+        Context(
+            context.dataset_cache,
+            scratch,
+            None,
+            lambda phase, facts: updates.append(phase) if phase == "train" else None,
+        ),
+    )
+    whole = trained(asked.config, context)
+    assert np.array_equal(again.per_task, whole.per_task) and np.array_equal(again.embedding, whole.embedding)
+    assert 0 < len(updates) < 24

@@ -1,0 +1,32 @@
+"""Cells for the tests of runners, and works that go wrong in every way."""
+
+from __future__ import annotations
+
+import pytest
+
+from naq.grid.cells import Cell
+from naq.grid.measurements import MEASUREMENTS
+from naq.grid.store import Store
+
+
+@pytest.fixture
+def store(tmp_path):
+    return Store(tmp_path / "results")
+
+
+@pytest.fixture
+def empties():
+    """``empties(5, seconds=0.02)``: so many different cells."""
+    return lambda count, **config: [Cell("empty", {"number": number, **config}) for number in range(count)]
+
+
+@pytest.fixture
+def measurement(monkeypatch):
+    """Registers a work for this process and gives a cell of it: ``measurement(function, number=1)``."""
+
+    def cell(compute, **config):
+        name = f"test-{compute.__name__}"
+        monkeypatch.setitem(MEASUREMENTS, name, compute)
+        return Cell(name, config)
+
+    return cell

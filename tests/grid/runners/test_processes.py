@@ -1,0 +1,203 @@
+"""Worker processes: killed at any moment, they and their runner lose no finished cell."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from collections import Counter
+
+import pytest
+
+import methods_under_test as suite
+from naq.data.npz import save_graph
+from naq.errors import DataError
+from naq.grid.cells import Cell
+from naq.grid.claims import process_start
+from naq.grid.datasets import DatasetCache
+from naq.grid.fingerprint import identify
+from naq.grid.runners import Setup, make_runner
+from naq.grid.store import Store
+from naq.protocol.machine import available_cores
+
+
+@pytest.fixture(scope="module")
+def runner():
+    with make_runner("processes", 2) as runner:
+        yield runner
+
+
+def key_of(cell):
+    return identify(cell, DatasetCache()).key(cell)
+
+
+def wait_for(condition, seconds=30.0):
+    until = time.monotonic() + seconds
+    while not (found := condition()):
+        assert time.monotonic() < until, "it did not come about"
+        time.sleep(0.01)
+    return found
+
+
+def test_all_are_computed_with_a_share_of_the_cores_each(runner, store, empties):
+    cells, heard = empties(30), []
+    bad = empties(1, error="this is no day for it.")
+    outcome = runner.run([*cells, *bad], store, listener=lambda phase, facts: heard.append((phase, facts)))
+    assert sorted(cell.text for cell in outcome.done) == sorted(cell.text for cell in cells)
+    assert [failure.sentence for failure in outcome.failed] == ["this is no day for it."]
+    phases = Counter(phase for phase, _ in heard)
+    assert phases == {"plan": 1, "begun": 31, "finished": 31}
+    for record in store.records():
+        assert record.machine["threads"] == max(1, available_cores() // 2)
+    assert runner.run(cells, store).skipped == cells
+    assert list((store.folder / "claims").iterdir()) == []
+
+
+def test_two_runners_of_processes_share_a_folder(runner, store, empties):
+    cells, seen = empties(60, seconds=0.005), []
+    listener = lambda phase, facts: seen.append(facts["key"]) if phase == "begun" else None  # noqa: E731
+    outcomes = {}
+
+    def other():
+        outcomes["local"] = make_runner("local").run(cells[::-1], Store(store.folder), Setup(), listener)
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    outcomes["processes"] = runner.run(cells, store, listener=listener)
+    thread.join()
+    assert len(seen) == len(set(seen)) == 60
+    assert all(outcome.done for outcome in outcomes.values())
+
+
+def test_workers_find_data_where_this_process_does_and_stop_when_it_is_another(runner, store, tmp_path):
+    paths = {"small": str(tmp_path / "small.npz")}
+    save_graph(paths["small"], suite.community_graph(size=5))
+    cell = Cell("empty", {"dataset": "small"})
+    assert runner.run([cell], store, Setup(paths)).done == [cell]
+    (record,) = store.records()
+    assert record.identity.data == DatasetCache(paths).data_hash("small")
+    save_graph(paths["small"], suite.community_graph(size=6))
+    # this process reads the file as it is now, the workers go on with the graph that they hold
+    runner._bench = None
+    with pytest.raises(DataError, match="the code or the data changed"):
+        runner.run([cell], store, Setup(paths))
+    assert runner.run([cell], store, Setup(paths)).done == [cell]
+    assert len(list(store.records())) == 2 and list(store.failures()) == [] == store.claims.claimed()
+
+
+def test_a_killed_worker_fails_its_own_cell_and_is_replaced(runner, store, empties):
+    slow, cells = empties(1, seconds=60)[0], empties(4)
+
+    def kill():
+        owner = wait_for(lambda: Store(store.folder).claims.owner(key_of(slow)))
+        os.kill(owner.pid, signal.SIGKILL)
+
+    thread = threading.Thread(target=kill)
+    thread.start()
+    outcome = runner.run([slow, *cells], store)
+    thread.join()
+    assert len(outcome.done) == 4 and [failure.cell for failure in outcome.failed] == [slow]
+    assert "the worker process died (signal 9)" in store.failure(key_of(slow)).error
+    assert Store(store.folder).claims.owner(key_of(slow)) is None and list((store.folder / "claims").iterdir()) == []
+    assert len(runner.run(empties(6), store).done) == 2
+
+
+CHILD = """
+    import os, signal, sys
+    from naq.grid.cells import Cell
+    from naq.grid.runners import make_runner
+    from naq.grid.store import Store
+
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    def measurement(engine, folder, log, cells, seconds):
+        file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+
+        def listener(phase, facts):
+            os.write(file, f"{phase} {facts.get('key', '')}\\n".encode())
+
+        with make_runner(engine, 1) as runner:
+            return runner.run([Cell("empty", {"number": n, "seconds": seconds}) for n in range(cells)], Store(folder), listener=listener)
+"""
+ONCE = """
+    outcome = measurement("processes", *sys.argv[1:3], 1, 60)
+    print("stopped", outcome.stopped)
+"""
+AGAIN_AND_AGAIN = """
+    import random, time
+    from naq.grid.datasets import DatasetCache
+    from naq.grid.fingerprint import identify
+    from naq.grid.runners import local
+    from naq.protocol.machine import machine
+
+    identify(Cell("empty", {}), DatasetCache()), machine()  # once for all children
+    moments = random.Random(0)
+    for _ in range(20):
+        if (child := os.fork()) == 0:
+            measurement("local", *sys.argv[1:3], 60, 0.005)
+            os._exit(0)
+        time.sleep(moments.uniform(0, 0.06))
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        with open(sys.argv[2], "a") as log:
+            log.write("killed \\n")
+"""
+
+
+def start(script, *arguments):
+    code = textwrap.dedent(CHILD) + textwrap.dedent(script)
+    return subprocess.Popen(
+        [sys.executable, "-c", code, *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def test_a_runner_killed_twenty_times_loses_no_finished_cell(tmp_path, empties):
+    store, log, cells = Store(tmp_path / "results"), tmp_path / "log", empties(60, seconds=0.005)
+    child = start(AGAIN_AND_AGAIN, store.folder, log)
+    _, errors = child.communicate(timeout=100)
+    assert child.returncode == 0, errors
+    lines = log.read_text().splitlines()
+    assert lines.count("killed ") == 20
+    reported = [line.split()[1] for line in lines if line.startswith("finished")]
+    kept = {record.key for record in store.records()}
+    assert reported and set(reported) <= kept and len(reported) == len(set(reported))
+    assert store.set_aside == []
+    begun = Counter(line.split()[1] for line in lines if line.startswith("begun"))
+    assert not [key for key, times in begun.items() if times > 1 and key in reported and _after(lines, key)]
+    last = make_runner("local").run(cells, store)
+    assert last.complete and len(last.skipped) == len(kept) and len(list(store.records())) == 60
+    assert store.claims.claimed() == [] == list(store.failures())
+
+
+def _after(lines, key):
+    """Whether a cell was begun again after it was reported as finished."""
+    return f"begun {key}" in lines[lines.index(f"finished {key}") :]
+
+
+@pytest.mark.slow
+def test_workers_end_with_their_runner(tmp_path, empties):
+    """When it is killed, and when Ctrl-C stops it, which also frees the claims."""
+    (cell,) = empties(1, seconds=60)
+    key, ends = key_of(cell), {"killed": signal.SIGKILL, "stopped": signal.SIGINT}
+    children = {name: start(ONCE, tmp_path / name, tmp_path / f"{name}.log") for name in ends}
+    owners = {name: wait_for(lambda n=name: Store(tmp_path / n).claims.owner(key), 90) for name in ends}
+    for name, child in children.items():
+        assert child.pid != owners[name].pid
+        began = time.monotonic()
+        # Ctrl-C on a terminal reaches the whole group, a kill only the runner
+        (os.killpg if name == "stopped" else os.kill)(child.pid, ends[name])
+        output, errors = child.communicate(timeout=30)
+        wait_for(lambda n=name: process_start(owners[n].pid) != owners[n].start, 5)
+        assert time.monotonic() - began < 6
+        assert output.split() == ([] if name == "killed" else ["stopped", "True"]), errors
+        store = Store(tmp_path / name)
+        assert store.claims.owner(key) is None and list(store.records()) == list(store.failures()) == []
+    assert list((tmp_path / "stopped" / "claims").iterdir()) == []

@@ -1,0 +1,77 @@
+"""Cells on a local Ray cluster."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+
+import pytest
+
+from naq.grid.datasets import DatasetCache
+from naq.grid.fingerprint import identify
+from naq.grid.runners import Setup, make_runner
+from naq.grid.store import Store
+from naq.protocol.machine import available_cores
+
+ray = pytest.importorskip("ray")
+pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.slow]  # Ray's own warnings are not ours to mend
+
+
+@pytest.fixture(scope="module")
+def runner():
+    with make_runner("ray", 2) as runner:
+        yield runner
+    assert not ray.is_initialized()
+
+
+def key_of(cell):
+    return identify(cell, DatasetCache()).key(cell)
+
+
+def test_all_are_computed_and_filed_by_this_process(runner, store, empties, capfd):
+    cells, bad, heard = empties(20), empties(1, error="this is no day for it."), []
+    outcome = runner.run([*cells, *bad], store, listener=lambda phase, facts: heard.append(phase))
+    assert len(outcome.done) == 20 and [each.sentence for each in outcome.failed] == ["this is no day for it."]
+    assert heard == ["plan", *heard[1:]] and heard.count("begun") == heard.count("finished") == 21
+    assert {record.result["number"] for record in store.records()} == set(range(20))
+    assert {record.machine["threads"] for record in store.records()} == {max(1, available_cores() // 2)}
+    again = runner.run([*cells, *bad], store)
+    assert again.skipped == cells and len(again.left) == 1
+    assert len(runner.run(bad, store, Setup(retry=True)).failed) == 1
+    assert list((store.folder / "claims").iterdir()) == list((store.folder / "running").iterdir()) == []
+    assert capfd.readouterr().out == ""
+
+
+def test_a_killed_actor_fails_its_own_cell_and_is_replaced(runner, store, empties):
+    slow, cells = empties(1, seconds=60)[0], empties(4)
+    runner.run(cells[:2], store)
+    pids = {member: ray.get(member.actor.__ray_call__.remote(lambda _: os.getpid())) for member in runner._crew}
+
+    def kill():
+        while not (found := [m for m in runner._crew if m.planned is not None and m.planned.cell == slow]):
+            time.sleep(0.01)
+        os.kill(pids[found[0]], signal.SIGKILL)
+
+    thread = threading.Thread(target=kill)
+    thread.start()
+    outcome = runner.run([slow, *cells], store)
+    thread.join()
+    assert len(outcome.done) == 2 and [failure.cell for failure in outcome.failed] == [slow]
+    assert "the worker process died" in store.failure(key_of(slow)).error
+    assert Store(store.folder).claims.owner(key_of(slow)) is None
+    assert len(runner.run(empties(6), store).done) == 2
+
+
+def test_ctrl_c_frees_the_claims_and_ends_the_cluster(runner, store, empties):
+    cells = empties(2, seconds=60)
+
+    def listener(phase, facts):
+        if phase == "begun" and facts["key"] == key_of(cells[1]):
+            threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+
+    outcome = runner.run(cells, store, listener=listener)
+    assert outcome.stopped and not outcome.done and not outcome.failed
+    assert list((store.folder / "claims").iterdir()) == []
+    assert not ray.is_initialized()

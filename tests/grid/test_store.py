@@ -1,0 +1,208 @@
+"""Results in a folder: whole or absent, found by key, set aside when damaged."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+
+import pytest
+
+from naq.errors import DataError
+from naq.grid.cells import Cell, Identity
+from naq.grid.records import Record
+from naq.grid.store import ABANDONED, Store
+
+IDENTITY = Identity(data="", version="0", core="c" * 24, own="o" * 24)
+
+
+def record(number=0, *, error=None, result=None):
+    cell = Cell("empty", {"number": number})
+    found = None if error else (result or {"number": number, "list": [0.1, 0.2]})
+    return Record(cell, IDENTITY, found, error, 1.5, {"cores": 2}, "2026-01-31T12:00:00Z")
+
+
+@pytest.fixture
+def store(tmp_path):
+    store = Store(tmp_path / "results")
+    store.prepare()
+    return store
+
+
+def file_of(store, kept, place="cells"):
+    return store.folder / place / f"{kept.key}.json"
+
+
+def test_a_record_comes_back_as_it_was_put(store):
+    kept = record(3)
+    store.put(kept)
+    assert store.get(kept.key).to_json() == kept.to_json()
+    assert store.get(record(4).key) is None
+    assert [each.key for each in store.records()] == [kept.key]
+
+
+def test_a_failure_is_kept_apart_until_there_is_a_result(store):
+    failed = record(error="it rained.")
+    store.put(failed)
+    assert store.get(failed.key) is None and store.failure(failed.key).error == "it rained."
+    assert [each.error for each in store.failures()] == ["it rained."] and not list(store.records())
+    store.put(record())
+    assert store.get(failed.key).done and store.failure(failed.key) is None
+    store.put(failed)  # a failure never shadows a result
+    assert store.failure(failed.key) is None
+
+
+def wrong_key(data):
+    return {**data, "config": {"number": 99}}
+
+
+def wrong_format(data):
+    return {**data, "format": 7}
+
+
+def unfinished(data):
+    return {**data, "result": None, "error": "none"}
+
+
+@pytest.mark.parametrize("damage", [wrong_key, wrong_format, unfinished, lambda data: [1], lambda data: {}])
+def test_a_file_that_is_no_record_of_the_cell_is_set_aside(store, damage):
+    kept = record()
+    file_of(store, kept).write_text(json.dumps(damage(kept.to_json())))
+    assert store.get(kept.key) is None
+    assert store.set_aside == [f"cells/{kept.key}.json"]
+    assert not file_of(store, kept).exists() and len(list((store.folder / "damaged").iterdir())) == 1
+
+
+def test_every_cut_of_a_file_is_set_aside_under_a_name_of_its_own(store):
+    whole = json.dumps(record().to_json()).encode()
+    cuts = [whole[:size] for size in range(0, len(whole), 40)] + [b"\xff\x00", whole.replace(b"0.2", b"NaN")]
+    for cut in cuts:
+        file_of(store, record()).write_bytes(cut)
+        assert store.get(record().key) is None
+    assert sorted(file.read_bytes() for file in (store.folder / "damaged").iterdir()) == sorted(cuts)
+    assert len(store.set_aside) == len(cuts)
+
+
+def test_damaged_files_do_not_hide_the_others(store):
+    for number in range(5):
+        store.put(record(number))
+    file_of(store, record(2)).write_text("{")
+    (store.folder / "cells" / "notes.json").write_text("{}")
+    (store.folder / "cells" / f".{record(9).key}.json.x.tmp.json").write_text("half")
+    assert {each.result["number"] for each in store.records()} == {0, 1, 3, 4}
+    assert sorted(store.set_aside) == sorted([f"cells/{record(2).key}.json", "cells/notes.json"])
+
+
+def test_a_damaged_file_that_cannot_be_moved_is_still_no_result(store, monkeypatch):
+    file_of(store, record()).write_text("{")
+    monkeypatch.setattr("pathlib.Path.rename", lambda *_: (_ for _ in ()).throw(PermissionError(13, "no")))
+    assert store.get(record().key) is None and store.set_aside == [f"cells/{record().key}.json"]
+
+
+def test_a_whole_file_that_came_meanwhile_is_given_back(store, monkeypatch):
+    """Between our look at a damaged file and its removal another process may have put the result there."""
+    from naq.experiments import store as module
+
+    kept, read = record(), module._checked
+
+    def look(path, **more):
+        monkeypatch.setattr(module, "_checked", read)
+        store.put(kept)
+        raise DataError("half")
+
+    monkeypatch.setattr(module, "_checked", look)
+    assert store.get(kept.key).key == kept.key
+    assert file_of(store, kept).exists() and store.set_aside == []
+
+
+def test_what_json_cannot_hold_is_refused_and_leaves_no_file(store):
+    for bad in ({"number": float("nan")}, {"number": object()}):
+        with pytest.raises(DataError, match="cannot be written as JSON"):
+            store.put(record(result=bad))
+    assert list((store.folder / "cells").iterdir()) == []
+
+
+def test_a_folder_that_cannot_be_written_gives_one_sentence(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(DataError, match="is a file; give a folder"):
+        Store(tmp_path / "file")
+    with pytest.raises(DataError, match=r"results cannot be written to .*; choose another folder"):
+        Store(tmp_path / "file" / "below").prepare()
+
+
+def test_reading_needs_no_folder_and_makes_none(tmp_path):
+    store = Store(tmp_path / "absent")
+    assert list(store.records()) == [] and store.get("x") is None
+    store.sweep()
+    assert not (tmp_path / "absent").exists()
+
+
+def test_sweep_removes_what_the_dead_left_and_nothing_else(store):
+    store.put(record(1))
+    old = time.time() - 3600
+    leftovers = [store.folder / "cells" / ".k.json.ab.tmp.json", store.folder / "claims" / ".claim.ab.tmp"]
+    for path in leftovers:
+        path.write_text("")
+        os.utime(path, (old, old))
+    fresh = store.folder / "cells" / ".k.json.cd.tmp.json"
+    fresh.write_text("")
+    finished, stopped, forgotten = (store.scratch(record(n).key) for n in (1, 2, 3))
+    for folder in (finished, stopped, forgotten):
+        folder.mkdir(parents=True)
+        (folder / "checkpoint").write_text("")
+    ages = time.time() - 2 * ABANDONED
+    os.utime(forgotten, (ages, ages))
+    store.sweep()
+    assert not any(path.exists() for path in (*leftovers, finished, forgotten))
+    assert fresh.exists() and (stopped / "checkpoint").exists() and store.get(record(1).key) is not None
+
+
+def test_a_pack_holds_all_and_is_the_same_bytes_each_time(store, tmp_path):
+    for number in range(20):
+        store.put(record(number))
+    store.put(record(99, error="no."))
+    assert store.pack(tmp_path / "a.json.xz") == 20
+    other = Store(tmp_path / "other")
+    other.put(record(4))
+    assert other.unpack(tmp_path / "a.json.xz") == 19
+    assert [each.to_json() for each in other.records()] == [each.to_json() for each in store.records()]
+    other.pack(tmp_path / "b.json.xz")
+    assert (tmp_path / "a.json.xz").read_bytes() == (tmp_path / "b.json.xz").read_bytes()
+    assert (tmp_path / "a.json.xz").stat().st_size < 4000
+
+
+def test_a_damaged_pack_gives_one_sentence_and_files_nothing(store, tmp_path):
+    import lzma
+
+    store.put(record())
+    pack = tmp_path / "pack.json.xz"
+    store.pack(pack)
+    whole = pack.read_bytes()
+    bad = {**record().to_json(), "key": "0"}
+    wrong = [
+        whole[: len(whole) // 2],
+        b"",
+        b"text",
+        lzma.compress(b"[]"),
+        lzma.compress(b'{"format": 1}'),
+        lzma.compress(json.dumps({"format": 1, "records": [record(1).to_json(), bad]}).encode()),
+        lzma.compress(json.dumps({"format": 1, "records": [record(error="x").to_json()]}).encode()),
+    ]
+    other = Store(tmp_path / "other")
+    for content in wrong:
+        pack.write_bytes(content)
+        with pytest.raises(DataError, match="is no readable pack of results"):
+            other.unpack(pack)
+    with pytest.raises(DataError, match="does not exist"):
+        other.unpack(tmp_path / "absent.xz")
+    assert list(other.records()) == []
+
+
+def test_a_thousand_records_are_read_quickly(store):
+    big = {"per_task": [0.123456] * 500}
+    for number in range(1000):
+        kept = record(number, result=big)
+        file_of(store, kept).write_text(json.dumps(kept.to_json()))
+    started = time.perf_counter()
+    assert sum(1 for _ in store.records()) == 1000
+    assert time.perf_counter() - started < 4

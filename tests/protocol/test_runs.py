@@ -1,0 +1,146 @@
+import json
+
+import numpy as np
+import pytest
+from safetensors.torch import load_file
+
+import methods_under_test as suite
+import naq
+from naq.errors import DataError, GraphError, OptionError, TaskError
+from naq.protocol.tasks import task_source
+
+
+def small(graph, tasks, method="naq-feat/protonet", **given):
+    options = {"latent": 16, "lr": 1e-3} if "/" in method else ({"dim": 16} if method == "smooth" else {"latent": 16})
+    options |= given.pop("options", {})
+    episode = {"queries": 3} if "/" in method else {}
+    given = {"way": 2, "episodes": 40, "evaluate_every": 8, "cache": None} | given
+    return naq.run(graph, method, tasks=tasks, options=options, episode=episode, **given)
+
+
+@pytest.mark.parametrize(
+    "method", ["naq-feat/protonet", "naq-diff/protonet", "supervised/protonet", "smooth", "untrained"]
+)
+def test_every_method_runs_the_protocol_and_learns_communities(graph, tasks, method):
+    result = small(graph, tasks, method)
+    assert result.accuracy > 0.7
+    assert result.per_task.shape == (40,)
+    assert set(result.evaluations) == {"logistic", "prototype", "transductive"}
+    assert result.facts["reads_base_labels"] == method.startswith("supervised")
+    assert result.config["data_hash"] == graph.hash
+    assert bool(result.reference) == (method != "smooth")
+    assert result.embedding.shape[0] == graph.num_nodes
+
+
+def test_the_reported_number_is_the_test_accuracy_at_the_first_best_validation(graph, tasks):
+    result = small(graph, tasks)
+    history = result.history
+    best = int(np.argmax(history.valid_accuracy))
+    assert result.facts["best_episodes"] == history.episodes[best]
+    again = small(graph, tasks, episodes=history.episodes[best])
+    if int(np.argmax(again.history.valid_accuracy)) == len(again.history.valid_accuracy) - 1:
+        assert np.array_equal(again.per_task, result.per_task)
+
+
+def test_seeds_change_training_but_not_tasks(graph, tasks):
+    one, two = small(graph, tasks, seed=0), small(graph, tasks, seed=1)
+    assert one.config["tasks"] == two.config["tasks"]
+    assert not np.array_equal(one.embedding, two.embedding)
+    assert np.array_equal(one.embedding, small(graph, tasks, seed=0).embedding)
+
+
+def test_a_run_folder_is_complete_and_not_run_twice(graph, tasks, tmp_path):
+    out = tmp_path / "run"
+    first = small(graph, tasks, out=out)
+    names = {p.name for p in out.iterdir()}
+    assert names == {"config.json", "metrics.json", "weights.safetensors", "embedding.safetensors", "curve.png"}
+    metrics = json.loads((out / "metrics.json").read_text())
+    assert metrics["evaluations"]["logistic"]["accuracy"] == first.accuracy
+    assert metrics["facts"]["versions"]["torch"]
+    assert np.array_equal(load_file(out / "embedding.safetensors")["embedding"].numpy(), first.embedding)
+    told = []
+    again = small(graph, tasks, out=out, listener=lambda phase, _: told.append(phase))
+    assert "finished" in told and "train" not in told
+    assert again.accuracy == first.accuracy and np.array_equal(again.per_task, first.per_task)
+
+
+def test_a_folder_of_other_settings_is_refused(graph, tasks, tmp_path):
+    small(graph, tasks, out=tmp_path / "run")
+    with pytest.raises(OptionError, match="another seed; choose another folder"):
+        small(graph, tasks, out=tmp_path / "run", seed=1)
+
+
+def test_an_unwritable_folder_is_one_sentence(graph, tasks, tmp_path):
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(OptionError, match="which is a file"):
+        small(graph, tasks, out=tmp_path / "file")
+    with pytest.raises(DataError, match="cannot write"):
+        small(graph, tasks, out=tmp_path / "file" / "below")
+
+
+def test_label_free_learners_are_handed_no_labels(graph, tasks, monkeypatch):
+    from naq.learners.protonet import ProtoNet
+
+    handed = []
+    original = ProtoNet.__init__
+
+    def spy(self, graph, **given):
+        handed.append(graph.labels)
+        original(self, graph, **given)
+
+    monkeypatch.setattr(ProtoNet, "__init__", spy)
+    small(graph, tasks, "naq-feat/protonet")
+    small(graph, tasks, "supervised/protonet")
+    assert handed[0] is None
+    assert set(np.unique(handed[1])) == {-1, *suite.SPLIT.base}
+
+
+def test_tasks_are_drawn_where_there_is_no_file(graph):
+    source = task_source(graph, None, None, way=2, shot=1)
+    assert len(source.valid) == 50 and len(source.test) == 500
+    parts = [set(source.split.part(p)) for p in ("base", "valid", "test")]
+    assert not (parts[0] & parts[1] or parts[0] & parts[2] or parts[1] & parts[2])
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "words"),
+    [
+        ({"method": "naq-feat/protonets"}, OptionError, "did you mean"),
+        ({"head": "logistics"}, OptionError, "logistic"),
+        ({"device": "cuda:99"}, OptionError, "device is 'cuda:99'"),
+        ({"way": 9}, TaskError, "has no 9-way"),
+        ({"shot": 2}, TaskError, "2-shot"),
+        ({"features": "tf-idf"}, OptionError, "features is 'tf-idf'; expected auto or one of raw"),
+        ({"episodes": 0}, OptionError, "count is 0"),
+        ({"options": {"lrr": 1.0}}, OptionError, "did you mean lr"),
+        ({"options": {"lr": "fast"}}, OptionError, "expected float"),
+    ],
+)
+def test_bad_arguments_are_one_sentence(graph, tasks, given, error, words):
+    with pytest.raises(error, match=words):
+        small(graph, tasks, **given)
+
+
+def test_a_graph_without_labels_or_features_says_what_to_do(graph, tasks):
+    with pytest.raises(GraphError, match="no labels, which testing needs"):
+        small(graph.without_labels(), tasks)
+    bare = naq.Graph(graph.adjacency, labels=graph.labels)
+    with pytest.raises(GraphError, match=r"no features.*diffusion"):
+        small(bare, tasks)
+
+
+def test_tasks_of_another_graph_are_refused(tasks):
+    with pytest.raises(TaskError, match=r"belong to another graph|names? node"):
+        small(suite.community_graph(size=12), tasks)
+
+
+def test_embed_refuses_trained_methods(graph):
+    with pytest.raises(OptionError, match="trained on episodes"):
+        naq.embed(graph, "naq-feat/protonet")
+
+
+def test_features_are_weighted_as_asked(graph, tasks):
+    assert small(graph, tasks, "untrained").config["features"] == "tfidf"
+    assert small(graph, tasks, "smooth").config["features"] == "raw"
+    raw, words = (small(graph, tasks, "untrained", features=kind) for kind in ("raw", "tfidf"))
+    assert not np.array_equal(raw.embedding, words.embedding)
