@@ -15,9 +15,9 @@ with variances of ddof 1 and s the spreads. Few seeds know their spread badly, s
 freedom of Welch and Satterthwaite: variance^2 / sum of (term^2 / degrees of the term). What a seed does to single tasks is in
 both terms, so the interval is, if anything, a little wide.
 
-Three seeds know a spread so badly that two methods 10 points apart may not be told apart. Where many scores of one protocol stand
-side by side, :func:`pooled_spread` estimates the typical spread of them all, and a difference takes that, or the side's own where it
-is larger: an unstable method is not lent the calm of the others, and does not lend them its unrest.
+Three seeds estimate a spread so badly that a difference of 10 points may not be significant. Where many scores of one protocol stand
+side by side, :func:`pooled_variance` estimates the typical variance over seeds of them all; a difference uses the pooled variance, or
+the side's own where that is larger.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class Difference:
 
 
 @dataclass(frozen=True)
-class Spread:
+class SeedVariance:
     """The variance over seeds that scores have in common, and how well it is known."""
 
     variance: float
@@ -95,9 +95,9 @@ class Standing:
         rank: 1 for the best; equal means share a rank and the next is left out (1, 1, 3).
         to_best: this row less the best; None for the best itself.
         p: of ``to_best``, corrected for the rows compared; None for the best.
-        apart: told apart from the best at the 5 % level.
-        mark: ``▲`` the best, and every other is told apart from it; ``≈`` the best or not told apart from it; ``▼`` really below
-            it; "" for a row alone.
+        apart: significantly worse than the best.
+        mark: ``▲`` significantly better than every other row; ``≈`` no significant difference from the best, or the best itself; ``▼``
+            significantly worse than the best (p < 0.05, Holm); "" for a row alone.
     """
 
     rank: int
@@ -136,10 +136,10 @@ def score(runs: Sequence[Sequence[float]] | np.ndarray, tasks: str = "", *, trai
     )
 
 
-def pooled_spread(scores: Iterable[Score]) -> Spread | None:
+def pooled_variance(scores: Iterable[Score]) -> SeedVariance | None:
     """The typical spread over seeds of all scores that have several; None where none has.
 
-    The median over scores of s^2 nu / median(chi^2_nu), unbiased in the middle where all spread alike; it counts half of the
+    The median over scores of s^2 nu / median(chi^2_nu), unbiased in the middle where all spreads are equal; it counts half of the
     degrees of freedom nu, for a median is worth about half of a mean.
     """
     from scipy import stats
@@ -148,18 +148,18 @@ def pooled_spread(scores: Iterable[Score]) -> Spread | None:
     if not known:
         return None
     values = [value * freedom / float(stats.chi2.median(freedom)) for value, freedom in known]
-    return Spread(float(np.median(values)), max(1, sum(freedom for _, freedom in known) // 2))
+    return SeedVariance(float(np.median(values)), max(1, sum(freedom for _, freedom in known) // 2))
 
 
-def difference(a: Score, b: Score, spread: Spread | None = None) -> Difference:
+def difference(a: Score, b: Score, variance: SeedVariance | None = None) -> Difference:
     """``a - b`` with its interval; see the head of this module for the formula.
 
     Args:
-        spread: of all scores that stand beside the two; None knows only these two.
+        variance: over seeds, pooled over all scores that stand beside the two; None uses these two alone.
 
     A side of one seed borrows the other side's spread s: the terms of the seeds become s^2 (1/S_a + 1/S_b), with the degrees of s,
-    as in a t-test of one observation against a sample. Trainings of one protocol spread alike, and leaving the term out would
-    count that side as exact. With no spread on either side ``seeds_known`` is False. A side that is not ``trained`` has no such
+    as in a t-test of one observation against a sample. Trainings of one protocol have similar spreads, and leaving the term out
+    would count that side as exact. With no spread on either side ``seeds_known`` is False. A side that is not ``trained`` has no such
     term.
     """
     paired = bool(a.tasks) and a.tasks == b.tasks and a.per_task.size == b.per_task.size
@@ -167,7 +167,7 @@ def difference(a: Score, b: Score, spread: Spread | None = None) -> Difference:
     if min(sample.size for sample in samples) < 2:
         raise OptionError("a difference of scores on one task has no interval; give at least two tasks.")
     terms = [(float(sample.var(ddof=1)) / sample.size, sample.size - 1) for sample in samples]
-    of_seeds = _seed_terms(a, b) if spread is None else _pooled_terms(a, b, spread)
+    of_seeds = _seed_terms(a, b) if variance is None else _pooled_terms(a, b, variance)
     mean = a.mean - b.mean
     half, p = _student(mean, terms + (of_seeds or []))
     return Difference(mean, half, p, paired, of_seeds is not None)
@@ -185,9 +185,9 @@ def _seed_terms(a: Score, b: Score) -> list[tuple[float, int]] | None:
     return [(_squared(lender.spread) * (1 / a.seeds + 1 / b.seeds), lender.seeds - 1)]
 
 
-def _pooled_terms(a: Score, b: Score, spread: Spread) -> list[tuple[float, int]]:
-    own = [(max(spread.variance, _squared(s.spread) if s.spread else 0.0), s.seeds) for s in (a, b) if s.trained]
-    return [(sum(value / seeds for value, seeds in own), spread.degrees)] if own else []
+def _pooled_terms(a: Score, b: Score, pooled: SeedVariance) -> list[tuple[float, int]]:
+    own = [(max(pooled.variance, _squared(s.spread) if s.spread else 0.0), s.seeds) for s in (a, b) if s.trained]
+    return [(sum(value / seeds for value, seeds in own), pooled.degrees)] if own else []
 
 
 def _squared(spread: float | None) -> float:
@@ -209,7 +209,7 @@ def _student(mean: float, terms: Sequence[tuple[float, int]]) -> tuple[float, fl
 
 
 def compare(scores: Mapping[str, Score]) -> dict[str, Standing]:
-    """Where each row of one column stands, and what is really better.
+    """Where each row of one column stands, and which differences are significant.
 
     Every row is compared with the best one. The level of 5 % holds for the column: p is corrected by Holm's rule. The best is
     chosen by the data, so each comparison is one picked from the k (k - 1) / 2 pairs of rows, and that is the number Holm starts
@@ -219,8 +219,8 @@ def compare(scores: Mapping[str, Score]) -> dict[str, Standing]:
         return {}
     order = sorted(scores, key=lambda name: -scores[name].mean)
     best = order[0]
-    spread = pooled_spread(scores.values())
-    to_best = {name: difference(scores[name], scores[best], spread) for name in order[1:]}
+    variance = pooled_variance(scores.values())
+    to_best = {name: difference(scores[name], scores[best], variance) for name in order[1:]}
     corrected = _holm({name: found.p for name, found in to_best.items()}, len(order) * (len(order) - 1) // 2)
     apart = {name: p < LEVEL for name, p in corrected.items()}
     alone = all(apart.values())

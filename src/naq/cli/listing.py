@@ -46,7 +46,7 @@ def _rows(what: str) -> list[dict[str, Any]]:
             for m in methods().values()
         ]  # fmt: skip
     if what == "experiments":
-        from naq.experiments.base import all_experiments
+        from naq.experiments.experiment import EXPERIMENTS, in_reading_order
 
         return [
             {
@@ -56,7 +56,7 @@ def _rows(what: str) -> list[dict[str, Any]]:
                 "in_the_paper": e.origin,
                 "datasets": ", ".join(e.datasets),
             }
-            for e in all_experiments().values()
+            for e in (EXPERIMENTS[name] for name in in_reading_order())
         ]
     from naq.heads import HEADS
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,12 +12,11 @@ import typer
 
 from naq.cli.cells_progress import CellsProgress
 from naq.cli.checking import budget_of, check_device_of, features_of, known_learner, options_of
-from naq.errors import DataError, OptionError
+from naq.errors import OptionError
 
 if TYPE_CHECKING:
     from naq.experiments.request import Request
     from naq.grid.cells import Cell
-    from naq.grid.datasets import DatasetCache
     from naq.grid.runners import Outcome
     from naq.report.page import Page
 
@@ -73,7 +72,7 @@ def reproduce_command(
     budget: Annotated[
         str,
         typer.Option(
-            help="quick, standard (at most 1,600 episodes, 3 seeds) or paper (16,000 episodes).",
+            help="; ".join(f"{name}: {budget.summary}" for name, budget in BUDGETS.items()) + ".",
             metavar="NAME",
             **_COST,
         ),
@@ -136,34 +135,38 @@ def reproduce_command(
     A table or analysis is computed as cells, most of them one training each.
     Stopped with Ctrl-C or killed, the same command goes on; finished cells are kept.
     """
-    from naq.experiments.reproduction import Plan, cells_of, compute, finder
+    from naq.experiments.compute import StoredRecords, cells_of, compute
+    from naq.experiments.datasets import make_requests
+    from naq.experiments.experiment import expand
+    from naq.experiments.folder import Requests
     from naq.grid.runners import Setup, make_runner
     from naq.grid.store import Store
 
-    # What can be wrong is said before a graph is loaded.
+    # Mistakes are reported before a graph is loaded.
     runner = make_runner("processes" if engine == "local" and workers > 1 else engine, workers)
     dataset_cache = runner.dataset_cache(Setup())
-    requests = _asks(
-        names, dataset, data, dataset_cache,
+    requests = make_requests(
+        names, dataset_cache, given=dataset, folder=data, remark=lambda sentence: _say(sentence, "yellow"),
         budget=budget_of(budget, quick), seeds=seeds, episodes=episodes, learner=known_learner(learner), ways=tuple(way), shots=tuple(shot),
         methods=tuple(method), head=head, features=features_of(features), select=select, device=device, tune=tune, options=options_of(option),
     )  # fmt: skip
     store, setup = Store(out), Setup(dataset_cache.paths, "" if cache else None, retry)
     with runner:
-        find = finder(store, dataset_cache)
-        cells = cells_of(requests, find)
+        find = StoredRecords(store, dataset_cache)
+        studies = [study for request in requests for study in expand(request, find)]
+        cells = cells_of(studies)
         missing = [cell for cell in cells if (record := find(cell)) is None or not record.done]
         if plan_only:
             _print_plan(requests, cells, missing)
             return
         if missing and engine != "ray":
             check_device_of(device)
-        plan = Plan.load(out)
-        plan.add(requests, dataset_cache.paths)
+        kept = Requests.load(out)
+        kept.add(requests, dataset_cache.paths)
         store.prepare()
-        plan.save(out)
+        kept.save(out)
         with CellsProgress() as listener:
-            outcome = compute(requests, store, runner, setup, listener)
+            outcome = compute(studies, find, runner, setup, listener)
     page = _write_report(out, out / "report.html", out=out)
     _print_views(page, requests)
     _print_outcome(outcome)
@@ -197,7 +200,7 @@ def report_command(
     """Write one HTML page from a folder of results, and every table as CSV, Markdown and LaTeX."""
     import tempfile
 
-    from naq.experiments.packing import pack_folder, unpack_folder
+    from naq.experiments.folder import pack_folder, unpack_folder
     from naq.report.html import counted
 
     if not folder.exists():
@@ -226,79 +229,16 @@ def _say(words: str, style: str = "") -> None:
     console.print(words, style=style or None, highlight=False, soft_wrap=True, markup=False)
 
 
-def _asks(
-    names: list[str], dataset: list[str], data: Path | None, dataset_cache: DatasetCache, **more: Any
-) -> list[Request]:
-    """One request per experiment, with its datasets and what is known of them; the dataset_cache learns where they lie."""
-    from naq.experiments.reproduction import names_of
-    from naq.experiments.request import Request
-
-    wanted = list(dict.fromkeys(known for given in names for known in names_of(given)))
-    if data is not None and not data.is_dir():
-        raise OptionError(f"--data is {data}, which is no folder; give one with graphs as npz files.")
-    requests: list[Request] = []
-    facts: dict[str, dict[str, Any]] = {}
-    for name in wanted:
-        Request(name, (), **more)  # a mistake is said before any graph is loaded
-        chosen = _choose(name, dataset, data, dataset_cache, needed=len(wanted) == 1)
-        kept = [each for each in chosen if _fits(name, each, dataset_cache, facts, more)]
-        if kept:
-            requests.append(Request(name, tuple(kept), facts={each: facts[each] for each in kept}, **more))
-    if not requests:
-        raise OptionError(f"nothing to do: no dataset fits {', '.join(names)}; see 'naq list experiments'.")
-    return requests
-
-
-def _choose(
-    name: str, dataset: list[str], data: Path | None, dataset_cache: DatasetCache, *, needed: bool
-) -> list[str]:
-    """The datasets of an experiment. One of many experiments that has none is left out; the only one must have some."""
-    from naq.experiments.base import get_experiment
-    from naq.experiments.reproduction import choose_datasets
-
-    try:
-        choice = choose_datasets(get_experiment(name), dataset, data)
-    except DataError as error:
-        if needed or dataset:
-            raise
-        _say(f"{name} is left out: {error}", "yellow")
-        return []
-    for remark in choice.remarks:
-        _say(remark, "yellow")
-    dataset_cache.paths |= choice.paths
-    return list(dict.fromkeys(choice.datasets))
-
-
-def _fits(
-    name: str, dataset: str, dataset_cache: DatasetCache, facts: dict[str, dict[str, Any]], more: Mapping[str, Any]
-) -> bool:
-    """Whether there is anything to compute; notes the dataset's facts, or says why it is left out."""
-    from naq.experiments.base import get_experiment
-    from naq.experiments.reproduction import facts_of, usable
-    from naq.experiments.request import Request
-
-    experiment = get_experiment(name)
-    why = usable(experiment, dataset, dataset_cache.graph(dataset))
-    if not why:
-        facts[dataset] = facts.get(dataset) or facts_of(dataset, dataset_cache)
-        request = Request(name, (dataset,), facts={dataset: facts[dataset]}, **more)
-        if not experiment.cells(request, lambda cell: None):
-            why = f"{name} has no setting that the classes of {dataset} can fill: it is left out."
-    if why:
-        _say(why, "yellow")
-    return not why
-
-
 def _print_plan(requests: list[Request], cells: Sequence[Cell], missing: Sequence[Cell]) -> None:
     """What was asked, how much of it is there, and every cell that is not."""
-    from naq.experiments.base import get_experiment
-    from naq.report.gathering import titles
+    from naq.experiments.experiment import EXPERIMENTS
+    from naq.report.collect import titles
     from naq.report.html import counted
 
     for request in requests:
-        question = get_experiment(request.experiment).question
+        question = EXPERIMENTS[request.experiment].question
         typer.echo(f"{request.experiment} on {', '.join(request.datasets)}: {question}")
-    for summary in dict.fromkeys(f"Budget {request.budget}: {request.plan.summary}." for request in requests):
+    for summary in dict.fromkeys(f"Budget {request.budget}: {request.limits.summary}." for request in requests):
         typer.echo(summary)
     later = (
         " Tuning: these choose the settings, further trainings follow."
@@ -312,8 +252,8 @@ def _print_plan(requests: list[Request], cells: Sequence[Cell], missing: Sequenc
 
 def _write_report(folder: Path, page_file: Path, title: str = "", out: Path = FOLDER) -> Page:
     """``out`` is what the page's commands call the folder."""
+    from naq.report.collect import page_of, tables_of
     from naq.report.formats import write_tables
-    from naq.report.gathering import page_of, tables_of
     from naq.report.page import write_page
 
     page = page_of(folder, title=title, out="" if out == FOLDER else str(out))

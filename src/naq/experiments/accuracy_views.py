@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from naq.experiments.base import Experiment
-from naq.experiments.captions import TEST_ACCURACY, WHISKERS, dataset_slug, score_series
+from naq.experiments.captions import SMOOTH, TEST_ACCURACY, WHISKERS, number, score_series, table_name
+from naq.experiments.experiment import Study
 from naq.experiments.names import full_name, kind_of, model_of
-from naq.experiments.request import Request
-from naq.experiments.seed_groups import SeedGroup, number
 from naq.experiments.tuning import learner_of
 from naq.experiments.views import BarView, Entry, LineView, Number, Series, TableView, View
-from naq.grid.records import Find
 from naq.protocol.evaluation import REFERENCE
 from naq.protocol.machine import device_words
 from naq.statistics import Score, compare
@@ -23,90 +20,60 @@ SHOWN = 8
 """Lines in a plot of training curves."""
 
 
-def bars(
-    table: Experiment,
-    dataset: str,
-    rows: Sequence[str],
-    settings: Sequence[Setting],
-    found: Mapping[tuple[str, Setting], Score],
-) -> BarView:
-    """One group per model, one colour per kind of episodes, for the first setting."""
-    at = settings[0]
-    models = list(dict.fromkeys(model_of(m) for m in rows if (m, at) in found))
-    kinds = list(dict.fromkeys(kind_of(m) for m in rows if (m, at) in found))
-    by_place = {(model_of(m), kind_of(m)): found[m, at] for m in rows if (m, at) in found}
-    series = []
-    for kind in kinds:
-        scores = [by_place.get((model, kind)) for model in models]
-        series.append(score_series(kind or "no episodes", models, scores))
-    floors = {full_name(REFERENCE): 100 * found[REFERENCE, at].mean} if (REFERENCE, at) in found else {}
-    title = f"{table.title}: {dataset}, {at[0]}-way {at[1]}-shot"
-    return BarView(
-        f"{table.name}-bars-{dataset_slug(dataset)}",
-        title,
-        TEST_ACCURACY,
-        series,
-        floors,
-        WHISKERS,
-    )
+def bars(study: Study, rows: Sequence[str], at: Setting, found: Mapping[tuple[str, Setting], Score]) -> BarView:
+    """One group per model, one colour per kind of episodes."""
+    there = [m for m in rows if (m, at) in found]
+    models, kinds = (list(dict.fromkeys(of(m) for m in there)) for of in (model_of, kind_of))
+    by_place = {(model_of(m), kind_of(m)): found[m, at] for m in there}
+    series = [
+        score_series(kind or "no episodes", models, [by_place.get((model, kind)) for model in models]) for kind in kinds
+    ]
+    baseline = {SMOOTH: 100 * found[REFERENCE, at].mean} if (REFERENCE, at) in found else {}
+    title = f"{study.experiment.title}: {study.dataset}, {at[0]}-way {at[1]}-shot"
+    return BarView(table_name(study, "bars"), title, TEST_ACCURACY, series, baseline, WHISKERS)
 
 
-def heads(
-    table: Experiment,
-    dataset: str,
-    find: Find,
-    rows: Sequence[str],
-    at: Setting,
-    groups: Mapping[tuple[str, Setting], SeedGroup],
-) -> TableView:
+def heads(study: Study, rows: Sequence[str], at: Setting) -> TableView:
     """The same vectors under every head, and the answers of methods that have their own."""
     found = {
         (method, head): s
         for method in rows
         for head in HEADS
-        if (s := groups[method, at].score(find, at[1], head)) is not None
+        if (s := study.score((method, at), at[1], head)) is not None
     }
     standings = {head: compare({m: found[m, head] for m in rows if (m, head) in found}) for head in HEADS}
+
+    def entry(method: str, head: str) -> Entry:
+        there = (method, head) in found
+        return number(found[method, head], standings[head].get(method)) if there else "–"
+
     lines: list[list[Entry]] = [
-        [
-            full_name(method),
-            *(
-                number(found[method, head], standings[head].get(method)) if (method, head) in found else "–"
-                for head in HEADS
-            ),
-        ]
+        [full_name(method), *(entry(method, head) for head in HEADS)]
         for method in rows
         if any((method, head) in found for head in HEADS)
     ]
     return TableView(
-        f"{table.name}-heads-{dataset_slug(dataset)}",
-        f"By head: {dataset}, {at[0]}-way {at[1]}-shot",
+        table_name(study, "heads"),
+        f"By head: {study.dataset}, {at[0]}-way {at[1]}-shot",
         ["method", *HEADS],
         lines,
         note="The same trainings and tasks. The transductive head and the own answers of GLITTER and TEG look at a task's queries together.",
     )
 
 
-def costs(
-    table: Experiment,
-    request: Request,
-    dataset: str,
-    find: Find,
-    rows: Sequence[str],
-    at: Setting,
-    groups: Mapping[tuple[str, Setting], SeedGroup],
-) -> TableView:
+def costs(study: Study, rows: Sequence[str], at: Setting) -> TableView:
     """What a training took, where and with which setting."""
     lines: list[list[Entry]] = []
     for method in rows:
-        records = groups[method, at].records(find)
+        records = study.records((method, at))
         if not records:
             continue
         results = [record.result for record in records if record.result is not None]
         steps = [r["facts"].get("episodes_trained") for r in results]
         valid = [r["facts"].get("valid_accuracy") for r in results]
         unit = results[0]["facts"].get("unit", "")
-        chosen = {**request.options.get(learner_of(method), {}), **groups[method, at].options}
+        setting = study.groups[method, at].setting(study.find) or {}
+        chosen = {**study.request.options.get(learner_of(method), {}), **setting}
         lines.append(
             [
                 full_name(method),
@@ -119,31 +86,23 @@ def costs(
                 ", ".join(sorted({device_words(record.machine) for record in records})),
             ]
         )
-    way, shot = at
     return TableView(
-        f"{table.name}-cost-{dataset_slug(dataset)}",
-        f"What it took: {dataset}, {way}-way {shot}-shot",
+        table_name(study, "cost"),
+        f"What it took: {study.dataset}, {at[0]}-way {at[1]}-shot",
         ["method", "labels read", "setting", "trained", "validation %", "seconds per training", "on"],
         lines,
         labels=4,
-        note="Means over seeds. The setting is the candidate with the best accuracy on validation tasks where the request tunes, else what it asked for or the method's defaults.",
+        note="Means over seeds. The setting is the candidate with the best accuracy on validation tasks where the request tunes, else what was given or the method's defaults.",
     )
 
 
-def curves(
-    table: Experiment,
-    dataset: str,
-    find: Find,
-    rows: Sequence[str],
-    at: Setting,
-    groups: Mapping[tuple[str, Setting], SeedGroup],
-) -> list[View]:
+def curves(study: Study, rows: Sequence[str], at: Setting) -> list[View]:
     """Validation accuracy over training of the first finished seed: learners by episodes, embedders by epochs."""
     views: list[View] = []
     for unit in ("episodes", "epochs"):
         series = []
         for method in rows:
-            records = groups[method, at].records(find)
+            records = study.records((method, at))
             result = records[0].result if records else None
             history = result["history"] if result is not None else None
             if result is not None and history is not None and result["facts"].get("unit") == unit:
@@ -151,18 +110,15 @@ def curves(
                 series.append((max(y), Series(full_name(method), [float(e) for e in history["episodes"]], y)))
         series.sort(key=lambda one: -one[0])
         if series:
-            name, title = (
-                f"{table.name}-curves-{unit}-{dataset_slug(dataset)}",
-                f"Training curves over {unit}: {dataset}",
-            )
-            note = (
-                f"The first finished seed of each; the {SHOWN} best of {len(series)} on validation tasks."
-                if len(series) > SHOWN
-                else "The first finished seed of each."
-            )
+            best = f"; the {SHOWN} best of {len(series)} on validation tasks" if len(series) > SHOWN else ""
             views.append(
                 LineView(
-                    name, title, f"training {unit}", "validation accuracy, %", [s for _, s in series[:SHOWN]], note=note
+                    table_name(study, f"curves-{unit}"),
+                    f"Training curves over {unit}: {study.dataset}",
+                    f"training {unit}",
+                    "validation accuracy, %",
+                    [s for _, s in series[:SHOWN]],
+                    note=f"The first finished seed of each{best}.",
                 )
             )
     return views

@@ -1,4 +1,4 @@
-"""What a person requests for: which experiment, on which data, at what cost."""
+"""What a person asks for: which experiment, on which data, at what cost."""
 
 from __future__ import annotations
 
@@ -70,17 +70,17 @@ BUDGETS = {
 
 @dataclass(frozen=True)
 class Request:
-    """One request; JSON values, so that a folder of results knows what it was made for.
+    """One experiment on some datasets; JSON values, so that a folder of results knows what it was made for.
 
     Attributes:
         datasets: names of ``naq list datasets`` or paths.
         budget: a name of ``BUDGETS``; ``seeds`` and ``episodes`` override it where they are not 0.
         learner: the base model that analyses train (the paper: ProtoNet).
         ways, shots, methods: instead of the experiment's own, where they are not empty; a sweep takes the first way and shot.
-        tune: choose the setting of each method on validation tasks, by :mod:`naq.experiments.tuning`; else defaults and ``options``.
         features: what methods read; "" is the budget's own.
+        tune: choose the setting of each method on validation tasks, by :mod:`naq.experiments.tuning`; else defaults and ``options``.
         options: by the name of a learner or embedder, e.g. ``{"protonet": {"lr": 3e-4}}``.
-        facts: of each dataset: its size, its hash, what it has; see :func:`naq.experiments.reproduction.facts_of`.
+        facts: of each dataset: its size, its hash, what it has; see :func:`naq.experiments.datasets.facts_of`.
     """
 
     experiment: str
@@ -106,38 +106,47 @@ class Request:
         for name in ("seeds", "episodes"):
             if getattr(self, name) < 0:
                 raise OptionError(f"{name} is {getattr(self, name)}; expected at least 1, or 0 for the budget's own.")
-        for name in ("ways", "shots"):
-            least = 2 if name == "ways" else 1
+        for name, least in (("ways", 2), ("shots", 1)):
             if any(value < least for value in getattr(self, name)):
                 raise OptionError(
                     f"{name} are {list(getattr(self, name))}; expected whole numbers of at least {least}."
                 )
 
     @property
-    def plan(self) -> Budget:
+    def limits(self) -> Budget:
+        """What ``budget`` names."""
         return BUDGETS[self.budget]
 
     @property
     def all_seeds(self) -> tuple[int, ...]:
-        return tuple(range(self.seeds or self.plan.seeds))
+        return tuple(range(self.seeds or self.limits.seeds))
 
     @property
-    def reads(self) -> str:
+    def weighting(self) -> str:
         """What methods read of the features."""
-        return self.features or self.plan.features
+        return self.features or self.limits.features
+
+    @property
+    def way(self) -> int:
+        """The way of an analysis."""
+        return (self.ways or (5,))[0]
+
+    @property
+    def shot(self) -> int:
+        """The shot of an analysis."""
+        return (self.shots or (1,))[0]
 
     def most_classes(self, dataset: str) -> int | None:
         """The largest way that the dataset's tasks can have; None where that is not known."""
-        facts = self.facts.get(dataset, {})
-        return facts.get("most_classes")
+        return self.facts.get(dataset, {}).get("most_classes")
 
     def lacks(self, dataset: str, what: str) -> bool:
         """Whether it is known that the dataset has no ``features`` or no ``classes``."""
         return self.facts.get(dataset, {}).get(what) == 0
 
     def levels(self, values: Sequence[Any], thin: Sequence[Any] = ()) -> tuple[Any, ...]:
-        """The values of a sweep; under a thin budget ``thin``, or its ends."""
-        if not self.plan.thin or len(values) <= 2:
+        """The values of a sweep; under a thin budget ``thin``, or the first and the last."""
+        if not self.limits.thin or len(values) <= 2:
             return tuple(values)
         return tuple(thin or (values[0], values[-1]))
 

@@ -1,109 +1,165 @@
-"""An seed_group: the trainings behind one number, one per seed, and what their records say together."""
+"""Seed groups: one method under one condition, one training per seed, and what their records say together."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-from naq.experiments.base import candidates, setting, training
-from naq.experiments.captions import not_there
-from naq.experiments.names import full_name
 from naq.experiments.request import Request
-from naq.experiments.views import Missing, Number
-from naq.grid.cells import Cell
+from naq.experiments.tuning import CANDIDATES, learner_of
+from naq.grid.cells import Cell, canonical
+from naq.grid.measurements.train import train_cell
 from naq.grid.records import Find, Record
-from naq.protocol.evaluation import REFERENCE
-from naq.statistics import Difference, Score, Spread, Standing, difference, score
+from naq.protocol.methods import get_method
+from naq.statistics import Score, score
 
-UNTRAINED_LINE = full_name(REFERENCE)
-"""What the training-free reference is called beside trained methods."""
+Key = Any
+"""What an experiment calls a group, hashable: a name, or the row and the column of its table."""
+MEMORY = 16.0
+"""GB that a method may plan with which trains on the whole graph or, where that is too large, by batches.
+
+Fixed, because a result must not depend on how much memory happened to be free.
+"""
 
 
 @dataclass(frozen=True, eq=False)
 class SeedGroup:
-    """One method under one condition.
+    """The cells behind one number.
 
     Attributes:
-        cells: one per seed; candidates of the setting while it is not chosen.
-        chosen: whether ``cells`` are the seed_group's own trainings.
-        options: that were chosen among candidates; empty without a choice.
-        tried: the candidates that the setting was chosen among.
+        trainings: the cells of the group with a setting (options of the method), one per seed.
+        candidates: settings to choose among, each with the cell that tries it; empty where nothing is chosen.
     """
 
-    cells: Sequence[Cell]
-    chosen: bool
-    options: Mapping[str, Any]
-    tried: Sequence[Cell] = ()
+    trainings: Callable[[Mapping[str, Any]], Sequence[Cell]]
+    candidates: Sequence[tuple[Mapping[str, Any], Cell]] = ()
+    _made: dict[str, Sequence[Cell]] = field(default_factory=dict, repr=False)
 
-    @property
-    def needed(self) -> list[Cell]:
-        """Everything that its number rests on."""
-        return [*self.tried, *self.cells]
+    @classmethod
+    def of(cls, *cells: Cell) -> SeedGroup:
+        """A group without a setting to choose."""
+        return cls(lambda setting: cells)
+
+    def setting(self, find: Find) -> Mapping[str, Any] | None:
+        """The candidate with the best accuracy on validation tasks, the first of equals; None while one is missing.
+
+        A candidate that failed for good does not hold up the choice among the others.
+        """
+        if len(self.candidates) <= 1:
+            return self.candidates[0][0] if self.candidates else {}
+        best: tuple[float, Mapping[str, Any]] | None = None
+        for setting, cell in self.candidates:
+            record = find(cell)
+            if record is None:
+                return None
+            if record.result is not None:
+                valid = float(record.result["facts"]["valid_accuracy"])
+                if best is None or valid > best[0]:
+                    best = valid, setting
+        return best[1] if best is not None else {}
+
+    def cells(self, find: Find) -> Sequence[Cell]:
+        """The trainings; none while their setting is not chosen."""
+        setting = self.setting(find)
+        if setting is None:
+            return ()
+        key = canonical(setting)
+        if key not in self._made:
+            self._made[key] = self.trainings(setting)
+        return self._made[key]
+
+    def needed(self, find: Find) -> list[Cell]:
+        """Everything that the number rests on, as far as it is known by now."""
+        return [*(cell for _, cell in self.candidates), *self.cells(find)]
 
     def records(self, find: Find) -> list[Record]:
-        """Those of its trainings that are done."""
-        if not self.chosen:
-            return []
-        return [record for cell in self.cells if (record := find(cell)) is not None and record.done]
+        """The trainings that are done."""
+        return [record for cell in self.cells(find) if (record := find(cell)) is not None and record.done]
 
-    def score(self, find: Find, shot: int | None = None, head: str | None = None) -> Score | None:
-        """Accuracy on test tasks of ``shot`` with ``head``, by default those it was trained for; None while nothing is done.
-
-        Trainings that were tested on other tasks than the first one are left out: their numbers do not average.
-        """
-        records = self.records(find)
-        return score_of(records, shot, head)
-
-    def why_not(self, find: Find) -> Missing:
-        """What stands where the number would."""
-        if not self.chosen:
-            return not_there(None)
-        failed = [record for cell in self.cells if (record := find(cell)) is not None and not record.done]
-        return not_there(failed[0] if failed else None)
+    def failures(self, find: Find) -> list[Record]:
+        """The trainings that failed."""
+        return [record for cell in self.cells(find) if (record := find(cell)) is not None and not record.done]
 
 
 def seed_group(
     request: Request,
-    find: Find,
     dataset: str,
     method: str,
     *,
-    perturbation: Mapping[str, Any] | None = None,
     options: Mapping[str, Any] | None = None,
+    perturbation: Mapping[str, Any] | None = None,
     chosen_for: Mapping[str, Any] | None = None,
     seeds: Sequence[int] | None = None,
+    make: Callable[..., Cell] = train_cell,
     **more: Any,
 ) -> SeedGroup:
-    """The trainings of a method under one condition, with the setting that validation tasks chose where the request tunes.
+    """The trainings of a method under one condition, with the setting that validation tasks choose where the request tunes.
 
     Args:
-        perturbation: drawn anew for every seed unless it names one.
         options: on top of the chosen setting.
-        chosen_for: way and shot that the setting is chosen for, where they are not those of the trainings.
+        perturbation: drawn anew for every seed unless it names one.
+        chosen_for: way, shot and other shots that the setting is chosen for, where they are not those of the trainings.
+        seeds: the request's own by default.
+        make: takes the place of :func:`train_cell` for a measurement that trains and then measures something else.
+        more: as in :func:`train_cell`.
     """
-    tuned_on = {"way": more.get("way", 5), "shot": more.get("shot", 1), **(chosen_for or {})}
-    found = setting(request, find, dataset, method, **tuned_on)
-    tried = candidates(request, dataset, method, **tuned_on) if request.tune else []
-    if found is None:
-        return SeedGroup(tried, False, {})
-    cells = [
-        training(
-            request,
-            dataset,
-            method,
-            seed=seed,
-            options={**found, **(options or {})},
-            perturbation=None if perturbation is None else {"seed": seed, **perturbation},
-            **more,
-        )
-        for seed in (request.all_seeds if seeds is None else seeds)
-    ]
-    return SeedGroup(cells, True, found, tried)
+    more = {"way": request.way, "shot": request.shot, **more}
+    chosen_for = {"way": more["way"], "shot": more["shot"], **(chosen_for or {})}
+    tried = CANDIDATES.get(learner_of(method), [{}]) if request.tune else []
+
+    def trainings(setting: Mapping[str, Any]) -> list[Cell]:
+        return [
+            training(
+                request,
+                dataset,
+                method,
+                make=make,
+                seed=seed,
+                options={**setting, **(options or {})},
+                perturbation=None if perturbation is None else {"seed": seed, **perturbation},
+                **more,
+            )
+            for seed in (request.all_seeds if seeds is None else seeds)
+        ]
+
+    first = request.all_seeds[0]
+    candidates = [(each, training(request, dataset, method, seed=first, options=each, **chosen_for)) for each in tried]
+    return SeedGroup(trainings, candidates)
+
+
+def training(
+    request: Request,
+    dataset: str,
+    method: str,
+    *,
+    options: Mapping[str, Any],
+    make: Callable[..., Cell] = train_cell,
+    **more: Any,
+) -> Cell:
+    """A train cell under the request's budget, head, features and device."""
+    name, limits = learner_of(method), request.limits
+    in_episodes = "/" in method
+    fixed = {"memory": MEMORY} if "memory" in get_method(method).defaults else {}
+    given = {**fixed, **request.options.get(name, {}), **options}
+    return make(
+        dataset,
+        method,
+        head=request.head,
+        features=request.weighting,
+        episodes=request.episodes or limits.episodes,
+        epochs=None if "epochs" in given else limits.epochs.get(name),
+        evaluate_every=limits.evaluate_every if in_episodes else None,
+        patience=limits.patience if in_episodes else None,
+        select=request.select,
+        device=request.device,
+        options=given,
+        **more,
+    )
 
 
 def score_of(records: Sequence[Record], shot: int | None = None, head: str | None = None) -> Score | None:
-    """The score of trainings on the tasks they share."""
+    """The score of trainings on the tasks they share: those tested on other tasks than the first one are left out."""
     runs: dict[str, list[Any]] = {}
     trained = False
     for record in records:
@@ -121,45 +177,3 @@ def score_of(records: Sequence[Record], shot: int | None = None, head: str | Non
     if not trained and all(run == kept[0] for run in kept):
         return score(kept[:1], tasks, trained=False)
     return score(kept, tasks)
-
-
-def number(
-    found: Score,
-    standing: Standing | None = None,
-    *,
-    paper: float | str | None = None,
-    paper_ci: float | None = None,
-    keys: Sequence[str] = (),
-) -> Number:
-    """A score as an entry of a table, in percent."""
-    return Number(
-        100 * found.mean,
-        100 * found.ci95,
-        None if found.spread is None else 100 * found.spread,
-        found.seeds,
-        paper,
-        paper_ci,
-        standing.rank if standing is not None and standing.rank <= 2 else 0,
-        standing.mark if standing is not None else "",
-        keys=tuple(keys),
-    )
-
-
-ONE_SEED = "of these trainings: one seed each"
-
-
-def amount(found: Difference) -> str:
-    """``3.1 ± 0.8 points``, whatever its direction."""
-    return f"{100 * abs(found.mean):.1f} ± {100 * found.ci95:.1f} points"
-
-
-def points(found: Difference) -> str:
-    """``3.1 ± 0.8 points``, and whether it is more than chance; for a comparison that was not picked from many."""
-    real = "real" if abs(found.mean) > found.ci95 else "not told apart from chance"
-    return f"{amount(found)} ({real}{'' if found.seeds_known else f', {ONE_SEED}'})"
-
-
-def gain(a: Score, b: Score, spread: Spread | None = None) -> str:
-    """How much ``a`` is above or below ``b``, in words."""
-    found = difference(a, b, spread)
-    return f"{'above' if found.mean >= 0 else 'below'} by {points(found)}"

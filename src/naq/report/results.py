@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from naq.errors import DataError
-from naq.experiments.base import all_experiments
-from naq.experiments.reproduction import Plan
+from naq.experiments.experiment import in_reading_order
+from naq.experiments.folder import REQUESTS, Requests
 from naq.experiments.request import Request
 from naq.grid.cells import Cell, Identity
 from naq.grid.fingerprint import code_of
@@ -38,10 +38,10 @@ class Results:
     @classmethod
     def read(cls, folder: str | Path) -> Results:
         """What lies in a folder of ``naq reproduce``."""
-        plan = Plan.load(folder)
-        if not plan.requests:
+        asked = Requests.load(folder)
+        if not asked.requests:
             raise DataError(
-                f"{folder} holds no results of naq reproduce (no plan.json); give the folder that it wrote."
+                f"{folder} holds no results of naq reproduce (no {REQUESTS}); give the folder that it wrote."
             )
         store = Store(folder)
         found: dict[tuple[str, str], list[Record]] = defaultdict(list)
@@ -49,14 +49,14 @@ class Results:
             found[record.cell.text, record.identity.data].append(record)
         for records in found.values():
             records.sort(key=lambda record: record.finished, reverse=True)
-        order = list(all_experiments())
+        order = in_reading_order()
         known = sorted(
-            (request for request in plan.requests if request.experiment in order),
+            (request for request in asked.requests if request.experiment in order),
             key=lambda request: order.index(request.experiment),
         )
-        unknown = dict.fromkeys(request.experiment for request in plan.requests if request.experiment not in order)
+        unknown = dict.fromkeys(request.experiment for request in asked.requests if request.experiment not in order)
         whole = {record.key for records in found.values() for record in records}
-        return cls(known, found, plan.paths, sorted(_damaged(store) - whole), list(unknown))
+        return cls(known, found, asked.paths, sorted(_damaged(store) - whole), list(unknown))
 
     def current(self, request: Request) -> Find:
         """Looks for results of the code as it is now."""

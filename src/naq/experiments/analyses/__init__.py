@@ -1,5 +1,1 @@
-"""The paper's tables and analyses, one file each."""
-
-from naq.registry import discover
-
-discover(__name__, __path__)
+"""The paper's tables and analyses, one module each: a module that is added here is known by the name it registers."""

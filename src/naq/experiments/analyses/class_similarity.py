@@ -9,15 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from naq.experiments.base import Experiment, register_experiment
-from naq.experiments.captions import dataset_slug, not_there, told, value_of
+from naq.experiments.captions import NOTHING, findings, table_name, value_of
+from naq.experiments.experiment import EXPERIMENTS, Experiment, Study
 from naq.experiments.names import KINDS
 from naq.experiments.paper import paper_class_similarity
 from naq.experiments.request import Request
+from naq.experiments.seed_groups import Key, SeedGroup
 from naq.experiments.views import Entry, LineView, Series, TableView, View, plain
-from naq.grid.cells import Cell
 from naq.grid.measurements.class_similarity import TAILS, class_similarity_cell
-from naq.grid.records import Find
 
 ROWS: dict[str, dict[str, Any]] = {
     "NaQ-Feat": {"kind": "naq-feat"},
@@ -26,7 +25,7 @@ ROWS: dict[str, dict[str, Any]] = {
 }
 
 
-@register_experiment
+@EXPERIMENTS.register
 class ClassSimilarity(Experiment):
     name = "class-similarity"
     title = "Class-level similarity"
@@ -34,16 +33,20 @@ class ClassSimilarity(Experiment):
     origin = "Figure 7 and Table 4"
     datasets = ("amazon-clothing", "amazon-electronics", "cora-full", "dblp")
 
-    def cells(self, request: Request, find: Find) -> list[Cell]:
-        return [_cell(request, dataset, row) for dataset in request.datasets for row in ROWS]
+    def groups(self, request: Request, dataset: str) -> dict[Key, SeedGroup]:
+        return {
+            row: SeedGroup.of(class_similarity_cell(dataset, features=request.weighting, **how))
+            for row, how in ROWS.items()
+        }
 
-    def views_of(self, request: Request, find: Find, dataset: str) -> list[View]:
+    def views(self, study: Study) -> list[View]:
+        dataset = study.dataset
         rows: list[list[Entry]] = []
-        series, said = [], []
+        series, sentences = [], []
         for name in ROWS:
-            record = find(_cell(request, dataset, name))
+            record = study.record(name)
             if record is None or record.result is None:
-                rows.append([name, *[not_there(record)] * (len(TAILS) + 2)])
+                rows.append([name, *[study.missing(name)] * (len(TAILS) + 2)])
                 continue
             r, key = record.result, (record.key,)
             values = [tail["similarity_percent"] for tail in r["tails"]]
@@ -59,22 +62,22 @@ class ClassSimilarity(Experiment):
                 ]
             )
             series.append(Series(name, [float(tail["percent"]) for tail in r["tails"]], values))
-            said.append(_sentence(name, r))
+            sentences.append(_sentence(name, r))
         for kind in KINDS.values():
             known = [_paper(dataset, kind, percent) for percent in TAILS]
             if any(value is not None for value in known):
                 series.append(Series(f"{kind}, the paper", [float(p) for p in TAILS], known, paper=True))
-        title, slug = f"{self.title}: {dataset}", f"{self.name}-{dataset_slug(dataset)}"
+        title, name = f"{self.title}: {dataset}", table_name(study)
         columns = ["neighbours", *(f"tail {p} %" for p in TAILS), "same class %", "too few neighbours %"]
         return [
-            told(request, dataset, said or ["Nothing is finished yet."]),
-            LineView(slug, title, "smallest classes, %", "class-level similarity, %", series),
+            findings(study, sentences or [NOTHING]),
+            LineView(name, title, "smallest classes, %", "class-level similarity, %", series),
             TableView(
-                slug,
+                name,
                 title,
                 columns,
                 rows,
-                note=f"Labels are read for this analysis only; tail 100 % is all nodes. Features of NaQ-Feat are read as {request.reads}, the paper's as raw.",
+                note=f"Labels are read for this analysis only; tail 100 % is all nodes. Features of NaQ-Feat are read as {study.request.weighting}, the paper's as raw.",
             ),
         ]
 
@@ -87,10 +90,6 @@ def _sentence(name: str, result: Mapping[str, Any]) -> str:
         "" if (value := tail["similarity_percent"]) is None else f", {value:.1f} % in the smallest tenth of the classes"
     )
     return f"{name}: {whole:.1f} % over all nodes{smallest}; {100 * share:.1f} % of the ten nearest share the node's class."
-
-
-def _cell(request: Request, dataset: str, row: str) -> Cell:
-    return class_similarity_cell(dataset, features=request.reads, **ROWS[row])
 
 
 def _paper(dataset: str, row: str, percent: int) -> float | None:

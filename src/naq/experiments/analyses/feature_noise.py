@@ -7,12 +7,12 @@ draws): :mod:`naq.grid.perturbations.feature_noise` has both.
 from __future__ import annotations
 
 from naq.experiments.analyses.structure_noise import noisy_points
-from naq.experiments.base import register_experiment
+from naq.experiments.experiment import EXPERIMENTS
 from naq.experiments.request import Request
-from naq.experiments.sweep import Point, Sweep
+from naq.experiments.sweep import Sweep, SweepPoint
 
 
-@register_experiment
+@EXPERIMENTS.register
 class FeatureNoise(Sweep):
     name = "feature-noise"
     title = "Feature noise"
@@ -20,5 +20,5 @@ class FeatureNoise(Sweep):
     origin = "Figure 9b"
     x_label = "noisy nodes, share of n"
 
-    def points(self, request: Request, dataset: str) -> list[Point]:
+    def points(self, request: Request, dataset: str) -> list[SweepPoint]:
         return noisy_points(request, "feature-noise", ("supervised", "naq-feat"))

@@ -10,15 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from naq.experiments.base import register_experiment
-from naq.experiments.captions import Level, from_paper
+from naq.experiments.captions import Level, from_paper, gain
+from naq.experiments.experiment import EXPERIMENTS, Study
 from naq.experiments.names import full_name
 from naq.experiments.paper import paper_figure
 from naq.experiments.request import Request
-from naq.experiments.seed_groups import gain
-from naq.experiments.sweep import Point, Sweep
+from naq.experiments.seed_groups import Key
+from naq.experiments.sweep import Sweep, SweepPoint
 from naq.experiments.views import Series
-from naq.statistics import Score, pooled_spread
+from naq.statistics import Score, pooled_variance
 
 LEVELS: dict[str, dict[str, str]] = {
     "original": {},
@@ -32,7 +32,7 @@ WHOLE = ("Pareto", "Extreme")
 THIN = ("original", "Pareto")
 
 
-@register_experiment
+@EXPERIMENTS.register
 class Imbalance(Sweep):
     name = "imbalance"
     title = "Class imbalance"
@@ -45,9 +45,9 @@ class Imbalance(Sweep):
         "most test classes of the imbalanced ones have ten nodes, so intervals understate the uncertainty."
     )
 
-    def points(self, request: Request, dataset: str) -> list[Point]:
+    def points(self, request: Request, dataset: str) -> list[SweepPoint]:
         return [
-            Point(
+            SweepPoint(
                 full_name(method),
                 level,
                 method,
@@ -69,17 +69,17 @@ class Imbalance(Sweep):
     def steps(self, levels: Sequence[Level]) -> list[tuple[Level, Level]]:
         return [(levels[0], level) for level in levels if level in WHOLE and levels[0] == "original"]
 
-    def remarks(self, request: Request, dataset: str, found: Mapping[tuple[str, Level], Score]) -> list[str]:
-        said, spread = [], pooled_spread(found.values())
-        for line in dict.fromkeys(line for line, _ in found):
+    def remarks(self, study: Study, found: Mapping[Key, Score]) -> list[str]:
+        sentences, variance = [], pooled_variance(found.values())
+        for row in dict.fromkeys(row for row, _ in found):
             gains = [
-                f"{kind} {gain(ours, control, spread)}"
+                f"{kind} {gain(ours, control, variance)}"
                 for kind in WHOLE
-                if (ours := found.get((line, kind))) and (control := found.get((line, f"{kind} control")))
+                if (ours := found.get((row, kind))) and (control := found.get((row, f"{kind} control")))
             ]
             if gains:
-                said.append(f"{line}, against a control of the same size: {'; '.join(gains)}.")
-        return said
+                sentences.append(f"{row}, against a control of the same size: {'; '.join(gains)}.")
+        return sentences
 
 
 def _methods(request: Request) -> tuple[str, ...]:

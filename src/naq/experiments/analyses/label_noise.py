@@ -6,15 +6,15 @@ NaQ reads no labels, so its line is flat by construction.
 
 from __future__ import annotations
 
-from naq.experiments.base import register_experiment
+from naq.experiments.experiment import EXPERIMENTS
 from naq.experiments.names import full_name
 from naq.experiments.request import Request
-from naq.experiments.sweep import Point, Sweep, flat_points
+from naq.experiments.sweep import Sweep, SweepPoint, unaffected
 
 LEVELS = (0.0, 0.1, 0.2, 0.3)
 
 
-@register_experiment
+@EXPERIMENTS.register
 class LabelNoise(Sweep):
     name = "label-noise"
     title = "Label noise"
@@ -23,11 +23,11 @@ class LabelNoise(Sweep):
     x_label = "share of wrong labels"
     note = "NaQ reads no label, so its row is the same training at every level."
 
-    def points(self, request: Request, dataset: str) -> list[Point]:
+    def points(self, request: Request, dataset: str) -> list[SweepPoint]:
         method = f"supervised/{request.learner}"
         levels = request.levels(LEVELS)
         found = [
-            Point(
+            SweepPoint(
                 full_name(method),
                 level,
                 method,
@@ -35,4 +35,4 @@ class LabelNoise(Sweep):
             )
             for level in levels
         ]
-        return found + flat_points(request, levels)
+        return found + unaffected(request, levels)

@@ -7,19 +7,19 @@ classes and nodes; the paper draws once.
 
 from __future__ import annotations
 
-from naq.experiments.base import register_experiment
 from naq.experiments.captions import from_paper
+from naq.experiments.experiment import EXPERIMENTS
 from naq.experiments.names import full_name
 from naq.experiments.paper import paper_figure
 from naq.experiments.request import Request
-from naq.experiments.sweep import Point, Sweep, flat_points
+from naq.experiments.sweep import Sweep, SweepPoint, unaffected
 from naq.experiments.views import Series
 
 LEVELS = (1.0, 0.8, 0.5, 0.2)
 QUERIES = 8
 
 
-@register_experiment
+@EXPERIMENTS.register
 class LabelScarcity(Sweep):
     name = "label-scarcity"
     title = "Label scarcity"
@@ -28,11 +28,11 @@ class LabelScarcity(Sweep):
     x_label = "classes % / labels %"
     note = "NaQ reads no label, so its row is the same training at every level."
 
-    def points(self, request: Request, dataset: str) -> list[Point]:
+    def points(self, request: Request, dataset: str) -> list[SweepPoint]:
         method = f"supervised/{request.learner}"
         levels = request.levels(LEVELS)
         found = [
-            Point(
+            SweepPoint(
                 full_name(method),
                 _text(level),
                 method,
@@ -43,13 +43,13 @@ class LabelScarcity(Sweep):
                         "name": "label-scarcity",
                         "classes": level,
                         "labels": level,
-                        "keep": (request.shots or (1,))[0] + QUERIES,
+                        "keep": request.shot + QUERIES,
                     }
                 },
             )
             for level in levels
         ]
-        return found + flat_points(request, [_text(level) for level in levels])
+        return found + unaffected(request, [_text(level) for level in levels])
 
     def paper_series(self, request: Request, dataset: str) -> list[Series]:
         levels, method = request.levels(LEVELS), f"supervised/{request.learner}"

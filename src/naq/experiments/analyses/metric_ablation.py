@@ -5,25 +5,23 @@ Euclidean distance on bags of words makes short documents the neighbours of many
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from naq.experiments.base import register_experiment
-from naq.experiments.captions import Level, dataset_slug, from_paper, not_there, value_of
+from naq.experiments.captions import Level, from_paper, table_name, value_of
+from naq.experiments.experiment import EXPERIMENTS, Study
 from naq.experiments.names import full_name
 from naq.experiments.paper import paper_accuracy, paper_class_similarity
 from naq.experiments.request import Request
-from naq.experiments.seed_groups import SeedGroup
-from naq.experiments.sweep import Point, Sweep
+from naq.experiments.seed_groups import Key, SeedGroup
+from naq.experiments.sweep import Sweep, SweepPoint
 from naq.experiments.views import Entry, Series, TableView, View, plain
-from naq.grid.cells import Cell
 from naq.grid.measurements.class_similarity import class_similarity_cell
-from naq.grid.records import Find
 
 METRICS = {"cosine": "cosine", "jaccard": "jaccard", "euclidean": "neg-euclidean"}
 """Ours, and the word of the paper's table."""
 
 
-@register_experiment
+@EXPERIMENTS.register
 class MetricAblation(Sweep):
     name = "metrics"
     title = "Metric of similar features"
@@ -33,10 +31,11 @@ class MetricAblation(Sweep):
     x_label = "metric"
     bars = True
 
-    def points(self, request: Request, dataset: str) -> list[Point]:
+    def points(self, request: Request, dataset: str) -> list[SweepPoint]:
         method = f"naq-feat/{request.learner}"
         return [
-            Point(full_name(method), metric, method, {"episode": {"metric": metric}}) for metric in _metrics(request)
+            SweepPoint(full_name(method), metric, method, {"episode": {"metric": metric}})
+            for metric in _metrics(request)
         ]
 
     def paper_series(self, request: Request, dataset: str) -> list[Series]:
@@ -51,22 +50,24 @@ class MetricAblation(Sweep):
     def steps(self, levels: Sequence[Level]) -> list[tuple[Level, Level]]:
         return [(levels[0], level) for level in levels[1:]]
 
-    def cells(self, request: Request, find: Find) -> list[Cell]:
-        return super().cells(request, find) + [
-            _shape(request, dataset, m) for dataset in request.datasets for m in _metrics(request)
-        ]
+    def groups(self, request: Request, dataset: str) -> dict[Key, SeedGroup]:
+        shapes: dict[Key, SeedGroup] = {
+            f"shape {metric}": SeedGroup.of(
+                class_similarity_cell(dataset, kind="naq-feat", metric=metric, features=request.weighting)
+            )
+            for metric in _metrics(request)
+        }
+        return super().groups(request, dataset) | shapes
 
-    def more_views(
-        self, request: Request, dataset: str, find: Find, groups: Mapping[tuple[str, Level], SeedGroup]
-    ) -> list[View]:
+    def more_views(self, study: Study) -> list[View]:
         rows: list[list[Entry]] = []
-        for metric in _metrics(request):
-            record = find(_shape(request, dataset, metric))
+        for metric in _metrics(study.request):
+            record = study.record(f"shape {metric}")
             if record is None or record.result is None:
-                rows.append([metric, *[not_there(record)] * 6])
+                rows.append([metric, *[study.missing(f"shape {metric}")] * 6])
                 continue
             r = record.result
-            shape, known = r["in_degrees"], paper_class_similarity(dataset, "naq-feat", metric=METRICS[metric])
+            shape, known = r["in_degrees"], paper_class_similarity(study.dataset, "naq-feat", metric=METRICS[metric])
             rows.append(
                 [
                     metric,
@@ -89,8 +90,8 @@ class MetricAblation(Sweep):
         ]
         return [
             TableView(
-                f"{self.name}-shape-{dataset_slug(dataset)}",
-                f"Who the ten nearest are: {dataset}",
+                table_name(study, "shape"),
+                f"Who the ten nearest are: {study.dataset}",
                 columns,
                 rows,
                 note="In-degree: of how many nodes a node is among the ten nearest. Labels are read for this table only.",
@@ -100,7 +101,3 @@ class MetricAblation(Sweep):
 
 def _metrics(request: Request) -> tuple[str, ...]:
     return request.levels(tuple(METRICS), ("cosine", "jaccard"))
-
-
-def _shape(request: Request, dataset: str, metric: str) -> Cell:
-    return class_similarity_cell(dataset, kind="naq-feat", metric=metric, features=request.reads)

@@ -6,16 +6,16 @@ completed by the nodes of the lowest ids; the other rules show how much of its o
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-from naq.experiments.base import Experiment, register_experiment
-from naq.experiments.captions import dataset_slug, from_paper, not_there, told, value_of
+from naq.experiments.captions import NOTHING, findings, from_paper, table_name, value_of
+from naq.experiments.experiment import EXPERIMENTS, Experiment, Study
 from naq.experiments.paper import paper_overlap
 from naq.experiments.request import Request
+from naq.experiments.seed_groups import Key, SeedGroup
 from naq.experiments.views import BarView, Entry, Number, Series, TableView, View, plain
-from naq.grid.cells import Cell
 from naq.grid.measurements.overlap import overlap_cell
-from naq.grid.records import Find, Record
 
 WAYS = (5, 10, 20)
 NEAR = 0.15
@@ -30,7 +30,7 @@ RULES: dict[str, dict[str, Any]] = {
 PUBLISHED = {"NaQ-Feat": "naq-feat", "NaQ-Diff, lowest ids (the paper's code)": "naq-diff"}
 
 
-@register_experiment
+@EXPERIMENTS.register
 class Overlap(Experiment):
     name = "overlap"
     title = "Query overlap"
@@ -39,43 +39,46 @@ class Overlap(Experiment):
     datasets = ("amazon-clothing", "amazon-electronics", "cora-full", "dblp")
     needs = ()
 
-    def cells(self, request: Request, find: Find) -> list[Cell]:
-        return [
-            _cell(dataset, rule, way)
-            for dataset in request.datasets
+    def groups(self, request: Request, dataset: str) -> dict[Key, SeedGroup]:
+        return {
+            (rule, way): SeedGroup.of(overlap_cell(dataset, way=way, **RULES[rule]))
             for rule in _rules(request, dataset)
             for way in _ways(request)
-        ]
+        }
 
-    def views_of(self, request: Request, find: Find, dataset: str) -> list[View]:
-        ways, rules = _ways(request), _rules(request, dataset)
-        found = {(rule, way): find(_cell(dataset, rule, way)) for rule in rules for way in ways}
+    def views(self, study: Study) -> list[View]:
+        dataset, ways, rules = study.dataset, _ways(study.request), _rules(study.request, study.dataset)
+        found = {
+            (rule, way): None if (r := study.result((rule, way))) is None else float(r["overlap_percent"])
+            for rule in rules
+            for way in ways
+        }
         rows: list[list[Entry]] = []
         for rule in rules:
-            one = next((r for way in ways if (r := found[rule, way]) is not None and r.result is not None), None)
+            one = next((r for way in ways if (r := study.result((rule, way))) is not None), None)
             shares = ("short_nodes", "filled_queries", "same_class_share")
             rows.append(
                 [
                     rule,
-                    *(_entry(dataset, rule, way, found[rule, way]) for way in ways),
-                    *("–" if one is None or one.result is None else plain(one.result[s], 1, scale=100) for s in shares),
+                    *(_entry(study, rule, way) for way in ways),
+                    *("–" if one is None else plain(one[s], 1, scale=100) for s in shares),
                 ]
             )
         series = [
-            Series(rule, [f"{way}-way" for way in ways], [_value(found[rule, way]) for way in ways])
+            Series(rule, [f"{way}-way" for way in ways], [found[rule, way] for way in ways])
             for rule in rules
-            if any(_value(found[rule, way]) is not None for way in ways)
+            if any(found[rule, way] is not None for way in ways)
         ]
         for rule, kind in ((rule, PUBLISHED[rule]) for rule in rules if rule in PUBLISHED):
             known = [paper_overlap(dataset, kind, way) for way in ways]
             series += from_paper(f"{rule.partition(',')[0]}, the paper", [f"{w}-way" for w in ways], known)
-        title, slug = f"{self.title}: {dataset}", f"{self.name}-{dataset_slug(dataset)}"
+        title, name = f"{self.title}: {dataset}", table_name(study)
         columns = ["queries", *(f"{w}-way" for w in ways), "too few neighbours %", "filled queries %", "same class %"]
         return [
-            told(request, dataset, self._sentences(dataset, ways, found)),
-            BarView(slug, title, "overlap, %", series),
+            findings(study, _sentences(dataset, ways, found)),
+            BarView(name, title, "overlap, %", series),
             TableView(
-                slug,
+                name,
                 title,
                 columns,
                 rows,
@@ -83,30 +86,32 @@ class Overlap(Experiment):
             ),
         ]
 
-    def _sentences(self, dataset: str, ways: tuple[int, ...], found: dict[tuple[str, int], Record | None]) -> list[str]:
-        said = []
-        for rule, kind in PUBLISHED.items():
-            apart = {
-                way: abs(ours - known.value)
-                for way in ways
-                if (ours := _value(found.get((rule, way)))) is not None
-                and (known := paper_overlap(dataset, kind, way)) is not None
-                and known.value is not None
-            }
-            if apart:
-                verdict = "matches the paper" if max(apart.values()) <= NEAR else "differs from the paper"
-                said.append(
-                    f"{rule}: {verdict} at {', '.join(f'{way}' for way in apart)}-way; the largest difference is {max(apart.values()):.3f} points."
-                )
-        with_rule, without = (_value(found.get((rule, ways[-1]))) for rule in list(RULES)[1:5:2])
-        if with_rule is not None and without is not None:
-            said.append(
-                f"At {ways[-1]}-way, {with_rule:.2f} % overlap with rows completed by the lowest ids and {without:.2f} % with random nodes: "
-                f"the difference is the fill rule."
+
+def _sentences(dataset: str, ways: tuple[int, ...], found: Mapping[tuple[str, int], float | None]) -> list[str]:
+    sentences = []
+    for rule, kind in PUBLISHED.items():
+        differences = {
+            way: abs(ours - known.value)
+            for way in ways
+            if (ours := found.get((rule, way))) is not None
+            and (known := paper_overlap(dataset, kind, way)) is not None
+            and known.value is not None
+        }
+        if differences:
+            largest = max(differences.values())
+            verdict = "matches the paper" if largest <= NEAR else "differs from the paper"
+            sentences.append(
+                f"{rule}: {verdict} at {', '.join(f'{way}' for way in differences)}-way; the largest difference is {largest:.3f} points."
             )
-        if not said and any(_value(record) is not None for record in found.values()):
-            said.append(f"The paper has no overlap of {dataset}, and the fill rules to compare are not all finished.")
-        return said or ["Nothing is finished yet."]
+    with_rule, without = (found.get((rule, ways[-1])) for rule in list(RULES)[1:5:2])
+    if with_rule is not None and without is not None:
+        sentences.append(
+            f"At {ways[-1]}-way, {with_rule:.2f} % overlap with rows completed by the lowest ids and {without:.2f} % with random nodes: "
+            f"the difference is the fill rule."
+        )
+    if not sentences and any(value is not None for value in found.values()):
+        sentences.append(f"The paper has no overlap of {dataset}, and the fill rules to compare are not all finished.")
+    return sentences or [NOTHING]
 
 
 def _ways(request: Request) -> tuple[int, ...]:
@@ -115,29 +120,17 @@ def _ways(request: Request) -> tuple[int, ...]:
 
 def _rules(request: Request, dataset: str) -> list[str]:
     """The rows that a dataset can have: without features there is no NaQ-Feat, nor where little is asked for."""
-    few = request.plan.thin or request.lacks(dataset, "features")
+    few = request.limits.thin or request.lacks(dataset, "features")
     return [rule for rule, how in RULES.items() if how["kind"] != "naq-feat" or not few]
 
 
-def _cell(dataset: str, rule: str, way: int) -> Cell:
-    return overlap_cell(dataset, way=way, **RULES[rule])
-
-
-def _value(record: Record | None) -> float | None:
-    return None if record is None or record.result is None else float(record.result["overlap_percent"])
-
-
-def _entry(dataset: str, rule: str, way: int, record: Record | None) -> Entry:
+def _entry(study: Study, rule: str, way: int) -> Entry:
     kind = PUBLISHED.get(rule)
-    known = paper_overlap(dataset, kind, way) if kind is not None else None
-    paper = value_of(known)
+    paper = value_of(paper_overlap(study.dataset, kind, way)) if kind is not None else None
+    record = study.record((rule, way))
     if record is None or record.result is None:
-        return not_there(record, paper)
-    error = record.result["standard_error"]
-    return Number(
-        record.result["overlap_percent"],
-        None if error is None else 1.96 * error,
-        paper=paper,
-        digits=3,
-        keys=(record.key,),
-    )
+        return study.missing((rule, way), paper)
+    result = record.result
+    error = result["standard_error"]
+    half = None if error is None else 1.96 * error
+    return Number(result["overlap_percent"], half, paper=paper, digits=3, keys=(record.key,))

@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from naq.experiments.base import register_experiment
-from naq.experiments.captions import Level, from_paper
+from naq.experiments.captions import Level, from_paper, gain
+from naq.experiments.experiment import EXPERIMENTS, Study
 from naq.experiments.names import KINDS
 from naq.experiments.paper import paper_accuracy
 from naq.experiments.request import Request
-from naq.experiments.seed_groups import gain
-from naq.experiments.sweep import Point, Sweep
+from naq.experiments.seed_groups import Key
+from naq.experiments.sweep import Sweep, SweepPoint
 from naq.experiments.views import Series
-from naq.statistics import Score, pooled_spread
+from naq.statistics import Score, pooled_variance
 
 WAYS = (5, 10, 20)
 VARIANTS: dict[str, dict[str, Any]] = {
@@ -29,7 +29,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
 PAPER = {"all queries": "", "overlap dropped": " (overlap dropped)"}
 
 
-@register_experiment
+@EXPERIMENTS.register
 class OverlapDrop(Sweep):
     name = "overlap-drop"
     title = "Dropping overlapping queries"
@@ -37,18 +37,18 @@ class OverlapDrop(Sweep):
     origin = "Tables 13 and 14"
     x_label = "way"
     bars = True
-    floor = False
+    baseline = False
     note = "All queries: rows with too few neighbours are completed by the lowest ids, as in the released code."
 
-    def points(self, request: Request, dataset: str) -> list[Point]:
+    def points(self, request: Request, dataset: str) -> list[SweepPoint]:
         return [
-            Point(
+            SweepPoint(
                 f"{KINDS[kind]}, {variant}",
                 f"{way}-way",
                 f"{kind}/{request.learner}",
                 {"way": way, "episode": episode, "chosen_for": {"way": 5}},
             )
-            for kind in (("naq-diff",) if request.plan.thin else ("naq-feat", "naq-diff"))
+            for kind in (("naq-diff",) if request.limits.thin else ("naq-feat", "naq-diff"))
             for variant, episode in VARIANTS.items()
             for way in _ways(request, dataset)
         ]
@@ -56,28 +56,28 @@ class OverlapDrop(Sweep):
     def steps(self, levels: Sequence[Level]) -> list[tuple[Level, Level]]:
         return []  # more classes are harder, which is no finding
 
-    def remarks(self, request: Request, dataset: str, found: Mapping[tuple[str, Level], Score]) -> list[str]:
+    def remarks(self, study: Study, found: Mapping[Key, Score]) -> list[str]:
         """Every variant against all queries, and the overlap against as many random queries, on the same tasks."""
         levels = list(dict.fromkeys(level for _, level in found))
-        spread = pooled_spread(found.values())
+        variance = pooled_variance(found.values())
         every, dropped, random, _ = VARIANTS
-        said = []
-        for kind in dict.fromkeys(line.partition(", ")[0] for line, _ in found):
+        sentences = []
+        for kind in dict.fromkeys(row.partition(", ")[0] for row, _ in found):
             known = [
                 f"{100 * s.mean:.1f} % at {level}" for level in levels if (s := found.get((f"{kind}, {every}", level)))
             ]
             if known:
-                said.append(f"{kind}, {every}: {', '.join(known)}.")
+                sentences.append(f"{kind}, {every}: {', '.join(known)}.")
             for variant, other in (*((variant, every) for variant in list(VARIANTS)[1:]), (dropped, random)):
                 gains = [
-                    f"{gain(ours, base, spread)} at {level}"
+                    f"{gain(ours, base, variance)} at {level}"
                     for level in levels
                     if (ours := found.get((f"{kind}, {variant}", level)))
                     and (base := found.get((f"{kind}, {other}", level)))
                 ]
                 if gains:
-                    said.append(f"{kind}, {variant}, against {other}: {'; '.join(gains)}.")
-        return said
+                    sentences.append(f"{kind}, {variant}, against {other}: {'; '.join(gains)}.")
+        return sentences
 
     def paper_series(self, request: Request, dataset: str) -> list[Series]:
         if request.learner != "protonet":
@@ -95,4 +95,4 @@ class OverlapDrop(Sweep):
 def _ways(request: Request, dataset: str) -> tuple[int, ...]:
     most = request.most_classes(dataset)
     possible = [way for way in WAYS if most is None or way <= most]
-    return request.ways or tuple(possible[:1] if request.plan.thin else possible)
+    return request.ways or tuple(possible[:1] if request.limits.thin else possible)

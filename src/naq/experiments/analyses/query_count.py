@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from naq.experiments.base import register_experiment
-from naq.experiments.captions import Level
+from naq.experiments.captions import SMOOTH
+from naq.experiments.experiment import EXPERIMENTS, Study
 from naq.experiments.names import full_name
 from naq.experiments.request import Request
-from naq.experiments.seed_groups import UNTRAINED_LINE
-from naq.experiments.sweep import Point, Sweep
+from naq.experiments.seed_groups import Key
+from naq.experiments.sweep import Sweep, SweepPoint
 from naq.statistics import Score, compare
 
 LEVELS = (1, 3, 5, 7, 10, 13, 15, 17, 20, 30, 40, 100)
@@ -22,7 +22,7 @@ FILLED = (10, 40, 100)
 """Levels that are repeated with rows filled as in the released code."""
 
 
-@register_experiment
+@EXPERIMENTS.register
 class QueryCount(Sweep):
     name = "queries"
     title = "Number of queries"
@@ -33,30 +33,40 @@ class QueryCount(Sweep):
     log_x = True
     note = "Lowest ids: rows with too few neighbours are completed by the nodes with the lowest ids, as the released code does."
 
-    def points(self, request: Request, dataset: str) -> list[Point]:
+    def points(self, request: Request, dataset: str) -> list[SweepPoint]:
         levels = request.levels(LEVELS, (1, 10))
         found = [
-            Point(full_name(f"{kind}/{request.learner}"), q, f"{kind}/{request.learner}", {"episode": {"queries": q}})
-            for kind in (("naq-feat",) if request.plan.thin else ("naq-feat", "naq-diff"))
+            SweepPoint(
+                full_name(f"{kind}/{request.learner}"), q, f"{kind}/{request.learner}", {"episode": {"queries": q}}
+            )
+            for kind in (("naq-feat",) if request.limits.thin else ("naq-feat", "naq-diff"))
             for q in levels
         ]
         method = f"naq-diff/{request.learner}"
         return found + [
-            Point(f"{full_name(method)}, lowest ids", q, method, {"episode": {"queries": q, "fill": "lowest"}})
+            SweepPoint(f"{full_name(method)}, lowest ids", q, method, {"episode": {"queries": q, "fill": "lowest"}})
             for q in levels
             if q in FILLED
         ]
 
-    def remarks(self, request: Request, dataset: str, found: Mapping[tuple[str, Level], Score]) -> list[str]:
-        """The number of queries with the highest accuracy, and those that are as good for all that is known."""
-        said = []
-        for line in dict.fromkeys(line for line, _ in found if line != UNTRAINED_LINE):
-            column = {str(level): s for (name, level), s in found.items() if name == line}
-            if len(column) < 2:
+    def remarks(self, study: Study, found: Mapping[Key, Score]) -> list[str]:
+        """The number of queries with the highest accuracy, and those with no significant difference from it."""
+        columns: dict[str, dict[str, Score]] = {}
+        for (row, level), score in found.items():
+            columns.setdefault(row, {})[str(level)] = score
+        sentences = []
+        for row, column in columns.items():
+            if row == SMOOTH or len(column) < 2:
                 continue
             standings = compare(column)
             best = max(column, key=lambda level: column[level].mean)
-            alike = [level for level, standing in standings.items() if level != best and standing.mark == "≈"]
-            rest = f"not told apart from it: {', '.join(alike)}" if alike else "every other number is really below"
-            said.append(f"{line}: accuracy is highest with {best} queries, {100 * column[best].mean:.1f} %; {rest}.")
-        return said
+            similar = [level for level, standing in standings.items() if level != best and standing.mark == "≈"]
+            rest = (
+                f"no significant difference with {', '.join(similar)}"
+                if similar
+                else "every other number is significantly worse"
+            )
+            sentences.append(
+                f"{row}: accuracy is highest with {best} queries, {100 * column[best].mean:.1f} %; {rest}."
+            )
+        return sentences

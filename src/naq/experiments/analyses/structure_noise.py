@@ -1,19 +1,19 @@
 """Structure noise: p |E| random edges are added; the noisy graph is used for training and testing.
 
-NaQ-Diff diffuses on the noisy graph; the neighbours of NaQ-Feat do not perturbation, its encoder does.
+NaQ-Diff diffuses on the noisy graph; the neighbours of NaQ-Feat do not change, its encoder does.
 """
 
 from __future__ import annotations
 
-from naq.experiments.base import register_experiment
+from naq.experiments.experiment import EXPERIMENTS
 from naq.experiments.names import full_name
 from naq.experiments.request import Request
-from naq.experiments.sweep import Point, Sweep
+from naq.experiments.sweep import Sweep, SweepPoint
 
 LEVELS = (0.0, 0.1, 0.3)
 
 
-@register_experiment
+@EXPERIMENTS.register
 class StructureNoise(Sweep):
     name = "structure-noise"
     title = "Structure noise"
@@ -21,16 +21,16 @@ class StructureNoise(Sweep):
     origin = "Figure 9a"
     x_label = "added edges, share of |E|"
 
-    def points(self, request: Request, dataset: str) -> list[Point]:
+    def points(self, request: Request, dataset: str) -> list[SweepPoint]:
         return noisy_points(request, "structure-noise", ("supervised", "naq-diff"))
 
 
-def noisy_points(request: Request, perturbation: str, thin: tuple[str, ...]) -> list[Point]:
+def noisy_points(request: Request, perturbation: str, thin: tuple[str, ...]) -> list[SweepPoint]:
     """The four methods of the two noise figures under every level of a perturbation; of the episodes only ``thin`` where little is asked for."""
-    kinds = thin if request.plan.thin else ("supervised", "naq-feat", "naq-diff")
-    methods = (*(f"{kind}/{request.learner}" for kind in kinds), *(() if request.plan.thin else ("bgrl",)))
+    kinds = thin if request.limits.thin else ("supervised", "naq-feat", "naq-diff")
+    methods = (*(f"{kind}/{request.learner}" for kind in kinds), *(() if request.limits.thin else ("bgrl",)))
     return [
-        Point(
+        SweepPoint(
             full_name(method), level, method, {"perturbation": {"name": perturbation, "share": level}} if level else {}
         )
         for method in methods

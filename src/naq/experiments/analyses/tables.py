@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from naq.experiments.accuracy_table import AccuracyTable
-from naq.experiments.base import register_experiment
+from naq.experiments.experiment import EXPERIMENTS
 
 SIX = ("maml", "protonet", "tent", "gmeta", "glitter", "cosmic")
 RIVALS = ("bgrl", "sugrl", "afgrl", "vnt")
@@ -15,7 +15,7 @@ def _every(kinds: Sequence[str], learners: Sequence[str]) -> tuple[str, ...]:
     return tuple(f"{kind}/{learner}" for kind in kinds for learner in learners)
 
 
-@register_experiment
+@EXPERIMENTS.register
 class EveryMethod(AccuracyTable):
     name = "methods"
     title = "Every method"
@@ -31,7 +31,7 @@ class EveryMethod(AccuracyTable):
     )
 
 
-@register_experiment
+@EXPERIMENTS.register
 class FullProducts(AccuracyTable):
     name = "full-products"
     title = "Product networks, every base model"
@@ -41,7 +41,7 @@ class FullProducts(AccuracyTable):
     methods = (*_every(("supervised",), SIX), *RIVALS, *_every(("naq-feat", "naq-diff"), SIX))
 
 
-@register_experiment
+@EXPERIMENTS.register
 class FullCitation(AccuracyTable):
     name = "full-citation"
     title = "Citation networks, every base model"
@@ -51,7 +51,7 @@ class FullCitation(AccuracyTable):
     methods = FullProducts.methods
 
 
-@register_experiment
+@EXPERIMENTS.register
 class OgbnArxiv(AccuracyTable):
     name = "ogbn-arxiv"
     title = "ogbn-arxiv"
@@ -62,7 +62,7 @@ class OgbnArxiv(AccuracyTable):
     methods = (*_every(("supervised",), SIX), *RIVALS, "naq-feat/protonet", "naq-diff/protonet")
 
 
-@register_experiment
+@EXPERIMENTS.register
 class OgbnProducts(AccuracyTable):
     name = "ogbn-products"
     title = "ogbn-products"

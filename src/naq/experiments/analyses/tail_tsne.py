@@ -9,63 +9,49 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from naq.experiments.base import Experiment, candidates, register_experiment, setting, training
-from naq.experiments.captions import dataset_slug, not_there, told
+from naq.experiments.captions import NOTHING, findings, table_name
+from naq.experiments.experiment import EXPERIMENTS, Experiment, Study
 from naq.experiments.names import full_name
 from naq.experiments.request import Request
+from naq.experiments.seed_groups import Key, SeedGroup, seed_group
 from naq.experiments.views import Entry, Panel, ScatterView, TableView, TextView, View, plain
-from naq.grid.cells import Cell
 from naq.grid.measurements.tail_map import tail_map_cell
-from naq.grid.records import Find
 
 MEASURES = {"purity": 100, "unit_purity": 100, "silhouette": 1, "unit_silhouette": 1}
 
 
-@register_experiment
+@EXPERIMENTS.register
 class TailMaps(Experiment):
     name = "tail-tsne"
     title = "Tail classes"
     question = "Are the smallest classes apart in the vectors of an encoder that saw no label?"
     origin = "Figures 5 and 8"
 
-    def cells(self, request: Request, find: Find) -> list[Cell]:
-        return [
-            cell
-            for dataset in request.datasets
-            for cells in self._maps(request, find, dataset).values()
-            for cell in cells
-        ]
-
-    def _maps(self, request: Request, find: Find, dataset: str) -> dict[str, list[Cell]]:
-        """The cells of each map: one, or the candidates of its setting while it is not chosen."""
+    def groups(self, request: Request, dataset: str) -> dict[Key, SeedGroup]:
+        """Maps of the trainings that the other analyses use: same budget, first seed."""
         feat, diff = f"naq-feat/{request.learner}", f"naq-diff/{request.learner}"
-        asked: dict[str, tuple[str, dict[str, Any]]] = {
+        maps: dict[str, tuple[str, dict[str, Any]]] = {
             full_name(feat): (feat, {}),
             full_name(diff): (diff, {}),
             f"{full_name(diff)}, 20-way training": (diff, {"episode": {"way": 20}}),
             full_name("bgrl"): ("bgrl", {}),
             full_name("smooth"): ("smooth", {}),
         }
-        maps = {}
-        if request.plan.thin:
-            asked = {name: asked[name] for name in (full_name(feat), full_name("smooth"))}
-        for name, (method, more) in asked.items():
-            found = setting(request, find, dataset, method)
-            maps[name] = (
-                candidates(request, dataset, method) if found is None else [_map(request, dataset, method, found, more)]
-            )
-        return maps
-
-    def views_of(self, request: Request, find: Find, dataset: str) -> list[View]:
-        records = {
-            name: find(cells[0]) if cells[0].measurement == "tail-map" else None
-            for name, cells in self._maps(request, find, dataset).items()
+        if request.limits.thin:
+            maps = {name: maps[name] for name in (full_name(feat), full_name("smooth"))}
+        first = request.all_seeds[:1]
+        return {
+            name: seed_group(request, dataset, method, seeds=first, make=tail_map_cell, **more)
+            for name, (method, more) in maps.items()
         }
+
+    def views(self, study: Study) -> list[View]:
+        records = {str(name): study.record(name) for name in study.groups}
         rows: list[list[Entry]] = []
         panels, done = [], {}
         for name, record in records.items():
             if record is None or record.result is None:
-                rows.append([name, *[not_there(record)] * len(MEASURES)])
+                rows.append([name, *[study.missing(name)] * len(MEASURES)])
                 continue
             r = record.result
             done[name] = r
@@ -79,20 +65,15 @@ class TailMaps(Experiment):
                 ]
             )
             panels.append(Panel(name, r["x"], r["y"], r["group"], _caption(r)))
-        slug, title = f"{self.name}-{dataset_slug(dataset)}", f"{self.title}: {dataset}"
+        file, title = table_name(study), f"{self.title}: {study.dataset}"
         columns = ["vectors", "5-NN purity %", "5-NN purity, unit %", "silhouette", "silhouette, unit"]
-        table = TableView(slug, title, columns, rows)
+        table = TableView(file, title, columns, rows)
         if not done:
-            return [TextView(["Nothing is finished yet."]), table]
+            return [TextView([NOTHING]), table]
         first = next(iter(done.values()))
         groups = [f"{title} ({size})" for title, size in zip(first["class_names"], first["class_sizes"])]
         note = f"{first['points']} nodes of the {len(groups)} smallest classes; distances in t-SNE pictures between far groups mean nothing."
-        return [told(request, dataset, [_sentence(done)]), ScatterView(slug, title, panels, groups, note), table]
-
-
-def _map(request: Request, dataset: str, method: str, options: dict[str, Any], more: dict[str, Any]) -> Cell:
-    """The map of the training that the other analyses use: same budget, first seed."""
-    return training(request, dataset, method, options=options, seed=request.all_seeds[0], make=tail_map_cell, **more)
+        return [findings(study, [_sentence(done)]), ScatterView(file, title, panels, groups, note), table]
 
 
 def _sentence(done: Mapping[str, Mapping[str, Any]]) -> str:
@@ -104,7 +85,7 @@ def _sentence(done: Mapping[str, Mapping[str, Any]]) -> str:
     return (
         f"Purest neighbourhoods: {best}, {100 * pure[best]:.1f} % of a node's five nearest (unit vectors) share its class"
         f"{'' if chance is None else f'; labels dealt at random would have {100 * chance:.1f} %'}. "
-        "One training each: differences of a few points are not evidence."
+        "One training each: no significance is claimed."
     )
 
 

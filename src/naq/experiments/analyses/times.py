@@ -9,15 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from naq.experiments.base import Experiment, register_experiment
-from naq.experiments.captions import dataset_slug, not_there, told, value_of
+from naq.experiments.captions import NOTHING, findings, table_name, value_of
+from naq.experiments.experiment import EXPERIMENTS, Experiment, Study
 from naq.experiments.names import KINDS
 from naq.experiments.paper import paper_time
 from naq.experiments.request import Request
+from naq.experiments.seed_groups import Key, SeedGroup
 from naq.experiments.views import Entry, Number, TableView, View
-from naq.grid.cells import Cell
 from naq.grid.measurements.times import times_cell
-from naq.grid.records import Find
 
 ROWS = (
     ("similarity", "naq-feat"),
@@ -32,7 +31,7 @@ PAPER = {"similarity": "similarity", "episodes": "episodes_16000"}
 TITLES = {"similarity": f"table of the {WIDTH} most similar nodes", "episodes": "16,000 episodes"}
 
 
-@register_experiment
+@EXPERIMENTS.register
 class Times(Experiment):
     name = "times"
     title = "Times of similarity and episodes"
@@ -40,18 +39,27 @@ class Times(Experiment):
     origin = "Tables 9 and 10"
     datasets = ("amazon-clothing", "amazon-electronics", "cora-full", "dblp")
 
-    def cells(self, request: Request, find: Find) -> list[Cell]:
-        return [_cell(request, dataset, what, kind) for dataset in request.datasets for what, kind in _rows(request)]
+    def groups(self, request: Request, dataset: str) -> dict[Key, SeedGroup]:
+        settings: dict[str, Any] = {
+            "k": WIDTH,
+            "features": request.weighting,
+            "device": request.device,
+            "repeats": 1 if request.limits.thin else 5,
+        }
+        return {
+            (what, kind): SeedGroup.of(times_cell(dataset, what=what, kind=kind, **settings))
+            for what, kind in _rows(request)
+        }
 
-    def views_of(self, request: Request, find: Find, dataset: str) -> list[View]:
+    def views(self, study: Study) -> list[View]:
         rows: list[list[Entry]] = []
-        said: list[str] = []
+        sentences: list[str] = []
         hardware = ""
-        for what, kind in _rows(request):
-            paper = value_of(paper_time(PAPER[what], dataset, kind))
-            record = find(_cell(request, dataset, what, kind))
+        for what, kind in _rows(study.request):
+            paper = value_of(paper_time(PAPER[what], study.dataset, kind))
+            record = study.record((what, kind))
             if record is None or record.result is None:
-                rows.append([TITLES[what], KINDS[kind], not_there(record, paper), *("–",) * 4])
+                rows.append([TITLES[what], KINDS[kind], study.missing((what, kind), paper), *("–",) * 4])
                 continue
             r = record.result
             hardware = _words(r["hardware"])
@@ -74,30 +82,17 @@ class Times(Experiment):
                     "–" if r["load"] is None else f"{r['load']:.1f}",
                 ]
             )
-            said.append(f"{TITLES[what]}, {KINDS[kind]}: {r['mean']:.3g} s ({r['parts']}).")
+            sentences.append(f"{TITLES[what]}, {KINDS[kind]}: {r['mean']:.3g} s ({r['parts']}).")
         note = f"Mean of timed calls after one warm-up, device synchronised. {hardware}The paper used one RTX A6000; its similarity times of NaQ-Feat were taken without synchronisation and compare with nothing."
         columns = ["what", "kind", "seconds", "best", "on", "threads", "load before"]
-        slug = f"{self.name}-{dataset_slug(dataset)}"
         return [
-            told(request, dataset, said or ["Nothing is finished yet."]),
-            TableView(slug, f"{self.title}: {dataset}", columns, rows, labels=2, note=note),
+            findings(study, sentences or [NOTHING]),
+            TableView(table_name(study), f"{self.title}: {study.dataset}", columns, rows, labels=2, note=note),
         ]
 
 
 def _rows(request: Request) -> tuple[tuple[str, str], ...]:
-    return tuple(row for row in ROWS if not request.plan.thin or row != ("similarity", "naq-diff"))
-
-
-def _cell(request: Request, dataset: str, what: str, kind: str) -> Cell:
-    return times_cell(
-        dataset,
-        what=what,
-        kind=kind,
-        k=WIDTH,
-        features=request.reads,
-        device=request.device,
-        repeats=1 if request.plan.thin else 5,
-    )
+    return tuple(row for row in ROWS if not request.limits.thin or row != ("similarity", "naq-diff"))
 
 
 def _words(hardware: Mapping[str, Any]) -> str:

@@ -5,15 +5,15 @@ The paper shows 20-way training of NaQ-Diff beside 5-way training in its t-SNE f
 
 from __future__ import annotations
 
-from naq.experiments.base import register_experiment
+from naq.experiments.experiment import EXPERIMENTS
 from naq.experiments.names import full_name
 from naq.experiments.request import Request
-from naq.experiments.sweep import Point, Sweep
+from naq.experiments.sweep import Sweep, SweepPoint
 
 LEVELS = (5, 10, 20)
 
 
-@register_experiment
+@EXPERIMENTS.register
 class TrainingWay(Sweep):
     name = "training-way"
     title = "5-way against 20-way training"
@@ -21,9 +21,9 @@ class TrainingWay(Sweep):
     origin = "Figure 8"
     x_label = "classes per training episode"
 
-    def points(self, request: Request, dataset: str) -> list[Point]:
+    def points(self, request: Request, dataset: str) -> list[SweepPoint]:
         return [
-            Point(full_name(method), way, method, {"episode": {"way": way}})
+            SweepPoint(full_name(method), way, method, {"episode": {"way": way}})
             for method in (
                 f"naq-feat/{request.learner}",
                 f"naq-diff/{request.learner}",

@@ -7,18 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from naq.experiments.base import register_experiment
-from naq.experiments.captions import Level
+from naq.experiments.captions import gain
+from naq.experiments.experiment import EXPERIMENTS, Study
 from naq.experiments.names import full_name
 from naq.experiments.request import Request
-from naq.experiments.seed_groups import gain
-from naq.experiments.sweep import Point, Sweep, flat_points
-from naq.statistics import Score, pooled_spread
+from naq.experiments.seed_groups import Key
+from naq.experiments.sweep import Sweep, SweepPoint, unaffected
+from naq.statistics import Score, pooled_variance
 
 LEVELS = (0.1, 0.3, 0.5, 0.7, 0.9)
 
 
-@register_experiment
+@EXPERIMENTS.register
 class UmtraStrength(Sweep):
     name = "umtra"
     title = "g-UMTRA: strength of the augmentation"
@@ -27,11 +27,11 @@ class UmtraStrength(Sweep):
     x_label = "probability of dropping"
     note = "NaQ drops nothing: its row is the same training at every level."
 
-    def points(self, request: Request, dataset: str) -> list[Point]:
+    def points(self, request: Request, dataset: str) -> list[SweepPoint]:
         levels, method = request.levels(LEVELS), f"g-umtra/{request.learner}"
         ways = {"edges and features": (1, 1), "edges only": (1, 0), "features only": (0, 1)}
         found = [
-            Point(
+            SweepPoint(
                 f"{full_name(method)}, {name}",
                 level,
                 method,
@@ -41,18 +41,28 @@ class UmtraStrength(Sweep):
             if name in request.levels(tuple(ways), ("edges and features",))
             for level in levels
         ]
-        return found + flat_points(request, levels)
+        return found + unaffected(request, levels)
 
-    def remarks(self, request: Request, dataset: str, found: Mapping[tuple[str, Level], Score]) -> list[str]:
+    def remarks(self, study: Study, found: Mapping[Key, Score]) -> list[str]:
         """NaQ against the best strength: picked by what it is compared on, so the comparison favours g-UMTRA."""
-        own = {place: s for place, s in found.items() if place[0].startswith(full_name(f"g-umtra/{request.learner}"))}
-        if not own:
+        by_row: dict[str, dict[float, Score]] = {}
+        for (row, level), score in found.items():
+            by_row.setdefault(row, {})[level] = score
+        learner = study.request.learner
+        augmented = [
+            (score, row, level)
+            for row, levels in by_row.items()
+            if row.startswith(full_name(f"g-umtra/{learner}"))
+            for level, score in levels.items()
+        ]
+        if not augmented:
             return []
-        best, spread = max(own, key=lambda place: own[place].mean), pooled_spread(found.values())
-        free = [full_name(f"{kind}/{request.learner}") for kind in ("naq-feat", "naq-diff")]
-        scores = {line: next((s for (name, _), s in found.items() if name == line), None) for line in free}
+        best, row, level = max(augmented, key=lambda one: one[0].mean)
+        variance = pooled_variance(found.values())
+        ours = [full_name(f"{kind}/{learner}") for kind in ("naq-feat", "naq-diff")]
         return [
-            f"{line}: {gain(s, own[best], spread)} against {best[0]} at {best[1]}, the best of {len(own)} on these tasks."
-            for line, s in scores.items()
-            if s is not None
+            f"{name}: {gain(next(iter(by_row[name].values())), best, variance)} against {row} at {level}, "
+            f"the best of {len(augmented)} on these tasks."
+            for name in ours
+            if name in by_row
         ]

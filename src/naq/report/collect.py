@@ -12,17 +12,17 @@ from pathlib import Path
 from typing import Any
 
 import naq
-from naq.experiments.base import get_experiment
+from naq.experiments.experiment import Study, expand
 from naq.experiments.request import Request
 from naq.experiments.views import TableView, TextView
 from naq.grid.cells import Cell
 from naq.grid.records import Find, Record
 from naq.protocol.machine import device_words
 from naq.report.commands import command, section_name, special
+from naq.report.headline import headline
 from naq.report.html import counted, duration
 from naq.report.page import Answer, DataFacts, Made, Page, Section, Summary
 from naq.report.results import Results
-from naq.report.standing import answers
 
 
 def page_of(folder: str | Path, *, title: str = "", out: str = "") -> Page:
@@ -33,20 +33,24 @@ def page_of(folder: str | Path, *, title: str = "", out: str = "") -> Page:
         out: the folder as the commands of the page name it; "" is where ``naq reproduce`` writes anyway.
     """
     results = Results.read(folder)
-    requests = results.requests
-    sections = [section(request, results.current(request), results.paths, out) for request in requests]
+    expanded = [(request, expand(request, results.current(request))) for request in results.requests]
+    sections = [section(request, studies, results.paths, out) for request, studies in expanded]
     older = []
     for label in results.other_versions():
-        found = [section(request, results.of_version(request, label), older=label) for request in requests]
+        found = [
+            section(request, _with(studies, results.of_version(request, label)), older=label)
+            for request, studies in expanded
+        ]
         kept = [s for s in found if s.made]
         if kept:
             older.append((label, kept))
-    tally = Tally.of(results)
+    studies = [study for _, found in expanded for study in found]
+    tally = Tally.of(studies)
     return Page(
         title or "NaQ: the paper's tables and analyses",
-        ", ".join(dict.fromkeys(dataset for request in requests for dataset in request.datasets)),
-        summary(results, tally, out),
-        told_apart(sections, requests),
+        ", ".join(dict.fromkeys(study.dataset for study in studies)),
+        summary(results, studies, tally, out),
+        distinct(sections, results.requests),
         older,
         _notices(results),
         {
@@ -57,25 +61,34 @@ def page_of(folder: str | Path, *, title: str = "", out: str = "") -> Page:
     )
 
 
+def _with(studies: Sequence[Study], find: Find) -> list[Study]:
+    return [replace(study, find=find) for study in studies]
+
+
 def section(
-    request: Request, find: Find, paths: Mapping[str, str] | None = None, out: str = "", *, older: str = ""
+    request: Request,
+    studies: Sequence[Study],
+    paths: Mapping[str, str] | None = None,
+    out: str = "",
+    *,
+    older: str = "",
 ) -> Section:
     """What a request asked, and what there is of it."""
-    experiment = get_experiment(request.experiment)
-    cells = list(dict.fromkeys(experiment.cells(request, find)))
-    found = list(zip(cells, titles(cells), (find(cell) for cell in cells)))
-    views = experiment.views(request, find)
-    if request.plan.thin:
-        views = [TextView([f"Budget {request.budget!r}: {request.plan.summary}."], "caveat"), *views]
+    experiment = studies[0].experiment
+    cells = list(dict.fromkeys(cell for study in studies for cell in study.cells()))
+    found = list(zip(titles(cells), (studies[0].find(cell) for cell in cells)))
+    views = [view for study in studies for view in study.views()]
+    if request.limits.thin:
+        views = [TextView([f"Budget {request.budget!r}: {request.limits.summary}."], "caveat"), *views]
     return Section(
         name=section_name(request, older),
         title=experiment.title,
         question=experiment.question,
         where_in_paper=experiment.origin,
         views=views,
-        made=[made(record) for _, _, record in found if record is not None and record.done],
-        missing=[] if older else [name for _, name, record in found if record is None],
-        failed=[] if older else [f"{name}: {r.error}" for _, name, r in found if r is not None and not r.done],
+        made=[made(record) for _, record in found if record is not None and record.done],
+        missing=[] if older else [name for name, record in found if record is None],
+        failed=[] if older else [f"{name}: {r.error}" for name, r in found if r is not None and not r.done],
         command=command([request], paths, out),
     )
 
@@ -98,7 +111,7 @@ def titles(cells: Sequence[Cell]) -> list[str]:
     return lines
 
 
-def told_apart(sections: Sequence[Section], requests: Sequence[Request]) -> list[Section]:
+def distinct(sections: Sequence[Section], requests: Sequence[Request]) -> list[Section]:
     """Sections of one title also say on what data and how; so do the names of their tables, for they name files."""
     repeated = {title for title, times in Counter(s.title for s in sections).items() if times > 1}
     taken: set[str] = set()
@@ -161,12 +174,11 @@ class Tally:
     missing: set[str] = field(default_factory=set)
 
     @classmethod
-    def of(cls, results: Results) -> Tally:
+    def of(cls, studies: Sequence[Study]) -> Tally:
         tally = cls()
-        for request in results.requests:
-            find = results.current(request)
-            for cell in get_experiment(request.experiment).cells(request, find):
-                record = find(cell)
+        for study in studies:
+            for cell in study.cells():
+                record = study.find(cell)
                 if record is None:
                     tally.missing.add(cell.text)
                 elif record.done:
@@ -176,9 +188,9 @@ class Tally:
         return tally
 
 
-def summary(results: Results, tally: Tally, out: str = "") -> Summary:
+def summary(results: Results, studies: Sequence[Study], tally: Tally, out: str = "") -> Summary:
     """The first screen."""
-    best, margin, real, note = answers(results.requests, results.current)
+    best, margin, real, note = headline(studies)
     facts = {name: known for request in results.requests for name, known in request.facts.items()}
     return Summary(
         best,

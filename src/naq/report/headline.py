@@ -1,0 +1,108 @@
+"""The answers of a report's first screen: which method is best, by how much, and is the difference significant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from naq.experiments.captions import SMOOTH, amount
+from naq.experiments.experiment import Study
+from naq.report.page import Answer
+from naq.statistics import Score, compare, difference, pooled_variance
+
+NOTHING = Answer("nothing yet", "No method has finished.")
+ALONE = Answer("nothing to compare", "No other method has finished on the same tasks.")
+NAMED = 6
+"""Names in an answer; the section below has them all."""
+Column = tuple[str, str, dict[str, Score]]
+"""The setting in words, the title of the section, and the scores by method."""
+
+
+def headline(studies: Sequence[Study]) -> tuple[Answer, Answer, Answer, str]:
+    """Best, margin and significance from the first table that has results, else from the analyses' trainings on unchanged data."""
+    alone: Column | None = None
+    columns = _columns(studies)
+    for where, title, column in columns:
+        if len(column) > 1:
+            others = [_elsewhere(place, found) for place, name, found in columns if name == title and len(found) > 1]
+            return *_answers(where, column), " ".join([_about(where, title), *others])
+        if column and alone is None:
+            alone = where, title, column
+    if alone is None:
+        return NOTHING, NOTHING, NOTHING, ""
+    where, title, column = alone
+    return _alone(where, column), ALONE, ALONE, _about(where, title)
+
+
+def _columns(studies: Sequence[Study]) -> Iterator[Column]:
+    """Candidates for the first screen, tables first."""
+    for study in sorted(studies, key=lambda study: study.experiment.kind != "table"):
+        for where, scores in study.experiment.headline(study):
+            yield where, study.experiment.title, scores
+
+
+def _about(where: str, title: str) -> str:
+    return f"The answers are about {where}; the section “{title}” has more."
+
+
+def _elsewhere(where: str, column: dict[str, Score]) -> str:
+    """The same table in another setting, in one sentence."""
+    standings = compare(column)
+    best = max(column, key=lambda name: column[name].mean)
+    similar = sum(standing.mark == "≈" for standing in standings.values()) - 1
+    words = (
+        "significantly better than every other" if similar < 1 else f"no significant difference from {similar} others"
+    )
+    return f"On {where}: {best} with {_percent(column[best])}, {words}."
+
+
+def _alone(where: str, column: dict[str, Score]) -> Answer:
+    [(name, found)] = column.items()
+    return Answer(name, f"{_percent(found)} on {where}: the only method that has finished there.")
+
+
+def _answers(where: str, column: dict[str, Score]) -> tuple[Answer, Answer, Answer]:
+    standings, variance = compare(column), pooled_variance(column.values())
+    order = sorted(column, key=lambda name: -column[name].mean)
+    best, second = order[:2]
+    ahead = difference(column[best], column[second], variance)
+    first = Answer(best, f"{_percent(column[best])} on {where}: the best of {len(order)} methods.")
+    text = f"Ahead of {second} ({100 * column[second].mean:.2f} %) by {amount(ahead)}, on the same tasks."
+    if SMOOTH in order[2:]:
+        above = difference(column[best], column[SMOOTH], variance)
+        words = "" if standings[SMOOTH].apart else ", no significant difference"
+        text += f" Ahead of `smooth`, which trains nothing, by {amount(above)}{words}."
+    similar = [name for name in order[1:] if standings[name].mark == "≈"]
+    significant = _similar(similar, others=len(order) - 1 - len(similar)) if similar else Answer("yes", _WORSE)
+    if not ahead.seeds_known:
+        significant = Answer(
+            significant.short, significant.text + " One training each: another seed may change the order."
+        )
+    return first, Answer(_points(ahead.mean), text), significant
+
+
+_WORSE = (
+    "Every other method is significantly worse (p < 0.05, Holm): paired differences on the same tasks, with the variance "
+    "over seeds."
+)
+
+
+def _similar(names: Sequence[str], *, others: int) -> Answer:
+    """That the best is not alone, with a few of those beside it."""
+    more = len(names) - NAMED
+    listed = ", ".join(names) if more < 2 else f"{', '.join(names[:NAMED])} and {more} more, named in the section below"
+    worse = (
+        f" {'The other method is' if others == 1 else f'The other {others} are'} significantly worse." if others else ""
+    )
+    count = "one other" if len(names) == 1 else f"{len(names)} others"
+    return Answer(
+        f"not against {count}", f"No significant difference from the best on these tasks and seeds: {listed}.{worse}"
+    )
+
+
+def _percent(found: Score) -> str:
+    return f"{100 * found.mean:.2f} ± {100 * found.ci95:.2f} %"
+
+
+def _points(share: float) -> str:
+    shown = f"{100 * share:.1f}"
+    return f"{shown} point" if shown == "1.0" else f"{shown} points"
