@@ -13,6 +13,7 @@ import typer
 from naq.cli.cells_progress import CellsProgress
 from naq.cli.checking import budget_of, check_device_of, features_of, known_learner, options_of
 from naq.errors import OptionError
+from naq.experiments.request import BUDGETS
 
 if TYPE_CHECKING:
     from naq.experiments.request import Request
