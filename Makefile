@@ -3,15 +3,19 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint bench clean install
+.PHONY: demo test numeric lint bench clean install
 
 install: $(VENV)/.installed
 
+# torch comes first, alone: a resolver that sees it with the rest may choose another build.
 $(VENV)/.installed: pyproject.toml constraints.txt
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt torch
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
-	@touch $@
+	@echo "Installing into $(VENV) ..."
+	@start=$$(date +%s) && \
+	$(PYTHON) -m venv $(VENV) && \
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt torch && \
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]' && \
+	touch $@ && \
+	echo "Installed in $$(( $$(date +%s) - start )) s."
 
 demo: install
 	$(BIN)/naq run debian --episodes 800 --set lr=3e-4 --out runs/demo
@@ -19,10 +23,16 @@ demo: install
 test: install
 	$(BIN)/python -m pytest -q
 
+# The tests of arithmetic under other instruction sets: nothing may rest on the last bit of a float.
+NUMERIC := tests/encoders tests/heads tests/learners tests/embedders tests/training
+numeric: install
+	for set in default avx2; do ATEN_CPU_CAPABILITY=$$set $(BIN)/python -m pytest -q $(NUMERIC) || exit 1; done
+
 lint: install
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports
 
 bench: install
 	$(BIN)/python benchmarks/figures.py

@@ -2,7 +2,7 @@
 
     python benchmarks/overnight.py [--workers 1] [--out runs/overnight]
 
-Cells of the standard budget on the bundled graph fall into kinds that cost about the same: a work and a method, with or without a changed
+Cells of the standard budget on the bundled graph fall into kinds that cost about the same: a measurement and a method, with or without a perturbed
 graph, with episodes of a size. One cell of each kind is computed as ``naq reproduce analyses`` with so many workers
 would, with a part of its episodes or epochs; the seconds of its training are scaled up to all of them. The estimate is the
 sum over kinds of the number of cells times that, divided by the workers: an upper bound, as if no training stopped early. It
@@ -18,7 +18,9 @@ from pathlib import Path
 from typing import Any
 
 import naq  # first: it sets how threads wait
-from naq.experiments.reproduction import cells_of, facts_of, names_of
+from naq.experiments.compute import cells_of
+from naq.experiments.datasets import experiments_of, facts_of
+from naq.experiments.experiment import expand
 from naq.experiments.request import Request
 from naq.files import write_json
 from naq.grid.cells import Cell
@@ -44,7 +46,7 @@ def kind_of(cell: Cell) -> str:
         parts.append("map")
     perturbation = (config.get("perturbation") or {}).get("name")
     if perturbation in NOISE or (perturbation == "imbalance" and config["method"] == "naq-diff/protonet"):
-        parts.append("changed graph")
+        parts.append("perturbed graph")
     episode = config.get("episode") or {}
     if "queries" in episode:
         nodes = (episode["way"] or config["way"]) * (1 + episode["queries"])
@@ -79,7 +81,8 @@ def main() -> None:
     given = parser.parse_args()
     dataset_cache = DatasetCache()
     facts = {"debian": facts_of("debian", dataset_cache)}
-    cells = cells_of([Request(name, ("debian",), facts=facts) for name in names_of("analyses")], lambda cell: None)
+    requests = [Request(name, ("debian",), facts=facts) for name in experiments_of("analyses")]
+    cells = cells_of(study for request in requests for study in expand(request, lambda cell: None))
     kinds: dict[str, list[Cell]] = defaultdict(list)
     for cell in cells:
         kinds[kind_of(cell)].append(cell)

@@ -13,11 +13,11 @@ import tempfile
 from pathlib import Path
 
 from check_page import chromium
-from naq.experiments.packing import pack_folder, unpack_folder
+from naq.experiments.folder import pack_folder, unpack_folder
 from naq.experiments.views import TextView
 from naq.files import write_json
+from naq.report.collect import page_of, tables_of
 from naq.report.formats import write_tables
-from naq.report.gathering import page_of, tables_of
 from naq.report.page import Page, write_page
 
 ROOT = Path(__file__).resolve().parents[1]

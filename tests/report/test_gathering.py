@@ -10,13 +10,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from naq.experiments.base import get_experiment
+from naq.experiments.reproduction import Plan
+from naq.report.gathering import machine_words, page_of, tables_of, titles
 from typer.testing import CliRunner
 
 import naq.cli.reproducing as reproducing
 from naq.cli.main import app
 from naq.errors import DataError
-from naq.experiments.base import get_experiment
-from naq.experiments.reproduction import Plan
 from naq.experiments.request import Request
 from naq.experiments.views import Missing, Number, TableView
 from naq.grid.cells import Cell, Identity
@@ -26,7 +27,6 @@ from naq.grid.runners import make_runner
 from naq.grid.store import Store
 from naq.report.commands import command, section_name
 from naq.report.formats import write_tables
-from naq.report.gathering import machine_words, page_of, tables_of, titles
 from naq.report.page import Page, render
 from naq.report.results import Results
 

@@ -103,7 +103,7 @@ EXPERIMENTS: Registry[type[Experiment]] = Registry("a table or analysis", "naq.e
 ORDER = (
     *("methods", "full-products", "full-citation", "ogbn-arxiv", "ogbn-products"),
     *("label-scarcity", "label-noise", "imbalance", "structure-noise", "feature-noise", "tail-tsne", "queries"),
-    *("class-similarity", "metrics", "training-way", "umtra", "overlap", "overlap-drop", "times"),
+    *("class-similarity", "metrics", "training-way", "umtra", "overlap", "overlap-drop", "times", "episode-options"),
 )
 """Tables, then analyses, as a reader wants them."""
 
