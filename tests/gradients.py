@@ -1,10 +1,11 @@
-"""One check of gradients for learners whose loss no shift of all vectors changes."""
+"""What tests of gradients share."""
 
 import torch
 
 
 def same_gradients(learner: torch.nn.Module, one: torch.Tensor, two: torch.Tensor, last_bias: str) -> bool:
-    """Within a ten-thousandth of the largest of each, but for the last bias, whose gradient is nothing but rounding."""
+    """Within a ten-thousandth of the largest of each, but for the last bias: a loss that no shift of all vectors changes has nothing
+    but rounding in its gradient."""
     names, parameters = zip(*learner.named_parameters())
     found, expected = (torch.autograd.grad(loss, parameters) for loss in (one, two))
     most = max(float(b.abs().max()) for b in expected)
@@ -13,3 +14,10 @@ def same_gradients(learner: torch.nn.Module, one: torch.Tensor, two: torch.Tenso
         assert name == last_bias or scale > 0
         assert torch.allclose(a, b, atol=1e-4 * scale), name
     return True
+
+
+def move_biases(*biases: torch.Tensor) -> None:
+    """Set biases to -0.1, 0.1, -0.1, ...: a pre-activation that is nothing but a bias then has a sign no rounding decides."""
+    with torch.no_grad():
+        for bias in biases:
+            bias.copy_(0.1 * (-1.0) ** torch.arange(1, len(bias) + 1))

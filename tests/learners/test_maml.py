@@ -6,6 +6,7 @@ import torch
 import torch.nn.functional as F
 
 import naq
+from gradients import move_biases
 from methods_under_test import community_graph
 from naq.errors import OptionError, TrainingError
 from naq.learners import LEARNERS
@@ -59,7 +60,9 @@ def gradients(learner, loss):
 def learner_of():
     def make(**options):
         given = {"latent": 8, "inner_steps": 4, "inner_lr": 0.5, **options}
-        return MAML(community_graph().without_labels(), way=3, seed=1, **given)
+        learner = MAML(community_graph().without_labels(), way=3, seed=1, **given)
+        move_biases(learner.encoder.bias1, learner.encoder.bias2)
+        return learner
 
     return make
 
