@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from gradients import same_gradients
+from gradients import check_steps, same_gradients
 from graphs import islands, random_graph
 from methods_under_test import community_graph
 from missing_queries import check_missing_queries, loss_without_queries
@@ -174,17 +174,9 @@ def test_initial_weights() -> None:
 
 def test_one_adam_is_two_of_the_same_settings() -> None:
     learner, twin = (GPN(random_graph(), way=3, latent=8, seed=1) for _ in range(2))
-    mine = learner.optimizer()
     valuator = [*twin.valuator.parameters(), twin.score_weight, twin.score_bias]
     both = [torch.optim.Adam(p, lr=0.005, weight_decay=5e-4) for p in (twin.encoder.parameters(), valuator)]
-    for update in range(4):
-        episode = supervised(4)[update : update + 1]
-        learner.step(episode, update, mine)
-        twin.zero_grad()
-        twin.loss(episode, update).backward()
-        for optimizer in both:
-            optimizer.step()
-    assert all(torch.allclose(a, b, atol=1e-5) for a, b in zip(learner.parameters(), twin.parameters()))
+    check_steps(learner, twin, [supervised(4)[update : update + 1] for update in range(4)], *both)
 
 
 def test_steps_lower_the_loss() -> None:

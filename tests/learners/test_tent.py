@@ -8,6 +8,7 @@ import torch.nn.functional as F
 
 import methods_under_test as suite
 import naq.learners.tent  # registers
+from gradients import check_steps
 from graphs import islands, random_graph
 from naq import Episodes, Graph, diffusion_neighbors, naq_episodes, supervised_episodes
 from naq.encoders import AugmentedOperator
@@ -303,15 +304,8 @@ def test_steps_lower_the_loss_and_are_seeded() -> None:
 def test_a_step_is_adam_with_weight_decay() -> None:
     graph = random_graph().without_labels()
     learner, twin = (TENT(graph, way=3, latent=8, weight_decay=0.1) for _ in range(2))
-    mine, plain = learner.optimizer(), torch.optim.Adam(twin.parameters(), lr=1e-3, weight_decay=0.1)
-    for update in range(3):
-        episode = naq_batch(graph, 3)[update : update + 1]
-        learner.step(episode, update, mine)
-        plain.zero_grad()
-        twin.loss(episode).backward()
-        plain.step()
-    for one, two in zip(learner.parameters(), twin.parameters()):
-        assert torch.allclose(one, two, atol=1e-6)
+    batches = [naq_batch(graph, 3)[update : update + 1] for update in range(3)]
+    check_steps(learner, twin, batches, torch.optim.Adam(twin.parameters(), lr=1e-3, weight_decay=0.1))
 
 
 def test_modulation_follows_the_width() -> None:
