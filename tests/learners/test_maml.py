@@ -9,9 +9,8 @@ import naq
 from gradients import move_biases
 from methods_under_test import community_graph
 from naq.errors import OptionError, TrainingError
-from naq.learners import LEARNERS
+from naq.learners import LEARNERS, meta_batch
 from naq.learners.maml import MAML
-from naq.learners.parts import meta_batch
 
 
 def episodes(count=5, way=3, shot=2, queries=4, seed=0):

@@ -127,3 +127,8 @@ class Learner(nn.Module, Configurable, ABC):
                 f"{what} has {way} classes, but the classifier of {self.name} was trained for {self.way}; "
                 f"train it with way={way}."
             )
+
+
+def uniform(shape: tuple[int, ...], width: int, generator: torch.Generator, device: torch.device) -> nn.Parameter:
+    """A parameter drawn uniformly within 1 / sqrt(width): the initial weights of several released codes."""
+    return nn.Parameter(((2 * torch.rand(shape, generator=generator) - 1) / width**0.5).to(device))

@@ -9,7 +9,7 @@ import torch
 from naq.encoders.operator import PROPAGATED_ENTRIES
 from naq.encoders.rows import SparseRows, take_field
 from naq.graph import Graph
-from naq.learners.parts.glitter_rows import TaskRows
+from naq.learners.glitter.task_rows import TaskRows
 from naq.randomness import stream
 
 BLOCK = 65_536
@@ -88,6 +88,14 @@ class RowGraph:
             self._rank = np.empty(len(order), dtype=np.int64)
             self._rank[order] = np.arange(len(order))
         return self._rank
+
+    def order_within(self, nodes: np.ndarray, bounds: np.ndarray) -> np.ndarray:
+        """The place of each node, by ``rank``, among those of its task: task t has ``nodes[bounds[t]:bounds[t + 1]]``."""
+        task = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
+        order = np.lexsort((self.rank[nodes], task))
+        place = np.empty(len(nodes), dtype=np.int64)
+        place[order] = np.arange(len(nodes)) - bounds[task[order]]
+        return place
 
     def propagated(self, nodes: np.ndarray) -> tuple[sp.csr_array, np.ndarray]:
         """A sparse matrix that holds the rows of A X for ``nodes``, and which of its rows they are."""

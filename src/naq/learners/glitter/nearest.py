@@ -12,8 +12,7 @@ import numpy as np
 import torch
 from numba import njit, prange
 
-from naq.learners.parts import glitter_rows
-from naq.learners.parts.glitter_rows import ALONE
+from naq.learners.glitter.task_rows import ALONE, compiled
 
 TIE = 1e-6
 """Squared distances closer than this are equal: nodes with the same features tie on every device and in every order."""
@@ -29,7 +28,7 @@ PIECE = 512
 def nearest(p: torch.Tensor, r: torch.Tensor, k: int) -> tuple[np.ndarray, np.ndarray]:
     """For each row of ``p`` the rows of ``r`` at most as far as the k-th nearest: pairs of rows, by row of ``p``."""
     room = TIE_ROOM * k
-    if not glitter_rows.compiled(p):
+    if not compiled(p):
         return _nearest_blocks(p, r, k, room)
     turned, squares = np.ascontiguousarray(r.numpy().T), r.square().sum(dim=1).numpy()
     found, count = np.empty((len(p), room), dtype=np.int32), np.zeros(len(p), dtype=np.int64)
@@ -124,7 +123,7 @@ def _nearest_alone(p: Any, turned: Any, squares: Any, k: Any, found: Any, count:
 
 def reaching(p: torch.Tensor, r: torch.Tensor, targets: np.ndarray, k: int) -> np.ndarray:
     """Which rows of ``p`` may keep one of the targets; a row is left once k others are surely nearer."""
-    if not glitter_rows.compiled(p):
+    if not compiled(p):
         return _reaching_blocks(p, r, targets, k)
     turned, squares = np.ascontiguousarray(r.numpy().T), r.square().sum(dim=1).numpy()
     out = np.zeros(len(p), dtype=bool)

@@ -14,8 +14,10 @@ from naq import Episodes, Graph, diffusion_neighbors, naq_episodes, supervised_e
 from naq.encoders import AugmentedOperator
 from naq.errors import OptionError
 from naq.learners import LEARNERS
-from naq.learners.parts.query_graphs import LocalGraph, node_codes, query_graphs
-from naq.learners.tent import TENT, Layers, ModulatedLayers, query_vectors
+from naq.learners.node_draws import node_codes
+from naq.learners.tent import TENT, ModulatedLayers, query_vectors
+from naq.learners.tent.modulated_layers import Layers
+from naq.learners.tent.query_graphs import LocalGraph, query_graphs
 
 # A dense, slow TENT, from the formulas.
 
