@@ -42,8 +42,8 @@ class Learner(nn.Module, Configurable, ABC):
         unfit: kinds of episodes it cannot be trained on, each with one sentence why.
         inductive: whether its encoder applies to nodes it has not seen.
         solves_tasks: whether :meth:`solve` answers tasks in place of a head; ``transductive`` then says whether it looks at the
-            queries of a task together. ``also_solves`` and ``also_heads`` ask for both where one of them would do: its own answers beside
-            those of the heads.
+            queries of a task together. ``also_solves`` (heads solve the tasks) and ``also_heads`` (it solves them itself) ask for both
+            answers.
     """
 
     unfit: ClassVar[Mapping[str, str]] = {}

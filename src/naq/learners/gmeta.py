@@ -10,7 +10,8 @@ followed by a linear layer:
     \theta_s = \theta_{s-1} - a \nabla \ell(S; c(\theta_{s-1})), \qquad
     \mathcal L = \ell(Q(\theta_S), c(\theta_{S-1}))
 
-Prototypes of the outer loss are one step older than the queries' weights, as released; the gradient flows through both. In a 1-shot task the inner loss pushes prototypes apart. First order.
+Prototypes of the outer loss are one step older than the queries' weights, as released; the gradient flows through both. In a
+1-shot task the inner loss pushes prototypes apart. First order.
 
 A loss that is not finite stops the run with a message; the released code skips such updates.
 

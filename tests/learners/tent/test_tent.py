@@ -46,7 +46,7 @@ def dense_vectors(learner: TENT, adjacency: np.ndarray, features: torch.Tensor) 
     )
     operator = symmetric(adjacency)
     out = operator @ torch.relu(operator @ features @ w1 + b1) @ w2 + b2
-    return torch.relu(out) if learner.options["encoder_activation"] else out
+    return torch.relu(out) if learner.options["encoder"] == "gcn2" else out
 
 
 def dense_layers(layers: ModulatedLayers, task: torch.Tensor) -> Layers:
@@ -155,7 +155,7 @@ def labelled(count: int, shot: int) -> tuple[Graph, Episodes]:
     "options",
     [
         {},
-        {"encoder_activation": False},
+        {"encoder": "gcn2-linear"},
         {"encoder": "release"},
         {"modulation": "film"},
         {"ce": "support"},
@@ -228,7 +228,7 @@ def test_an_episode_without_queries_has_a_gradient(ce: str) -> None:
     same(learner, learner.loss(nothing), dense_loss(learner, nothing))
 
 
-@pytest.mark.parametrize("options", [{}, {"encoder": "release"}, {"encoder_activation": False}])
+@pytest.mark.parametrize("options", [{}, {"encoder": "release"}, {"encoder": "gcn2-linear"}])
 def test_umtra_queries_are_read_on_augmented_graphs(options: dict[str, object]) -> None:
     graph = random_graph(edges=150).without_labels()
     episodes = naq.umtra_episodes(graph.num_nodes, way=3, views=2, count=2, drop_edge=0.4, drop_feature=0.3)
@@ -279,7 +279,7 @@ def test_a_cap_does_not_depend_on_node_ids() -> None:
     assert one.item() == pytest.approx(two.item(), rel=1e-5)
 
 
-@pytest.mark.parametrize("options", [{}, {"encoder": "release"}, {"encoder_activation": False}])
+@pytest.mark.parametrize("options", [{}, {"encoder": "release"}, {"encoder": "gcn2-linear"}])
 def test_vectors_for_heads(options: dict[str, object], monkeypatch: pytest.MonkeyPatch) -> None:
     graph = random_graph()
     learner = TENT(graph, way=3, latent=8, **options)

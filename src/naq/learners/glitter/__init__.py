@@ -26,7 +26,7 @@ gradient at the adapted weights moves the initial ones. Tasks are solved by the 
 classifier, without a head. A task's graph is built around its queries too, hence ``transductive``; without learned
 edges no query reads another.
 
-Dropout: every first-layer node of a task has its own draws, given out in an order by features, degree and neighbours,
+Dropout: every first-layer node of a task has its own draws, assigned in an order by features, degree and neighbours,
 so that renumbering nodes changes nothing; tasks to be solved share one stream per inner step, so a task is solved
 alone as it is among others.
 
@@ -79,7 +79,7 @@ class Glitter(Learner):
     Options:
         hidden: width of both layers, and of each projection (16).
         lr, weight_decay: of Adam (0.005, 5e-4).
-        inner_lr, inner_steps: of the inner loop (0.1; 0 stands for 20 steps if 10-way, else 5, as released).
+        inner_lr, inner_steps: of the inner loop (0.1; 0 means 20 steps if 10-way, else 5, as released).
         dropout: share of first-layer values dropped in the inner loop (0.5).
         k_keep: learned edges per node: those at least as strong as the k-th (0: none, as released).
         scale: of the features, ``minmax`` per column or ``none``, as released for ogbn-arxiv.

@@ -221,7 +221,11 @@ def _dots(one: Any, two: Any, row: Any, column: Any, out: Any) -> None:
 
 
 def restrict_rows(matrix: sp.csr_array, nodes: np.ndarray, place: np.ndarray) -> SparseRows:
-    """Rows and columns of ``nodes``, renumbered; ``place`` is (columns,) int32 of -1, a scratch buffer that is left as it was found."""
+    """Rows and columns of ``nodes``, renumbered.
+
+    Args:
+        place: (columns,) int32 of -1, a scratch buffer that is restored on return.
+    """
     place[nodes] = np.arange(len(nodes))
     indptr, indices, data = _restrict(matrix.indptr, matrix.indices, matrix.data, nodes, place)
     place[nodes] = -1

@@ -109,7 +109,7 @@ def stack_rows(
 
     Args:
         bounds: (tasks + 1,) task t has ``rows[bounds[t]:bounds[t + 1]]``; it renumbers the columns it uses for itself.
-        place: (columns,) int32 of -1, a scratch buffer that is left as it was found.
+        place: (columns,) int32 of -1, a scratch buffer that is restored on return.
     """
     indptr, indices, data, field, ends = _stack(matrix.indptr, matrix.indices, matrix.data, rows, bounds, place)
     return SparseRows(indptr, indices, data, (len(rows), len(field))), field, ends

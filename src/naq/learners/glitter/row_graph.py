@@ -78,7 +78,7 @@ class RowGraph:
     def rank(self) -> np.ndarray:
         """Place of each node in an order that is the same however nodes are numbered: by features, degree, neighbours.
 
-        It gives each node its own row of a drawn matrix. Only nodes alike in all three are ordered by id.
+        It gives each node its own row of a drawn matrix. Only nodes equal in all three are ordered by id.
         """
         if self._rank is None:
             direction = stream(0, "glitter/order").standard_normal(self.width)

@@ -15,8 +15,8 @@ from numba import njit, prange
 from naq.encoders.rows import SparseRows, add_row, multiply, row_entries, take_rows, transpose
 from naq.graph.sparse_tensor import csr_tensor
 
-ALONE = 1 << 22
-"""Multiplications that one core does alone."""
+SERIAL_WORK = 1 << 22
+"""A product of fewer multiplications runs on one core."""
 PART = 24
 """Columns per job where a single task is changed by several cores."""
 
@@ -31,26 +31,26 @@ class Fixed:
 
     def __init__(self, rows: SparseRows, device: torch.device) -> None:
         self.rows, self.device = rows, device
-        self._turned: SparseRows | None = None
+        self._transposed: SparseRows | None = None
         self._tensors: dict[bool, torch.Tensor] = {}
 
     def __matmul__(self, dense: torch.Tensor) -> torch.Tensor:
         return _Product.apply(dense, self)
 
-    def times(self, dense: torch.Tensor, *, turned: bool = False) -> torch.Tensor:
+    def times(self, dense: torch.Tensor, *, transposed: bool = False) -> torch.Tensor:
         """The product, or that of the transpose; no gradient."""
-        if turned and self._turned is None:
-            self._turned = transpose(self.rows)
-        rows = self._turned if turned and self._turned is not None else self.rows
+        if transposed and self._transposed is None:
+            self._transposed = transpose(self.rows)
+        rows = self._transposed if transposed and self._transposed is not None else self.rows
         if not compiled(dense):
-            if turned not in self._tensors:
+            if transposed not in self._tensors:
                 parts = rows.indptr, rows.indices, rows.data, rows.shape
-                self._tensors[turned] = csr_tensor(*parts, self.device, dense.dtype)
-            return self._tensors[turned] @ dense.detach()
-        if len(rows.indices) * dense.shape[1] > ALONE:
+                self._tensors[transposed] = csr_tensor(*parts, self.device, dense.dtype)
+            return self._tensors[transposed] @ dense.detach()
+        if len(rows.indices) * dense.shape[1] > SERIAL_WORK:
             return multiply(rows, dense)
         out, dense = torch.empty(rows.shape[0], dense.shape[1]), dense.detach().contiguous()
-        _multiply_alone(rows.indptr, rows.indices, rows.data, dense.numpy(), out.numpy())
+        _multiply_serial(rows.indptr, rows.indices, rows.data, dense.numpy(), out.numpy())
         return out
 
 
@@ -64,7 +64,7 @@ class _Product(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor, None]:
-        return ctx.matrix.times(grad, turned=True), None
+        return ctx.matrix.times(grad, transposed=True), None
 
 
 class TaskRows:
@@ -95,17 +95,17 @@ class TaskRows:
             return self._block().times(weights.flatten(0, 1))
         out, weights = torch.empty(len(self.rows), weights.shape[2]), weights.detach().contiguous()
         task = np.repeat(np.arange(len(self.bounds) - 1), np.diff(self.bounds))
-        kernel = _times if self._entries * weights.shape[2] > ALONE else _times_alone
+        kernel = _times if self._entries * weights.shape[2] > SERIAL_WORK else _times_serial
         kernel(*self._arrays(), self.rows, task, weights.numpy(), out.numpy())
         return out
 
     def subtract(self, weights: torch.Tensor, gradient: torch.Tensor, rate: float) -> None:
         """weights[t] -= rate * rows[t].T @ gradient[t], in place."""
         if not compiled(weights):
-            weights.view(-1, weights.shape[2]).sub_(self._block().times(gradient, turned=True), alpha=rate)
+            weights.view(-1, weights.shape[2]).sub_(self._block().times(gradient, transposed=True), alpha=rate)
             return
         width, gradient = weights.shape[2], gradient.detach().contiguous()
-        kernel = _subtract if self._entries * width > ALONE else _subtract_alone
+        kernel = _subtract if self._entries * width > SERIAL_WORK else _subtract_serial
         parts = 1 if len(self.bounds) > 2 else max(1, width // PART)
         kernel(*self._arrays(), self.rows, self.bounds, gradient.numpy(), np.float32(rate), weights.numpy(), parts)
 
@@ -138,7 +138,7 @@ class _SharedProduct(torch.autograd.Function):
 
 
 @njit(cache=True)
-def _multiply_alone(indptr: Any, indices: Any, data: Any, dense: Any, out: Any) -> None:
+def _multiply_serial(indptr: Any, indices: Any, data: Any, dense: Any, out: Any) -> None:
     for r in range(len(indptr) - 1):
         add_row(indptr[r], indptr[r + 1], indices, data, dense, out[r])
 
@@ -150,14 +150,14 @@ def _times(indptr: Any, indices: Any, data: Any, rows: Any, task: Any, weights: 
 
 
 @njit(cache=True)
-def _times_alone(indptr: Any, indices: Any, data: Any, rows: Any, task: Any, weights: Any, out: Any) -> None:
+def _times_serial(indptr: Any, indices: Any, data: Any, rows: Any, task: Any, weights: Any, out: Any) -> None:
     for r in range(len(rows)):
         add_row(indptr[rows[r]], indptr[rows[r] + 1], indices, data, weights[task[r]], out[r])
 
 
 @njit(cache=True, fastmath={"contract"})
-def _take_off(e: Any, end: Any, indices: Any, data: Any, row: Any, rate: Any, weight: Any, low: Any) -> None:
-    """weight -= rate * (entries e..end turned) times row, in the columns from ``low``."""
+def _subtract_row(e: Any, end: Any, indices: Any, data: Any, row: Any, rate: Any, weight: Any, low: Any) -> None:
+    """weight -= rate * (entries e..end, transposed) times row, in the columns from ``low``."""
     high = low + len(row)
     if not row.any():
         return
@@ -186,7 +186,7 @@ def _subtract_job(
     low, high = part * weight.shape[1] // parts, (part + 1) * weight.shape[1] // parts
     for r in range(len(rows)):
         e, end = indptr[rows[r]], indptr[rows[r] + 1]
-        _take_off(e, end, indices, data, gradient[r][low:high], rate, weight, low)
+        _subtract_row(e, end, indices, data, gradient[r][low:high], rate, weight, low)
 
 
 @njit(cache=True, parallel=True)
@@ -200,7 +200,7 @@ def _subtract(
 
 
 @njit(cache=True)
-def _subtract_alone(
+def _subtract_serial(
     indptr: Any, indices: Any, data: Any, rows: Any, bounds: Any, gradient: Any, rate: Any, weights: Any, parts: Any
 ) -> None:
     for t in range(len(bounds) - 1):

@@ -18,9 +18,9 @@ Two answers: a head on Z, which is what :meth:`TEG.encode` gives, as for every l
 (:meth:`TEG.solve`). The latter looks at all queries of a task together (``transductive``), for any number of classes.
 
 Choices where the authors' text leaves them open: Z has no activation; LayerNorm has a scale (a shift would move all points of a task
-alike, which changes no distance); the plain loss is on Z before LayerNorm; missing queries send nothing and do not count in means; the last layer keeps h, which nothing reads after it. Dropout and the
-anchors' links belong to nodes by what they are (:mod:`naq.learners.node_draws`), not to their ids. Zero features stay zero under
-dropout, so only the others are drawn.
+by the same vector, which changes no distance); the plain loss is on Z before LayerNorm; missing queries send nothing and do not count
+in means; the last layer keeps h, which nothing reads after it. Dropout and the anchors' links are drawn by the content of nodes, not
+by their ids (:mod:`naq.learners.node_draws`). Zero features stay zero under dropout, so only the others are drawn.
 
 Cost: features of the one-hop neighbourhood of N(K + Q) nodes forward and backward, N^2 K Q messages of width 64 per layer and
 direction. The anchors once: a few passes over the edges.
@@ -116,7 +116,7 @@ class TEG(Learner):
         episode, slot, column = kept_queries(episodes, self.device)
         size, way, shot = episodes.support.shape
         support = episodes.support.reshape(size, -1)
-        # A missing query stands as a support that is not counted, so that all episodes have one shape.
+        # A missing query is replaced by a support and not counted, so that all episodes have one shape.
         query = np.where(episodes.mask, episodes.query, episodes.support[:, :, :1]).reshape(size, -1)
         nodes, place = np.unique(np.concatenate([support, query], axis=1), return_inverse=True)
         vectors = self.encoder.encode(nodes, self.dropout(update))

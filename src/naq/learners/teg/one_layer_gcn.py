@@ -1,4 +1,4 @@
-"""The node encoder of TEG: one graph convolution, with dropout of its inputs where it is asked for."""
+"""The node encoder of TEG: one graph convolution, with optional dropout of its inputs."""
 
 from __future__ import annotations
 

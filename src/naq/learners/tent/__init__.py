@@ -86,8 +86,8 @@ class TENT(Learner):
         latent: width of the vectors (64).
         lr: Adam's learning rate (1e-3; the released code takes 0.05 for its single layer of width 16).
         weight_decay: Adam's (5e-4, as the released code).
-        encoder: ``gcn2``, the two-layer GCN, or ``release``, the single convolution A_r X W + b of the released code.
-        encoder_activation: whether ``gcn2`` ends in a ReLU (true); ``release`` never does.
+        encoder: ``gcn2``, the two-layer GCN, ``gcn2-linear``, the same without the last ReLU, or ``release``, the single convolution
+            A_r X W + b of the released code.
         modulation: ``full`` scales and shifts every weight, ``film`` every channel; ``auto`` is full up to a width of 128.
         ce: nodes of the first loss term where there are no labels: ``support+query``, ``support`` or ``none``. Where there are
             labels it runs over all labelled nodes, unless it is ``none``.
@@ -105,7 +105,6 @@ class TENT(Learner):
         "lr": 1e-3,
         "weight_decay": 5e-4,
         "encoder": "gcn2",
-        "encoder_activation": True,
         "modulation": "auto",
         "ce": "support+query",
         "max_nodes": 1000,
@@ -114,7 +113,7 @@ class TENT(Learner):
 
     def check_options(self) -> None:
         super().check_options()
-        self.require_choice("encoder", ("gcn2", "release"))
+        self.require_choice("encoder", ("gcn2", "gcn2-linear", "release"))
         self.require_choice("modulation", ("auto", "full", "film"))
         self.require_choice("ce", ("support+query", "support", "none"))
         self.require_at_least("weight_decay", 0)
@@ -133,8 +132,7 @@ class TENT(Learner):
         if self.options["encoder"] == "release":
             self.encoder = OneConvolution(self.operator, latent, seed=self.seed)
         else:
-            activate = bool(self.options["encoder_activation"])
-            self.encoder = GCN(self.operator, latent, seed=self.seed, activate=activate)
+            self.encoder = GCN(self.operator, latent, seed=self.seed, activate=self.options["encoder"] == "gcn2")
         modulation = self.options["modulation"]
         full = modulation == "full" or (modulation == "auto" and latent <= FULL_LATENT)
         self.layers = ModulatedLayers(latent, full, self.generator("layers"), self.device)

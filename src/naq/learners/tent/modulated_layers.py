@@ -23,7 +23,7 @@ class ModulatedLayers(nn.Module):
 
     Args:
         width: of input, hidden layer and output.
-        full: every weight has its own scale and shift; else every output channel, weights and bias of it alike (FiLM).
+        full: every weight has its own scale and shift; else every output channel, with one scale for its weights and bias (FiLM).
         generator: of the initial weights.
         device: where they live.
 

@@ -131,7 +131,7 @@ def query_graphs(
 
 @njit(cache=True)
 def _members(indptr: Any, indices: Any, centres: Any, codes: Any, salt: Any, limit: Any, seen: Any) -> Any:
-    """Nodes within two hops of each centre, the centre first, one ball after the other; ``seen`` is left as it was found."""
+    """Nodes within two hops of each centre, the centre first, one ball after the other; ``seen`` is restored on return."""
     starts = np.zeros(len(centres) + 1, dtype=np.int64)
     members = np.empty(256 * len(centres) + 1, dtype=np.int64)
     count = 0
