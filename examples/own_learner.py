@@ -14,7 +14,7 @@ import torch.nn.functional as F
 import naq
 from naq.episodes import Episodes
 from naq.learners import Learner, register_learner
-from naq.learners.parts.vectors import encode_episodes, mean_by_episode
+from naq.learners.episode_vectors import encode_episodes, mean_by_episode
 from naq.options import Value
 
 

@@ -174,7 +174,7 @@ def test_files_that_import_each_other_are_read_once(tmp_path, monkeypatch):
 def test_a_learner_does_not_depend_on_another_ones_file(monkeypatch):
     before = {name: own("train", method=name) for name in ("naq-feat/protonet", "supervised/tent", "bgrl", "smooth")}
     assert len(set(before.values())) == len(before)
-    edit(monkeypatch, "learners/tent.py")
+    edit(monkeypatch, "learners/tent/__init__.py")
     after = {name: own("train", method=name) for name in before}
     assert {name for name in before if before[name] != after[name]} == {"supervised/tent"}
 

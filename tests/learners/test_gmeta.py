@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from gradients import move_biases
 from graphs import sub_graph
 from methods_under_test import community_graph
 from naq.errors import OptionError
@@ -51,8 +52,7 @@ def plain_loss(learner, drawn):
             before = weights
             grads = torch.autograd.grad(nll(forward(weights, support), prototypes(weights), labels), weights)
             weights = [w - learner.options["inner_lr"] * g for w, g in zip(weights, grads)]
-        old = before if learner.options["stale"] else weights
-        total = total + nll(forward(weights, query), prototypes(old), query_labels)
+        total = total + nll(forward(weights, query), prototypes(before), query_labels)
     return total / len(drawn)
 
 
@@ -67,11 +67,14 @@ def drawn():
 
 
 def make(**options):
+    """With biases that are not 0: at an isolated node they are the pre-activation, whose sign would be that of a rounding error."""
     given = {"latent": 8, "inner_steps": 3, "inner_lr": 0.2, **options}
-    return GMeta(community_graph().without_labels(), way=3, seed=2, **given)
+    learner = GMeta(community_graph().without_labels(), way=3, seed=2, **given)
+    move_biases(learner.encoder.bias1, learner.encoder.bias2)
+    return learner
 
 
-@pytest.mark.parametrize("options", [{}, {"stale": False}, {"inner_steps": 1}])
+@pytest.mark.parametrize("options", [{}, {"inner_steps": 1}])
 def test_equals_the_plain_one(drawn, options):
     learner = make(**options)
     ours, theirs = learner.loss(drawn), plain_loss(learner, drawn)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from gradients import same_gradients
+from gradients import check_steps, same_gradients
 from graphs import islands, random_graph
 from methods_under_test import community_graph
 from missing_queries import check_missing_queries, loss_without_queries
@@ -14,7 +14,7 @@ from naq.episodes import umtra_episodes
 from naq.errors import OptionError
 from naq.learners import LEARNERS
 from naq.learners.gpn import GPN
-from naq.learners.parts.node_draws import NodeDropout, node_names
+from naq.learners.node_draws import NodeDropout, node_names
 from naq.learners.protonet import ProtoNet
 from naq.randomness import word
 
@@ -49,8 +49,7 @@ def weights_of_class(learner: GPN, scores: torch.Tensor, nodes: np.ndarray) -> t
     each = []
     for v in nodes:
         degree = float(learner.graph.adjacency[[v]].sum())
-        log = np.log(degree + 1) if learner.options["degree"] == "log1p" else np.log(max(degree, 1))
-        each.append(1 / (1 + torch.exp(-log * scores[v])))
+        each.append(1 / (1 + torch.exp(-np.log(degree + 1) * scores[v])))
     return torch.stack(each) / torch.stack(each).sum()
 
 
@@ -71,7 +70,7 @@ def formula(learner: GPN, episodes: Episodes, update: int) -> torch.Tensor:
     return torch.stack(means).mean()
 
 
-@pytest.mark.parametrize("options", [{}, {"dropout": 0.0}, {"dropout": 0.2, "degree": "log"}])
+@pytest.mark.parametrize("options", [{}, {"dropout": 0.0}, {"dropout": 0.2}])
 def test_the_loss_is_the_formula(options: dict[str, object]) -> None:
     learner = GPN(random_graph(), way=3, latent=8, seed=1, **options)
     episodes = supervised(4)
@@ -94,14 +93,6 @@ def test_importance_by_hand() -> None:
     raw = 1 / (1 + np.exp(-0.7 * np.log(learner.graph.degrees[support] + 1)))
     assert np.allclose(found, raw / raw.sum(axis=2, keepdims=True), atol=1e-6)
     assert learner.graph.degrees[59] == 0 and raw[0, 0, 2] == 0.5
-
-
-def test_a_node_without_neighbours_weighs_a_half_under_either_degree() -> None:
-    assert random_graph().degrees[59] == 0
-    for degree in ("log1p", "log"):
-        learner = GPN(random_graph(), way=3, latent=8, degree=degree)
-        assert float(learner._log_degrees[59]) == 0 and bool(torch.isfinite(learner._log_degrees).all())
-    assert float(learner._log_degrees[0]) == pytest.approx(np.log(random_graph().degrees[0]))
 
 
 def test_scores_of_any_size_give_weights() -> None:
@@ -174,17 +165,9 @@ def test_initial_weights() -> None:
 
 def test_one_adam_is_two_of_the_same_settings() -> None:
     learner, twin = (GPN(random_graph(), way=3, latent=8, seed=1) for _ in range(2))
-    mine = learner.optimizer()
     valuator = [*twin.valuator.parameters(), twin.score_weight, twin.score_bias]
     both = [torch.optim.Adam(p, lr=0.005, weight_decay=5e-4) for p in (twin.encoder.parameters(), valuator)]
-    for update in range(4):
-        episode = supervised(4)[update : update + 1]
-        learner.step(episode, update, mine)
-        twin.zero_grad()
-        twin.loss(episode, update).backward()
-        for optimizer in both:
-            optimizer.step()
-    assert all(torch.allclose(a, b, atol=1e-5) for a, b in zip(learner.parameters(), twin.parameters()))
+    check_steps(learner, twin, [supervised(4)[update : update + 1] for update in range(4)], *both)
 
 
 def test_steps_lower_the_loss() -> None:
@@ -196,7 +179,7 @@ def test_steps_lower_the_loss() -> None:
 
 def test_options_and_registry() -> None:
     assert LEARNERS["gpn"] is GPN
-    bad = [({"dropout": 1.0}, "dropout of gpn is 1.0"), ({"degree": "lg"}, "did you mean log"), ({"latent": 0}, "latent"),
+    bad = [({"dropout": 1.0}, "dropout of gpn is 1.0; expected at least 0 and below 1"), ({"latent": 0}, "latent"),
            ({"weight_decay": -1.0}, "weight_decay of gpn is -1.0; expected at least 0")]  # fmt: skip
     for given, message in bad:
         with pytest.raises(OptionError, match=message):

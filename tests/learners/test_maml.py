@@ -6,11 +6,11 @@ import torch
 import torch.nn.functional as F
 
 import naq
+from gradients import move_biases
 from methods_under_test import community_graph
 from naq.errors import OptionError, TrainingError
-from naq.learners import LEARNERS
+from naq.learners import LEARNERS, meta_batch
 from naq.learners.maml import MAML
-from naq.learners.parts import meta_batch
 
 
 def episodes(count=5, way=3, shot=2, queries=4, seed=0):
@@ -59,7 +59,9 @@ def gradients(learner, loss):
 def learner_of():
     def make(**options):
         given = {"latent": 8, "inner_steps": 4, "inner_lr": 0.5, **options}
-        return MAML(community_graph().without_labels(), way=3, seed=1, **given)
+        learner = MAML(community_graph().without_labels(), way=3, seed=1, **given)
+        move_biases(learner.encoder.bias1, learner.encoder.bias2)
+        return learner
 
     return make
 

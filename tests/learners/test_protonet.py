@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from gradients import check_steps
 from graphs import islands, random_graph
 from naq import Episodes, diffusion_neighbors, naq_episodes, supervised_episodes
 from naq.errors import OptionError
@@ -107,15 +108,8 @@ def test_steps_lower_the_loss_and_are_seeded() -> None:
 
 def test_a_step_is_plain_adam() -> None:
     learner, twin = (ProtoNet(random_graph(), way=3, latent=24, seed=1) for _ in range(2))
-    mine, plain = learner.optimizer(), torch.optim.Adam(twin.parameters(), lr=1e-4)
-    for update in range(3):
-        episode = supervised(3)[update : update + 1]
-        learner.step(episode, update, mine)
-        plain.zero_grad()
-        twin.loss(episode).backward()
-        plain.step()
-    for one, two in zip(learner.parameters(), twin.parameters()):
-        assert torch.allclose(one, two, atol=1e-6)
+    batches = [supervised(3)[update : update + 1] for update in range(3)]
+    check_steps(learner, twin, batches, torch.optim.Adam(twin.parameters(), lr=1e-4))
 
 
 def test_options_and_registry() -> None:

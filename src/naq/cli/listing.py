@@ -46,7 +46,7 @@ def _rows(what: str) -> list[dict[str, Any]]:
             for m in methods().values()
         ]  # fmt: skip
     if what == "experiments":
-        from naq.experiments.experiment import EXPERIMENTS, in_reading_order
+        from naq.experiments.base import EXPERIMENTS, in_reading_order
 
         return [
             {

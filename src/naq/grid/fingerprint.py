@@ -30,7 +30,6 @@ CORE = (
     "heads/**/*.py",
     "training/**/*.py",
     "learners/base.py",
-    "learners/parts/**/*.py",
     "embedders/base.py",
     "embedders/trained.py",
     "embedders/smooth.py",

@@ -42,8 +42,8 @@ class Learner(nn.Module, Configurable, ABC):
         unfit: kinds of episodes it cannot be trained on, each with one sentence why.
         inductive: whether its encoder applies to nodes it has not seen.
         solves_tasks: whether :meth:`solve` answers tasks in place of a head; ``transductive`` then says whether it looks at the
-            queries of a task together. ``also_solves`` and ``also_heads`` ask for both where one of them would do: its own answers beside
-            those of the heads.
+            queries of a task together. ``also_solves`` (heads solve the tasks) and ``also_heads`` (it solves them itself) ask for both
+            answers.
     """
 
     unfit: ClassVar[Mapping[str, str]] = {}
@@ -127,3 +127,8 @@ class Learner(nn.Module, Configurable, ABC):
                 f"{what} has {way} classes, but the classifier of {self.name} was trained for {self.way}; "
                 f"train it with way={way}."
             )
+
+
+def uniform(shape: tuple[int, ...], width: int, generator: torch.Generator, device: torch.device) -> nn.Parameter:
+    """A parameter drawn uniformly within 1 / sqrt(width): the initial weights of several released codes."""
+    return nn.Parameter(((2 * torch.rand(shape, generator=generator) - 1) / width**0.5).to(device))

@@ -10,13 +10,13 @@ followed by a linear layer:
     \theta_s = \theta_{s-1} - a \nabla \ell(S; c(\theta_{s-1})), \qquad
     \mathcal L = \ell(Q(\theta_S), c(\theta_{S-1}))
 
-Prototypes of the outer loss are one step older than the queries' weights, as released (``stale``); the gradient flows through both. In a
+Prototypes of the outer loss are one step older than the queries' weights, as released; the gradient flows through both. In a
 1-shot task the inner loss pushes prototypes apart. First order.
 
 A loss that is not finite stops the run with a message; the released code skips such updates.
 
 Cost: features of all sub-graphs of an update times the first weight once forward and once backward; inner steps as in
-:mod:`naq.learners.parts.meta_batch`.
+:mod:`naq.learners.meta_batch`.
 
 Example:
     >>> import naq
@@ -36,8 +36,8 @@ from torch import nn
 from naq.encoders import GCN, AugmentedOperator, GraphOperator, LocalOperator
 from naq.episodes import Episodes
 from naq.learners.base import Learner, register_learner
-from naq.learners.parts.inner_loop import Weights, adapt, mean_by_task, movable, two_layers
-from naq.learners.parts.meta_batch import Side, TaskChunk, task_chunks
+from naq.learners.inner_loop import Weights, adapt, mean_by_task, movable, two_layers
+from naq.learners.meta_batch import Side, TaskChunk, task_chunks
 from naq.options import Value
 
 BLOCK = 2048
@@ -54,7 +54,6 @@ class GMeta(Learner):
         inner_lr, inner_steps: of the adaptation to a support set (0.01, 10).
         meta_batch: tasks per update (16).
         sample_nodes: nodes of a sub-graph beside its centre (1000; 0 for all).
-        stale: prototypes of the outer loss from before the last inner step, as released (true).
         readout: vectors for a head: ``hidden``, the centre's row before the linear layer, or ``output``, after it.
         embed: compute them on ``subgraph``, as in training, or on the whole ``graph`` with its own degrees (cheaper).
 
@@ -66,7 +65,7 @@ class GMeta(Learner):
     summary = "adapted prototypes of local sub-graphs"
     defaults: ClassVar[Mapping[str, Value]] = {
         "latent": 64, "lr": 1e-3, "inner_lr": 0.01, "inner_steps": 10, "meta_batch": 16, "sample_nodes": 1000,
-        "stale": True, "readout": "hidden", "embed": "subgraph",
+        "readout": "hidden", "embed": "subgraph",
     }  # fmt: skip
 
     def build(self) -> None:
@@ -109,7 +108,7 @@ class GMeta(Learner):
             movable(self), chunk, support_loss, steps=int(self.options["inner_steps"]), lr=float(self.options["inner_lr"]),
             second_order=False,
         )  # fmt: skip
-        weights, shift = before if self.options["stale"] else after
+        weights, shift = before
         _, centres = prototypes(weights, chunk.support.moved(shift))
         weights, shift = after
         queries = two_layers(weights, chunk.query.moved(shift), chunk.query)

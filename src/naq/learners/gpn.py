@@ -18,7 +18,7 @@ weights and biases of the convolutions are uniform in :math:`\pm 1 / \sqrt{\text
 linear last layer.** It is not run then.
 
 Departures: w is computed as a softmax of :math:`\log \sigma`, the same number without an underflow. The authors take log d, which is
-:math:`-\infty` for a node without neighbours (``degree="log"`` takes 0 there, hence :math:`\sigma = 1/2`). They have two Adam
+:math:`-\infty` for a node without neighbours. They have two Adam
 optimisers with the same settings; Adam treats every weight for itself, so these are one Adam over both networks. Their width is 16.
 Dropout belongs to (update, node, unit), so an episode gets on its receptive field what a pass over the whole graph would give it.
 A head reads the vectors without dropout.
@@ -44,11 +44,9 @@ import torch.nn.functional as F
 from naq.encoders import GCN, GraphOperator, Operator
 from naq.encoders.gcn import Between
 from naq.episodes import Episodes
-from naq.errors import OptionError
-from naq.learners.base import Learner, register_learner
-from naq.learners.parts.initial import uniform
-from naq.learners.parts.node_draws import NodeDropout, node_names
-from naq.learners.parts.vectors import encode_episodes, mean_by_episode, squared_distances
+from naq.learners.base import Learner, register_learner, uniform
+from naq.learners.episode_vectors import encode_episodes, mean_by_episode, squared_distances
+from naq.learners.node_draws import NodeDropout, node_names
 from naq.options import Value
 from naq.randomness import word
 
@@ -61,7 +59,6 @@ class GPN(Learner):
         latent: width of the vectors (64; the authors' code: 16). The hidden layer is twice as wide.
         lr, weight_decay: of Adam (0.005, 5e-4).
         dropout: share of hidden values dropped in training (0.5).
-        degree: ``log1p``, log(degree + 1), or ``log``, log(degree) as the authors', with 0 for nodes without neighbours.
 
     Shapes:
         - ``loss``: Episodes of one or more episodes -> scalar
@@ -75,17 +72,12 @@ class GPN(Learner):
         "lr": 0.005,
         "weight_decay": 5e-4,
         "dropout": 0.5,
-        "degree": "log1p",
     }
 
     def check_options(self) -> None:
         super().check_options()
         self.require_at_least("weight_decay", 0)
-        self.require_choice("degree", ("log1p", "log"))
-        if not 0 <= float(self.options["dropout"]) < 1:
-            raise OptionError(
-                f"option dropout of {self.name} is {self.options['dropout']!r}; expected 0 or more and less than 1."
-            )
+        self.require_share("dropout")
 
     def build(self) -> None:
         self.operator = GraphOperator(self.graph, self.device)
@@ -95,9 +87,7 @@ class GPN(Learner):
         generator = self.generator("score")
         self.score_weight = uniform((latent,), latent, generator, self.device)
         self.score_bias = uniform((1,), latent, generator, self.device)
-        degrees = self.graph.degrees.astype(np.float32)
-        logs = np.log1p(degrees) if self.options["degree"] == "log1p" else np.log(np.maximum(degrees, 1))
-        self._log_degrees = torch.from_numpy(logs).to(self.device)
+        self._log_degrees = torch.from_numpy(np.log1p(self.graph.degrees.astype(np.float32))).to(self.device)
         self._names = node_names(self.graph) if float(self.options["dropout"]) else None
 
     def _network(self, purpose: str, *, activate: bool) -> GCN:

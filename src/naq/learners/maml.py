@@ -12,7 +12,7 @@ outer gradient at the adapted weights, as the released codes of NaQ and Meta-GNN
 Tasks are tested by a head on the vectors of the meta-learned encoder, without an inner loop, as in the paper.
 
 Cost: the first layer of the receptive fields of all tasks once forward and once backward; inner steps work on Gram matrices of
-the supports' neighbourhoods (:mod:`naq.learners.parts.meta_batch`) and never touch the first weight.
+the supports' neighbourhoods (:mod:`naq.learners.meta_batch`) and never touch the first weight.
 
 Example:
     >>> import naq
@@ -30,8 +30,8 @@ from torch import nn
 
 from naq.episodes import Episodes
 from naq.learners.base import Learner, register_learner
-from naq.learners.parts.inner_loop import Weights, adapt, mean_by_task, movable, two_layers
-from naq.learners.parts.meta_batch import Side, TaskChunk, task_chunks
+from naq.learners.inner_loop import Weights, adapt, mean_by_task, movable, two_layers
+from naq.learners.meta_batch import Side, TaskChunk, task_chunks
 from naq.options import Value
 
 

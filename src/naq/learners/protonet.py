@@ -27,7 +27,7 @@ import torch.nn.functional as F
 
 from naq.episodes import Episodes
 from naq.learners.base import Learner, register_learner
-from naq.learners.parts.vectors import encode_episodes, mean_by_episode, squared_distances
+from naq.learners.episode_vectors import encode_episodes, mean_by_episode, squared_distances
 from naq.options import Value
 
 

@@ -1,10 +1,9 @@
-"""Random draws that belong to nodes by what they are: not to their ids, nor to the order in which they are asked for.
+"""Random draws keyed by the content of a node: they depend neither on its id nor on the order in which nodes are read.
 
-A node's name is a hash of its features and surroundings (:func:`~naq.learners.parts.query_graphs.node_codes`); nodes that these do not
-tell apart are counted through in the order of their ids, so that each still has draws of its own. A draw is a hash of (key, name,
-column). The receptive field of an episode therefore gets the dropout that a pass over the whole graph would give it, and renumbered
-nodes keep their draws, up to a swap of nodes that look alike. Features that themselves change with the order of nodes, by as little as
-one rounding, are other features.
+A node's name is a hash of its features and surroundings (:func:`node_codes`); nodes with the same hash are numbered in the order of
+their ids, so that each still has draws of its own. A draw is a hash of (key, name, column). The receptive field of an episode
+therefore gets the dropout that a pass over the whole graph would give it, and renumbered nodes keep their draws, up to a swap of nodes
+with the same hash. Features that themselves change with the order of nodes, by as little as one rounding, are other features.
 
 Cost: names once, linear in edges and non-zeros but for one sort; a draw takes 1 to 2 ns.
 """
@@ -20,9 +19,22 @@ from numba import njit, prange
 from naq.encoders.rows import SparseRows
 from naq.graph import Graph
 from naq.hashing import mixed
-from naq.learners.parts.query_graphs import node_codes
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+ROUNDS = 2
+"""How many hops of surroundings enter a node's code."""
+
+
+def node_codes(graph: Graph) -> np.ndarray:
+    """(n,) uint64 hashes of features and surroundings within two hops; ids do not enter, so equal nodes have equal codes."""
+    features = graph.require_features("codes of nodes")
+    if isinstance(features, np.ndarray):
+        codes = _dense_codes(np.ascontiguousarray(features).view(np.uint32))
+    else:
+        codes = _sparse_codes(features.indptr, features.indices, features.data.view(np.uint32))
+    for _ in range(ROUNDS):
+        codes = _surrounded(graph.adjacency.indptr, graph.adjacency.indices, codes)
+    return codes
 
 
 def node_names(graph: Graph) -> np.ndarray:
@@ -75,6 +87,12 @@ class NodeDropout:
 
 
 @njit(cache=True)
+def hashed(x: Any) -> Any:
+    """A hash of one word, 0 included."""
+    return mixed(np.uint64(x) + GOLDEN)
+
+
+@njit(cache=True)
 def _combined(one: Any, two: Any) -> Any:
     """A hash of two words each."""
     return mixed(one + mixed(two + GOLDEN))
@@ -99,4 +117,38 @@ def _sparse(names: Any, salt: Any, bar: Any, scale: Any, indptr: Any, indices: A
         for e in range(indptr[i], indptr[i + 1]):
             kept = mixed(start + np.uint64(indices[e] + 1) * GOLDEN) >= bar
             out[e] = scale if kept else np.float32(0.0)
+    return out
+
+
+@njit(cache=True, parallel=True)
+def _sparse_codes(indptr: Any, indices: Any, bits: Any) -> Any:
+    codes = np.empty(len(indptr) - 1, dtype=np.uint64)
+    for i in prange(len(codes)):
+        total = np.uint64(0)
+        for e in range(indptr[i], indptr[i + 1]):
+            total += hashed((np.uint64(indices[e]) << np.uint64(32)) | np.uint64(bits[e]))
+        codes[i] = hashed(total)
+    return codes
+
+
+@njit(cache=True, parallel=True)
+def _dense_codes(bits: Any) -> Any:
+    codes = np.empty(len(bits), dtype=np.uint64)
+    for i in prange(len(codes)):
+        total = np.uint64(0)
+        for c in range(bits.shape[1]):
+            total += hashed((np.uint64(c) << np.uint64(32)) | np.uint64(bits[i, c]))
+        codes[i] = hashed(total)
+    return codes
+
+
+@njit(cache=True, parallel=True)
+def _surrounded(indptr: Any, indices: Any, codes: Any) -> Any:
+    """Codes of nodes with their neighbours; a sum, so that the order of neighbours does not matter."""
+    out = np.empty_like(codes)
+    for i in prange(len(codes)):
+        total = np.uint64(0)
+        for e in range(indptr[i], indptr[i + 1]):
+            total += hashed(codes[indices[e]])
+        out[i] = hashed(codes[i] ^ hashed(total))
     return out

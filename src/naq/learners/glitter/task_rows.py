@@ -15,8 +15,8 @@ from numba import njit, prange
 from naq.encoders.rows import SparseRows, add_row, multiply, row_entries, take_rows, transpose
 from naq.graph.sparse_tensor import csr_tensor
 
-ALONE = 1 << 22
-"""Multiplications that one core does alone."""
+SERIAL_WORK = 1 << 22
+"""A product of fewer multiplications runs on one core."""
 PART = 24
 """Columns per job where a single task is changed by several cores."""
 
@@ -31,26 +31,26 @@ class Fixed:
 
     def __init__(self, rows: SparseRows, device: torch.device) -> None:
         self.rows, self.device = rows, device
-        self._turned: SparseRows | None = None
+        self._transposed: SparseRows | None = None
         self._tensors: dict[bool, torch.Tensor] = {}
 
     def __matmul__(self, dense: torch.Tensor) -> torch.Tensor:
         return _Product.apply(dense, self)
 
-    def times(self, dense: torch.Tensor, *, turned: bool = False) -> torch.Tensor:
+    def times(self, dense: torch.Tensor, *, transposed: bool = False) -> torch.Tensor:
         """The product, or that of the transpose; no gradient."""
-        if turned and self._turned is None:
-            self._turned = transpose(self.rows)
-        rows = self._turned if turned and self._turned is not None else self.rows
+        if transposed and self._transposed is None:
+            self._transposed = transpose(self.rows)
+        rows = self._transposed if transposed and self._transposed is not None else self.rows
         if not compiled(dense):
-            if turned not in self._tensors:
+            if transposed not in self._tensors:
                 parts = rows.indptr, rows.indices, rows.data, rows.shape
-                self._tensors[turned] = csr_tensor(*parts, self.device, dense.dtype)
-            return self._tensors[turned] @ dense.detach()
-        if len(rows.indices) * dense.shape[1] > ALONE:
+                self._tensors[transposed] = csr_tensor(*parts, self.device, dense.dtype)
+            return self._tensors[transposed] @ dense.detach()
+        if len(rows.indices) * dense.shape[1] > SERIAL_WORK:
             return multiply(rows, dense)
         out, dense = torch.empty(rows.shape[0], dense.shape[1]), dense.detach().contiguous()
-        _multiply_alone(rows.indptr, rows.indices, rows.data, dense.numpy(), out.numpy())
+        _multiply_serial(rows.indptr, rows.indices, rows.data, dense.numpy(), out.numpy())
         return out
 
 
@@ -64,7 +64,7 @@ class _Product(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor, None]:
-        return ctx.matrix.times(grad, turned=True), None
+        return ctx.matrix.times(grad, transposed=True), None
 
 
 class TaskRows:
@@ -95,17 +95,17 @@ class TaskRows:
             return self._block().times(weights.flatten(0, 1))
         out, weights = torch.empty(len(self.rows), weights.shape[2]), weights.detach().contiguous()
         task = np.repeat(np.arange(len(self.bounds) - 1), np.diff(self.bounds))
-        kernel = _times if self._entries * weights.shape[2] > ALONE else _times_alone
+        kernel = _times if self._entries * weights.shape[2] > SERIAL_WORK else _times_serial
         kernel(*self._arrays(), self.rows, task, weights.numpy(), out.numpy())
         return out
 
     def subtract(self, weights: torch.Tensor, gradient: torch.Tensor, rate: float) -> None:
         """weights[t] -= rate * rows[t].T @ gradient[t], in place."""
         if not compiled(weights):
-            weights.view(-1, weights.shape[2]).sub_(self._block().times(gradient, turned=True), alpha=rate)
+            weights.view(-1, weights.shape[2]).sub_(self._block().times(gradient, transposed=True), alpha=rate)
             return
         width, gradient = weights.shape[2], gradient.detach().contiguous()
-        kernel = _subtract if self._entries * width > ALONE else _subtract_alone
+        kernel = _subtract if self._entries * width > SERIAL_WORK else _subtract_serial
         parts = 1 if len(self.bounds) > 2 else max(1, width // PART)
         kernel(*self._arrays(), self.rows, self.bounds, gradient.numpy(), np.float32(rate), weights.numpy(), parts)
 
@@ -138,7 +138,7 @@ class _SharedProduct(torch.autograd.Function):
 
 
 @njit(cache=True)
-def _multiply_alone(indptr: Any, indices: Any, data: Any, dense: Any, out: Any) -> None:
+def _multiply_serial(indptr: Any, indices: Any, data: Any, dense: Any, out: Any) -> None:
     for r in range(len(indptr) - 1):
         add_row(indptr[r], indptr[r + 1], indices, data, dense, out[r])
 
@@ -150,14 +150,14 @@ def _times(indptr: Any, indices: Any, data: Any, rows: Any, task: Any, weights: 
 
 
 @njit(cache=True)
-def _times_alone(indptr: Any, indices: Any, data: Any, rows: Any, task: Any, weights: Any, out: Any) -> None:
+def _times_serial(indptr: Any, indices: Any, data: Any, rows: Any, task: Any, weights: Any, out: Any) -> None:
     for r in range(len(rows)):
         add_row(indptr[rows[r]], indptr[rows[r] + 1], indices, data, weights[task[r]], out[r])
 
 
 @njit(cache=True, fastmath={"contract"})
-def _take_off(e: Any, end: Any, indices: Any, data: Any, row: Any, rate: Any, weight: Any, low: Any) -> None:
-    """weight -= rate * (entries e..end turned) times row, in the columns from ``low``."""
+def _subtract_row(e: Any, end: Any, indices: Any, data: Any, row: Any, rate: Any, weight: Any, low: Any) -> None:
+    """weight -= rate * (entries e..end, transposed) times row, in the columns from ``low``."""
     high = low + len(row)
     if not row.any():
         return
@@ -186,7 +186,7 @@ def _subtract_job(
     low, high = part * weight.shape[1] // parts, (part + 1) * weight.shape[1] // parts
     for r in range(len(rows)):
         e, end = indptr[rows[r]], indptr[rows[r] + 1]
-        _take_off(e, end, indices, data, gradient[r][low:high], rate, weight, low)
+        _subtract_row(e, end, indices, data, gradient[r][low:high], rate, weight, low)
 
 
 @njit(cache=True, parallel=True)
@@ -200,135 +200,9 @@ def _subtract(
 
 
 @njit(cache=True)
-def _subtract_alone(
+def _subtract_serial(
     indptr: Any, indices: Any, data: Any, rows: Any, bounds: Any, gradient: Any, rate: Any, weights: Any, parts: Any
 ) -> None:
     for t in range(len(bounds) - 1):
         mine, given = rows[bounds[t] : bounds[t + 1]], gradient[bounds[t] : bounds[t + 1]]
         _subtract_job(indptr, indices, data, mine, given, rate, weights[t], 0, 1)
-
-
-def entry_product(values: torch.Tensor, dense: torch.Tensor, row: np.ndarray, column: np.ndarray) -> torch.Tensor:
-    """out[row[e]] += values[e] * dense[column[e]] over all entries e, differentiable in values and dense.
-
-    Shapes:
-        - values, row, column: (entries,), dense: (n, h) -> (row.max() + 1, h); every row has an entry
-    """
-    return _EntryProduct.apply(values, dense, row, column)
-
-
-class _EntryProduct(torch.autograd.Function):
-    @staticmethod
-    def forward(
-        ctx: Any, values: torch.Tensor, dense: torch.Tensor, row: np.ndarray, column: np.ndarray
-    ) -> torch.Tensor:
-        ctx.save_for_backward(values, dense)
-        ctx.places = row, column
-        return _scattered(values, dense, column, row, int(row.max()) + 1)
-
-    @staticmethod
-    def backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor | None, torch.Tensor | None, None, None]:
-        (values, dense), (row, column) = ctx.saved_tensors, ctx.places
-        wide = _scattered(values, grad, row, column, len(dense)) if ctx.needs_input_grad[1] else None
-        if not ctx.needs_input_grad[0]:
-            return None, wide, None, None
-        if not compiled(grad):
-            rows, columns = (torch.from_numpy(place).to(grad.device) for place in (row, column))
-            return (grad[rows] * dense[columns]).sum(dim=1), wide, None, None
-        out = torch.empty_like(values)
-        _dots(grad.contiguous().numpy(), dense.detach().contiguous().numpy(), row, column, out.numpy())
-        return out, wide, None, None
-
-
-def _scattered(
-    values: torch.Tensor, dense: torch.Tensor, source: np.ndarray, target: np.ndarray, count: int
-) -> torch.Tensor:
-    out, values, dense = dense.new_zeros(count, dense.shape[1]), values.detach(), dense.detach()
-    if not compiled(dense):
-        sources, targets = (torch.from_numpy(place).to(dense.device) for place in (source, target))
-        return out.index_add_(0, targets, values[:, None] * dense[sources])
-    _scatter(values.contiguous().numpy(), dense.contiguous().numpy(), source, target, out.numpy())
-    return out
-
-
-@njit(cache=True, fastmath={"contract"})
-def _scatter(values: Any, dense: Any, source: Any, target: Any, out: Any) -> None:
-    width = dense.shape[1]
-    for e in range(len(values)):
-        v, s, t = values[e], dense[source[e]], out[target[e]]
-        for k in range(width):
-            t[k] += v * s[k]
-
-
-@njit(cache=True, fastmath=True)
-def _dots(one: Any, two: Any, row: Any, column: Any, out: Any) -> None:
-    width = one.shape[1]
-    for e in range(len(out)):
-        a, b, total = one[row[e]], two[column[e]], np.float32(0.0)
-        for k in range(width):
-            total += a[k] * b[k]
-        out[e] = total
-
-
-def stack_rows(
-    matrix: sp.csr_array, rows: np.ndarray, bounds: np.ndarray, place: np.ndarray
-) -> tuple[SparseRows, np.ndarray, np.ndarray]:
-    """Rows of several tasks as one block-diagonal matrix, with its columns and where those of each task begin.
-
-    Args:
-        bounds: (tasks + 1,) task t has ``rows[bounds[t]:bounds[t + 1]]``; it renumbers the columns it uses for itself.
-        place: (columns,) int32 of -1, a scratch buffer that is left as it was found.
-    """
-    indptr, indices, data, field, ends = _stack(matrix.indptr, matrix.indices, matrix.data, rows, bounds, place)
-    return SparseRows(indptr, indices, data, (len(rows), len(field))), field, ends
-
-
-@njit(cache=True)
-def _stack(indptr: Any, indices: Any, data: Any, rows: Any, bounds: Any, place: Any) -> Any:
-    total = 0
-    for r in range(len(rows)):
-        total += indptr[rows[r] + 1] - indptr[rows[r]]
-    out = np.zeros(len(rows) + 1, dtype=np.int64)
-    local, values = np.empty(total, dtype=np.int32), np.empty(total, dtype=np.float32)
-    field, ends = np.empty(total, dtype=np.int64), np.zeros(len(bounds), dtype=np.int64)
-    e, count = 0, 0
-    for t in range(len(bounds) - 1):
-        for r in range(bounds[t], bounds[t + 1]):
-            for x in range(indptr[rows[r]], indptr[rows[r] + 1]):
-                c = indices[x]
-                if place[c] < 0:
-                    place[c] = count
-                    field[count] = c
-                    count += 1
-                local[e], values[e] = place[c], data[x]
-                e += 1
-            out[r + 1] = e
-        ends[t + 1] = count
-        for f in range(ends[t], count):
-            place[field[f]] = -1
-    return out, local, values, field[:count].copy(), ends
-
-
-def restrict_rows(matrix: sp.csr_array, nodes: np.ndarray, place: np.ndarray) -> SparseRows:
-    """Rows and columns of ``nodes``, renumbered; ``place`` as in :func:`stack_rows`."""
-    place[nodes] = np.arange(len(nodes))
-    indptr, indices, data = _restrict(matrix.indptr, matrix.indices, matrix.data, nodes, place)
-    place[nodes] = -1
-    return SparseRows(indptr, indices, data, (len(nodes), len(nodes)))
-
-
-@njit(cache=True)
-def _restrict(indptr: Any, indices: Any, data: Any, rows: Any, place: Any) -> Any:
-    total = 0
-    for r in range(len(rows)):
-        total += indptr[rows[r] + 1] - indptr[rows[r]]
-    out = np.zeros(len(rows) + 1, dtype=np.int64)
-    local, values = np.empty(total, dtype=np.int32), np.empty(total, dtype=np.float32)
-    e = 0
-    for r in range(len(rows)):
-        for x in range(indptr[rows[r]], indptr[rows[r] + 1]):
-            if place[indices[x]] >= 0:
-                local[e], values[e] = place[indices[x]], data[x]
-                e += 1
-        out[r + 1] = e
-    return out, local[:e].copy(), values[:e].copy()

@@ -37,16 +37,15 @@ from typing import ClassVar, cast
 import numpy as np
 import torch
 import torch.nn.functional as F
-from torch import nn
 
 from naq.encoders import GCN, GraphOperator, Operator
-from naq.encoders.rows import sparse_product
 from naq.episodes import Episodes
 from naq.errors import OptionError
-from naq.learners.base import Learner, register_learner
-from naq.learners.parts.initial import uniform
-from naq.learners.parts.one_convolution import OneConvolution
-from naq.learners.parts.query_graphs import LocalGraph, Neighbors, QueryGraphs, node_codes, query_graphs
+from naq.learners.base import Learner, register_learner, uniform
+from naq.learners.node_draws import node_codes
+from naq.learners.tent.modulated_layers import ModulatedLayers, class_vectors, query_vectors
+from naq.learners.tent.one_convolution import OneConvolution
+from naq.learners.tent.query_graphs import LocalGraph, Neighbors, QueryGraphs, query_graphs
 from naq.options import Value
 
 SHARPNESS = 2.0
@@ -55,61 +54,6 @@ FULL_LATENT = 128
 """``auto`` modulates every weight up to this width (8.5 million parameters), channels beyond it."""
 FULL_PARAMETERS = 100_000_000
 """Most parameters of a generator for every weight; it has 4 (latent + 1) latent^2."""
-
-Layers = tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]
-
-
-class ModulatedLayers(nn.Module):
-    """Two dense layers whose weights an episode scales and shifts.
-
-    Args:
-        width: of input, hidden layer and output.
-        full: every weight has its own scale and shift; else every output channel, weights and bias of it alike (FiLM).
-        generator: of the initial weights.
-        device: where they live.
-
-    Shapes:
-        - ``forward``: task vector (width,) -> W1' (width, width), b1' (width,), W2', b2'
-    """
-
-    def __init__(self, width: int, full: bool, generator: torch.Generator, device: torch.device) -> None:
-        super().__init__()
-        self.width, self.full = width, full
-        square, line = (width, width), (width,)
-        self.weight1, self.bias1, self.weight2, self.bias2 = (
-            uniform(shape, width, generator, device) for shape in (square, line, square, line)
-        )
-        outputs = 4 * width * (width + 1) if full else 4 * width
-        self.generator_weight = uniform((width, outputs), width, generator, device)
-        self.generator_bias = uniform((outputs,), width, generator, device)
-
-    def forward(self, task: torch.Tensor) -> Layers:
-        """The layers of the episode that ``task`` describes."""
-        first, second = (task @ self.generator_weight + self.generator_bias).chunk(2)
-        return *self._modulated(self.weight1, self.bias1, first), *self._modulated(self.weight2, self.bias2, second)
-
-    def _modulated(
-        self, weight: torch.Tensor, bias: torch.Tensor, made: torch.Tensor
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        h = self.width
-        if not self.full:
-            scale, shift = made.split(h)
-            return weight * (1 + scale), bias * (1 + scale) + shift
-        scale, shift, bias_scale, bias_shift = made.split([h * h, h * h, h, h])
-        return weight * (1 + scale.view(h, h)) + shift.view(h, h), bias * (1 + bias_scale) + bias_shift
-
-
-def class_vectors(means: torch.Tensor, layers: Layers) -> torch.Tensor:
-    """(way, h) outputs of class nodes, which have no edges."""
-    weight1, bias1, weight2, bias2 = layers
-    return torch.relu(means @ weight1 + bias1) @ weight2 + bias2
-
-
-def query_vectors(graphs: QueryGraphs, vectors: torch.Tensor, layers: Layers) -> torch.Tensor:
-    """(queries, h) mean outputs over query graphs; ``vectors`` (u, h) belong to ``graphs.nodes``."""
-    weight1, bias1, weight2, bias2 = layers
-    hidden = torch.relu(sparse_product(graphs.rows, vectors @ weight1) + bias1)
-    return sparse_product(graphs.pool, hidden) @ weight2 + bias2
 
 
 @dataclass(frozen=True)
@@ -142,8 +86,8 @@ class TENT(Learner):
         latent: width of the vectors (64).
         lr: Adam's learning rate (1e-3; the released code takes 0.05 for its single layer of width 16).
         weight_decay: Adam's (5e-4, as the released code).
-        encoder: ``gcn2``, the two-layer GCN, or ``release``, the single convolution A_r X W + b of the released code.
-        encoder_activation: whether ``gcn2`` ends in a ReLU (true); ``release`` never does.
+        encoder: ``gcn2``, the two-layer GCN, ``gcn2-linear``, the same without the last ReLU, or ``release``, the single convolution
+            A_r X W + b of the released code.
         modulation: ``full`` scales and shifts every weight, ``film`` every channel; ``auto`` is full up to a width of 128.
         ce: nodes of the first loss term where there are no labels: ``support+query``, ``support`` or ``none``. Where there are
             labels it runs over all labelled nodes, unless it is ``none``.
@@ -161,7 +105,6 @@ class TENT(Learner):
         "lr": 1e-3,
         "weight_decay": 5e-4,
         "encoder": "gcn2",
-        "encoder_activation": True,
         "modulation": "auto",
         "ce": "support+query",
         "max_nodes": 1000,
@@ -170,7 +113,7 @@ class TENT(Learner):
 
     def check_options(self) -> None:
         super().check_options()
-        self.require_choice("encoder", ("gcn2", "release"))
+        self.require_choice("encoder", ("gcn2", "gcn2-linear", "release"))
         self.require_choice("modulation", ("auto", "full", "film"))
         self.require_choice("ce", ("support+query", "support", "none"))
         self.require_at_least("weight_decay", 0)
@@ -189,8 +132,7 @@ class TENT(Learner):
         if self.options["encoder"] == "release":
             self.encoder = OneConvolution(self.operator, latent, seed=self.seed)
         else:
-            activate = bool(self.options["encoder_activation"])
-            self.encoder = GCN(self.operator, latent, seed=self.seed, activate=activate)
+            self.encoder = GCN(self.operator, latent, seed=self.seed, activate=self.options["encoder"] == "gcn2")
         modulation = self.options["modulation"]
         full = modulation == "full" or (modulation == "auto" and latent <= FULL_LATENT)
         self.layers = ModulatedLayers(latent, full, self.generator("layers"), self.device)

@@ -10,19 +10,19 @@ Kim, Lee, Lee, Kim, Kim, Park, Task-Equivariant Graph Few-shot Learning, https:/
     \mathcal L = \gamma\, \ell(S', Q') + (1 - \gamma)\, \ell(Z_S, Z_Q), \qquad
     \ell(S, Q) = \frac{1}{NQ} \sum_q -\log \mathrm{softmax}_j\left(-|q - c_j(S)|^2\right)_{y_q}
 
-with class means :math:`c_j`. h are distances to virtual anchors (:mod:`naq.learners.parts.anchors`); the layers pass messages between
+with class means :math:`c_j`. h are distances to virtual anchors (:mod:`naq.learners.teg.anchors`); the layers pass messages between
 every support and every query of a task and are equivariant to rotations, reflections and translations of the vectors
-(:mod:`naq.learners.parts.equivariant`).
+(:mod:`naq.learners.teg.equivariant`).
 
 Two answers: a head on Z, which is what :meth:`TEG.encode` gives, as for every learner; and TEG's own, class means after adaptation
 (:meth:`TEG.solve`). The latter looks at all queries of a task together (``transductive``), for any number of classes.
 
 Choices where the authors' text leaves them open: Z has no activation; LayerNorm has a scale (a shift would move all points of a task
-alike, which changes no distance); the plain loss is on Z before LayerNorm; missing queries send nothing and do not count in means; the last layer keeps h, which nothing reads after it. Dropout and the
-anchors' links belong to nodes by what they are (:mod:`naq.learners.parts.node_draws`), not to their ids. Zero features stay zero under
-dropout, so only the others are drawn.
+by the same vector, which changes no distance); the plain loss is on Z before LayerNorm; missing queries send nothing and do not count
+in means; the last layer keeps h, which nothing reads after it. Dropout and the anchors' links are drawn by the content of nodes, not
+by their ids (:mod:`naq.learners.node_draws`). Zero features stay zero under dropout, so only the others are drawn.
 
-Cost: features of the one-hop neighbourhood of N(K + Q) nodes forward and backward, N^2 K Q messages of width ``hidden`` per layer and
+Cost: features of the one-hop neighbourhood of N(K + Q) nodes forward and backward, N^2 K Q messages of width 64 per layer and
 direction. The anchors once: a few passes over the edges.
 
 Example:
@@ -45,14 +45,21 @@ from naq.encoders import GraphOperator
 from naq.episodes import Episodes
 from naq.errors import OptionError
 from naq.learners.base import Learner, register_learner
-from naq.learners.parts.anchors import MOST_ANCHORS, structural_features
-from naq.learners.parts.equivariant import Points, TaskAdaptation, pair_distances
-from naq.learners.parts.node_draws import NodeDropout, node_names
-from naq.learners.parts.one_layer_gcn import OneLayerGCN
-from naq.learners.parts.vectors import kept_queries, mean_by_episode, squared_distances
+from naq.learners.episode_vectors import kept_queries, mean_by_episode, squared_distances
+from naq.learners.node_draws import NodeDropout, node_names
+from naq.learners.teg.anchors import structural_features
+from naq.learners.teg.equivariant import Points, TaskAdaptation, pair_distances
+from naq.learners.teg.one_layer_gcn import OneLayerGCN
 from naq.options import Value
 from naq.randomness import word
 from naq.tasks import Tasks
+
+ANCHORS = 16
+"""The width of structural features. Anchor i is linked to n / 2^(i+1) nodes, at least 1."""
+LAYERS = 2
+"""Equivariant layers."""
+HIDDEN = 64
+"""Width of their messages."""
 
 
 @register_learner
@@ -63,12 +70,7 @@ class TEG(Learner):
         latent: width of the vectors (64).
         lr, weight_decay: of Adam (1e-3, 5e-4).
         dropout: share of the features dropped in training (0.5).
-        anchors: virtual anchors, the width of structural features (16; 0 for none, 64 at most). Anchor i is linked to n / 2^(i+1)
-            nodes, at least 1: beyond log2(n) anchors, each further one has a single link.
-        layers: equivariant layers (2).
-        hidden: width of messages (64).
         gamma: weight of the loss after adaptation, the rest goes to the plain one (0.5).
-        meta_batch: episodes per update (1).
 
     Shapes:
         - ``loss``: Episodes of one or more episodes -> scalar
@@ -84,11 +86,7 @@ class TEG(Learner):
         "lr": 1e-3,
         "weight_decay": 5e-4,
         "dropout": 0.5,
-        "anchors": 16,
-        "layers": 2,
-        "hidden": 64,
         "gamma": 0.5,
-        "meta_batch": 1,
     }
     unfit: ClassVar[Mapping[str, str]] = {
         "g-umtra": "a support and its query are the same node there, so equal structural features give the answer away."
@@ -99,37 +97,26 @@ class TEG(Learner):
 
     def check_options(self) -> None:
         super().check_options()
-        self.require_positive("layers", "hidden")
         self.require_at_least("weight_decay", 0)
-        if not 0 <= float(self.options["dropout"]) < 1:
-            raise OptionError(
-                f"option dropout of {self.name} is {self.options['dropout']!r}; expected 0 or more and less than 1."
-            )
+        self.require_share("dropout")
         if not 0 <= float(self.options["gamma"]) <= 1:
             raise OptionError(f"option gamma of {self.name} is {self.options['gamma']!r}; expected 0 to 1.")
-        if not 0 <= int(self.options["anchors"]) <= MOST_ANCHORS:
-            raise OptionError(
-                f"option anchors of {self.name} is {self.options['anchors']!r}; expected 0 to {MOST_ANCHORS}."
-            )
 
     def build(self) -> None:
         self.operator = GraphOperator(self.graph, self.device)
-        latent, anchors = int(self.options["latent"]), int(self.options["anchors"])
+        latent = int(self.options["latent"])
         self.encoder = OneLayerGCN(self.operator, latent, seed=self.seed)
         self.norm = nn.LayerNorm(latent, bias=False, device=self.device)
-        self.adaptation = TaskAdaptation(
-            int(self.options["layers"]), anchors, int(self.options["hidden"]), self.generator("layers"), self.device
-        )
-        drawn = anchors or float(self.options["dropout"])
-        self._names = node_names(self.graph) if drawn else np.empty(0, dtype=np.uint64)
-        features = structural_features(self.graph, anchors, self._names, self.seed)
+        self.adaptation = TaskAdaptation(LAYERS, ANCHORS, HIDDEN, self.generator("layers"), self.device)
+        self._names = node_names(self.graph)
+        features = structural_features(self.graph, ANCHORS, self._names, self.seed)
         self._structure = torch.from_numpy(features).to(self.device)
 
     def loss(self, episodes: Episodes, update: int = 0) -> torch.Tensor:
         episode, slot, column = kept_queries(episodes, self.device)
         size, way, shot = episodes.support.shape
         support = episodes.support.reshape(size, -1)
-        # A missing query stands as a support that is not counted, so that all episodes have one shape.
+        # A missing query is replaced by a support and not counted, so that all episodes have one shape.
         query = np.where(episodes.mask, episodes.query, episodes.support[:, :, :1]).reshape(size, -1)
         nodes, place = np.unique(np.concatenate([support, query], axis=1), return_inverse=True)
         vectors = self.encoder.encode(nodes, self.dropout(update))
@@ -171,8 +158,8 @@ class TEG(Learner):
         nodes = self.graph.known_nodes(tasks.nodes())
         x = self.norm(self.encoder.encode_blocks(nodes))
         known, asked = (np.searchsorted(nodes, ids) for ids in (tasks.support, tasks.query))
-        # Both directions, before and after each of the four maps between widths ``hidden``.
-        each = 4 * 8 * known.shape[1] * asked.shape[1] * int(self.options["hidden"])
+        # Both directions, before and after each of the four maps between widths HIDDEN.
+        each = 4 * 8 * known.shape[1] * asked.shape[1] * HIDDEN
         step = max(1, self.SOLVE_BYTES // each)
         found = np.empty(tasks.query.shape, dtype=np.int64)
         for start in range(0, len(tasks), step):

@@ -25,7 +25,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from naq.learners.parts.initial import uniform
+from naq.learners.base import uniform
 
 STILL = 1e-3
 """Gain of the initial weights that move coordinates: at the start points stay nearly where they are, as in the authors' EGNN."""
@@ -83,7 +83,7 @@ class EquivariantLayer(nn.Module):
     """One round of messages in both directions.
 
     Args:
-        structure: width of h; 0 for none.
+        structure: width of h.
         hidden: width of messages.
         generator: of the initial weights.
         device: where they live.
@@ -98,7 +98,7 @@ class EquivariantLayer(nn.Module):
         self.message = Perceptron((2 * structure + 1, hidden, hidden), generator, device)
         self.move = Mover(hidden, generator, device)
         self.update: Perceptron | None = None
-        if structure and not last:
+        if not last:
             self.update = Perceptron((structure + hidden, hidden, structure), generator, device)
 
     def forward(self, one: Points, two: Points) -> tuple[Points, Points]:

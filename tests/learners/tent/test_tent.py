@@ -8,13 +8,16 @@ import torch.nn.functional as F
 
 import methods_under_test as suite
 import naq.learners.tent  # registers
+from gradients import check_steps
 from graphs import islands, random_graph
 from naq import Episodes, Graph, diffusion_neighbors, naq_episodes, supervised_episodes
 from naq.encoders import AugmentedOperator
 from naq.errors import OptionError
 from naq.learners import LEARNERS
-from naq.learners.parts.query_graphs import LocalGraph, node_codes, query_graphs
-from naq.learners.tent import TENT, Layers, ModulatedLayers, query_vectors
+from naq.learners.node_draws import node_codes
+from naq.learners.tent import TENT, ModulatedLayers, query_vectors
+from naq.learners.tent.modulated_layers import Layers
+from naq.learners.tent.query_graphs import LocalGraph, query_graphs
 
 # A dense, slow TENT, from the formulas.
 
@@ -43,7 +46,7 @@ def dense_vectors(learner: TENT, adjacency: np.ndarray, features: torch.Tensor) 
     )
     operator = symmetric(adjacency)
     out = operator @ torch.relu(operator @ features @ w1 + b1) @ w2 + b2
-    return torch.relu(out) if learner.options["encoder_activation"] else out
+    return torch.relu(out) if learner.options["encoder"] == "gcn2" else out
 
 
 def dense_layers(layers: ModulatedLayers, task: torch.Tensor) -> Layers:
@@ -152,7 +155,7 @@ def labelled(count: int, shot: int) -> tuple[Graph, Episodes]:
     "options",
     [
         {},
-        {"encoder_activation": False},
+        {"encoder": "gcn2-linear"},
         {"encoder": "release"},
         {"modulation": "film"},
         {"ce": "support"},
@@ -225,7 +228,7 @@ def test_an_episode_without_queries_has_a_gradient(ce: str) -> None:
     same(learner, learner.loss(nothing), dense_loss(learner, nothing))
 
 
-@pytest.mark.parametrize("options", [{}, {"encoder": "release"}, {"encoder_activation": False}])
+@pytest.mark.parametrize("options", [{}, {"encoder": "release"}, {"encoder": "gcn2-linear"}])
 def test_umtra_queries_are_read_on_augmented_graphs(options: dict[str, object]) -> None:
     graph = random_graph(edges=150).without_labels()
     episodes = naq.umtra_episodes(graph.num_nodes, way=3, views=2, count=2, drop_edge=0.4, drop_feature=0.3)
@@ -276,7 +279,7 @@ def test_a_cap_does_not_depend_on_node_ids() -> None:
     assert one.item() == pytest.approx(two.item(), rel=1e-5)
 
 
-@pytest.mark.parametrize("options", [{}, {"encoder": "release"}, {"encoder_activation": False}])
+@pytest.mark.parametrize("options", [{}, {"encoder": "release"}, {"encoder": "gcn2-linear"}])
 def test_vectors_for_heads(options: dict[str, object], monkeypatch: pytest.MonkeyPatch) -> None:
     graph = random_graph()
     learner = TENT(graph, way=3, latent=8, **options)
@@ -303,15 +306,8 @@ def test_steps_lower_the_loss_and_are_seeded() -> None:
 def test_a_step_is_adam_with_weight_decay() -> None:
     graph = random_graph().without_labels()
     learner, twin = (TENT(graph, way=3, latent=8, weight_decay=0.1) for _ in range(2))
-    mine, plain = learner.optimizer(), torch.optim.Adam(twin.parameters(), lr=1e-3, weight_decay=0.1)
-    for update in range(3):
-        episode = naq_batch(graph, 3)[update : update + 1]
-        learner.step(episode, update, mine)
-        plain.zero_grad()
-        twin.loss(episode).backward()
-        plain.step()
-    for one, two in zip(learner.parameters(), twin.parameters()):
-        assert torch.allclose(one, two, atol=1e-6)
+    batches = [naq_batch(graph, 3)[update : update + 1] for update in range(3)]
+    check_steps(learner, twin, batches, torch.optim.Adam(twin.parameters(), lr=1e-3, weight_decay=0.1))
 
 
 def test_modulation_follows_the_width() -> None:

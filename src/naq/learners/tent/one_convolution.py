@@ -8,7 +8,7 @@ from torch import nn
 
 from naq.encoders import GraphOperator, Operator
 from naq.encoders.rows import SparseRows, sparse_product
-from naq.learners.parts.initial import uniform
+from naq.learners.base import uniform
 from naq.randomness import torch_seed
 
 

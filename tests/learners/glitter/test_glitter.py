@@ -12,10 +12,9 @@ import methods_under_test as suite
 from graphs import islands, random_graph
 from naq import Episodes, Graph, Tasks, diffusion_neighbors, naq_episodes, sample_tasks, supervised_episodes
 from naq.errors import OptionError
-from naq.learners.glitter import Glitter, contrastive, mutual_information
-from naq.learners.parts import glitter_graph, glitter_nearest, glitter_rows
-from naq.learners.parts.glitter_graph import RowGraph, min_max
-from naq.learners.parts.glitter_structure import LearnedTask
+from naq.learners.glitter import Glitter, contrastive, learned_task, mutual_information, nearest, row_graph, task_rows
+from naq.learners.glitter.learned_task import LearnedTask
+from naq.learners.glitter.row_graph import RowGraph, min_max
 from naq.protocol.methods import get_method, methods
 
 EXACT = {"dropout": 0.0, "hidden": 8}
@@ -73,7 +72,7 @@ class Oracle:
         for i in range(shot):
             for a in range(way):
                 likeness = [F.cosine_similarity(shots[a, i], shots[b, (i + 1) % shot], dim=0) for b in range(way)]
-                total = total - torch.log_softmax(torch.stack(likeness) / self.learner.options["temperature"], 0)[a]
+                total = total - torch.log_softmax(torch.stack(likeness) / 0.1, 0)[a]
         return total / (way * shot)
 
     def received(self, first: torch.Tensor) -> torch.Tensor:
@@ -102,8 +101,7 @@ class Oracle:
         slots = np.repeat(np.arange(self.way), len(self.s) // self.way)
         for step in range(self.learner.steps):
             z = self.vectors(theta, 1.0 if dropped is None else dropped[step])
-            loss = self.entropy(theta, z[self.s], slots) + options["contrast"] * self.contrast(z)
-            loss = loss + options["influence"] * self.mutual(theta[0])
+            loss = self.entropy(theta, z[self.s], slots) + 0.2 * self.contrast(z) + 0.2 * self.mutual(theta[0])
             gradients = torch.autograd.grad(loss, theta)
             theta = [(t - options["inner_lr"] * g).detach().requires_grad_() for t, g in zip(theta, gradients)]
         return theta
@@ -112,7 +110,7 @@ class Oracle:
         """The outer loss and its first-order gradient."""
         theta = self.adapted(dropped)
         z = self.vectors(theta)
-        loss = self.learner.options["contrast"] * self.contrast(z)
+        loss = 0.2 * self.contrast(z)
         if len(self.q):
             loss = loss + self.entropy(theta, z[self.q], slots)
         return loss.item(), [
@@ -162,7 +160,7 @@ def test_dense_features(k: int, scale: str) -> None:
 
 @pytest.mark.parametrize("k", [0, 3])
 def test_a_graph_too_large_to_propagate_first(k: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(glitter_graph, "PROPAGATED_ENTRIES", 0)
+    monkeypatch.setattr(row_graph, "PROPAGATED_ENTRIES", 0)
     for dense in (False, True):
         learner = Glitter(random_graph(dense=dense), way=3, seed=2, k_keep=k, inner_lr=0.02, **EXACT)
         assert_same(learner, supervised(1, 1))
@@ -272,7 +270,8 @@ def test_the_path_of_accelerators_gives_the_same(k: int, monkeypatch: pytest.Mon
         return [loss.detach(), *gradients, learner.encode_all(), torch.from_numpy(learner.solve(tasks))]
 
     one = found()
-    monkeypatch.setattr(glitter_rows, "compiled", lambda values: False)
+    for module in (task_rows, nearest, learned_task):
+        monkeypatch.setattr(module, "compiled", lambda values: False)
     assert all(torch.allclose(a, b, atol=1e-5) for a, b in zip(one, found()))
 
 
@@ -285,7 +284,7 @@ def test_inner_steps_follow_the_release() -> None:
 def test_contrast_and_influence_by_hand() -> None:
     z = torch.eye(3)[None]
     expected = -torch.log_softmax(torch.tensor([10.0, 0.0, 0.0]), 0)[0]
-    assert contrastive(z, 3, 0.1).item() == pytest.approx(expected.item(), rel=1e-5)
+    assert contrastive(z, 3).item() == pytest.approx(expected.item(), rel=1e-5)
     received = torch.tensor([[0.2, 0.2], [0.0, 0.0], [0.3, 0.0]], requires_grad=True)
     found = mutual_information(received)
     classes = np.array([2.0, 1.0])
@@ -302,7 +301,7 @@ def test_a_query_that_no_support_reaches_counts_as_undecided() -> None:
     base = torch.zeros(len(task.nodes), 3 * 6)
     at = torch.arange(len(task.nodes))
     base[at, 6 + torch.from_numpy(task.nodes)] = base[at, 12 + torch.from_numpy(task.nodes)] = 1.0
-    _, received = task.inner(base, influence=True)
+    _, received = task.inner(base)
     assert received is not None and received[0, 0] > 0 and received[0, 1] == 0 and not received[1].any()
     assert mutual_information(received).isfinite()
 
@@ -314,21 +313,21 @@ def test_nearest_keeps_ties_and_drops_ties_without_end(monkeypatch: pytest.Monke
     r[100:200] = 0.0
     p[3] = 0.0
     for k in (1, 3, 10, 700):
-        owner, column = glitter_nearest.nearest(p, r, k)
+        owner, column = nearest.nearest(p, r, k)
         square = torch.cdist(p.double(), r.double(), compute_mode="donot_use_mm_for_euclid_dist") ** 2
         last = square.sort(dim=1).values[:, k - 1 : k]
         kept = square <= last + 1e-6
         kept = torch.where(kept.sum(dim=1, keepdim=True) <= 4 * k, kept, square < last - 1e-6)
         expected = kept.nonzero().numpy()
         assert np.array_equal(np.stack([owner, column], axis=1), expected)
-        monkeypatch.setattr(glitter_nearest, "BLOCK", 7 * 700)
-        pairs = glitter_nearest._nearest_blocks(p, r, k, 4 * k)
+        monkeypatch.setattr(nearest, "BLOCK", 7 * 700)
+        pairs = nearest._nearest_blocks(p, r, k, 4 * k)
         assert np.array_equal(np.stack(pairs, axis=1), expected)
         targets = np.array([4, 333, 650])
         must = kept[:, torch.from_numpy(targets)].any(dim=1).numpy()
-        for may in (glitter_nearest.reaching(p, r, targets, k), glitter_nearest._reaching_blocks(p, r, targets, k)):
+        for may in (nearest.reaching(p, r, targets, k), nearest._reaching_blocks(p, r, targets, k)):
             assert (may | ~must).all() and (k > 10 or may.sum() <= must.sum() + 2)
-    assert 3 not in glitter_nearest.nearest(p, r, 3)[0]
+    assert 3 not in nearest.nearest(p, r, 3)[0]
 
 
 def test_min_max() -> None:
@@ -368,8 +367,6 @@ def test_options() -> None:
         ({"dropout": 1.0}, "dropout of glitter is 1.0"),
         ({"dropout": -0.1}, "dropout of glitter is -0.1"),
         ({"inner_steps": -2}, "inner_steps of glitter is -2"),
-        ({"influence": -1.0}, "influence of glitter"),
-        ({"temperature": 0.0}, "temperature of glitter"),
         ({"inner_lr": 0.0}, "inner_lr of glitter"),
         ({"hidden": 0}, "hidden of glitter"),
         ({"scale": "minmaxx"}, "did you mean minmax"),

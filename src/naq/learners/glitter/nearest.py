@@ -12,8 +12,7 @@ import numpy as np
 import torch
 from numba import njit, prange
 
-from naq.learners.parts import glitter_rows
-from naq.learners.parts.glitter_rows import ALONE
+from naq.learners.glitter.task_rows import SERIAL_WORK, compiled
 
 TIE = 1e-6
 """Squared distances closer than this are equal: nodes with the same features tie on every device and in every order."""
@@ -29,12 +28,12 @@ PIECE = 512
 def nearest(p: torch.Tensor, r: torch.Tensor, k: int) -> tuple[np.ndarray, np.ndarray]:
     """For each row of ``p`` the rows of ``r`` at most as far as the k-th nearest: pairs of rows, by row of ``p``."""
     room = TIE_ROOM * k
-    if not glitter_rows.compiled(p):
+    if not compiled(p):
         return _nearest_blocks(p, r, k, room)
-    turned, squares = np.ascontiguousarray(r.numpy().T), r.square().sum(dim=1).numpy()
+    transposed, squares = np.ascontiguousarray(r.numpy().T), r.square().sum(dim=1).numpy()
     found, count = np.empty((len(p), room), dtype=np.int32), np.zeros(len(p), dtype=np.int64)
-    kernel = _nearest if len(p) * r.numel() > ALONE else _nearest_alone
-    kernel(p.numpy(), turned, squares, k, found, count)
+    kernel = _nearest if len(p) * r.numel() > SERIAL_WORK else _nearest_serial
+    kernel(p.numpy(), transposed, squares, k, found, count)
     return np.repeat(np.arange(len(p)), count), found[np.arange(room) < count[:, None]].astype(np.int64)
 
 
@@ -51,7 +50,7 @@ def _nearest_blocks(p: torch.Tensor, r: torch.Tensor, k: int, room: int) -> tupl
 
 
 @njit(cache=True, fastmath={"contract"})
-def _distances(point: Any, turned: Any, squares: Any, start: Any, out: Any) -> None:
+def _distances(point: Any, transposed: Any, squares: Any, start: Any, out: Any) -> None:
     """Squared distances to ``len(out)`` columns from ``start``, less the square of the point itself."""
     own = squares[start : start + len(out)]
     for j in range(len(out)):
@@ -59,7 +58,7 @@ def _distances(point: Any, turned: Any, squares: Any, start: Any, out: Any) -> N
     for c in range(len(point)):
         factor = np.float32(-2.0) * point[c]
         if factor != 0.0:
-            source = turned[c, start : start + len(out)]
+            source = transposed[c, start : start + len(out)]
             for j in range(len(out)):
                 out[j] += factor * source[j]
 
@@ -83,7 +82,7 @@ def _insert(best: Any, value: Any) -> None:
 
 
 @njit(cache=True)
-def _nearest_to(point: Any, turned: Any, squares: Any, k: Any, found: Any) -> Any:
+def _nearest_to(point: Any, transposed: Any, squares: Any, k: Any, found: Any) -> Any:
     """Candidates are no farther than the k-th so far; they are few, and looked through once more at the end."""
     size, tie = len(squares), np.float32(TIE)
     piece, best = np.empty(PIECE, dtype=np.float32), np.full(k, np.inf, dtype=np.float32)
@@ -91,7 +90,7 @@ def _nearest_to(point: Any, turned: Any, squares: Any, k: Any, found: Any) -> An
     n = 0
     for start in range(0, size, PIECE):
         part = piece[: min(PIECE, size - start)]
-        _distances(point, turned, squares, start, part)
+        _distances(point, transposed, squares, start, part)
         if _below(part, best[-1] + tie) == 0:
             continue
         for j in range(len(part)):
@@ -111,25 +110,25 @@ def _nearest_to(point: Any, turned: Any, squares: Any, k: Any, found: Any) -> An
 
 
 @njit(cache=True, parallel=True)
-def _nearest(p: Any, turned: Any, squares: Any, k: Any, found: Any, count: Any) -> None:
+def _nearest(p: Any, transposed: Any, squares: Any, k: Any, found: Any, count: Any) -> None:
     for i in prange(len(p)):
-        count[i] = _nearest_to(p[i], turned, squares, k, found[i])
+        count[i] = _nearest_to(p[i], transposed, squares, k, found[i])
 
 
 @njit(cache=True)
-def _nearest_alone(p: Any, turned: Any, squares: Any, k: Any, found: Any, count: Any) -> None:
+def _nearest_serial(p: Any, transposed: Any, squares: Any, k: Any, found: Any, count: Any) -> None:
     for i in range(len(p)):
-        count[i] = _nearest_to(p[i], turned, squares, k, found[i])
+        count[i] = _nearest_to(p[i], transposed, squares, k, found[i])
 
 
 def reaching(p: torch.Tensor, r: torch.Tensor, targets: np.ndarray, k: int) -> np.ndarray:
     """Which rows of ``p`` may keep one of the targets; a row is left once k others are surely nearer."""
-    if not glitter_rows.compiled(p):
+    if not compiled(p):
         return _reaching_blocks(p, r, targets, k)
-    turned, squares = np.ascontiguousarray(r.numpy().T), r.square().sum(dim=1).numpy()
+    transposed, squares = np.ascontiguousarray(r.numpy().T), r.square().sum(dim=1).numpy()
     out = np.zeros(len(p), dtype=bool)
-    kernel = _reaching if len(p) * (PIECE + len(targets)) * p.shape[1] > ALONE else _reaching_alone
-    kernel(p.numpy(), turned, squares, targets, k, out)
+    kernel = _reaching if len(p) * (PIECE + len(targets)) * p.shape[1] > SERIAL_WORK else _reaching_serial
+    kernel(p.numpy(), transposed, squares, targets, k, out)
     return out
 
 
@@ -143,17 +142,17 @@ def _reaching_blocks(p: torch.Tensor, r: torch.Tensor, targets: np.ndarray, k: i
 
 
 @njit(cache=True)
-def _may_reach(point: Any, turned: Any, squares: Any, targets: Any, k: Any) -> Any:
+def _may_reach(point: Any, transposed: Any, squares: Any, targets: Any, k: Any) -> Any:
     size, piece = len(squares), np.empty(PIECE, dtype=np.float32)
     limit = np.float32(np.inf)
     for s in targets:
-        _distances(point, turned, squares, s, piece[:1])
+        _distances(point, transposed, squares, s, piece[:1])
         limit = min(limit, piece[0])
     limit -= np.float32(3 * TIE)
     nearer = 0
     for start in range(0, size, PIECE):
         part = piece[: min(PIECE, size - start)]
-        _distances(point, turned, squares, start, part)
+        _distances(point, transposed, squares, start, part)
         nearer += _below(part, limit)
         if nearer >= k:
             return False
@@ -161,12 +160,12 @@ def _may_reach(point: Any, turned: Any, squares: Any, targets: Any, k: Any) -> A
 
 
 @njit(cache=True, parallel=True)
-def _reaching(p: Any, turned: Any, squares: Any, targets: Any, k: Any, out: Any) -> None:
+def _reaching(p: Any, transposed: Any, squares: Any, targets: Any, k: Any, out: Any) -> None:
     for i in prange(len(p)):
-        out[i] = _may_reach(p[i], turned, squares, targets, k)
+        out[i] = _may_reach(p[i], transposed, squares, targets, k)
 
 
 @njit(cache=True)
-def _reaching_alone(p: Any, turned: Any, squares: Any, targets: Any, k: Any, out: Any) -> None:
+def _reaching_serial(p: Any, transposed: Any, squares: Any, targets: Any, k: Any, out: Any) -> None:
     for i in range(len(p)):
-        out[i] = _may_reach(p[i], turned, squares, targets, k)
+        out[i] = _may_reach(p[i], transposed, squares, targets, k)

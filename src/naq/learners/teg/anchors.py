@@ -1,4 +1,4 @@
-r"""Where a node lies relative to virtual anchors: structural features of width ``anchors``.
+r"""Where a node lies relative to virtual anchors: structural features.
 
 .. math::
     h_{vi} = \frac{1}{1 + d(v, a_i)}
@@ -7,7 +7,7 @@ Anchor :math:`a_i`, i = 0, 1, ..., is a new node linked to :math:`n / 2^{i+1}` r
 number of hops in the graph with *all* anchors, so that paths may run through any of them: the large ones bring most nodes within a few
 hops of each other, a property of the method. A node that no path joins to an anchor has 0.
 
-Nodes are linked by a hash of their names (:mod:`naq.learners.parts.node_draws`), so renumbering nodes changes nothing.
+Nodes are linked by a hash of their names (:mod:`naq.learners.node_draws`), so renumbering nodes changes nothing.
 
 Cost: breadth-first from all anchors at once, one bit per anchor: every level reads each edge once. Levels are few, since the anchors
 themselves shorten all paths. Memory: 4 n (anchors) bytes of features.
@@ -22,11 +22,8 @@ import scipy.sparse as sp
 from numba import njit, prange
 
 from naq.graph import Graph
-from naq.learners.parts.node_draws import drawn_keys
+from naq.learners.node_draws import drawn_keys
 from naq.randomness import word
-
-MOST_ANCHORS = 64
-"""One bit of a word each."""
 
 
 def anchor_links(names: np.ndarray, anchors: int, seed: int) -> list[np.ndarray]:
@@ -43,7 +40,7 @@ def with_anchors(adjacency: sp.csr_array, links: list[np.ndarray]) -> sp.csr_arr
     """The graph with one more node for each anchor, after the others."""
     n = adjacency.shape[0]
     indptr = np.concatenate([[0], np.cumsum([len(nodes) for nodes in links], dtype=np.int64)])
-    indices = np.concatenate([np.empty(0, dtype=np.int64), *links])
+    indices = np.concatenate(links)
     shape = (len(links), n)
     across = sp.csr_array((np.ones(len(indices), dtype=np.float32), indices, indptr), shape=shape)
     return sp.csr_array(sp.block_array([[adjacency, across.T], [across, None]], format="csr"))
@@ -65,10 +62,8 @@ def hops(adjacency: sp.csr_array, sources: np.ndarray) -> np.ndarray:
 
 
 def structural_features(graph: Graph, anchors: int, names: np.ndarray, seed: int) -> np.ndarray:
-    """(n, anchors) float32."""
+    """(n, anchors) float32; 64 anchors at most, one bit of a word each."""
     n = graph.num_nodes
-    if anchors == 0:
-        return np.zeros((n, 0), dtype=np.float32)
     joined = with_anchors(graph.adjacency, anchor_links(names, anchors, seed))
     away = hops(joined, np.arange(n, n + anchors))[:n]
     return np.where(away >= 0, 1.0 / (1.0 + np.maximum(away, 0)), 0.0).astype(np.float32)

@@ -1,125 +1,31 @@
-r"""The graphs GLITTER learns on: one small graph per task, with edges it may add itself.
+r"""A task whose graph has learned edges.
 
-Nodes of a task graph are the two-hop closed neighbourhood V of the task's nodes; its weights are
+Nodes of its graph are the two-hop closed neighbourhood V of the task's nodes; the weights are
 
 .. math::
     W = \mathrm{rownorm}\left(A_V + \tfrac12\, \mathrm{kept}(a)\right), \qquad A = \tilde D^{-1} (A + I), \qquad
     a_{ij} = \exp(-|p_i - r_j|)
 
-with :math:`A_V` the rows and columns of A in V, not normalised again. Two views of tasks give the same interface:
-
-* :class:`PlainTasks`: nothing is kept. A row of W within one hop of the task's nodes is then the row of A itself, so V
-  need not be formed: two layers need one-hop fields in A X, which is constant. Many tasks at once.
-* :class:`LearnedTask`: the nearest k entries of every row are kept. Rows are formed only where something is read.
-
-Features carry a constant last column: rows of A and of W sum to 1, so its weight is the bias of the layer.
+with :math:`A_V` the rows and columns of A in V, not normalised again. The nearest k entries of every row of a are kept
+(:mod:`naq.learners.glitter.nearest`). Rows are formed only where something is read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 import torch
 import torch.nn.functional as F
+from numba import njit
 
-from naq.encoders.rows import take_rows
-from naq.learners.parts.glitter_graph import RowGraph
-from naq.learners.parts.glitter_nearest import nearest, reaching
-from naq.learners.parts.glitter_rows import Fixed, TaskRows, entry_product, restrict_rows, stack_rows
-
-Draw = Callable[[int], torch.Tensor]
-"""``count`` rows of dropout factors; fewer rows are a prefix of more."""
-
-
-class PlainTasks:
-    """Several tasks without learned edges.
-
-    A view of tasks is used in this order: ``base`` is the first layer before its ReLU at the initial weight;
-    ``start`` takes from it the rows an inner step reads; ``inner`` turns them into what the second weight is applied
-    to; ``subtract`` moves the change of the first weight against the gradient of those rows, and ``moved`` gives the
-    rows after it.
-
-    Args:
-        space: the graph.
-        support: (tasks, supports) nodes.
-        query: (tasks, queries) nodes, -1 where there is none.
-
-    Shapes:
-        - base: (nodes, h), change: (tasks, d + 1, h)
-        - ``inner``, ``queries``, ``outer``: -> (tasks, supports, queries or both, h)
-    """
-
-    def __init__(self, space: RowGraph, support: np.ndarray, query: np.ndarray) -> None:
-        self.space, self.count = space, len(support)
-        asked = np.where(query >= 0, query, support[:, :1])
-        self.nodes = np.sort(space.around(np.concatenate([support, asked], axis=1)))
-        self._support, self._query = self._layers(support), self._layers(asked)
-        position = _positions(space, self._support.field, self._support.first.bounds)
-        self._position, self._widest = space.index(position), int(position.max()) + 1
-
-    def _layers(self, nodes: np.ndarray) -> _Layers:
-        space, bounds = self.space, np.arange(self.count + 1) * nodes.shape[1]
-        second, field, ends = stack_rows(space.adjacency, nodes.ravel(), bounds, space.node_place)
-        spot = space.index(np.searchsorted(self.nodes, field))
-        first = TaskRows(*space.propagated(field), ends, space.device)
-        return _Layers(field, first, Fixed(second, space.device), spot)
-
-    def base(self, first: torch.Tensor) -> torch.Tensor:
-        """What the unchanged weight gives in the first layer, one row for each of ``nodes``; differentiable."""
-        return self.space.first_layer(self.nodes) @ first
-
-    def start(self, base: torch.Tensor) -> torch.Tensor:
-        """Rows of the supports' fields."""
-        return base.index_select(0, self._support.spot)
-
-    def subtract(self, change: torch.Tensor, gradient: torch.Tensor, rate: float) -> None:
-        """Move the change of the first weight, in place, against the gradient of the rows."""
-        self._support.first.subtract(change, gradient, rate)
-
-    def moved(self, start: torch.Tensor, change: torch.Tensor) -> torch.Tensor:
-        """The rows after a change of the first weight."""
-        return start + self._support.first.times(change)
-
-    def inner(
-        self, rows: torch.Tensor, draw: Draw | None = None, *, influence: bool = False
-    ) -> tuple[torch.Tensor, None]:
-        """W H at the supports, H with dropout if drawn; nothing is learned from influence."""
-        hidden = torch.relu(rows)
-        if draw is not None:
-            hidden = hidden * draw(self._widest)[self._position]
-        return (self._support.second @ hidden).view(self.count, -1, rows.shape[1]), None
-
-    def queries(self, base: torch.Tensor, change: torch.Tensor) -> torch.Tensor:
-        """W H at the queries; a missing one reads as the task's first support."""
-        layers = self._query
-        hidden = torch.relu(base.index_select(0, layers.spot) + layers.first.times(change))
-        return (layers.second @ hidden).view(self.count, -1, base.shape[1])
-
-    def outer(self, base: torch.Tensor, change: torch.Tensor) -> torch.Tensor:
-        """W H at the supports, then at the queries."""
-        known, _ = self.inner(self.moved(self.start(base), change))
-        return torch.cat([known, self.queries(base, change)], dim=1)
-
-
-@dataclass(frozen=True)
-class _Layers:
-    """The field of some nodes, its rows of A X, the nodes' rows of A, and where the field is among all nodes."""
-
-    field: np.ndarray
-    first: TaskRows
-    second: Fixed
-    spot: torch.Tensor
-
-
-def _positions(space: RowGraph, field: np.ndarray, ends: np.ndarray) -> np.ndarray:
-    """The place of each node among those of its task, in an order that does not depend on ids."""
-    task = np.repeat(np.arange(len(ends) - 1), np.diff(ends))
-    order = np.lexsort((space.rank[field], task))
-    position = np.empty(len(field), dtype=np.int64)
-    position[order] = np.arange(len(field)) - ends[task[order]]
-    return position
+from naq.encoders.rows import SparseRows, take_rows
+from naq.learners.glitter.nearest import nearest, reaching
+from naq.learners.glitter.plain_tasks import Draw
+from naq.learners.glitter.row_graph import RowGraph
+from naq.learners.glitter.task_rows import compiled
 
 
 class LearnedTask:
@@ -127,7 +33,7 @@ class LearnedTask:
 
     The features give three products per node: the encoder's and the two projections p and r, columns of one weight.
     What is read is formed: rows of W for the task's nodes, for their neighbours in W, and, for the influence, for
-    those nodes beyond that have an edge to a support. It is used as :class:`PlainTasks` is.
+    those nodes beyond that have an edge to a support. It is used as :class:`~naq.learners.glitter.plain_tasks.PlainTasks` is.
 
     Args:
         space: the graph.
@@ -175,22 +81,23 @@ class LearnedTask:
         """The rows after a change of the first weight."""
         return start + self._inputs.times(change)
 
-    def inner(
-        self, rows: torch.Tensor, draw: Draw | None = None, *, influence: bool = False
-    ) -> tuple[torch.Tensor, torch.Tensor | None]:
+    def inner(self, rows: torch.Tensor, draw: Draw | None = None) -> tuple[torch.Tensor, torch.Tensor]:
         """W H at the supports, H with dropout if drawn; and what each query receives of each class, (queries, way)."""
-        vectors, received = self._read(rows, draw, influence)
-        return vectors[:, : len(self._support)], received
+        vectors, weights = self._read(rows, draw)
+        return vectors[:, : len(self._support)], self._influence(*weights)
 
     def outer(self, base: torch.Tensor, change: torch.Tensor) -> torch.Tensor:
         """W H at the supports, then at the queries."""
-        return self._read(self.moved(base, change), None, False)[0]
+        return self._read(self.moved(base, change), None)[0]
 
     def queries(self, base: torch.Tensor, change: torch.Tensor) -> torch.Tensor:
         """W H at the queries; a missing one reads as the first support."""
         return self.outer(base, change)[:, len(self._support) :]
 
-    def _read(self, rows: torch.Tensor, draw: Draw | None, influence: bool) -> tuple[torch.Tensor, torch.Tensor | None]:
+    def _read(
+        self, rows: torch.Tensor, draw: Draw | None
+    ) -> tuple[torch.Tensor, tuple[torch.Tensor, torch.Tensor, Weights, Weights]]:
+        """W H at supports and queries, and what the influence is made of: p, r, rows of W for the task's nodes and for those these lead to."""
         own, *projections = rows.chunk(3, dim=1)
         p, r = (F.normalize(torch.relu(part), dim=1) for part in projections)
         near = self.weights(p, r, self._own)
@@ -198,10 +105,10 @@ class LearnedTask:
         next_ = self.weights(p, r, reached)
         hidden = torch.relu(next_ @ own)
         if draw is not None:
-            positions = _positions(self.space, self.nodes[reached], np.array([0, len(reached)]))
+            positions = self.space.order_within(self.nodes[reached], np.array([0, len(reached)]))
             hidden = hidden * draw(len(reached))[self.space.index(positions)]
         vectors = (near @ self._spread(hidden, reached)).index_select(0, self._listed)[None]
-        return vectors, self._influence(p, r, near, next_) if influence else None
+        return vectors, (p, r, near, next_)
 
     def weights(self, p: torch.Tensor, r: torch.Tensor, rows: np.ndarray) -> Weights:
         """Rows of W, with a gradient for the kept entries."""
@@ -249,3 +156,94 @@ class Weights:
     def __matmul__(self, dense: torch.Tensor) -> torch.Tensor:
         """The product with one row per node of V, differentiable in both."""
         return entry_product(self.values, dense, self.row, self.columns)
+
+
+def entry_product(values: torch.Tensor, dense: torch.Tensor, row: np.ndarray, column: np.ndarray) -> torch.Tensor:
+    """out[row[e]] += values[e] * dense[column[e]] over all entries e, differentiable in values and dense.
+
+    Shapes:
+        - values, row, column: (entries,), dense: (n, h) -> (row.max() + 1, h); every row has an entry
+    """
+    return _EntryProduct.apply(values, dense, row, column)
+
+
+class _EntryProduct(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, values: torch.Tensor, dense: torch.Tensor, row: np.ndarray, column: np.ndarray
+    ) -> torch.Tensor:
+        ctx.save_for_backward(values, dense)
+        ctx.places = row, column
+        return _scattered(values, dense, column, row, int(row.max()) + 1)
+
+    @staticmethod
+    def backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor | None, torch.Tensor | None, None, None]:
+        (values, dense), (row, column) = ctx.saved_tensors, ctx.places
+        wide = _scattered(values, grad, row, column, len(dense)) if ctx.needs_input_grad[1] else None
+        if not ctx.needs_input_grad[0]:
+            return None, wide, None, None
+        if not compiled(grad):
+            rows, columns = (torch.from_numpy(place).to(grad.device) for place in (row, column))
+            return (grad[rows] * dense[columns]).sum(dim=1), wide, None, None
+        out = torch.empty_like(values)
+        _dots(grad.contiguous().numpy(), dense.detach().contiguous().numpy(), row, column, out.numpy())
+        return out, wide, None, None
+
+
+def _scattered(
+    values: torch.Tensor, dense: torch.Tensor, source: np.ndarray, target: np.ndarray, count: int
+) -> torch.Tensor:
+    out, values, dense = dense.new_zeros(count, dense.shape[1]), values.detach(), dense.detach()
+    if not compiled(dense):
+        sources, targets = (torch.from_numpy(place).to(dense.device) for place in (source, target))
+        return out.index_add_(0, targets, values[:, None] * dense[sources])
+    _scatter(values.contiguous().numpy(), dense.contiguous().numpy(), source, target, out.numpy())
+    return out
+
+
+@njit(cache=True, fastmath={"contract"})
+def _scatter(values: Any, dense: Any, source: Any, target: Any, out: Any) -> None:
+    width = dense.shape[1]
+    for e in range(len(values)):
+        v, s, t = values[e], dense[source[e]], out[target[e]]
+        for k in range(width):
+            t[k] += v * s[k]
+
+
+@njit(cache=True, fastmath=True)
+def _dots(one: Any, two: Any, row: Any, column: Any, out: Any) -> None:
+    width = one.shape[1]
+    for e in range(len(out)):
+        a, b, total = one[row[e]], two[column[e]], np.float32(0.0)
+        for k in range(width):
+            total += a[k] * b[k]
+        out[e] = total
+
+
+def restrict_rows(matrix: sp.csr_array, nodes: np.ndarray, place: np.ndarray) -> SparseRows:
+    """Rows and columns of ``nodes``, renumbered.
+
+    Args:
+        place: (columns,) int32 of -1, a scratch buffer that is restored on return.
+    """
+    place[nodes] = np.arange(len(nodes))
+    indptr, indices, data = _restrict(matrix.indptr, matrix.indices, matrix.data, nodes, place)
+    place[nodes] = -1
+    return SparseRows(indptr, indices, data, (len(nodes), len(nodes)))
+
+
+@njit(cache=True)
+def _restrict(indptr: Any, indices: Any, data: Any, rows: Any, place: Any) -> Any:
+    total = 0
+    for r in range(len(rows)):
+        total += indptr[rows[r] + 1] - indptr[rows[r]]
+    out = np.zeros(len(rows) + 1, dtype=np.int64)
+    local, values = np.empty(total, dtype=np.int32), np.empty(total, dtype=np.float32)
+    e = 0
+    for r in range(len(rows)):
+        for x in range(indptr[rows[r]], indptr[rows[r] + 1]):
+            if place[indices[x]] >= 0:
+                local[e], values[e] = place[indices[x]], data[x]
+                e += 1
+        out[r + 1] = e
+    return out, local[:e].copy(), values[:e].copy()

@@ -2,8 +2,8 @@ r"""GLITTER: each task gets a graph of its own, and the network is adapted on it
 
 Wang, Chen, Li, Graph Few-shot Learning with Task-specific Structures, https://arxiv.org/abs/2210.12130
 
-A task's graph W holds what lies within two hops of its nodes and, where ``k_keep`` is set, learned edges
-(:mod:`naq.learners.parts.glitter_structure`). On it
+A task's graph W holds what lies within two hops of its nodes and, where ``k_keep`` is set, learned edges; tasks with and without
+them are read through one interface (:mod:`~naq.learners.glitter.learned_task`, :mod:`~naq.learners.glitter.plain_tasks`). On it
 
 .. math::
     Z = W\, \mathrm{dropout}(\mathrm{ReLU}(W X W_1 + b_1))\, W_2 + b_2, \qquad \text{answers} = Z C + c
@@ -26,13 +26,13 @@ gradient at the adapted weights moves the initial ones. Tasks are solved by the 
 classifier, without a head. A task's graph is built around its queries too, hence ``transductive``; without learned
 edges no query reads another.
 
-Dropout: every first-layer node of a task has its own draws, given out in an order by features, degree and neighbours,
+Dropout: every first-layer node of a task has its own draws, assigned in an order by features, degree and neighbours,
 so that renumbering nodes changes nothing; tasks to be solved share one stream per inner step, so a task is solved
 alone as it is among others.
 
 Departures: the release keeps entries *above the largest* of a row, i.e. none: ``k_keep=0``. Its influence may be 0
 log 0; here logarithms are of at least 1e-12. Columns are scaled by max - min; see
-:func:`~naq.learners.parts.glitter_graph.min_max` for sparse columns with negative entries. All initial tensors are uniform
+:func:`~naq.learners.glitter.row_graph.min_max` for sparse columns with negative entries. All initial tensors are uniform
 in :math:`\pm 1 / \sqrt{\text{outputs}}`. Training queries are those of the episodes (the release: 1 per class).
 
 Cost: at ``k_keep=0`` an inner step reads the rows of A X in the one-hop field of the supports twice. With learned
@@ -55,14 +55,18 @@ from torch import nn
 
 from naq.encoders.rows import multiply, sparse_product, take_rows
 from naq.episodes import Episodes
-from naq.errors import OptionError
-from naq.learners.base import Learner, register_learner
-from naq.learners.parts.glitter_graph import RowGraph
-from naq.learners.parts.glitter_structure import Draw, LearnedTask, PlainTasks
-from naq.learners.parts.initial import uniform
+from naq.learners.base import Learner, register_learner, uniform
+from naq.learners.glitter.learned_task import LearnedTask
+from naq.learners.glitter.plain_tasks import Draw, PlainTasks
+from naq.learners.glitter.row_graph import RowGraph
 from naq.options import Value
 from naq.randomness import stream
 from naq.tasks import Tasks
+
+CONTRAST, INFLUENCE = 0.2, 0.2
+"""Weights of L_con and L_mi."""
+TEMPERATURE = 0.1
+"""Of L_con."""
 
 Changes = list[torch.Tensor]
 """What the inner loop added to each parameter, one for each task."""
@@ -75,12 +79,10 @@ class Glitter(Learner):
     Options:
         hidden: width of both layers, and of each projection (16).
         lr, weight_decay: of Adam (0.005, 5e-4).
-        inner_lr, inner_steps: of the inner loop (0.1; 0 stands for 20 steps if 10-way, else 5, as released).
+        inner_lr, inner_steps: of the inner loop (0.1; 0 means 20 steps if 10-way, else 5, as released).
         dropout: share of first-layer values dropped in the inner loop (0.5).
         k_keep: learned edges per node: those at least as strong as the k-th (0: none, as released).
-        contrast, influence: weights of L_con and L_mi (0.2, 0.2).
-        temperature: of L_con (0.1).
-        scale: of the features, ``minmax`` per column or ``none``.
+        scale: of the features, ``minmax`` per column or ``none``, as released for ogbn-arxiv.
 
     Shapes:
         - ``loss``: Episodes of one or more episodes -> scalar
@@ -100,9 +102,6 @@ class Glitter(Learner):
         "inner_steps": 0,
         "dropout": 0.5,
         "k_keep": 0,
-        "contrast": 0.2,
-        "influence": 0.2,
-        "temperature": 0.1,
         "scale": "minmax",
     }
     unfit: ClassVar[Mapping[str, str]] = {
@@ -116,13 +115,10 @@ class Glitter(Learner):
 
     def check_options(self) -> None:
         super().check_options()
-        self.require_positive("hidden", "inner_lr", "temperature")
-        for name in ("weight_decay", "inner_steps", "k_keep", "contrast", "influence"):
+        self.require_positive("hidden", "inner_lr")
+        self.require_share("dropout")
+        for name in ("weight_decay", "inner_steps", "k_keep"):
             self.require_at_least(name, 0)
-        if not 0 <= float(self.options["dropout"]) < 1:
-            raise OptionError(
-                f"option dropout of {self.name} is {self.options['dropout']!r}; expected 0 or more and less than 1."
-            )
         self.require_choice("scale", ("minmax", "none"))
 
     def build(self) -> None:
@@ -162,16 +158,12 @@ class Glitter(Learner):
         known, asked = vectors[:, : support.shape[1]], logits[:, support.shape[1] :]
         kept = torch.from_numpy(query >= 0).to(self.device)
         loss = (self._entropy(asked) * kept).sum(dim=1) / kept.sum(dim=1).clamp(min=1)
-        return (loss + self._contrast(known)).mean()
+        return (loss + CONTRAST * contrastive(known, self.way)).mean()
 
     def _entropy(self, logits: torch.Tensor) -> torch.Tensor:
         """Cross-entropy of class-major answers: (tasks, m, way) -> (tasks, m)."""
         slots = torch.arange(self.way, device=self.device).repeat_interleave(logits.shape[1] // self.way)
         return F.cross_entropy(logits.transpose(1, 2), slots.expand(len(logits), -1), reduction="none")
-
-    def _contrast(self, vectors: torch.Tensor) -> torch.Tensor:
-        """Weighted L_con of each task's supports."""
-        return float(self.options["contrast"]) * contrastive(vectors, self.way, float(self.options["temperature"]))
 
     def _view(self, support: np.ndarray, query: np.ndarray) -> PlainTasks | LearnedTask:
         if self.k_keep:
@@ -203,11 +195,10 @@ class Glitter(Learner):
         The first of ``leaves`` are the rows of the first layer, linear in its weight; the others are changes of the
         other parameters.
         """
-        weight = float(self.options["influence"])
-        gathered, received = view.inner(leaves[0], draw, influence=weight > 0)
+        gathered, received = view.inner(leaves[0], draw)
         vectors, logits = self._head(gathered, leaves)
-        loss = (self._entropy(logits).mean(dim=1) + self._contrast(vectors)).sum()
-        return loss if received is None else loss + weight * mutual_information(received)
+        loss = (self._entropy(logits).mean(dim=1) + CONTRAST * contrastive(vectors, self.way)).sum()
+        return loss if received is None else loss + INFLUENCE * mutual_information(received)
 
     def _draw(self, purpose: str, step: int) -> Draw | None:
         """Dropout factors of one inner step."""
@@ -261,10 +252,10 @@ class Glitter(Learner):
         return gathered @ self.second + self.second_bias
 
 
-def contrastive(vectors: torch.Tensor, way: int, temperature: float) -> torch.Tensor:
+def contrastive(vectors: torch.Tensor, way: int) -> torch.Tensor:
     """InfoNCE between the supports of each shot and those of the next: (tasks, way * shot, h) -> (tasks,)."""
     shots = F.normalize(vectors, dim=2).unflatten(1, (way, -1)).transpose(1, 2)
-    likeness = shots @ shots.roll(-1, dims=1).transpose(2, 3) / temperature
+    likeness = shots @ shots.roll(-1, dims=1).transpose(2, 3) / TEMPERATURE
     return -torch.log_softmax(likeness, dim=3).diagonal(dim1=2, dim2=3).mean(dim=(1, 2))
 
 

@@ -8,8 +8,8 @@ from scipy.sparse.csgraph import shortest_path
 from graphs import islands, random_graph
 from methods_under_test import community_graph, relabelled
 from naq import Graph
-from naq.learners.parts.anchors import anchor_links, hops, structural_features, with_anchors
-from naq.learners.parts.node_draws import node_names
+from naq.learners.node_draws import node_names
+from naq.learners.teg.anchors import anchor_links, hops, structural_features, with_anchors
 
 
 def by_definition(graph: Graph, links: list[np.ndarray]) -> np.ndarray:
@@ -78,9 +78,7 @@ def test_hops_from_several_nodes_on_a_long_path() -> None:
     assert np.array_equal(found[:300], expected) and (found[300] == -1).all()
 
 
-def test_no_anchors_and_a_single_node() -> None:
-    graph = random_graph()
-    assert structural_features(graph, 0, np.empty(0, dtype=np.uint64), seed=0).shape == (60, 0)
+def test_a_single_node() -> None:
     one = Graph(np.empty((2, 0), dtype=int), np.ones((1, 1)), nodes=1)
     assert (structural_features(one, 4, node_names(one), seed=0) == 0.5).all()
-    assert with_anchors(graph.adjacency, [np.array([1, 2])]).shape == (61, 61)
+    assert with_anchors(random_graph().adjacency, [np.array([1, 2])]).shape == (61, 61)

@@ -9,7 +9,7 @@ import torch
 from naq.encoders.operator import PROPAGATED_ENTRIES
 from naq.encoders.rows import SparseRows, take_field
 from naq.graph import Graph
-from naq.learners.parts.glitter_rows import TaskRows
+from naq.learners.glitter.task_rows import TaskRows
 from naq.randomness import stream
 
 BLOCK = 65_536
@@ -78,7 +78,7 @@ class RowGraph:
     def rank(self) -> np.ndarray:
         """Place of each node in an order that is the same however nodes are numbered: by features, degree, neighbours.
 
-        It gives each node its own row of a drawn matrix. Only nodes alike in all three are ordered by id.
+        It gives each node its own row of a drawn matrix. Only nodes equal in all three are ordered by id.
         """
         if self._rank is None:
             direction = stream(0, "glitter/order").standard_normal(self.width)
@@ -88,6 +88,14 @@ class RowGraph:
             self._rank = np.empty(len(order), dtype=np.int64)
             self._rank[order] = np.arange(len(order))
         return self._rank
+
+    def order_within(self, nodes: np.ndarray, bounds: np.ndarray) -> np.ndarray:
+        """The place of each node, by ``rank``, among those of its task: task t has ``nodes[bounds[t]:bounds[t + 1]]``."""
+        task = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
+        order = np.lexsort((self.rank[nodes], task))
+        place = np.empty(len(nodes), dtype=np.int64)
+        place[order] = np.arange(len(nodes)) - bounds[task[order]]
+        return place
 
     def propagated(self, nodes: np.ndarray) -> tuple[sp.csr_array, np.ndarray]:
         """A sparse matrix that holds the rows of A X for ``nodes``, and which of its rows they are."""

@@ -7,12 +7,10 @@ from collections.abc import Callable, Mapping
 import torch
 from torch import nn
 
-from naq.learners.parts.meta_batch import Side, TaskChunk
+from naq.learners.meta_batch import Side, TaskChunk
 
 Weights = dict[str, torch.Tensor]
 """``bias1``, ``weight2``, ``bias2``, ``head_weight``, ``head_bias``, each with one copy per task in front."""
-
-Outputs = Callable[[Weights, torch.Tensor, Side], torch.Tensor]
 
 
 def two_layers(weights: Weights, first: torch.Tensor, side: Side) -> torch.Tensor:

@@ -15,11 +15,12 @@ import naq.learners.cosmic as cosmic
 from graphs import islands, random_graph
 from naq import Episodes, Graph, diffusion_neighbors, naq_episodes, supervised_episodes
 from naq.errors import OptionError
-from naq.learners.cosmic import Cosmic, beta_draws, contrastive_loss
-from naq.learners.parts.subgraph_encoder import Subgraphs, normalized_blocks, unit_rows
+from naq.learners.cosmic import Cosmic, contrastive_loss
+from naq.learners.cosmic.mixup import beta_draws, draw_extra
+from naq.learners.cosmic.subgraph_encoder import Subgraphs, normalized_blocks, unit_rows
+from naq.protocol.methods import get_method, methods
 from naq.neighbors import subgraphs
 from naq.neighbors.subgraphs import ppr_subgraphs
-from naq.protocol.methods import get_method, methods
 
 NAMES = ("naq-feat/cosmic", "naq-diff/cosmic", "supervised/cosmic")
 each = pytest.mark.parametrize("name", NAMES)
@@ -27,7 +28,7 @@ each = pytest.mark.parametrize("name", NAMES)
 
 @pytest.fixture
 def learner() -> Cosmic:
-    return trained_a_little(Cosmic(random_graph(), way=3, hidden=24, seed=1, mixup=False))
+    return trained_a_little(Cosmic(random_graph(), way=3, hidden=24, seed=1, mode="none"))
 
 
 def trained_a_little(learner: Cosmic) -> Cosmic:
@@ -67,9 +68,9 @@ def inside(learner: Cosmic, node: int, size: int | None = None) -> tuple[torch.T
     return features, edges
 
 
-def double_loop(views: list[torch.Tensor], labels: list[int], temperature: float) -> torch.Tensor:
+def double_loop(views: list[torch.Tensor], labels: list[int]) -> torch.Tensor:
     """The loss as the formula says, pair by pair."""
-    losses = []
+    losses, temperature = [], 0.07
     for a in range(len(views)):
         others = [b for b in range(len(views)) if b != a]
         total = torch.logsumexp(torch.stack([views[a] @ views[b] / temperature for b in others]), 0)
@@ -83,7 +84,7 @@ def formula(learner: Cosmic, nodes: list[int], labels: list[int], more: list[Any
     samples = [(*inside(learner, node), label) for node, label in zip(nodes, labels)] + (more or [])
     pairs = [convolve(learner, x, edges) for x, edges, _ in samples]
     views = [z for z, _ in pairs] + [s for _, s in pairs]
-    return double_loop(views, 2 * [label for *_, label in samples], float(learner.options["temperature"]))
+    return double_loop(views, 2 * [label for *_, label in samples])
 
 
 def same_gradients(learner: Cosmic, one: torch.Tensor, two: torch.Tensor) -> bool:
@@ -98,11 +99,14 @@ def labels_of(episode: Episodes) -> list[int]:
 
 @pytest.mark.parametrize("dense", [False, True])
 @pytest.mark.parametrize("graph", ["random", "islands"])
-def test_the_encoder_is_a_convolution_inside_the_sub_graph(graph: str, dense: bool) -> None:
+def test_the_encoder_is_a_convolution_inside_the_sub_graph(
+    graph: str, dense: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cosmic, "SUBGRAPH", 6)
     given = random_graph() if graph == "random" else islands()
     if dense:
         given = given.with_features(given.features.toarray() + 0.5)
-    learner = trained_a_little(Cosmic(given, way=3, hidden=24, seed=1, subgraph=6))
+    learner = trained_a_little(Cosmic(given, way=3, hidden=24, seed=1))
     nodes = np.arange(given.num_nodes)
     z, s = learner.encoder.views(learner.encoder.gather(nodes))
     for v in nodes:
@@ -123,6 +127,15 @@ def test_encode_in_blocks_and_repeats(monkeypatch: pytest.MonkeyPatch, learner: 
     assert learner.encode(np.array([], dtype=int)).shape == (0, 24)
     with pytest.raises(OptionError, match=r"nodes hold 3 to 60, but the graph has nodes 0..59"):
         learner.encode(np.array([3, 60]))
+
+
+def test_it_forms_no_propagated_features(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its convolution is inside sub-graphs, so A_hat X of the whole graph is never needed."""
+    monkeypatch.setattr(Graph, "propagated_features", None)
+    for mode in ("intended", "release"):
+        learner = Cosmic(many_classes(), way=3, hidden=24, mode=mode)
+        learner.loss(supervised(1)).backward()
+        assert learner.encode(np.array([3, 5])).shape == (2, 24) and len(learner.encode_all()) == 120
 
 
 def test_a_zero_row_stays_zero_and_passes_no_gradient() -> None:
@@ -153,13 +166,12 @@ def test_weighted_blocks_are_normalised() -> None:
         assert torch.allclose(found, expected, atol=1e-6)
 
 
-@pytest.mark.parametrize("temperature", [0.07, 1.0])
-def test_the_contrastive_loss_is_the_double_loop(temperature: float) -> None:
+def test_the_contrastive_loss_is_the_double_loop() -> None:
     generator = torch.Generator().manual_seed(0)
     features = torch.nn.functional.normalize(torch.randn(12, 6, generator=generator), dim=1)
     for labels in ([0, 1, 2, 3, 4, 5], [0, 0, 1, 1, 1, 2]):
-        expected = double_loop(list(features), 2 * labels, temperature)
-        found = contrastive_loss(features, torch.tensor(2 * labels), temperature)
+        expected = double_loop(list(features), 2 * labels)
+        found = contrastive_loss(features, torch.tensor(2 * labels))
         assert found.item() == pytest.approx(expected.item(), rel=1e-5)
 
 
@@ -175,7 +187,7 @@ def test_the_loss_without_mix_up_is_the_formula(learner: Cosmic, shot: int) -> N
 
 def test_several_episodes_are_the_mean_of_single_losses() -> None:
     for options in ({}, {"use_queries": True}):
-        learner = Cosmic(random_graph(), way=3, hidden=24, mixup=False, **options)
+        learner = Cosmic(random_graph(), way=3, hidden=24, mode="none", **options)
         episodes = supervised(4)
         mask = episodes.mask.copy()
         mask[0, :, 2:], mask[3] = False, False
@@ -190,7 +202,7 @@ def test_queries_are_not_used_unless_asked_for(learner: Cosmic) -> None:
     episode = supervised(1)
     none = Episodes(episode.support, np.full_like(episode.query, -1), np.zeros_like(episode.mask))
     assert torch.equal(learner.loss(none), learner.loss(episode))
-    asked = trained_a_little(Cosmic(random_graph(), way=3, hidden=24, seed=1, mixup=False, use_queries=True))
+    asked = trained_a_little(Cosmic(random_graph(), way=3, hidden=24, seed=1, mode="none", use_queries=True))
     assert torch.equal(asked.loss(none), learner.loss(episode))
     mask = episode.mask.copy()
     mask[0, 1, 2:], mask[0, 2] = False, False
@@ -268,7 +280,7 @@ def test_release_mix_up_is_the_formula(way: int, shot: int) -> None:
     support = np.random.default_rng(1).permutation(120)[: way * shot].reshape(1, way, shot)
     episode = Episodes(support, np.full((1, way, 1), -1), np.zeros((1, way, 1), dtype=bool))
     random = naq.randomness.stream(1, "cosmic/mixup", 3)
-    extra = learner._extra(random, 1)[0]
+    extra = draw_extra(learner._pools, random, 1)[0]
     uniform = random.random((1, min(25, way * shot), 20))[0]
     shape = 10 / (1 + np.e)
     assert shape == pytest.approx(2.69, abs=1e-2)
@@ -308,7 +320,7 @@ def test_release_draws_from_base_classes_only() -> None:
     learner = Cosmic(graph, way=3, hidden=8, mode="release")
     seen = set()
     for update in range(40):
-        extra = learner._extra(naq.randomness.stream(0, "x", update), 2)
+        extra = draw_extra(learner._pools, naq.randomness.stream(0, "x", update), 2)
         assert extra.shape == (2, 25)
         for row in extra:
             classes = graph.labels[row].reshape(5, 5)
@@ -317,7 +329,7 @@ def test_release_draws_from_base_classes_only() -> None:
             seen |= set(classes[:, 0].tolist())
     assert seen == {0, 3, 6, 9, 12, 15}
     blind = Cosmic(graph.without_labels(), way=3, hidden=8, mode="release")
-    extra = blind._extra(naq.randomness.stream(0, "x", 0), 3)
+    extra = draw_extra(blind._pools, naq.randomness.stream(0, "x", 0), 3)
     assert extra.shape == (3, 25) and all(len(set(row.tolist())) == 25 for row in extra)
 
 
@@ -344,7 +356,7 @@ def test_release_does_not_depend_on_the_numbering() -> None:
     assert losses[0] != pytest.approx(losses[1], rel=1e-3)
 
 
-@pytest.mark.parametrize("options", [{}, {"mode": "release"}, {"use_queries": True}, {"mixup": False}])
+@pytest.mark.parametrize("options", [{}, {"mode": "release"}, {"use_queries": True}, {"mode": "none"}])
 def test_steps_lower_the_loss_and_are_seeded(options: dict[str, Any]) -> None:
     episodes = supervised_episodes(many_classes().labels, (0, 3, 6), way=3, shot=2, queries=3, count=30)
     runs = []
@@ -382,10 +394,7 @@ def test_initial_weights() -> None:
     ("options", "message"),
     [
         ({"mode": "released"}, "option mode of cosmic is 'released'; did you mean release"),
-        ({"mode": "release", "mixup": False}, "mode=release of cosmic is its mix-up, but mixup is False"),
         ({"mode": "release", "use_queries": True}, "uses no queries, but use_queries is True"),
-        ({"subgraph": 1}, "subgraph of cosmic is 1; expected 2 nodes at least"),
-        ({"temperature": 0}, "temperature of cosmic is 0.0; expected more than 0"),
         ({"hidden": 0}, "hidden of cosmic is 0"),
         ({"lr": -1.0}, "lr of cosmic is -1.0"),
         ({"latent": 3}, "cosmic has no option 'latent'"),

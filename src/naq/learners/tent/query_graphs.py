@@ -14,17 +14,15 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-from numba import njit, prange
+from numba import njit
 
 from naq.encoders.rows import SparseRows
 from naq.errors import OptionError
 from naq.graph import Graph
-from naq.hashing import mixed
+from naq.learners.node_draws import hashed
 from naq.randomness import key
 
 WORD = (1 << 64) - 1
-ROUNDS = 2
-"""How many hops of surroundings enter a node's code."""
 
 
 class Neighbors(Protocol):
@@ -105,7 +103,7 @@ def query_graphs(
     Args:
         graph: must reach two hops beyond every query.
         limit: most nodes of one query graph, 0 for no limit. Beyond it the query stays and the others are drawn without replacement.
-        codes: :func:`node_codes` of all nodes of the graph the ids refer to; needed with a limit.
+        codes: :func:`~naq.learners.node_draws.node_codes` of all nodes of the graph the ids refer to; needed with a limit.
         seed: of the draw, which depends on it and on the codes of query and node only: not on ids, not on when it is made.
     """
     centres = graph.local(np.asarray(queries))
@@ -133,7 +131,7 @@ def query_graphs(
 
 @njit(cache=True)
 def _members(indptr: Any, indices: Any, centres: Any, codes: Any, salt: Any, limit: Any, seen: Any) -> Any:
-    """Nodes within two hops of each centre, the centre first, one ball after the other; ``seen`` is left as it was found."""
+    """Nodes within two hops of each centre, the centre first, one ball after the other; ``seen`` is restored on return."""
     starts = np.zeros(len(centres) + 1, dtype=np.int64)
     members = np.empty(256 * len(centres) + 1, dtype=np.int64)
     count = 0
@@ -178,10 +176,10 @@ def _draw(ball: Any, codes: Any, salt: Any, limit: Any) -> Any:
     """Move the centre and the ``limit`` - 1 others of smallest random key to the front."""
     if limit == 1:
         return 1
-    own = _mixed(codes[ball[0]] ^ salt)
+    own = hashed(codes[ball[0]] ^ salt)
     keys = np.empty(len(ball) - 1, dtype=np.uint64)
     for position in range(len(keys)):
-        keys[position] = _mixed(codes[ball[position + 1]] ^ own)
+        keys[position] = hashed(codes[ball[position + 1]] ^ own)
     bar = np.partition(keys, limit - 2)[limit - 2]
     ties = limit - 1 - (keys < bar).sum()
     kept = 1
@@ -234,55 +232,3 @@ def _entries(indptr: Any, indices: Any, degrees: Any, starts: Any, members: Any,
         for v in ball:
             inside[v] = 0
     return out, columns[:end].copy(), values[:end].copy(), weights, union[:count].copy()
-
-
-def node_codes(graph: Graph) -> np.ndarray:
-    """(n,) uint64 that tell nodes apart by what they are, not by their numbers: features and surroundings within two hops."""
-    features = graph.require_features("codes of nodes")
-    if isinstance(features, np.ndarray):
-        codes = _dense_codes(np.ascontiguousarray(features).view(np.uint32))
-    else:
-        codes = _sparse_codes(features.indptr, features.indices, features.data.view(np.uint32))
-    for _ in range(ROUNDS):
-        codes = _surrounded(graph.adjacency.indptr, graph.adjacency.indices, codes)
-    return codes
-
-
-@njit(cache=True)
-def _mixed(x: Any) -> Any:
-    """A hash of one word, 0 included."""
-    return mixed(np.uint64(x) + np.uint64(0x9E3779B97F4A7C15))
-
-
-@njit(cache=True, parallel=True)
-def _sparse_codes(indptr: Any, indices: Any, bits: Any) -> Any:
-    codes = np.empty(len(indptr) - 1, dtype=np.uint64)
-    for i in prange(len(codes)):
-        total = np.uint64(0)
-        for e in range(indptr[i], indptr[i + 1]):
-            total += _mixed((np.uint64(indices[e]) << np.uint64(32)) | np.uint64(bits[e]))
-        codes[i] = _mixed(total)
-    return codes
-
-
-@njit(cache=True, parallel=True)
-def _dense_codes(bits: Any) -> Any:
-    codes = np.empty(len(bits), dtype=np.uint64)
-    for i in prange(len(codes)):
-        total = np.uint64(0)
-        for c in range(bits.shape[1]):
-            total += _mixed((np.uint64(c) << np.uint64(32)) | np.uint64(bits[i, c]))
-        codes[i] = _mixed(total)
-    return codes
-
-
-@njit(cache=True, parallel=True)
-def _surrounded(indptr: Any, indices: Any, codes: Any) -> Any:
-    """Codes of nodes with their neighbours; a sum, so that the order of neighbours does not matter."""
-    out = np.empty_like(codes)
-    for i in prange(len(codes)):
-        total = np.uint64(0)
-        for e in range(indptr[i], indptr[i + 1]):
-            total += _mixed(codes[indices[e]])
-        out[i] = _mixed(codes[i] ^ _mixed(total))
-    return out

@@ -5,17 +5,17 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from gradients import same_gradients
+from gradients import check_steps, same_gradients
 from graphs import islands, random_graph
 from methods_under_test import SPLIT, community_graph, relabelled
 from missing_queries import check_missing_queries, loss_without_queries
 from naq import Episodes, Graph, Tasks, sample_tasks, supervised_episodes
 from naq.errors import OptionError
 from naq.learners import LEARNERS
-from naq.learners.parts.anchors import structural_features
-from naq.learners.parts.equivariant import Points
-from naq.learners.parts.node_draws import NodeDropout, node_names
-from naq.learners.teg import TEG
+from naq.learners.node_draws import NodeDropout, node_names
+from naq.learners.teg import ANCHORS, HIDDEN, TEG
+from naq.learners.teg.anchors import structural_features
+from naq.learners.teg.equivariant import Points
 from naq.protocol.methods import get_method
 from naq.randomness import word
 
@@ -37,7 +37,7 @@ def moving(learner: TEG) -> TEG:
 
 @pytest.fixture
 def learner() -> TEG:
-    return moving(TEG(random_graph(), way=3, latent=8, hidden=12, seed=1))
+    return moving(TEG(random_graph(), way=3, latent=8, seed=1))
 
 
 def whole(learner: TEG, update: int | None) -> torch.Tensor:
@@ -67,9 +67,7 @@ def prototype_loss(support: torch.Tensor, query: torch.Tensor, way: int, slots: 
 
 def adapted(learner: TEG, z: torch.Tensor, support: np.ndarray, query: np.ndarray) -> tuple[torch.Tensor, torch.Tensor]:
     """One task without padding; the layers themselves are pinned in tests of their own."""
-    h = torch.from_numpy(
-        structural_features(learner.graph, learner.options["anchors"], node_names(learner.graph), learner.seed)
-    )
+    h = torch.from_numpy(structural_features(learner.graph, ANCHORS, node_names(learner.graph), learner.seed))
     x = F.layer_norm(z.float(), z.shape[1:], learner.norm.weight)
     support, query = support.copy(), query.copy()
     points = (Points(x[ids][None], h[ids][None], torch.ones(1, len(ids))) for ids in (support, query))
@@ -97,9 +95,9 @@ def graph_of(kind: str) -> Graph:
 
 
 @pytest.mark.parametrize("kind", ["sparse", "dense"])
-@pytest.mark.parametrize("options", [{}, {"dropout": 0.0, "gamma": 0.8}, {"anchors": 0, "layers": 1}])
+@pytest.mark.parametrize("options", [{}, {"dropout": 0.0, "gamma": 0.8}])
 def test_the_loss_is_the_formula(kind: str, options: dict[str, object]) -> None:
-    learner = moving(TEG(graph_of(kind), way=3, latent=8, hidden=12, seed=1, **options))
+    learner = moving(TEG(graph_of(kind), way=3, latent=8, seed=1, **options))
     assert learner.graph.sparse_features == (kind == "sparse")
     episodes = supervised(4)
     mask = episodes.mask.copy()
@@ -122,7 +120,7 @@ def test_both_terms_count(learner: TEG) -> None:
 
 
 def test_missing_queries(learner: TEG) -> None:
-    check_missing_queries(moving(TEG(islands(), way=4, latent=8, hidden=12)), formula)
+    check_missing_queries(moving(TEG(islands(), way=4, latent=8)), formula)
     loss = loss_without_queries(learner, supervised(2))
     assert loss.item() == 0 and not learner.encoder.weight.grad.any()
 
@@ -146,7 +144,7 @@ def tasks_of(graph: Graph, *, way: int = 2, count: int = 9) -> Tasks:
 
 
 def solver() -> TEG:
-    return moving(TEG(community_graph().without_labels(), way=2, latent=8, hidden=12, seed=3))
+    return moving(TEG(community_graph().without_labels(), way=2, latent=8, seed=3))
 
 
 @pytest.mark.parametrize("way", [2, 3])
@@ -170,7 +168,7 @@ def test_a_task_is_solved_alone_as_among_others(monkeypatch: pytest.MonkeyPatch)
     found = learner.solve(tasks)
     alone = [learner.solve(Tasks(tasks.support[[t]], tasks.query[[t]], way=2, shot=3))[0] for t in range(20)]
     assert np.array_equal(found, np.stack(alone))
-    each = 4 * 8 * 6 * 8 * 12
+    each = 4 * 8 * 6 * 8 * HIDDEN
     for size in (1, 3 * each, 7 * each):
         monkeypatch.setattr(TEG, "SOLVE_BYTES", size)
         assert np.array_equal(learner.solve(tasks), found)
@@ -187,7 +185,7 @@ def test_own_answers_do_not_read_the_slots_of_queries() -> None:
 def test_renumbered_nodes_get_the_same_loss_and_answers() -> None:
     graph = community_graph()
     new_id = np.random.default_rng(0).permutation(graph.num_nodes)
-    one, two = (moving(TEG(g.without_labels(), way=2, latent=8, hidden=12)) for g in (graph, relabelled(graph, new_id)))
+    one, two = (moving(TEG(g.without_labels(), way=2, latent=8)) for g in (graph, relabelled(graph, new_id)))
     episodes = supervised_episodes(graph.labels, SPLIT.base, way=2, shot=2, queries=3, count=3)
     moved = Episodes(new_id[episodes.support], new_id[episodes.query], episodes.mask)
     assert one.loss(episodes, 5).item() == pytest.approx(two.loss(moved, 5).item(), rel=1e-5)
@@ -196,15 +194,9 @@ def test_renumbered_nodes_get_the_same_loss_and_answers() -> None:
 
 
 def test_a_step_is_adam_with_decay_and_lowers_the_loss() -> None:
-    learner, twin = (TEG(random_graph(), way=3, latent=16, hidden=16, seed=1, lr=1e-2) for _ in range(2))
-    mine, plain = learner.optimizer(), torch.optim.Adam(twin.parameters(), lr=1e-2, weight_decay=5e-4)
-    losses = [float(learner.step(supervised(1), update, mine)) for update in range(3)]
-    for update in range(3):
-        plain.zero_grad()
-        twin.loss(supervised(1), update).backward()
-        plain.step()
-    assert all(torch.allclose(a, b, atol=1e-4) for a, b in zip(learner.parameters(), twin.parameters()))
-    losses += [float(learner.step(supervised(1), update, mine)) for update in range(3, 60)]
+    learner, twin = (TEG(random_graph(), way=3, latent=16, seed=1, lr=1e-2) for _ in range(2))
+    plain = torch.optim.Adam(twin.parameters(), lr=1e-2, weight_decay=5e-4)
+    losses = check_steps(learner, twin, [supervised(1)] * 60, plain)
     assert np.mean(losses[-5:]) < 0.6 * np.mean(losses[:5])
 
 
@@ -222,13 +214,8 @@ def test_options_and_registry() -> None:
     assert LEARNERS["teg"] is TEG and TEG.also_solves and TEG.transductive and not TEG.solves_tasks
     assert TEG(random_graph(), way=3)._structure.shape == (60, 16), "more anchors than halvings of 60 nodes"
     for given, message in (
-        ({"anchors": 65}, "anchors of teg is 65; expected 0 to 64"),
-        ({"anchors": -1}, "anchors of teg is -1"),
-        ({"dropout": 1.0}, "dropout of teg is 1.0; expected 0 or more and less than 1"),
+        ({"dropout": 1.0}, "dropout of teg is 1.0; expected at least 0 and below 1"),
         ({"gamma": 1.5}, "gamma of teg is 1.5; expected 0 to 1"),
-        ({"layers": 0}, "layers of teg is 0; expected more than 0"),
-        ({"hidden": 0}, "hidden of teg is 0"),
-        ({"meta_batch": 0}, "meta_batch of teg is 0"),
     ):
         with pytest.raises(OptionError, match=message):
             TEG(random_graph(), way=3, **given)

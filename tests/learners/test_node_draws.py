@@ -8,7 +8,7 @@ from graphs import random_graph
 from methods_under_test import community_graph, relabelled
 from naq import Graph
 from naq.encoders.rows import take_rows
-from naq.learners.parts.node_draws import NodeDropout, drawn_keys, node_names
+from naq.learners.node_draws import NodeDropout, drawn_keys, node_names
 from naq.randomness import word
 
 

@@ -1,4 +1,4 @@
-"""The node encoder of TEG: one graph convolution, with dropout of its inputs where it is asked for."""
+"""The node encoder of TEG: one graph convolution, with optional dropout of its inputs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from torch import nn
 
 from naq.encoders import GraphOperator
 from naq.encoders.rows import SparseRows, sparse_product, take_rows
-from naq.learners.parts.node_draws import NodeDropout
+from naq.learners.node_draws import NodeDropout
 from naq.randomness import torch_seed
 
 

@@ -9,7 +9,8 @@ from naq import Graph
 from naq.encoders import AugmentedOperator, GraphOperator
 from naq.encoders.rows import SparseRows
 from naq.errors import OptionError
-from naq.learners.parts.query_graphs import LocalGraph, QueryGraphs, node_codes, query_graphs
+from naq.learners.node_draws import node_codes
+from naq.learners.tent.query_graphs import LocalGraph, QueryGraphs, query_graphs
 
 
 def dense(rows: SparseRows) -> np.ndarray:
