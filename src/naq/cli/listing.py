@@ -63,9 +63,9 @@ def _rows(what: str) -> list[dict[str, Any]]:
     return [
         {
             "name": name,
-            "what": (head.__doc__ or "").splitlines()[0],
+            "what": head.summary,
             "queries_together": head.transductive,
-            "options": head().options(),
+            "options": dict(head.defaults),
         }
         for name, head in HEADS.items()
     ]
