@@ -71,7 +71,7 @@ class LogisticHead(Head):
         slots = np.empty(tasks.query.shape, dtype=np.int64)
         iterations = np.empty(len(tasks), dtype=np.int64)
         objective = np.empty(len(tasks), dtype=np.float64)
-        limits = (1.0 / float(self.options["C"]), *(self.options[name] for name in ("tol", "ftol", "max_iter")))
+        penalty, tol, ftol = 1.0 / float(self.options["C"]), self.options["tol"], self.options["ftol"]
         for part in task_chunks(tasks, embedding.shape[1]):
             ids = np.concatenate([tasks.support[part], tasks.query[part]], axis=1)
             nodes, place = np.unique(ids, return_inverse=True)
@@ -81,7 +81,10 @@ class LogisticHead(Head):
                 place.reshape(ids.shape),
                 tasks.way,
                 tasks.shot,
-                *limits,
+                penalty,
+                tol,
+                ftol,
+                self.options["max_iter"],
                 slots[part],
                 iterations[part],
                 objective[part],
