@@ -182,24 +182,28 @@ class Graph:
         """A hash of structure, features and labels; names do not count. The same however the graph was stored."""
         return self.kept("hash", self._content_hash)
 
-    def _content_hash(self) -> str:
+    @property
+    def structure_hash(self) -> str:
+        """A hash of nodes and edges alone."""
+        return self._cached("structure_hash", lambda: self._structure_digest().hexdigest())
+
+    def _structure_digest(self) -> hashlib.blake2b:
         digest = hashlib.blake2b(digest_size=16)
+        _add(digest, "indptr", self.adjacency.indptr, "<i8")
+        _add(digest, "indices", self.adjacency.indices, "<i8")
+        return digest
 
-        def add(title: str, array: np.ndarray, kind: str) -> None:
-            digest.update(f"{title}:{array.shape}".encode())
-            digest.update(np.ascontiguousarray(array, dtype=kind).data)
-
-        add("indptr", self.adjacency.indptr, "<i8")
-        add("indices", self.adjacency.indices, "<i8")
+    def _content_hash(self) -> str:
+        digest = self._structure_digest()
         if self.features is not None:
             digest.update(f"features:{self.num_features}".encode())
             for start in range(0, self.num_nodes, 65_536):
                 block = sp.csr_array(self.features[start : start + 65_536])
-                add("counts", np.diff(block.indptr), "<i8")
-                add("columns", block.indices, "<i8")
-                add("values", block.data, "<f4")
+                _add(digest, "counts", np.diff(block.indptr), "<i8")
+                _add(digest, "columns", block.indices, "<i8")
+                _add(digest, "values", block.data, "<f4")
         if self.labels is not None:
-            add("labels", self.labels, "<i8")
+            _add(digest, "labels", self.labels, "<i8")
         return digest.hexdigest()
 
     def without_labels(self) -> Graph:
@@ -296,6 +300,11 @@ class Graph:
         if self.labels is not None:
             data.y = torch.from_numpy(self.labels.copy())
         return data
+
+
+def _add(digest: hashlib.blake2b, title: str, array: np.ndarray, kind: str) -> None:
+    digest.update(f"{title}:{array.shape}".encode())
+    digest.update(np.ascontiguousarray(array, dtype=kind).data)
 
 
 def _strided() -> Any:

@@ -65,7 +65,7 @@ def ppr_subgraphs(
         method: ``exact``, ``pruned``, or ``auto``: exact where that takes a minute of one core at most.
         tolerance: of ``pruned``: the bound below which nothing is passed on, as a share of the score of the last member (with
             0.03 97 in 100 sub-graphs of the bundled graph are the exact ones, and 99.8 in 100 members).
-        cache: folder in which tables are kept by graph hash; None keeps nothing.
+        cache: folder in which tables are kept, by structure alone; None keeps nothing.
         progress: called with (nodes done, nodes in all).
 
     Example:
@@ -95,7 +95,7 @@ def ppr_subgraphs(
         _Search(graph, alpha, int(steps), ids, scores, progress).run(method, tolerance)
         return NeighborTable(ids, scores, info)
 
-    return cached(graph, info, cache, make)
+    return cached(graph, info, cache, make, reads_features=False)
 
 
 def exact_cost(graph: Graph, steps: int) -> float:

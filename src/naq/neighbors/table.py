@@ -107,18 +107,28 @@ def cache_folder() -> Path:
 
 
 def cached(
-    graph: Graph, info: Mapping[str, Any], cache: str | Path | None, make: Callable[[], NeighborTable]
+    graph: Graph,
+    info: Mapping[str, Any],
+    cache: str | Path | None,
+    make: Callable[[], NeighborTable],
+    *,
+    reads_features: bool,
 ) -> NeighborTable:
-    """The table for this graph and these options from ``cache``, or made and put there. None: no cache."""
+    """The table for this graph and ``info`` from ``cache``, or made and put there. None: no cache.
+
+    Args:
+        reads_features: whether the table depends on features; if not, one table serves all graphs of this structure.
+    """
     if cache is None:
         return make()
     text = json.dumps(dict(info), sort_keys=True)
-    name = hashlib.blake2b(f"{graph.without_labels().hash}|{text}".encode(), digest_size=12).hexdigest()
+    content = graph.without_labels().hash if reads_features else graph.structure_hash
+    name = hashlib.blake2b(f"{content}|{text}".encode(), digest_size=12).hexdigest()
     path = Path(cache) / "tables" / f"{name}.npz"
     if path.exists():
         try:
             table = NeighborTable.load(path)
-            if table.num_nodes == graph.num_nodes and table.k == info["k"]:
+            if table.num_nodes == graph.num_nodes and table.k == info["k"] and dict(info).items() <= table.info.items():
                 return table
         except DataError:
             path.unlink(missing_ok=True)

@@ -23,7 +23,7 @@ from naq.graph import Graph, weighted
 from naq.graph.weighting import WEIGHTINGS
 from naq.neighbors import NeighborTable, feature_neighbors
 from naq.neighbors.feature import METRICS
-from naq.neighbors.fill import FILLS, fill_table
+from naq.neighbors.fill import FILLS, filled
 from naq.neighbors.table import cache_folder
 from naq.options import nearest
 from naq.randomness import key
@@ -161,9 +161,8 @@ def completed_table(
         "cpu",
         lambda done, total: context.tell("neighbors", {"done": done, "total": total}),
     )
-    ids = np.array(table.ids)
-    fill_table(ids, fill, feature_ids=lambda: feature_neighbors(read, k, cache=cache).ids)
-    return NeighborTable(ids, table.scores, {**table.info, "fill": fill}), (table.ids < 0) & (ids >= 0)
+    complete = filled(table, fill, feature_ids=lambda: feature_neighbors(read, k, cache=cache).ids)
+    return complete, (table.ids < 0) & (complete.ids >= 0)
 
 
 def cache_of(context: Context) -> str | Path | None:
