@@ -82,8 +82,8 @@ def _rows(
     n = len(indptr) - 1
     for thread in prange(threads):
         dots = np.zeros(n, dtype=np.float64)
-        everyone = np.arange(n, dtype=np.int32)
-        met, last = np.empty(n + 1, dtype=np.int32), np.full(n, -1, dtype=np.int64)
+        everyone = np.arange(n).astype(np.uint32)  # unsigned: an index that cannot be negative is not checked
+        met, last = np.empty(n + 1, dtype=np.uint32), np.full(n, -1, dtype=np.int64)
         for i in range(start + thread, stop, threads):
             columns = indices[indptr[i] : indptr[i + 1]]
             values = data[indptr[i] : indptr[i + 1]]

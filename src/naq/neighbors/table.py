@@ -15,6 +15,7 @@ import numpy as np
 from naq.errors import DataError, OptionError
 from naq.files import read_npz, write_npz
 from naq.graph import Graph
+from naq.options import check_whole
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,14 +89,13 @@ class NeighborTable:
 
 
 def check_k(graph: Graph, k: int) -> int:
-    """``k`` as an int, or one sentence."""
-    if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
-        raise OptionError(f"k is {k!r}; expected a whole number of at least 1.")
+    """``k`` as an int, or an error where the graph has fewer other nodes."""
+    k = check_whole("k", k)
     if k >= graph.num_nodes:
         raise OptionError(
             f"k is {k}, but graph {graph.name!r} has {graph.num_nodes:,} nodes, so a node has {graph.num_nodes - 1:,} others at most; lower k."
         )
-    return int(k)
+    return k
 
 
 def cache_folder() -> Path:

@@ -22,8 +22,8 @@ from naq.experiments.works.base import Context, register_work
 from naq.graph import Graph, weighted
 from naq.graph.weighting import WEIGHTINGS
 from naq.neighbors import NeighborTable, feature_neighbors
-from naq.neighbors.feature import METRICS
 from naq.neighbors.fill import FILLS, filled
+from naq.neighbors.similarity import METRICS
 from naq.neighbors.table import cache_folder
 from naq.options import nearest
 from naq.randomness import key
