@@ -20,7 +20,7 @@ from typing import Any
 import naq  # first: it sets how threads wait
 from naq.experiments.compute import cells_of
 from naq.experiments.datasets import experiments_of, facts_of
-from naq.experiments.base import expand
+from naq.experiments.experiment import expand
 from naq.experiments.request import Request
 from naq.files import write_json
 from naq.grid.cells import Cell

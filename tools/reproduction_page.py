@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 
 from check_page import chromium
-from naq.protocol.folder import pack_folder, unpack_folder
+from naq.experiments.folder import pack_folder, unpack_folder
 from naq.experiments.views import TextView
 from naq.files import write_json
 from naq.report.collect import page_of, tables_of

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import math
+import numbers
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, ClassVar
 
@@ -55,6 +56,20 @@ def parse_value(text: str) -> Value:
         except ValueError:
             continue
     return text
+
+
+def check_whole(name: str, value: Any, least: int = 1) -> int:
+    """The value as an int, or an ``OptionError`` unless it is a whole number of at least ``least``."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < least:
+        raise OptionError(f"{name} is {value!r}; expected a whole number of at least {least}.")
+    return int(value)
+
+
+def check_probability(**values: Any) -> None:
+    """Raise an ``OptionError`` unless every value is at least 0 and below 1."""
+    for name, value in values.items():
+        if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0 <= float(value) < 1:
+            raise OptionError(f"{name} is {value!r}; expected a probability of at least 0 and below 1, e.g. 0.3.")
 
 
 class Configurable:

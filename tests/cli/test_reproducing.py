@@ -18,7 +18,7 @@ import methods_under_test as suite
 import naq
 from naq.cli.main import main
 from naq.data import save_graph
-from naq.experiments.base import all_experiments
+from naq.experiments.experiment import all_experiments
 from naq.tasks import ClassSplit, save_task_file
 
 SPLIT = ClassSplit(tuple(range(6)), tuple(range(6, 11)), tuple(range(11, 16)))

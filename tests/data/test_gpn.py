@@ -86,7 +86,7 @@ def test_bad_content(write_gpn: Write, train: Any, test: Any, change: Any, messa
 def test_bad_network(write_gpn: Write) -> None:
     folder = write_gpn(TRAIN, TEST)
     (folder / "Toy_network").write_text("0\t1\n1\tx\n")
-    with pytest.raises(DataError, match=r"Toy_network, row 2: '1\\tx' is not a row of plain numbers"):
+    with pytest.raises(DataError, match=r"Toy_network, line 2: '1\\tx' cannot be read; expected 2 whole numbers"):
         load(folder)
     (folder / "Toy_network").write_text("0\t-1\n")
     with pytest.raises(DataError, match="edge 0 joins node 0 and node -1"):

@@ -19,6 +19,17 @@ def test_npz_by_string_and_path(small: Graph, tmp_path: Path) -> None:
     assert load(path).name == "mine"
 
 
+def test_a_graph_knows_where_it_came_from(small: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    save_graph("mine.npz", small)
+    graph = load("mine.npz")
+    assert graph.source == str(tmp_path / "mine.npz")
+    assert small.source is None and graph.hash == small.hash
+    assert graph.without_labels().source == graph.with_features(None).source == graph.source
+    assert graph.with_labels(graph.labels).source is None
+    assert load("Debian").source == "debian"
+
+
 @pytest.mark.parametrize(
     ("name", "message"),
     [

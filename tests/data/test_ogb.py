@@ -53,14 +53,14 @@ def test_optional_files(write_ogb: Write) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"node_feat": "1,2\n3,4\n"}, "node-feat.csv.gz has 2 rows; expected 4: it may be truncated"),
-        ({"node_label": "0\n1\n1\n0\n1\n"}, "node-label.csv.gz has more than the 4 rows"),
+        ({"node_feat": "1,2\n3,4\n"}, "node-feat.csv.gz has 2 rows; expected 4: it may be damaged"),
+        ({"node_label": "0\n1\n1\n0\n1\n"}, "node-label.csv.gz has more than 4 rows"),
         ({"node_label": None}, "node-label.csv.gz does not exist; expected OGB's raw files"),
         ({"node_label": "0\n1\n1\n0.5\n"}, "labels are not whole numbers"),
         ({"node_label": "0\n1\n1\n1e9\n"}, "number the classes"),
         ({"edge": "0,1\n1,2\n3,4\n"}, "edge 2 joins node 3 and node 4"),
         ({"edge": "0,1\n1,2\n"}, "edge.csv.gz has 2 rows; expected 3"),
-        ({"edge": "0,1\n1,2\n3\n"}, "edge.csv.gz, row 3: found 1 values; expected 2"),
+        ({"edge": "0,1\n1,2\n3\n"}, "edge.csv.gz, line 3: '3' cannot be read; expected 2 whole numbers"),
         ({"num_node_list": "4\n4\n"}, "num-node-list.csv.gz holds 2 rows; expected one graph"),
         ({"num_node_list": "1000000000000\n"}, "expected one graph with one number below"),
         ({"num_node_list": "2000000000\n"}, "arxiv: node-feat.csv.gz"),

@@ -5,12 +5,12 @@ from __future__ import annotations
 import zipfile
 
 import pytest
+from naq.experiments.packing import pack_folder, unpack_folder
+from naq.experiments.reproduction import Plan
 
 from fake_records import record_for, train_result
 from naq.errors import DataError
-from naq.experiments.base import training
-from naq.experiments.packing import pack_folder, unpack_folder
-from naq.experiments.reproduction import Plan
+from naq.experiments.experiment import training
 from naq.experiments.request import Request
 from naq.grid.store import Store
 

@@ -7,13 +7,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-
-import methods_under_test as suite
-import naq
-from naq.data import save_graph, split_for
-from naq.errors import DataError, OptionError
-from naq.experiments import reproduction
-from naq.experiments.base import all_experiments, candidates, get_experiment, setting
 from naq.experiments.reproduction import (
     STAND_IN,
     Plan,
@@ -25,6 +18,13 @@ from naq.experiments.reproduction import (
     names_of,
     usable,
 )
+
+import methods_under_test as suite
+import naq
+from naq.data import save_graph, split_for
+from naq.errors import DataError, OptionError
+from naq.experiments import reproduction
+from naq.experiments.experiment import all_experiments, candidates, get_experiment, setting
 from naq.experiments.request import Request
 from naq.grid.datasets import DatasetCache
 from naq.grid.runners import Setup, make_runner

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fake_records import finds, nothing, record_for, train_result
-from naq.experiments.base import candidates, setting, training
+from naq.experiments.experiment import candidates, setting, training
 from naq.experiments.request import Request
 from naq.experiments.seed_groups import gain, number, points, score_of, seed_group
 from naq.experiments.tuning import CANDIDATES

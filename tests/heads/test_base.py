@@ -1,15 +1,12 @@
-"""The registry, the score, and what every head must do."""
+"""The registry, and what every head must do."""
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
-import torch
 
-from naq.errors import OptionError, TaskError
-from naq.heads import HEADS, Head, evaluate, make_head, register_head
+from naq.errors import OptionError
+from naq.heads import HEADS, Head, make_head, register_head
 from naq.heads import base as base_module
 from naq.tasks import Tasks
 
@@ -32,29 +29,32 @@ def test_names_and_flags():
 
 
 def test_options_make_the_same_head(head):
-    again = make_head(head.name, **head.options())
+    again = make_head(head.name, **head.options)
     assert repr(again) == repr(head)
     assert make_head(head) is head
     with pytest.raises(OptionError, match="set them where it is made"):
         make_head(head, center=False)
-    head.options()["center"] = "changed"
-    assert repr(again) == repr(head)
+    head.options["other"] = "changed"
+    assert repr(again) != repr(head)
 
 
 @pytest.mark.parametrize(
     "name, options, message",
     [
-        ("logistik", {}, r"no head 'logistik'; nearest: logistic; available: logistic, prototype, transductive"),
-        ("zzz", {}, r"no head 'zzz'; available: logistic"),
-        ("logistic", {"c": 1.0}, r"'logistic' has no option 'c'; .*It takes C, tol, ftol, max_iter"),
+        ("logistik", {}, r"there is no head 'logistik'; did you mean logistic\?"),
+        ("zzz", {}, r"there is no head 'zzz'; expected one of logistic, prototype, transductive\."),
+        ("logistic", {"c": 1.0}, r"logistic has no option 'c'; expected one of C, ftol, max_iter, tol\."),
         ("transductive", {"temprature": 1.0}, r"did you mean temperature\?"),
-        ("logistic", {"C": 0.0}, r"C is 0.0; expected a number above 0"),
-        ("logistic", {"C": "1"}, r"C is '1'"),
-        ("logistic", {"tol": float("nan")}, r"tol is nan; expected a number at least 0"),
-        ("logistic", {"max_iter": 1.5}, r"max_iter is 1.5; expected a whole number above 0"),
-        ("logistic", {"max_iter": True}, r"max_iter is True"),
-        ("transductive", {"rounds": -1}, r"rounds is -1"),
-        ("prototype", {"center": 1}, r"center is 1; expected True or False"),
+        ("logistic", {"C": 0.0}, r"option C of logistic is 0.0; expected more than 0\."),
+        ("logistic", {"C": "much"}, r"option C of logistic is 'much'; expected float"),
+        ("logistic", {"tol": float("nan")}, r"option tol of logistic is nan; expected float"),
+        ("logistic", {"tol": -1e-9}, r"option tol of logistic is -1e-09; expected at least 0\."),
+        ("logistic", {"max_iter": 1.5}, r"option max_iter of logistic is 1.5; expected int"),
+        ("logistic", {"max_iter": 0}, r"option max_iter of logistic is 0; expected more than 0\."),
+        ("logistic", {"max_iter": True}, r"max_iter of logistic is True"),
+        ("transductive", {"rounds": -1}, r"rounds of transductive is -1; expected at least 0\."),
+        ("transductive", {"temperature": 0}, r"temperature of transductive is 0.0; expected more than 0\."),
+        ("prototype", {"center": 1}, r"center of prototype is 1; expected bool, e.g. True"),
     ],
 )
 def test_wrong_names_and_options(name, options, message):
@@ -69,53 +69,8 @@ def test_a_name_is_taken_once():
         def predict(self, embedding, tasks):
             raise NotImplementedError
 
-    with pytest.raises(OptionError, match="belongs to PrototypeHead"):
+    with pytest.raises(OptionError, match="a head named 'prototype' is registered already"):
         register_head(Other)
-
-
-def test_evaluation(vectors, make_tasks):
-    class Half(Head):
-        name = "half"
-
-        def predict(self, embedding, tasks):
-            slots = np.tile(tasks.query_slots, (len(tasks), 1))
-            slots[0] = (slots[0] + 1) % tasks.way
-            return slots
-
-    tasks = make_tasks(4, 5, 1)
-    result = evaluate(vectors, tasks, Half())
-    assert result.per_task.tolist() == [0.0, 1.0, 1.0, 1.0]
-    assert result.accuracy == 0.75
-    assert result.ci95 == pytest.approx(1.96 * np.sqrt(0.75 * 0.25) / 2)
-    assert str(result) == "75.00 ± 42.44 % (5-way 1-shot, half, 4 tasks)"
-    assert (result.way, result.shot, result.part, result.options) == (5, 1, "test", {})
-    text = json.loads(json.dumps(evaluate(vectors, tasks, "transductive", rounds=2).to_json()))
-    assert text["options"] == {"rounds": 2, "temperature": pytest.approx(1 / 15), "center": True}
-    assert text["count"] == 4 and len(text["per_task"]) == 4 and text["transductive"] is True
-
-
-def test_wrong_embeddings(vectors, make_tasks):
-    tasks = make_tasks(2, 5, 1)
-    broken = vectors.copy()
-    broken[7, 3] = np.inf
-    broken[9, 0] = np.nan
-    for given in (broken, torch.from_numpy(broken)):
-        with pytest.raises(OptionError, match="row 7 of the embedding is not finite"):
-            evaluate(given, tasks)
-    with pytest.raises(OptionError, match=r"shape \(400,\)"):
-        evaluate(vectors[:, 0], tasks)
-    with pytest.raises(OptionError, match=r"shape \(400, 0\)"):
-        evaluate(vectors[:, :0], tasks)
-    with pytest.raises(OptionError, match="embedding is a list"):
-        evaluate(vectors.tolist(), tasks)
-    with pytest.raises(OptionError, match="type complex128"):
-        evaluate(vectors.astype(complex), tasks)
-    with pytest.raises(OptionError, match=r"type torch\.bool"):
-        evaluate(torch.ones(400, 3, dtype=torch.bool), tasks)
-    with pytest.raises(TaskError, match=r"node \d+, but the embedding has rows 0\.\.49"):
-        evaluate(vectors[:50], tasks)
-    with pytest.raises(TaskError, match="node -1"):
-        evaluate(vectors, Tasks(np.array([[-1, 1]]), np.array([[2, 3]]), 2, 1))
 
 
 @pytest.mark.parametrize("way, shot", [(2, 1), (2, 3), (5, 1), (5, 3)])
@@ -127,20 +82,6 @@ def test_answers_are_slots_and_right(head, vectors, make_tasks, way, shot):
     assert slots.min() >= 0 and slots.max() < way
     assert (slots == tasks.query_slots).mean() > 1.4 / way
     np.testing.assert_array_equal(vectors, before)
-
-
-def test_kinds_of_input(head, vectors, make_tasks):
-    tasks = make_tasks(20, 5, 2)
-    single = vectors.astype(np.float32)
-    expected = evaluate(single.astype(np.float64), tasks, head).per_task
-    strange = np.asfortranarray(single)
-    gradient = torch.from_numpy(single).requires_grad_()
-    for given in (single, strange, torch.from_numpy(single), gradient, single[::-1][::-1]):
-        np.testing.assert_array_equal(evaluate(given, tasks, head).per_task, expected)
-    whole = np.rint(4 * vectors)
-    np.testing.assert_array_equal(head.predict(whole.astype(np.int64), tasks), head.predict(whole, tasks))
-    half = torch.from_numpy(single).to(torch.bfloat16)
-    assert evaluate(half, tasks, head).accuracy == pytest.approx(expected.mean(), abs=0.1)
 
 
 def test_order_of_slots_tasks_and_nodes(head, vectors, make_tasks):
@@ -184,10 +125,3 @@ def test_degenerate_embeddings(head, make_tasks):
     tasks = make_tasks(3, 5, 2)
     for given in (np.zeros((400, 3)), np.full((400, 3), 0.1), np.full((400, 1), 1e-30)):
         np.testing.assert_array_equal(head.predict(given, tasks), 0)
-
-
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-def test_tensor_on_a_device(head, vectors, make_tasks):
-    tasks = make_tasks(20, 5, 2)
-    there = torch.from_numpy(vectors).cuda()
-    np.testing.assert_array_equal(evaluate(there, tasks, head).per_task, evaluate(vectors, tasks, head).per_task)

@@ -13,7 +13,7 @@ from hypothesis.extra.numpy import arrays
 from graphs import random_counts
 from naq import Graph, feature_neighbors, load
 from naq.errors import OptionError
-from naq.neighbors import feature, feature_blocks
+from naq.neighbors import feature_blocks, inverted_index
 from shared_data import shared
 
 METRICS = ("cosine", "euclidean", "jaccard")
@@ -74,15 +74,25 @@ def test_both_routes_equal_the_dense_oracle(metric: str, heavy: int, monkeypatch
 
 def test_heavy_columns_are_taken_and_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     columns = sp.csr_array(random_counts(200, 30, heavy=5, density=0.03).T)
-    heavy, place = feature._heavy_columns(columns)
+    heavy, place = inverted_index._heavy_columns(columns)
     assert heavy.shape == (5, 200) and np.flatnonzero(place >= 0).tolist() == [0, 1, 2, 3, 4]
     for column in range(5):
         assert np.array_equal(heavy[place[column]], columns[[column]].toarray()[0])
-    monkeypatch.setattr(feature, "HEAVY_BYTES", 2 * 200 * 4)
-    heavy, place = feature._heavy_columns(columns)
+    monkeypatch.setattr(inverted_index, "HEAVY_BYTES", 2 * 200 * 4)
+    heavy, place = inverted_index._heavy_columns(columns)
     assert heavy.shape == (2, 200) and (place >= 0).sum() == 2
     counts = np.diff(columns.indptr)
     assert counts[place >= 0].min() >= counts[:5][place[:5] < 0].max()
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_rows_that_meet_few_others_equal_the_oracle(metric: str) -> None:
+    """Short column lists, many rows of equal length and rows that are zero: the others come by length, then by id."""
+    x = random_counts(400, 300, density=0.004).toarray()
+    x[50:120] = np.minimum(x[50:120], 1)
+    ids, scores = oracle(x, 15, metric)
+    table = feature_neighbors(stays_sparse(x), k=15, metric=metric)
+    assert np.array_equal(table.ids, ids) and np.array_equal(table.scores, scores)
 
 
 @pytest.mark.parametrize("metric", METRICS)

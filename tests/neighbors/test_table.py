@@ -6,11 +6,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from graphs import random_graph
-from naq import NeighborTable, diffusion_neighbors, feature_neighbors
+from graphs import islands, random_graph
+from naq import Graph, NeighborTable, diffusion_neighbors, feature_neighbors
 from naq.errors import DataError, OptionError
 from naq.files import write_npz
 from naq.neighbors import diffusion, feature, table
+from naq.neighbors.fill import FILLS
 from naq.neighbors.table import cache_folder
 
 IDS = np.array([[1, 2], [0, -1], [1, 0]], dtype=np.int32)
@@ -97,12 +98,27 @@ def test_cache_round_trip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         assert all(map(equal, kept, plain))
         assert len(list((tmp_path / "tables").iterdir())) == 2
         monkeypatch.setattr(diffusion, "exact_topk", fail)
-        monkeypatch.setattr(feature, "_inverted_index", fail)
-    for change in ({"k": 3}, {"alpha": 0.2}, {"self_loops": False}, {"fill": "lowest"}):
+        monkeypatch.setattr(feature, "inverted_index_topk", fail)
+    for change in ({"k": 3}, {"alpha": 0.2}, {"self_loops": False}):
         with pytest.raises(AssertionError, match="computed again"):
             diffusion_neighbors(graph, **({"k": 4, "cache": tmp_path} | change))
     with pytest.raises(AssertionError, match="computed again"):
         diffusion_neighbors(random_graph(seed=1), k=4, cache=tmp_path)
+
+
+def test_one_cached_table_serves_all_features_labels_and_fills(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = islands()
+    others = [graph.without_labels(), graph.with_features(graph.features[::-1]), Graph(graph.adjacency)]
+    diffusion_neighbors(graph, k=8, cache=tmp_path)
+    (only,) = (tmp_path / "tables").iterdir()
+    plain = {fill: diffusion_neighbors(others[1], k=8, fill=fill) for fill in FILLS}
+    monkeypatch.setattr(diffusion, "exact_topk", fail)
+    for other in others:
+        assert np.array_equal(diffusion_neighbors(other, k=8, cache=tmp_path).ids, plain["none"].ids)
+    for fill, expected in plain.items():
+        assert equal(diffusion_neighbors(others[1], k=8, fill=fill, cache=tmp_path), expected)
+        assert only.exists()
+    assert not np.array_equal(plain["feature"].ids, diffusion_neighbors(graph, k=8, fill="feature", cache=tmp_path).ids)
 
 
 @pytest.mark.parametrize("damage", ["truncated", "junk", "empty", "other size", "no info"])

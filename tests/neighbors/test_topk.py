@@ -5,8 +5,7 @@ import numpy as np
 import torch
 from hypothesis import given, settings
 
-from naq.neighbors.feature_blocks import stable_topk
-from naq.neighbors.topk import heap_offer, heap_sort
+from naq.neighbors.topk import heap_offer, heap_sort, stable_topk
 
 few_values = st.lists(st.integers(-3, 3), min_size=1, max_size=40)
 

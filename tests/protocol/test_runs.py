@@ -1,4 +1,5 @@
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -6,6 +7,7 @@ from safetensors.torch import load_file
 
 import methods_under_test as suite
 import naq
+from naq.data import save_graph
 from naq.errors import DataError, GraphError, OptionError, TaskError
 from naq.protocol.tasks import task_source
 
@@ -47,6 +49,18 @@ def test_seeds_change_training_but_not_tasks(graph, tasks):
     assert one.config["tasks"] == two.config["tasks"]
     assert not np.array_equal(one.embedding, two.embedding)
     assert np.array_equal(one.embedding, small(graph, tasks, seed=0).embedding)
+
+
+def test_tasks_beside_the_file_of_a_graph_are_found(graph, tasks, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    save_graph("mine.npz", graph)
+    (tmp_path / "mine.tasks.npz").write_bytes(Path(tasks).read_bytes())
+    loaded = naq.load("mine.npz")
+    monkeypatch.chdir("/")
+    for given in (loaded, loaded.with_features(loaded.features), str(tmp_path / "mine.npz")):
+        assert small(given, None, "smooth").config["tasks"] == small(graph, tasks, "smooth").config["tasks"]
+    other = task_source(loaded.with_labels(loaded.labels), None, None, way=2, shot=1)
+    assert other.origin == "drawn with seed 0"
 
 
 def test_a_run_folder_is_complete_and_not_run_twice(graph, tasks, tmp_path):

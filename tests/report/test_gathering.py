@@ -10,7 +10,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from naq.experiments.base import get_experiment
 from naq.experiments.reproduction import Plan
 from naq.report.gathering import machine_words, page_of, tables_of, titles
 from typer.testing import CliRunner
@@ -18,6 +17,7 @@ from typer.testing import CliRunner
 import naq.cli.reproducing as reproducing
 from naq.cli.main import app
 from naq.errors import DataError
+from naq.experiments.experiment import get_experiment
 from naq.experiments.request import Request
 from naq.experiments.views import Missing, Number, TableView
 from naq.grid.cells import Cell, Identity

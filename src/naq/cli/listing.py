@@ -46,7 +46,7 @@ def _rows(what: str) -> list[dict[str, Any]]:
             for m in methods().values()
         ]  # fmt: skip
     if what == "experiments":
-        from naq.experiments.base import EXPERIMENTS, in_reading_order
+        from naq.experiments.experiment import EXPERIMENTS, in_reading_order
 
         return [
             {
@@ -63,9 +63,9 @@ def _rows(what: str) -> list[dict[str, Any]]:
     return [
         {
             "name": name,
-            "what": (head.__doc__ or "").splitlines()[0],
+            "what": head.summary,
             "queries_together": head.transductive,
-            "options": head().options(),
+            "options": dict(head.defaults),
         }
         for name, head in HEADS.items()
     ]

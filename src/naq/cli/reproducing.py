@@ -138,8 +138,8 @@ def reproduce_command(
     """
     from naq.experiments.compute import StoredRecords, cells_of, compute
     from naq.experiments.datasets import make_requests
-    from naq.experiments.base import expand
-    from naq.protocol.folder import Requests
+    from naq.experiments.experiment import expand
+    from naq.experiments.folder import Requests
     from naq.grid.runners import Setup, make_runner
     from naq.grid.store import Store
 
@@ -201,7 +201,7 @@ def report_command(
     """Write one HTML page from a folder of results, and every table as CSV, Markdown and LaTeX."""
     import tempfile
 
-    from naq.protocol.folder import pack_folder, unpack_folder
+    from naq.experiments.folder import pack_folder, unpack_folder
     from naq.report.html import counted
 
     if not folder.exists():
@@ -232,7 +232,7 @@ def _say(words: str, style: str = "") -> None:
 
 def _print_plan(requests: list[Request], cells: Sequence[Cell], missing: Sequence[Cell]) -> None:
     """What was asked, how much of it is there, and every cell that is not."""
-    from naq.experiments.base import EXPERIMENTS
+    from naq.experiments.experiment import EXPERIMENTS
     from naq.report.collect import titles
     from naq.report.html import counted
 

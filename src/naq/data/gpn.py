@@ -14,6 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from naq.data.npz import checked_labels
+from naq.data.text_table import read_table
 from naq.errors import DataError, GraphError
 from naq.graph import Graph
 from naq.tasks import ClassSplit
@@ -139,10 +140,8 @@ def _vector(values: Any, title: str) -> np.ndarray:
 
 
 def _edges(path: Path) -> np.ndarray:
-    from naq.data.number_text import read_numbers
-
-    with path.open("rb") as stream:
-        return read_numbers(stream, str(path), columns=2, dtype=np.int64)
+    with path.open(encoding="utf-8", errors="replace") as stream:
+        return read_table(stream, str(path), columns=2, dtype=np.int64)
 
 
 def _covering_order(index: np.ndarray, edges: np.ndarray, title: Path) -> np.ndarray:

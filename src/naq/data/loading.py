@@ -24,18 +24,20 @@ def load(name_or_path: str | Path, *, root: str | Path | None = None, download: 
             OGB's raw files. A name wins over a file of the same name; write ``./name`` for the file.
         root: where datasets are kept; else the environment variable ``NAQ_DATA``, else ``~/.cache/naq/data``.
         download: whether a missing public file may be fetched.
+
+    The graph's ``source`` is the name, or the path made absolute.
     """
     if isinstance(name_or_path, str):
         if name_or_path.startswith("pyg:"):
             from naq.data.pyg import read_pyg
 
-            return read_pyg(name_or_path, dataset_root(root), download=download)
+            return read_pyg(name_or_path, dataset_root(root), download=download).with_source(name_or_path)
         dataset = find(name_or_path)
         if dataset is not None:
-            return _load_named(dataset, root, download)
+            return _load_named(dataset, root, download).with_source(dataset.name)
     path = Path(name_or_path).expanduser()
     if _exists(name_or_path, path):
-        return read_path(path)
+        return read_path(path).with_source(str(path.absolute()))
     if path.suffix in (".npz", ".mat", ".zip") or isinstance(name_or_path, Path) or "/" in name_or_path:
         raise DataError(f"{path} does not exist; expected {_FORMATS}.")
     raise unknown(name_or_path)

@@ -16,6 +16,7 @@ from typing import IO, Any
 import numpy as np
 
 from naq.data.npz import checked_labels
+from naq.data.text_table import read_table
 from naq.errors import DataError, GraphError
 from naq.graph import Graph
 
@@ -55,12 +56,10 @@ def _count(path: Path, file: str) -> int:
 
 
 def _numbers(path: Path, file: str, **shape: Any) -> np.ndarray:
-    from naq.data.number_text import read_numbers
-
     title = f"{path}: {file}"
     try:
-        with _opened(path, file) as packed, gzip.open(packed, "rb") as stream:
-            return read_numbers(stream, title, **shape)
+        with _opened(path, file) as packed, gzip.open(packed, "rt", encoding="utf-8", errors="replace") as stream:
+            return read_table(stream, title, delimiter=",", **shape)
     except (OSError, EOFError, zlib.error, zipfile.BadZipFile, RuntimeError, NotImplementedError) as error:
         raise DataError(f"{title} is damaged or truncated ({error}); download it again.") from error
 

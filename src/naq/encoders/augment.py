@@ -26,9 +26,9 @@ from numba import njit
 
 from naq.encoders.operator import GraphOperator
 from naq.encoders.rows import SparseRows, sparse_product, take_rows
-from naq.episodes.umtra import check_strengths
 from naq.graph import Graph
 from naq.hashing import mixed
+from naq.options import check_probability
 from naq.randomness import key, stream
 
 
@@ -51,7 +51,7 @@ class AugmentedOperator:
     def __init__(
         self, operator: GraphOperator, *, drop_edge: float, drop_feature: float, seed: int, index: Sequence[int]
     ) -> None:
-        check_strengths(drop_edge=drop_edge, drop_feature=drop_feature)
+        check_probability(drop_edge=drop_edge, drop_feature=drop_feature)
         self.base = operator
         self.graph: Graph = operator.graph
         self.device: torch.device = operator.device

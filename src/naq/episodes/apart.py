@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from naq.episodes.draws import repeats
 from naq.errors import OptionError
 
 ROUNDS = 64
@@ -46,7 +47,7 @@ def keep_apart(
         again = _offending(ids, current, near, place)
         left = again.sum(axis=1)
         # Repeated nodes may pass through a round, never into the result.
-        better = (left < clashes[rows]) & ~_repeated(current)
+        better = (left < clashes[rows]) & ~repeats(current)
         best[rows[better]], clashes[rows[better]] = current[better], left[better]
         going = left > 0
         rows, current, again = rows[going], current[going], again[going]
@@ -63,11 +64,6 @@ def check_apart(ids: np.ndarray, way: int, near: int) -> None:
             f"apart={near} cannot be kept by {way}-way episodes: only {free} of {n} nodes have {way - 1} others outside their first "
             f"{near} neighbours; lower apart."
         )
-
-
-def _repeated(rows: np.ndarray) -> np.ndarray:
-    order = np.sort(rows, axis=1)
-    return (order[:, 1:] == order[:, :-1]).any(axis=1)
 
 
 @njit(cache=True)

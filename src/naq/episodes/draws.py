@@ -27,13 +27,14 @@ def distinct(random: np.random.Generator, rows: int, n: int, size: int) -> np.nd
         parts = [np.argsort(random.random((min(chunk, rows - r), n)), axis=1)[:, :size] for r in range(0, rows, chunk)]
         return np.concatenate(parts)
     drawn = random.integers(0, n, size=(rows, size))
-    repeated = _repeats(drawn)
+    repeated = repeats(drawn)
     while repeated.any():
         drawn[repeated] = random.integers(0, n, size=(int(repeated.sum()), size))
-        repeated[repeated] = _repeats(drawn[repeated])
+        repeated[repeated] = repeats(drawn[repeated])
     return drawn
 
 
-def _repeats(drawn: np.ndarray) -> np.ndarray:
+def repeats(drawn: np.ndarray) -> np.ndarray:
+    """(rows,) whether a row holds a number twice."""
     order = np.sort(drawn, axis=1)
     return (order[:, 1:] == order[:, :-1]).any(axis=1)

@@ -13,6 +13,7 @@ import numpy as np
 from naq.episodes.draws import BLOCK, blocks
 from naq.errors import DataError, OptionError
 from naq.files import read_npz, write_npz
+from naq.options import check_whole
 
 CHUNK = 1024
 """Episodes compared at once when overlaps are dropped."""
@@ -161,6 +162,4 @@ def load_episodes(path: str | Path) -> Episodes:
 def check_counts(**values: int) -> None:
     """Way, shot, queries and count are whole and positive."""
     for name, value in values.items():
-        least = 2 if name == "way" else 1
-        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-            raise OptionError(f"{name} is {value!r}; expected a whole number of at least {least}.")
+        check_whole(name, value, 2 if name == "way" else 1)

@@ -14,6 +14,7 @@ import numpy as np
 from naq.episodes.draws import BLOCK, blocks, distinct
 from naq.episodes.episodes import Episodes, check_counts
 from naq.errors import OptionError
+from naq.options import check_probability
 
 
 def umtra_episodes(
@@ -39,7 +40,7 @@ def umtra_episodes(
         Episodes(3 x 5-way 1-shot, 2 queries, g-umtra)
     """
     check_counts(way=way, views=views, count=count)
-    check_strengths(drop_edge=drop_edge, drop_feature=drop_feature)
+    check_probability(drop_edge=drop_edge, drop_feature=drop_feature)
     if way > nodes:
         raise OptionError(f"{way}-way episodes need {way} nodes, but the graph has {nodes}; lower way.")
     support = np.empty((count, way, 1), dtype=np.int32 if nodes < 2**31 else np.int64)
@@ -53,10 +54,3 @@ def umtra_episodes(
         "drop_feature": float(drop_feature),
     }
     return Episodes(support, query, np.ones(query.shape, dtype=bool), info)
-
-
-def check_strengths(**values: float) -> None:
-    """Probabilities of an augmentation are at least 0 and below 1."""
-    for name, value in values.items():
-        if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not 0 <= value < 1:
-            raise OptionError(f"{name} is {value!r}; expected a probability of at least 0 and below 1, e.g. 0.3.")

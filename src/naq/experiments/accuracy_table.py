@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from naq.experiments.accuracy_views import Setting, bars, costs, curves, heads
 from naq.experiments.captions import NOTHING, ONE_SEED, amount, findings, gain, number, table_name, value_of
-from naq.experiments.base import Experiment, Study
+from naq.experiments.experiment import Experiment, Study
 from naq.experiments.names import full_name, kind_of, model_of
 from naq.experiments.paper import paper_accuracy, paper_rank
 from naq.experiments.request import Request

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from naq.experiments.captions import SMOOTH, TEST_ACCURACY, WHISKERS, number, score_series, table_name
-from naq.experiments.base import Study
+from naq.experiments.experiment import Study
 from naq.experiments.names import full_name, kind_of, model_of
 from naq.experiments.tuning import learner_of
 from naq.experiments.views import BarView, Entry, LineView, Number, Series, TableView, View

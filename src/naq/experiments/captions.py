@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from naq.experiments.base import Study
+from naq.experiments.experiment import Study
 from naq.experiments.names import full_name
 from naq.experiments.paper import PaperNumber
 from naq.experiments.views import Number, Series, TextView

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from naq.experiments.base import Study
+from naq.experiments.experiment import Study
 from naq.grid.cells import Cell
 from naq.grid.datasets import DatasetCache
 from naq.grid.fingerprint import identify

@@ -12,7 +12,7 @@ from naq.data.catalog import find as find_dataset
 from naq.data.catalog import listing, unknown
 from naq.errors import DataError, NaqError, OptionError
 from naq.experiments.captions import dataset_slug
-from naq.experiments.base import EXPERIMENTS, Experiment, expand, in_reading_order
+from naq.experiments.experiment import EXPERIMENTS, Experiment, expand, in_reading_order
 from naq.experiments.paper.names import PAPER_DATASETS, paper_name
 from naq.experiments.request import Request
 from naq.grid.datasets import DatasetCache

@@ -19,7 +19,7 @@ from naq.experiments.captions import (
     score_series,
     table_name,
 )
-from naq.experiments.base import Experiment, Study
+from naq.experiments.experiment import Experiment, Study
 from naq.experiments.names import full_name
 from naq.experiments.request import Request
 from naq.experiments.seed_groups import Key, SeedGroup, seed_group

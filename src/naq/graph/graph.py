@@ -31,6 +31,7 @@ class Graph:
         vocab: (d,) names of the features.
         name: what to call the graph in tables and folders.
         nodes: number of nodes; needed with an edge list.
+        source: the dataset name or path it was loaded from, which is where its tasks are looked for; no part of the content.
 
     Shapes:
         - ``adjacency``: CSR (n, n), float32 ones, indices sorted
@@ -54,6 +55,7 @@ class Graph:
         vocab: Sequence[str] | np.ndarray | None = None,
         name: str = "graph",
         nodes: int | None = None,
+        source: str | None = None,
     ) -> None:
         self.adjacency, self.changes = checks.clean_adjacency(adjacency, nodes)
         n = self.adjacency.shape[0]
@@ -65,6 +67,7 @@ class Graph:
         self.class_names = checks.clean_names(class_names, None, "class_names")
         checks.check_class_names(self.labels, self.class_names)
         self.name = str(name)
+        self.source = source
         self._derived: dict[str, Any] = {}
         self._own: dict[str, Any] = {}
         self._frozen = True
@@ -182,31 +185,35 @@ class Graph:
         """A hash of structure, features and labels; names do not count. The same however the graph was stored."""
         return self.kept("hash", self._content_hash)
 
-    def _content_hash(self) -> str:
+    @property
+    def structure_hash(self) -> str:
+        """A hash of nodes and edges alone."""
+        return self._cached("structure_hash", lambda: self._structure_digest().hexdigest())
+
+    def _structure_digest(self) -> hashlib.blake2b:
         digest = hashlib.blake2b(digest_size=16)
+        _add(digest, "indptr", self.adjacency.indptr, "<i8")
+        _add(digest, "indices", self.adjacency.indices, "<i8")
+        return digest
 
-        def add(title: str, array: np.ndarray, kind: str) -> None:
-            digest.update(f"{title}:{array.shape}".encode())
-            digest.update(np.ascontiguousarray(array, dtype=kind).data)
-
-        add("indptr", self.adjacency.indptr, "<i8")
-        add("indices", self.adjacency.indices, "<i8")
+    def _content_hash(self) -> str:
+        digest = self._structure_digest()
         if self.features is not None:
             digest.update(f"features:{self.num_features}".encode())
             for start in range(0, self.num_nodes, 65_536):
                 block = sp.csr_array(self.features[start : start + 65_536])
-                add("counts", np.diff(block.indptr), "<i8")
-                add("columns", block.indices, "<i8")
-                add("values", block.data, "<f4")
+                _add(digest, "counts", np.diff(block.indptr), "<i8")
+                _add(digest, "columns", block.indices, "<i8")
+                _add(digest, "values", block.data, "<f4")
         if self.labels is not None:
-            add("labels", self.labels, "<i8")
+            _add(digest, "labels", self.labels, "<i8")
         return digest.hexdigest()
 
     def without_labels(self) -> Graph:
         """The same graph with no labels and no class names: what a label-free learner is handed."""
         if self.labels is None and self.class_names is None:
             return self
-        return self._with(labels=None, class_names=None)
+        return self._with(labels=None, class_names=None, _own={})
 
     def with_features(self, features: Any) -> Graph:
         """The same structure, labels and names with other features of the same nodes."""
@@ -219,27 +226,27 @@ class Graph:
             class_names=self.class_names,
             vocab=vocab,
             name=self.name,
+            source=self.source,
         )
 
     def with_labels(self, labels: Any, class_names: Any = None) -> Graph:
-        """The same structure and features with other labels."""
+        """The same structure and features with other labels; tasks of its source are not for these."""
         clean = checks.clean_labels(labels, self.num_nodes)
         titles = checks.clean_names(class_names, None, "class_names")
         checks.check_class_names(clean, titles)
         for array in (clean, titles):
             if array is not None:
                 array.setflags(write=False)
-        return self._with(labels=clean, class_names=titles)
+        return self._with(labels=clean, class_names=titles, source=None, _own={})
 
-    def _with(self, *, labels: np.ndarray | None, class_names: np.ndarray | None) -> Graph:
+    def with_source(self, source: str) -> Graph:
+        """The same graph, known to be loaded from ``source``."""
+        return self._with(source=source)
+
+    def _with(self, **changed: Any) -> Graph:
+        """A copy that shares all arrays; what is derived from structure and features alone stays shared too."""
         other = object.__new__(Graph)
-        for key, value in vars(self).items():
-            if key != "_frozen":
-                object.__setattr__(other, key, value)
-        object.__setattr__(other, "labels", labels)
-        object.__setattr__(other, "class_names", class_names)
-        object.__setattr__(other, "_own", {})  # what is derived from structure and features alone stays shared
-        object.__setattr__(other, "_frozen", True)
+        vars(other).update(vars(self) | changed)
         return other
 
     def known_nodes(self, nodes: Any) -> np.ndarray:
@@ -296,6 +303,11 @@ class Graph:
         if self.labels is not None:
             data.y = torch.from_numpy(self.labels.copy())
         return data
+
+
+def _add(digest: hashlib.blake2b, title: str, array: np.ndarray, kind: str) -> None:
+    digest.update(f"{title}:{array.shape}".encode())
+    digest.update(np.ascontiguousarray(array, dtype=kind).data)
 
 
 def _strided() -> Any:

@@ -13,12 +13,14 @@ later scikit-learn releases, which stop by another rule, give other numbers.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from naq.heads.base import Head, number, register_head, task_chunks
+from naq.heads.base import Head, register_head, task_chunks
 from naq.heads.softmax_fit import solve_tasks
+from naq.options import Value
 from naq.tasks import Tasks
 
 
@@ -53,15 +55,13 @@ class LogisticHead(Head):
     """
 
     name = "logistic"
+    summary = "linear probe: logistic regression on the supports, stopped early as in the paper"
+    defaults: ClassVar[Mapping[str, Value]] = {"C": 1e4, "tol": 1e-4, "ftol": 2.220446049250313e-09, "max_iter": 1000}
 
-    def __init__(
-        self, *, C: float = 1e4, tol: float = 1e-4, ftol: float = 2.220446049250313e-09, max_iter: int = 1000
-    ) -> None:
-        self.C = number("C", C)
-        self.tol = number("tol", tol, include_low=True)
-        self.ftol = number("ftol", ftol, include_low=True)
-        self.max_iter = number("max_iter", max_iter, whole=True)
-        super().__init__(C=self.C, tol=self.tol, ftol=self.ftol, max_iter=self.max_iter)
+    def check_options(self) -> None:
+        self.require_positive("C", "max_iter")
+        self.require_at_least("tol", 0)
+        self.require_at_least("ftol", 0)
 
     def predict(self, embedding: np.ndarray, tasks: Tasks) -> np.ndarray:
         return self.solve(embedding, tasks).slots
@@ -71,6 +71,7 @@ class LogisticHead(Head):
         slots = np.empty(tasks.query.shape, dtype=np.int64)
         iterations = np.empty(len(tasks), dtype=np.int64)
         objective = np.empty(len(tasks), dtype=np.float64)
+        penalty, tol, ftol = 1.0 / float(self.options["C"]), self.options["tol"], self.options["ftol"]
         for part in task_chunks(tasks, embedding.shape[1]):
             ids = np.concatenate([tasks.support[part], tasks.query[part]], axis=1)
             nodes, place = np.unique(ids, return_inverse=True)
@@ -80,10 +81,10 @@ class LogisticHead(Head):
                 place.reshape(ids.shape),
                 tasks.way,
                 tasks.shot,
-                1.0 / self.C,
-                self.tol,
-                self.ftol,
-                self.max_iter,
+                penalty,
+                tol,
+                ftol,
+                self.options["max_iter"],
                 slots[part],
                 iterations[part],
                 objective[part],

@@ -11,10 +11,15 @@ Wang, Chao, Weinberger and van der Maaten, SimpleShot, https://arxiv.org/abs/191
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import ClassVar
+
 import numpy as np
 
-from naq.heads.base import Head, flag, register_head, task_chunks
+from naq.heads.base import Head, register_head, task_chunks
+from naq.options import Value
 from naq.tasks import Tasks
+from naq.unit_rows import unit_rows
 
 RESOLUTION = 1e-12
 """A row closer to the mean than this, relative to both, counts as the mean itself: what is left is rounding."""
@@ -39,16 +44,18 @@ class PrototypeHead(Head):
     """
 
     name = "prototype"
+    summary = "nearest class mean by cosine, after subtracting the mean of all nodes"
+    defaults: ClassVar[Mapping[str, Value]] = {"center": True}
 
-    def __init__(self, *, center: bool = True) -> None:
-        self.center = self.needs_all_nodes = flag("center", center)
-        super().__init__(center=self.center)
+    @property
+    def needs_all_nodes(self) -> bool:
+        return bool(self.options["center"])
 
     def predict(self, embedding: np.ndarray, tasks: Tasks) -> np.ndarray:
-        mean = all_nodes_mean(embedding, self.center)
+        mean = all_nodes_mean(embedding, bool(self.options["center"]))
         slots = np.empty(tasks.query.shape, dtype=np.int64)
         for part in task_chunks(tasks, embedding.shape[1]):
-            support, query = unit_rows(embedding, mean, tasks, part)
+            support, query = centred_rows(embedding, mean, tasks, part)
             slots[part] = cosines(query, support.mean(axis=2)).argmax(axis=2)
         return slots
 
@@ -58,26 +65,18 @@ def all_nodes_mean(embedding: np.ndarray, center: bool) -> np.ndarray:
     return embedding.mean(axis=0, dtype=np.float64) if center else np.zeros(embedding.shape[1])
 
 
-def unit_rows(embedding: np.ndarray, mean: np.ndarray, tasks: Tasks, part: slice) -> tuple[np.ndarray, np.ndarray]:
-    """Centred rows of length one: support (tasks, way, shot, d) and query (tasks, way * queries, d)."""
-    support = _unit(embedding[tasks.support[part]], mean)
-    return support.reshape(-1, tasks.way, tasks.shot, len(mean)), _unit(embedding[tasks.query[part]], mean)
+def centred_rows(embedding: np.ndarray, mean: np.ndarray, tasks: Tasks, part: slice) -> tuple[np.ndarray, np.ndarray]:
+    """Rows minus ``mean``, of length one: support (tasks, way, shot, d) and query (tasks, way * queries, d)."""
+    support, query = (_centred(embedding[ids[part]], mean) for ids in (tasks.support, tasks.query))
+    return support.reshape(-1, tasks.way, tasks.shot, len(mean)), query
 
 
 def cosines(query: np.ndarray, prototypes: np.ndarray) -> np.ndarray:
     """(tasks, queries, way) of unit queries (tasks, queries, d) and prototypes (tasks, way, d) of any length."""
-    return query @ normalized(prototypes).swapaxes(1, 2)
+    return query @ unit_rows(prototypes).swapaxes(1, 2)
 
 
-def normalized(vectors: np.ndarray) -> np.ndarray:
-    """The vectors at length one; zero vectors stay zero."""
-    norm = np.linalg.norm(vectors, axis=-1, keepdims=True)
-    return np.divide(vectors, norm, out=np.zeros_like(vectors), where=norm > 0)
-
-
-def _unit(rows: np.ndarray, mean: np.ndarray) -> np.ndarray:
+def _centred(rows: np.ndarray, mean: np.ndarray) -> np.ndarray:
     rows = rows.astype(np.float64)
     floor = RESOLUTION * np.maximum(np.linalg.norm(rows, axis=-1, keepdims=True), np.linalg.norm(mean))
-    rows -= mean
-    norm = np.linalg.norm(rows, axis=-1, keepdims=True)
-    return np.divide(rows, norm, out=np.zeros_like(rows), where=norm > floor)
+    return unit_rows(rows - mean, floor)

@@ -12,10 +12,14 @@ It sees all queries of a task at once, so its numbers stand beside those of othe
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import ClassVar
+
 import numpy as np
 
-from naq.heads.base import Head, flag, number, register_head, task_chunks
-from naq.heads.prototype import all_nodes_mean, cosines, unit_rows
+from naq.heads.base import Head, register_head, task_chunks
+from naq.heads.prototype import all_nodes_mean, centred_rows, cosines
+from naq.options import Value
 from naq.tasks import Tasks
 
 
@@ -41,22 +45,27 @@ class TransductiveHead(Head):
 
     name = "transductive"
     transductive = True
+    summary = "prototypes refined by the queries of the task: soft k-means"
+    defaults: ClassVar[Mapping[str, Value]] = {"rounds": 5, "temperature": 1 / 15, "center": True}
 
-    def __init__(self, *, rounds: int = 5, temperature: float = 1 / 15, center: bool = True) -> None:
-        self.rounds = number("rounds", rounds, whole=True, include_low=True)
-        self.temperature = number("temperature", temperature)
-        self.center = self.needs_all_nodes = flag("center", center)
-        super().__init__(rounds=self.rounds, temperature=self.temperature, center=self.center)
+    def check_options(self) -> None:
+        self.require_positive("temperature")
+        self.require_at_least("rounds", 0)
+
+    @property
+    def needs_all_nodes(self) -> bool:
+        return bool(self.options["center"])
 
     def predict(self, embedding: np.ndarray, tasks: Tasks) -> np.ndarray:
-        mean = all_nodes_mean(embedding, self.center)
+        rounds, temperature = int(self.options["rounds"]), float(self.options["temperature"])
+        mean = all_nodes_mean(embedding, bool(self.options["center"]))
         slots = np.empty(tasks.query.shape, dtype=np.int64)
         for part in task_chunks(tasks, embedding.shape[1]):
-            support, query = unit_rows(embedding, mean, tasks, part)
+            support, query = centred_rows(embedding, mean, tasks, part)
             anchors = support.sum(axis=2)
             prototypes = anchors
-            for _ in range(self.rounds):
-                share = _softmax(cosines(query, prototypes) / self.temperature)
+            for _ in range(rounds):
+                share = _softmax(cosines(query, prototypes) / temperature)
                 prototypes = anchors + share.swapaxes(1, 2) @ query
             slots[part] = cosines(query, prototypes).argmax(axis=2)
         return slots

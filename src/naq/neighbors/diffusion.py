@@ -21,7 +21,7 @@ from naq.graph import Graph
 from naq.graph.operators import normalized_adjacency
 from naq.neighbors.exact import exact_cost, exact_topk
 from naq.neighbors.feature import feature_neighbors
-from naq.neighbors.fill import check_fill, fill_table
+from naq.neighbors.fill import check_fill, filled
 from naq.neighbors.push import push_topk
 from naq.neighbors.table import NeighborTable, cached, check_k
 
@@ -58,7 +58,7 @@ def diffusion_neighbors(
         tolerance: of the push, see above.
         seed: for ``fill="random"``.
         device: for the exact method, ``cpu`` or a CUDA device.
-        cache: folder in which tables are kept by graph hash; None keeps nothing.
+        cache: folder in which tables are kept, by structure alone; None keeps nothing.
         progress: called with (nodes done, nodes in all).
 
     Example:
@@ -77,29 +77,20 @@ def diffusion_neighbors(
         raise OptionError(f"method is {method!r}; expected one of {', '.join(METHODS)}.")
     if fill == "feature":
         graph.require_features("fill='feature'")
-    info: dict[str, Any] = {
-        "kind": "diffusion",
-        "alpha": alpha,
-        "self_loops": self_loops,
-        "k": k,
-        "fill": fill,
-    }
     transition = normalized_adjacency(graph.adjacency, self_loops=self_loops, dtype=np.float64)
     if method == "auto":
         method = "exact" if exact_cost(transition, graph.components, alpha) <= EXACT_UP_TO else "push"
-    info |= {"method": method} | ({"tolerance": tolerance} if method == "push" else {})
-    info |= {"seed": seed} if fill == "random" else {}
+    info: dict[str, Any] = {"kind": "diffusion", "alpha": alpha, "self_loops": self_loops, "k": k, "method": method}
+    info |= {"tolerance": tolerance} if method == "push" else {}
 
     def make() -> NeighborTable:
         if method == "exact":
-            ids, scores = exact_topk(transition, graph.components, k, alpha, device, progress)
-            found: dict[str, Any] = {}
-        else:
-            ids, scores, found = _push(graph, transition, k, alpha, tolerance, progress)
-        fill_table(ids, fill, seed=seed, feature_ids=lambda: feature_neighbors(graph, k, cache=cache).ids)
+            return NeighborTable(*exact_topk(transition, graph.components, k, alpha, device, progress), info)
+        ids, scores, found = _push(graph, transition, k, alpha, tolerance, progress)
         return NeighborTable(ids, scores, info | found)
 
-    return cached(graph, info, cache, make)
+    table = cached(graph, info, cache, make, reads_features=False)
+    return filled(table, fill, seed=seed, feature_ids=lambda: feature_neighbors(graph, k, cache=cache).ids)
 
 
 def _push(

@@ -19,7 +19,7 @@ from numba import njit, prange
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 
 from naq.graph.sparse_tensor import csr_tensor
-from naq.neighbors.feature_blocks import stable_topk
+from naq.neighbors.topk import stable_topk
 
 SMALL = 256
 """Components up to this size are inverted as dense matrices."""

@@ -10,6 +10,8 @@ import scipy.sparse as sp
 import torch
 
 from naq.graph.sparse_tensor import csr_tensor
+from naq.neighbors.similarity import binary, squared_norms
+from naq.neighbors.topk import stable_topk
 
 BLOCK_ENTRIES = 1 << 25
 """Scores held at once: a block of rows times n; 256 MiB in float64."""
@@ -23,11 +25,9 @@ def block_topk(
     progress: Callable[[int, int], None] | None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """ids (n, k) and scores (n, k); same rules as the inverted index: float64 scores rounded to float32, ties to the lowest id."""
-    from naq.neighbors.feature import squared_norms
-
     n = features.shape[0]
     if metric == "jaccard":
-        features = _binary(features)
+        features = binary(features)
     size = torch.from_numpy(squared_norms(features)).to(device)
     right = _on_device(features, device)
     ids = np.full((n, k), -1, dtype=np.int32)
@@ -55,12 +55,6 @@ def block_topk(
     return ids, scores
 
 
-def _binary(features: Any) -> Any:
-    if isinstance(features, np.ndarray):
-        return (features != 0).astype(np.float32)
-    return sp.csr_array((np.ones_like(features.data), features.indices, features.indptr), shape=features.shape)
-
-
 def _on_device(features: Any, device: str) -> torch.Tensor:
     if isinstance(features, np.ndarray):
         return torch.from_numpy(np.array(features)).to(device, torch.float64)
@@ -75,18 +69,3 @@ def _scores(metric: str, dots: torch.Tensor, size_i: torch.Tensor, size_j: torch
         return -torch.sqrt(torch.clamp(size_i + size_j - 2 * dots, min=0)).float()
     union = size_i + size_j - dots
     return torch.where(union > 0, dots / union, 0.0).float()
-
-
-def stable_topk(values: torch.Tensor, k: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Top-k along rows with ties to the lowest column. ``torch.topk`` alone leaves ties open."""
-    found, chosen = torch.topk(values, k, dim=1)
-    last = found[:, -1:]
-    crowded = ((values == last).sum(1) > (found == last).sum(1)) & torch.isfinite(last[:, 0])
-    if bool(crowded.any()):
-        rows = torch.nonzero(crowded)[:, 0]
-        order = torch.sort(values[rows], dim=1, descending=True, stable=True)
-        found[rows], chosen[rows] = order.values[:, :k], order.indices[:, :k]
-    by_id = torch.argsort(chosen, dim=1)
-    found, chosen = found.gather(1, by_id), chosen.gather(1, by_id)
-    by_score = torch.sort(found, dim=1, descending=True, stable=True)
-    return chosen.gather(1, by_score.indices), by_score.values

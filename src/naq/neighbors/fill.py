@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 
 from naq.errors import OptionError
+from naq.neighbors.table import NeighborTable
 from naq.randomness import stream
 
 FILLS = ("none", "lowest", "random", "feature")
@@ -18,14 +19,14 @@ def check_fill(fill: str, allowed: tuple[str, ...] = FILLS) -> str:
     return fill
 
 
-def fill_table(
-    ids: np.ndarray,
+def filled(
+    table: NeighborTable,
     fill: str,
     *,
     seed: int = 0,
     feature_ids: Callable[[], np.ndarray] | None = None,
-) -> None:
-    """Complete short rows in place; filled entries have score 0.
+) -> NeighborTable:
+    """The table with its short rows completed; filled entries have score 0.
 
     - ``none``: leave -1;
     - ``lowest``: the lowest node ids that the row does not hold yet. As the released code, whose diagonal is a zero like
@@ -33,33 +34,36 @@ def fill_table(
     - ``random``: other nodes, drawn from a stream of the node's own;
     - ``feature``: the node's nearest by features, in their order.
     """
-    if fill == "none":
-        return
-    n, k = ids.shape
-    short = np.flatnonzero((ids < 0).any(axis=1))
-    candidates = feature_ids() if fill == "feature" and feature_ids is not None and len(short) else None
+    info = {**table.info, "fill": fill} | ({"seed": seed} if fill == "random" else {})
+    short = np.flatnonzero((table.ids < 0).any(axis=1)) if fill != "none" else np.empty(0, dtype=np.int64)
+    ids = table.ids.copy() if len(short) else table.ids
+    near = feature_ids() if fill == "feature" and feature_ids is not None and len(short) else None
     for i in short:
-        have = int((ids[i] >= 0).sum())
-        taken = set(ids[i, :have].tolist())
-        if fill != "lowest":
-            taken.add(int(i))
-        pool: Iterator[int]
-        if fill == "lowest":
-            pool = iter(range(n))
-        elif fill == "random":
-            pool = iter(
-                stream(seed, "neighbors/fill", int(i)).permutation(n) if n <= 4 * k + 64 else _draws(n, seed, int(i))
-            )
-        else:
-            assert candidates is not None
-            pool = (int(j) for j in candidates[i] if j >= 0)
-        for j in pool:
-            if have == k:
-                break
-            if int(j) not in taken:
-                taken.add(int(j))
-                ids[i, have] = j
-                have += 1
+        _complete(ids[i], int(i), _pool(fill, int(i), ids.shape, seed, near), own=fill == "lowest")
+    return NeighborTable(ids, table.scores, info)
+
+
+def _complete(row: np.ndarray, node: int, pool: Iterable[int], *, own: bool) -> None:
+    """Fill the -1 at the end of a row with what the pool gives; the node itself only where ``own`` is set."""
+    have = int((row >= 0).sum())
+    taken = set(row[:have].tolist()) | (set() if own else {node})
+    for j in map(int, pool):
+        if have == len(row):
+            return
+        if j >= 0 and j not in taken:
+            taken.add(j)
+            row[have] = j
+            have += 1
+
+
+def _pool(fill: str, node: int, shape: tuple[int, ...], seed: int, near: np.ndarray | None) -> Iterable[int]:
+    n, k = shape
+    if fill == "lowest":
+        return range(n)
+    if fill == "random":
+        return stream(seed, "neighbors/fill", node).permutation(n) if n <= 4 * k + 64 else _draws(n, seed, node)
+    assert near is not None
+    return near[node]
 
 
 def _draws(n: int, seed: int, node: int) -> Iterator[int]:

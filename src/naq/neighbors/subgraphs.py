@@ -32,6 +32,7 @@ from naq.errors import OptionError
 from naq.graph import Graph
 from naq.neighbors.table import NeighborTable, cached
 from naq.neighbors.topk import heap_offer, heap_sort
+from naq.options import check_whole
 
 METHODS = ("auto", "exact", "pruned")
 COLUMNS = 64
@@ -65,7 +66,7 @@ def ppr_subgraphs(
         method: ``exact``, ``pruned``, or ``auto``: exact where that takes a minute of one core at most.
         tolerance: of ``pruned``: the bound below which nothing is passed on, as a share of the score of the last member (with
             0.03 97 in 100 sub-graphs of the bundled graph are the exact ones, and 99.8 in 100 members).
-        cache: folder in which tables are kept by graph hash; None keeps nothing.
+        cache: folder in which tables are kept, by structure alone; None keeps nothing.
         progress: called with (nodes done, nodes in all).
 
     Example:
@@ -74,10 +75,7 @@ def ppr_subgraphs(
         >>> ppr_subgraphs(path, 3).ids.tolist()
         [[0, 2, 1], [1, 3, 0], [2, 0, 3], [3, 1, 2], [4, -1, -1]]
     """
-    if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 1:
-        raise OptionError(f"size is {size!r}; expected a whole number of at least 1.")
-    if isinstance(steps, bool) or not isinstance(steps, int | np.integer) or steps < 1:
-        raise OptionError(f"steps is {steps!r}; expected a whole number of at least 1.")
+    size, steps = check_whole("size", size), check_whole("steps", steps)
     if not 0.0 < alpha < 1.0:
         raise OptionError(f"alpha is {alpha!r}; expected a share between 0 and 1, e.g. 0.85.")
     if not 0.0 < tolerance < 1.0:
@@ -86,16 +84,16 @@ def ppr_subgraphs(
         raise OptionError(f"method is {method!r}; expected one of {', '.join(METHODS)}.")
     if method == "auto":
         method = "exact" if exact_cost(graph, steps) <= EXACT_UP_TO else "pruned"
-    info: dict[str, Any] = {"kind": "subgraphs", "k": int(size), "alpha": alpha, "steps": int(steps), "method": method}
+    info: dict[str, Any] = {"kind": "subgraphs", "k": size, "alpha": alpha, "steps": steps, "method": method}
     info |= {"tolerance": tolerance} if method == "pruned" else {}
 
     def make() -> NeighborTable:
-        ids = np.full((graph.num_nodes, int(size)), -1, dtype=np.int32)
+        ids = np.full((graph.num_nodes, size), -1, dtype=np.int32)
         scores = np.zeros(ids.shape, dtype=np.float32)
-        _Search(graph, alpha, int(steps), ids, scores, progress).run(method, tolerance)
+        _Search(graph, alpha, steps, ids, scores, progress).run(method, tolerance)
         return NeighborTable(ids, scores, info)
 
-    return cached(graph, info, cache, make)
+    return cached(graph, info, cache, make, reads_features=False)
 
 
 def exact_cost(graph: Graph, steps: int) -> float:

@@ -15,6 +15,7 @@ import numpy as np
 from naq.errors import DataError, OptionError
 from naq.files import read_npz, write_npz
 from naq.graph import Graph
+from naq.options import check_whole
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,14 +89,13 @@ class NeighborTable:
 
 
 def check_k(graph: Graph, k: int) -> int:
-    """``k`` as an int, or one sentence."""
-    if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
-        raise OptionError(f"k is {k!r}; expected a whole number of at least 1.")
+    """``k`` as an int, or an error where the graph has fewer other nodes."""
+    k = check_whole("k", k)
     if k >= graph.num_nodes:
         raise OptionError(
             f"k is {k}, but graph {graph.name!r} has {graph.num_nodes:,} nodes, so a node has {graph.num_nodes - 1:,} others at most; lower k."
         )
-    return int(k)
+    return k
 
 
 def cache_folder() -> Path:
@@ -107,18 +107,28 @@ def cache_folder() -> Path:
 
 
 def cached(
-    graph: Graph, info: Mapping[str, Any], cache: str | Path | None, make: Callable[[], NeighborTable]
+    graph: Graph,
+    info: Mapping[str, Any],
+    cache: str | Path | None,
+    make: Callable[[], NeighborTable],
+    *,
+    reads_features: bool,
 ) -> NeighborTable:
-    """The table for this graph and these options from ``cache``, or made and put there. None: no cache."""
+    """The table for this graph and ``info`` from ``cache``, or made and put there. None: no cache.
+
+    Args:
+        reads_features: whether the table depends on features; if not, one table serves all graphs of this structure.
+    """
     if cache is None:
         return make()
     text = json.dumps(dict(info), sort_keys=True)
-    name = hashlib.blake2b(f"{graph.without_labels().hash}|{text}".encode(), digest_size=12).hexdigest()
+    content = graph.without_labels().hash if reads_features else graph.structure_hash
+    name = hashlib.blake2b(f"{content}|{text}".encode(), digest_size=12).hexdigest()
     path = Path(cache) / "tables" / f"{name}.npz"
     if path.exists():
         try:
             table = NeighborTable.load(path)
-            if table.num_nodes == graph.num_nodes and table.k == info["k"]:
+            if table.num_nodes == graph.num_nodes and table.k == info["k"] and dict(info).items() <= table.info.items():
                 return table
         except DataError:
             path.unlink(missing_ok=True)

@@ -1,9 +1,10 @@
-"""Bounded heaps in compiled code: the k best of a stream, ties to the lowest id."""
+"""The k best, ties to the lowest id: bounded heaps in compiled code for a stream, and rows of a matrix in torch."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import torch
 from numba import njit
 
 
@@ -55,3 +56,18 @@ def heap_sort(scores: Any, ids: Any, size: Any) -> None:
         score, node = scores[end], ids[end]
         scores[end], ids[end] = scores[0], ids[0]
         _sift_down(scores, ids, end, score, node)
+
+
+def stable_topk(values: torch.Tensor, k: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Top-k along rows with ties to the lowest column. ``torch.topk`` alone leaves ties open."""
+    found, chosen = torch.topk(values, k, dim=1)
+    last = found[:, -1:]
+    crowded = ((values == last).sum(1) > (found == last).sum(1)) & torch.isfinite(last[:, 0])
+    if bool(crowded.any()):
+        rows = torch.nonzero(crowded)[:, 0]
+        order = torch.sort(values[rows], dim=1, descending=True, stable=True)
+        found[rows], chosen[rows] = order.values[:, :k], order.indices[:, :k]
+    by_id = torch.argsort(chosen, dim=1)
+    found, chosen = found.gather(1, by_id), chosen.gather(1, by_id)
+    by_score = torch.sort(found, dim=1, descending=True, stable=True)
+    return chosen.gather(1, by_score.indices), by_score.values

@@ -147,7 +147,7 @@ def run(
         "way": way,
         "shot": shot,
         "head": OWN if found.solves_tasks else chosen.name,
-        "head_options": {} if found.solves_tasks else chosen.options(),
+        "head_options": {} if found.solves_tasks else dict(chosen.options),
         "features": "raw"
         if found.embedder is not None and found.embedder.weighs_features
         else resolve(graph, features),

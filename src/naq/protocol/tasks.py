@@ -46,14 +46,15 @@ def task_source(
     split: ClassSplit | None = None,
     base_labels: np.ndarray | None = None,
 ) -> TaskSource:
-    """Tasks from ``path``, else from the file that comes with the dataset, else drawn with seed 0.
+    """Tasks from ``path``, else from the file that comes with ``source`` (by default what the graph was loaded from), else drawn with seed 0.
 
     ``split`` draws them from its classes, whatever file there is; ``base_labels`` replaces what a supervised method may
     read, and base classes without any are left out.
     """
     labels = graph.require_labels("testing")
+    source = source or graph.source or graph.name
     if path is None and split is None:
-        path = tasks_path(source if source is not None else graph.name)
+        path = tasks_path(source)
     if path is not None:
         split = split_of_file(path, graph) if split is None else split
         valid, test = (Tasks.load(path, way=way, shot=shot, part=part).check(graph) for part in ("valid", "test"))
@@ -66,7 +67,7 @@ def task_source(
         origin = Path(path).name
     else:
         if split is None:
-            split = split_for(source if source is not None else graph.name, graph)
+            split = split_for(source, graph)
         valid, test = (
             sample_tasks(
                 graph,

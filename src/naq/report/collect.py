@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import naq
-from naq.experiments.base import Study, expand
+from naq.experiments.experiment import Study, expand
 from naq.experiments.request import Request
 from naq.experiments.views import TableView, TextView
 from naq.grid.cells import Cell

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from naq.experiments.captions import SMOOTH, amount
-from naq.experiments.base import Study
+from naq.experiments.experiment import Study
 from naq.report.page import Answer
 from naq.statistics import Score, compare, difference, pooled_variance
 

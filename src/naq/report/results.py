@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from naq.errors import DataError
-from naq.experiments.base import in_reading_order
-from naq.protocol.folder import REQUESTS, Requests
+from naq.experiments.experiment import in_reading_order
+from naq.experiments.folder import REQUESTS, Requests
 from naq.experiments.request import Request
 from naq.grid.cells import Cell, Identity
 from naq.grid.fingerprint import code_of

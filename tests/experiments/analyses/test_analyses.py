@@ -6,12 +6,12 @@ import math
 import re
 
 import pytest
+from naq.experiments.reproduction import cells_of
 
 import methods_under_test as suite
 from fake_records import IDENTITY, RESULTS, finds, nothing
 from naq.data import save_graph
-from naq.experiments.base import ORDER, all_experiments
-from naq.experiments.reproduction import cells_of
+from naq.experiments.experiment import ORDER, all_experiments
 from naq.experiments.request import BUDGETS, Request
 from naq.experiments.views import BarView, LineView, Missing, Number, ScatterView, TableView, TextView
 from naq.grid.datasets import DatasetCache

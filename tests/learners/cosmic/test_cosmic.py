@@ -18,9 +18,9 @@ from naq.errors import OptionError
 from naq.learners.cosmic import Cosmic, contrastive_loss
 from naq.learners.cosmic.mixup import beta_draws, draw_extra
 from naq.learners.cosmic.subgraph_encoder import Subgraphs, normalized_blocks, unit_rows
-from naq.protocol.methods import get_method, methods
 from naq.neighbors import subgraphs
 from naq.neighbors.subgraphs import ppr_subgraphs
+from naq.protocol.methods import get_method, methods
 
 NAMES = ("naq-feat/cosmic", "naq-diff/cosmic", "supervised/cosmic")
 each = pytest.mark.parametrize("name", NAMES)

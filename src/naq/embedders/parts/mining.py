@@ -23,7 +23,7 @@ import scipy.sparse as sp
 import torch
 from numba import njit, prange
 
-from naq.neighbors.feature_blocks import stable_topk
+from naq.neighbors.topk import stable_topk
 
 ROWS, COLUMNS = 1024, 4096
 """A tile of similarities on the CPU: 16 MiB."""

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from naq.experiments.captions import Level
-from naq.experiments.base import EXPERIMENTS
+from naq.experiments.experiment import EXPERIMENTS
 from naq.experiments.names import full_name
 from naq.experiments.request import Request
 from naq.experiments.sweep import Sweep, SweepPoint

@@ -7,7 +7,7 @@ draws): :mod:`naq.grid.perturbations.feature_noise` has both.
 from __future__ import annotations
 
 from naq.experiments.analyses.structure_noise import noisy_points
-from naq.experiments.base import EXPERIMENTS
+from naq.experiments.experiment import EXPERIMENTS
 from naq.experiments.request import Request
 from naq.experiments.sweep import Sweep, SweepPoint
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from naq.experiments.captions import Level, from_paper, gain
-from naq.experiments.base import EXPERIMENTS, Study
+from naq.experiments.experiment import EXPERIMENTS, Study
 from naq.experiments.names import full_name
 from naq.experiments.paper import paper_figure
 from naq.experiments.request import Request

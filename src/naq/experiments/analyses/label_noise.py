@@ -6,7 +6,7 @@ NaQ reads no labels, so its line is flat by construction.
 
 from __future__ import annotations
 
-from naq.experiments.base import EXPERIMENTS
+from naq.experiments.experiment import EXPERIMENTS
 from naq.experiments.names import full_name
 from naq.experiments.request import Request
 from naq.experiments.sweep import Sweep, SweepPoint, unaffected

@@ -8,7 +8,7 @@ classes and nodes; the paper draws once.
 from __future__ import annotations
 
 from naq.experiments.captions import from_paper
-from naq.experiments.base import EXPERIMENTS
+from naq.experiments.experiment import EXPERIMENTS
 from naq.experiments.names import full_name
 from naq.experiments.paper import paper_figure
 from naq.experiments.request import Request

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from naq.experiments.captions import Level, from_paper, table_name, value_of
-from naq.experiments.base import EXPERIMENTS, Study
+from naq.experiments.experiment import EXPERIMENTS, Study
 from naq.experiments.names import full_name
 from naq.experiments.paper import paper_accuracy, paper_class_similarity
 from naq.experiments.request import Request

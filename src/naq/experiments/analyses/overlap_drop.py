@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from naq.experiments.captions import Level, from_paper, gain
-from naq.experiments.base import EXPERIMENTS, Study
+from naq.experiments.experiment import EXPERIMENTS, Study
 from naq.experiments.names import KINDS
 from naq.experiments.paper import paper_accuracy
 from naq.experiments.request import Request

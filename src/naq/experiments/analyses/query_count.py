@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from naq.experiments.captions import SMOOTH
-from naq.experiments.base import EXPERIMENTS, Study
+from naq.experiments.experiment import EXPERIMENTS, Study
 from naq.experiments.names import full_name
 from naq.experiments.request import Request
 from naq.experiments.seed_groups import Key

@@ -5,7 +5,7 @@ NaQ-Diff diffuses on the noisy graph; the neighbours of NaQ-Feat do not change, 
 
 from __future__ import annotations
 
-from naq.experiments.base import EXPERIMENTS
+from naq.experiments.experiment import EXPERIMENTS
 from naq.experiments.names import full_name
 from naq.experiments.request import Request
 from naq.experiments.sweep import Sweep, SweepPoint

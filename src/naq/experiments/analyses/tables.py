@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from naq.experiments.accuracy_table import AccuracyTable
-from naq.experiments.base import EXPERIMENTS
+from naq.experiments.experiment import EXPERIMENTS
 
 SIX = ("maml", "protonet", "tent", "gmeta", "glitter", "cosmic")
 RIVALS = ("bgrl", "sugrl", "afgrl", "vnt")

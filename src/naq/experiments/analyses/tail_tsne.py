@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from naq.experiments.captions import NOTHING, findings, table_name
-from naq.experiments.base import EXPERIMENTS, Experiment, Study
+from naq.experiments.experiment import EXPERIMENTS, Experiment, Study
 from naq.experiments.names import full_name
 from naq.experiments.request import Request
 from naq.experiments.seed_groups import Key, SeedGroup, seed_group

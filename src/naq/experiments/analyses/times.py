@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from naq.experiments.captions import NOTHING, findings, table_name, value_of
-from naq.experiments.base import EXPERIMENTS, Experiment, Study
+from naq.experiments.experiment import EXPERIMENTS, Experiment, Study
 from naq.experiments.names import KINDS
 from naq.experiments.paper import paper_time
 from naq.experiments.request import Request

@@ -5,7 +5,7 @@ The paper shows 20-way training of NaQ-Diff beside 5-way training in its t-SNE f
 
 from __future__ import annotations
 
-from naq.experiments.base import EXPERIMENTS
+from naq.experiments.experiment import EXPERIMENTS
 from naq.experiments.names import full_name
 from naq.experiments.request import Request
 from naq.experiments.sweep import Sweep, SweepPoint

@@ -21,8 +21,8 @@ from naq.grid.cells import Cell
 from naq.grid.measurements.base import Context, register_measurement
 from naq.grid.perturbations import resolve_perturbation
 from naq.neighbors import NeighborTable, feature_neighbors
-from naq.neighbors.feature import METRICS
-from naq.neighbors.fill import FILLS, fill_table
+from naq.neighbors.fill import FILLS, filled
+from naq.neighbors.similarity import METRICS
 from naq.neighbors.table import cache_folder
 from naq.options import nearest
 from naq.protocol.episodes import table_for
@@ -161,9 +161,8 @@ def completed_table(
         "cpu",
         lambda done, total: context.listener("neighbors", {"done": done, "total": total}),
     )
-    ids = np.array(table.ids)
-    fill_table(ids, fill, feature_ids=lambda: feature_neighbors(read, k, cache=cache).ids)
-    return NeighborTable(ids, table.scores, {**table.info, "fill": fill}), (table.ids < 0) & (ids >= 0)
+    complete = filled(table, fill, feature_ids=lambda: feature_neighbors(read, k, cache=cache).ids)
+    return complete, (table.ids < 0) & (complete.ids >= 0)
 
 
 def cache_of(context: Context) -> str | Path | None:

@@ -1,0 +1,180 @@
+"""Feature top-k of sparse features by an inverted index, one row at a time.
+
+A row meets the rows that share a column with it, through the lists of its columns: the work is the sum over columns of the squared
+number of rows that have it, and no row costs more than that for nodes it has nothing in common with. Memory O(n) per thread.
+
+Under cosine and Jaccard the others have a score of 0 and are no neighbours. Under Euclid their score depends on their length alone, so
+they are offered from the shortest on until none can enter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numba
+import numpy as np
+import scipy.sparse as sp
+from numba import njit, prange
+
+from naq.neighbors.similarity import METRICS, binary, squared_norms
+from naq.neighbors.topk import heap_offer, heap_sort
+
+HEAVY_SHARE = 1 / 8
+"""A column with more than this share of non-zeros is added densely."""
+HEAVY_BYTES = 256 << 20
+
+
+def inverted_index_topk(
+    features: sp.csr_array, k: int, metric: str, progress: Callable[[int, int], None] | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """ids (n, k) and scores (n, k): float64 scores rounded to float32, ties to the lowest id."""
+    n = features.shape[0]
+    if metric == "jaccard":
+        features = binary(features)
+    columns = sp.csr_array(features.T)
+    size = squared_norms(features)
+    heavy, place = _heavy_columns(columns)
+    by_size = np.argsort(size, kind="stable").astype(np.int32)
+    ends = np.searchsorted(size[by_size], size[by_size], side="right")
+    ids = np.full((n, k), -1, dtype=np.int32)
+    scores = np.zeros((n, k), dtype=np.float32)
+    block = max(256, n // 64)
+    for start in range(0, n, block):
+        stop = min(n, start + block)
+        _rows(
+            features.indptr, features.indices, features.data, columns.indptr, columns.indices, columns.data, heavy, place,
+            size, by_size, ends, start, stop, METRICS.index(metric), ids, scores, numba.get_num_threads(),
+        )  # fmt: skip
+        if progress is not None:
+            progress(stop, n)
+    return ids, scores
+
+
+def _heavy_columns(columns: sp.csr_array) -> tuple[np.ndarray, np.ndarray]:
+    """Columns so full that adding them whole beats visiting their entries: dense (h, n), and (d,) place in it or -1."""
+    n = columns.shape[1]
+    counts = np.diff(columns.indptr)
+    chosen = np.flatnonzero(counts > HEAVY_SHARE * n)
+    most = max(1, HEAVY_BYTES // (4 * n))
+    chosen = chosen[np.argsort(-counts[chosen], kind="stable")][:most]
+    place = np.full(columns.shape[0], -1, dtype=np.int32)
+    place[chosen] = np.arange(len(chosen))
+    return np.ascontiguousarray(columns[chosen].toarray(), dtype=np.float32).reshape(len(chosen), n), place
+
+
+@njit(cache=True, inline="always")
+def _score(metric: Any, dot: Any, size_i: Any, size_j: Any) -> Any:
+    """float32 score from a dot product and two squared norms, all float64: equal inputs give equal scores."""
+    if metric == 0:
+        return np.float32(dot / np.sqrt(size_i * size_j)) if size_i > 0.0 and size_j > 0.0 else np.float32(0.0)
+    if metric == 1:
+        return np.float32(-np.sqrt(max(size_i + size_j - 2.0 * dot, 0.0)))
+    union = size_i + size_j - dot
+    return np.float32(dot / union) if union > 0.0 else np.float32(0.0)
+
+
+@njit(cache=True, parallel=True)
+def _rows(
+    indptr: Any, indices: Any, data: Any, col_ptr: Any, col_rows: Any, col_data: Any, heavy: Any, place: Any,
+    size: Any, by_size: Any, ends: Any, start: Any, stop: Any, metric: Any, ids: Any, scores: Any, threads: Any,
+) -> None:  # fmt: skip
+    n = len(indptr) - 1
+    for thread in prange(threads):
+        dots = np.zeros(n, dtype=np.float64)
+        everyone = np.arange(n).astype(np.uint32)  # unsigned: an index that cannot be negative is not checked
+        met, last = np.empty(n + 1, dtype=np.uint32), np.full(n, -1, dtype=np.int64)
+        for i in range(start + thread, stop, threads):
+            columns = indices[indptr[i] : indptr[i + 1]]
+            values = data[indptr[i] : indptr[i + 1]]
+            if _visits(columns, col_ptr, place, n) >= n:
+                _add_columns(columns, values, col_ptr, col_rows, col_data, heavy, place, dots)
+                found = _select(i, size, metric, dots, everyone, scores[i], ids[i])
+                dots[:] = 0.0
+            else:
+                count = _meet(i, columns, values, col_ptr, col_rows, col_data, dots, met, last)
+                found = _select(i, size, metric, dots, met[:count], scores[i], ids[i])
+                if metric == 1:
+                    found = _offer_others(i, size, by_size, ends, last, found, scores[i], ids[i])
+                for position in range(count):
+                    dots[met[position]] = 0.0
+            heap_sort(scores[i], ids[i], found)
+
+
+@njit(cache=True)
+def _visits(columns: Any, col_ptr: Any, place: Any, n: Any) -> Any:
+    """Entries in the lists of these columns; n or more where one is added densely."""
+    total = 0
+    for column in columns:
+        total += n if place[column] >= 0 else col_ptr[column + 1] - col_ptr[column]
+    return total
+
+
+@njit(cache=True)
+def _add_columns(
+    columns: Any, values: Any, col_ptr: Any, col_rows: Any, col_data: Any, heavy: Any, place: Any, dots: Any
+) -> None:
+    for e in range(len(columns)):
+        column, value = columns[e], np.float64(values[e])
+        if place[column] >= 0:
+            whole = heavy[place[column]]
+            for j in range(len(dots)):
+                dots[j] += value * np.float64(whole[j])
+        else:
+            for f in range(col_ptr[column], col_ptr[column + 1]):
+                dots[np.uint64(col_rows[f])] += value * col_data[f]
+
+
+@njit(cache=True)
+def _meet(
+    i: Any, columns: Any, values: Any, col_ptr: Any, col_rows: Any, col_data: Any, dots: Any, met: Any, last: Any
+) -> Any:
+    """As :func:`_add_columns`, and list the rows that were met: how many. ``last[j] == i`` says that j is one of them."""
+    end = np.uint64(0)
+    for e in range(len(columns)):
+        column, value = columns[e], np.float64(values[e])
+        for f in range(col_ptr[column], col_ptr[column + 1]):
+            j = np.uint64(col_rows[f])
+            dots[j] += value * col_data[f]
+            # Appended first and counted afterwards: no branch to mispredict.
+            met[end] = j
+            end += np.uint64(last[j] != i)
+            last[j] = i
+    return np.int64(end)
+
+
+@njit(cache=True)
+def _select(i: Any, size: Any, metric: Any, dots: Any, candidates: Any, scores: Any, ids: Any) -> Any:
+    """Offer the candidates to the heap of row i; how many it holds."""
+    found, k = 0, len(ids)
+    cutoff = 0.0
+    for j in candidates:
+        # A squared comparison that is safely below the worst kept score spares the division and the root.
+        if metric == 0 and found == k and dots[j] * dots[j] < cutoff * size[j] and scores[0] > 0.0:
+            continue
+        if j == i or (metric != 1 and dots[j] == 0.0):
+            continue
+        found = heap_offer(scores, ids, found, _score(metric, dots[j], size[i], size[j]), j)
+        worst = np.float64(scores[0])
+        cutoff = worst * worst * size[i] * (1.0 - 1e-6)
+    return found
+
+
+@njit(cache=True)
+def _offer_others(i: Any, size: Any, by_size: Any, ends: Any, last: Any, found: Any, scores: Any, ids: Any) -> Any:
+    """Offer the rows that were not met under Euclid, shortest first and then by id; ``ends[p]`` is where the rows as long as the p-th end."""
+    position, k = 0, len(ids)
+    while position < len(by_size):
+        j = by_size[position]
+        position += 1
+        if j == i or last[j] == i:
+            continue
+        score = _score(1, 0.0, size[i], size[j])
+        if found == k:
+            if score < scores[0]:
+                break
+            if score == scores[0] and j > ids[0]:  # so are all others of this length
+                position = ends[position - 1]
+                continue
+        found = heap_offer(scores, ids, found, score, j)
+    return found
