@@ -41,9 +41,9 @@ def demo_table(metrics: dict) -> str:
         f"| {config['way']}-way {config['shot']}-shot, `{config['dataset']}` | head | accuracy % | seconds |",
         "|---|---|---|---|",
     ]
-    own = sum(v for k, v in metrics["seconds"].items() if k != "reference")
+    own = sum(v for k, v in metrics["seconds"].items() if k != "baseline")
     for name, block, seconds in (
-        ("`smooth`, training-free", metrics["reference"], metrics["seconds"]["reference"]),
+        ("`smooth`, training-free", metrics["baseline"], metrics["seconds"]["baseline"]),
         (f"`{config['method']}`, {config['episodes']:,} episodes", metrics["evaluations"], own),
     ):
         for i, (head, found) in enumerate(block.items()):
@@ -146,7 +146,7 @@ def main() -> int:
     demo = ROOT / "runs" / "demo" / "metrics.json"
     if demo.exists() and "--check" not in sys.argv:
         metrics = json.loads(demo.read_text())
-        for block in ("evaluations", "reference"):
+        for block in ("evaluations", "baseline"):
             for found in metrics[block].values():
                 found.pop("per_task")
         DEMO.write_text(json.dumps(metrics, indent=2) + "\n")

@@ -21,7 +21,7 @@ from naq.experiments.tuning import learner_of
 from naq.experiments.views import Entry, Missing, Number, TableView, TextView, View
 from naq.grid.cells import Cell
 from naq.grid.records import Find
-from naq.protocol.evaluation import REFERENCE
+from naq.protocol.evaluation import BASELINE
 from naq.protocol.methods import get_method
 from naq.statistics import Score, average_ranks, compare, difference, pooled_spread
 
@@ -40,7 +40,7 @@ class AccuracyTable(Experiment):
     def rows(self, request: Request) -> list[str]:
         """Methods, the training-free one last."""
         asked = [get_method(name).name for name in request.methods or self.methods]
-        return list(dict.fromkeys([*asked, REFERENCE]))
+        return list(dict.fromkeys([*asked, BASELINE]))
 
     def settings(self, request: Request, dataset: str) -> list[Setting]:
         """(way, shot) of every column; ways that the dataset's classes cannot fill are left out."""
@@ -175,7 +175,7 @@ def verdict(rows: Sequence[str], settings: Sequence[Setting], found: Mapping[tup
             sentence += f" This is {ONE_SEED}."
         if len(column) < len(rows):
             sentence += f" {len(column)} of {len(rows)} methods are finished."
-        if REFERENCE in column and best != REFERENCE:
-            sentence += f" Against smooth, which trains nothing: {gain(column[best], column[REFERENCE], spread)}."
+        if BASELINE in column and best != BASELINE:
+            sentence += f" Against smooth, which trains nothing: {gain(column[best], column[BASELINE], spread)}."
         said.append(sentence)
     return said or ["Too little is finished to compare."]

@@ -12,7 +12,7 @@ from naq.experiments.seed_groups import SeedGroup, number
 from naq.experiments.tuning import learner_of
 from naq.experiments.views import BarView, Entry, LineView, Number, Series, TableView, View
 from naq.grid.records import Find
-from naq.protocol.evaluation import REFERENCE
+from naq.protocol.evaluation import BASELINE
 from naq.protocol.machine import device_words
 from naq.statistics import Score, compare
 
@@ -39,7 +39,7 @@ def bars(
     for kind in kinds:
         scores = [by_place.get((model, kind)) for model in models]
         series.append(score_series(kind or "no episodes", models, scores))
-    floors = {full_name(REFERENCE): 100 * found[REFERENCE, at].mean} if (REFERENCE, at) in found else {}
+    floors = {full_name(BASELINE): 100 * found[BASELINE, at].mean} if (BASELINE, at) in found else {}
     title = f"{table.title}: {dataset}, {at[0]}-way {at[1]}-shot"
     return BarView(
         f"{table.name}-bars-{dataset_slug(dataset)}",
@@ -103,7 +103,7 @@ def costs(
         if not records:
             continue
         results = [record.result for record in records if record.result is not None]
-        steps = [r["facts"].get("episodes_trained") for r in results]
+        steps = [r["facts"].get("steps_trained") for r in results]
         valid = [r["facts"].get("valid_accuracy") for r in results]
         unit = results[0]["facts"].get("unit", "")
         chosen = {**request.options.get(learner_of(method), {}), **groups[method, at].options}

@@ -15,7 +15,7 @@ from naq.experiments.seed_groups import UNTRAINED_LINE, SeedGroup, number, point
 from naq.experiments.views import BarView, Entry, LineView, Series, TableView, View
 from naq.grid.cells import Cell
 from naq.grid.records import Find
-from naq.protocol.evaluation import REFERENCE
+from naq.protocol.evaluation import BASELINE
 from naq.statistics import Score, compare, difference, pooled_spread
 
 LABELS_ONLY = ("label-scarcity", "label-noise")
@@ -113,7 +113,7 @@ class Sweep(Experiment):
                 perturbation = None if any(name in LABELS_ONLY for name in reads) else changes[level]
                 seeds = None if perturbation is not None and "seed" not in perturbation else request.all_seeds[:1]
                 groups[UNTRAINED_LINE, level] = seed_group(
-                    request, find, dataset, REFERENCE, perturbation=perturbation, seeds=seeds, **tasks
+                    request, find, dataset, BASELINE, perturbation=perturbation, seeds=seeds, **tasks
                 )
         return groups
 

@@ -11,7 +11,7 @@ from naq.experiments.request import Request
 from naq.experiments.seed_groups import amount
 from naq.experiments.sweep import Sweep
 from naq.grid.records import Find
-from naq.protocol.evaluation import REFERENCE
+from naq.protocol.evaluation import BASELINE
 from naq.report.page import Answer
 from naq.statistics import Score, compare, difference, pooled_spread
 
@@ -83,12 +83,12 @@ def _answers(where: str, column: dict[str, Score]) -> tuple[Answer, Answer, Answ
     best, second = order[:2]
     ahead = difference(column[best], column[second], spread)
     first = Answer(best, f"{_percent(column[best])} on {where}: the best of {len(order)} methods.")
-    floor = next((name for name in order if name.startswith(REFERENCE)), None)
+    floor = next((name for name in order if name.startswith(BASELINE)), None)
     text = f"Ahead of {second} ({100 * column[second].mean:.2f} %) by {amount(ahead)}, on the same tasks."
     if floor is not None and floor not in (best, second):
         above = difference(column[best], column[floor], spread)
         sure = "" if standings[floor].apart else ", not told apart"
-        text += f" Ahead of {REFERENCE}, which trains nothing, by {amount(above)}{sure}."
+        text += f" Ahead of {BASELINE}, which trains nothing, by {amount(above)}{sure}."
     alike = [name for name in order[1:] if standings[name].mark == "≈"]
     real = _alike(alike, others=len(order) - 1 - len(alike)) if alike else Answer("yes", _BELOW)
     if not ahead.seeds_known:
