@@ -44,7 +44,7 @@ def agreement(graph: naq.Graph, tasks: Path | None, episodes: int) -> dict[str, 
             found[f"{method} {device}: validation"] = results[device].history.valid_accuracy
         scale = float(np.abs(results["cpu"].embedding).max())
         gap = float(np.abs(results["cpu"].embedding - results["cuda"].embedding).max())
-        same = results["cpu"].facts["best_episodes"] == results["cuda"].facts["best_episodes"]
+        same = results["cpu"].facts["best_step"] == results["cuda"].facts["best_step"]
         found[f"{method}: largest difference of embeddings after training, relative"] = gap / scale if same else None
     return found
 

@@ -188,8 +188,8 @@ def overlap() -> Iterator[Figure]:
 def protocol() -> Iterator[Figure]:
     """The whole protocol once: 16,000 episodes, 100 validations, 500 test tasks at the selected checkpoint."""
     result = _train("naq-feat/protonet", 0, 16_000)
-    seconds = sum(v for k, v in result.seconds.items() if k != "reference")
-    note = f"{100 * result.accuracy:.2f} ± {100 * result.ci95:.2f} % at {result.facts['best_episodes']:,} episodes"
+    seconds = sum(v for k, v in result.seconds.items() if k != "baseline")
+    note = f"{100 * result.accuracy:.2f} ± {100 * result.ci95:.2f} % at {result.facts['best_step']:,} episodes"
     yield below("whole protocol, NaQ-Feat + ProtoNet", seconds, "s", 1200, 51 * 3600, note)
 
 
@@ -218,10 +218,10 @@ def _train(method: str, seed: int, count: int, lr: float = 1e-4, patience: int |
     from naq.cli.progress import show_progress
 
     folder = RUNS / f"{method.replace('/', '-')}-{count}-lr{lr:g}-seed{seed}"
-    with show_progress(f"{method} seed {seed}") as tell:
+    with show_progress(f"{method} seed {seed}") as listener:
         return naq.run(
             coauthor(), method, seed=seed, episodes=count, patience=patience, options={"lr": lr},
-            tasks=DATA / "coauthor_cs.tasks.npz", out=folder, cache=None, tell=tell,
+            tasks=DATA / "coauthor_cs.tasks.npz", out=folder, cache=None, listener=listener,
         )  # fmt: skip
 
 

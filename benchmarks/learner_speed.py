@@ -33,22 +33,11 @@ EPISODES = 96
 def episodes_of(kind: str, graph: naq.Graph, learner: str) -> naq.Episodes:
     from naq.data import split_for
     from naq.neighbors.table import cache_folder
-    from naq.protocol.episodes import episode_options, episodes_for
-    from naq.protocol.methods import get_method
+    from naq.protocol.config import RunConfig
+    from naq.protocol.episodes import episodes_for
 
-    method = get_method(f"{kind}/{learner}")
-    split = split_for(graph.name, graph)
-    return episodes_for(
-        method,
-        graph,
-        split,
-        episode_options(method, {}),
-        way=5,
-        shot=1,
-        count=2 * EPISODES,
-        seed=0,
-        cache=cache_folder(),
-    )
+    config = RunConfig.resolve(f"{kind}/{learner}", episodes=2 * EPISODES)
+    return episodes_for(config, graph, split_for(graph.name, graph), cache=cache_folder())
 
 
 def handed(kind: str, graph: naq.Graph) -> naq.Graph:

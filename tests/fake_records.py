@@ -63,7 +63,7 @@ def train_result(cell: Cell, undefined: bool = False, *, mean: float | None = No
     names = list(HEADS)
     if method.solves_tasks:
         names = [OWN]
-    elif getattr(method.learner or method.embedder, "also_solves", False):
+    elif getattr(method.model, "also_solves", False):
         names.append(OWN)
     unchanged = not (config["perturbation"] and config["perturbation"]["name"] == "imbalance")
     where = f"{config['way']}-way" if unchanged else f"{config['way']}-way {config['change']}"
@@ -102,30 +102,30 @@ def train_result(cell: Cell, undefined: bool = False, *, mean: float | None = No
         "classes": {"base": [0, 1], "valid": [2], "test": [3]},
         "zero_rows": 0.0,
         "versions": {},
+        "arithmetic": {},
     }
     if trained:
         facts |= {
-            "best_episodes": 16,
+            "best_step": 16,
             "valid_accuracy": valid,
             "stopped_early": False,
-            "episodes_trained": 32,
+            "steps_trained": 32,
             "unit": "episodes" if method.learner is not None else "epochs",
         }
-    known = ("dataset", "method", "way", "shot", "head", "features", "seed", "options", "episode", "device")
     return {
-        "config": {
-            **{name: config[name] for name in known},
-            "data_hash": "data",
-            "head_options": {},
+        "config": {name: value for name, value in config.items() if name != "perturbation"},
+        "data": {
+            "graph": "data",
+            "features": "raw",
             "tasks": fingerprint(config["shot"]),
-            **({"also": {shot: fingerprint(int(shot)) for shot in also}} if also else {}),
+            "also": {shot: fingerprint(int(shot)) for shot in also},
         },
         "facts": facts,
-        "seconds": {"load": 0.1, "embed": 0.1, "test": 0.1, "reference": 0.0},
+        "seconds": {"load": 0.1, "embed": 0.1, "test": 0.1, "baseline": 0.0},
         "evaluations": evaluations(config["shot"]),
-        "reference": {},
+        "baseline": {},
         "also": also,
-        "also_reference": {},
+        "also_baseline": {},
         "history": {"episodes": [16, 32], "loss": [1.0, 0.9], "valid_accuracy": [valid, valid - 0.01], "seconds": [1.0, 2.0]}
         if trained
         else None,

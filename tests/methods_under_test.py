@@ -11,8 +11,8 @@ import torch
 
 import naq
 import naq.errors
-from naq.embedders import TrainedEmbedder
-from naq.protocol.episodes import episode_options, episodes_for
+from naq.protocol.config import RunConfig
+from naq.protocol.episodes import episodes_for
 from naq.protocol.methods import Method
 from naq.tasks import ClassSplit
 from naq.training import EpisodeTraining, EpochTraining, Schedule, fit
@@ -65,10 +65,6 @@ def options_for(method: Method) -> dict[str, object]:
     return {name: value for name, value in SMALL.items() if name in method.defaults}
 
 
-def is_trained(method: Method) -> bool:
-    return method.learner is not None or issubclass(method.embedder, TrainedEmbedder)
-
-
 def model_of(
     method: Method, graph: naq.Graph, *, seed: int = 0, device: str = "cpu", **options: object
 ) -> torch.nn.Module:
@@ -92,7 +88,7 @@ def vectors_of(
 ) -> np.ndarray:
     """Train a few updates (or just embed) and return all vectors. ``new_id`` renumbers the nodes of the episodes."""
     model = model_of(method, graph, seed=seed, device=device, **(options or {}))
-    if not is_trained(method):
+    if not method.trains:
         return model.embed()
     optimizer = model.optimizer()
     if method.learner is None:
@@ -120,10 +116,9 @@ def draw(
 ) -> naq.Episodes:
     assert method.learner is not None
     given = ({"views": 2} if method.episodes == "g-umtra" else {"queries": 3}) | (episode or {})
-    return episodes_for(
-        method, graph, SPLIT, episode_options(method, given), way=2, shot=1,
-        count=updates * int(options_for(method).get("meta_batch", 1)), seed=seed, cache=None,
-    )  # fmt: skip
+    count = updates * int(options_for(method).get("meta_batch", 1))
+    config = RunConfig.resolve(method, way=2, episodes=count, seed=seed, episode=given)
+    return episodes_for(config, graph, SPLIT, cache=None)
 
 
 def handed(method: Method, graph: naq.Graph) -> naq.Graph:
@@ -137,7 +132,7 @@ def check_shape_and_seed(method: Method) -> None:
     one, two, other = (vectors_of(method, graph, seed=seed) for seed in (0, 0, 1))
     assert one.dtype == np.float32 and one.shape[0] == graph.num_nodes and np.isfinite(one).all()
     assert np.array_equal(one, two), "the same seed must give the same vectors"
-    if is_trained(method):
+    if method.trains:
         assert not np.array_equal(one, other), "another seed must give other weights"
 
 
@@ -146,7 +141,7 @@ def check_relabelling(method: Method) -> None:
     new_id = np.random.default_rng(3).permutation(graph.num_nodes)
     # Which edges an augmentation drops follows from the ids of their ends; columns keep their numbers.
     episode = {"drop_edge": 0.0} if method.episodes == "g-umtra" else {}
-    still = getattr(method.learner or method.embedder, "still", {})
+    still = getattr(method.model, "still", {})
     updates = 6 if method.learner is not None or still else 0
     plain = vectors_of(method, graph, episode=episode, updates=updates, options=still)
     moved = vectors_of(
@@ -179,7 +174,7 @@ def check_small_graphs(method: Method) -> None:
 
 def check_save_and_load(method: Method, folder: Path) -> None:
     """Weights through safetensors give the same vectors."""
-    if not is_trained(method):
+    if not method.trains:
         return
     from safetensors.torch import load_file, save_file
 
@@ -192,7 +187,7 @@ def check_save_and_load(method: Method, folder: Path) -> None:
 
 def check_encode(method: Method) -> None:
     """Some nodes or all: the same numbers."""
-    if not is_trained(method):
+    if not method.trains:
         return
     graph = community_graph()
     learner = model_of(method, graph)
@@ -202,7 +197,7 @@ def check_encode(method: Method) -> None:
 
 def check_solves(method: Method) -> None:
     """A model that needs no head answers every query, whatever the batch; one that cannot refuses a way it was not trained for."""
-    if not is_trained(method):
+    if not method.trains:
         return
     graph = community_graph()
     learner = model_of(method, graph)
@@ -223,7 +218,7 @@ def check_solves(method: Method) -> None:
 
 def check_resume(method: Method, folder: Path) -> None:
     """Stopped after any update and resumed, training ends with the same weights, to the bit."""
-    if not is_trained(method):
+    if not method.trains:
         return
     graph = community_graph()
     episodes = draw(method, graph, 0, 12) if method.learner is not None else None
@@ -274,6 +269,6 @@ def check_devices(method: Method) -> None:
     assert np.allclose(one, two, atol=1e-5, rtol=1e-4)
     # A few updates later: Adam turns a gradient of 1e-9 into a step of its learning rate. What is found by another algorithm on
     # another device (AFGRL's clusters) is switched off together with what is drawn per node.
-    still = getattr(method.learner or method.embedder, "still", {})
+    still = getattr(method.model, "still", {})
     one, two = (vectors_of(method, graph, device=device, options=still) for device in ("cpu", "cuda"))
     assert np.abs(one - two).max() < 5e-3 * max(1.0, float(np.abs(one).max()))

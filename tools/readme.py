@@ -39,9 +39,9 @@ def demo_table(metrics: dict[str, Any]) -> str:
         f"| {config['way']}-way {config['shot']}-shot, `{config['dataset']}` | head | accuracy % | seconds |",
         "|---|---|---|---|",
     ]
-    own = sum(v for k, v in metrics["seconds"].items() if k != "reference")
+    own = sum(v for k, v in metrics["seconds"].items() if k != "baseline")
     for name, block, seconds in (
-        ("`smooth`, which trains nothing", metrics["reference"], metrics["seconds"]["reference"]),
+        ("`smooth`, which trains nothing", metrics["baseline"], metrics["seconds"]["baseline"]),
         (f"`{config['method']}`, {config['episodes']:,} episodes", metrics["evaluations"], own),
     ):
         for i, (head, found) in enumerate(block.items()):
@@ -128,7 +128,7 @@ def main() -> int:
     demo = ROOT / "runs" / "demo" / "metrics.json"
     if demo.exists() and not check:
         metrics = json.loads(demo.read_text())
-        for block in ("evaluations", "reference"):
+        for block in ("evaluations", "baseline"):
             for found in metrics[block].values():
                 found.pop("per_task")
         (RESULTS / "demo.json").write_text(json.dumps(metrics, indent=2) + "\n")

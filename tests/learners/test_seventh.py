@@ -31,4 +31,4 @@ def test_a_copied_file_is_a_learner(seventh):
     suite.check_no_label_peeking(method)
     result = naq.run(suite.community_graph(), "naq-feat/seventh", way=2, episodes=4, evaluate_every=2,
                      options={"latent": 8}, episode={"queries": 3}, cache=None)  # fmt: skip
-    assert result.config["method"] == "naq-feat/seventh" and 0 <= result.accuracy <= 1
+    assert result.config.method == "naq-feat/seventh" and 0 <= result.accuracy <= 1

@@ -28,7 +28,7 @@ def test_every_embedder_runs_the_protocol(graph, tasks, method):
     heads = {"logistic", "prototype", "transductive"} if not kind.solves_tasks or kind.also_heads else set()
     heads |= {"own"} if kind.solves_tasks or kind.also_solves else set()
     assert set(result.evaluations) == set(result.also["3"]) == heads
-    assert result.config["head"] == ("own" if kind.solves_tasks else "logistic")
+    assert result.config.head == ("own" if kind.solves_tasks else "logistic")
     assert result.history.episodes[0] == 4 and result.facts["unit"] == "epochs"
     assert result.facts["training"] == "whole graph" and not result.facts["reads_base_labels"]
     assert result.accuracy > 0.6
@@ -38,7 +38,7 @@ def test_every_embedder_runs_the_protocol(graph, tasks, method):
 @pytest.mark.parametrize("method", TRAINED)
 def test_every_embedder_trains_by_batches(graph, tasks, method):
     result = small(graph, tasks, method, options={"batch": 60}, epochs=4)
-    assert result.facts["training"] == "batches of 60" and result.facts["episodes_trained"] == 4
+    assert result.facts["training"] == "batches of 60" and result.facts["steps_trained"] == 4
     assert result.accuracy > 0.55
 
 
@@ -89,10 +89,10 @@ def test_no_epochs_is_the_untrained_encoder(graph, tasks):
 
 def test_schedule_defaults_and_zero_patience(graph, tasks):
     result = small(graph, tasks, "bgrl", evaluate_every=None, epochs=2)
-    assert result.config["evaluate_every"] == BGRL.evaluate_every and result.config["patience"] == BGRL.patience
-    assert small(graph, tasks, "bgrl", patience=0).config["patience"] is None
+    assert result.config.evaluate_every == BGRL.evaluate_every and result.config.patience == BGRL.patience
+    assert small(graph, tasks, "bgrl", patience=0).config.patience == 0
     learner = naq.run(graph, "naq-feat/protonet", way=2, tasks=tasks, episodes=4, cache=None, options={"latent": 8}, episode={"queries": 3})  # fmt: skip
-    assert learner.config["evaluate_every"] == 160 and learner.config["patience"] is None
+    assert learner.config.evaluate_every == 160 and learner.config.patience == 0
 
 
 def test_epochs_belong_to_embedders_that_are_trained(graph, tasks):
@@ -107,7 +107,7 @@ def test_selection_without_labels_reads_none(graph, tasks, method):
     given = {"options": suite.options_for(get_method(method)), "evaluate_every": 4, "episodes": 12, "cache": None}
     given["episode"] = {} if method == "bgrl" else {"queries": 3}
     free = naq.run(graph, method, way=2, tasks=tasks, select="naq", **given)
-    assert "label-free" in free.facts["selection"] and free.config["select"] == "naq"
+    assert "label-free" in free.facts["selection"] and free.config.select == "naq"
     # Other labels for validation classes, hence other validation tasks, move nothing that was selected without labels.
     swapped = graph.labels.copy()
     swapped[graph.labels == 3], swapped[graph.labels == 4] = 4, 3
@@ -143,6 +143,6 @@ def test_label_free_tasks_are_neighbours_and_share_no_node(graph):
 def test_the_name_of_a_learner_alone_is_the_learner_as_published(graph, tasks):
     assert get_method("protonet").name == "supervised/protonet"
     result = naq.run(graph, "protonet", way=2, tasks=tasks, episodes=4, options={"latent": 8}, episode={"queries": 3})
-    assert result.config["method"] == "supervised/protonet" and result.facts["reads_base_labels"]
+    assert result.config.method == "supervised/protonet" and result.facts["reads_base_labels"]
     with pytest.raises(NaqError, match="there is no method 'proto'"):
         get_method("proto")

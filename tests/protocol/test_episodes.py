@@ -9,6 +9,7 @@ import methods_under_test as suite
 import naq
 from naq.episodes import Episodes
 from naq.errors import OptionError
+from naq.protocol.config import RunConfig
 from naq.protocol.episodes import DEFAULTS, episode_options, episodes_for
 from naq.protocol.methods import EPISODE_KINDS, get_method
 
@@ -18,9 +19,8 @@ both = pytest.mark.parametrize("kind", ["naq-feat", "naq-diff"])
 
 
 def draw(kind: str, given: dict[str, Any] | None = None, graph: naq.Graph = GRAPH, **how: Any) -> Episodes:
-    method = get_method(f"{kind}/protonet")
-    how = {"way": 2, "shot": 1, "count": 30, "seed": 0, "cache": None} | how
-    return episodes_for(method, graph, suite.SPLIT, episode_options(method, given or {}), **how)
+    config = RunConfig.resolve(f"{kind}/protonet", episode=given, **{"way": 2, "episodes": 30} | how)
+    return episodes_for(config, graph, suite.SPLIT, cache=None)
 
 
 def table(kind: str, k: int) -> naq.NeighborTable:

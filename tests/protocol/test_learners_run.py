@@ -25,13 +25,11 @@ def test_every_learner_runs_the_protocol(graph, tasks, method):
     heads = {"own"} if own else {"logistic", "prototype", "transductive"}
     heads |= {"own"} if get_method(method).learner.also_solves else set()
     assert set(result.evaluations) == set(result.also["3"]) == heads
-    assert result.config["head"] == ("own" if own else "logistic")
-    assert result.also["3"][result.config["head"]].shot == 3 and set(result.also_reference) == {"3"}
-    assert result.accuracy > 0.55 and result.also["3"][result.config["head"]].accuracy > 0.55
-    again = naq.experiments.Result.from_json(result.to_json())
-    assert np.array_equal(
-        again.also["3"][result.config["head"]].per_task, result.also["3"][result.config["head"]].per_task
-    )
+    assert result.config.head == ("own" if own else "logistic")
+    assert result.also["3"][result.config.head].shot == 3 and set(result.also_baseline) == {"3"}
+    assert result.accuracy > 0.55 and result.also["3"][result.config.head].accuracy > 0.55
+    again = naq.Result.from_json(result.to_json())
+    assert np.array_equal(again.also["3"][result.config.head].per_task, result.also["3"][result.config.head].per_task)
 
 
 def test_other_shots_do_not_move_the_main_result(graph, tasks):
@@ -45,7 +43,7 @@ def test_other_shots_do_not_move_the_main_result(graph, tasks):
 @pytest.mark.parametrize("method", ["naq-feat/protonet", "naq-diff/maml", "supervised/protonet"])
 def test_episodes_of_another_way_than_the_tasks(graph, tasks, method):
     result = small(graph, tasks, method, episode={"way": 3})
-    assert result.config["way"] == 2 and result.config["episode"]["way"] == 3 and result.main.way == 2
+    assert result.config.way == 2 and result.config.episode["way"] == 3 and result.main.way == 2
 
 
 def test_a_classifier_for_another_way_is_refused_before_training(graph, tasks):

@@ -29,8 +29,8 @@ def test_every_method_runs_the_protocol_and_learns_communities(graph, tasks, met
     assert result.per_task.shape == (40,)
     assert set(result.evaluations) == {"logistic", "prototype", "transductive"}
     assert result.facts["reads_base_labels"] == method.startswith("supervised")
-    assert result.config["data_hash"] == graph.hash
-    assert bool(result.reference) == (method != "smooth")
+    assert result.data["graph"] == graph.hash
+    assert bool(result.baseline) == (method != "smooth")
     assert result.embedding.shape[0] == graph.num_nodes
 
 
@@ -38,7 +38,7 @@ def test_the_reported_number_is_the_test_accuracy_at_the_first_best_validation(g
     result = small(graph, tasks)
     history = result.history
     best = int(np.argmax(history.valid_accuracy))
-    assert result.facts["best_episodes"] == history.episodes[best]
+    assert result.facts["best_step"] == history.episodes[best]
     again = small(graph, tasks, episodes=history.episodes[best])
     if int(np.argmax(again.history.valid_accuracy)) == len(again.history.valid_accuracy) - 1:
         assert np.array_equal(again.per_task, result.per_task)
@@ -46,7 +46,7 @@ def test_the_reported_number_is_the_test_accuracy_at_the_first_best_validation(g
 
 def test_seeds_change_training_but_not_tasks(graph, tasks):
     one, two = small(graph, tasks, seed=0), small(graph, tasks, seed=1)
-    assert one.config["tasks"] == two.config["tasks"]
+    assert one.data["tasks"] == two.data["tasks"]
     assert not np.array_equal(one.embedding, two.embedding)
     assert np.array_equal(one.embedding, small(graph, tasks, seed=0).embedding)
 
@@ -154,7 +154,9 @@ def test_embed_refuses_trained_methods(graph):
 
 
 def test_features_are_weighted_as_asked(graph, tasks):
-    assert small(graph, tasks, "untrained").config["features"] == "tfidf"
-    assert small(graph, tasks, "smooth").config["features"] == "raw"
+    weighted = small(graph, tasks, "untrained")
+    assert weighted.config.features == "auto" and weighted.data["features"] == "tfidf"
+    own = small(graph, tasks, "smooth")
+    assert own.config.features is None and own.data["features"] == "raw"
     raw, words = (small(graph, tasks, "untrained", features=kind) for kind in ("raw", "tfidf"))
     assert not np.array_equal(raw.embedding, words.embedding)

@@ -42,9 +42,9 @@ def neighbors_command(
     out: Annotated[Path | None, typer.Option(help="Save the table as npz.")] = None,
 ) -> None:
     """Make a table of nearest nodes; show some of it, save it."""
-    from naq.data import load
+    from naq.cli.progress import load_shown
 
-    graph = load(dataset)
+    graph = load_shown(dataset)
     started = time.perf_counter()
     table = make_table(graph, by, k, metric, alpha, self_loops, method, fill)
     typer.echo(f"{table} in {time.perf_counter() - started:.1f} s")
@@ -83,14 +83,14 @@ def episodes_command(
     out: Annotated[Path | None, typer.Option(help="Save the episodes as npz.")] = None,
 ) -> None:
     """Draw label-free episodes; show one, their overlap, save them."""
-    from naq.data import load
+    from naq.cli.progress import load_shown
     from naq.episodes import naq_episodes
     from naq.episodes.episodes import check_counts
     from naq.episodes.naq import table_width
 
     check_counts(way=way, shot=shot, queries=queries, count=count)
     width = table_width(queries=queries, shot=shot, apart=apart)
-    graph = load(dataset)
+    graph = load_shown(dataset)
     table = make_table(graph, by, width, metric, alpha, self_loops, method, fill)
     started = time.perf_counter()
     episodes = naq_episodes(

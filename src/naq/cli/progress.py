@@ -2,40 +2,69 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from threading import Timer
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
     Progress,
+    Task,
     TaskID,
     TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
+from rich.text import Text
 
 from naq.progress import Listener
 
+if TYPE_CHECKING:
+    from naq.graph import Graph
+
 console = Console(stderr=True)
-PHASES = {"build": "preparing", "test": "testing", "embed": "embedding"}
-"""Phases of unknown length."""
+PHASES = {
+    "load": "loading",
+    "episodes": "drawing episodes",
+    "build": "preparing",
+    "embed": "embedding",
+    "test": "testing",
+    "baseline": "testing the baseline",
+}
+"""Phases of unknown length: a moving bar on a terminal, elsewhere a line if one takes longer than ``PATIENCE``."""
+PATIENCE = 3.0
+"""Seconds before a phase is worth a line."""
 
 
 @contextmanager
 def show_progress(title: str) -> Iterator[Listener]:
-    """A bar on a terminal; a line every tenth of the way elsewhere."""
+    """A bar on a terminal; elsewhere a line every tenth of the way, and one for every other phase that takes long."""
     if not console.is_terminal:
-        yield _Lines(title)
+        lines = _Lines(title)
+        try:
+            yield lines
+        finally:
+            lines.settle()
         return
     columns = (
-        TextColumn("[bold]{task.description}"), BarColumn(bar_width=28), MofNCompleteColumn(), TextColumn("{task.fields[note]}"),
-        TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn(elapsed_when_finished=True),
+        TextColumn("[bold]{task.description}"), BarColumn(bar_width=28), _Count(), TextColumn("{task.fields[note]}"),
+        TimeElapsedColumn(), _Left(),
     )  # fmt: skip
     with Progress(*columns, console=console, transient=True, refresh_per_second=5) as progress:
         yield _Bars(progress, title)
+
+
+def load_shown(dataset: str) -> Graph:
+    """:func:`naq.load`, with a moving bar."""
+    from naq.data import load
+
+    with show_progress(dataset) as listener:
+        listener("load", {"source": dataset})
+        return load(dataset)
 
 
 def note_of(facts: Mapping[str, Any]) -> str:
@@ -45,10 +74,26 @@ def note_of(facts: Mapping[str, Any]) -> str:
     return f"loss {facts['loss']:.3f}  valid {100 * facts['valid']:.1f} % (best {100 * facts['best']:.1f} %)"
 
 
+class _Count(MofNCompleteColumn):
+    """``16/160``; nothing where the length is unknown."""
+
+    def render(self, task: Task) -> Text:
+        return Text() if task.total is None else super().render(task)
+
+
+class _Left(TimeRemainingColumn):
+    """``left 0:01:10``; nothing where the length is unknown."""
+
+    def render(self, task: Task) -> Text:
+        return Text() if task.total is None else Text("left ") + super().render(task)
+
+
 class _Bars:
+    """One bar, of the phase that goes on."""
+
     def __init__(self, progress: Progress, title: str) -> None:
         self.progress, self.title = progress, title
-        self.tasks: dict[str, TaskID] = {}
+        self.name, self.task = "", TaskID(-1)
 
     def __call__(self, phase: str, facts: Mapping[str, Any]) -> None:
         if phase == "train":
@@ -57,32 +102,59 @@ class _Bars:
             self._bar("neighbours", facts["done"], facts["total"], "")
         elif phase in PHASES:
             self._bar(PHASES[phase], 0, None, "")
-        elif phase == "plan":
-            self.progress.console.print(f"{self.title}: {facts['plan']}", highlight=False, soft_wrap=True)
+        elif text := _text_of(phase, facts):
+            self.progress.console.print(f"{self.title}: {text}", highlight=False, soft_wrap=True)
 
     def _bar(self, name: str, done: int, total: int | None, note: str) -> None:
-        if name not in self.tasks:
-            for other in self.tasks.values():
-                self.progress.update(other, visible=False)
-            self.tasks[name] = self.progress.add_task(name, total=total, note=note)
-        self.progress.update(self.tasks[name], completed=done, note=note)
+        if name != self.name:
+            if self.name:
+                self.progress.remove_task(self.task)
+            self.name, self.task = name, self.progress.add_task(name, total=total, note=note)
+        self.progress.update(self.task, completed=done, note=note)
 
 
 class _Lines:
+    """Lines on standard error."""
+
     def __init__(self, title: str) -> None:
         self.title = title
-        self.shown = 0
+        self.phase, self.tenth, self.began = "", 0, 0.0
+        self.timer: Timer | None = None
 
     def __call__(self, phase: str, facts: Mapping[str, Any]) -> None:
+        self.settle()
+        if phase != self.phase:
+            self.phase, self.tenth, self.began = phase, 0, time.monotonic()
         if phase == "train":
-            tenth = 10 * facts["episodes"] // max(1, facts["total"])
-            if tenth > self.shown:
-                self.shown = tenth
-                line = f"{self.title}: {facts['episodes']:,} of {facts['total']:,} {facts['unit']}, {note_of(facts)}, {facts['seconds']:.0f} s"
-                console.print(line, highlight=False, soft_wrap=True)
-        elif phase in ("build", "test"):
-            console.print(f"{self.title}: {PHASES[phase]}", highlight=False, soft_wrap=True)
-        elif phase == "plan":
-            console.print(f"{self.title}: {facts['plan']}", highlight=False, soft_wrap=True)
-        elif phase == "finished":
-            console.print(f"{self.title}: already done in {facts['folder']}", highlight=False, soft_wrap=True)
+            if self._another_tenth(facts["episodes"], facts["total"]):
+                self._line(
+                    f"{facts['episodes']:,} of {facts['total']:,} {facts['unit']}, {note_of(facts)}, {facts['seconds']:.0f} s"
+                )
+        elif phase == "neighbors":
+            if time.monotonic() - self.began > PATIENCE and self._another_tenth(facts["done"], facts["total"]):
+                self._line(f"neighbours of {facts['done']:,} of {facts['total']:,} nodes")
+        elif phase in PHASES:
+            self.timer = Timer(PATIENCE, self._line, [PHASES[phase]])
+            self.timer.daemon = True
+            self.timer.start()
+        elif text := _text_of(phase, facts):
+            self._line(text)
+
+    def settle(self) -> None:
+        """The phase is over: no line about it any more."""
+        if self.timer is not None:
+            self.timer.cancel()
+
+    def _another_tenth(self, done: int, total: int) -> bool:
+        before, self.tenth = self.tenth, 10 * done // max(1, total)
+        return self.tenth > before
+
+    def _line(self, text: str) -> None:
+        console.print(f"{self.title}: {text}", highlight=False, soft_wrap=True)
+
+
+def _text_of(phase: str, facts: Mapping[str, Any]) -> str:
+    """What is worth a line wherever it is shown."""
+    if phase == "finished":
+        return f"already done in {facts['folder']}"
+    return str(facts["plan"]) if phase == "plan" else str(facts["text"]) if phase == "warning" else ""

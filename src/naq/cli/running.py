@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,7 +13,7 @@ import typer
 from naq.errors import OptionError
 
 if TYPE_CHECKING:
-    from naq.protocol import Result
+    from naq.protocol import Result, RunConfig
 
 
 def pairs(given: list[str], flag: str) -> dict[str, str]:
@@ -37,13 +38,16 @@ def run_command(
         list[int], typer.Option(help="Test the same weights on tasks of this shot too; may be repeated.")
     ] = [],  # noqa: B006
     head: Annotated[
-        str, typer.Option(help="Solves tasks and selects the checkpoint; a name of 'naq list heads'.")
+        str,
+        typer.Option(
+            help="Solves tasks and selects the checkpoint; a name of 'naq list heads'. Some methods solve tasks themselves."
+        ),
     ] = "logistic",
     features: Annotated[
         str, typer.Option(help="What the method reads: raw (the paper), binary, tfidf, or auto: tfidf for word counts.")
     ] = "auto",
     seed: Annotated[int, typer.Option(help="Of weights and episodes.")] = 0,
-    episodes: Annotated[int, typer.Option(help="Training episodes.")] = 16_000,
+    episodes: Annotated[int, typer.Option(help="Training episodes of a learner.")] = 16_000,
     epochs: Annotated[
         int | None, typer.Option(help="Passes over the graph of a method without episodes; by default its own.")
     ] = None,
@@ -53,7 +57,7 @@ def run_command(
     patience: Annotated[
         int | None,
         typer.Option(
-            help="Stop after so many validations without a new best, 0 for never; by default learners never do."
+            help="Stop after so many validations without a new best, 0 for never; by default never for learners, else the method's own."
         ),
     ] = None,
     select: Annotated[
@@ -73,13 +77,12 @@ def run_command(
     ] = [],  # noqa: B006
     cache: Annotated[bool, typer.Option(help="Keep neighbour tables in the cache folder.")] = True,
 ) -> None:
-    """Train without labels, choose on validation tasks, test; print a table and write a run folder.
+    """Train, choose on validation tasks, test; print a table and write a run folder.
 
     Stopped with Ctrl-C or killed, the same command goes on where it was.
     """
-    from naq.cli.progress import console, show_progress
-    from naq.data import load, tasks_path
-    from naq.protocol import run
+    from naq.cli.progress import console, load_shown, show_progress
+    from naq.protocol import RunConfig, RunInputs, execute
     from naq.protocol.methods import get_method
     from naq.report.table import result_table
 
@@ -90,24 +93,26 @@ def run_command(
         )
     if epochs is not None and not any(m.in_epochs for m in known):
         raise OptionError(f"--epochs is {epochs}, but {known[0].name} is not trained in epochs; leave it out.")
-    graph = load(dataset)
+    configs = [
+        RunConfig.resolve(
+            m, way=way, shot=shot, also_shots=also_shot, seed=seed, head=head, features=features, options=pairs(option, "--set"),
+            episode=pairs(episode, "--episode"), episodes=episodes, epochs=epochs if m.in_epochs else None, evaluate_every=evaluate_every,
+            patience=patience, select=select, device=device,
+        )
+        for m in known
+    ]  # fmt: skip
+    graph = load_shown(dataset)
     console.print(f"[bold]{graph.name}[/bold]: {graph.num_nodes:,} nodes, {graph.num_edges:,} edges, "
                   f"{graph.num_features:,} features, {graph.num_classes} classes")  # fmt: skip
-    tasks = tasks or tasks_path(dataset)
     results: list[Result] = []
     folders: list[Path] = []
-    for m in known:
-        folder = out or default_folder(graph.name, m.name, way, shot, seed)
-        folders.append(folder)
-        with show_progress(m.name) as listener:
+    for config in configs:
+        config = replace(config, dataset=graph.name)
+        folders.append(folder := out or default_folder(config))
+        with show_progress(config.method) as listener:
+            inputs = RunInputs(graph, dataset, tasks, out=folder, cache="" if cache else None, listener=listener)
             try:
-                results.append(
-                    run(
-                        graph, m.name, way=way, shot=shot, also_shots=also_shot, seed=seed, tasks=tasks, head=head, features=features, episodes=episodes,
-                        epochs=epochs if m.in_epochs else None, evaluate_every=evaluate_every, patience=patience, select=select, device=device, out=folder,
-                        options=pairs(option, "--set"), episode=pairs(episode, "--episode"), cache="" if cache else None, listener=listener,
-                    )
-                )  # fmt: skip
+                results.append(execute(config, inputs))
             except KeyboardInterrupt:
                 again = shlex.join(["naq", *sys.argv[1:]])
                 console.print(
@@ -122,9 +127,10 @@ def run_command(
     _next_steps(dataset, results)
 
 
-def default_folder(dataset: str, method: str, way: int, shot: int, seed: int) -> Path:
+def default_folder(config: RunConfig) -> Path:
     """``runs/debian/naq-feat-protonet/5way-1shot-seed0``."""
-    return Path("runs") / dataset / method.replace("/", "-") / f"{way}way-{shot}shot-seed{seed}"
+    name = f"{config.way}way-{config.shot}shot-seed{config.seed}"
+    return Path("runs") / config.dataset / config.method.replace("/", "-") / name
 
 
 def print_table(table: Any) -> None:
@@ -135,26 +141,29 @@ def print_table(table: Any) -> None:
 
 
 def _after(result: Result, folder: Path) -> None:
-    facts = result.facts
+    config, facts = result.config, result.facts
     if result.history is not None:
         stop = "stopped early" if facts["stopped_early"] else "trained to the end"
-        unit = facts.get("unit", "episodes")
-        tasks = "tasks without labels" if result.config.get("select") == "naq" else "validation tasks"
+        unit = facts["unit"]
+        tasks = "tasks without labels" if config.select == "naq" else "validation tasks"
         labels = "labels of base classes" if facts["reads_base_labels"] else "no labels"
         print(
-            f"{result.config['method']}: {facts['episodes_trained']:,} {unit} with {labels}, {stop}; checkpoint of "
-            f"{facts['best_episodes']:,} {unit} selected at {100 * facts['valid_accuracy']:.2f} % on {tasks}."
+            f"{config.method}: {facts['steps_trained']:,} {unit} with {labels}, {stop}; checkpoint of "
+            f"{facts['best_step']:,} {unit} selected at {100 * facts['valid_accuracy']:.2f} % on {tasks}."
         )
     print(f"Written: {folder}")
 
 
 def _next_steps(dataset: str, results: list[Result]) -> None:
-    shown = {r.config["method"] for r in results}
+    from naq.protocol.config import EPISODES
+
+    configs = [result.config for result in results]
+    shown = {config.method for config in configs}
     other = next(m for m in ("naq-diff/protonet", "naq-feat/protonet", "smooth") if m not in shown)
-    config = results[0].config
     lines = [f"naq run {shlex.quote(dataset)} --method {other}", "naq list methods"]
-    if (config["way"], config["shot"]) == (5, 1):
+    if (configs[0].way, configs[0].shot) == (5, 1):
         lines.insert(1, f"naq run {shlex.quote(dataset)} --shot 5")
-    if any(r.history is not None and r.config.get("episodes", 16_000) < 16_000 for r in results):
-        lines.insert(0, f"naq run {shlex.quote(dataset)} --out runs/full      (the paper's schedule: 16,000 episodes)")
+    if any(config.episodes is not None and config.episodes < EPISODES for config in configs):
+        schedule = f"(the paper's schedule: {EPISODES:,} episodes)"
+        lines.insert(0, f"naq run {shlex.quote(dataset)} --out runs/full      {schedule}")
     print("Next:\n  " + "\n  ".join(lines))

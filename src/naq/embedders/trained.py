@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -39,6 +39,7 @@ class TrainedEmbedder(nn.Module, Embedder):
         graph: structure and features; labels are taken away.
         seed: of the initial weights and of whatever is drawn.
         device: where the arithmetic runs.
+        progress: called with (nodes done, nodes in all) by a :meth:`build` that takes long.
         options: overrides of ``defaults``. Shared ones: ``epochs`` passes over the nodes; ``batch`` nodes per update, 0 for the whole graph where
             its training fits ``memory`` (GB; 0: a share of what is free), else the largest batch that does; ``fanout`` neighbours drawn
             per node and hop of a batch.
@@ -62,10 +63,19 @@ class TrainedEmbedder(nn.Module, Embedder):
     also_solves: ClassVar[bool] = False
     also_heads: ClassVar[bool] = False
 
-    def __init__(self, graph: Graph, *, seed: int = 0, device: str | torch.device = "cpu", **options: Any) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        *,
+        seed: int = 0,
+        device: str | torch.device = "cpu",
+        progress: Callable[[int, int], None] | None = None,
+        **options: Any,
+    ) -> None:
         nn.Module.__init__(self)
         Embedder.__init__(self, graph, seed=seed, device=device, **options)
         self.graph.require_features(self.name)
+        self.progress = progress
         if self.device.type == "cpu":
             keep_pages()
         self.build()

@@ -151,6 +151,7 @@ class VNT(TrainedEmbedder):
             roles=int(o["roles"]),
             seed=self.seed,
             cache=cache_folder() if self.graph.num_nodes >= CACHE_FROM else None,
+            progress=self.progress,
         )
         shape = Shape(
             features=d,

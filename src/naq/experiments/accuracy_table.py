@@ -14,7 +14,7 @@ from naq.experiments.request import Request
 from naq.experiments.seed_groups import Key, SeedGroup, seed_group
 from naq.experiments.tuning import learner_of
 from naq.experiments.views import Entry, Number, TableView, TextView, View
-from naq.protocol.evaluation import REFERENCE
+from naq.protocol.evaluation import BASELINE
 from naq.protocol.methods import get_method
 from naq.statistics import Score, average_ranks, compare, difference, pooled_variance
 
@@ -33,7 +33,7 @@ class AccuracyTable(Experiment):
     def rows(self, request: Request) -> list[str]:
         """Methods, the `smooth` baseline last."""
         asked = [get_method(name).name for name in request.methods or self.methods]
-        return list(dict.fromkeys([*asked, REFERENCE]))
+        return list(dict.fromkeys([*asked, BASELINE]))
 
     def settings(self, request: Request, dataset: str) -> list[Setting]:
         """(way, shot) of every column; ways that the dataset's classes cannot fill are left out."""
@@ -173,7 +173,7 @@ def verdict(rows: Sequence[str], settings: Sequence[Setting], found: Mapping[tup
             sentence += f" This is {ONE_SEED}."
         if len(column) < len(rows):
             sentence += f" {len(column)} of {len(rows)} methods are finished."
-        if REFERENCE in column and best != REFERENCE:
-            sentence += f" Against `smooth`, which trains nothing: {gain(column[best], column[REFERENCE], variance)}."
+        if BASELINE in column and best != BASELINE:
+            sentence += f" Against `smooth`, which trains nothing: {gain(column[best], column[BASELINE], variance)}."
         sentences.append(sentence)
     return sentences or ["Too little is finished to compare."]

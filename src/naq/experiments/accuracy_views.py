@@ -9,7 +9,7 @@ from naq.experiments.experiment import Study
 from naq.experiments.names import full_name, kind_of, model_of
 from naq.experiments.tuning import learner_of
 from naq.experiments.views import BarView, Entry, LineView, Number, Series, TableView, View
-from naq.protocol.evaluation import REFERENCE
+from naq.protocol.evaluation import BASELINE
 from naq.protocol.machine import device_words
 from naq.statistics import Score, compare
 
@@ -28,7 +28,7 @@ def bars(study: Study, rows: Sequence[str], at: Setting, found: Mapping[tuple[st
     series = [
         score_series(kind or "no episodes", models, [by_place.get((model, kind)) for model in models]) for kind in kinds
     ]
-    baseline = {SMOOTH: 100 * found[REFERENCE, at].mean} if (REFERENCE, at) in found else {}
+    baseline = {SMOOTH: 100 * found[BASELINE, at].mean} if (BASELINE, at) in found else {}
     title = f"{study.experiment.title}: {study.dataset}, {at[0]}-way {at[1]}-shot"
     return BarView(table_name(study, "bars"), title, TEST_ACCURACY, series, baseline, WHISKERS)
 
@@ -69,7 +69,7 @@ def costs(study: Study, rows: Sequence[str], at: Setting) -> TableView:
         if not records:
             continue
         results = [record.result for record in records if record.result is not None]
-        steps = [r["facts"].get("episodes_trained") for r in results]
+        steps = [r["facts"].get("steps_trained") for r in results]
         valid = [r["facts"].get("valid_accuracy") for r in results]
         unit = results[0]["facts"].get("unit", "")
         setting = study.groups[method, at].setting(study.find) or {}
@@ -107,7 +107,7 @@ def curves(study: Study, rows: Sequence[str], at: Setting) -> list[View]:
             history = result["history"] if result is not None else None
             if result is not None and history is not None and result["facts"].get("unit") == unit:
                 y = [100 * value for value in history["valid_accuracy"]]
-                series.append((max(y), Series(full_name(method), [float(e) for e in history["episodes"]], y)))
+                series.append((max(y), Series(full_name(method), [float(e) for e in history["steps"]], y)))
         series.sort(key=lambda one: -one[0])
         if series:
             best = f"; the {SHOWN} best of {len(series)} on validation tasks" if len(series) > SHOWN else ""

@@ -8,7 +8,7 @@ from naq.experiments.experiment import Study
 from naq.experiments.names import full_name
 from naq.experiments.paper import PaperNumber
 from naq.experiments.views import Number, Series, TextView
-from naq.protocol.evaluation import REFERENCE
+from naq.protocol.evaluation import BASELINE
 from naq.statistics import Difference, Score, SeedVariance, Standing, difference
 
 Level = float | str
@@ -16,7 +16,7 @@ Level = float | str
 TEST_ACCURACY = "test accuracy, %"
 WHISKERS = "Whiskers are 95 % intervals over test tasks."
 ONE_SEED = "one training each: the variance between seeds is not in it"
-SMOOTH = full_name(REFERENCE)
+SMOOTH = full_name(BASELINE)
 """What the `smooth` baseline is called beside trained methods."""
 NOTHING = "Nothing is finished yet."
 

@@ -164,12 +164,12 @@ def score_of(records: Sequence[Record], shot: int | None = None, head: str | Non
     trained = False
     for record in records:
         assert record.result is not None
-        result, config = record.result, record.result["config"]
+        result, config, data = record.result, record.result["config"], record.result["data"]
         main = shot is None or shot == config["shot"]
         found = result["evaluations"] if main else result["also"].get(str(shot), {})
         name = head or (config["head"] if config["head"] in found else next(iter(found), ""))
         if name in found:
-            runs.setdefault(config["tasks"] if main else config["also"][str(shot)], []).append(found[name]["per_task"])
+            runs.setdefault(data["tasks"] if main else data["also"][str(shot)], []).append(found[name]["per_task"])
             trained = trained or result["history"] is not None
     if not runs:
         return None

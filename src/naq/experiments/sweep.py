@@ -24,7 +24,7 @@ from naq.experiments.names import full_name
 from naq.experiments.request import Request
 from naq.experiments.seed_groups import Key, SeedGroup, seed_group
 from naq.experiments.views import BarView, Entry, LineView, Series, TableView, View
-from naq.protocol.evaluation import REFERENCE
+from naq.protocol.evaluation import BASELINE
 from naq.statistics import Score, compare, difference, pooled_variance
 
 LABELS_ONLY = ("label-scarcity", "label-noise")
@@ -101,7 +101,7 @@ class Sweep(Experiment):
             for level in dict.fromkeys(point.level for point in asked):
                 perturbation = None if labels_only else by_level[level]
                 seeds = None if perturbation is not None and "seed" not in perturbation else request.all_seeds[:1]
-                groups[SMOOTH, level] = seed_group(request, dataset, REFERENCE, perturbation=perturbation, seeds=seeds)
+                groups[SMOOTH, level] = seed_group(request, dataset, BASELINE, perturbation=perturbation, seeds=seeds)
         return groups
 
     def headline(self, study: Study) -> list[tuple[str, dict[str, Score]]]:

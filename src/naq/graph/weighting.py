@@ -34,12 +34,17 @@ def is_counted(graph: Graph) -> bool:
     return features is not None and not isinstance(features, np.ndarray) and bool((features.data >= 0).all())
 
 
+def check_weighting(weighting: str) -> str:
+    """The name, once it is known to be ``auto`` or a weighting."""
+    if weighting != "auto" and weighting not in WEIGHTINGS:
+        raise OptionError(f"features is {weighting!r}; expected auto or one of {', '.join(WEIGHTINGS)}.")
+    return weighting
+
+
 def resolve(graph: Graph, weighting: str) -> str:
     """``auto`` is ``tfidf`` for sparse, non-negative features and ``raw`` for all others; any other name is itself."""
-    if weighting == "auto":
+    if check_weighting(weighting) == "auto":
         return "tfidf" if is_counted(graph) else "raw"
-    if weighting not in WEIGHTINGS:
-        raise OptionError(f"features is {weighting!r}; expected auto or one of {', '.join(WEIGHTINGS)}.")
     return weighting
 
 

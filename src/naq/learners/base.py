@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -36,6 +36,7 @@ class Learner(nn.Module, Configurable, ABC):
         way: classes per episode.
         seed: of the initial weights and of whatever the learner draws.
         device: where the arithmetic runs.
+        progress: called with (nodes done, nodes in all) by a :meth:`build` that takes long.
         options: overrides of ``defaults``.
 
     Attributes:
@@ -54,10 +55,18 @@ class Learner(nn.Module, Configurable, ABC):
     transductive: ClassVar[bool] = False
 
     def __init__(
-        self, graph: Graph, *, way: int, seed: int = 0, device: str | torch.device = "cpu", **options: Any
+        self,
+        graph: Graph,
+        *,
+        way: int,
+        seed: int = 0,
+        device: str | torch.device = "cpu",
+        progress: Callable[[int, int], None] | None = None,
+        **options: Any,
     ) -> None:
         super().__init__()
         self.configure(options)
+        self.progress = progress
         self.graph = graph
         self.way = way
         self.seed = seed

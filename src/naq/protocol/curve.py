@@ -12,7 +12,7 @@ BLUE, ORANGE, GREY = "#2563a8", "#d97706", "#6b7280"
 
 
 def draw_curve(result: Result, path: Path) -> None:
-    """Validation accuracy and loss over episodes, the selected checkpoint, and the test accuracy it gave."""
+    """Validation accuracy and loss over episodes or epochs, the selected checkpoint, and the test accuracy it gave."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -23,9 +23,9 @@ def draw_curve(result: Result, path: Path) -> None:
     axes = figure.subplots()
     accuracy = [100 * value for value in history.valid_accuracy]
     axes.plot(history.episodes, accuracy, color=BLUE, marker="o", markersize=3.5, linewidth=1.6)
-    unit = result.facts.get("unit", "episodes")
+    unit = result.facts["unit"]
     axes.set_xlabel(f"training {unit}")
-    free = result.config.get("select") == "naq"
+    free = result.config.select == "naq"
     axes.set_ylabel("accuracy on label-free tasks, %" if free else "validation accuracy, %", color=BLUE)
     axes.tick_params(axis="y", labelcolor=BLUE)
     best = history.best
@@ -59,8 +59,8 @@ def draw_curve(result: Result, path: Path) -> None:
     axes.grid(axis="y", color="#e5e7eb", linewidth=0.8)
     config = result.config
     figure.suptitle(
-        f"{config['method']} on {config['dataset']}, {config['way']}-way {config['shot']}-shot: "
-        f"{100 * result.accuracy:.2f} ± {100 * result.ci95:.2f} % on test tasks ({config['head']})",
+        f"{config.method} on {config.dataset}, {config.way}-way {config.shot}-shot: "
+        f"{100 * result.accuracy:.2f} ± {100 * result.ci95:.2f} % on test tasks ({config.head})",
         fontsize=10.5,
         color="#111827",
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from naq.episodes import Episodes, naq_episodes, supervised_episodes, umtra_episodes
 from naq.episodes.episodes import check_counts
@@ -15,6 +15,9 @@ from naq.neighbors import NeighborTable, diffusion_neighbors, feature_neighbors
 from naq.options import Value, merge_options
 from naq.protocol.methods import Method
 from naq.tasks import ClassSplit
+
+if TYPE_CHECKING:
+    from naq.protocol.config import RunConfig
 
 DEFAULTS: dict[str, dict[str, Value]] = {
     "naq-feat": {
@@ -93,33 +96,29 @@ def table_for(
 
 
 def episodes_for(
-    method: Method,
+    config: RunConfig,
     graph: Graph,
     split: ClassSplit,
-    options: Mapping[str, Any],
     *,
-    way: int,
-    shot: int,
-    count: int,
-    seed: int,
     cache: str | Path | None,
-    device: str = "cpu",
     progress: Callable[[int, int], None] | None = None,
 ) -> Episodes:
-    """Draw ``count`` episodes of the method's kind; only supervised ones read labels here."""
-    way = int(options["way"]) or way
-    if method.episodes == "supervised":
+    """The episodes a learner trains on; only supervised ones read labels here."""
+    kind, options, seed = config.known.episodes, config.episode, config.seed
+    assert kind is not None and options is not None and config.episodes is not None
+    way, count = int(options["way"]) or config.way, config.episodes
+    if kind == "supervised":
         labels = graph.require_labels("supervised episodes")
         return supervised_episodes(
             labels,
             split.base,
             way=way,
-            shot=int(options["shot"]) or shot,
+            shot=int(options["shot"]) or config.shot,
             queries=int(options["queries"]),
             count=count,
             seed=seed,
         )
-    if method.episodes == "g-umtra":
+    if kind == "g-umtra":
         return umtra_episodes(
             graph.num_nodes,
             way=way,
@@ -129,8 +128,7 @@ def episodes_for(
             drop_edge=float(options["drop_edge"]),
             drop_feature=float(options["drop_feature"]),
         )
-    assert method.episodes is not None
-    table = table_for(graph.without_labels(), method.episodes, options, cache, device, progress)
+    table = table_for(graph.without_labels(), kind, options, cache, config.device, progress)
     return naq_episodes(
         table,
         way=way,

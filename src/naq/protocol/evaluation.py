@@ -5,23 +5,23 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from naq.embedders import TrainedEmbedder
+from naq.embedders import EMBEDDERS, TrainedEmbedder
 from naq.graph import Graph
 from naq.heads import HEADS, Evaluation, Head, evaluate, make_head, scored
 from naq.learners import Learner
-from naq.protocol.methods import get_method
 from naq.tasks import Tasks
 
 Model = Learner | TrainedEmbedder
 """What was trained; both kinds answer tasks in the same way."""
 OWN = "own"
 """Stands where the name of a head would, for a method that solves tasks itself."""
-REFERENCE = "smooth"
+BASELINE = "smooth"
+"""The training-free method that every result is compared with."""
 
 
-def validation_accuracy(learner: Model, tasks: Tasks, head: Head) -> float:
-    """Accuracy of the learner as it is; only the nodes of the tasks are encoded unless the head needs all."""
-    if learner.solves_tasks:
+def validation_accuracy(learner: Model, tasks: Tasks, head: Head | None) -> float:
+    """Accuracy of the learner as it is; None where it solves tasks itself. Only nodes of the tasks are encoded unless the head needs all."""
+    if head is None:
         return own_evaluation(learner, tasks).accuracy
     with torch.no_grad():
         if head.needs_all_nodes:
@@ -37,11 +37,11 @@ def own_evaluation(learner: Model, tasks: Tasks) -> Evaluation:
     return scored(learner.solve(tasks), tasks, head=OWN, transductive=learner.transductive)
 
 
-def every_answer(model: Model | None, vectors: np.ndarray, tasks: Tasks, chosen: Head) -> dict[str, Evaluation]:
+def every_answer(model: Model | None, vectors: np.ndarray, tasks: Tasks, chosen: Head | None) -> dict[str, Evaluation]:
     """Every head on the vectors, and the model's own answers where it has some; the ones that choose come first."""
     own = {OWN: own_evaluation(model, tasks)} if model is not None and (model.solves_tasks or model.also_solves) else {}
     if model is not None and model.solves_tasks:
-        return {**own, **(every_head(vectors, tasks, chosen) if model.also_heads else {})}
+        return {**own, **(every_head(vectors, tasks) if model.also_heads else {})}
     return {**every_head(vectors, tasks, chosen), **own}
 
 
@@ -56,12 +56,10 @@ def every_head(vectors: np.ndarray, tasks: Tasks, chosen: Head | None = None) ->
 _kept: dict[str, np.ndarray] = {}
 
 
-def reference_vectors(graph: Graph) -> np.ndarray:
-    """Vectors of the training-free line; those of the last graph are kept, since many runs request for them."""
+def baseline_vectors(graph: Graph) -> np.ndarray:
+    """Vectors of the ``smooth`` baseline; those of the last graph are kept, since many runs ask for them."""
     graph = graph.without_labels()
     if graph.hash not in _kept:
-        found = get_method(REFERENCE).embedder
-        assert found is not None
         _kept.clear()
-        _kept[graph.hash] = found(graph).embed()
+        _kept[graph.hash] = EMBEDDERS[BASELINE](graph).embed()
     return _kept[graph.hash]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,30 +13,40 @@ from torch import nn
 
 from naq.errors import DataError, OptionError
 from naq.files import read_json, write_atomically, write_json
+from naq.protocol.config import RunConfig
+from naq.protocol.machine import arithmetic
 from naq.protocol.result import Result
 
 
 class RunFolder:
     """``config.json``, ``checkpoint.safetensors`` while training; then ``metrics.json``, ``weights.safetensors``,
     ``embedding.safetensors`` and ``curve.png``. ``metrics.json`` is written last: where it is, the run is complete.
+
+    ``config.json`` holds the ``config``, the ``data`` and the ``arithmetic`` the run was begun with; a folder with another config or other
+    data is refused.
+
+    Attributes:
+        begun_with: the arithmetic of the run that is resumed, empty where none is.
     """
 
-    def __init__(self, path: str | Path, config: Mapping[str, Any]) -> None:
+    def __init__(self, path: str | Path, config: RunConfig, data: Mapping[str, Any]) -> None:
         self.path = Path(path)
-        self.config = json.loads(json.dumps(dict(config)))
         if self.path.exists() and not self.path.is_dir():
             raise OptionError(f"out is {self.path}, which is a file; give a folder.")
         file = self.path / "config.json"
         self._new = not file.exists()
-        if file.exists():
+        now = {"config": config.to_json(), "data": dict(data)}
+        self.begun_with: Mapping[str, Any] = {}
+        if self._new:
+            write_json(file, {**now, "arithmetic": arithmetic()})
+        else:
             kept = read_json(file)
-            differing = sorted(k for k in {**kept, **self.config} if kept.get(k) != self.config.get(k))
-            if differing:
+            if differing := _differing(kept, now):
                 raise OptionError(
                     f"{self.path} holds a run with another {', '.join(differing)}; choose another folder with --out, or delete it."
                 )
-        else:
-            write_json(file, self.config)
+            if self.checkpoint.exists():
+                self.begun_with = kept.get("arithmetic", {})
         if not os.access(self.path, os.W_OK):
             raise DataError(f"{self.path} cannot be written to; choose another folder with --out.")
 
@@ -72,6 +81,16 @@ class RunFolder:
             write_atomically(self.path / "curve.png", lambda p: draw_curve(result, p))
         write_json(self.path / "metrics.json", result.to_json())
         self.checkpoint.unlink(missing_ok=True)
+
+
+def _differing(kept: Mapping[str, Any], now: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Names of what is not the same in both, of the configuration and of the data."""
+    found: set[str] = set()
+    for part, values in now.items():
+        others = kept.get(part)
+        others = others if isinstance(others, Mapping) else {}
+        found |= {name for name in {**others, **values} if others.get(name) != values.get(name)}
+    return sorted(found)
 
 
 def _save(path: Path, tensors: dict[str, torch.Tensor]) -> None:

@@ -9,13 +9,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from naq import __version__
+
 
 @cache
 def machine(device: str = "cpu") -> dict[str, Any]:
     """Processor, cores, threads, device and versions of this process."""
     import torch
-
-    from naq.protocol.result import versions
 
     return {
         "processor": processor(),
@@ -25,6 +25,42 @@ def machine(device: str = "cpu") -> dict[str, Any]:
         "device": _device_name(device),
         "versions": versions(),
     }
+
+
+def versions() -> dict[str, str]:
+    """Versions that a number may depend on."""
+    import numba
+    import numpy
+    import scipy
+    import torch
+
+    return {
+        "naq": __version__,
+        "python": platform.python_version(),
+        "torch": str(torch.__version__),
+        "numpy": numpy.__version__,
+        "scipy": scipy.__version__,
+        "numba": numba.__version__,
+    }
+
+
+def arithmetic() -> dict[str, Any]:
+    """What the last bits of a result depend on, beside seed and versions: threads, the CPU path of torch, the setting of MKL."""
+    import numba
+    import torch
+
+    return {
+        "torch_threads": torch.get_num_threads(),
+        "numba_threads": numba.get_num_threads(),
+        "cpu_capability": torch.backends.cpu.get_cpu_capability(),
+        "mkl_cbwr": os.environ.get("MKL_CBWR"),
+    }
+
+
+def arithmetic_warning(begun: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+    """One sentence where a run goes on under other arithmetic than it was begun with, else nothing."""
+    other = [f"{name} {begun.get(name)} -> {now[name]}" for name in now if begun.get(name) != now[name]]
+    return f"resumed under other arithmetic ({', '.join(other)}): the last digits may differ." if other else ""
 
 
 def device_words(machine: Mapping[str, Any]) -> str:

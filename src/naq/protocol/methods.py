@@ -23,13 +23,20 @@ PUBLISHED = "supervised"
 
 @dataclass(frozen=True)
 class Method:
-    """A registered method and what a result has to say about it."""
+    """A registered method: a learner with its kind of episodes, or an embedder, whose ``episodes`` are None."""
 
     name: str
     summary: str
-    episodes: str | None
-    learner: type[Learner] | None
-    embedder: type[Embedder] | None
+    model: type[Learner] | type[Embedder]
+    episodes: str | None = None
+
+    @property
+    def learner(self) -> type[Learner] | None:
+        return self.model if issubclass(self.model, Learner) else None
+
+    @property
+    def embedder(self) -> type[Embedder] | None:
+        return self.model if issubclass(self.model, Embedder) else None
 
     @property
     def reads_base_labels(self) -> bool:
@@ -38,27 +45,26 @@ class Method:
     @property
     def inductive(self) -> bool:
         """Whether its encoder applies to nodes it has not seen."""
-        return self._model.inductive
+        return self.model.inductive
 
     @property
     def in_epochs(self) -> bool:
         """Whether it is trained in epochs, without episodes."""
-        return self.embedder is not None and issubclass(self.embedder, TrainedEmbedder)
+        return issubclass(self.model, TrainedEmbedder)
+
+    @property
+    def trains(self) -> bool:
+        """Whether it is trained at all, on episodes or in epochs."""
+        return issubclass(self.model, Learner | TrainedEmbedder)
 
     @property
     def solves_tasks(self) -> bool:
         """Whether it solves tasks itself, without a head."""
-        return self._model.solves_tasks
+        return self.model.solves_tasks
 
     @property
     def defaults(self) -> dict[str, Any]:
-        return dict(self._model.defaults)
-
-    @property
-    def _model(self) -> type[Learner] | type[Embedder]:
-        model = self.learner or self.embedder
-        assert model is not None
-        return model
+        return dict(self.model.defaults)
 
 
 def methods() -> dict[str, Method]:
@@ -69,9 +75,9 @@ def methods() -> dict[str, Method]:
             if kind in learner.unfit:
                 continue
             name = f"{kind}/{learner.name}"
-            found[name] = Method(name, f"{learner.summary}; {meaning}", kind, learner, None)
+            found[name] = Method(name, f"{learner.summary}; {meaning}", learner, kind)
     for embedder in EMBEDDERS.values():
-        found[embedder.name] = Method(embedder.name, embedder.summary, None, None, embedder)
+        found[embedder.name] = Method(embedder.name, embedder.summary, embedder)
     return found
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
+import json
 import time
+import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,24 +17,20 @@ from naq.data import load
 from naq.embedders import Embedder, TrainedEmbedder
 from naq.errors import NaqError, OptionError
 from naq.graph import Graph, resolve, weighted
-from naq.heads import Evaluation, Head, make_head
-from naq.learners import Learner
+from naq.heads import Evaluation, Head
 from naq.neighbors.table import cache_folder
-from naq.options import merge_options
 from naq.progress import Listener
-from naq.protocol.episodes import episode_options
-from naq.protocol.evaluation import OWN, REFERENCE, every_answer, every_head, reference_vectors
+from naq.protocol.config import EPISODES, RunConfig
+from naq.protocol.evaluation import BASELINE, Model, baseline_vectors, every_answer, every_head
 from naq.protocol.folder import RunFolder
-from naq.protocol.methods import Method, get_method
-from naq.protocol.result import Result, versions
-from naq.protocol.selection import SELECTIONS, check_selection
-from naq.protocol.tasks import TaskSource, task_source
+from naq.protocol.machine import arithmetic, arithmetic_warning, versions
+from naq.protocol.methods import get_method
+from naq.protocol.result import Result
+from naq.protocol.selection import SELECTIONS
+from naq.protocol.tasks import TaskSource, labels_hash, task_source
 from naq.protocol.training import ModelTraining, pretrained
 from naq.tasks import ClassSplit
-from naq.training import Schedule, Trained
-
-EVALUATE_EVERY = 160
-"""Episodes between two evaluations of a learner: the paper's 100 evaluations in 16,000."""
+from naq.training import Trained
 
 
 def embed(graph: Graph, method: str = "smooth", *, seed: int = 0, device: str = "cpu", **options: Any) -> np.ndarray:
@@ -49,6 +47,46 @@ def embed(graph: Graph, method: str = "smooth", *, seed: int = 0, device: str = 
     return model.embed()
 
 
+def _warn(phase: str, facts: Mapping[str, Any]) -> None:
+    """The listener of a run that is given none."""
+    if phase == "warning":
+        warnings.warn(str(facts["text"]), stacklevel=2)
+
+
+@dataclass(frozen=True, eq=False)
+class RunInputs:
+    """What a run uses beside its configuration: the data, and where it keeps things.
+
+    Attributes:
+        graph: the graph; ``source`` is the name or path it was loaded from, where that is known.
+        tasks, split, base_labels, out, checkpoint, cache, baseline, listener: as in :func:`run`.
+        load_seconds: that loading the graph took.
+    """
+
+    graph: Graph
+    source: str | None = None
+    tasks: str | Path | None = None
+    split: ClassSplit | None = None
+    base_labels: np.ndarray | None = None
+    out: str | Path | None = None
+    checkpoint: str | Path | None = None
+    cache: str | Path | None = ""
+    baseline: bool = True
+    listener: Listener = _warn
+    load_seconds: float = 0.0
+
+    def task_source(self, way: int, shot: int) -> TaskSource:
+        return task_source(
+            self.graph,
+            self.source,
+            self.tasks,
+            way=way,
+            shot=shot,
+            split=self.split,
+            base_labels=self.base_labels,
+        )
+
+
 def run(
     graph: Graph | str | Path,
     method: str = "naq-feat/protonet",
@@ -62,7 +100,7 @@ def run(
     base_labels: np.ndarray | None = None,
     head: str | Head = "logistic",
     features: str = "auto",
-    episodes: int = 16_000,
+    episodes: int = EPISODES,
     epochs: int | None = None,
     evaluate_every: int | None = None,
     patience: int | None = None,
@@ -73,7 +111,7 @@ def run(
     options: Mapping[str, Any] | None = None,
     episode: Mapping[str, Any] | None = None,
     cache: str | Path | None = "",
-    reference: bool = True,
+    baseline: bool = True,
     listener: Listener | None = None,
 ) -> Result:
     """Train, select, test: the whole protocol of the paper.
@@ -107,75 +145,59 @@ def run(
         options: of the learner or embedder, e.g. ``{"lr": 3e-4}``.
         episode: of the episodes, e.g. ``{"queries": 5}``.
         cache: folder for neighbour tables; "" is the user's cache folder, None keeps none.
-        reference: whether the training-free line is computed on the same tasks.
-        listener: called with (phase, facts) as the run goes on; for progress displays.
+        baseline: whether the ``smooth`` baseline is computed on the same tasks.
+        listener: called with (phase, facts) as the run goes on; for progress displays and warnings.
 
     Example:
         >>> import naq
         >>> r = naq.run("debian", method="smooth")  # doctest: +SKIP
         >>> print(r)  # doctest: +SKIP
     """
-    started = time.perf_counter()
-    listener = listener or (lambda phase, facts: None)
-    found, chosen = get_method(method), make_head(head)
+    config = RunConfig.resolve(
+        method, way=way, shot=shot, also_shots=also_shots, seed=seed, head=head, features=features, options=options, episode=episode,
+        episodes=episodes, epochs=epochs, evaluate_every=evaluate_every, patience=patience, select=select, device=device,
+    )  # fmt: skip
+    listener, mark, source = listener or _warn, time.perf_counter(), None
     if not isinstance(graph, Graph):
-        listener("load", {"source": str(graph)})
-    source = None if isinstance(graph, Graph) else str(graph)
-    graph = load(graph) if not isinstance(graph, Graph) else graph
-    check_device(device)
-    check_selection(select)
+        source = str(graph)
+        listener("load", {"source": source})
+        graph = load(graph)
+    inputs = RunInputs(
+        graph, source, tasks, split, base_labels, out, checkpoint, cache, baseline, listener, time.perf_counter() - mark
+    )
+    return execute(replace(config, dataset=graph.name), inputs)
 
-    def tasks_of(shot: int) -> TaskSource:
-        return task_source(graph, source, tasks, way=way, shot=shot, split=split, base_labels=base_labels)
 
-    given = tasks_of(shot)
-    others = {int(k): tasks_of(int(k)) for k in also_shots if int(k) != shot}
-    model_class = found.learner or found.embedder
-    assert model_class is not None
-    trains = found.learner is not None or found.in_epochs
-    if epochs is not None:
-        if not found.in_epochs:
-            what = (
-                "is trained on episodes: give episodes" if found.learner is not None else "is not trained: leave it out"
-            )
-            raise OptionError(f"epochs is {epochs}, but {found.name} {what}.")
-        options = {**(options or {}), "epochs": epochs}
-    config: dict[str, Any] = {
-        "dataset": graph.name,
-        "data_hash": graph.hash,
-        "method": found.name,
-        "way": way,
-        "shot": shot,
-        "head": OWN if found.solves_tasks else chosen.name,
-        "head_options": {} if found.solves_tasks else dict(chosen.options),
-        "features": "raw"
-        if found.embedder is not None and found.embedder.weighs_features
-        else resolve(graph, features),
-        "seed": int(seed),
+def execute(config: RunConfig, inputs: RunInputs) -> Result:
+    """Train, select and test as the configuration says; resume or read what is in the run folder."""
+    mark, seconds = time.perf_counter(), {"load": inputs.load_seconds}
+    graph, listener = inputs.graph, inputs.listener
+    check_device(config.device)
+    given = inputs.task_source(config.way, config.shot)
+    others = {str(k): inputs.task_source(config.way, k) for k in config.also_shots}
+    data = {
+        "graph": graph.hash,
+        "features": resolve(graph, config.features or "raw"),
         "tasks": given.fingerprint,
-        **({} if base_labels is None else {"base_labels": _fingerprint(given.base_labels)}),
-        **({"also": {str(k): other.fingerprint for k, other in others.items()}} if others else {}),
-        "options": merge_options(found.name, model_class.defaults, options or {}),
-        "episode": episode_options(found, episode or {}),
-        "device": str(device),
+        "also": {k: other.fingerprint for k, other in others.items()},
+        **({} if inputs.base_labels is None else {"base_labels": labels_hash(given.base_labels)}),
     }
-    if found.learner is not None:
-        config["episodes"] = int(episodes)
-    if trains:
-        config |= {**schedule_of(model_class, evaluate_every, patience), "select": select}
-    folder = RunFolder(out, config) if out is not None else None
+    folder = RunFolder(inputs.out, config, data) if inputs.out is not None else None
     if folder is not None and (done := folder.finished()) is not None:
-        listener("finished", {"folder": str(out)})
+        listener("finished", {"folder": str(inputs.out)})
         return done
-    read = weighted(graph, config["features"])
-    tables = cache_folder() if cache == "" else cache
-    seconds: dict[str, float] = {"load": time.perf_counter() - started}
+    if folder is not None and folder.begun_with and (text := arithmetic_warning(folder.begun_with, arithmetic())):
+        listener("warning", {"text": text})
+    read = weighted(graph, str(data["features"]))
+    seconds["load"] += time.perf_counter() - mark
     trained, model, plan = None, None, ""
-    if trains:
-        training = ModelTraining(found, read, given, config, chosen, tables, listener)
+    if config.known.trains:
+        cache = cache_folder() if inputs.cache == "" else inputs.cache
+        key = json.dumps([config.to_json(), data], sort_keys=True)
+        training = ModelTraining(config, read, given, key, cache, listener)
+        kept = None if inputs.checkpoint is None else Path(inputs.checkpoint)
         try:
-            kept = Path(checkpoint) if checkpoint is not None else None
-            model, trained = training.run(folder.checkpoint if folder is not None else kept)
+            model, trained = training.run(kept if folder is None else folder.checkpoint)
         except NaqError:
             if folder is not None:
                 folder.forget()
@@ -183,45 +205,31 @@ def run(
         seconds |= training.seconds
         plan = training.plan
     mark = time.perf_counter()
-    listener("embed", {"method": found.name})
-    vectors = (
-        embed(read.without_labels(), found.name, seed=seed, device=device, **config["options"])
-        if model is None
-        else model.encode_all().cpu().numpy()
-    )
+    listener("embed", {"method": config.method})
+    vectors = _vectors(config, model, read)
     seconds["embed"] = time.perf_counter() - mark
     mark = time.perf_counter()
+    listener("test", {"tasks": len(given.test)})
 
     def test(source: TaskSource) -> dict[str, Evaluation]:
-        return every_answer(model, vectors, source.test, chosen)
+        return every_answer(model, vectors, source.test, config.solver)
 
-    def refer(source: TaskSource) -> dict[str, Evaluation]:
-        return {} if found.name == REFERENCE or not reference else every_head(reference_vectors(graph), source.test)
+    def test_baseline(source: TaskSource) -> dict[str, Evaluation]:
+        wanted = inputs.baseline and config.method != BASELINE
+        return every_head(baseline_vectors(graph), source.test) if wanted else {}
 
-    listener("test", {"tasks": len(given.test)})
-    evaluations, also = test(given), {str(k): test(other) for k, other in others.items()}
+    evaluations, also = test(given), {k: test(other) for k, other in others.items()}
     seconds["test"] = time.perf_counter() - mark
     mark = time.perf_counter()
-    floor, also_floor = refer(given), {str(k): refer(other) for k, other in others.items()}
-    seconds["reference"] = time.perf_counter() - mark
-    result = Result(
-        config,
-        evaluations,
-        floor,
-        _facts(found, graph, given, vectors, trained, config, plan),
-        seconds,
-        trained.history if trained else None,
-        vectors,
-        also,
-        also_floor,
-    )
+    listener("baseline", {"method": BASELINE})
+    baseline, also_baseline = test_baseline(given), {k: test_baseline(other) for k, other in others.items()}
+    seconds["baseline"] = time.perf_counter() - mark
+    facts = _facts(config, graph, given.split, vectors) | _training_facts(config, trained, plan)
+    history = trained.history if trained is not None else None
+    result = Result(config, data, evaluations, baseline, facts, seconds, history, vectors, also, also_baseline)
     if folder is not None:
         folder.write(result, model)
     return result
-
-
-def _fingerprint(labels: np.ndarray) -> str:
-    return hashlib.blake2b(np.ascontiguousarray(labels, dtype="<i8").tobytes(), digest_size=12).hexdigest()
 
 
 def check_device(device: str) -> None:
@@ -234,50 +242,39 @@ def check_device(device: str) -> None:
         ) from error
 
 
-def schedule_of(
-    model: type[Learner] | type[Embedder], evaluate_every: int | None, patience: int | None
-) -> dict[str, int | None]:
-    """The schedule that is asked for, else the paper's for learners and the embedder's own."""
-    if issubclass(model, TrainedEmbedder):
-        every, wait = model.evaluate_every, model.patience
-    else:
-        every, wait = EVALUATE_EVERY, 0
-    wait = wait if patience is None else int(patience)
-    schedule = Schedule(every if evaluate_every is None else int(evaluate_every), wait or None)
-    return {"evaluate_every": schedule.evaluate_every, "patience": schedule.patience}
+def _vectors(config: RunConfig, model: Model | None, graph: Graph) -> np.ndarray:
+    """(n, d) of the trained model, else of the embedder that trains nothing."""
+    if model is not None:
+        return model.encode_all().cpu().numpy()
+    kind = config.known.model
+    assert issubclass(kind, Embedder)
+    return kind(graph.without_labels(), seed=config.seed, device=config.device, **config.options).embed()
 
 
-def _facts(
-    method: Method,
-    graph: Graph,
-    given: TaskSource,
-    vectors: np.ndarray,
-    trained: Trained | None,
-    config: Mapping[str, Any],
-    plan: str,
-) -> dict[str, Any]:
-    facts: dict[str, Any] = {
-        "reads_base_labels": method.reads_base_labels,
-        "inductive": method.inductive,
-        "selection": SELECTIONS[config["select"]] if trained else "nothing was selected",
+def _facts(config: RunConfig, graph: Graph, split: ClassSplit, vectors: np.ndarray) -> dict[str, Any]:
+    return {
+        "reads_base_labels": config.known.reads_base_labels,
+        "inductive": config.known.inductive,
         "nodes": graph.num_nodes,
         "edges": graph.num_edges,
-        "classes": {
-            "base": list(given.split.base),
-            "valid": list(given.split.valid),
-            "test": list(given.split.test),
-        },
+        "classes": {part: list(split.part(part)) for part in ("base", "valid", "test")},
         "zero_rows": float((np.abs(vectors).sum(axis=1) == 0).mean()),
         "versions": versions(),
+        "arithmetic": arithmetic(),
     }
-    if trained is not None:
-        facts |= {
-            "best_episodes": trained.best_episodes,
-            "valid_accuracy": trained.best_valid,
-            "stopped_early": trained.stopped_early,
-            "episodes_trained": trained.history.episodes[-1],
-            "unit": "episodes" if method.learner is not None else "epochs",
-        }
-    if plan:
-        facts["training"] = plan
-    return facts
+
+
+def _training_facts(config: RunConfig, trained: Trained | None, plan: str) -> dict[str, Any]:
+    """How the weights were trained and chosen; ``best_step`` and ``steps_trained`` are counted in ``unit``."""
+    facts: dict[str, Any] = {"training": plan} if plan else {}
+    if trained is None or config.select is None:
+        return {**facts, "selection": "nothing was selected"}
+    return {
+        **facts,
+        "selection": SELECTIONS[config.select],
+        "best_step": trained.best_episodes,
+        "valid_accuracy": trained.best_valid,
+        "stopped_early": trained.stopped_early,
+        "steps_trained": trained.history.episodes[-1],
+        "unit": "episodes" if config.known.learner is not None else "epochs",
+    }

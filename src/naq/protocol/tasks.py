@@ -36,6 +36,11 @@ class TaskSource:
         return digest.hexdigest()
 
 
+def labels_hash(labels: np.ndarray) -> str:
+    """A hash of (n,) labels."""
+    return hashlib.blake2b(np.ascontiguousarray(labels, dtype="<i8").tobytes(), digest_size=12).hexdigest()
+
+
 def task_source(
     graph: Graph,
     source: str | None,

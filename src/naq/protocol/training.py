@@ -5,18 +5,16 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from naq.embedders import TrainedEmbedder
 from naq.errors import OptionError
 from naq.graph import Graph
-from naq.heads import Head
+from naq.heads import make_head
 from naq.progress import Listener
+from naq.protocol.config import RunConfig
 from naq.protocol.episodes import episodes_for
 from naq.protocol.evaluation import Model, validation_accuracy
-from naq.protocol.methods import Method
 from naq.protocol.selection import label_free_tasks
 from naq.protocol.tasks import TaskSource
 from naq.tasks import Tasks
@@ -27,99 +25,86 @@ class ModelTraining:
     """One training of a run: builds the model, fits it, and says how long each part took.
 
     Args:
-        method: with a learner or a trained embedder.
+        config: of a run whose method is trained.
         graph: with the features the method reads, and all labels; what it may not see is taken away here.
         given: tasks and class split.
-        config: of the run, resolved.
-        head: that chooses the checkpoint, unless the method solves tasks itself.
+        key: identifies the run, for its checkpoint.
         cache: folder for neighbour tables, or None.
         listener: hears of the progress.
     """
 
     def __init__(
-        self,
-        method: Method,
-        graph: Graph,
-        given: TaskSource,
-        config: Mapping[str, Any],
-        head: Head,
-        cache: str | Path | None,
-        listener: Listener,
+        self, config: RunConfig, graph: Graph, given: TaskSource, key: str, cache: str | Path | None, listener: Listener
     ) -> None:
-        self.method, self.graph, self.given, self.config = method, graph, given, config
-        self.head, self.cache, self.listener = head, cache, listener
+        self.config, self.graph, self.given, self.key = config, graph, given, key
+        self.cache, self.listener = cache, listener
         self.seconds: dict[str, float] = {}
         self.plan = ""
 
     def run(self, checkpoint: Path | None) -> tuple[Model, Trained | None]:
         """The model with the selected weights; no training where none was asked for."""
-        model, steps = self._epochs() if self.method.learner is None else self._episodes()
+        model, steps = self._epochs() if self.config.known.in_epochs else self._episodes()
         if steps.updates == 0:
             return model, None
         tasks = self._selecting()
-        key = {**self.config, "batch": self.plan} if self.plan else self.config
         trained = fit(
             steps,
-            lambda: validation_accuracy(model, tasks, self.head),
-            Schedule(self.config["evaluate_every"], self.config["patience"]),
+            lambda: validation_accuracy(model, tasks, self.config.solver),
+            self.config.schedule,
             checkpoint=checkpoint,
-            key=hashlib.blake2b(json.dumps(dict(key), sort_keys=True).encode(), digest_size=16).hexdigest(),
+            key=hashlib.blake2b(json.dumps([self.key, self.plan]).encode(), digest_size=16).hexdigest(),
             report=lambda facts: self.listener("train", facts),
         )
         self.seconds["train"] = trained.seconds
         return model, trained
 
     def _episodes(self) -> tuple[Model, Trainable]:
-        method, config = self.method, self.config
-        assert method.learner is not None
-        way = int(config["episode"]["way"]) or config["way"]
-        if method.solves_tasks and way != config["way"]:
+        method, config = self.config.known, self.config
+        assert method.learner is not None and config.episode is not None
+        way = int(config.episode["way"]) or config.way
+        if method.solves_tasks and way != config.way:
             raise OptionError(
                 f"{method.name} solves tasks with the classifier it was trained with: episodes of {way} classes do not fit "
-                f"tasks of {config['way']}; leave the episode option way out."
+                f"tasks of {config.way}; leave the episode option way out."
             )
         seen = (
             self.graph.with_labels(self.given.base_labels) if method.reads_base_labels else self.graph.without_labels()
         )
         mark = time.perf_counter()
         self.listener("episodes", {"kind": method.episodes})
-        episodes = episodes_for(
-            method,
-            seen,
-            self.given.split,
-            config["episode"],
-            way=config["way"],
-            shot=config["shot"],
-            count=config["episodes"],
-            seed=config["seed"],
-            cache=self.cache,
-            device=config["device"],
-            progress=self._neighbors,
-        )
+        episodes = episodes_for(config, seen, self.given.split, cache=self.cache, progress=self._neighbors)
         self.seconds["episodes"] = time.perf_counter() - mark
         self.listener("build", {"method": method.name})
-        learner = method.learner(seen, way=way, seed=config["seed"], device=config["device"], **config["options"])
+        learner = method.learner(
+            seen, way=way, seed=config.seed, device=config.device, progress=self._neighbors, **config.options
+        )
         return learner, EpisodeTraining(learner, episodes)
 
     def _epochs(self) -> tuple[Model, Trainable]:
-        config, kind = self.config, self.method.embedder
-        assert kind is not None and issubclass(kind, TrainedEmbedder)
-        self.listener("build", {"method": self.method.name})
+        config, kind = self.config, self.config.known.model
+        assert issubclass(kind, TrainedEmbedder)
+        self.listener("build", {"method": config.method})
         mark = time.perf_counter()
-        model = kind(self.graph.without_labels(), seed=config["seed"], device=config["device"], **config["options"])
+        model = kind(
+            self.graph.without_labels(),
+            seed=config.seed,
+            device=config.device,
+            progress=self._neighbors,
+            **config.options,
+        )
         self.seconds["build"] = time.perf_counter() - mark
         self.plan = f"batches of {model.batch}" if model.batch else "whole graph"
         self.listener("plan", {"plan": model.plan()})
         return model, EpochTraining(model)
 
     def _selecting(self) -> Tasks:
-        if self.config["select"] == "valid":
+        if self.config.select == "valid":
             return self.given.valid
         return label_free_tasks(
             self.graph,
-            self.config["way"],
+            self.config.way,
             cache=self.cache,
-            device=self.config["device"],
+            device=self.config.device,
             progress=self._neighbors,
         )
 
@@ -129,11 +114,9 @@ class ModelTraining:
 
 def pretrained(model: TrainedEmbedder, *, cache: str | Path | None) -> TrainedEmbedder:
     """The embedder trained without any label: weights and stop are chosen by label-free tasks, with prototypes."""
-    from naq.heads import make_head
-
     if model.updates == 0:
         return model
-    head = make_head("prototype")
+    head = None if model.solves_tasks else make_head("prototype")
     tasks = label_free_tasks(model.graph, 5, cache=cache, device=str(model.device))
     fit(
         EpochTraining(model),

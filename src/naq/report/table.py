@@ -20,9 +20,7 @@ def result_table(results: Iterable[Result]) -> Table:
     for _, _, head, e, _ in rows:
         best[head, e.shot] = max(best.get((head, e.shot), 0.0), e.accuracy)
     first = results[0].config
-    table = Table(
-        title=f"{first['dataset']}: {first['way']}-way {first['shot']}-shot, {len(results[0].per_task)} test tasks"
-    )
+    table = Table(title=f"{first.dataset}: {first.way}-way {first.shot}-shot, {len(results[0].per_task)} test tasks")
     for title, side in (
         ("method", "left"),
         ("head", "left"),
@@ -49,7 +47,7 @@ def result_table(results: Iterable[Result]) -> Table:
             seconds,
         )
         previous = method
-    free = {result.config.get("select") for result in results} == {"naq"}
+    free = {result.config.select for result in results} == {"naq"}
     table.caption = (
         "± is 1.96 standard errors over test tasks; * looks at a task's queries together;\n"
         f"(chosen) also selected the checkpoint, on {'tasks without labels' if free else 'validation tasks'}; bold is the best of a head."
@@ -61,20 +59,20 @@ def result_table(results: Iterable[Result]) -> Table:
 
 def _rows(results: list[Result]) -> list[tuple[str, bool, str, Evaluation, str]]:
     rows: list[tuple[str, bool, str, Evaluation, str]] = []
-    shown = {result.config["method"] for result in results}
+    shown = {result.config.method for result in results}
     for result in results:
-        if result.reference and "smooth" not in shown:
+        if result.baseline and "smooth" not in shown:
             shown.add("smooth")
-            taken = f"{result.seconds['reference']:.1f}"
+            taken = f"{result.seconds['baseline']:.1f}"
             rows += [
                 ("smooth (training-free)", False, head, e, taken if i == 0 else "")
-                for i, (head, e) in enumerate(_with_other_shots(result.reference, result.also_reference))
+                for i, (head, e) in enumerate(_with_other_shots(result.baseline, result.also_baseline))
             ]
     for result in results:
-        taken = f"{sum(v for k, v in result.seconds.items() if k != 'reference'):.1f}"
+        taken = f"{sum(v for k, v in result.seconds.items() if k != 'baseline'):.1f}"
         for i, (head, e) in enumerate(_with_other_shots(result.evaluations, result.also)):
-            chosen = result.history is not None and head == result.config["head"] and e.shot == result.config["shot"]
-            rows.append((result.config["method"], chosen, head, e, taken if i == 0 else ""))
+            chosen = result.history is not None and head == result.config.head and e.shot == result.config.shot
+            rows.append((result.config.method, chosen, head, e, taken if i == 0 else ""))
     return rows
 
 

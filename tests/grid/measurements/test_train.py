@@ -141,12 +141,12 @@ def test_a_cell_is_the_run_it_describes(place, context, method):
         given |= {"epochs": 3, "evaluate_every": 1}
     given |= {"also_shots": [3], "seed": 3, "head": "prototype"}
     result = trained(train_cell("communities", method, **given).config, context)
-    told = naq.run(str(place), method, **given, cache=None, reference=False)
-    assert result.config == told.config and result.facts == told.facts
+    told = naq.run(str(place), method, **given, cache=None, baseline=False)
+    assert result.config == told.config and result.data == told.data and result.facts == told.facts
     for found, known in ((result.evaluations, told.evaluations), (result.also["3"], told.also["3"])):
         assert list(found) == list(known)
         assert all(np.array_equal(found[head].per_task, known[head].per_task) for head in known)
-    assert np.array_equal(result.embedding, told.embedding) and not result.reference
+    assert np.array_equal(result.embedding, told.embedding) and not result.baseline
 
 
 @pytest.mark.parametrize(
@@ -170,20 +170,20 @@ def test_a_change_gives_the_run_its_graph_its_labels_and_its_tasks(graph, place,
         split=changed.split,
         base_labels=changed.base_labels,
         cache=None,
-        reference=False,
+        baseline=False,
         **SMALL,
     )
     assert np.array_equal(result.per_task, told.per_task) and np.array_equal(result.embedding, told.embedding)
     plain = trained(cell(method).config, context)
     assert not np.array_equal(result.embedding, plain.embedding)
-    assert (result.config["tasks"] == plain.config["tasks"]) == (perturbation["name"] != "imbalance")
+    assert (result.data["tasks"] == plain.data["tasks"]) == (perturbation["name"] != "imbalance")
 
 
 def test_the_result_is_json_and_says_what_the_change_did(context):
     asked = cell("supervised/protonet", perturbation={"name": "structure-noise", "share": 0.5})
     result = perform(asked, context)
     canonical(result)
-    assert result["perturbation"]["added"] > 0 and result["reference"] == {}
+    assert result["perturbation"]["added"] > 0 and result["baseline"] == {}
     assert result["facts"]["valid_accuracy"] == max(result["history"]["valid_accuracy"])
     assert perform(cell(), context)["perturbation"] == {}
 
@@ -194,7 +194,8 @@ def test_made_up_results_have_the_fields_of_real_ones(context, method):
     given = SMALL if "/" in method else {"way": 2, "options": {"dim": 8}}
     asked = train_cell("communities", method, also_shots=[3], **given)
     real, made_up = perform(asked, context), train_result(asked)
-    assert set(made_up) == set(real) and set(made_up["config"]) <= set(real["config"])
+    assert set(made_up) == set(real) and made_up["config"] == real["config"]
+    assert set(made_up["data"]) == set(real["data"])
     assert set(made_up["facts"]) == set(real["facts"])
     assert (made_up["history"] and set(made_up["history"])) == (real["history"] and set(real["history"]))
     assert list(made_up["evaluations"]) == list(real["evaluations"]) and set(made_up["also"]) == set(real["also"])

@@ -57,11 +57,13 @@ def tail_map_cell(
         dataset,
         method,
         measurement="tail-map",
-        classes=int(classes),
-        perplexity=float(perplexity),
-        knn=int(knn),
-        points=int(points),
-        tsne_seed=int(tsne_seed),
+        more={
+            "classes": int(classes),
+            "perplexity": float(perplexity),
+            "knn": int(knn),
+            "points": int(points),
+            "tsne_seed": int(tsne_seed),
+        },
         **training,
     )
 

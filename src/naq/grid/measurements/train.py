@@ -2,125 +2,60 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from naq.errors import OptionError
 from naq.grid.cells import Cell
 from naq.grid.measurements.base import Context, register_measurement
 from naq.grid.perturbations import resolve_perturbation
-from naq.heads import make_head
-from naq.options import merge_options
-from naq.protocol.episodes import episode_options
-from naq.protocol.evaluation import OWN
-from naq.protocol.methods import Method, get_method
-from naq.protocol.result import Result
-from naq.protocol.runs import run, schedule_of
-from naq.protocol.selection import check_selection
+from naq.protocol import Result, RunConfig, RunInputs, execute
+from naq.protocol.methods import get_method
 
 
 def train_cell(
     dataset: str,
     method: str,
     *,
-    way: int = 5,
-    shot: int = 1,
-    also_shots: Sequence[int] = (),
-    seed: int = 0,
-    head: str = "logistic",
-    features: str = "auto",
-    episodes: int = 16_000,
     epochs: int | None = None,
-    evaluate_every: int | None = None,
-    patience: int | None = None,
-    select: str = "valid",
-    device: str = "cpu",
-    options: Mapping[str, Any] | None = None,
-    episode: Mapping[str, Any] | None = None,
     perturbation: Mapping[str, Any] | None = None,
     measurement: str = "train",
-    **more: Any,
+    more: Mapping[str, Any] | None = None,
+    **given: Any,
 ) -> Cell:
-    """The cell of one run; arguments as those of :func:`naq.run`, every default written out.
+    """The cell of one run: its :class:`~naq.protocol.RunConfig` as JSON, and the perturbation.
 
     Args:
-        epochs, evaluate_every, patience: what does not apply to the method is left out.
+        epochs: left out where the method is not trained in epochs.
         perturbation: ``{"name": ..., ...}`` of :mod:`naq.grid.perturbations`.
-        measurement, more: for a measurement that trains and then measures something else.
+        measurement, more: for a measurement that trains and then measures something else: its name and what it adds to the configuration.
+        given: arguments of :func:`naq.run` that belong to the configuration.
     """
     known = get_method(method)
-    model = known.learner or known.embedder
-    assert model is not None
-    check_selection(select)
-    given = dict(options or {})
-    if known.in_epochs and epochs is not None:
-        given["epochs"] = epochs
-    config: dict[str, Any] = {
-        "dataset": dataset,
-        "method": known.name,
-        "way": int(way),
-        "shot": int(shot),
-        "also_shots": sorted({int(k) for k in also_shots} - {int(shot)}),
-        "seed": int(seed),
-        "head": OWN if known.solves_tasks else make_head(head).name,
-        "features": features,
-        "options": merge_options(known.name, model.defaults, given),
-        "episode": _episode(known, way, shot, episode or {}),
-        "device": device,
-        "perturbation": None if perturbation is None else resolve_perturbation(perturbation),
-        **more,
-    }
-    if known.learner is not None:
-        config["episodes"] = int(episodes)
-    if known.learner is not None or known.in_epochs:
-        config |= {**schedule_of(model, evaluate_every, patience), "select": select}
-    return Cell(measurement, config)
-
-
-def _episode(method: Method, way: int, shot: int, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Options of the episodes; a way or shot equal to the tasks' own is the default, and is written as such."""
-    own = {
-        name: value
-        for name, value in (("way", way), ("shot", shot))
-        if method.episodes == "supervised" or name == "way"
-    }
-    return episode_options(method, {k: v for k, v in given.items() if k not in own or int(v) != own[k]})
+    config = RunConfig.resolve(known, dataset=dataset, epochs=epochs if known.in_epochs else None, **given)
+    changed = None if perturbation is None else resolve_perturbation(perturbation)
+    return Cell(measurement, {**config.to_json(), "perturbation": changed, **(more or {})})
 
 
 def trained(config: Mapping[str, Any], context: Context) -> Result:
     """The run that a train cell's configuration describes, with its vectors where it was not resumed from a finished one."""
-    dataset = str(config["dataset"])
-    changed = context.dataset_cache.perturbed(dataset, config.get("perturbation"))
-    method = get_method(str(config["method"]))
-    tasks = None if changed.redraw else context.dataset_cache.tasks(dataset)
+    run = RunConfig.from_json({name: value for name, value in config.items() if name != "perturbation"})
+    changed = context.dataset_cache.perturbed(run.dataset, config.get("perturbation"))
     if changed.redraw and changed.split is None:
         raise OptionError(
             f"the perturbation {config['perturbation']} removes nodes but names no classes; tasks cannot be drawn."
         )
-    return run(
+    inputs = RunInputs(
         changed.graph,
-        method.name,
-        way=config["way"],
-        shot=config["shot"],
-        also_shots=config["also_shots"],
-        seed=config["seed"],
-        tasks=tasks,
+        tasks=None if changed.redraw else context.dataset_cache.tasks(run.dataset),
         split=changed.split,
         base_labels=changed.base_labels,
-        head="logistic" if config["head"] == OWN else config["head"],
-        features=config["features"],
-        episodes=config.get("episodes", 16_000),
-        evaluate_every=config.get("evaluate_every"),
-        patience=config.get("patience") or 0,
-        select=config.get("select", "valid"),
-        device=config["device"],
         checkpoint=None if context.scratch is None else context.scratch / "checkpoint.safetensors",
-        options=config["options"],
-        episode=config["episode"],
         cache=context.cache,
-        reference=False,  # a cell of its own computes it once
+        baseline=False,  # a cell of its own computes it once
         listener=context.listener,
     )
+    return execute(run, inputs)
 
 
 @register_measurement("train")

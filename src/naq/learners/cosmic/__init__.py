@@ -108,7 +108,7 @@ class Cosmic(Learner):
     def build(self) -> None:
         self.operator = GraphOperator(self.graph, self.device)
         cache = cache_folder() if self.graph.num_nodes >= CACHE_FROM else None
-        table = ppr_subgraphs(self.graph, SUBGRAPH, cache=cache)
+        table = ppr_subgraphs(self.graph, SUBGRAPH, cache=cache, progress=self.progress)
         self.encoder = SubgraphEncoder(self.operator, table, int(self.options["hidden"]), seed=self.seed)
         self._pools = extra_pools(self.graph) if self.options["mode"] == "release" else []
 
