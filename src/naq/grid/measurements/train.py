@@ -67,7 +67,7 @@ def train_cell(
         "options": merge_options(known.name, model.defaults, given),
         "episode": _episode(known, way, shot, episode or {}),
         "device": device,
-        "perturbation": None if perturbation is None else resolve_perturbation(perturbation),
+        "perturbation": resolve_perturbation(perturbation),
         **more,
     }
     if known.learner is not None:
@@ -89,24 +89,23 @@ def _episode(method: Method, way: int, shot: int, given: Mapping[str, Any]) -> d
 
 def trained(config: Mapping[str, Any], context: Context) -> Result:
     """The run that a train cell's configuration describes, with its vectors where it was not resumed from a finished one."""
-    dataset = str(config["dataset"])
-    changed = context.dataset_cache.perturbed(dataset, config.get("perturbation"))
+    perturbed = context.perturbed(config)
     method = get_method(str(config["method"]))
-    tasks = None if changed.redraw else context.dataset_cache.tasks(dataset)
-    if changed.redraw and changed.split is None:
+    tasks = None if perturbed.redraw else context.dataset_cache.tasks(str(config["dataset"]))
+    if perturbed.redraw and perturbed.split is None:
         raise OptionError(
             f"the perturbation {config['perturbation']} removes nodes but names no classes; tasks cannot be drawn."
         )
     return run(
-        changed.graph,
+        perturbed.graph,
         method.name,
         way=config["way"],
         shot=config["shot"],
         also_shots=config["also_shots"],
         seed=config["seed"],
         tasks=tasks,
-        split=changed.split,
-        base_labels=changed.base_labels,
+        split=perturbed.split,
+        base_labels=perturbed.base_labels,
         head="logistic" if config["head"] == OWN else config["head"],
         features=config["features"],
         episodes=config.get("episodes", 16_000),
@@ -127,5 +126,4 @@ def trained(config: Mapping[str, Any], context: Context) -> Result:
 def train(config: Mapping[str, Any], context: Context) -> dict[str, Any]:
     """Everything a run reports but the vectors, and what the perturbation did."""
     result = trained(config, context)
-    changed = context.dataset_cache.perturbed(str(config["dataset"]), config.get("perturbation"))
-    return {**result.to_json(), "perturbation": dict(changed.facts)}
+    return {**result.to_json(), "perturbation": dict(context.perturbed(config).facts)}
