@@ -7,7 +7,7 @@ import pytest
 import methods_under_test as suite
 import naq
 from naq.data import save_graph, split_for
-from naq.experiments import dataset_cache as module
+from naq.grid import datasets as module
 from naq.grid.datasets import DatasetCache
 from naq.tasks import save_task_file
 
@@ -81,7 +81,7 @@ def test_the_hash_does_not_depend_on_where_the_files_lie(paths, tmp_path):
     assert DatasetCache({"x": str(moved)}).data_hash("x") == DatasetCache(paths).data_hash("one")
 
 
-def test_a_change_is_made_once_and_two_are_kept(paths):
+def test_a_perturbation_is_applied_once_and_two_are_kept(paths):
     dataset_cache = DatasetCache(paths)
     noise = [{"name": "structure-noise", "share": share, "seed": 0} for share in (0.1, 0.2, 0.3)]
     first = dataset_cache.perturbed("one", noise[0])
@@ -89,10 +89,10 @@ def test_a_change_is_made_once_and_two_are_kept(paths):
     assert first.graph.num_edges > dataset_cache.graph("one").num_edges
     assert dataset_cache.perturbed("two", noise[0]) is not first
     dataset_cache.perturbed("one", noise[1])
-    assert dataset_cache.perturbed("one", noise[0]) is not first and len(dataset_cache._changed) == 2
+    assert dataset_cache.perturbed("one", noise[0]) is not first and len(dataset_cache._perturbed) == 2
 
 
-def test_no_change_changes_nothing(paths):
+def test_no_perturbation_changes_nothing(paths):
     dataset_cache = DatasetCache(paths)
     found = dataset_cache.perturbed("one", None)
     assert found.graph is dataset_cache.graph("one") and found.base_labels is None and not found.redraw

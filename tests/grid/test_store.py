@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
+import threading
 import time
 
 import pytest
@@ -101,7 +104,7 @@ def test_a_damaged_file_that_cannot_be_moved_is_still_no_result(store, monkeypat
 
 def test_a_whole_file_that_came_meanwhile_is_given_back(store, monkeypatch):
     """Between our look at a damaged file and its removal another process may have put the result there."""
-    from naq.experiments import store as module
+    from naq.grid import store as module
 
     kept, read = record(), module._checked
 
@@ -137,10 +140,10 @@ def test_reading_needs_no_folder_and_makes_none(tmp_path):
     assert not (tmp_path / "absent").exists()
 
 
-def test_sweep_removes_what_the_dead_left_and_nothing_else(store):
+def test_sweep_removes_what_ended_processes_left_and_nothing_else(store):
     store.put(record(1))
     old = time.time() - 3600
-    leftovers = [store.folder / "cells" / ".k.json.ab.tmp.json", store.folder / "claims" / ".claim.ab.tmp"]
+    leftovers = [store.folder / "cells" / ".k.json.ab.tmp.json", store.lock_file(record(1).key)]
     for path in leftovers:
         path.write_text("")
         os.utime(path, (old, old))
@@ -152,9 +155,82 @@ def test_sweep_removes_what_the_dead_left_and_nothing_else(store):
         (folder / "checkpoint").write_text("")
     ages = time.time() - 2 * ABANDONED
     os.utime(forgotten, (ages, ages))
+    held = store.lock(record(3).key)
+    store.sweep()
+    assert forgotten.exists(), "another process computes it"
+    store.unlock(record(3).key, held)
     store.sweep()
     assert not any(path.exists() for path in (*leftovers, finished, forgotten))
     assert fresh.exists() and (stopped / "checkpoint").exists() and store.get(record(1).key) is not None
+
+
+def test_a_lock_has_one_holder_until_it_is_released(store):
+    other, key = Store(store.folder), record().key
+    held = store.lock(key)
+    assert held is not None and other.lock(key) is None and store.lock(key) is None
+    another = other.lock(record(1).key)
+    assert another is not None
+    store.unlock(key, held)
+    again = other.lock(key)
+    assert again is not None and store.lock(key) is None
+    store.put(record())
+    other.unlock(key, again)
+    other.unlock(record(1).key, another)
+    # of the cell that is not finished the file stays: another process may have opened it
+    assert list((store.folder / "claims").iterdir()) == [store.lock_file(record(1).key)]
+
+
+def test_a_process_that_ends_releases_its_locks(store):
+    key = record().key
+    code = "import sys; from naq.grid.store import Store; held = Store(sys.argv[1]).lock(sys.argv[2]); print(held is not None, flush=True); input()"
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, str(store.folder), key], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout.readline() == "True\n"
+    assert store.lock(key) is None
+    process.kill()
+    process.communicate()
+    held = store.lock(key)
+    assert held is not None
+    store.unlock(key, held)
+
+
+def test_takers_of_a_lock_never_hold_it_together(store):
+    """Many takers, again and again; a cell is not computed again once it is finished."""
+    holders, worst, wins = 0, 0, 0
+    guard = threading.Lock()
+
+    def contend():
+        nonlocal holders, worst, wins
+        mine = Store(store.folder)
+        for number in range(60):
+            key = record(number).key
+            while mine.get(key) is None:
+                if (held := mine.lock(key)) is None:
+                    continue
+                if mine.get(key) is None:
+                    with guard:
+                        holders += 1
+                        wins += 1
+                        worst = max(worst, holders)
+                    time.sleep(0.0002)
+                    with guard:
+                        holders -= 1
+                    mine.put(record(number))
+                mine.unlock(key, held)
+
+    threads = [threading.Thread(target=contend) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert worst == 1 and wins == 60 and list((store.folder / "claims").iterdir()) == []
+
+
+def test_a_lock_in_a_folder_that_is_not_there_gives_one_sentence(tmp_path):
+    (tmp_path / "claims").write_text("")
+    with pytest.raises(DataError, match=r"cannot lock .*; choose another folder"):
+        Store(tmp_path).lock("key")
 
 
 def test_a_pack_holds_all_and_is_the_same_bytes_each_time(store, tmp_path):

@@ -1,8 +1,8 @@
-"""A cell: one piece of work that depends on nothing but its configuration, the data and the code.
+"""A cell: a computation that depends on nothing but its configuration, the data and the code.
 
-A cell's ``work`` names a function of :mod:`naq.grid.measurements`, its ``config`` is what that function is given: JSON values with
-every default written out, so that two experiments that request for the same training share it. Its key is a hash of measurement,
-configuration, data and code; a result is filed under the key and is never computed twice.
+A cell's ``measurement`` names a function of :mod:`naq.grid.measurements`, its ``config`` is what that function is given: JSON values
+with every default written out, so that two experiments that need the same training share it. Its key is a hash of measurement,
+configuration, data and code; a result is stored under the key and is never computed twice.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 
 
 def canonical(value: Any) -> str:
-    """One text for equal values: keys sorted, no spaces, NaN refused."""
+    """One text for equal values: keys sorted, no spaces; raises ``ValueError`` for NaN."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
@@ -68,8 +68,8 @@ class Identity:
     Attributes:
         data: hash of the dataset and its tasks, "" for a measurement without one.
         version: of the package.
-        core: hash of the code that every result depends on.
-        own: hash of the code of this cell's measurement, method and perturbation.
+        core: hash of the code that every result depends on, see :mod:`naq.grid.fingerprint`.
+        own: hash of the further code of this cell's measurement, method and perturbation.
     """
 
     data: str

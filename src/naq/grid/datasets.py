@@ -1,4 +1,4 @@
-"""Graphs at hand: loaded once per process, with their tasks and their hashes."""
+"""Datasets, loaded once per process, with their tasks and their hashes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ KEPT = 2
 
 
 class DatasetCache:
-    """Datasets by name or path, and what changes make of them; the last ones are kept.
+    """Datasets by name or path, and under perturbations; the last ones are kept.
 
     Args:
         paths: paths of datasets by the name that cells use, e.g. ``{"cora": "data/cora.npz"}``. A dataset that is not among them
@@ -29,7 +29,7 @@ class DatasetCache:
     def __init__(self, paths: Mapping[str, str] | None = None) -> None:
         self.paths = dict(paths or {})
         self._graphs: dict[str, Graph] = {}
-        self._changed: dict[str, Perturbed] = {}
+        self._perturbed: dict[str, Perturbed] = {}
         self._hashes: dict[str, str] = {}
 
     def source(self, dataset: str) -> str:
@@ -56,16 +56,16 @@ class DatasetCache:
         return self._hashes[dataset]
 
     def perturbed(self, dataset: str, perturbation: Mapping[str, Any] | None) -> Perturbed:
-        """What a run on the dataset is given under a perturbation; None changes nothing."""
+        """What a run on the dataset is given under a perturbation; None is the dataset as it is."""
         key = canonical([dataset, perturbation])
-        if key not in self._changed:
+        if key not in self._perturbed:
             graph = self.graph(dataset)
-            _make_room(self._changed)
+            _make_room(self._perturbed)
             made = Perturbed(graph)
             if perturbation is not None:
                 made = apply_perturbation(graph, split_for(self.source(dataset), graph), perturbation)
-            self._changed[key] = self._with_split(made, dataset)
-        return self._changed[key]
+            self._perturbed[key] = self._with_split(made, dataset)
+        return self._perturbed[key]
 
     def _with_split(self, made: Perturbed, dataset: str) -> Perturbed:
         """Classes to draw tasks from, where no task file names them: a run knows the graph, not where it came from."""
@@ -73,7 +73,7 @@ class DatasetCache:
             return made
         try:
             return replace(made, split=split_for(self.source(dataset), self.graph(dataset)))
-        except NaqError:  # too few classes: no matter where nothing is trained, and said where something is
+        except NaqError:  # too few classes: a run raises the same error, a measurement without tasks needs no split
             return made
 
 

@@ -1,54 +1,45 @@
-"""Which code a result depends on: a hash that changes when a number may perturbation, and not before.
+"""Which code a result depends on: a hash that changes when a number may change, and not otherwise.
 
-Every result depends on the *core*: the rooms from graph to training and the protocol. Beside it a cell depends on the files of its
-own measurement, method and perturbation and of what those import beside the core, so a new learner in a file of its own makes no finished
-result of another one obsolete. Comments, docstrings and blank lines do not count.
+The files are found by following ``import`` statements within the package, no list of rooms is kept:
+
+- *core*: what :mod:`naq.protocol` and the heads reach; every result depends on it.
+- *own*: what a cell's measurement, method class (with the classes it inherits from) and perturbation reach beyond the core.
+
+Methods, measurements and perturbations are registered by modules that nobody imports by name (:class:`naq.registry.Registry`
+imports them when it is first read), so one is not reached from another: a new learner in a module or package of its own makes no
+stored result obsolete. (What a method looks up by name while it runs is not followed: import it.) Heads are registered in the same way, but every run is tested with all of them, so they are core. Two hashes
+rather than one, because a report groups older results by the core they share.
+
+Comments, docstrings and blank lines do not count, nor does an ``__init__.py`` that only re-exports names, nor the modules in
+``NO_NUMBERS``.
 """
 
 from __future__ import annotations
 
 import ast
 import inspect
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import naq
 from naq.grid.cells import Cell, Identity, digest
 from naq.grid.datasets import DatasetCache
 
 ROOT = Path(naq.__file__).resolve().parent
-CORE = (
-    "*.py",
-    "graph/**/*.py",
-    "data/**/*.py",
-    "tasks/**/*.py",
-    "neighbors/**/*.py",
-    "episodes/**/*.py",
-    "encoders/**/*.py",
-    "heads/**/*.py",
-    "training/**/*.py",
-    "learners/base.py",
-    "embedders/base.py",
-    "embedders/trained.py",
-    "embedders/smooth.py",
-    "embedders/parts/**/*.py",
-    "protocol/**/*.py",
-)
-APART = (
+NO_NUMBERS = (
     "__init__.py",
-    "__main__.py",
-    "files.py",
-    "errors.py",
-    "data/download.py",
     "data/catalog.py",
-    "statistics.py",
+    "data/download.py",
+    "errors.py",
+    "files.py",
     "progress.py",
+    "grid/cells.py",
     "protocol/curve.py",
     "protocol/machine.py",
 )
-"""Files of these paths that move no number: names, sentences, addresses."""
+"""Files that results depend on but whose code changes no number: messages, addresses, files, progress, keys, the plot."""
 
 
 def identify(cell: Cell, dataset_cache: DatasetCache) -> Identity:
@@ -65,9 +56,15 @@ def code_of(cell: Cell) -> tuple[str, str, str]:
 @cache
 def core_hash() -> str:
     """The hash of what every result depends on."""
-    found = {path for pattern in CORE for path in ROOT.glob(pattern)}
-    apart = {ROOT / name for name in APART}
-    return _hash_of(path for path in found if path not in apart and path.name != "__init__.py")
+    return _hash_of(core_files())
+
+
+@cache
+def core_files() -> frozenset[Path]:
+    from naq.heads import HEADS
+
+    heads = {path for head in HEADS.values() for path in _files_of(head)}
+    return frozenset(with_imports([*(ROOT / "protocol").glob("*.py"), *heads]))
 
 
 def _own_parts(measurement: str, config: Mapping[str, Any]) -> tuple[str, str, str]:
@@ -76,62 +73,73 @@ def _own_parts(measurement: str, config: Mapping[str, Any]) -> tuple[str, str, s
 
 @cache
 def _own_hash(measurement: str, method: str, perturbation: str) -> str:
-    from naq.grid.measurements import get_measurement
+    from naq.grid.measurements import MEASUREMENTS
     from naq.grid.perturbations import PERTURBATIONS
+    from naq.protocol.methods import get_method
 
-    files = {_file_of(get_measurement(measurement))}
+    files = _files_of(MEASUREMENTS.find(measurement).compute)
     if method:
-        from naq.protocol.methods import get_method
-
         known = get_method(method)
-        model = known.learner or known.embedder
-        assert model is not None
-        files |= {_file_of(kind) for kind in model.__mro__ if kind.__module__.partition(".")[0] not in _FOREIGN}
-    if perturbation in PERTURBATIONS:
-        files.add(_file_of(PERTURBATIONS[perturbation].apply))
-    return _hash_of(with_imports(path for path in files if path is not None))
-
-
-OWN_ROOMS = ("naq.learners", "naq.embedders", "naq.grid.measurements", "naq.grid.perturbations")
-"""Where a file may belong to some cells and not to others."""
+        files |= _files_of(known.learner or known.embedder)
+    if perturbation:
+        files |= _files_of(PERTURBATIONS.find(perturbation))
+    return _hash_of(with_imports(files) - core_files())
 
 
 def with_imports(files: Iterable[Path]) -> set[Path]:
-    """The files and, again and again, what they import from rooms whose files are not all core."""
+    """The files and, transitively, the files of the package that they import."""
     found: set[Path] = set()
-    left = list(files)
+    left = set(files)
     while left:
         path = left.pop()
-        if path not in found:
-            found.add(path)
-            left += _imported(path)
+        found.add(path)
+        left |= _imported(path) - found
     return found
 
 
-def _imported(path: Path) -> list[Path]:
-    names = [
-        node.module
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith(OWN_ROOMS)
-    ]
-    modules = (ROOT.parent.joinpath(*name.split(".")).with_suffix(".py") for name in names)
-    return [module for module in modules if module.is_file()]
+@cache
+def _imported(path: Path) -> frozenset[Path]:
+    modules = (_file_of_module(name) for name in _imported_names(path))
+    return frozenset(module for module in modules if module is not None)
 
 
-_FOREIGN = {"builtins", "abc", "torch", "typing"}
+def _imported_names(path: Path) -> Iterator[str]:
+    """Dotted names that may be modules: of ``from a.b import c`` both ``a.b`` and ``a.b.c``."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            package = path.parents[node.level - 1].relative_to(ROOT.parent).parts if node.level else ()
+            module = ".".join((*package, *filter(None, [node.module])))
+            yield module
+            yield from (f"{module}.{alias.name}" for alias in node.names)
 
 
-def _file_of(thing: Any) -> Path | None:
-    try:
-        found = inspect.getsourcefile(thing)
-    except TypeError:
+def _file_of_module(name: str) -> Path | None:
+    """The file of a module or package of naq; None for everything else."""
+    if name.partition(".")[0] != "naq":
         return None
-    return None if found is None else Path(found).resolve()
+    place = ROOT.parent.joinpath(*name.split("."))
+    return next((path for path in (place.with_suffix(".py"), place / "__init__.py") if path.is_file()), None)
+
+
+def _files_of(thing: Any) -> set[Path]:
+    """The files of a function, or of a class and those it inherits from, as far as they are Python files outside the libraries."""
+    kinds = (
+        [kind for kind in thing.__mro__ if kind.__module__.partition(".")[0] not in _LIBRARIES]
+        if isinstance(thing, type)
+        else [thing]
+    )
+    return {Path(inspect.getfile(kind)).resolve() for kind in kinds}
+
+
+_LIBRARIES = {"builtins", "abc", "torch", "typing"}
 
 
 def _hash_of(paths: Iterable[Path]) -> str:
-    texts = {_name_of(path): statements(path.read_text(encoding="utf-8")) for path in paths}
-    return digest("\0".join(f"{name}\0{text}" for name, text in sorted(texts.items())))
+    ignored = {ROOT / name for name in NO_NUMBERS}
+    texts = {_name_of(path): statements(path.read_text(encoding="utf-8")) for path in paths if path not in ignored}
+    return digest("\0".join(f"{name}\0{text}" for name, text in sorted(texts.items()) if text))
 
 
 def _name_of(path: Path) -> str:
@@ -139,10 +147,27 @@ def _name_of(path: Path) -> str:
 
 
 def statements(source: str) -> str:
-    """The lines of a Python file without docstrings, comment lines and blank lines; equal under every Python that reads it."""
+    """The lines of a Python file without docstrings, comment lines and blank lines; "" for a file that only re-exports names.
+
+    Equal under every Python that reads it.
+    """
+    tree = ast.parse(source)
+    if all(_reexports(node) for node in tree.body):
+        return ""
     dropped: set[int] = set()
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+    for node in ast.walk(tree):
+        if _is_text(node):
             dropped.update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
     lines = (line.rstrip() for number, line in enumerate(source.splitlines(), 1) if number not in dropped)
     return "\n".join(line for line in lines if line and not line.lstrip().startswith("#"))
+
+
+def _is_text(node: ast.AST) -> TypeGuard[ast.Expr]:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+
+
+def _reexports(node: ast.stmt) -> bool:
+    names_all = (
+        isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id == "__all__"
+    )
+    return isinstance(node, ast.Import | ast.ImportFrom) or _is_text(node) or names_all

@@ -1,15 +1,20 @@
-"""What is filed for a cell: its result, or why it failed, and how it was made."""
+"""What is stored for a cell: its result, or why it failed, and how it was computed."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import json
+import lzma
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
 from naq.errors import DataError
+from naq.files import memory_bytes, write_atomically
 from naq.grid.cells import Cell, Identity
 
 FORMAT = 1
+PACK_FORMAT = 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -18,8 +23,8 @@ class Record:
 
     Attributes:
         result: what the measurement returned, JSON values; None if it failed.
-        error: one sentence; None if it is done.
-        seconds: wall clock of the work.
+        error: one sentence; None if it succeeded.
+        seconds: wall clock of the measurement.
         machine: processor, cores, device, versions of libraries.
         finished: UTC, ``2026-01-31T12:00:00Z``.
     """
@@ -56,7 +61,7 @@ class Record:
 
     @classmethod
     def from_json(cls, data: Any) -> Record:
-        """The inverse of :meth:`to_json`; what is not a record, or does not bear its own key, is refused."""
+        """The inverse of :meth:`to_json`; raises ``DataError`` for anything else and for a record that does not fit its key."""
         try:
             if data["format"] != FORMAT:
                 raise DataError(f"the record has format {data['format']!r}; expected {FORMAT}.")
@@ -79,4 +84,43 @@ class Record:
 
 
 Find = Callable[[Cell], Record | None]
-"""The record of a cell, where there is a finished one."""
+"""Looks up the record of a cell, finished or failed; None where there is none."""
+
+
+def write_records(path: str | Path, records: Iterable[Record]) -> int:
+    """Write records into one xz file and return how many; equal records give equal bytes."""
+    rows = [record.to_json() for record in records]
+    text = json.dumps({"format": PACK_FORMAT, "records": rows}, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    packed = lzma.compress(text.encode(), preset=6)
+    write_atomically(path, lambda temporary: _write(temporary, packed))
+    return len(rows)
+
+
+def read_records(path: str | Path) -> list[Record]:
+    """The finished records in a file of :func:`write_records`, all of them checked."""
+    try:
+        reader = lzma.LZMADecompressor()
+        text = reader.decompress(Path(path).read_bytes(), max_length=memory_bytes() // 4)
+        if not reader.eof:
+            raise DataError("it ends too early or is too large")
+        data = json.loads(text, parse_constant=no_number)
+        if not isinstance(data, dict) or data.get("format") != PACK_FORMAT:
+            raise DataError(f"it does not have format {PACK_FORMAT}")
+        records = [Record.from_json(each) for each in data["records"]]
+        if not all(record.done for record in records):
+            raise DataError("it holds records that are not finished")
+    except FileNotFoundError as error:
+        raise DataError(f"{path} does not exist.") from error
+    except (OSError, lzma.LZMAError, EOFError, ValueError, KeyError, TypeError, RecursionError) as error:
+        reason = str(error).rstrip(".")
+        raise DataError(f"{path} is no readable pack of results ({reason}); make or download it again.") from error
+    return records
+
+
+def no_number(constant: str) -> Any:
+    """For ``json.loads(parse_constant=)``: NaN and Infinity are errors."""
+    raise ValueError(f"{constant} is no number")
+
+
+def _write(path: Path, content: bytes) -> None:
+    path.write_bytes(content)

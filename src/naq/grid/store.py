@@ -3,38 +3,39 @@
 cells/KEY.json     finished cells
 failed/KEY.json    cells that failed, with their error
 damaged/           files that were no record, set aside
-claims/KEY         who computes the cell at the moment (:mod:`naq.grid.claims`)
+claims/KEY.lock    locked by the process that computes the cell
 running/KEY/       checkpoints of a cell that runs or was stopped
+
+A lock belongs to the operating system, which releases it when its process ends, however it ends. Hosts may share a folder if its
+file system has locks that work between hosts (NFS 4, Lustre with ``flock``, ...).
 """
 
 from __future__ import annotations
 
 import json
-import lzma
 import os
 import shutil
 import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+
+from filelock import FileLock, Timeout
 
 from naq.errors import DataError
-from naq.files import memory_bytes, write_atomically, write_json
-from naq.grid.claims import SILENT, Claims
-from naq.grid.records import Record
+from naq.files import write_json
+from naq.grid.records import Record, no_number, read_records, write_records
 
 ABANDONED = 14 * 24 * 3600.0
-"""Seconds after which the checkpoints of a stopped cell are no longer waited for."""
-PACK_FORMAT = 1
+"""Seconds after which the checkpoints of a stopped cell are removed."""
+UNFINISHED = 300.0
+"""Seconds after which a temporary file counts as left by a process that ended."""
 
 
 class Store:
-    """The results in ``folder``. Several processes may use the same folder at the same time; one object belongs to one
-    runner at a time.
+    """The results in ``folder``. Several processes may use the same folder at the same time.
 
     Attributes:
-        claims: who computes what.
         set_aside: names of the damaged files that this object came across.
     """
 
@@ -42,11 +43,10 @@ class Store:
         self.folder = Path(folder)
         if self.folder.exists() and not self.folder.is_dir():
             raise DataError(f"{self.folder} is a file; give a folder for results.")
-        self.claims = Claims(self.folder / "claims")
         self.set_aside: list[str] = []
 
     def prepare(self) -> None:
-        """Make the folders, or say in one sentence why they cannot be written to."""
+        """Make the folders; raises ``DataError`` if they cannot be written to."""
         try:
             for name in ("cells", "failed", "claims", "running"):
                 (self.folder / name).mkdir(parents=True, exist_ok=True)
@@ -67,7 +67,7 @@ class Store:
         return self._read(self._file("failed", key), done=False)
 
     def put(self, record: Record) -> None:
-        """File a record. A result takes the place of an earlier failure; a failure never that of a result."""
+        """Store a record. A result replaces an earlier failure; a failure never replaces a result."""
         key = record.key
         try:
             if record.done:
@@ -88,6 +88,31 @@ class Store:
         """All records of cells that failed, by key."""
         return self._all("failed", done=False)
 
+    def lock_file(self, key: str) -> Path:
+        return self.folder / "claims" / f"{key}.lock"
+
+    def lock(self, key: str) -> FileLock | None:
+        """The lock of a cell, held until it is released; None if it is held already, here or by another process."""
+        lock = FileLock(self.lock_file(key), thread_local=False)
+        try:
+            lock.acquire(timeout=0)
+        except Timeout:
+            return None
+        except OSError as error:
+            raise DataError(
+                f"cannot lock {lock.lock_file}: {error.strerror or error}; choose another folder."
+            ) from error
+        return lock
+
+    def unlock(self, key: str, lock: FileLock) -> None:
+        """Release a lock. The file of a finished cell goes with it: whoever locks another one finds the result.
+
+        That of an unfinished cell stays, for a process that has opened it may be about to lock it.
+        """
+        if self._file("cells", key).exists():
+            self.lock_file(key).unlink(missing_ok=True)
+        lock.release()
+
     def scratch(self, key: str) -> Path:
         """The folder for checkpoints of a cell; what writes there through :mod:`naq.files` makes it."""
         return self.folder / "running" / key
@@ -98,38 +123,32 @@ class Store:
             shutil.rmtree(scratch, ignore_errors=True)
 
     def sweep(self) -> None:
-        """Remove what dead processes left: unfinished files, claims and checkpoints of finished cells, forgotten checkpoints.
+        """Remove what ended processes left: temporary files, locks and checkpoints of finished cells, checkpoints two weeks old.
 
-        The checkpoints of a stopped cell stay, for it goes on from there.
+        Younger checkpoints of a stopped cell stay: it resumes from them.
         """
         now = time.time()
         for name in ("cells", "failed"):
             for entry in _entries(self.folder / name):
-                if _unfinished(entry.name) and now - _changed(entry) > SILENT:
+                if _unfinished(entry.name) and now - _changed(entry) > UNFINISHED:
                     Path(entry.path).unlink(missing_ok=True)
-        for key in self.claims.claimed():
-            if self._file("cells", key).exists():
-                self.claims.clear(key)
-        self.claims.sweep()
+        for entry in _entries(self.folder / "claims"):
+            if self._file("cells", Path(entry.name).stem).exists():
+                Path(entry.path).unlink(missing_ok=True)
         for entry in _entries(self.folder / "running"):
-            finished = self._file("cells", entry.name).exists()
-            if (finished or now - _changed(entry) > ABANDONED) and self.claims.owner(entry.name) is None:
-                self.discard(entry.name)
+            key = entry.name
+            old = self._file("cells", key).exists() or now - _changed(entry) > ABANDONED
+            if old and (lock := self.lock(key)) is not None:
+                self.discard(key)
+                self.unlock(key, lock)
 
     def pack(self, path: str | Path) -> int:
         """Write all finished records into one xz file, by key, and return how many; equal records give equal bytes."""
-        records = [record.to_json() for record in self.records()]
-        text = json.dumps(
-            {"format": PACK_FORMAT, "records": records}, sort_keys=True, separators=(",", ":"), allow_nan=False
-        )
-        packed = lzma.compress(text.encode(), preset=6)
-        write_atomically(path, lambda temporary: _write(temporary, packed))
-        return len(records)
+        return write_records(path, self.records())
 
     def unpack(self, path: str | Path) -> int:
-        """File the records of a pack that are not here yet, and return how many. All are checked before one is written."""
-        records = _packed(Path(path))
-        new = [record for record in records if self.get(record.key) is None]
+        """Store the records of a pack that are not here yet, and return how many. All are checked before one is written."""
+        new = [record for record in read_records(path) if self.get(record.key) is None]
         for record in new:
             self.put(record)
         return len(new)
@@ -162,7 +181,7 @@ class Store:
         except FileNotFoundError:
             return _checked_or_none(path, done=done)
         except OSError:
-            self.set_aside.append(f"{path.parent.name}/{path.name}")  # a folder for reading only: it stays where it is
+            self.set_aside.append(f"{path.parent.name}/{path.name}")  # a read-only folder: it stays where it is
             return None
         if (record := _checked_or_none(aside, done=done, name=path.stem)) is not None:
             aside.rename(path)
@@ -173,7 +192,7 @@ class Store:
 
 def _checked(path: Path, *, done: bool, name: str = "") -> Record:
     try:
-        data = json.loads(path.read_bytes(), parse_constant=_refuse)
+        data = json.loads(path.read_bytes(), parse_constant=no_number)
     except (ValueError, RecursionError) as error:
         raise DataError(f"{path} is not JSON ({error}).") from error
     record = Record.from_json(data)
@@ -187,34 +206,6 @@ def _checked_or_none(path: Path, *, done: bool, name: str = "") -> Record | None
         return _checked(path, done=done, name=name)
     except (OSError, DataError):
         return None
-
-
-def _refuse(constant: str) -> Any:
-    raise ValueError(f"{constant} is no number")
-
-
-def _packed(path: Path) -> list[Record]:
-    try:
-        opener = lzma.LZMADecompressor()
-        text = opener.decompress(path.read_bytes(), max_length=memory_bytes() // 4)
-        if not opener.eof:
-            raise DataError("it ends too early or is too large")
-        data = json.loads(text, parse_constant=_refuse)
-        if not isinstance(data, dict) or data.get("format") != PACK_FORMAT:
-            raise DataError(f"it does not have format {PACK_FORMAT}")
-        records = [Record.from_json(each) for each in data["records"]]
-        if not all(record.done for record in records):
-            raise DataError("it holds records that are not finished")
-    except FileNotFoundError as error:
-        raise DataError(f"{path} does not exist.") from error
-    except (OSError, lzma.LZMAError, EOFError, ValueError, KeyError, TypeError, RecursionError) as error:
-        reason = str(error).rstrip(".")
-        raise DataError(f"{path} is no readable pack of results ({reason}); make or download it again.") from error
-    return records
-
-
-def _write(path: Path, content: bytes) -> None:
-    path.write_bytes(content)
 
 
 def _entries(folder: Path) -> list[os.DirEntry[str]]:

@@ -9,7 +9,7 @@ from scipy.stats import binomtest, chisquare, ks_2samp
 
 import naq
 from naq.grid.perturbations import feature_noise as module
-from naq.grid.perturbations.feature_noise import feature_noise, subsets
+from naq.grid.perturbations.feature_noise import FeatureNoise, subsets
 from naq.randomness import stream
 from naq.tasks import ClassSplit
 
@@ -35,7 +35,7 @@ def touched(before: naq.Graph, after: naq.Graph) -> set[int]:
 def test_flips_of_zeros_and_of_counts(share: float, graph: naq.Graph, split: ClassSplit) -> None:
     """Counts of 2 and more here, so that a 1 is a zero that flipped."""
     doubled = graph.with_features(graph.features * 2)
-    found = feature_noise(doubled, split, seed=0, share=share)
+    found = FeatureNoise(share=share).apply(doubled, split, 0)
     before, after = doubled.features.toarray(), found.graph.features.toarray()
     assert found.facts["nodes"] == round(share * 200)
     assert found.facts["non_zeros"] == np.count_nonzero(after)
@@ -57,7 +57,7 @@ def test_draws_are_those_of_the_dense_definition(reading: str, filled: int) -> N
     row[np.random.default_rng(filled).permutation(12)[:filled]] = 3
     rows = np.tile(row, (4000, 1))
     graph = naq.Graph(sp.csr_array((4000, 4000)), sp.csr_array(rows))
-    after = feature_noise(graph, ClassSplit((), (), ()), seed=0, share=1.0, reading=reading).graph.features.toarray()
+    after = FeatureNoise(share=1.0, reading=reading).apply(graph, ClassSplit((), (), ()), 0).graph.features.toarray()
     assert set(np.unique(after)) <= {0, 1, 3}
     assert reading == "xor" or not (after == 3).any()
     for column in range(12):
@@ -78,7 +78,7 @@ def test_dense_and_sparse_features_get_the_same_noise(reading: str) -> None:
     dense, sparse = (naq.Graph(sp.csr_array((50, 50)), f) for f in (values, sp.csr_array(values)))
     assert not dense.sparse_features and sparse.sparse_features
     one, two = (
-        feature_noise(g, ClassSplit((), (), ()), seed=4, share=0.5, reading=reading).graph for g in (dense, sparse)
+        FeatureNoise(share=0.5, reading=reading).apply(g, ClassSplit((), (), ()), 4).graph for g in (dense, sparse)
     )
     assert not one.sparse_features and two.sparse_features
     assert np.array_equal(one.features, two.features.toarray())
@@ -88,7 +88,7 @@ def test_dense_and_sparse_features_get_the_same_noise(reading: str) -> None:
 def test_rows_without_zeros_turn_over() -> None:
     graph = naq.Graph(sp.csr_array((10, 10)), np.random.default_rng(0).standard_normal((10, 4)))
     for reading, value in (("xor", 0), ("replace", 1)):
-        after = feature_noise(graph, ClassSplit((), (), ()), seed=0, share=0.5, reading=reading).graph.features
+        after = FeatureNoise(share=0.5, reading=reading).apply(graph, ClassSplit((), (), ()), 0).graph.features
         assert ((after == value).all(axis=1)).sum() == 5
         assert ((after == graph.features).all(axis=1)).sum() == 5
 
@@ -96,7 +96,7 @@ def test_rows_without_zeros_turn_over() -> None:
 @readings
 def test_noise_is_nested(reading: str, graph: naq.Graph, split: ClassSplit, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "BLOCK", 16)
-    levels = [feature_noise(graph, split, seed=0, share=s, reading=reading).graph for s in (0.0, 0.1, 0.3, 0.95)]
+    levels = [FeatureNoise(share=s, reading=reading).apply(graph, split, 0).graph for s in (0.0, 0.1, 0.3, 0.95)]
     for low, high in pairwise(levels):
         noisy = sorted(touched(graph, low))
         assert set(noisy) < touched(graph, high)
@@ -121,7 +121,7 @@ def test_subsets_have_their_size_and_are_uniform() -> None:
 def test_counts_on_debian(debian: tuple[naq.Graph, ClassSplit]) -> None:
     """A node with f non-zeros of d flips d * f / d dimensions on average: as many as it has non-zeros."""
     graph, split = debian
-    found = feature_noise(graph, split, seed=0, share=0.3)
+    found = FeatureNoise(share=0.3).apply(graph, split, 0)
     nodes = stream(0, "change/feature-noise/nodes").permutation(graph.num_nodes)[: found.facts["nodes"]]
     assert found.facts["nodes"] == round(0.3 * 34_169)
     flips = np.diff(sp.csr_array(found.graph.features != graph.features).indptr)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 
 import naq
-from naq.grid.perturbations.imbalance import balanced_quota, imbalance, largest
+from naq.grid.perturbations.imbalance import Imbalance, balanced_quota, largest
 from naq.tasks import ClassSplit
 
 
@@ -31,7 +31,7 @@ def ids(graph: naq.Graph, smaller: naq.Graph) -> list[int]:
     ],
 )
 def test_the_definition(options: dict[str, object], whole: set[int], graph: naq.Graph, split: ClassSplit) -> None:
-    found = imbalance(graph, split, seed=0, **options)
+    found = Imbalance(**options).apply(graph, split, 0)
     tail = int(options.get("tail", 10))
     assert found.redraw and found.base_labels is None
     sizes = [int((graph.labels == c).sum()) for c in range(9)]
@@ -46,7 +46,7 @@ def test_the_definition(options: dict[str, object], whole: set[int], graph: naq.
 
 @pytest.mark.parametrize("kind", ["pareto", "extreme", "balanced"])
 def test_the_sub_graph_is_the_induced_one(kind: str, graph: naq.Graph, split: ClassSplit) -> None:
-    found = imbalance(graph, split, seed=1, kind=kind)
+    found = Imbalance(kind=kind).apply(graph, split, 1)
     old, dense = ids(graph, found.graph), graph.adjacency.toarray()
     assert old == sorted(old) and len(set(old)) == len(old)
     expected = np.array([[dense[a, b] for b in old] for a in old])
@@ -60,14 +60,14 @@ def test_the_sub_graph_is_the_induced_one(kind: str, graph: naq.Graph, split: Cl
 
 
 def test_more_of_the_tail_holds_what_less_of_it_holds(graph: naq.Graph, split: ClassSplit) -> None:
-    few, more = (imbalance(graph, split, seed=0, tail=tail).graph for tail in (9, 12))
+    few, more = (Imbalance(tail=tail).apply(graph, split, 0).graph for tail in (9, 12))
     assert set(few.names.tolist()) < set(more.names.tolist())
-    other = imbalance(graph, split, seed=1, tail=9).graph
+    other = Imbalance(tail=9).apply(graph, split, 1).graph
     assert set(few.names.tolist()) != set(other.names.tolist())
 
 
 def test_all_heads_leave_only_the_unlabelled_out(graph: naq.Graph, split: ClassSplit) -> None:
-    found = imbalance(graph, split, seed=0, top=1.0)
+    found = Imbalance(top=1.0).apply(graph, split, 0)
     assert ids(graph, found.graph) == np.flatnonzero(graph.labels >= 0).tolist()
     assert found.facts["classes_whole"] == 9 and found.facts["classes_left_out"] == [8]
 
@@ -81,8 +81,8 @@ def test_ties_go_to_the_lower_class() -> None:
 @pytest.mark.parametrize("like", ["pareto", "extreme"])
 @pytest.mark.parametrize("per", ["graph", "part"])
 def test_the_control_keeps_as_many_nodes(like: str, per: str, graph: naq.Graph, split: ClassSplit) -> None:
-    uneven = imbalance(graph, split, seed=0, kind=like, per=per).graph
-    control = imbalance(graph, split, seed=0, kind="balanced", like=like, per=per).graph
+    uneven = Imbalance(kind=like, per=per).apply(graph, split, 0).graph
+    control = Imbalance(kind="balanced", like=like, per=per).apply(graph, split, 0).graph
     assert control.num_nodes == uneven.num_nodes
     assert np.bincount(control.labels)[:8].min() >= 9 and (control.labels == 8).sum() == 3
 
@@ -115,9 +115,9 @@ def test_counts_on_debian(debian: tuple[naq.Graph, ClassSplit]) -> None:
     graph, split = debian
     sizes = np.sort(np.bincount(graph.labels))[::-1]
     for kind, heads in (("pareto", 11), ("extreme", 5)):
-        found = imbalance(graph, split, seed=0, kind=kind)
+        found = Imbalance(kind=kind).apply(graph, split, 0)
         assert found.graph.num_nodes == sizes[:heads].sum() + 10 * (55 - heads)
         assert found.facts["classes_whole"] == heads and found.split == split
-        control = imbalance(graph, split, seed=0, kind="balanced", like=kind)
+        control = Imbalance(kind="balanced", like=kind).apply(graph, split, 0)
         assert control.graph.num_nodes == found.graph.num_nodes and control.split == split
         naq.sample_tasks(found.graph, way=5, shot=1, queries=8, count=5, seed=0, classes=split.test)

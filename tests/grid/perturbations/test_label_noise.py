@@ -8,7 +8,7 @@ from scipy.stats import binomtest, chisquare
 
 import naq
 from naq.errors import OptionError
-from naq.grid.perturbations.label_noise import label_noise
+from naq.grid.perturbations.label_noise import LabelNoise
 from naq.randomness import stream
 from naq.tasks import ClassSplit
 
@@ -18,7 +18,7 @@ kinds = pytest.mark.parametrize("kind", ["symmetric", "asymmetric"])
 @kinds
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.9, 1.0])
 def test_a_loop_finds_the_same(kind: str, share: float, graph: naq.Graph, split: ClassSplit) -> None:
-    found = label_noise(graph, split, seed=2, share=share, kind=kind)
+    found = LabelNoise(share=share, kind=kind).apply(graph, split, 2)
     assert found.graph is graph and found.split is None and found.base_labels is not None
     restored = 0
     for c in split.base:
@@ -47,7 +47,7 @@ def test_a_loop_finds_the_same(kind: str, share: float, graph: naq.Graph, split:
 
 def test_asymmetric_is_one_cycle(graph: naq.Graph, split: ClassSplit) -> None:
     for seed in range(20):
-        given = label_noise(graph, split, seed=seed, share=1.0, kind="asymmetric", keep=1).base_labels
+        given = LabelNoise(share=1.0, kind="asymmetric", keep=1).apply(graph, split, seed).base_labels
         to = {c: int(next(x for x in given[graph.labels == c] if x != c)) for c in split.base}
         c, met = 0, []
         for _ in split.base:
@@ -58,7 +58,7 @@ def test_asymmetric_is_one_cycle(graph: naq.Graph, split: ClassSplit) -> None:
 
 @kinds
 def test_noise_is_nested(kind: str, graph: naq.Graph, split: ClassSplit) -> None:
-    levels = [label_noise(graph, split, seed=5, share=s, kind=kind).base_labels for s in (0.0, 0.1, 0.3, 0.6, 1.0)]
+    levels = [LabelNoise(share=s, kind=kind).apply(graph, split, 5).base_labels for s in (0.0, 0.1, 0.3, 0.6, 1.0)]
     for low, high in itertools.pairwise(levels):
         wrong = (low >= 0) & (low != graph.labels)
         assert np.array_equal(low[wrong], high[wrong])
@@ -68,13 +68,13 @@ def test_noise_is_nested(kind: str, graph: naq.Graph, split: ClassSplit) -> None
 @kinds
 def test_a_class_is_drawn_on_its_own(kind: str, graph: naq.Graph, split: ClassSplit) -> None:
     fewer = graph.with_labels(np.where((graph.labels == 0) & (np.arange(200) % 2 == 0), -1, graph.labels))
-    whole, less = (label_noise(g, split, seed=0, share=0.4, kind=kind).base_labels for g in (graph, fewer))
+    whole, less = (LabelNoise(share=0.4, kind=kind).apply(g, split, 0).base_labels for g in (graph, fewer))
     assert np.array_equal(whole[graph.labels != 0], less[graph.labels != 0])
 
 
 def test_share_and_target_classes_on_debian(debian: tuple[naq.Graph, ClassSplit]) -> None:
     graph, split = debian
-    found = label_noise(graph, split, seed=0, share=0.3)
+    found = LabelNoise(share=0.3).apply(graph, split, 0)
     assert found.facts["restored"] == 0
     assert binomtest(found.facts["wrong"], found.facts["labels"], 0.3).pvalue > 1e-3
     largest = max(split.base, key=lambda c: (graph.labels == c).sum())
@@ -86,4 +86,4 @@ def test_share_and_target_classes_on_debian(debian: tuple[naq.Graph, ClassSplit]
 
 def test_one_class_cannot_be_mixed(graph: naq.Graph) -> None:
     with pytest.raises(OptionError, match="needs two base classes to mix, but the split has 1"):
-        label_noise(graph, ClassSplit((0,), (1,), (2,)), seed=0)
+        LabelNoise().apply(graph, ClassSplit((0,), (1,), (2,)), 0)

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 import naq
-from naq.grid.perturbations.label_scarcity import label_scarcity
+from naq.grid.perturbations.label_scarcity import LabelScarcity
 from naq.tasks import ClassSplit
 
 
 @pytest.mark.parametrize(("classes", "labels"), [(1.0, 0.5), (0.5, 0.2), (0.9, 1.0), (0.0, 0.0)])
 def test_counts_of_classes_and_labels(classes: float, labels: float, graph: naq.Graph, split: ClassSplit) -> None:
-    found = label_scarcity(graph, split, seed=0, classes=classes, labels=labels)
+    found = LabelScarcity(classes=classes, labels=labels).apply(graph, split, 0)
     assert found.graph is graph and not found.redraw and found.split is not None and found.base_labels is not None
     stay = found.split.base
     assert set(stay) <= set(split.base) and len(stay) == max(5, math.ceil(classes * 6))
@@ -35,7 +35,7 @@ def test_counts_of_classes_and_labels(classes: float, labels: float, graph: naq.
 
 
 def test_lower_shares_are_subsets(graph: naq.Graph, split: ClassSplit) -> None:
-    levels = [label_scarcity(graph, split, seed=1, classes=s, labels=s, least=1) for s in (0.2, 0.5, 0.8, 1.0)]
+    levels = [LabelScarcity(classes=s, labels=s, least=1).apply(graph, split, 1) for s in (0.2, 0.5, 0.8, 1.0)]
     for low, high in itertools.pairwise(levels):
         assert set(low.split.base) < set(high.split.base)
         assert set(np.flatnonzero(low.base_labels >= 0)) < set(np.flatnonzero(high.base_labels >= 0))
@@ -43,12 +43,12 @@ def test_lower_shares_are_subsets(graph: naq.Graph, split: ClassSplit) -> None:
 
 def test_a_class_is_drawn_on_its_own(graph: naq.Graph, split: ClassSplit) -> None:
     fewer = graph.with_labels(np.where(graph.labels == 0, -1, graph.labels))
-    whole, less = (label_scarcity(g, split, seed=0, labels=0.5).base_labels for g in (graph, fewer))
+    whole, less = (LabelScarcity(labels=0.5).apply(g, split, 0).base_labels for g in (graph, fewer))
     assert np.array_equal(np.where(whole == 0, -1, whole), less)
 
 
 def test_every_node_and_class_can_stay(graph: naq.Graph, split: ClassSplit) -> None:
-    found = [label_scarcity(graph, split, seed=s, classes=0.5, labels=0.5, least=1) for s in range(60)]
+    found = [LabelScarcity(classes=0.5, labels=0.5, least=1).apply(graph, split, s) for s in range(60)]
     times = np.sum([f.base_labels >= 0 for f in found], axis=0)
     base = np.isin(graph.labels, split.base)
     assert (times[base] > 0).all() and not times[~base].any() and times[graph.labels == 0].max() < 40
@@ -56,7 +56,7 @@ def test_every_node_and_class_can_stay(graph: naq.Graph, split: ClassSplit) -> N
 
 def test_episodes_come_from_what_is_left(debian: tuple[naq.Graph, ClassSplit]) -> None:
     graph, split = debian
-    found = label_scarcity(graph, split, seed=0, classes=0.2, labels=0.2)
+    found = LabelScarcity(classes=0.2, labels=0.2).apply(graph, split, 0)
     assert found.facts["classes"] == 5 and found.facts["classes_before"] == 20
     sizes = np.bincount(graph.labels)[list(found.split.base)]
     assert found.facts["labels"] == sum(max(9, -(-n // 5)) for n in sizes.tolist())

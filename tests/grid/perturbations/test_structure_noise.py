@@ -9,7 +9,7 @@ from scipy.stats import chisquare
 import naq
 from naq.errors import OptionError
 from naq.grid.perturbations import structure_noise as module
-from naq.grid.perturbations.structure_noise import structure_noise
+from naq.grid.perturbations.structure_noise import StructureNoise
 from naq.randomness import stream
 from naq.tasks import ClassSplit
 
@@ -40,7 +40,7 @@ def test_pairs_are_those_drawn_one_by_one(
     first: int, share: float, graph: naq.Graph, split: ClassSplit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "FIRST", first)
-    found = structure_noise(graph, split, seed=3, share=share)
+    found = StructureNoise(share=share).apply(graph, split, 3)
     wanted = round(share * graph.num_edges)
     assert edges(found.graph) == edges(graph) | one_by_one(graph, wanted, 3, first)
     assert found.graph.num_edges == graph.num_edges + wanted
@@ -55,7 +55,7 @@ def test_pairs_are_those_drawn_one_by_one(
 
 def test_edges_are_nested(graph: naq.Graph, split: ClassSplit, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "FIRST", 16)
-    levels = [edges(structure_noise(graph, split, seed=0, share=s).graph) for s in (0.0, 0.1, 0.3, 1.0)]
+    levels = [edges(StructureNoise(share=s).apply(graph, split, 0).graph) for s in (0.0, 0.1, 0.3, 1.0)]
     assert all(low < high for low, high in pairwise(levels))
 
 
@@ -65,7 +65,7 @@ def test_every_free_pair_is_as_likely(monkeypatch: pytest.MonkeyPatch) -> None:
     graph = naq.Graph([[0, 1, 3, 4], [1, 2, 4, 5]], nodes=7)
     times = dict.fromkeys(((a, b) for a in range(7) for b in range(a + 1, 7) if (a, b) not in edges(graph)), 0)
     for seed in range(1700):
-        for pair in edges(structure_noise(graph, NO_SPLIT, seed=seed, share=0.5).graph) - edges(graph):
+        for pair in edges(StructureNoise(share=0.5).apply(graph, NO_SPLIT, seed).graph) - edges(graph):
             times[pair] += 1
     assert sum(times.values()) == 3400 and len(times) == 17
     assert chisquare(list(times.values())).pvalue > 1e-3
@@ -73,15 +73,15 @@ def test_every_free_pair_is_as_likely(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_all_pairs_and_no_more() -> None:
     graph = naq.Graph([[0, 1, 2], [1, 2, 3]], nodes=4)
-    assert structure_noise(graph, NO_SPLIT, seed=0, share=1.0).graph.num_edges == 6
+    assert StructureNoise(share=1.0).apply(graph, NO_SPLIT, 0).graph.num_edges == 6
     with pytest.raises(OptionError, match=r"add 1\.5 x 3 edges to graph 'graph', but only 3 pairs"):
-        structure_noise(graph, NO_SPLIT, seed=0, share=1.5)
-    assert structure_noise(graph, NO_SPLIT, seed=0, share=1.0).facts["homophily"] is None
+        StructureNoise(share=1.5).apply(graph, NO_SPLIT, 0)
+    assert StructureNoise(share=1.0).apply(graph, NO_SPLIT, 0).facts["homophily"] is None
 
 
 def test_counts_on_debian(debian: tuple[naq.Graph, ClassSplit]) -> None:
     graph, split = debian
-    found = structure_noise(graph, split, seed=0, share=0.3)
+    found = StructureNoise(share=0.3).apply(graph, split, 0)
     assert found.facts["added"] == round(0.3 * graph.num_edges) == found.graph.num_edges - graph.num_edges
     assert (graph.adjacency > found.graph.adjacency).nnz == 0 and found.graph.adjacency.diagonal().sum() == 0
     assert found.facts["homophily"] < found.facts["homophily_before"]

@@ -1,11 +1,11 @@
-"""Cells for the tests of runners, and works that go wrong in every way."""
+"""Cells for the tests of runners, and measurements that go wrong in every way."""
 
 from __future__ import annotations
 
 import pytest
 
 from naq.grid.cells import Cell
-from naq.grid.measurements import MEASUREMENTS
+from naq.grid.measurements import MEASUREMENTS, Measurement
 from naq.grid.store import Store
 
 
@@ -22,11 +22,12 @@ def empties():
 
 @pytest.fixture
 def measurement(monkeypatch):
-    """Registers a work for this process and gives a cell of it: ``measurement(function, number=1)``."""
+    """Registers a measurement for this process and gives a cell of it: ``measurement(function, number=1)``."""
 
     def cell(compute, **config):
+        len(MEASUREMENTS)  # all of them are known
         name = f"test-{compute.__name__}"
-        monkeypatch.setitem(MEASUREMENTS, name, compute)
+        monkeypatch.setitem(MEASUREMENTS._items, name, Measurement(name, compute))
         return Cell(name, config)
 
     return cell

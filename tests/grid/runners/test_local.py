@@ -13,8 +13,9 @@ from naq.grid.cells import Cell, Identity
 from naq.grid.datasets import DatasetCache
 from naq.grid.fingerprint import identify
 from naq.grid.runners import Setup, make_runner
-from naq.grid.runners.base import Pending, Planned
-from naq.grid.runners.compute import CHANGED, compute_cell
+from naq.grid.runners.outcome import Outcome
+from naq.grid.runners.pending import Pending, Planned
+from naq.grid.runners.pool import Order, Worker
 from naq.grid.store import Store
 
 
@@ -101,7 +102,7 @@ def no_dict(config, context):
         (starve, r"MemoryError: no message .*"),
         (nan, r"ValueError: Out of range float values are not JSON compliant.*"),
         (no_json, r"TypeError: Object of type object is not JSON serializable.*"),
-        (no_dict, r"TypeError: the work returned NoneType instead of a dict.*"),
+        (no_dict, r"TypeError: the measurement returned NoneType instead of a dict.*"),
     ],
 )
 def test_whatever_goes_wrong_fails_only_its_cell(store, measurement, empties, compute, sentence):
@@ -113,9 +114,12 @@ def test_whatever_goes_wrong_fails_only_its_cell(store, measurement, empties, co
 
 def test_a_cell_whose_data_is_not_there_fails_without_a_record(store, empties):
     bad = Cell("empty", {"dataset": "no-such-graph"})
-    outcome = run([bad, Cell("no-such-work", {}), *empties(1)], store)
+    outcome = run([bad, Cell("no-such-measurement", {}), *empties(1)], store)
     assert len(outcome.done) == 1 and len(outcome.failed) == 2 and list(store.failures()) == []
-    assert "no-such-graph" in outcome.failed[0].sentence and "no work 'no-such-work'" in outcome.failed[1].sentence
+    assert (
+        "no-such-graph" in outcome.failed[0].sentence
+        and "no measurement 'no-such-measurement'" in outcome.failed[1].sentence
+    )
 
 
 def test_results_are_what_a_file_gives_back(store, measurement):
@@ -127,7 +131,7 @@ def test_results_are_what_a_file_gives_back(store, measurement):
     assert store.get(key_of(cell)).result == {"pair": [1, 2], "by": {"3": "three"}}
 
 
-def test_ctrl_c_keeps_the_checkpoints_and_frees_the_claims(store, measurement, empties):
+def test_ctrl_c_keeps_the_checkpoints_and_releases_the_locks(store, measurement, empties):
     stop = [True]
 
     def stepwise(config, context):
@@ -143,10 +147,10 @@ def test_ctrl_c_keeps_the_checkpoints_and_frees_the_claims(store, measurement, e
     cell, (first, last) = measurement(stepwise), empties(2)
     outcome = run([first, cell, last], store)
     assert outcome.stopped and outcome.done == [first] and not outcome.complete and not outcome.failed
-    assert list((store.folder / "claims").iterdir()) == [] and list(store.failures()) == []
+    assert store.lock_file(key_of(cell)).exists() and list(store.failures()) == []
     again = run([first, cell, last], store)
     assert again.done == [cell, last] and store.get(key_of(cell)).result == {"resumed from": "7"}
-    assert list((store.folder / "running").iterdir()) == []
+    assert list((store.folder / "running").iterdir()) == list((store.folder / "claims").iterdir()) == []
 
 
 def test_checkpoints_of_a_failed_cell_go_unless_memory_ran_out(store, measurement):
@@ -162,7 +166,7 @@ def test_checkpoints_of_a_failed_cell_go_unless_memory_ran_out(store, measuremen
 def test_a_busy_cell_is_reported_and_asked_for_again(store, empties):
     cells, other = empties(3), Store(store.folder)
     other.prepare()
-    held = [other.claims.take(key_of(cell)) for cell in cells[:2]]
+    held = [other.lock(key_of(cell)) for cell in cells[:2]]
 
     def listener(phase, facts):
         if phase == "finished" and facts["key"] == key_of(cells[2]):
@@ -212,13 +216,25 @@ def test_progress_is_forwarded_but_not_all_of_it(store, measurement):
     assert told[0]["facts"] == {"step": 0}
 
 
-def test_another_identity_than_the_expected_one_is_no_result(store, empties):
+def test_a_worker_that_finds_another_identity_computes_nothing(tmp_path, empties):
     (cell,) = empties(1)
-    store.prepare()
-    other = Identity("", "0", "x", "y")
-    with pytest.raises(DataError, match=CHANGED):
-        compute_cell(cell, store, DatasetCache(), expected=other)
-    assert list(store.records()) == list(store.failures()) == []
+    files = (str(tmp_path / "scratch"), str(tmp_path / "lock"), {}, None)
+    answer = Worker().compute(Order(cell, Identity("", "0", "x", "y"), *files))
+    assert answer.changed and answer.record is None
+    assert Worker().compute(Order(cell, identify(cell, DatasetCache()), *files)).record.result == {"number": 0}
+
+
+def test_a_worker_that_does_not_see_the_lock_keeps_checkpoints_in_a_folder_of_its_own(tmp_path, measurement):
+    def write(config, context):
+        context.scratch.mkdir(exist_ok=True)
+        return {"folder": str(context.scratch)}
+
+    cell = measurement(write)
+    lock, scratch = tmp_path / "lock", tmp_path / "scratch"
+    order = Order(cell, identify(cell, DatasetCache()), str(scratch), str(lock), {}, None)
+    assert Worker().compute(order).record.result["folder"] != str(scratch) and not scratch.exists()
+    lock.touch()
+    assert Worker().compute(order).record.result["folder"] == str(scratch) and scratch.exists()
 
 
 def test_a_store_that_cannot_be_written_to_ends_the_run(tmp_path, empties):
@@ -227,12 +243,15 @@ def test_a_store_that_cannot_be_written_to_ends_the_run(tmp_path, empties):
         run(empties(1), Store(tmp_path / "file" / "below"))
 
 
-def test_a_worker_is_given_the_next_cell_of_the_dataset_it_holds():
-    identity = Identity("", "0", "x", "y")
-    cells = [Planned(Cell("w", {"dataset": name, "n": n}), identity, f"{name}{n}") for n in range(2) for name in "ab"]
-    pending = Pending(cells)
-    assert [pending.next(["b"]).key, pending.next(["b"]).key, pending.next(["b"]).key] == ["b0", "b1", "a0"]
-    assert pending.next().key == "a1" and pending.next() is None
+def test_a_worker_is_given_the_next_cell_of_the_dataset_it_holds(store):
+    store.prepare()
+    pending = Pending(store, False, Outcome(), lambda phase, facts: None)
+    for name in "abab":
+        pending.add(Planned(Cell("w", {"dataset": name, "n": len(pending)}), Identity("", "0", "x", "y")))
+    given = [pending.next(["b"]) for _ in range(3)] + [pending.next()]
+    assert [(each.dataset, each.cell.config["n"]) for each in given] == [("b", 1), ("b", 3), ("a", 0), ("a", 2)]
+    assert pending.next() is None
+    pending.close()
 
 
 def test_engines_by_name(monkeypatch):

@@ -10,6 +10,7 @@ import textwrap
 import threading
 import time
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
@@ -17,9 +18,9 @@ import methods_under_test as suite
 from naq.data.npz import save_graph
 from naq.errors import DataError
 from naq.grid.cells import Cell
-from naq.grid.claims import process_start
 from naq.grid.datasets import DatasetCache
 from naq.grid.fingerprint import identify
+from naq.grid.measurements.train import train_cell
 from naq.grid.runners import Setup, make_runner
 from naq.grid.store import Store
 from naq.protocol.machine import available_cores
@@ -33,6 +34,22 @@ def runner():
 
 def key_of(cell):
     return identify(cell, DatasetCache()).key(cell)
+
+
+def is_free(store, cell):
+    """Whether no process holds the lock of a cell."""
+    held = Store(store.folder).lock(key_of(cell))
+    if held is not None:
+        held.release()
+    return held is not None
+
+
+def is_running(pid):
+    """Whether the process exists and has not ended."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
 
 
 def wait_for(condition, seconds=30.0):
@@ -54,7 +71,7 @@ def test_all_are_computed_with_a_share_of_the_cores_each(runner, store, empties)
     for record in store.records():
         assert record.machine["threads"] == max(1, available_cores() // 2)
     assert runner.run(cells, store).skipped == cells
-    assert list((store.folder / "claims").iterdir()) == []
+    assert [path.stem for path in (store.folder / "claims").iterdir()] == [key_of(bad[0])]
 
 
 def test_two_runners_of_processes_share_a_folder(runner, store, empties):
@@ -82,19 +99,20 @@ def test_workers_find_data_where_this_process_does_and_stop_when_it_is_another(r
     assert record.identity.data == DatasetCache(paths).data_hash("small")
     save_graph(paths["small"], suite.community_graph(size=6))
     # this process reads the file as it is now, the workers go on with the graph that they hold
-    runner._bench = None
+    runner._dataset_cache = DatasetCache(paths)
     with pytest.raises(DataError, match="the code or the data changed"):
         runner.run([cell], store, Setup(paths))
     assert runner.run([cell], store, Setup(paths)).done == [cell]
-    assert len(list(store.records())) == 2 and list(store.failures()) == [] == store.claims.claimed()
+    assert len(list(store.records())) == 2 and list(store.failures()) == []
+    assert list((store.folder / "claims").iterdir()) == []
 
 
 def test_a_killed_worker_fails_its_own_cell_and_is_replaced(runner, store, empties):
     slow, cells = empties(1, seconds=60)[0], empties(4)
 
     def kill():
-        owner = wait_for(lambda: Store(store.folder).claims.owner(key_of(slow)))
-        os.kill(owner.pid, signal.SIGKILL)
+        busy = wait_for(lambda: [slot for slot in runner._slots if slot.planned and slot.planned.cell == slow])
+        busy[0].process.kill()
 
     thread = threading.Thread(target=kill)
     thread.start()
@@ -102,7 +120,7 @@ def test_a_killed_worker_fails_its_own_cell_and_is_replaced(runner, store, empti
     thread.join()
     assert len(outcome.done) == 4 and [failure.cell for failure in outcome.failed] == [slow]
     assert "the worker process died (signal 9)" in store.failure(key_of(slow)).error
-    assert Store(store.folder).claims.owner(key_of(slow)) is None and list((store.folder / "claims").iterdir()) == []
+    assert is_free(store, slow)
     assert len(runner.run(empties(6), store).done) == 2
 
 
@@ -174,7 +192,7 @@ def test_a_runner_killed_twenty_times_loses_no_finished_cell(tmp_path, empties):
     assert not [key for key, times in begun.items() if times > 1 and key in reported and _after(lines, key)]
     last = make_runner("local").run(cells, store)
     assert last.complete and len(last.skipped) == len(kept) and len(list(store.records())) == 60
-    assert store.claims.claimed() == [] == list(store.failures())
+    assert list((store.folder / "claims").iterdir()) == [] == list(store.failures())
 
 
 def _after(lines, key):
@@ -184,20 +202,41 @@ def _after(lines, key):
 
 @pytest.mark.slow
 def test_workers_end_with_their_runner(tmp_path, empties):
-    """When it is killed, and when Ctrl-C stops it, which also frees the claims."""
+    """When it is killed, and when Ctrl-C stops it; either way the locks are free afterwards."""
     (cell,) = empties(1, seconds=60)
-    key, ends = key_of(cell), {"killed": signal.SIGKILL, "stopped": signal.SIGINT}
+    ends = {"killed": signal.SIGKILL, "stopped": signal.SIGINT}
     children = {name: start(ONCE, tmp_path / name, tmp_path / f"{name}.log") for name in ends}
-    owners = {name: wait_for(lambda n=name: Store(tmp_path / n).claims.owner(key), 90) for name in ends}
     for name, child in children.items():
-        assert child.pid != owners[name].pid
+        wait_for(lambda n=name: (log := tmp_path / f"{n}.log").exists() and "begun" in log.read_text(), 90)
+        store = Store(tmp_path / name)
+        assert not is_free(store, cell)
+        workers = [int(pid) for pid in Path(f"/proc/{child.pid}/task/{child.pid}/children").read_text().split()]
+        assert workers and all(is_running(pid) for pid in workers)
         began = time.monotonic()
         # Ctrl-C on a terminal reaches the whole group, a kill only the runner
         (os.killpg if name == "stopped" else os.kill)(child.pid, ends[name])
         output, errors = child.communicate(timeout=30)
-        wait_for(lambda n=name: process_start(owners[n].pid) != owners[n].start, 5)
+        wait_for(lambda pids=workers: not any(is_running(pid) for pid in pids), 5)
         assert time.monotonic() - began < 6
         assert output.split() == ([] if name == "killed" else ["stopped", "True"]), errors
-        store = Store(tmp_path / name)
-        assert store.claims.owner(key) is None and list(store.records()) == list(store.failures()) == []
-    assert list((tmp_path / "stopped" / "claims").iterdir()) == []
+        assert is_free(store, cell) and list(store.records()) == list(store.failures()) == []
+
+
+@pytest.mark.slow
+def test_the_number_of_workers_changes_no_bit(tmp_path, monkeypatch):
+    """One worker has two threads, two workers have one each."""
+    monkeypatch.setattr("naq.grid.runners.pool.available_cores", lambda: 2)
+    cells = [train_cell("debian", "naq-feat/protonet", episodes=64, seed=seed) for seed in range(2)]
+    found = {}
+    for workers in (1, 2):
+        store = Store(tmp_path / str(workers))
+        with make_runner("processes", workers) as runner:
+            assert runner.run(cells, store).complete
+        records = list(store.records())
+        assert {record.machine["threads"] for record in records} == {2 // workers}
+        found[workers] = [(record.result["evaluations"], record.result["history"]) for record in records]
+    for (one, history), (two, other) in zip(found[1], found[2]):
+        assert {head: each["per_task"] for head, each in one.items()} == {
+            head: each["per_task"] for head, each in two.items()
+        }
+        assert history["valid_accuracy"] == other["valid_accuracy"]

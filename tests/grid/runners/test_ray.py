@@ -30,6 +30,14 @@ def key_of(cell):
     return identify(cell, DatasetCache()).key(cell)
 
 
+def is_free(store, cell):
+    """Whether no process holds the lock of a cell."""
+    held = Store(store.folder).lock(key_of(cell))
+    if held is not None:
+        held.release()
+    return held is not None
+
+
 def test_all_are_computed_and_filed_by_this_process(runner, store, empties, capfd):
     cells, bad, heard = empties(20), empties(1, error="this is no day for it."), []
     outcome = runner.run([*cells, *bad], store, listener=lambda phase, facts: heard.append(phase))
@@ -40,17 +48,18 @@ def test_all_are_computed_and_filed_by_this_process(runner, store, empties, capf
     again = runner.run([*cells, *bad], store)
     assert again.skipped == cells and len(again.left) == 1
     assert len(runner.run(bad, store, Setup(retry=True)).failed) == 1
-    assert list((store.folder / "claims").iterdir()) == list((store.folder / "running").iterdir()) == []
+    assert [path.stem for path in (store.folder / "claims").iterdir()] == [key_of(bad[0])]
+    assert list((store.folder / "running").iterdir()) == []
     assert capfd.readouterr().out == ""
 
 
 def test_a_killed_actor_fails_its_own_cell_and_is_replaced(runner, store, empties):
     slow, cells = empties(1, seconds=60)[0], empties(4)
     runner.run(cells[:2], store)
-    pids = {member: ray.get(member.actor.__ray_call__.remote(lambda _: os.getpid())) for member in runner._crew}
+    pids = {slot: ray.get(slot.actor.__ray_call__.remote(lambda _: os.getpid())) for slot in runner._slots}
 
     def kill():
-        while not (found := [m for m in runner._crew if m.planned is not None and m.planned.cell == slow]):
+        while not (found := [s for s in runner._slots if s.planned is not None and s.planned.cell == slow]):
             time.sleep(0.01)
         os.kill(pids[found[0]], signal.SIGKILL)
 
@@ -60,11 +69,11 @@ def test_a_killed_actor_fails_its_own_cell_and_is_replaced(runner, store, emptie
     thread.join()
     assert len(outcome.done) == 2 and [failure.cell for failure in outcome.failed] == [slow]
     assert "the worker process died" in store.failure(key_of(slow)).error
-    assert Store(store.folder).claims.owner(key_of(slow)) is None
+    assert is_free(store, slow)
     assert len(runner.run(empties(6), store).done) == 2
 
 
-def test_ctrl_c_frees_the_claims_and_ends_the_cluster(runner, store, empties):
+def test_ctrl_c_releases_the_locks_and_ends_the_cluster(runner, store, empties):
     cells = empties(2, seconds=60)
 
     def listener(phase, facts):
@@ -73,5 +82,5 @@ def test_ctrl_c_frees_the_claims_and_ends_the_cluster(runner, store, empties):
 
     outcome = runner.run(cells, store, listener=listener)
     assert outcome.stopped and not outcome.done and not outcome.failed
-    assert list((store.folder / "claims").iterdir()) == []
+    assert all(is_free(store, cell) for cell in cells)
     assert not ray.is_initialized()

@@ -1,8 +1,5 @@
-"""What cells compute, one file each: trainings and measurements."""
+"""What cells compute, one module each: a module that is added here is known by the name it registers."""
 
-from naq.grid.measurements.base import MEASUREMENTS, Context, get_measurement, perform, register_measurement
-from naq.registry import discover
+from naq.grid.measurements.base import MEASUREMENTS, Context, Measurement, perform, register_measurement
 
-discover(__name__, __path__)
-
-__all__ = ["MEASUREMENTS", "Context", "get_measurement", "perform", "register_measurement"]
+__all__ = ["MEASUREMENTS", "Context", "Measurement", "perform", "register_measurement"]

@@ -1,8 +1,9 @@
-"""A measurement: a function from a cell's configuration to its result."""
+"""A measurement: a named function from a cell's configuration to its result, and what the builders of cells share."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,8 +11,13 @@ from typing import Any
 from naq.errors import OptionError
 from naq.grid.cells import Cell
 from naq.grid.datasets import DatasetCache
+from naq.grid.perturbations import Perturbed, resolve_perturbation
 from naq.options import nearest
 from naq.progress import Listener
+from naq.randomness import key
+from naq.registry import Registry
+
+MEASUREMENTS: Registry[Measurement] = Registry("a measurement", "naq.grid.measurements")
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,7 +28,7 @@ class Context:
         dataset_cache: graphs, loaded once per process.
         scratch: a folder of the cell's own for checkpoints, removed when it is done; None keeps none.
         cache: folder for neighbour tables, "" is the user's, None keeps none.
-        listener: hears of the progress.
+        listener: is called with the progress.
     """
 
     dataset_cache: DatasetCache
@@ -30,29 +36,53 @@ class Context:
     cache: str | Path | None = ""
     listener: Listener = lambda phase, facts: None
 
+    def perturbed(self, config: Mapping[str, Any]) -> Perturbed:
+        """The dataset of a configuration under its perturbation."""
+        return self.dataset_cache.perturbed(str(config["dataset"]), config.get("perturbation"))
+
 
 Compute = Callable[[Mapping[str, Any], Context], dict[str, Any]]
-MEASUREMENTS: dict[str, Compute] = {}
 
 
-def register_measurement(name: str) -> Callable[[Compute], Compute]:
-    """Decorator: makes a function known as the measurement ``name``. It returns JSON values and raises ``NaqError`` for what cannot be done."""
+@dataclass(frozen=True)
+class Measurement:
+    """A function that returns JSON values and raises ``NaqError`` for what cannot be done."""
 
-    def add(compute: Compute) -> Compute:
-        if name in MEASUREMENTS:
-            raise OptionError(f"a measurement named {name!r} is registered already; choose another name.")
-        MEASUREMENTS[name] = compute
-        return compute
+    name: str
+    compute: Compute
 
-    return add
+    def __call__(self, config: Mapping[str, Any], context: Context) -> dict[str, Any]:
+        return self.compute(config, context)
 
 
-def get_measurement(name: str) -> Compute:
-    if name not in MEASUREMENTS:
-        raise OptionError(f"there is no measurement {name!r}; {nearest(name, MEASUREMENTS)}")
-    return MEASUREMENTS[name]
+def register_measurement(name: str) -> Callable[[Compute], Measurement]:
+    """Decorator: makes a function known as the measurement ``name``."""
+    return lambda compute: MEASUREMENTS.register(Measurement(name, compute))
 
 
 def perform(cell: Cell, context: Context) -> dict[str, Any]:
     """The result of a cell."""
-    return get_measurement(cell.measurement)(cell.config, context)
+    return MEASUREMENTS.find(cell.measurement)(cell.config, context)
+
+
+def dataset_cell(
+    measurement: str, dataset: str, perturbation: Mapping[str, Any] | None, config: Mapping[str, Any]
+) -> Cell:
+    """The cell of a measurement on a dataset; the perturbation is checked and its options are written out."""
+    return Cell(measurement, {"dataset": dataset, "perturbation": resolve_perturbation(perturbation), **config})
+
+
+def check_choice(name: str, value: str, known: Collection[str]) -> None:
+    """Raise one sentence with the nearest names where an argument is none of them."""
+    if value not in known:
+        raise OptionError(f"{name} is {value!r}; {nearest(str(value), known)}")
+
+
+def finite_or_none(value: float) -> float | None:
+    """The value as JSON has it: null where it is not finite."""
+    return float(value) if math.isfinite(value) else None
+
+
+def check_seed(seed: int) -> None:
+    """Validate the seed."""
+    key(seed, "check")

@@ -1,7 +1,7 @@
-r"""``class-similarity``: how alike the classes of a node and its nearest nodes are, and the shape of the neighbour table.
+r"""``class-similarity``: how similar the classes of a node and of its nearest nodes are, and the shape of the neighbour table.
 
-With :math:`a_c` the mean raw feature of class c, nodes i and j are :math:`\cos(a_{y_i}, a_{y_j})` alike, and 1 where they share a
-class. Reported is the mean over labelled nodes i and their k nearest that are labelled; tail rows keep the i of the smallest
+With :math:`a_c` the mean raw feature of class c, the similarity of nodes i and j is :math:`\cos(a_{y_i}, a_{y_j})`, and 1 where
+they share a class. Reported is the mean over labelled nodes i and their k nearest that are labelled; tail rows keep the i of the smallest
 classes. Labels are read for analysis only.
 """
 
@@ -17,8 +17,8 @@ from naq.episodes.episodes import check_counts
 from naq.errors import OptionError
 from naq.graph import Graph
 from naq.grid.cells import Cell
-from naq.grid.measurements.base import Context, register_measurement
-from naq.grid.measurements.overlap import completed_table, perturbation_config, table_config
+from naq.grid.measurements.base import Context, dataset_cell, register_measurement
+from naq.grid.measurements.tables import completed_table, short_share, table_config
 
 TAILS = (10, 20, 50, 80, 100)
 
@@ -27,39 +27,27 @@ def class_similarity_cell(
     dataset: str,
     *,
     kind: str = "naq-feat",
-    metric: str = "cosine",
     k: int = 10,
-    fill: str = "none",
-    self_loops: bool = True,
-    alpha: float = 0.1,
     tails: Sequence[int] = TAILS,
-    features: str = "raw",
     perturbation: Mapping[str, Any] | None = None,
+    **table: Any,
 ) -> Cell:
     """The cell of one table of class-level similarity.
 
     Args:
-        kind, metric, fill, self_loops, alpha, features: of the neighbours, see :func:`naq.grid.measurements.overlap.table_config`.
-            Centroids are of raw features whatever the neighbours are found by. With ``fill="none"`` a node without k neighbours
-            counts what it has.
+        kind: ``naq-feat`` or ``naq-diff``.
         k: nearest nodes of each node.
         tails: percents of the classes, smallest first.
         perturbation: ``{"name": ..., ...}`` of :mod:`naq.grid.perturbations`.
+        table: of the neighbours, see :func:`~naq.grid.measurements.tables.table_config`. Centroids are of raw features whatever the
+            neighbours are found by. With ``fill="none"`` a node without k neighbours counts those it has.
     """
     check_counts(k=k)
     for tail in tails:
         if isinstance(tail, bool) or not isinstance(tail, int) or not 1 <= tail <= 100:
             raise OptionError(f"tails hold {tail!r}; expected whole percents from 1 to 100.")
-    return Cell(
-        "class-similarity",
-        {
-            "dataset": dataset,
-            "perturbation": perturbation_config(perturbation),
-            "k": int(k),
-            "tails": sorted(set(tails)),
-            **table_config(kind, fill=fill, self_loops=self_loops, alpha=alpha, metric=metric, features=features),
-        },
-    )
+    config = {"k": int(k), "tails": sorted(set(tails)), **table_config(kind, **table)}
+    return dataset_cell("class-similarity", dataset, perturbation, config)
 
 
 @register_measurement("class-similarity")
@@ -68,13 +56,13 @@ def class_similarity(config: Mapping[str, Any], context: Context) -> dict[str, A
 
     Null where no labelled node has a labelled neighbour.
     """
-    graph = context.dataset_cache.perturbed(str(config["dataset"]), config.get("perturbation")).graph
+    graph = context.perturbed(config).graph
     labels = graph.require_labels("class-level similarity")
     classes, sizes = np.unique(labels[labels >= 0], return_counts=True)
-    alike = class_cosines(graph, classes)
+    cosines = class_cosines(graph, classes)
     table, filled = completed_table(graph, config, int(config["k"]), context)
     place = np.where(labels >= 0, np.searchsorted(classes, labels), -1)
-    by_class = _sums_by_class(place, table.ids, alike)
+    by_class = _sums_by_class(place, table.ids, cosines)
     smallest = np.argsort(sizes, kind="stable")
     tails = []
     for percent in config["tails"]:
@@ -92,7 +80,7 @@ def class_similarity(config: Mapping[str, Any], context: Context) -> dict[str, A
         "tails": tails,
         "classes": len(classes),
         "nodes": graph.num_nodes,
-        "short_nodes": float(((table.ids < 0) | filled).any(axis=1).mean()),
+        "short_nodes": short_share(table, filled),
         "in_degrees": in_degrees(table.ids),
         "table": dict(table.info),
     }
@@ -111,27 +99,27 @@ def class_cosines(graph: Graph, classes: np.ndarray) -> np.ndarray:
     centroids = np.asarray(sums if isinstance(sums, np.ndarray) else sums.toarray(), dtype=np.float64)
     norms = np.linalg.norm(centroids, axis=1, keepdims=True)
     centroids = np.divide(centroids, norms, out=np.zeros_like(centroids), where=norms > 0)
-    alike = centroids @ centroids.T
-    np.fill_diagonal(alike, 1.0)
-    return alike
+    cosines = centroids @ centroids.T
+    np.fill_diagonal(cosines, 1.0)
+    return cosines
 
 
-def _sums_by_class(place: np.ndarray, ids: np.ndarray, alike: np.ndarray) -> np.ndarray:
+def _sums_by_class(place: np.ndarray, ids: np.ndarray, cosines: np.ndarray) -> np.ndarray:
     """(C, 3) per class of the node: pairs with a labelled neighbour, their summed similarity, those that share the class."""
-    totals = np.zeros((len(alike), 3))
+    totals = np.zeros((len(cosines), 3))
     for column in ids.T:
         pairs = np.flatnonzero((column >= 0) & (place >= 0) & (place[column] >= 0))
         own, other = place[pairs], place[column[pairs]]
-        for part, weights in enumerate((None, alike[own, other], own == other)):
-            totals[:, part] += np.bincount(own, weights=weights, minlength=len(alike))
+        for part, weights in enumerate((None, cosines[own, other], own == other)):
+            totals[:, part] += np.bincount(own, weights=weights, minlength=len(cosines))
     return totals
 
 
 def _means(by_class: np.ndarray) -> dict[str, Any]:
-    pairs, alike, same = by_class.sum(axis=0).tolist()
+    pairs, cosines, same = by_class.sum(axis=0).tolist()
     return {
         "pairs": int(pairs),
-        "similarity_percent": 100.0 * alike / pairs if pairs else None,
+        "similarity_percent": 100.0 * cosines / pairs if pairs else None,
         "same_class_share": same / pairs if pairs else None,
     }
 
@@ -139,7 +127,7 @@ def _means(by_class: np.ndarray) -> dict[str, Any]:
 def in_degrees(ids: np.ndarray) -> dict[str, Any]:
     """How evenly nodes are chosen as neighbours: hubs make a long tail of in-degrees.
 
-    ``skewness`` is the third standardised moment, ``gini`` 0 where all are chosen alike and near 1 where few take all; both null
+    ``skewness`` is the third standardised moment, ``gini`` is 0 where all are chosen equally often and near 1 where few are chosen; both null
     where they are not defined.
     """
     degrees = np.bincount(ids[ids >= 0], minlength=len(ids)).astype(np.float64)

@@ -1,4 +1,4 @@
-"""``empty``: a cell that computes nothing, to measure and test what running cells costs."""
+"""``empty``: a cell that computes nothing: measures and tests the overhead of runners."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from naq.grid.measurements.base import Context, register_measurement
 
 @register_measurement("empty")
 def empty(config: Mapping[str, Any], context: Context) -> dict[str, Any]:
-    """Sleep ``seconds``, then answer ``number``; fail with ``error`` if it is given."""
+    """Sleep ``seconds``, then return ``number``; fail with ``error`` if it is given."""
     time.sleep(float(config.get("seconds", 0.0)))
     if config.get("error"):
         raise OptionError(str(config["error"]))

@@ -1,6 +1,6 @@
-"""``tail-map``: where a trained method puts the nodes of the smallest classes: a picture by t-SNE, and two numbers that need none.
+"""``tail-map``: the vectors that a trained method gives the nodes of the smallest classes: a t-SNE map and two numbers.
 
-Silhouette and k-NN purity are of the vectors themselves, as they are and with rows of unit length; the picture is only a picture.
+Silhouette and k-NN purity are of the vectors themselves, as they are and with rows of unit length, not of the map.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from naq.episodes.episodes import check_counts
 from naq.errors import DataError, OptionError
 from naq.graph import Graph
 from naq.grid.cells import Cell
-from naq.grid.measurements.base import Context, register_measurement
-from naq.grid.measurements.overlap import number
-from naq.randomness import key, stream
+from naq.grid.measurements.base import Context, check_seed, finite_or_none, register_measurement
+from naq.grid.measurements.train import train_cell, trained
+from naq.randomness import stream
 
 OWN = ("classes", "perplexity", "knn", "points", "tsne_seed")
-"""What this work adds to the configuration of a train cell."""
+"""What this measurement adds to the configuration of a train cell."""
 BLOCK = 512
 """Rows of distances held at once."""
 
@@ -45,12 +45,10 @@ def tail_map_cell(
         points: at most so many nodes; more are thinned out by a seeded draw.
         training: arguments of :func:`naq.grid.measurements.train.train_cell`.
     """
-    from naq.grid.measurements.train import train_cell
-
     check_counts(classes=classes, knn=knn, points=points)
     if isinstance(perplexity, bool) or not isinstance(perplexity, int | float) or not 1 <= perplexity < float("inf"):
         raise OptionError(f"perplexity is {perplexity!r}; expected a number of at least 1, e.g. 30.")
-    key(tsne_seed, "tail-map")  # refuses what is no seed
+    check_seed(tsne_seed)
     if not 0 <= tsne_seed < 2**32:
         raise OptionError(f"tsne_seed is {tsne_seed}; expected a whole number of at least 0 and below 2^32.")
     return train_cell(
@@ -70,14 +68,12 @@ def tail_map_cell(
 
 @register_measurement("tail-map")
 def tail_map(config: Mapping[str, Any], context: Context) -> dict[str, Any]:
-    """Coordinates ``x`` and ``y`` of ``points`` nodes, ``group`` (position in ``classes``) of each, and what the vectors say.
+    """Coordinates ``x`` and ``y`` of ``points`` nodes, ``group`` (position in ``classes``) of each, and the numbers.
 
     ``silhouette`` and ``purity`` of the vectors, ``unit_silhouette`` and ``unit_purity`` with rows of unit length; ``chance_purity``
-    is what labels dealt at random would have. Null where a number is not defined: one class, or one node per class.
+    is that of labels assigned at random. Null where a number is not defined: one class, or one node per class.
     """
-    from naq.grid.measurements.train import trained
-
-    graph = context.dataset_cache.perturbed(str(config["dataset"]), config.get("perturbation")).graph
+    graph = context.perturbed(config).graph
     seed = int(config["tsne_seed"])
     classes, sizes = smallest_classes(graph, int(config["classes"]))
     nodes = _nodes_of(graph, classes, int(config["points"]), seed)
@@ -141,7 +137,7 @@ def silhouette(vectors: np.ndarray, group: np.ndarray) -> float | None:
 
     if not 2 <= len(np.unique(group)) < len(group):
         return None
-    return number(silhouette_score(vectors, group))
+    return finite_or_none(silhouette_score(vectors, group))
 
 
 def purity(vectors: np.ndarray, group: np.ndarray, k: int) -> float | None:
@@ -163,13 +159,13 @@ def purity(vectors: np.ndarray, group: np.ndarray, k: int) -> float | None:
 
 
 def chance_purity(group: np.ndarray) -> float | None:
-    """The purity to expect of groups dealt at random."""
+    """The expected purity of groups assigned at random."""
     sizes, n = np.bincount(group), len(group)
     return float((sizes * (sizes - 1)).sum() / (n * (n - 1))) if n > 1 else None
 
 
 def tsne(vectors: np.ndarray, perplexity: float, seed: int) -> np.ndarray:
-    """(n, 2) coordinates, rounded to three paths; zeros where all vectors are the same."""
+    """(n, 2) coordinates, rounded to three decimals; zeros where all vectors are the same."""
     from sklearn.manifold import TSNE
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 

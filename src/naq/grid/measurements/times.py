@@ -1,6 +1,6 @@
 """``times``: how long neighbour tables and episodes take; after a warm-up, without a cache, with the device synchronised.
 
-Times mean something only while nothing else runs on the machine: ``load`` says how busy it was before the warm-up.
+Times are comparable only while nothing else runs on the machine: ``load`` is its load before the warm-up.
 """
 
 from __future__ import annotations
@@ -20,25 +20,18 @@ from naq.episodes.episodes import check_counts
 from naq.errors import OptionError
 from naq.graph import Graph, weighted
 from naq.grid.cells import Cell
-from naq.grid.measurements.base import Context, register_measurement
-from naq.grid.measurements.overlap import (
-    TABLE_KINDS,
-    check_choice,
-    completed_table,
-    perturbation_config,
-    table_config,
-)
+from naq.grid.measurements.base import Context, check_choice, check_seed, dataset_cell, register_measurement
+from naq.grid.measurements.tables import TABLE_KINDS, completed_table, table_config
 from naq.neighbors import NeighborTable, diffusion_neighbors, feature_neighbors
 from naq.neighbors.diffusion import METHODS
 from naq.protocol.machine import available_cores, processor
 from naq.protocol.runs import check_device
-from naq.randomness import key
 
 MEASURED = ("similarity", "episodes")
 QUERIES = {"naq-feat": 10, "naq-diff": 10, "supervised": 8}
 PARTS = {
-    "naq-feat": "similarities, top-k and transfer to host memory, block by block and not told apart; weighting of features excluded",
-    "naq-diff": "normalised adjacency, components, diffusion, top-k and transfer to host memory, block by block and not told apart",
+    "naq-feat": "similarities, top-k and transfer to host memory, block by block, as one total; weighting of features excluded",
+    "naq-diff": "normalised adjacency, components, diffusion, top-k and transfer to host memory, block by block, as one total",
     "episodes": "draws of supports and gathers of queries into host memory; the neighbour table excluded",
     "supervised": "draws of classes and nodes into host memory",
 }
@@ -56,13 +49,10 @@ def times_cell(
     count: int = 16_000,
     repeats: int = 5,
     seed: int = 0,
-    metric: str = "cosine",
-    alpha: float = 0.1,
-    self_loops: bool = True,
     solver: str = "auto",
-    features: str = "raw",
     device: str = "cpu",
     perturbation: Mapping[str, Any] | None = None,
+    **table: Any,
 ) -> Cell:
     """The cell of one time.
 
@@ -73,30 +63,27 @@ def times_cell(
         repeats: timed calls after the warm-up.
         solver: of the diffusion: ``auto``, ``push`` or ``exact``.
         device: ``cpu`` or ``cuda``, for the tables that can use it; ``computed_on`` of the result says what did.
+        perturbation: ``{"name": ..., ...}`` of :mod:`naq.grid.perturbations`.
+        table: of the neighbour table, see :func:`~naq.grid.measurements.tables.table_config`.
     """
     check_choice("what", what, MEASURED)
     check_choice("kind", kind, TABLE_KINDS if what == "similarity" else tuple(QUERIES))
     check_choice("solver", solver, METHODS)
     queries = QUERIES[kind] if queries is None else queries
     check_counts(k=k, way=way, queries=queries, count=count, repeats=repeats)
-    key(seed, "times")  # refuses what is no seed
+    check_seed(seed)
     if device.partition(":")[0] not in ("cpu", "cuda"):
         raise OptionError(f"device is {device!r}; expected cpu or cuda.")
-    config: dict[str, Any] = {
-        "dataset": dataset,
-        "perturbation": perturbation_config(perturbation),
-        "what": what,
-        "kind": kind,
-    }
+    config: dict[str, Any] = {"what": what, "kind": kind}
     if what == "similarity":
         config["k"] = int(k)
     else:
         config |= {"way": int(way), "queries": int(queries), "count": int(count), "seed": int(seed)}
     if kind != "supervised":
-        config |= table_config(kind, alpha=alpha, self_loops=self_loops, metric=metric, features=features)
+        config |= table_config(kind, **table)
     if kind == "naq-diff" and what == "similarity":
         config["solver"] = solver
-    return Cell("times", {**config, "repeats": int(repeats), "device": device})
+    return dataset_cell("times", dataset, perturbation, {**config, "repeats": int(repeats), "device": device})
 
 
 @register_measurement("times")
@@ -104,7 +91,7 @@ def times(config: Mapping[str, Any], context: Context) -> dict[str, Any]:
     """All ``seconds``, their ``mean``, ``sd`` and ``min``, what they contain (``parts``) and the hardware."""
     device = str(config["device"])
     check_device(device)
-    graph = context.dataset_cache.perturbed(str(config["dataset"]), config.get("perturbation")).graph
+    graph = context.perturbed(config).graph
     prepare = _similarity(config, graph) if config["what"] == "similarity" else _episodes(config, graph, context)
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
     warm_up, made = timed(prepare(), device)
@@ -142,7 +129,7 @@ def timed(call: Call, device: str) -> tuple[float, Any]:
 
 
 def clock(device: str) -> float:
-    """The time, once the device has done what it was told."""
+    """The time, once the device has finished its work."""
     if device.startswith("cuda"):
         torch.cuda.synchronize(device)
     return time.perf_counter()
@@ -171,10 +158,9 @@ def _similarity(config: Mapping[str, Any], graph: Graph) -> Callable[[], Call]:
 def _episodes(config: Mapping[str, Any], graph: Graph, context: Context) -> Callable[[], Call]:
     options: dict[str, Any] = {name: int(config[name]) for name in ("way", "queries", "count", "seed")}
     if config["kind"] == "supervised":
-        dataset = str(config["dataset"])
-        changed = context.dataset_cache.perturbed(dataset, config.get("perturbation"))
-        labels = graph.require_labels("supervised episodes") if changed.base_labels is None else changed.base_labels
-        split = changed.split or split_for(context.dataset_cache.source(dataset), graph)
+        perturbed = context.perturbed(config)
+        labels = graph.require_labels("supervised episodes") if perturbed.base_labels is None else perturbed.base_labels
+        split = perturbed.split or split_for(context.dataset_cache.source(str(config["dataset"])), graph)
         return lambda: lambda: supervised_episodes(labels, split.base, shot=1, **options)
     table, _ = completed_table(graph, config, options["queries"], context)
     return lambda: lambda: naq_episodes(table, **options)

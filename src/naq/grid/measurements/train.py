@@ -33,23 +33,23 @@ def train_cell(
     """
     known = get_method(method)
     config = RunConfig.resolve(known, dataset=dataset, epochs=epochs if known.in_epochs else None, **given)
-    changed = None if perturbation is None else resolve_perturbation(perturbation)
-    return Cell(measurement, {**config.to_json(), "perturbation": changed, **(more or {})})
+    perturbed = resolve_perturbation(perturbation)
+    return Cell(measurement, {**config.to_json(), "perturbation": perturbed, **(more or {})})
 
 
 def trained(config: Mapping[str, Any], context: Context) -> Result:
     """The run that a train cell's configuration describes, with its vectors where it was not resumed from a finished one."""
     run = RunConfig.from_json({name: value for name, value in config.items() if name != "perturbation"})
-    changed = context.dataset_cache.perturbed(run.dataset, config.get("perturbation"))
-    if changed.redraw and changed.split is None:
+    perturbed = context.perturbed(config)
+    if perturbed.redraw and perturbed.split is None:
         raise OptionError(
             f"the perturbation {config['perturbation']} removes nodes but names no classes; tasks cannot be drawn."
         )
     inputs = RunInputs(
-        changed.graph,
-        tasks=None if changed.redraw else context.dataset_cache.tasks(run.dataset),
-        split=changed.split,
-        base_labels=changed.base_labels,
+        perturbed.graph,
+        tasks=None if perturbed.redraw else context.dataset_cache.tasks(run.dataset),
+        split=perturbed.split,
+        base_labels=perturbed.base_labels,
         checkpoint=None if context.scratch is None else context.scratch / "checkpoint.safetensors",
         cache=context.cache,
         baseline=False,  # a cell of its own computes it once
@@ -62,5 +62,4 @@ def trained(config: Mapping[str, Any], context: Context) -> Result:
 def train(config: Mapping[str, Any], context: Context) -> dict[str, Any]:
     """Everything a run reports but the vectors, and what the perturbation did."""
     result = trained(config, context)
-    changed = context.dataset_cache.perturbed(str(config["dataset"]), config.get("perturbation"))
-    return {**result.to_json(), "perturbation": dict(changed.facts)}
+    return {**result.to_json(), "perturbation": dict(context.perturbed(config).facts)}

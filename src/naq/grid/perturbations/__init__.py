@@ -1,4 +1,4 @@
-"""Changes of a dataset that the analyses train under, one file each."""
+"""Perturbations of a dataset, one module each: a module that is added here is known by the name it registers."""
 
 from naq.grid.perturbations.base import (
     PERTURBATIONS,
@@ -8,9 +8,6 @@ from naq.grid.perturbations.base import (
     register_perturbation,
     resolve_perturbation,
 )
-from naq.registry import discover
-
-discover(__name__, __path__)
 
 __all__ = [
     "PERTURBATIONS",

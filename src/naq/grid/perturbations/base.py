@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
-from naq.errors import OptionError
 from naq.graph import Graph
-from naq.options import Value, merge_options, nearest
+from naq.options import Configurable, Value, merge_options
+from naq.registry import Registry
 from naq.tasks import ClassSplit
+
+PERTURBATIONS: Registry[type[Perturbation]] = Registry("a perturbation", "naq.grid.perturbations")
+register_perturbation = PERTURBATIONS.register
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,8 +26,8 @@ class Perturbed:
     Attributes:
         graph: with true labels: tasks are made from them.
         base_labels: (n,) what a supervised method may read, -1 where nothing; None: all labels of base classes.
-        split: classes, where the perturbation takes some away; None: as they were.
-        redraw: whether nodes went, so that tasks have to be drawn anew.
+        split: classes, where the perturbation removes some; None: as they were.
+        redraw: whether nodes were removed, so that tasks have to be drawn anew.
         facts: what was done, for the report; JSON values.
     """
 
@@ -33,47 +38,52 @@ class Perturbed:
     facts: Mapping[str, Any] = field(default_factory=dict)
 
 
-class Apply(Protocol):
-    """(graph, split, seed=, **options) to what a run is given; draws from ``naq.randomness.stream`` only."""
+class Perturbation(Configurable, ABC):
+    """Changes a dataset before a run. A subclass names itself, lists its options with their defaults, and gives :meth:`apply`.
 
-    def __call__(self, graph: Graph, split: ClassSplit, *, seed: int, **options: Any) -> Perturbed: ...
+    Args:
+        options: overrides of ``defaults``.
+    """
 
+    def __init__(self, **options: Any) -> None:
+        self.configure(options)
 
-@dataclass(frozen=True)
-class Perturbation:
-    """A registered perturbation and its options."""
+    @abstractmethod
+    def apply(self, graph: Graph, split: ClassSplit, seed: int) -> Perturbed:
+        """What a run is given; everything random is drawn from ``naq.randomness.stream`` of ``seed``."""
 
-    name: str
-    summary: str
-    defaults: Mapping[str, Value]
-    apply: Apply
-
-
-PERTURBATIONS: dict[str, Perturbation] = {}
-
-
-def register_perturbation(name: str, **defaults: Value) -> Callable[[Any], Any]:
-    """Decorator: makes a function known as the perturbation ``name``; the first line of its docstring is the summary."""
-
-    def add(apply: Any) -> Any:
-        if name in PERTURBATIONS:
-            raise OptionError(f"a perturbation named {name!r} is registered already; choose another name.")
-        PERTURBATIONS[name] = Perturbation(name, (apply.__doc__ or "").strip().splitlines()[0], defaults, apply)
-        return apply
-
-    return add
+    def require_part(self, *names: str) -> None:
+        """Every option lies within 0 and 1, both included."""
+        for name in names:
+            if not 0 <= float(self.options[name]) <= 1:
+                self._refuse(name, "at least 0 and at most 1")
 
 
-def resolve_perturbation(given: Mapping[str, Any]) -> dict[str, Value]:
-    """``{"name": ..., options..., "seed": 0}`` with every option written out."""
-    name = str(given.get("name", ""))
-    if name not in PERTURBATIONS:
-        raise OptionError(f"there is no perturbation {name!r}; {nearest(name, PERTURBATIONS)}")
-    options = {key: value for key, value in given.items() if key != "name"}
-    return {"name": name, **merge_options(name, {**PERTURBATIONS[name].defaults, "seed": 0}, options)}
+def resolve_perturbation(given: Mapping[str, Any] | None) -> dict[str, Value] | None:
+    """``{"name": ..., options..., "seed": 0}`` with every option written out and checked; None stays None."""
+    if given is None:
+        return None
+    perturbation, seed = _made(given)
+    return {"name": perturbation.name, **perturbation.options, "seed": seed}
 
 
-def apply_perturbation(graph: Graph, split: ClassSplit, perturbation: Mapping[str, Any]) -> Perturbed:
-    """The perturbation that a resolved description names."""
-    options: dict[str, Any] = {key: value for key, value in resolve_perturbation(perturbation).items() if key != "name"}
-    return PERTURBATIONS[str(perturbation["name"])].apply(graph, split, **options)
+def apply_perturbation(graph: Graph, split: ClassSplit, given: Mapping[str, Any]) -> Perturbed:
+    """Apply the perturbation that ``{"name": ..., ...}`` describes."""
+    perturbation, seed = _made(given)
+    return perturbation.apply(graph, split, seed)
+
+
+def _made(given: Mapping[str, Any]) -> tuple[Perturbation, int]:
+    kind = PERTURBATIONS.find(str(given.get("name", "")))
+    seed = merge_options(kind.name, {"seed": 0}, {"seed": given.get("seed", 0)})["seed"]
+    return kind(**{name: value for name, value in given.items() if name not in ("name", "seed")}), int(seed)
+
+
+def ceil_of(share: float, count: int) -> int:
+    """The ceiling of ``share * count`` for the share as it is written: 0.07 of 100 are 7, though 0.07 * 100 > 7."""
+    return math.ceil(round(share * count, 9))
+
+
+def floor_of(share: float, count: int) -> int:
+    """The floor of ``share * count`` for the share as it is written: 0.29 of 100 are 29."""
+    return math.floor(round(share * count, 9))

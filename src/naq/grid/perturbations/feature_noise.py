@@ -12,19 +12,18 @@ embeddings have, thus becomes all 0 under ``xor`` and all 1 under ``replace``; a
 Nodes are a prefix of one random order per seed and their draws depend on their place in it: a node that is noisy at a lower share
 has the same noise at every higher one.
 
-Rows stay sparse: the number of flipped zeros is drawn (binomial), then as many distinct paths among the zeros.
+Rows stay sparse: the number of flipped zeros is drawn (binomial), then as many distinct positions among the zeros.
 """
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 import scipy.sparse as sp
 
-from naq.errors import OptionError
 from naq.graph import Graph
-from naq.grid.perturbations.base import Perturbed, register_perturbation
-from naq.grid.perturbations.shares import check_share
-from naq.options import nearest
+from naq.grid.perturbations.base import Perturbation, Perturbed, register_perturbation
 from naq.randomness import stream
 from naq.tasks import ClassSplit
 
@@ -33,8 +32,8 @@ BLOCK = 1024
 """Nodes that share a random stream, which always draws for all of them."""
 
 
-@register_perturbation("feature-noise", share=0.1, reading="xor")
-def feature_noise(graph: Graph, split: ClassSplit, *, seed: int, share: float = 0.1, reading: str = "xor") -> Perturbed:
+@register_perturbation
+class FeatureNoise(Perturbation):
     """Flipped feature dimensions of some nodes.
 
     Args:
@@ -43,27 +42,35 @@ def feature_noise(graph: Graph, split: ClassSplit, *, seed: int, share: float = 
 
     Cost: linear in nodes and non-zeros.
     """
-    check_share("feature-noise", share=share)
-    if reading not in READINGS:
-        raise OptionError(f"option reading of feature-noise is {reading!r}; {nearest(reading, READINGS)}")
-    features = graph.require_features("feature noise")
-    count = round(share * graph.num_nodes)
-    order = stream(seed, "change/feature-noise/nodes").permutation(graph.num_nodes)
-    facts = {"nodes": count, "non_zeros_before": _non_zeros(features)}
-    if not count:
-        return Perturbed(graph, facts={**facts, "non_zeros": facts["non_zeros_before"]})
-    blocks = [
-        noisy_rows(
-            stream(seed, f"change/feature-noise/{reading}", number),
-            sp.csr_array(features[order[start : start + BLOCK]]),
-            replace=reading == "replace",
-        )
-        for number, start in enumerate(range(0, count, BLOCK))
-    ]
-    rows = sp.csr_array(sp.vstack(blocks, format="csr"))[:count]
-    noisy = graph.with_features(_with_rows(features, order[:count], rows))
-    assert noisy.features is not None
-    return Perturbed(noisy, facts={**facts, "non_zeros": _non_zeros(noisy.features)})
+
+    name = "feature-noise"
+    summary = "Flipped feature dimensions of some nodes."
+    defaults: ClassVar = {"share": 0.1, "reading": "xor"}
+
+    def check_options(self) -> None:
+        self.require_part("share")
+        self.require_choice("reading", READINGS)
+
+    def apply(self, graph: Graph, split: ClassSplit, seed: int) -> Perturbed:
+        share, reading = float(self.options["share"]), self.options["reading"]
+        features = graph.require_features("feature noise")
+        count = round(share * graph.num_nodes)
+        order = stream(seed, "change/feature-noise/nodes").permutation(graph.num_nodes)
+        facts = {"nodes": count, "non_zeros_before": _non_zeros(features)}
+        if not count:
+            return Perturbed(graph, facts={**facts, "non_zeros": facts["non_zeros_before"]})
+        blocks = [
+            noisy_rows(
+                stream(seed, f"change/feature-noise/{reading}", number),
+                sp.csr_array(features[order[start : start + BLOCK]]),
+                replace=reading == "replace",
+            )
+            for number, start in enumerate(range(0, count, BLOCK))
+        ]
+        rows = sp.csr_array(sp.vstack(blocks, format="csr"))[:count]
+        noisy = graph.with_features(_with_rows(features, order[:count], rows))
+        assert noisy.features is not None
+        return Perturbed(noisy, facts={**facts, "non_zeros": _non_zeros(noisy.features)})
 
 
 def noisy_rows(random: np.random.Generator, rows: sp.csr_array, *, replace: bool) -> sp.csr_array:

@@ -19,14 +19,13 @@ Under ``per="part"`` each part has its own floor(top * C_part) or ``heads`` whol
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 
-from naq.episodes.episodes import check_counts
 from naq.errors import OptionError
 from naq.graph import Graph
-from naq.grid.perturbations.base import Perturbed, register_perturbation
-from naq.grid.perturbations.shares import check_share, floor_of
-from naq.options import nearest
+from naq.grid.perturbations.base import Perturbation, Perturbed, floor_of, register_perturbation
 from naq.randomness import stream
 from naq.tasks import ClassSplit
 
@@ -34,20 +33,8 @@ KINDS = ("pareto", "extreme", "balanced")
 PER = ("graph", "part")
 
 
-@register_perturbation("imbalance", kind="pareto", top=0.2, heads=5, tail=10, keep=9, like="pareto", per="graph")
-def imbalance(
-    graph: Graph,
-    split: ClassSplit,
-    *,
-    seed: int,
-    kind: str = "pareto",
-    top: float = 0.2,
-    heads: int = 5,
-    tail: int = 10,
-    keep: int = 9,
-    like: str = "pareto",
-    per: str = "graph",
-) -> Perturbed:
+@register_perturbation
+class Imbalance(Perturbation):
     """Few classes whole, little of the others, as an induced sub-graph.
 
     Args:
@@ -61,50 +48,67 @@ def imbalance(
 
     Cost: linear in nodes, edges and non-zeros.
     """
-    check_share("imbalance", top=top)
-    check_counts(heads=heads, tail=tail, keep=keep)
-    for name, value, choices in (("kind", kind, KINDS), ("like", like, KINDS[:2]), ("per", per, PER)):
-        if value not in choices:
-            raise OptionError(f"option {name} of imbalance is {value!r}; {nearest(value, choices)}")
-    labels = graph.require_labels("class imbalance")
-    classes, sizes = np.unique(labels[labels >= 0], return_counts=True)
-    groups = (
-        [classes] if per == "graph" else [np.intersect1d(classes, p) for p in (split.base, split.valid, split.test)]
-    )
-    shaped = like if kind == "balanced" else kind
-    whole = [
-        largest(
-            group, sizes[np.searchsorted(classes, group)], floor_of(top, len(group)) if shaped == "pareto" else heads
+
+    name = "imbalance"
+    summary = "Few classes whole, little of the others, as an induced sub-graph."
+    defaults: ClassVar = {
+        "kind": "pareto",
+        "top": 0.2,
+        "heads": 5,
+        "tail": 10,
+        "keep": 9,
+        "like": "pareto",
+        "per": "graph",
+    }
+
+    def check_options(self) -> None:
+        self.require_part("top")
+        for name in ("heads", "tail", "keep"):
+            self.require_at_least(name, 1)
+        for name, choices in (("kind", KINDS), ("like", KINDS[:2]), ("per", PER)):
+            self.require_choice(name, choices)
+
+    def apply(self, graph: Graph, split: ClassSplit, seed: int) -> Perturbed:
+        labels, keep = graph.require_labels("class imbalance"), int(self.options["keep"])
+        classes, sizes = np.unique(labels[labels >= 0], return_counts=True)
+        quota = self.quota(classes, sizes, split)
+        nodes = _drawn(labels, classes, quota, seed)
+        smaller = induced(graph, nodes)
+        usable = set(classes[quota >= keep].tolist())
+        kept = [tuple(c for c in part if c in usable) for part in (split.base, split.valid, split.test)]
+        out = sorted(set(split.base + split.valid + split.test) - {c for part in kept for c in part})
+        return Perturbed(
+            smaller,
+            split=ClassSplit(*kept),
+            redraw=True,
+            facts={
+                "nodes": smaller.num_nodes,
+                "nodes_before": graph.num_nodes,
+                "edges": smaller.num_edges,
+                "edges_before": graph.num_edges,
+                "classes": len(classes),
+                "classes_whole": int((quota == sizes).sum()),
+                "mean_degree": 2 * smaller.num_edges / smaller.num_nodes,
+                "mean_degree_before": 2 * graph.num_edges / graph.num_nodes,
+                "isolated_share": float((smaller.degrees == 0).mean()),
+                "isolated_share_before": float((graph.degrees == 0).mean()),
+                "unlabelled_left_out": int((labels < 0).sum()),
+                "classes_left_out": out,
+            },
         )
-        for group in groups
-    ]
-    quota = np.where(np.isin(classes, np.concatenate(whole)), sizes, np.minimum(tail, sizes))
-    if kind == "balanced":
-        quota = balanced_quota(sizes, int(quota.sum()), keep)
-    nodes = _drawn(labels, classes, quota, seed)
-    smaller = induced(graph, nodes)
-    usable = set(classes[quota >= keep].tolist())
-    kept = [tuple(c for c in part if c in usable) for part in (split.base, split.valid, split.test)]
-    out = sorted(set(split.base + split.valid + split.test) - {c for part in kept for c in part})
-    return Perturbed(
-        smaller,
-        split=ClassSplit(*kept),
-        redraw=True,
-        facts={
-            "nodes": smaller.num_nodes,
-            "nodes_before": graph.num_nodes,
-            "edges": smaller.num_edges,
-            "edges_before": graph.num_edges,
-            "classes": len(classes),
-            "classes_whole": int((quota == sizes).sum()),
-            "mean_degree": 2 * smaller.num_edges / smaller.num_nodes,
-            "mean_degree_before": 2 * graph.num_edges / graph.num_nodes,
-            "isolated_share": float((smaller.degrees == 0).mean()),
-            "isolated_share_before": float((graph.degrees == 0).mean()),
-            "unlabelled_left_out": int((labels < 0).sum()),
-            "classes_left_out": out,
-        },
-    )
+
+    def quota(self, classes: np.ndarray, sizes: np.ndarray, split: ClassSplit) -> np.ndarray:
+        """(C,) nodes of each class that stay."""
+        kind = self.options["kind"]
+        pareto = (self.options["like"] if kind == "balanced" else kind) == "pareto"
+        parts = [classes] if self.options["per"] == "graph" else [split.base, split.valid, split.test]
+        whole = np.zeros(len(classes), dtype=bool)
+        for part in parts:
+            group = np.intersect1d(classes, part)
+            count = floor_of(float(self.options["top"]), len(group)) if pareto else int(self.options["heads"])
+            whole |= np.isin(classes, largest(group, sizes[np.searchsorted(classes, group)], count))
+        quota = np.where(whole, sizes, np.minimum(int(self.options["tail"]), sizes))
+        return balanced_quota(sizes, int(quota.sum()), int(self.options["keep"])) if kind == "balanced" else quota
 
 
 def largest(classes: np.ndarray, sizes: np.ndarray, count: int) -> np.ndarray:

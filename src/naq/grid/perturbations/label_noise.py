@@ -17,24 +17,21 @@ is drawn on its own.
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 
-from naq.episodes.episodes import check_counts
 from naq.errors import OptionError
 from naq.graph import Graph
-from naq.grid.perturbations.base import Perturbed, register_perturbation
-from naq.grid.perturbations.shares import check_share
-from naq.options import nearest
+from naq.grid.perturbations.base import Perturbation, Perturbed, register_perturbation
 from naq.randomness import stream
 from naq.tasks import ClassSplit
 
 KINDS = ("symmetric", "asymmetric")
 
 
-@register_perturbation("label-noise", share=0.1, kind="symmetric", keep=9)
-def label_noise(
-    graph: Graph, split: ClassSplit, *, seed: int, share: float = 0.1, kind: str = "symmetric", keep: int = 9
-) -> Perturbed:
+@register_perturbation
+class LabelNoise(Perturbation):
     """Wrong labels in base classes.
 
     Args:
@@ -44,38 +41,46 @@ def label_noise(
 
     Cost: linear in nodes.
     """
-    check_share("label-noise", share=share)
-    check_counts(keep=keep)
-    if kind not in KINDS:
-        raise OptionError(f"option kind of label-noise is {kind!r}; {nearest(kind, KINDS)}")
-    true = graph.require_labels("label noise")
-    base = np.sort(np.asarray(split.base, dtype=np.int64))
-    if len(base) < 2:
-        raise OptionError(f"label-noise needs two base classes to mix, but the split has {len(base)}.")
-    order = stream(seed, "change/label-noise/order").permutation(base)
-    next_of = dict(zip(order.tolist(), np.roll(order, -1).tolist()))
-    given = np.where(np.isin(true, base), true, -1)
-    restored = 0
-    for place, c in enumerate(base.tolist()):
-        nodes = np.flatnonzero(true == c)
-        uniform = stream(seed, "change/label-noise/flip", c).random(len(nodes))
-        wanted = int((uniform < share).sum())
-        flips = min(wanted, max(0, len(nodes) - keep))
-        restored += wanted - flips
-        chosen = np.argsort(uniform, kind="stable")[:flips]
-        if kind == "symmetric":
-            # The other class is drawn for every node, flipped or not, so that it does not depend on the share.
-            other = stream(seed, "change/label-noise/other", c).integers(0, len(base) - 1, size=len(nodes))
-            other = base[other + (other >= place)]
-            given[nodes[chosen]] = other[chosen]
-        else:
-            given[nodes[chosen]] = next_of[c]
-    labelled = int((given >= 0).sum())
-    wrong = int(((given >= 0) & (given != true)).sum())
-    facts = {
-        "labels": labelled,
-        "wrong": wrong,
-        "wrong_share": wrong / labelled if labelled else 0.0,
-        "restored": restored,
-    }
-    return Perturbed(graph, base_labels=given, facts=facts)
+
+    name = "label-noise"
+    summary = "Wrong labels in base classes."
+    defaults: ClassVar = {"share": 0.1, "kind": "symmetric", "keep": 9}
+
+    def check_options(self) -> None:
+        self.require_part("share")
+        self.require_choice("kind", KINDS)
+        self.require_at_least("keep", 1)
+
+    def apply(self, graph: Graph, split: ClassSplit, seed: int) -> Perturbed:
+        share, kind, keep = float(self.options["share"]), self.options["kind"], int(self.options["keep"])
+        true = graph.require_labels("label noise")
+        base = np.sort(np.asarray(split.base, dtype=np.int64))
+        if len(base) < 2:
+            raise OptionError(f"label-noise needs two base classes to mix, but the split has {len(base)}.")
+        order = stream(seed, "change/label-noise/order").permutation(base)
+        next_of = dict(zip(order.tolist(), np.roll(order, -1).tolist()))
+        given = np.where(np.isin(true, base), true, -1)
+        restored = 0
+        for place, c in enumerate(base.tolist()):
+            nodes = np.flatnonzero(true == c)
+            uniform = stream(seed, "change/label-noise/flip", c).random(len(nodes))
+            wanted = int((uniform < share).sum())
+            flips = min(wanted, max(0, len(nodes) - keep))
+            restored += wanted - flips
+            chosen = np.argsort(uniform, kind="stable")[:flips]
+            if kind == "symmetric":
+                # The other class is drawn for every node, flipped or not, so that it does not depend on the share.
+                other = stream(seed, "change/label-noise/other", c).integers(0, len(base) - 1, size=len(nodes))
+                other = base[other + (other >= place)]
+                given[nodes[chosen]] = other[chosen]
+            else:
+                given[nodes[chosen]] = next_of[c]
+        labelled = int((given >= 0).sum())
+        wrong = int(((given >= 0) & (given != true)).sum())
+        facts = {
+            "labels": labelled,
+            "wrong": wrong,
+            "wrong_share": wrong / labelled if labelled else 0.0,
+            "restored": restored,
+        }
+        return Perturbed(graph, base_labels=given, facts=facts)

@@ -14,28 +14,19 @@ every higher one too. The paper gives four levels (100/100, 80/80, 50/50, 20/20 
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 
-from naq.episodes.episodes import check_counts
 from naq.errors import OptionError
 from naq.graph import Graph
-from naq.grid.perturbations.base import Perturbed, register_perturbation
-from naq.grid.perturbations.shares import ceil_of, check_share
+from naq.grid.perturbations.base import Perturbation, Perturbed, ceil_of, register_perturbation
 from naq.randomness import stream
 from naq.tasks import ClassSplit
 
 
-@register_perturbation("label-scarcity", classes=1.0, labels=1.0, keep=9, least=5)
-def label_scarcity(
-    graph: Graph,
-    split: ClassSplit,
-    *,
-    seed: int,
-    classes: float = 1.0,
-    labels: float = 1.0,
-    keep: int = 9,
-    least: int = 5,
-) -> Perturbed:
+@register_perturbation
+class LabelScarcity(Perturbation):
     """Fewer base classes and fewer labels in each.
 
     Args:
@@ -46,28 +37,39 @@ def label_scarcity(
 
     Cost: linear in nodes.
     """
-    check_share("label-scarcity", classes=classes, labels=labels)
-    check_counts(keep=keep, least=least)
-    true = graph.require_labels("label scarcity")
-    if len(split.base) < least:
-        raise OptionError(
-            f"label-scarcity keeps at least {least} base classes, but the split has {len(split.base)}; lower least."
+
+    name = "label-scarcity"
+    summary = "Fewer base classes and fewer labels in each."
+    defaults: ClassVar = {"classes": 1.0, "labels": 1.0, "keep": 9, "least": 5}
+
+    def check_options(self) -> None:
+        self.require_part("classes", "labels")
+        self.require_at_least("keep", 1)
+        self.require_at_least("least", 1)
+
+    def apply(self, graph: Graph, split: ClassSplit, seed: int) -> Perturbed:
+        classes, labels = float(self.options["classes"]), float(self.options["labels"])
+        keep, least = int(self.options["keep"]), int(self.options["least"])
+        true = graph.require_labels("label scarcity")
+        if len(split.base) < least:
+            raise OptionError(
+                f"label-scarcity keeps at least {least} base classes, but the split has {len(split.base)}; lower least."
+            )
+        order = stream(seed, "change/label-scarcity/classes").permutation(np.sort(split.base))
+        stay = np.sort(order[: max(least, ceil_of(classes, len(order)))])
+        given = np.full(graph.num_nodes, -1, dtype=np.int64)
+        for c in stay.tolist():
+            nodes = np.flatnonzero(true == c)
+            nodes = stream(seed, "change/label-scarcity/nodes", c).permutation(nodes)
+            given[nodes[: max(keep, ceil_of(labels, len(nodes)))]] = c
+        return Perturbed(
+            graph,
+            base_labels=given,
+            split=ClassSplit(tuple(stay.tolist()), split.valid, split.test),
+            facts={
+                "classes": len(stay),
+                "classes_before": len(split.base),
+                "labels": int((given >= 0).sum()),
+                "labels_before": int(np.isin(true, split.base).sum()),
+            },
         )
-    order = stream(seed, "change/label-scarcity/classes").permutation(np.sort(split.base))
-    stay = np.sort(order[: max(least, ceil_of(classes, len(order)))])
-    given = np.full(graph.num_nodes, -1, dtype=np.int64)
-    for c in stay.tolist():
-        nodes = np.flatnonzero(true == c)
-        nodes = stream(seed, "change/label-scarcity/nodes", c).permutation(nodes)
-        given[nodes[: max(keep, ceil_of(labels, len(nodes)))]] = c
-    return Perturbed(
-        graph,
-        base_labels=given,
-        split=ClassSplit(tuple(stay.tolist()), split.valid, split.test),
-        facts={
-            "classes": len(stay),
-            "classes_before": len(split.base),
-            "labels": int((given >= 0).sum()),
-            "labels_before": int(np.isin(true, split.base).sum()),
-        },
-    )

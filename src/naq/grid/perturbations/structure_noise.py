@@ -11,13 +11,13 @@ The paper gives p in {0.1, 0.3} but not the datasets of its figure, and removes 
 from __future__ import annotations
 
 import math
+from typing import ClassVar
 
 import numpy as np
 
 from naq.errors import OptionError
 from naq.graph import Graph
-from naq.grid.perturbations.base import Perturbed, register_perturbation
-from naq.grid.perturbations.shares import check_share
+from naq.grid.perturbations.base import Perturbation, Perturbed, register_perturbation
 from naq.randomness import stream
 from naq.tasks import ClassSplit
 
@@ -25,8 +25,8 @@ FIRST = 65_536
 """Pairs of the first block of draws; every next block is twice as large, so that merging them stays linear."""
 
 
-@register_perturbation("structure-noise", share=0.1)
-def structure_noise(graph: Graph, split: ClassSplit, *, seed: int, share: float = 0.1) -> Perturbed:
+@register_perturbation
+class StructureNoise(Perturbation):
     """Random edges added between nodes that have none.
 
     Args:
@@ -34,33 +34,42 @@ def structure_noise(graph: Graph, split: ClassSplit, *, seed: int, share: float 
 
     Cost: O(E log E) time, O(E) memory; nothing n x n.
     """
-    check_share("structure-noise", most=math.inf, share=share)
-    n, edges = graph.num_nodes, graph.num_edges
-    free = n * (n - 1) // 2 - edges
-    count = round(min(share * edges, free + 1.0))
-    if count > free:
-        raise OptionError(
-            f"structure-noise was to add {share:g} x {edges:,} edges to graph {graph.name!r}, but only {free:,} pairs of its "
-            "nodes have none; lower share."
+
+    name = "structure-noise"
+    summary = "Random edges added between nodes that have none."
+    defaults: ClassVar = {"share": 0.1}
+
+    def check_options(self) -> None:
+        self.require_at_least("share", 0)
+
+    def apply(self, graph: Graph, split: ClassSplit, seed: int) -> Perturbed:
+        share = float(self.options["share"])
+        n, edges = graph.num_nodes, graph.num_edges
+        free = n * (n - 1) // 2 - edges
+        count = round(min(share * edges, free + 1.0))
+        if count > free:
+            raise OptionError(
+                f"structure-noise was to add {share:g} x {edges:,} edges to graph {graph.name!r}, but only {free:,} pairs of its "
+                "nodes have none; lower share."
+            )
+        if not count:
+            return Perturbed(graph, facts=_facts(graph, graph))
+        row = np.repeat(np.arange(n, dtype=np.int64), np.diff(graph.adjacency.indptr))
+        col = graph.adjacency.indices.astype(np.int64)
+        present = (row * n + col)[row < col]
+        new = free_pairs(n, present, count, seed)
+        codes = np.concatenate([present, new])
+        noisy = Graph(
+            np.stack([codes // n, codes % n]),
+            graph.features,
+            graph.labels,
+            names=graph.names,
+            class_names=graph.class_names,
+            vocab=graph.vocab,
+            name=graph.name,
+            nodes=n,
         )
-    if not count:
-        return Perturbed(graph, facts=_facts(graph, graph))
-    row = np.repeat(np.arange(n, dtype=np.int64), np.diff(graph.adjacency.indptr))
-    col = graph.adjacency.indices.astype(np.int64)
-    present = (row * n + col)[row < col]
-    new = free_pairs(n, present, count, seed)
-    codes = np.concatenate([present, new])
-    noisy = Graph(
-        np.stack([codes // n, codes % n]),
-        graph.features,
-        graph.labels,
-        names=graph.names,
-        class_names=graph.class_names,
-        vocab=graph.vocab,
-        name=graph.name,
-        nodes=n,
-    )
-    return Perturbed(noisy, facts=_facts(graph, noisy))
+        return Perturbed(noisy, facts=_facts(graph, noisy))
 
 
 def free_pairs(n: int, present: np.ndarray, count: int, seed: int) -> np.ndarray:

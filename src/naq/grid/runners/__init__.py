@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from naq.errors import OptionError
-from naq.grid.runners.base import Failure, Outcome, Runner, Setup
+from naq.grid.runners.base import Runner, Setup
+from naq.grid.runners.outcome import Failure, Outcome
 from naq.options import nearest
 from naq.progress import Listener
 

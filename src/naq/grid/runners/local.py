@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from naq.grid.runners.base import Outcome, Pending, Runner, Setup
-from naq.grid.runners.compute import compute_cell
-from naq.grid.store import Store
-from naq.progress import Listener
+from naq.grid.measurements import Context
+from naq.grid.runners.base import Runner, Setup
+from naq.grid.runners.computing import Throttled, record_of
+from naq.grid.runners.pending import Pending
 
 
 class LocalRunner(Runner):
-    def _compute(self, pending: Pending, store: Store, setup: Setup, listener: Listener, outcome: Outcome) -> None:
-        dataset_cache = self.dataset_cache(setup)
+    def _compute(self, pending: Pending, setup: Setup) -> None:
         while (planned := pending.next()) is not None:
-            computed = compute_cell(planned.cell, store, dataset_cache, setup.cache, listener, retry=setup.retry)
-            self._settle(planned, computed, pending, listener, outcome)
+            progress = Throttled(pending.listener, planned.cell.title)
+            scratch = pending.store.scratch(planned.key)
+            context = Context(self.dataset_cache(setup), scratch, setup.cache, progress)
+            pending.finish(planned, record_of(planned.cell, planned.identity, context))

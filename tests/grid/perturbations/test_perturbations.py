@@ -1,4 +1,4 @@
-"""What every change does."""
+"""What every perturbation does."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 import naq
 from naq.errors import OptionError
 from naq.grid.perturbations import PERTURBATIONS, Perturbed, apply_perturbation, resolve_perturbation
-from naq.grid.perturbations.shares import ceil_of, floor_of
+from naq.grid.perturbations.base import ceil_of, floor_of
 from naq.tasks import ClassSplit
 
 NAMES = ["feature-noise", "imbalance", "label-noise", "label-scarcity", "structure-noise"]
@@ -67,11 +67,11 @@ def test_every_option_is_written_out(name: str) -> None:
 @pytest.mark.parametrize(
     ("perturbation", "message"),
     [
-        ({"name": "label-noize"}, "there is no change 'label-noize'; did you mean label-noise"),
+        ({"name": "label-noize"}, "there is no perturbation 'label-noize'; did you mean label-noise"),
         ({"name": "label-noise", "shares": 0.1}, "label-noise has no option 'shares'; did you mean share"),
         ({"name": "label-noise", "share": 1.5}, r"option share of label-noise is 1\.5; expected at least 0 and at most 1"),
         ({"name": "label-noise", "kind": "symetric"}, "option kind of label-noise is 'symetric'; did you mean symmetric"),
-        ({"name": "label-noise", "keep": 0}, "keep is 0; expected a whole number of at least 1"),
+        ({"name": "label-noise", "keep": 0}, "option keep of label-noise is 0; expected at least 1"),
         ({"name": "label-scarcity", "classes": -0.1}, r"option classes of label-scarcity is -0\.1"),
         ({"name": "label-scarcity", "labels": 2.0}, r"option labels of label-scarcity is 2\.0"),
         ({"name": "label-scarcity", "least": 7}, "keeps at least 7 base classes, but the split has 6; lower least"),
@@ -79,7 +79,7 @@ def test_every_option_is_written_out(name: str) -> None:
         ({"name": "imbalance", "like": "balanced"}, "option like of imbalance is 'balanced'; expected one of extreme, pareto"),
         ({"name": "imbalance", "per": "class"}, "option per of imbalance is 'class'"),
         ({"name": "imbalance", "top": 1.1}, r"option top of imbalance is 1\.1"),
-        ({"name": "imbalance", "tail": 0}, "tail is 0"),
+        ({"name": "imbalance", "tail": 0}, "option tail of imbalance is 0; expected at least 1"),
         ({"name": "imbalance", "kind": "balanced", "tail": 1, "top": 0.0}, "keep 9 nodes in 9 classes, but 9 of each .* are 75"),
         ({"name": "structure-noise", "share": -1.0}, r"option share of structure-noise is -1\.0; expected at least 0\.$"),
         ({"name": "structure-noise", "share": 1e9}, "to graph 'uneven', but only 19,.* pairs of its nodes have none; lower share"),
