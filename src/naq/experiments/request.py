@@ -1,4 +1,4 @@
-"""What a person asks for: which experiment, on which data, at what cost."""
+"""A request: which experiment, on which data, under which budget."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Budget:
 
     Attributes:
         episodes, evaluate_every, patience: of learners; patience 0 trains to the end.
-        epochs: of embedders that are trained; those not named train as long as their own default says.
+        epochs: of embedders that are trained; those not named train for their own default.
         seeds: trainings behind a number.
         thin: whether sweeps keep a few levels and methods only.
         features: what methods read; the paper's own features are raw.
