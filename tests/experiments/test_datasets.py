@@ -1,9 +1,9 @@
-"""Requests become datasets, plans and results: what is asked for, what is at hand, and trainings in rounds."""
+"""The datasets of a request: what is given, what is at hand, what is known of them and what they lack."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,32 +12,22 @@ import methods_under_test as suite
 import naq
 from naq.data import save_graph, split_for
 from naq.errors import DataError, OptionError
-from naq.experiments import reproduction
-from naq.experiments.base import all_experiments, candidates, get_experiment, setting
-from naq.experiments.reproduction import (
-    STAND_IN,
-    Plan,
-    cells_of,
-    choose_datasets,
-    compute,
-    facts_of,
-    finder,
-    names_of,
-    usable,
-)
-from naq.experiments.request import Request
+from naq.experiments import datasets
+from naq.experiments.datasets import STAND_IN, choose_datasets, experiments_of, facts_of, make_requests, unusable
+from naq.experiments.experiment import EXPERIMENTS, in_reading_order
 from naq.grid.datasets import DatasetCache
-from naq.grid.runners import Setup, make_runner
-from naq.grid.store import Store
-from naq.tasks import save_task_file
 
-NOISE = get_experiment("label-noise")
+NOISE = EXPERIMENTS["label-noise"]()
+
+
+def chosen(given=(), folder=None, remarks=None):
+    return choose_datasets(NOISE, given, folder, [].append if remarks is None else remarks.append)
 
 
 def test_names_are_experiments_or_groups():
-    tables, analyses = names_of("tables"), names_of("analyses")
-    assert names_of("all") == [*tables, *analyses] == list(all_experiments())
-    assert names_of("overlap") == ["overlap"] and "methods" in tables and "times" in analyses
+    tables, analyses = experiments_of("tables"), experiments_of("analyses")
+    assert experiments_of("all") == [*tables, *analyses] == in_reading_order()
+    assert experiments_of("overlap") == ["overlap"] and "methods" in tables and "times" in analyses
 
 
 @pytest.mark.parametrize(
@@ -45,9 +35,9 @@ def test_names_are_experiments_or_groups():
 )
 def test_an_unknown_name_lists_the_nearest(name, words):
     with pytest.raises(OptionError, match=words):
-        names_of(name)
+        experiments_of(name)
     with pytest.raises(OptionError, match="there is no table or analysis"):
-        get_experiment(name)
+        EXPERIMENTS.find(name)
 
 
 def touch(folder, *names):
@@ -59,26 +49,26 @@ def touch(folder, *names):
 
 def test_datasets_that_are_given_are_names_or_paths(tmp_path):
     folder = touch(tmp_path / "data", "My Graph.npz", "cora_full_structure.npz")
-    choice = choose_datasets(NOISE, ["Debian", str(folder / "My Graph.npz"), str(folder / "cora_full_structure.npz")])
-    assert choice.datasets == ("debian", "my-graph", "cora-full")
-    assert choice.paths == {
-        "my-graph": str(folder / "My Graph.npz"),
-        "cora-full": str(folder / "cora_full_structure.npz"),
-    }
-    assert choose_datasets(NOISE, ["pyg:Planetoid/Cora"]).datasets == ("pyg:Planetoid/Cora",)
-    assert choose_datasets(NOISE, ["debian", "debian"]).datasets == ("debian",)
+    found = chosen(["Debian", str(folder / "My Graph.npz"), str(folder / "cora_full_structure.npz")])
+    assert list(found.items()) == [
+        ("debian", ""),
+        ("my-graph", str(folder / "My Graph.npz")),
+        ("cora-full", str(folder / "cora_full_structure.npz")),
+    ]
+    assert chosen(["pyg:Planetoid/Cora"]) == {"pyg:Planetoid/Cora": ""}
+    assert chosen(["debian", "debian"]) == {"debian": ""}
 
 
-def test_two_files_of_one_name_are_told_apart_or_refused(tmp_path):
+def test_one_file_may_be_given_twice_and_two_files_of_one_name_may_not(tmp_path):
     one, two = (touch(tmp_path / name, "g.npz") / "g.npz" for name in ("one", "two"))
-    assert choose_datasets(NOISE, [str(one), str(one)]).datasets == ("g",)
+    assert list(chosen([str(one), str(one)])) == ["g"]
     with pytest.raises(OptionError, match="two datasets are called 'g'"):
-        choose_datasets(NOISE, [str(one), str(two)])
+        chosen([str(one), str(two)])
 
 
 def test_an_unknown_dataset_lists_the_nearest():
     with pytest.raises(DataError, match=r"no dataset 'debain' \(nearest: debian"):
-        choose_datasets(NOISE, ["debain"])
+        chosen(["debain"])
 
 
 def test_a_folder_gives_the_papers_datasets_that_it_holds(tmp_path):
@@ -90,37 +80,25 @@ def test_a_folder_gives_the_papers_datasets_that_it_holds(tmp_path):
         "dblp.tasks.npz",
     )
     folder = touch(tmp_path / "data", *names)
-    choice = choose_datasets(NOISE, [], folder)
-    assert choice.datasets == NOISE.datasets == ("amazon-electronics", "cora-full")
-    assert choice.paths["cora-full"] == str(folder / "cora_full.npz"), "the whole graph, not its structure alone"
+    found = chosen(folder=folder)
+    assert tuple(found) == NOISE.datasets == ("amazon-electronics", "cora-full")
+    assert found["cora-full"] == str(folder / "cora_full.npz"), "the whole graph, not its structure alone"
     with pytest.raises(DataError, match=r"holds none of the graphs of label-noise .* give one with --dataset"):
-        choose_datasets(NOISE, [], touch(tmp_path / "none", "other.npz"))
-    with pytest.raises(DataError, match="is no folder"):
-        choose_datasets(NOISE, [], folder / "other.npz")
+        chosen(folder=touch(tmp_path / "none", "other.npz"))
+    with pytest.raises(OptionError, match="is no folder"):
+        make_requests(["label-noise"], DatasetCache(), folder=folder / "other.npz")
 
 
-def test_without_the_papers_data_the_bundled_graph_stands_in(monkeypatch):
+def test_without_the_papers_data_the_bundled_graph_is_used(monkeypatch):
     rows = [{"name": "debian", "state": "bundled"}, {"name": "cora-full", "state": "to download"}]
-    monkeypatch.setattr(reproduction, "listing", lambda: rows)
-    choice = choose_datasets(NOISE, [])
-    assert choice.datasets == (STAND_IN,) and "stands in" in choice.remarks[0] and "cora-full" in choice.remarks[0]
+    monkeypatch.setattr(datasets, "listing", lambda: rows)
+    remarks = []
+    assert chosen(remarks=remarks) == {STAND_IN: ""}
+    [remark] = remarks
+    assert f"{STAND_IN} is used instead" in remark and "cora-full" in remark
     rows[1]["state"] = "on disk"
-    assert choose_datasets(NOISE, []) == reproduction.Choice(("cora-full",), {})
-
-
-@pytest.fixture(scope="module")
-def wide(tmp_path_factory):
-    """Twenty communities, few tasks: 5-way trainings take a moment."""
-    folder = tmp_path_factory.mktemp("wide")
-    graph = suite.community_graph(size=14, classes=20, name="wide")
-    place = save_graph(folder / "wide.npz", graph)
-    split = split_for(str(place), graph)
-    sets = [
-        naq.sample_tasks(graph, way=5, shot=1, queries=4, count=count, classes=split.part(part), part=part)
-        for part, count in (("valid", 10), ("test", 20))
-    ]
-    save_task_file(folder / "wide.tasks.npz", sets, split)
-    return str(place)
+    remarks.clear()
+    assert chosen(remarks=remarks) == {"cora-full": ""} and not remarks
 
 
 def test_facts_are_json_and_true(wide):
@@ -136,12 +114,15 @@ def test_facts_are_json_and_true(wide):
     assert facts["hash"] == DatasetCache({"wide": wide}).data_hash("wide")
 
 
+def saved(folder, **graphs):
+    """A cache that knows these graphs by name."""
+    return DatasetCache({name: str(save_graph(folder / f"{name}.npz", graph)) for name, graph in graphs.items()})
+
+
 def test_facts_of_poor_graphs(tmp_path):
     bare = naq.Graph(np.array([[0], [1]]), nodes=3)
     lonely = naq.Graph(np.empty((2, 0), dtype=int), np.eye(4, dtype=np.float32), [0, 0, 1, 1], nodes=4)
-    dataset_cache = DatasetCache(
-        {name: str(save_graph(tmp_path / f"{name}.npz", g)) for name, g in (("bare", bare), ("lonely", lonely))}
-    )
+    dataset_cache = saved(tmp_path, bare=bare, lonely=lonely)
     facts = facts_of("bare", dataset_cache)
     assert facts["classes"] == facts["features"] == 0 and facts["tasks"] is None and "most_classes" not in facts
     facts = facts_of("lonely", dataset_cache)
@@ -149,89 +130,41 @@ def test_facts_of_poor_graphs(tmp_path):
     assert facts["homophily"] is None and "most_classes" not in facts, "too few classes for a split"
 
 
-def test_an_experiment_says_what_a_dataset_lacks():
+def test_an_experiment_says_what_a_dataset_lacks(tmp_path):
     whole = suite.community_graph(size=13)
-    bare = naq.Graph(whole.adjacency)
-    assert usable(NOISE, "g", whole) == "" and usable(get_experiment("overlap"), "g", bare) == ""
-    assert usable(NOISE, "g", bare) == "label-noise needs labels, which g does not have: it is left out."
-    assert "needs features" in usable(NOISE, "g", naq.Graph(whole.adjacency, labels=whole.labels))
+    bare, plain = naq.Graph(whole.adjacency), naq.Graph(whole.adjacency, labels=whole.labels)
+    dataset_cache = saved(tmp_path, whole=whole, bare=bare, plain=plain)
+
+    def why(experiment, dataset, **settings):
+        return unusable(experiment, dataset, dataset_cache, {}, settings)
+
+    assert why(NOISE, "whole") == "" and why(EXPERIMENTS["overlap"](), "bare") == ""
+    assert why(NOISE, "bare") == "label-noise needs labels, which bare does not have"
+    assert "needs features" in why(NOISE, "plain")
+    table = EXPERIMENTS["methods"]()
+    assert why(table, "whole") == "methods has no setting that the classes of whole can fill"
+    assert why(table, "whole", ways=(2,)) == ""
 
 
-ONE, TWO = Request("overlap", ("a",)), Request("times", ("a",), facts={"a": {"nodes": 1}})
+def test_a_request_has_the_datasets_that_fit_it_with_their_facts_and_the_cache_their_paths(wide, tmp_path):
+    bare = str(save_graph(tmp_path / "bare.npz", suite.community_graph(size=8).without_labels()))
+    dataset_cache, remarks = DatasetCache(), []
+    noise, overlap = make_requests(
+        ["label-noise", "overlap", "label-noise"], dataset_cache, given=[wide, bare], remark=remarks.append, seeds=2
+    )
+    assert (noise.experiment, noise.datasets, noise.seeds) == ("label-noise", ("wide",), 2)
+    assert noise.facts == {"wide": facts_of("wide", dataset_cache)}
+    assert (overlap.experiment, overlap.datasets) == ("overlap", ("wide", "bare"))
+    assert dataset_cache.paths == {"wide": wide, "bare": bare}
+    assert remarks == ["label-noise needs labels, which bare does not have: it is left out."]
+    with pytest.raises(OptionError, match="nothing to do: no dataset fits label-noise"):
+        make_requests(["label-noise"], DatasetCache(), given=[bare])
 
 
-def test_a_plan_keeps_each_request_once():
-    plan = Plan()
-    plan.add([ONE, TWO], {"a": "a.npz"})
-    newer = replace(TWO, facts={"a": {"nodes": 2}})
-    plan.add([newer, Request("overlap", ("b",))], {"b": "b.npz"})
-    assert plan.requests == [ONE, newer, Request("overlap", ("b",))] and plan.paths == {"a": "a.npz", "b": "b.npz"}
-    double = Plan([TWO, ONE, TWO])
-    double.add([newer], {})
-    assert double.requests == [newer, ONE]
-
-
-def test_a_plan_comes_back_from_its_folder(tmp_path):
-    assert Plan.load(tmp_path) == Plan()
-    plan = Plan([ONE, TWO], {"a": "a.npz"})
-    plan.save(tmp_path)
-    assert Plan.load(tmp_path) == plan
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("{", "not readable JSON"),
-        ("[]", "is no plan of experiments"),
-        ("{}", "is no plan of experiments"),
-        ('{"format": 2}', "format 2; expected 1"),
-        ('{"format": 1, "requests": 3, "paths": {}}', "is no plan of experiments"),
-        ('{"format": 1, "requests": [], "paths": "ab"}', "is no plan of experiments"),
-        ('{"format": 1, "requests": [{}], "paths": {}}', "no request for an experiment"),
-    ],
-)
-def test_a_damaged_plan_is_one_sentence(tmp_path, text, words):
-    (tmp_path / "plan.json").write_text(text)
-    with pytest.raises(DataError, match=words):
-        Plan.load(tmp_path)
-
-
-def test_settings_are_chosen_in_one_round_and_trained_with_in_the_next(wide, tmp_path):
-    request = Request("label-noise", ("wide",), "quick", episodes=4, tune=True, options={"protonet": {"latent": 8}})
-    store, setup = Store(tmp_path / "results"), Setup({"wide": wide}, None)
-    rounds = []
-
-    def listener(phase, facts):
-        if phase == "plan":
-            rounds.append(facts["todo"])
-
-    with make_runner("local") as runner:
-        first = compute([request], store, runner, setup, listener)
-        assert first.complete and not first.skipped
-        find = finder(store, runner.dataset_cache(setup))
-        for kind in ("supervised", "naq-feat", "naq-diff"):
-            tried = candidates(request, "wide", f"{kind}/protonet", way=5, shot=1)
-            assert all(cell in first.done for cell in tried) and len(tried) == 3
-            valid = [find(cell).result["facts"]["valid_accuracy"] for cell in tried]
-            chosen = tried[valid.index(max(valid))].config["options"]
-            assert chosen["lr"] == setting(request, find, "wide", f"{kind}/protonet")["lr"] and chosen["latent"] == 8
-            noisy = [
-                cell for cell in first.done if cell.config["perturbation"] and cell.config["method"].startswith(kind)
-            ]
-            assert all(cell.config["options"] == chosen for cell in noisy) and bool(noisy) == (kind == "supervised")
-        assert len(rounds) == 2 and rounds[0] == 3 * 3 + 1 and sum(rounds) == len(first.done) == len(set(first.done))
-        assert set(cells_of([request], find)) == set(first.done)
-        again = compute([request], store, runner, setup, listener)
-    assert again.complete and not again.done and set(again.skipped) == set(first.done) and rounds[2:] == [0]
-
-
-def test_what_failed_does_not_hold_up_the_rest(wide, tmp_path):
-    request = Request("overlap-drop", ("wide",), "quick", episodes=4, ways=(5, 9), learner="protonet")
-    store, setup = Store(tmp_path / "results"), Setup({"wide": wide}, None)
-    with make_runner("local") as runner:
-        outcome = compute([request], store, runner, setup)
-        assert {failure.cell.config["way"] for failure in outcome.failed} == {9}
-        assert {cell.config["way"] for cell in outcome.done} == {5} and not outcome.complete
-        assert all("9-way" in failure.sentence for failure in outcome.failed)
-        again = compute([request], store, runner, setup)
-    assert len(again.left) == len(outcome.failed) and not again.done and not again.failed
+def test_of_many_experiments_one_without_a_dataset_is_left_out_and_the_only_one_is_a_mistake(wide, tmp_path):
+    (tmp_path / "cora_full.npz").write_bytes(Path(wide).read_bytes())
+    remarks = []
+    [request] = make_requests(["label-noise", "ogbn-arxiv"], DatasetCache(), folder=tmp_path, remark=remarks.append)
+    assert request.datasets == ("cora-full",) and remarks[0].startswith("ogbn-arxiv is left out: ")
+    with pytest.raises(DataError, match="holds none of the graphs of ogbn-arxiv"):
+        make_requests(["ogbn-arxiv"], DatasetCache(), folder=tmp_path)
