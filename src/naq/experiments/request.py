@@ -47,7 +47,7 @@ BUDGETS = {
         ),
         Budget(
             "standard",
-            "at most 800 episodes, stopped after 4 validations without a new best, two seeds",
+            "at most 800 episodes, stopped after 4 validations without a new best (embedders: 50 to 200 epochs), two seeds",
             800,
             160,
             4,
@@ -56,7 +56,7 @@ BUDGETS = {
         ),
         Budget(
             "quick",
-            "16 episodes or 2 epochs, one seed, a few levels: shows that everything runs, not what is true",
+            "16 episodes (embedders: 1 to 2 epochs), one seed, a few levels: shows that everything runs, not what is true",
             16,
             16,
             0,
