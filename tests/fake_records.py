@@ -1,4 +1,4 @@
-"""Records as works write them, made up: what experiments say of results is tested without computing any."""
+"""Records as measurements write them, made up: what experiments say of results is tested without computing any."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _made: dict[tuple[Cell, bool], dict[str, Any]] = {}
 
 
 def finds(*, skip: Which = NO, fail: Which = NO, undefined: bool = False) -> Find:
-    """A ``find`` that knows every cell but those to skip; ``undefined`` has null wherever a work may return it."""
+    """A ``find`` that knows every cell but those to skip; ``undefined`` has null wherever a measurement may return it."""
 
     def find(cell: Cell) -> Record | None:
         if skip(cell):
@@ -66,7 +66,7 @@ def train_result(cell: Cell, undefined: bool = False, *, mean: float | None = No
     elif getattr(method.model, "also_solves", False):
         names.append(OWN)
     unchanged = not (config["perturbation"] and config["perturbation"]["name"] == "imbalance")
-    where = f"{config['way']}-way" if unchanged else f"{config['way']}-way {config['change']}"
+    where = f"{config['way']}-way" if unchanged else f"{config['way']}-way {config['perturbation']}"
 
     def evaluations(shot: int) -> dict[str, Any]:
         hard = drawn(f"{where} {shot}").normal(0.0, 0.1, TASKS)
@@ -214,4 +214,4 @@ RESULTS: dict[str, Callable[..., dict[str, Any]]] = {
     "times": times_result,
     "tail-map": tail_map_result,
 }
-"""What each work returns."""
+"""What each measurement returns."""

@@ -12,7 +12,7 @@ from scipy import stats
 import naq.statistics as statistics_module
 from naq.errors import OptionError
 from naq.randomness import stream
-from naq.statistics import Score, Spread, average_ranks, compare, difference, pooled_spread, score
+from naq.statistics import Score, SeedVariance, average_ranks, compare, difference, pooled_variance, score
 
 PAPER = Path(statistics_module.__file__).parent / "experiments" / "paper"
 
@@ -24,7 +24,7 @@ def drawn(generator: np.random.Generator, seeds: int, *, shift: float = 0.0, sd_
 
 
 def false_positives(seeds_a: int, seeds_b: int, trials: int = 400, sd_seed: float = 0.01) -> float:
-    """How often two equal methods are told apart."""
+    """How often two equal methods differ significantly."""
     found = 0
     for trial in range(trials):
         generator = stream(0, f"false positives {seeds_a} {seeds_b}", trial)
@@ -79,7 +79,7 @@ def test_other_or_unknown_tasks_are_welch_t_test(tasks_a: str, tasks_b: str) -> 
 
 
 def test_seeds_alone_are_welch_t_test() -> None:
-    """With tasks that all behave alike only the seeds are left."""
+    """With tasks that are all equal only the seeds are left."""
     a, b = [0.61, 0.63, 0.66], [0.55, 0.59, 0.52, 0.56]
     found = difference(score([[v] * 10 for v in a], "t"), score([[v] * 10 for v in b], "t"))
     oracle = stats.ttest_ind(a, b, equal_var=False)
@@ -124,7 +124,7 @@ def test_one_task_has_no_interval() -> None:
 
 
 @pytest.mark.parametrize(("seeds", "sd_seed"), [(1, 0.0), (3, 0.01), (5, 0.01), (3, 0.003)])
-def test_equal_methods_are_told_apart_about_as_often_as_promised(seeds: int, sd_seed: float) -> None:
+def test_equal_methods_differ_significantly_about_as_often_as_promised(seeds: int, sd_seed: float) -> None:
     assert 0.02 <= false_positives(seeds, seeds, sd_seed=sd_seed) <= 0.08
 
 
@@ -190,32 +190,32 @@ def test_twelve_equal_rows_rarely_bear_a_false_mark() -> None:
     assert false <= 11
 
 
-def test_a_pooled_spread_is_the_middle_one_and_right_where_all_spread_alike() -> None:
+def test_a_pooled_variance_is_the_middle_one_and_right_where_all_are_equal() -> None:
     rows = [[0.61, 0.63, 0.66], [0.55, 0.59, 0.52], [0.1, 0.9, 0.5]]
     scores = [score([[v] * 4 for v in row], "t") for row in rows]
     fixed = score([[0.5] * 4], "t", trained=False)
-    found = pooled_spread([*scores, fixed, score([[0.2, 0.1, 0.3, 0.9]], "t")])
+    found = pooled_variance([*scores, fixed, score([[0.2, 0.1, 0.3, 0.9]], "t")])
     assert found is not None and found.degrees == 3
     assert found.variance == pytest.approx(np.var(rows[1], ddof=1) * 2 / stats.chi2.median(2))
-    assert pooled_spread([fixed]) is None
+    assert pooled_variance([fixed]) is None
     generator = stream(0, "all alike")
     alike = [score(0.6 + 0.01 * generator.normal(size=(3, 1)) + np.zeros((3, 4)), "t") for _ in range(2000)]
-    many = pooled_spread(alike)
+    many = pooled_variance(alike)
     assert many is not None and many.variance == pytest.approx(0.01**2, rel=0.1)
 
 
-def test_a_pooled_spread_alone_is_students_t_test_and_a_larger_own_one_stays() -> None:
+def test_a_pooled_variance_alone_is_students_t_test_and_a_larger_own_one_stays() -> None:
     a, b = score([[v] * 10 for v in (0.61, 0.63, 0.66)], "t"), score([[v] * 10 for v in (0.5, 0.5, 0.5)], "t")
-    wide = Spread(0.05**2, 40)
+    wide = SeedVariance(0.05**2, 40)
     error = np.sqrt(0.05**2 * 2 / 3)
     assert difference(a, b, wide).p == pytest.approx(2 * stats.t.sf((a.mean - b.mean) / error, 40), rel=1e-6)
-    narrow = Spread(0.001**2, 40)
+    narrow = SeedVariance(0.001**2, 40)
     assert a.spread is not None
     error = np.sqrt((a.spread**2 + 0.001**2) / 3)
     assert difference(a, b, narrow).p == pytest.approx(2 * stats.t.sf((a.mean - b.mean) / error, 40), rel=1e-6)
 
 
-def test_rows_ten_points_apart_are_told_apart_with_three_seeds_and_equal_ones_are_not() -> None:
+def test_rows_ten_points_apart_differ_significantly_with_three_seeds_and_equal_ones_do_not() -> None:
     """Thirty rows of three seeds: each knows its own spread too badly, all together know it well."""
     lost = false = 0
     for trial in range(20):

@@ -18,7 +18,8 @@ import methods_under_test as suite
 import naq
 from naq.cli.main import main
 from naq.data import save_graph
-from naq.experiments.experiment import all_experiments
+from naq.experiments.experiment import in_reading_order
+from naq.experiments.request import BUDGETS
 from naq.tasks import ClassSplit, save_task_file
 
 SPLIT = ClassSplit(tuple(range(6)), tuple(range(6, 11)), tuple(range(11, 16)))
@@ -113,7 +114,7 @@ def test_an_unknown_method_of_a_table(run, graph_file, tmp_path):
     assert shown.code == 2 and "did you mean naq-feat/protonet" in shown.err and not (tmp_path / "out").exists()
 
 
-def test_two_graphs_of_one_name_are_refused(run, graph_file, tmp_path):
+def test_two_graphs_of_one_name_are_a_mistake(run, graph_file, tmp_path):
     other = save_graph(tmp_path / "communities.npz", suite.community_graph(size=4))
     shown = run(*small(graph_file, tmp_path / "out", "--dataset", other, "--plan"))
     assert shown.code == 2 and "two datasets are called 'communities'" in shown.err
@@ -140,10 +141,10 @@ def test_a_folder_of_graphs_serves_those_experiments_that_use_them(run, graph_fi
 def test_experiments_are_listed(run):
     shown = run("list", "experiments")
     assert shown.code == 0
-    assert all(name in shown.out for name in all_experiments())
+    assert all(name in shown.out for name in in_reading_order())
     assert max(map(len, shown.out.splitlines())) <= 140
     rows = json.loads(run("list", "experiments", "--json").out)
-    assert [row["name"] for row in rows] == list(all_experiments())
+    assert [row["name"] for row in rows] == in_reading_order()
     assert all(row["what"].endswith("?") and row["in_the_paper"] and row["kind"] for row in rows)
 
 
@@ -154,6 +155,21 @@ def test_help_explains_every_option(run, command):
     text = re.sub(r"\x1b\[[0-9;]*m", "", shown.out)
     names = re.findall(r"--[a-z]+", text)
     assert len(names) > (20 if command == "reproduce" else 3) and "Traceback" not in text
+
+
+def test_the_help_of_budget_names_the_numbers_of_every_budget(run):
+    text = re.sub(r"\x1b\[[0-9;]*m", "", run("reproduce", "--help").out)
+    shown = re.search(r"--budget +NAME(.*?)--seeds", text, re.DOTALL)
+    assert shown is not None
+    words = " ".join(shown[1].replace("│", " ").split())
+    for name, budget in BUDGETS.items():
+        part = words.partition(f"{name}: ")[2].partition("; ")[0]
+        assert f"{budget.episodes:,} episodes" in part, words
+        assert {1: "one seed", 2: "two seeds"}[budget.seeds] in part, words
+        assert not budget.patience or f"stopped after {budget.patience} validations" in part, words
+        epochs = budget.epochs.values()
+        assert not epochs or f"{min(epochs)} to {max(epochs)} epochs" in part, words
+        assert (f"{budget.features} features" in part) == (budget.features != "auto"), words
 
 
 def test_a_plan_writes_nothing(run, graph_file, tmp_path):
@@ -215,7 +231,7 @@ def test_two_budgets_in_one_folder_have_both_their_tables(run, graph_file, tmp_p
     ("words", "expected"),
     [
         (("nowhere",), "nowhere does not exist"),
-        ((".",), "holds no results of naq reproduce (no plan.json)"),
+        ((".",), "holds no results of naq reproduce (no requests.json)"),
         (("junk.naq",), "junk.naq is no file of packed results"),
         ((".", "--out", "."), "--out is the folder ."),
     ],
@@ -233,10 +249,10 @@ def test_a_cell_that_fails_is_said_kept_and_tried_again_on_request(run, graph_fi
 
     def broken(config, context):
         if config["method"] == "smooth":
-            return WORKS_TRAIN(config, context)
+            return train(config, context)
         raise RuntimeError("[/red] a bracket")
 
-    WORKS_TRAIN = MEASUREMENTS["train"]
+    train = MEASUREMENTS["train"]
     monkeypatch.setitem(MEASUREMENTS, "train", broken)
     out = tmp_path / "out"
     shown = run(*small(graph_file, out))

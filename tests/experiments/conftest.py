@@ -1,22 +1,23 @@
-"""A small graph of communities with its tasks, shared by the tests of runs."""
+"""A small graph with tasks, on which trainings take a moment."""
 
 import pytest
 
 import methods_under_test as suite
 import naq
+from naq.data import save_graph, split_for
 from naq.tasks import save_task_file
 
 
-@pytest.fixture(scope="module")
-def graph():
-    return suite.community_graph(size=24)
-
-
-@pytest.fixture(scope="module")
-def tasks(graph, tmp_path_factory):
+@pytest.fixture(scope="session")
+def wide(tmp_path_factory):
+    """The path of a graph of twenty communities with few 5-way 1-shot tasks."""
+    folder = tmp_path_factory.mktemp("wide")
+    graph = suite.community_graph(size=14, classes=20, name="wide")
+    place = save_graph(folder / "wide.npz", graph)
+    split = split_for(str(place), graph)
     sets = [
-        naq.sample_tasks(graph, way=2, shot=shot, queries=4, count=count, classes=suite.SPLIT.part(part), part=part)
-        for shot in (1, 3)
-        for part, count in (("valid", 20), ("test", 40))
+        naq.sample_tasks(graph, way=5, shot=1, queries=4, count=count, classes=split.part(part), part=part)
+        for part, count in (("valid", 10), ("test", 20))
     ]
-    return save_task_file(tmp_path_factory.mktemp("tasks") / "communities.tasks.npz", sets, suite.SPLIT)
+    save_task_file(folder / "wide.tasks.npz", sets, split)
+    return str(place)

@@ -1,4 +1,4 @@
-"""Requests: budgets, levels under a thin one, refusals, and their JSON."""
+"""Requests: budgets, levels under a thin one, their checks, and their JSON."""
 
 from __future__ import annotations
 
@@ -19,12 +19,17 @@ def test_budgets_cost_less_and_less():
     assert all(budget.evaluate_every <= budget.episodes for budget in BUDGETS.values())
 
 
-def test_what_is_not_asked_for_is_the_budgets_own():
+def test_what_is_not_given_is_the_budgets_own():
     request = Request("methods", ("debian",))
-    assert request.all_seeds == (0, 1) and request.reads == "auto" and request.plan is BUDGETS["standard"]
-    assert Request("methods", (), "paper").reads == "raw"
+    assert request.all_seeds == (0, 1) and request.weighting == "auto" and request.limits is BUDGETS["standard"]
+    assert Request("methods", (), "paper").weighting == "raw"
     own = Request("methods", (), seeds=2, features="binary")
-    assert own.all_seeds == (0, 1) and own.reads == "binary"
+    assert own.all_seeds == (0, 1) and own.weighting == "binary"
+
+
+def test_an_analysis_takes_the_first_way_and_shot():
+    assert (Request("queries", ()).way, Request("queries", ()).shot) == (5, 1)
+    assert (Request("queries", (), ways=(3, 7)).way, Request("queries", (), shots=(2, 4)).shot) == (3, 2)
 
 
 def test_levels_are_all_unless_the_budget_is_thin():

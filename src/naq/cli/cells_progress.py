@@ -1,4 +1,4 @@
-"""What a long run of cells shows while it works."""
+"""The progress of many cells on the terminal."""
 
 from __future__ import annotations
 

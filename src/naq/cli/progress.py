@@ -1,4 +1,4 @@
-"""What a long run shows while it works."""
+"""The progress of one run on the terminal."""
 
 from __future__ import annotations
 

@@ -231,7 +231,7 @@ def _say(words: str, style: str = "") -> None:
 
 
 def _print_plan(requests: list[Request], cells: Sequence[Cell], missing: Sequence[Cell]) -> None:
-    """What was asked, how much of it is there, and every cell that is not."""
+    """The requests, how many of their cells are done, and every cell that is not."""
     from naq.experiments.experiment import EXPERIMENTS
     from naq.report.collect import titles
     from naq.report.html import counted
@@ -264,7 +264,7 @@ def _write_report(folder: Path, page_file: Path, title: str = "", out: Path = FO
 
 
 def _print_views(page: Page, requests: list[Request]) -> None:
-    """Sentences and tables of what was asked for now."""
+    """Sentences and tables of these requests."""
     from rich.console import Console
     from rich.markup import escape
 

@@ -1,1 +1,1 @@
-"""What is asked of a grid: the paper's tables and analyses, each an expansion into cells and what their results say."""
+"""The paper's tables and analyses: each is expanded into the cells of a grid and shows their results."""

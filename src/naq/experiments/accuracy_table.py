@@ -158,7 +158,7 @@ def verdict(rows: Sequence[str], settings: Sequence[Setting], found: Mapping[tup
         order = sorted(column, key=lambda m: -column[m].mean)
         best, second = order[:2]
         similar = [m for m in order[1:] if standings[m].mark == "≈"]
-        # Whether the lead is significant is the standing's to say: it knows that the best was picked from many.
+        # Significance is the standing's: its p is corrected for the best being picked from many.
         ahead = difference(column[best], column[second], variance)
         sentence = (
             f"{at[0]}-way {at[1]}-shot: {full_name(best)} is best with {100 * column[best].mean:.1f} %, "

@@ -47,7 +47,7 @@ def make_requests(
     Args:
         names: of experiments and of groups of them.
         given: datasets by name or path; by default the paper's that lie in ``folder`` or are at hand, else the bundled one.
-        remark: hears of what is left out, a sentence each.
+        remark: called with a sentence for everything that is left out.
         settings: as those of :class:`Request`.
     """
     wanted = list(dict.fromkeys(known for name in names for known in experiments_of(name)))
@@ -154,7 +154,7 @@ def facts_of(dataset: str, dataset_cache: DatasetCache) -> dict[str, Any]:
 
 
 def _named(text: str) -> tuple[str, str]:
-    """The name a dataset has in cells, and its path unless the name says it."""
+    """The name of a dataset in cells, and its path; "" for one that is loaded by its name."""
     known = find_dataset(text)
     if known is not None:
         return known.name, ""

@@ -1,4 +1,4 @@
-"""An experiment: a table or an analysis as groups of cells, and what their results say.
+"""An experiment: a table or an analysis as groups of cells, and the views of their results.
 
 A request is expanded once, into one :class:`Study` per dataset. A study holds the groups of cells and looks their records up; views are
 made from it, and nothing else knows where results lie.
@@ -46,7 +46,7 @@ class Experiment(ABC):
 
     @abstractmethod
     def views(self, study: Study) -> list[View]:
-        """What can be said of a dataset from what is there."""
+        """The views of a dataset, made from the results that exist."""
 
     def headline(self, study: Study) -> list[tuple[str, dict[str, Score]]]:
         """Comparisons for the first screen of a report: (setting in words, scores by method); the most important first."""

@@ -1,4 +1,4 @@
-"""What a person asks for: which experiment, on which data, at what cost."""
+"""A request: which experiment, on which data, under which budget."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Budget:
 
     Attributes:
         episodes, evaluate_every, patience: of learners; patience 0 trains to the end.
-        epochs: of embedders that are trained; those not named train as long as their own default says.
+        epochs: of embedders that are trained; those not named train for their own default.
         seeds: trainings behind a number.
         thin: whether sweeps keep a few levels and methods only.
         features: what methods read; the paper's own features are raw.
@@ -47,7 +47,7 @@ BUDGETS = {
         ),
         Budget(
             "standard",
-            "at most 800 episodes, stopped after 4 validations without a new best, two seeds",
+            "at most 800 episodes, stopped after 4 validations without a new best (embedders: 50 to 200 epochs), two seeds",
             800,
             160,
             4,
@@ -56,7 +56,7 @@ BUDGETS = {
         ),
         Budget(
             "quick",
-            "16 episodes or 2 epochs, one seed, a few levels: shows that everything runs, not what is true",
+            "16 episodes (embedders: 1 to 2 epochs), one seed, a few levels: shows that everything runs, not what is true",
             16,
             16,
             0,

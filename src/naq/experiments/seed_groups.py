@@ -1,4 +1,4 @@
-"""Seed groups: one method under one condition, one training per seed, and what their records say together."""
+"""Seed groups: one method under one condition, one training per seed, and the score of their records."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def seed_group(
         perturbation: drawn anew for every seed unless it names one.
         chosen_for: way, shot and other shots that the setting is chosen for, where they are not those of the trainings.
         seeds: the request's own by default.
-        make: takes the place of :func:`train_cell` for a measurement that trains and then measures something else.
+        make: used instead of :func:`train_cell` for a measurement that trains and then measures something else.
         more: as in :func:`train_cell`.
     """
     more = {"way": request.way, "shot": request.shot, **more}

@@ -95,7 +95,7 @@ class Sweep(Experiment):
             (point.row, point.level): seed_group(request, dataset, point.method, **point.settings) for point in asked
         }
         if self.baseline:
-            # A perturbed point of a level tells what the baseline sees there.
+            # The baseline is run under the perturbation of its level.
             by_level = {p.level: p.settings.get("perturbation") for p in sorted(asked, key=_perturbed)}
             labels_only = any((p.settings.get("perturbation") or {}).get("name") in LABELS_ONLY for p in asked)
             for level in dict.fromkeys(point.level for point in asked):

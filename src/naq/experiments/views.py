@@ -21,7 +21,8 @@ class Number:
         paper: the paper's number for the same entry, or its word (``OOM``).
         paper_ci: its interval.
         rank: 1 for the best of its column, 2 for the second, else 0.
-        mark: ``▲`` really better than every other, ``≈`` not told apart from the best, ``▼`` really below it, "" without a comparison.
+        mark: ``▲`` significantly better than every other, ``≈`` no significant difference from the best, ``▼`` significantly worse than
+            the best (p < 0.05, Holm), "" without a comparison.
         digits: after the point.
         keys: of the cells behind it.
     """
@@ -95,7 +96,7 @@ class Series:
 
 @dataclass(frozen=True)
 class LineView:
-    """Lines over a number or over named levels (``x`` texts). ``floors`` are horizontal lines, e.g. the training-free one."""
+    """Lines over a number or over named levels (``x`` texts). ``floors`` are horizontal lines, e.g. the `smooth` baseline."""
 
     name: str
     title: str

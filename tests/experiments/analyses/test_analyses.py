@@ -6,13 +6,14 @@ import math
 import re
 
 import pytest
-from naq.experiments.reproduction import cells_of
 
 import methods_under_test as suite
 from fake_records import IDENTITY, RESULTS, finds, nothing
 from naq.data import save_graph
-from naq.experiments.experiment import ORDER, all_experiments
+from naq.experiments.compute import cells_of
+from naq.experiments.experiment import EXPERIMENTS, ORDER, expand, in_reading_order
 from naq.experiments.request import BUDGETS, Request
+from naq.experiments.sweep import Sweep
 from naq.experiments.views import BarView, LineView, Missing, Number, ScatterView, TableView, TextView
 from naq.grid.datasets import DatasetCache
 from naq.grid.measurements import MEASUREMENTS, Context, perform
@@ -23,9 +24,9 @@ from naq.grid.measurements.times import times_cell
 from naq.grid.perturbations import resolve_perturbation
 from naq.protocol.methods import methods
 
-EXPERIMENTS = all_experiments()
-SWEEPS = [name for name, e in EXPERIMENTS.items() if hasattr(e, "points")]
-TABLES = [name for name, e in EXPERIMENTS.items() if e.kind == "table"]
+NAMES = in_reading_order()
+SWEEPS = [name for name in NAMES if issubclass(EXPERIMENTS[name], Sweep)]
+TABLES = [name for name in NAMES if EXPERIMENTS[name].kind == "table"]
 FACTS = {
     "debian": {
         "nodes": 34_169,
@@ -40,17 +41,28 @@ FACTS = {
 METHODS = ("supervised/protonet", "naq-feat/protonet", "naq-diff/glitter", "naq-feat/teg", "bgrl")
 """A few of each kind, so that views of whole tables take a moment."""
 
-every = pytest.mark.parametrize("name", EXPERIMENTS)
+every = pytest.mark.parametrize("name", NAMES)
 
 
-def asked(name, dataset="debian", **given):
+def make_request(name, dataset="debian", **given):
     if EXPERIMENTS[name].kind == "table":
         given.setdefault("methods", METHODS)
     return Request(name, (dataset,), facts={dataset: FACTS["debian"]}, **given)
 
 
+def study_of(request, find=nothing):
+    """The study of a request on one dataset."""
+    [study] = expand(request, find)
+    return study
+
+
+def cells(request):
+    """What is to be computed while nothing is finished."""
+    return cells_of(expand(request, nothing))
+
+
 def views_of(name, find, dataset="debian", **given):
-    return EXPERIMENTS[name].views(asked(name, dataset, **given), find)
+    return study_of(make_request(name, dataset, **given), find).views()
 
 
 def tables_of(views):
@@ -103,7 +115,7 @@ def check_table(view):
     assert not view.groups or sum(width for _, width in view.groups) == len(view.columns)
     assert all(isinstance(entry, str) for row in view.rows for entry in row[: view.labels])
     labels = [tuple(row[: view.labels]) for row in view.rows]
-    assert len(set(labels)) == len(labels), "rows are told apart by their labels"
+    assert len(set(labels)) == len(labels), "every row has labels of its own"
     for entry in (entry for row in view.rows for entry in row):
         if isinstance(entry, Number):
             assert math.isfinite(entry.value) and entry.seeds >= 1
@@ -137,10 +149,10 @@ def check_scatter(view):
 
 
 def test_every_experiment_has_a_place_in_the_reading_order():
-    assert set(EXPERIMENTS) == set(ORDER) and len(set(ORDER)) == len(ORDER)
-    titles = [experiment.title for experiment in EXPERIMENTS.values()]
+    assert set(EXPERIMENTS) == set(ORDER) and len(set(ORDER)) == len(ORDER) and list(ORDER) == NAMES
+    titles = [EXPERIMENTS[name].title for name in NAMES]
     assert len(set(titles)) == len(titles)
-    kinds = [experiment.kind for experiment in EXPERIMENTS.values()]
+    kinds = [EXPERIMENTS[name].kind for name in NAMES]
     assert kinds == sorted(kinds, key="table analysis".index) and set(kinds) == {"table", "analysis"}
 
 
@@ -156,11 +168,11 @@ def test_an_experiment_introduces_itself(name):
 @every
 @pytest.mark.parametrize("budget", BUDGETS)
 @pytest.mark.parametrize("tune", [False, True])
-def test_cells_are_of_works_methods_and_changes_that_exist(name, budget, tune):
+def test_cells_are_of_measurements_methods_and_perturbations_that_exist(name, budget, tune):
     known = methods()
-    cells = cells_of([asked(name, budget=budget, tune=tune)], nothing)
-    assert cells and len({IDENTITY.key(cell) for cell in cells}) == len(cells)
-    for cell in cells:
+    found = cells(make_request(name, budget=budget, tune=tune))
+    assert found and len({IDENTITY.key(cell) for cell in found}) == len(found)
+    for cell in found:
         config = cell.config
         assert cell.measurement in MEASUREMENTS and config["dataset"] == "debian"
         if "method" in config:
@@ -175,19 +187,17 @@ def test_cells_are_of_works_methods_and_changes_that_exist(name, budget, tune):
 @every
 def test_a_request_reaches_the_cells(name):
     features = {
-        cell.config["features"]
-        for cell in cells_of([asked(name, features="binary")], nothing)
-        if "features" in cell.config
+        cell.config["features"] for cell in cells(make_request(name, features="binary")) if "features" in cell.config
     }
     assert features <= {"binary"} or name == "overlap", "the paper's overlap is of raw features"
-    trainings = [cell for cell in cells_of([asked(name, seeds=2, episodes=48)], nothing) if cell.measurement == "train"]
+    trainings = [cell for cell in cells(make_request(name, seeds=2, episodes=48)) if cell.measurement == "train"]
     assert {cell.config["seed"] for cell in trainings} <= {0, 1}
     assert {cell.config["episodes"] for cell in trainings if "episodes" in cell.config} <= {48}
 
 
 @every
 def test_a_thin_budget_has_fewer_cells(name):
-    standard, quick = (cells_of([asked(name, budget=budget)], nothing) for budget in ("standard", "quick"))
+    standard, quick = (cells(make_request(name, budget=budget)) for budget in ("standard", "quick"))
     assert len(quick) < len(standard) or (name == "class-similarity" and quick == standard)
     assert sum(cell.config.get("episodes", 0) for cell in quick) <= sum(
         cell.config.get("episodes", 0) for cell in standard
@@ -248,7 +258,7 @@ def test_what_failed_says_why(name):
 
 @every
 def test_one_failure_leaves_the_rest_as_it_is(name):
-    first = cells_of([asked(name)], nothing)[0]
+    first = cells(make_request(name))[0]
     whole, views = views_of(name, finds()), views_of(name, finds(fail=lambda cell: cell == first))
     check_views(views)
     assert 0 < len(numbers(views)) <= len(numbers(whole))
@@ -263,28 +273,28 @@ def test_seeds_that_are_there_are_shown(name):
         assert max(shown) == seeds and shown <= {1, seeds}
         assert all((entry.spread is None) == (entry.seeds == 1) for entry in numbers(views) if entry.ci is not None)
     said = " ".join(sentences(one))
-    assert "one seed each" in said and "one seed each" not in " ".join(sentences(two))
+    assert "one training each" in said and "one training each" not in " ".join(sentences(two))
 
 
 @pytest.mark.parametrize("name", SWEEPS)
 def test_a_sweep_shows_levels_that_are_missing_as_missing(name):
-    experiment, request = EXPERIMENTS[name], asked(name)
-    gone = experiment.points(request, "debian")[-1]
-    cells = set(experiment._arms(request, "debian", nothing)[gone.line, gone.level].cells)
-    views = views_of(name, finds(skip=lambda cell: cell in cells))
+    study = study_of(make_request(name))
+    gone = study.experiment.points(study.request, "debian")[-1]
+    lacking = set(study.groups[gone.row, gone.level].cells(nothing))
+    views = views_of(name, finds(skip=lambda cell: cell in lacking))
     check_views(views)
     table = next(table for table in tables_of(views) if table.name == f"{name}-debian")
-    row = next(row for row in table.rows if row[0] == gone.line)
+    row = next(row for row in table.rows if row[0] == gone.row)
     missing = [entry for entry in row if isinstance(entry, Missing)]
     assert missing and all(entry.reason == "not run" for entry in missing)
 
 
 @pytest.mark.parametrize("name", SWEEPS)
-def test_the_sentences_of_a_sweep_speak_of_every_line(name):
+def test_the_sentences_of_a_sweep_name_every_row(name):
     """Somebody who reads no table must still learn what became of each method."""
     said = " ".join(sentences(views_of(name, finds())))
-    for line in dict.fromkeys(point.line for point in EXPERIMENTS[name].points(asked(name), "debian")):
-        assert line in said, line
+    for row in dict.fromkeys(point.row for point in EXPERIMENTS[name]().points(make_request(name), "debian")):
+        assert row in said, row
 
 
 def test_the_sentences_of_overlap_drop_answer_its_question():
@@ -317,19 +327,23 @@ def test_the_best_number_of_queries_is_named():
     assert re.search(r"ProtoNet \(NaQ-Feat\): .*highest .*\d+ queries", said)
 
 
-def test_a_line_without_a_change_is_said_to_be_one_training():
+def test_a_row_that_no_level_affects_is_said_to_be_one_training():
     said = sentences(views_of("label-noise", finds()))
     assert any("ProtoNet (NaQ-Feat) is the same training at every level" in sentence for sentence in said)
     assert any("ProtoNet (Supervised) loses" in s and "from 0 to 0.3" in s for s in said)
 
 
 def test_the_verdict_of_a_table_does_not_contradict_itself():
-    """A method that is not told apart from the best must not be called really worse in the same sentence."""
-    for sentence in sentences(views_of("methods", finds())):
-        head, _, alike = sentence.partition("not told apart from it: ")
-        second = re.search(r" (?:than|ahead of) (.+?)[;.]", head)
-        if alike and second and second.group(1) in alike:
-            assert "(real" not in head, sentence
+    """A method without a significant difference from the best must not be called significantly worse in the same sentence."""
+    for find in (finds(), finds(skip=lambda cell: seed_of(cell) > 0)):
+        for sentence in sentences(views_of("methods", find)):
+            head, _, similar = sentence.partition("no significant difference from ")
+            second = re.search(r" (?:than|ahead of) (.+?)[;.]", head)
+            assert second, sentence
+            if similar and second.group(1) in similar:
+                assert "p < 0.05" not in head and "significantly" not in sentence, sentence
+            else:
+                assert "every other method is significantly worse" in sentence, sentence
 
 
 def test_a_verdict_counts_what_is_not_finished():
@@ -349,14 +363,13 @@ def test_a_table_says_which_head_and_which_options_were_used():
 
 def test_a_table_on_too_few_classes_says_so():
     request = Request("methods", ("debian",), methods=METHODS, facts={"debian": {"most_classes": 3}})
-    assert EXPERIMENTS["methods"].cells(request, nothing) == []
-    (said,) = sentences(EXPERIMENTS["methods"].views(request, nothing))
+    assert cells(request) == []
+    (said,) = sentences(study_of(request).views())
     assert "3" in said and "--way" in said
 
 
 def test_five_shot_columns_read_the_other_shots_of_one_training():
-    request = asked("methods")
-    shots = {(cell.config["method"], cell.config["shot"]) for cell in EXPERIMENTS["methods"].cells(request, nothing)}
+    shots = {(cell.config["method"], cell.config["shot"]) for cell in cells(make_request("methods"))}
     assert ("naq-feat/protonet", 5) not in shots and {("supervised/protonet", 1), ("supervised/protonet", 5)} <= shots
     table = next(t for t in tables_of(views_of("methods", finds())) if t.name == "methods-debian")
     row = next(row for row in table.rows if row[:2] == ["ProtoNet", "NaQ-Feat"])
@@ -372,9 +385,8 @@ def test_maps_that_wait_for_their_setting_are_missing_not_absent():
 
 def test_without_features_overlap_has_no_feature_row():
     request = Request("overlap", ("debian",), facts={"debian": {"features": 0}})
-    cells = EXPERIMENTS["overlap"].cells(request, nothing)
-    assert cells and all(cell.config["kind"] == "naq-diff" for cell in cells)
-    check_views(EXPERIMENTS["overlap"].views(request, finds()))
+    assert cells(request) and all(cell.config["kind"] == "naq-diff" for cell in cells(request))
+    check_views(study_of(request, finds()).views())
 
 
 @pytest.mark.parametrize("measurement", ["overlap", "class-similarity", "times", "tail-map"])
@@ -396,8 +408,7 @@ def test_made_up_results_have_the_fields_of_real_ones(measurement, tmp_path):
             assert set(made_up[name][0]) == set(value[0]), name
 
 
-def test_a_sweep_takes_the_way_and_shot_that_are_asked_for():
-    experiment = all_experiments()["label-scarcity"]
-    cells = experiment.cells(Request("label-scarcity", ("debian",), "quick", ways=(3,), shots=(5,)), lambda cell: None)
-    assert {(cell.config["way"], cell.config["shot"]) for cell in cells} == {(3, 5)}
-    assert {cell.config["perturbation"]["keep"] for cell in cells if cell.config["perturbation"]} == {13}
+def test_a_sweep_takes_the_way_and_shot_of_the_request():
+    found = cells(Request("label-scarcity", ("debian",), "quick", ways=(3,), shots=(5,)))
+    assert {(cell.config["way"], cell.config["shot"]) for cell in found} == {(3, 5)}
+    assert {cell.config["perturbation"]["keep"] for cell in found if cell.config["perturbation"]} == {13}

@@ -1,4 +1,4 @@
-"""Class-level similarity: how alike the classes of a node and of its ten most similar nodes are, over all nodes and in the tail.
+"""Class-level similarity: how similar the classes of a node and of its ten most similar nodes are, over all nodes and in the tail.
 
 A low number of NaQ-Diff on Electronics is largely the released code's fill rule, so both rules are shown: rows with too few neighbours
 stay short, or are completed by the lowest ids.
@@ -29,7 +29,7 @@ ROWS: dict[str, dict[str, Any]] = {
 class ClassSimilarity(Experiment):
     name = "class-similarity"
     title = "Class-level similarity"
-    question = "Are a node's most similar nodes of its class, or of a class alike, also in the smallest classes?"
+    question = "Are a node's most similar nodes of its class, or of a similar one, also in the smallest classes?"
     origin = "Figure 7 and Table 4"
     datasets = ("amazon-clothing", "amazon-electronics", "cora-full", "dblp")
 

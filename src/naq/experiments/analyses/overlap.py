@@ -119,7 +119,7 @@ def _ways(request: Request) -> tuple[int, ...]:
 
 
 def _rules(request: Request, dataset: str) -> list[str]:
-    """The rows that a dataset can have: without features there is no NaQ-Feat, nor where little is asked for."""
+    """The rows that a dataset can have: without features, or under a thin budget, there is no NaQ-Feat."""
     few = request.limits.thin or request.lacks(dataset, "features")
     return [rule for rule, how in RULES.items() if how["kind"] != "naq-feat" or not few]
 

@@ -26,7 +26,7 @@ class StructureNoise(Sweep):
 
 
 def noisy_points(request: Request, perturbation: str, thin: tuple[str, ...]) -> list[SweepPoint]:
-    """The four methods of the two noise figures under every level of a perturbation; of the episodes only ``thin`` where little is asked for."""
+    """The four methods of the two noise figures under every level of a perturbation; under a thin budget only the kinds of episodes ``thin``."""
     kinds = thin if request.limits.thin else ("supervised", "naq-feat", "naq-diff")
     methods = (*(f"{kind}/{request.learner}" for kind in kinds), *(() if request.limits.thin else ("bgrl",)))
     return [

@@ -19,7 +19,7 @@ def _every(kinds: Sequence[str], learners: Sequence[str]) -> tuple[str, ...]:
 class EveryMethod(AccuracyTable):
     name = "methods"
     title = "Every method"
-    question = "Which method is best, is that real, and what does it cost?"
+    question = "Which method is best, is the difference significant, and what does it cost?"
     origin = "Tables 1, 2, 15 and 16 at 5-way, with learners and embedders that the paper does not have"
     datasets = ("amazon-clothing", "amazon-electronics", "cora-full", "dblp")
     ways = (5,)

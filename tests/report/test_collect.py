@@ -5,19 +5,21 @@ from __future__ import annotations
 import json
 import shlex
 import zlib
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from naq.experiments.reproduction import Plan
-from naq.report.gathering import machine_words, page_of, tables_of, titles
 from typer.testing import CliRunner
 
+import methods_under_test as suite
 import naq.cli.reproducing as reproducing
 from naq.cli.main import app
 from naq.errors import DataError
-from naq.experiments.experiment import get_experiment
+from naq.experiments import compute
+from naq.experiments.experiment import EXPERIMENTS, expand
+from naq.experiments.folder import REQUESTS, Requests
 from naq.experiments.request import Request
 from naq.experiments.views import Missing, Number, TableView
 from naq.grid.cells import Cell, Identity
@@ -25,6 +27,7 @@ from naq.grid.fingerprint import code_of
 from naq.grid.records import Record
 from naq.grid.runners import make_runner
 from naq.grid.store import Store
+from naq.report.collect import machine_words, page_of, tables_of, titles
 from naq.report.commands import command, section_name
 from naq.report.formats import write_tables
 from naq.report.page import Page, render
@@ -43,6 +46,7 @@ FACTS = {
     "test": 6,
     "most_classes": 6,
 }
+GRAPH = suite.community_graph(size=4)
 MACHINE = {"device": "cpu", "processor": "Intel(R) Xeon(R)", "cores": 2, "threads": 1, "versions": {"torch": "2"}}
 
 
@@ -55,7 +59,7 @@ def nothing(cell: Cell) -> None:
 
 
 def cells_of(request: Request) -> list[Cell]:
-    return list(dict.fromkeys(get_experiment(request.experiment).cells(request, nothing)))
+    return compute.cells_of(expand(request, nothing))
 
 
 def trained(cell: Cell, accuracy: float, noise: float = 0.02) -> dict:
@@ -63,19 +67,12 @@ def trained(cell: Cell, accuracy: float, noise: float = 0.02) -> dict:
     difficulty = np.random.default_rng(0).normal(0, 0.1, 60)
     own = np.random.default_rng(zlib.crc32(cell.text.encode())).normal(0, noise, 60)
     per_task = [float(x) for x in np.clip(accuracy + difficulty + own, 0, 1)]
-    data = {"tasks": "t", "also": {str(shot): "t" for shot in cell.config["also_shots"]}}
+    config = {**cell.config, "tasks": "t", "also": {str(shot): "t" for shot in cell.config["also_shots"]}}
     found = {cell.config["head"]: {"per_task": per_task}}
     history = None if cell.config["method"] == "smooth" else {"episodes": [16, 32], "valid_accuracy": [0.3, 0.4]}
-    facts = {"valid_accuracy": accuracy, "unit": "episodes", "steps_trained": 32, "reads_base_labels": False}
+    facts = {"valid_accuracy": accuracy, "unit": "episodes", "episodes_trained": 32, "reads_base_labels": False}
     also = {str(shot): found for shot in cell.config["also_shots"]}
-    return {
-        "config": dict(cell.config),
-        "data": data,
-        "evaluations": found,
-        "also": also,
-        "history": history,
-        "facts": facts,
-    }
+    return {"config": config, "evaluations": found, "also": also, "history": history, "facts": facts}
 
 
 def record(cell: Cell, accuracy: float = 0.5, *, data: str = "da1a", core: str = "", own: str = "", **more) -> Record:
@@ -89,9 +86,9 @@ def fill(folder, requests: list[Request], make: Callable[[Cell], Record | None] 
     """A folder as ``naq reproduce`` leaves it; ``make`` gives the record of a cell, or None."""
     store = Store(folder)
     store.prepare()
-    plan = Plan.load(folder)
-    plan.add(requests, {})
-    plan.save(folder)
+    kept = Requests.load(folder)
+    kept.add(requests, {})
+    kept.save(folder)
     for cell in {cell: None for request in requests for cell in cells_of(request)}:
         if (made := make(cell)) is not None:
             store.put(made)
@@ -153,6 +150,41 @@ def test_of_several_older_results_under_one_label_the_latest_is_shown(tmp_path, 
     assert [made.finished for made in older.made] == ["2026-03-01"]
 
 
+@pytest.fixture
+def expanded(monkeypatch) -> Counter:
+    """How often each request was expanded on each dataset."""
+    calls: Counter = Counter()
+
+    def counting(groups: Callable) -> Callable:
+        def count(self, request: Request, dataset: str):
+            calls[section_name(request), dataset] += 1
+            return groups(self, request, dataset)
+
+        return count
+
+    for kind, groups in [(kind, kind.groups) for kind in EXPERIMENTS.values()]:
+        monkeypatch.setattr(kind, "groups", counting(groups))
+    return calls
+
+
+def test_a_request_is_expanded_once_however_often_its_cells_are_looked_up(tmp_path, expanded):
+    two = Request("label-noise", ("toy", "other"), budget="quick", facts={"toy": FACTS, "other": FACTS})
+    requests = [
+        make_request("methods", methods=("bgrl", "naq-feat/protonet")),
+        two,
+        make_request("label-scarcity", tune=True),
+    ]
+    store = fill(tmp_path, requests)
+    for cell in cells_of(requests[0])[:2]:
+        for core in ("0ld", "0lder"):
+            store.put(record(cell, core=core))
+    expanded.clear()
+    page = page_of(tmp_path)
+    assert sorted(label.partition("+")[2] for label, _ in page.older) == ["0ld", "0lder"]
+    assert all(section.made for section in page.sections) and page.summary.done
+    assert expanded == {(section_name(r), dataset): 1 for r in requests for dataset in r.datasets}
+
+
 def test_results_of_other_data_are_not_shown(tmp_path):
     fill(tmp_path, [make_request()], lambda cell: record(cell, data="0ther"))
     page = page_of(tmp_path)
@@ -207,7 +239,7 @@ def test_cells_that_several_sections_share_count_once(tmp_path):
     assert page.summary.missing == len({*cells_of(requests[0]), *cells_of(requests[1])}) - 1
 
 
-def test_candidates_of_one_title_are_told_apart_and_all_counted(tmp_path):
+def test_candidates_of_one_title_have_lines_of_their_own_and_are_all_counted(tmp_path):
     request = make_request(tune=True)
     cells = cells_of(request)
     assert len({cell.title for cell in cells}) < len(cells)
@@ -229,22 +261,21 @@ ROUND_TRIPS = [
 
 
 @pytest.mark.parametrize("more", ROUND_TRIPS)
-def test_the_command_of_a_section_asks_for_the_same_cells(tmp_path, monkeypatch, more):
+def test_the_command_of_a_section_requests_the_same_cells(tmp_path, monkeypatch, more):
     request = make_request(dataset="debian", **more)
     fill(tmp_path / "my results", [request], nothing)
     [section] = page_of(tmp_path / "my results", out=str(tmp_path / "my results")).sections
     words = shlex.split(section.command)
     assert words[0] == "naq" and words[-2:] == ["--out", str(tmp_path / "my results")]
-    asked: list[Request] = []
-    monkeypatch.setattr(
-        reproducing, "_fits", lambda name, dataset, dataset_cache, facts, more: facts.update({dataset: FACTS}) or True
-    )
-    monkeypatch.setattr(reproducing, "_print_plan", lambda requests, cells, missing: asked.extend(requests))
-    monkeypatch.setattr("naq.experiments.reproduction.finder", lambda store, dataset_cache: nothing)
+    made: list[Request] = []
+    monkeypatch.setattr("naq.experiments.datasets.facts_of", lambda dataset, dataset_cache: FACTS)
+    monkeypatch.setattr("naq.grid.datasets.DatasetCache.graph", lambda self, dataset: GRAPH)
+    monkeypatch.setattr(reproducing, "_print_plan", lambda requests, cells, missing: made.extend(requests))
+    monkeypatch.setattr(compute, "StoredRecords", lambda store, dataset_cache: nothing)
     done = CliRunner().invoke(app, [*words[1:], "--plan"], catch_exceptions=False)
     assert done.exit_code == 0
-    assert [replace(one, facts={}) for one in asked] == [replace(request, facts={})]
-    assert cells_of(asked[0]) == cells_of(request)
+    assert [replace(one, facts={}) for one in made] == [replace(request, facts={})]
+    assert cells_of(made[0]) == cells_of(request)
 
 
 def test_one_command_for_requests_that_differ_in_name_only():
@@ -285,16 +316,16 @@ def test_the_same_request_on_newer_data_replaces_the_old_one(tmp_path):
     assert len(page.sections) == 1 and not page.sections[0].made
 
 
-def test_a_folder_without_a_plan_is_one_sentence(tmp_path):
-    with pytest.raises(DataError, match=r"holds no results of naq reproduce \(no plan.json\)"):
+def test_a_folder_without_requests_is_one_sentence(tmp_path):
+    with pytest.raises(DataError, match=r"holds no results of naq reproduce \(no requests.json\)"):
         page_of(tmp_path)
 
 
 def test_an_experiment_that_this_version_lacks_is_left_out_with_a_sentence(tmp_path):
     fill(tmp_path, [make_request()])
-    plan = json.loads((tmp_path / "plan.json").read_text())
-    plan["requests"].append({**plan["requests"][0], "experiment": "of-tomorrow"})
-    (tmp_path / "plan.json").write_text(json.dumps(plan))
+    kept = json.loads((tmp_path / REQUESTS).read_text())
+    kept["requests"].append({**kept["requests"][0], "experiment": "of-tomorrow"})
+    (tmp_path / REQUESTS).write_text(json.dumps(kept))
     page = page_of(tmp_path)
     assert len(page.sections) == 1 and "does not know of-tomorrow" in page.notices[0]
 
@@ -306,7 +337,7 @@ def test_records_of_a_real_run_are_found(tmp_path):
     with make_runner("local") as runner:
         outcome = runner.run(cells, store)
     assert len(outcome.done) == len(outcome.failed) == 1
-    Plan([make_request()]).save(tmp_path)
+    Requests([make_request()]).save(tmp_path)
     find = Results.read(tmp_path).current(make_request())
     done, failed = map(find, cells)
     assert done is not None and done.result == {"number": 1}
