@@ -66,7 +66,7 @@ def train_result(cell: Cell, undefined: bool = False, *, mean: float | None = No
     elif getattr(method.model, "also_solves", False):
         names.append(OWN)
     unchanged = not (config["perturbation"] and config["perturbation"]["name"] == "imbalance")
-    where = f"{config['way']}-way" if unchanged else f"{config['way']}-way {config['change']}"
+    where = f"{config['way']}-way" if unchanged else f"{config['way']}-way {config['perturbation']}"
 
     def evaluations(shot: int) -> dict[str, Any]:
         hard = drawn(f"{where} {shot}").normal(0.0, 0.1, TASKS)
