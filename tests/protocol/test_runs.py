@@ -1,14 +1,19 @@
 import json
+import shutil
+import signal
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from safetensors.torch import load_file
 
 import methods_under_test as suite
 import naq
 from naq.data import save_graph
 from naq.errors import DataError, GraphError, OptionError, TaskError
+from naq.protocol import RunConfig
+from naq.protocol.machine import arithmetic
 from naq.protocol.tasks import task_source
 
 
@@ -82,6 +87,56 @@ def test_a_folder_of_other_settings_is_refused(graph, tasks, tmp_path):
     small(graph, tasks, out=tmp_path / "run")
     with pytest.raises(OptionError, match="another seed; choose another folder"):
         small(graph, tasks, out=tmp_path / "run", seed=1)
+
+
+def test_a_folder_says_what_was_run_on_what(graph, tasks, tmp_path):
+    result = small(graph, tasks, out=tmp_path / "run")
+    kept = json.loads((tmp_path / "run" / "config.json").read_text())
+    assert RunConfig.from_json(kept["config"]) == result.config and kept["data"] == result.data
+    metrics = json.loads((tmp_path / "run" / "metrics.json").read_text())
+    assert metrics["config"] == kept["config"] and metrics["data"] == kept["data"]
+    assert kept["arithmetic"] == metrics["facts"]["arithmetic"] == arithmetic()
+
+
+def test_a_folder_of_other_data_is_refused(graph, tasks, tmp_path):
+    small(graph, tasks, out=tmp_path / "run")
+    with pytest.raises(OptionError, match="another tasks; choose another folder"):
+        small(graph, None, split=suite.SPLIT, out=tmp_path / "run")
+    hidden = np.where(np.arange(graph.num_nodes) % 2 == 0, np.where(np.isin(graph.labels, suite.SPLIT.base), graph.labels, -1), -1)  # fmt: skip
+    with pytest.raises(OptionError, match="another base_labels; choose"):
+        small(graph, tasks, base_labels=hidden, out=tmp_path / "run")
+    (tmp_path / "run" / "config.json").write_text(json.dumps({"method": "naq-feat/protonet", "seed": 0}))
+    with pytest.raises(OptionError, match="holds a run with another also"):
+        small(graph, tasks, out=tmp_path / "run")
+
+
+def stopped(graph, tasks, out):
+    def stop(phase, facts):
+        if phase == "train" and facts["episodes"] == 16:
+            signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        small(graph, tasks, out=out, listener=stop)
+
+
+def test_resuming_under_other_arithmetic_warns_and_goes_on(graph, tasks, tmp_path):
+    whole, out = small(graph, tasks), tmp_path / "run"
+    stopped(graph, tasks, out)
+    told = []
+    again = small(
+        graph, tasks, out=out, listener=lambda phase, facts: told.append(facts) if phase == "warning" else None
+    )
+    assert told == [] and np.array_equal(again.embedding, whole.embedding)
+    shutil.rmtree(out)
+    stopped(graph, tasks, out)
+    kept = json.loads((out / "config.json").read_text())
+    kept["arithmetic"] |= {"torch_threads": 99, "mkl_cbwr": "OTHER"}
+    (out / "config.json").write_text(json.dumps(kept))
+    words = rf"torch_threads 99 -> {torch.get_num_threads()}, mkl_cbwr OTHER -> .*the last digits may differ"
+    with pytest.warns(UserWarning, match=words):
+        again = small(graph, tasks, out=out)
+    assert np.array_equal(again.embedding, whole.embedding)
+    assert small(graph, tasks, out=out).accuracy == whole.accuracy, "a finished run does not warn"
 
 
 def test_an_unwritable_folder_is_one_sentence(graph, tasks, tmp_path):
