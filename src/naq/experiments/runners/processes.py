@@ -26,6 +26,7 @@ from naq.experiments.runners.base import Outcome, Pending, Planned, Runner, Setu
 from naq.experiments.runners.compute import Computed, death, lost_record
 from naq.experiments.store import Store
 from naq.experiments.works.base import Tell
+from naq.threads import prepare_process
 
 GRACE = 3.0
 """Seconds a worker has to end before it is killed."""
@@ -187,11 +188,13 @@ class _Worker:
 def _environment(threads: int) -> dict[str, str]:
     """The worker finds this very package, and takes its share of the cores."""
     paths = [str(Path(naq.__file__).resolve().parents[1]), os.environ.get("PYTHONPATH", "")]
-    return {
+    environment = {
         **os.environ,
         **dict.fromkeys(THREADS, str(threads)),
         "PYTHONPATH": os.pathsep.join(path for path in paths if path),
     }
+    prepare_process(environment)
+    return environment
 
 
 def _last_line(file: Any, size: int = 4096) -> str:
