@@ -5,15 +5,10 @@ Names are imported when first used, so that ``import naq`` and ``naq --help`` ar
 
 from __future__ import annotations
 
-import os
 from importlib import import_module
 from typing import Any
 
 __version__ = "0.1.0"
-
-# Threads that spin while they wait take the cores from the next parallel region: on a busy machine a training step is
-# twice as fast without. Read by OpenMP when torch is first imported; a value that is set already stays.
-os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 _PUBLIC = {
     "Graph": "naq.graph",

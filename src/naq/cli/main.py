@@ -10,6 +10,7 @@ import typer
 from naq import __version__
 from naq.cli import inspecting, listing, reproducing, running
 from naq.errors import NaqError
+from naq.threads import prepare_process
 
 app = typer.Typer(
     name="naq",
@@ -45,6 +46,7 @@ def _root(
 
 def main() -> None:
     """Entry point: a user's mistake is one sentence and exit code 2, Ctrl-C is 130."""
+    prepare_process()
     try:
         app(standalone_mode=True)
     except NaqError as error:

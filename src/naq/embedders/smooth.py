@@ -28,6 +28,7 @@ from naq.errors import OptionError
 from naq.graph.weighting import is_counted, tfidf
 from naq.options import Value
 from naq.randomness import stream
+from naq.threads import one_blas_thread
 
 
 @register_embedder
@@ -70,7 +71,8 @@ class Smooth(Embedder):
             raise OptionError(f"option dim of smooth is {dim}; expected at least 1.")
         if features.shape[1] <= dim:
             return np.asarray(features if isinstance(features, np.ndarray) else features.toarray(), dtype=np.float32)
-        return truncated_svd(features, min(dim, features.shape[0]), self.seed)
+        with one_blas_thread():
+            return truncated_svd(features, min(dim, features.shape[0]), self.seed)
 
     def _smoothed(self, start: np.ndarray) -> np.ndarray:
         adjacency = self.graph.normalized_adjacency()

@@ -20,6 +20,7 @@ from scipy.sparse.csgraph import reverse_cuthill_mckee
 
 from naq.graph.sparse_tensor import csr_tensor
 from naq.neighbors.topk import stable_topk
+from naq.threads import one_blas_thread
 
 SMALL = 256
 """Components up to this size are inverted as dense matrices."""
@@ -59,16 +60,17 @@ def exact_topk(
     order = np.argsort(component, kind="stable")
     bounds = np.searchsorted(component[order], np.arange(component.max() + 2))
     done = 0
-    for number in range(len(bounds) - 1):
-        nodes = order[bounds[number] : bounds[number + 1]]
-        if len(nodes) > 1:
-            block = sp.csr_array(transition[nodes][:, nodes])
-            solve = _inverse if len(nodes) <= SMALL else _chebyshev
-            for columns, values in solve(block, alpha, device):
-                _keep(values, columns, nodes, min(k, len(nodes) - 1), ids, scores)
-                if progress is not None:
-                    progress(done + int(columns[-1]) + 1, n)
-        done += len(nodes)
+    with one_blas_thread():  # for the inverses
+        for number in range(len(bounds) - 1):
+            nodes = order[bounds[number] : bounds[number + 1]]
+            if len(nodes) > 1:
+                block = sp.csr_array(transition[nodes][:, nodes])
+                solve = _inverse if len(nodes) <= SMALL else _chebyshev
+                for columns, values in solve(block, alpha, device):
+                    _keep(values, columns, nodes, min(k, len(nodes) - 1), ids, scores)
+                    if progress is not None:
+                        progress(done + int(columns[-1]) + 1, n)
+            done += len(nodes)
     if progress is not None:
         progress(n, n)
     return ids, scores

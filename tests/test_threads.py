@@ -1,0 +1,82 @@
+"""Settings of the numeric libraries: set by a call, never by an import, and equal bits for any number of threads."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import naq
+from naq.threads import SETTINGS, arithmetic_in_force, prepare_process
+
+NUMBERS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
+
+RUN = """
+import hashlib, json
+from naq.threads import arithmetic_in_force, prepare_process
+prepare_process()
+import numpy as np
+import methods_under_test as suite
+import naq
+from graphs import random_counts
+
+graph = suite.community_graph(size=48)  # wide enough for OpenBLAS to share an SVD between threads
+wide = graph.with_features(random_counts(graph.num_nodes, 600, density=0.05))
+result = naq.run(wide, "naq-feat/protonet", way=2, split=suite.SPLIT, episodes=20, evaluate_every=10, cache=None, reference=False)
+tables = [naq.diffusion_neighbors(wide, k=5), naq.feature_neighbors(wide, k=5)]
+arrays = [result.embedding, naq.embed(wide, "smooth"), *(table.scores for table in tables)]
+hashes = [hashlib.sha256(np.ascontiguousarray(array)).hexdigest() for array in arrays]
+print(json.dumps({"arithmetic": arithmetic_in_force(), "hashes": hashes}))
+"""
+
+
+def python(code: str, **environment: str) -> str:
+    paths = [str(Path(naq.__file__).parents[1]), str(Path(__file__).parent)]
+    inherited = {name: value for name, value in os.environ.items() if name not in (*NUMBERS, *SETTINGS)}
+    given = {**inherited, "PYTHONPATH": os.pathsep.join(paths), **environment}
+    return subprocess.run([sys.executable, "-c", code], env=given, check=True, capture_output=True, text=True).stdout
+
+
+def test_importing_changes_no_environment() -> None:
+    code = (
+        "import os; before = dict(os.environ); import naq; naq.Graph, naq.evaluate; print(dict(os.environ) == before)"
+    )
+    assert python(code).strip() == "True"
+
+
+def test_the_command_line_prepares_its_process_before_anything_heavy() -> None:
+    code = """
+import os, sys
+from naq.cli.main import main
+assert not {"numpy", "torch", "numba"} & set(sys.modules)
+sys.argv = ["naq", "--version"]
+try:
+    main()
+except SystemExit:
+    print(os.environ["OMP_WAIT_POLICY"], os.environ["MKL_CBWR"])
+"""
+    assert python(code).splitlines()[-1] == "PASSIVE AUTO,STRICT"
+    assert python(code, MKL_CBWR="COMPATIBLE").splitlines()[-1] == "PASSIVE COMPATIBLE"
+
+
+def test_a_prepared_environment_keeps_what_is_set() -> None:
+    given = {"MKL_CBWR": "COMPATIBLE"}
+    prepare_process(given)
+    assert given == {"MKL_CBWR": "COMPATIBLE", "OMP_WAIT_POLICY": "PASSIVE"}
+
+
+def test_what_is_in_force(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MKL_CBWR", "AVX2")
+    found = arithmetic_in_force()
+    assert found["torch_threads"] >= 1 and found["numba_threads"] >= 1
+    assert found["cpu_capability"] and found["mkl_cbwr"] == "AVX2"
+
+
+def test_one_and_two_threads_give_the_same_bits() -> None:
+    one, two = (json.loads(python(RUN, **dict.fromkeys(NUMBERS, str(n))).splitlines()[-1]) for n in (1, 2))
+    assert [run["arithmetic"]["torch_threads"] for run in (one, two)] == [1, 2]
+    assert one["hashes"] == two["hashes"]
