@@ -52,6 +52,7 @@ def measure(method: str, graph: str, copies: int) -> dict[str, Any]:
     """One training of a few epochs in this process."""
     from naq.graph import weighted
     from naq.methods import get_method
+    from naq.training import EpochTraining
 
     read = weighted(naq.load(GRAPHS[graph]), "auto").without_labels()
     read = copies_of(read, copies) if copies > 1 else read
@@ -60,11 +61,10 @@ def measure(method: str, graph: str, copies: int) -> dict[str, Any]:
     start = time.perf_counter()
     model = kind(read, epochs=EPOCHS + 1)  # type: ignore[misc]
     prepared = time.perf_counter() - start
-    optimizer, seconds = model.optimizer(), []
+    training, seconds = EpochTraining(model), []
     for update in range(model.updates):
         start = time.perf_counter()
-        loss = model.step(update, optimizer)
-        loss.item()
+        training.step(update).item()
         seconds.append(time.perf_counter() - start)
     model.embed()
     per_epoch = np.array(seconds).reshape(EPOCHS + 1, -1).sum(axis=1)[1:]

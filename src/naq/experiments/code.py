@@ -34,7 +34,7 @@ CORE = (
     "embedders/base.py",
     "embedders/trained.py",
     "embedders/smooth.py",
-    "embedders/parts/**/*.py",
+    "embedders/unit_rows.py",
     "experiments/episodes_for.py",
     "experiments/model_training.py",
     "experiments/protocol.py",
