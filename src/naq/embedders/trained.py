@@ -1,4 +1,4 @@
-"""What every embedder is that is trained, without labels, epoch by epoch."""
+"""Base class of embedders that are trained, without labels, epoch by epoch."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ class TrainedEmbedder(nn.Module, Embedder):
     """A model pre-trained on the graph alone: no labels, no episodes.
 
     A subclass names itself, lists its options (``epochs`` and ``lr`` among them, and those of ``TRAINING``), and gives :meth:`build`,
-    :meth:`loss` and :meth:`encode_all`; one with ``hops`` 0 has no ``fanout``. The loop calls :meth:`step` once per update; a step depends on nothing but the weights and its
-    number, so that a stopped run goes on to the same result.
+    :meth:`loss` and :meth:`encode_all`; one with ``hops`` 0 has no ``fanout``. The loop calls :meth:`step` once per update; a step depends on nothing
+    but the weights and its number, so that a stopped run goes on to the same result.
 
     Args:
         graph: structure and features; labels are taken away.
@@ -48,7 +48,8 @@ class TrainedEmbedder(nn.Module, Embedder):
         evaluate_every, patience: schedule of a run that asks for no other: epochs between evaluations, and evaluations without a new best
             before it stops.
         hops: how far a batch needs neighbours.
-        weight_decay: of the optimiser, where it is no option; decoupled_decay: whether it acts on the weights themselves (AdamW) and not through the gradient.
+        weight_decay: of the optimiser, for a method without an option of that name.
+        decoupled_decay: whether weight decay acts on the weights themselves (AdamW) and not through the gradient.
         still: options under which nothing drawn belongs to a node, so that renumbering nodes changes nothing.
         solves_tasks: whether :meth:`solve` answers tasks in place of a head; ``also_heads`` then says that its vectors go to heads as well.
     """
@@ -79,14 +80,8 @@ class TrainedEmbedder(nn.Module, Embedder):
         self.progress = progress
         self.build()
         self.batch = self._batch()
-        self.pieces = Pieces(
-            self.graph,
-            self.device,
-            batch=self.batch,
-            hops=self.hops,
-            fanout=self.fanout,
-            seed=self.seed,
-        )
+        sampling = {"batch": self.batch, "hops": self.hops, "fanout": self.fanout}
+        self.pieces = Pieces(self.graph, self.device, **sampling, seed=self.seed)
         self.updates_per_epoch = self.pieces.per_epoch
         self.updates = int(self.options["epochs"]) * self.updates_per_epoch
         self._operator: GraphOperator | None = None
