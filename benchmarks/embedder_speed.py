@@ -52,7 +52,6 @@ def measure(method: str, graph: str, copies: int) -> dict[str, Any]:
     """One training of a few epochs in this process."""
     from naq.graph import weighted
     from naq.methods import get_method
-    from naq.training import EpochTraining
 
     read = weighted(naq.load(GRAPHS[graph]), "auto").without_labels()
     read = copies_of(read, copies) if copies > 1 else read
@@ -61,7 +60,7 @@ def measure(method: str, graph: str, copies: int) -> dict[str, Any]:
     start = time.perf_counter()
     model = kind(read, epochs=EPOCHS + 1)  # type: ignore[misc]
     prepared = time.perf_counter() - start
-    training, seconds = EpochTraining(model), []
+    training, seconds = naq.training.EpochTraining(model), []
     for update in range(model.updates):
         start = time.perf_counter()
         training.step(update).item()

@@ -34,7 +34,7 @@ CORE = (
     "embedders/base.py",
     "embedders/trained.py",
     "embedders/smooth.py",
-    "embedders/unit_rows.py",
+    "embedders/parts/**/*.py",
     "experiments/episodes_for.py",
     "experiments/model_training.py",
     "experiments/protocol.py",

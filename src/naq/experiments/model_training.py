@@ -107,13 +107,7 @@ class ModelTraining:
         assert kind is not None and issubclass(kind, TrainedEmbedder)
         self.tell("build", {"method": self.method.name})
         mark = time.perf_counter()
-        model = kind(
-            self.graph.without_labels(),
-            seed=config["seed"],
-            device=config["device"],
-            progress=self._neighbors,
-            **config["options"],
-        )
+        model = kind(self.graph.without_labels(), seed=config["seed"], device=config["device"], **config["options"])
         self.seconds["build"] = time.perf_counter() - mark
         self.plan = f"batches of {model.batch}" if model.batch else "whole graph"
         self.tell("plan", {"plan": model.plan()})
