@@ -25,6 +25,7 @@ import numpy as np
 import scipy.sparse as sp
 
 import naq  # first: it sets how threads wait
+import naq.training
 
 HERE = Path(__file__).resolve().parent
 DATA = Path(os.environ.get("NAQ_SHARED_DATA") or HERE.parents[1] / "shared" / "data")
