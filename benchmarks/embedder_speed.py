@@ -25,6 +25,7 @@ import numpy as np
 import scipy.sparse as sp
 
 import naq  # first: it sets how threads wait
+import naq.training
 
 HERE = Path(__file__).resolve().parent
 DATA = Path(os.environ.get("NAQ_SHARED_DATA") or HERE.parents[1] / "shared" / "data")
@@ -60,11 +61,10 @@ def measure(method: str, graph: str, copies: int) -> dict[str, Any]:
     start = time.perf_counter()
     model = kind(read, epochs=EPOCHS + 1)  # type: ignore[misc]
     prepared = time.perf_counter() - start
-    optimizer, seconds = model.optimizer(), []
+    training, seconds = naq.training.EpochTraining(model), []
     for update in range(model.updates):
         start = time.perf_counter()
-        loss = model.step(update, optimizer)
-        loss.item()
+        training.step(update).item()
         seconds.append(time.perf_counter() - start)
     model.embed()
     per_epoch = np.array(seconds).reshape(EPOCHS + 1, -1).sum(axis=1)[1:]

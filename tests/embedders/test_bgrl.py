@@ -10,12 +10,12 @@ import torch
 import methods_under_test as suite
 import naq
 from naq.embedders.bgrl import BGRL
-from naq.embedders.parts.convolutions import Convolutions
-from naq.embedders.parts.teacher import follow, rising_momentum, teacher_of, warm_cosine
+from naq.embedders.convolutions import Convolutions
+from naq.embedders.teacher import follow, rising_momentum, teacher_of, warm_cosine
 from naq.encoders.pieces import Piece
 from naq.errors import GraphError, OptionError
 
-SMALL = {"hidden": 12, "latent": 6, "predictor": 10, "epochs": 20}
+SMALL = {"hidden": 12, "latent": 6, "epochs": 20}
 
 
 @pytest.fixture(scope="module")
@@ -172,7 +172,7 @@ def test_training_beats_no_training(options):
     tasks = naq.sample_tasks(graph, way=5, shot=1, queries=8, count=60, seed=0)
     accuracy = {}
     for epochs in (0, 60):
-        model = BGRL(graph, hidden=64, latent=32, predictor=64, lr=5e-3, epochs=epochs, **options)
+        model = BGRL(graph, hidden=64, latent=32, lr=5e-3, epochs=epochs, **options)
         optimizer = model.optimizer()
         for update in range(model.updates):
             model.step(update, optimizer)

@@ -10,7 +10,7 @@ from sklearn.feature_extraction.text import TfidfTransformer
 from graphs import random_counts, random_graph, without_features
 from naq import Graph, load
 from naq.embedders import EMBEDDERS
-from naq.embedders.smooth import Smooth, normalize_rows, truncated_svd
+from naq.embedders.smooth import Smooth, truncated_svd
 from naq.errors import GraphError, OptionError
 from naq.graph import tfidf
 from shared_data import shared
@@ -129,11 +129,6 @@ def test_a_basis_as_wide_as_the_matrix_is_exact() -> None:
     assert np.allclose(np.linalg.norm(found, axis=0), exact[:12], rtol=1e-4)
 
 
-def test_normalize_rows() -> None:
-    x = np.array([[3, 4], [0, 0], [1e-20, 0], [1e18, 1e18]], dtype=np.float32)
-    assert np.allclose(normalize_rows(x), [[0.6, 0.8], [0, 0], [0, 0], [0.5**0.5, 0.5**0.5]])
-
-
 def test_what_cannot_be_embedded() -> None:
     with pytest.raises(GraphError, match="has no features, which smooth needs"):
         embed(without_features(random_graph()))
@@ -141,6 +136,8 @@ def test_what_cannot_be_embedded() -> None:
         embed(random_graph(), dim=0)
     with pytest.raises(OptionError, match="option smoothing of smooth is 'ssgc'"):
         embed(random_graph(), smoothing="ssgc")
+    with pytest.raises(OptionError, match="option steps of smooth is -1"):
+        embed(random_graph(), steps=-1)
     assert EMBEDDERS["smooth"] is Smooth
 
 

@@ -84,7 +84,7 @@ def test_a_run_that_never_began_leaves_no_folder(graph, tasks, tmp_path):
 def test_no_epochs_is_the_untrained_encoder(graph, tasks):
     result = small(graph, tasks, "bgrl", epochs=0)
     assert result.history is None and result.facts["selection"] == "nothing was selected"
-    assert np.array_equal(result.embedding, naq.embed(naq.graph.weighted(graph, "auto"), "bgrl", hidden=16, latent=16, predictor=16, epochs=0))  # fmt: skip
+    assert np.array_equal(result.embedding, naq.embed(naq.graph.weighted(graph, "auto"), "bgrl", hidden=16, latent=16, epochs=0))  # fmt: skip
 
 
 def test_schedule_defaults_and_zero_patience(graph, tasks):
@@ -122,7 +122,7 @@ def test_unknown_selection(graph, tasks):
 
 
 def test_embed_trains_without_labels(graph):
-    options = {"hidden": 16, "latent": 8, "predictor": 16, "epochs": 21}
+    options = {"hidden": 16, "latent": 8, "epochs": 21}
     z, again = (naq.embed(graph, "bgrl", **options) for _ in range(2))
     assert z.shape == (graph.num_nodes, 8) and np.array_equal(z, again)
     assert not np.array_equal(z, naq.embed(graph, "bgrl", **options | {"epochs": 0}))

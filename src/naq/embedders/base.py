@@ -1,4 +1,4 @@
-"""What every episode-free method is: vectors for all nodes of a graph without labels."""
+"""Base class of methods that need no episodes: vectors for all nodes of a graph without labels."""
 
 from __future__ import annotations
 

@@ -29,14 +29,20 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 import torch
+import torch.nn.functional as F
 
 from naq.embedders.base import register_embedder
-from naq.embedders.parts.convolutions import BLOCK, Convolutions
-from naq.embedders.parts.teacher import Predictor, cosines, follow, rising_momentum, teacher_of, warm_cosine
-from naq.embedders.parts.views import drawn_view
+from naq.embedders.convolutions import BLOCK, Convolutions
+from naq.embedders.teacher import Predictor, follow, rising_momentum, teacher_of, warm_cosine
 from naq.embedders.trained import TRAINING, TrainedEmbedder
+from naq.embedders.views import drawn_view
 from naq.encoders.pieces import Piece, Spread
 from naq.options import Value
+
+PREDICTOR = 512
+"""Width between the two layers of q."""
+WARMUP = 0.1
+"""Share of the updates over which the learning rate rises."""
 
 
 @register_embedder
@@ -44,11 +50,10 @@ class BGRL(TrainedEmbedder):
     """Bootstrapped vectors.
 
     Options:
-        hidden, latent, predictor: widths (512, 256, 512).
+        hidden, latent: widths (512, 256).
         drop_edge1, drop_feature1, drop_edge2, drop_feature2: strengths of the two views (0.5 each; published recipes: 0.3, 0.3, 0.2, 0.4 for citation
             graphs, 0.5, 0.2, 0.4, 0.1 for product graphs).
-        lr, weight_decay, warmup: AdamW's learning rate (1e-3; published: 1e-5 to 5e-4) after a linear rise over that share of the epochs, then half
-            a cosine down to 0.
+        lr: AdamW's learning rate (1e-3; published: 1e-5 to 5e-4) after a linear rise over a tenth of the updates, then half a cosine down to 0.
         momentum: of the average at the start (0.9; published: 0.99, for 10,000 epochs).
         target: the slow copy starts ``fresh``, with weights of its own (BGRL), or as a ``copy`` (TLP).
         bn_momentum: of running statistics, 0 for automatic: 0.99 (BGRL's) on whole graphs, 0.1 with batches. TLP has 0.01.
@@ -65,14 +70,11 @@ class BGRL(TrainedEmbedder):
     defaults: ClassVar[Mapping[str, Value]] = {
         "hidden": 512,
         "latent": 256,
-        "predictor": 512,
         "drop_edge1": 0.5,
         "drop_feature1": 0.5,
         "drop_edge2": 0.5,
         "drop_feature2": 0.5,
         "lr": 1e-3,
-        "weight_decay": 1e-5,
-        "warmup": 0.1,
         "momentum": 0.9,
         "target": "fresh",
         "bn_momentum": 0.0,
@@ -80,14 +82,14 @@ class BGRL(TrainedEmbedder):
         "epochs": 500,
         **TRAINING,
     }
+    weight_decay = 1e-5
     decoupled_decay = True
     still: ClassVar[Mapping[str, Value]] = {"drop_edge1": 0.0, "drop_edge2": 0.0}
 
     def check_options(self) -> None:
         super().check_options()
-        self.require_positive("hidden", "latent", "predictor")
-        self.require_share("drop_edge1", "drop_edge2", "drop_feature1", "drop_feature2", "warmup")
-        self.require_at_least("weight_decay", 0)
+        self.require_positive("hidden", "latent")
+        self.require_share("drop_edge1", "drop_edge2", "drop_feature1", "drop_feature2")
         self.require_share("momentum", "bn_momentum")
         self.require_choice("target", ("fresh", "copy"))
         self.require_choice("scale", ("none", "minmax"))
@@ -102,19 +104,15 @@ class BGRL(TrainedEmbedder):
         self.online = encoder("encoder")
         self.target = teacher_of(self.online if self.options["target"] == "copy" else encoder("target"))
         self.predictor = Predictor(
-            int(self.options["latent"]),
-            int(self.options["predictor"]),
-            generator=self.generator("predictor"),
-            device=self.device,
+            int(self.options["latent"]), PREDICTOR, generator=self.generator("predictor"), device=self.device
         )
 
     def step_bytes(self, nodes: float, edges: float, entries: float) -> float:
-        hidden, latent, predictor = (int(self.options[name]) for name in ("hidden", "latent", "predictor"))
-        return 4 * nodes * (12 * hidden + 20 * latent + 6 * predictor) + 60 * edges + 16 * entries
+        hidden, latent = int(self.options["hidden"]), int(self.options["latent"])
+        return 4 * nodes * (12 * hidden + 20 * latent + 6 * PREDICTOR) + 60 * edges + 16 * entries
 
     def rate(self, update: int) -> float:
-        warmup = round(float(self.options["warmup"]) * self.updates)
-        return warm_cosine(float(self.options["lr"]), update, self.updates, warmup)
+        return warm_cosine(float(self.options["lr"]), update, self.updates, round(WARMUP * self.updates))
 
     def view(self, piece: Piece, number: int, update: int) -> tuple[Spread, torch.Tensor]:
         """Edges and feature columns of view 1 or 2 of an update."""
@@ -135,7 +133,7 @@ class BGRL(TrainedEmbedder):
         loss = torch.tensor(2.0, device=self.device)
         for view, answer in zip(views, reversed(answers)):
             predicted = self.predictor(self.online(piece, *view)[: piece.seeds])
-            loss = loss - cosines(predicted, answer).mean()
+            loss = loss - (F.normalize(predicted, dim=1) * F.normalize(answer, dim=1)).sum(dim=1).mean()
         return loss
 
     def after_step(self, update: int) -> None:

@@ -4,7 +4,7 @@ Liu et al., Graph Contrastive Learning Meets Graph Meta Learning: A Unified Meth
 
 .. math::
     z^1 = \frac{h(f(G_1))}{|\cdot|}, \quad z^2 = \frac{g(G_2)}{|\cdot|}, \quad z^3 = \frac{g(G_3)}{|\cdot|}, \qquad
-    S_q = \text{K of the nodes } s \text{ with the largest } z^2_q \cdot z^3_s, \quad c_q = \frac1K \sum_{s \in S_q} z^3_s
+    S_q = \text{the K nodes } s \text{ with the largest } z^2_q \cdot z^3_s, \quad c_q = \frac1K \sum_{s \in S_q} z^3_s
 .. math::
     \ell_q = \log \sum_{q' \in T} \sum_{s \in S_{q'}} e^{z^1_q \cdot z^3_s / \tau} - z^1_q \cdot c_q / \tau,
     \qquad g \leftarrow m g + (1 - m) f
@@ -15,7 +15,8 @@ dropout] and a plain convolution; h is a linear layer; no gradient reaches g. Th
 
 Departures: an epoch is one update on the whole graph, or one pass over the nodes in batches. The released code counts n / (N * tasks) updates as one
 epoch, each of them on the whole graph: its 200 epochs are ten thousand updates and more. Both directions of an edge go together, the released code's
-running statistics move by 0.01 per update (here ``bn_momentum``), and nodes similar to a node of a batch are looked for in its piece.
+running statistics move by 0.01 per update (here ``bn_momentum``), and nodes similar to a node of a batch are looked for in its piece. As released, a
+node may be among its own similar ones.
 
 Cost: three passes over edges and non-zeros of X per update, one of them with a gradient, and tasks * N products with all vectors, in blocks;
 memory about n (12 * hidden + 10 * latent) numbers.
@@ -35,14 +36,18 @@ import torch.nn.functional as F
 from torch import nn
 
 from naq.embedders.base import register_embedder
-from naq.embedders.parts.convolutions import BLOCK, Convolutions
-from naq.embedders.parts.similar_nodes import most_similar
-from naq.embedders.parts.teacher import follow, linear, teacher_of, warm_cosine
-from naq.embedders.parts.views import drawn_view
+from naq.embedders.convolutions import BLOCK, Convolutions
+from naq.embedders.teacher import follow, linear, teacher_of, warm_cosine
 from naq.embedders.trained import TRAINING, TrainedEmbedder
+from naq.embedders.views import drawn_view
 from naq.encoders.pieces import Piece
 from naq.errors import OptionError
 from naq.options import Value
+
+MOMENTUM = 0.9
+"""Of the slow copy, throughout."""
+BLOCK_NUMBERS = 1 << 22
+"""Similarities held at a time, 16 MB; one row of them at least."""
 
 
 @register_embedder
@@ -53,13 +58,10 @@ class COLA(TrainedEmbedder):
         hidden, latent: widths (256, 128).
         way, shot: N nodes of a task and K similar nodes of each (5, 5).
         tasks: per update (20; 20 to 100 as released).
-        k_rate: the K are drawn from the k_rate * K most similar (1).
-        self_mask: whether a node is kept out of its own similar ones (false, as released).
         temperature: 1, or 0.7 for Cora-Full.
         drop_feature1, drop_feature2, drop_feature3, drop_edge1, drop_edge2, drop_edge3: strengths of the views (0.2, 0.1, 0.1; 0.3, 0.2, 0.2).
         dropout: of the hidden layer (0.1).
-        momentum: of the slow copy (0.9 throughout).
-        lr, weight_decay: Adam's; the learning rate falls to 0 by half a cosine.
+        lr, weight_decay: Adam's (5e-4, 1e-5); the learning rate falls to 0 by half a cosine.
         bn_momentum: of running statistics, 0 for automatic: 0.99 on whole graphs, 0.1 with batches. Released: 0.01.
         epochs, batch, fanout, memory: see :class:`~naq.embedders.trained.TrainedEmbedder`.
 
@@ -76,8 +78,6 @@ class COLA(TrainedEmbedder):
         "way": 5,
         "shot": 5,
         "tasks": 20,
-        "k_rate": 1,
-        "self_mask": False,
         "temperature": 1.0,
         "drop_feature1": 0.2,
         "drop_feature2": 0.1,
@@ -86,7 +86,6 @@ class COLA(TrainedEmbedder):
         "drop_edge2": 0.2,
         "drop_edge3": 0.2,
         "dropout": 0.1,
-        "momentum": 0.9,
         "lr": 5e-4,
         "weight_decay": 1e-5,
         "bn_momentum": 0.0,
@@ -106,10 +105,10 @@ class COLA(TrainedEmbedder):
         super().check_options()
         self.require_positive("hidden", "latent", "temperature")
         self.require_at_least("way", 2)
-        for name in ("shot", "tasks", "k_rate"):
+        for name in ("shot", "tasks"):
             self.require_at_least(name, 1)
         self.require_share(*(f"drop_{what}{view}" for what in ("edge", "feature") for view in (1, 2, 3)))
-        self.require_share("dropout", "momentum", "bn_momentum")
+        self.require_share("dropout", "bn_momentum")
         self.require_at_least("weight_decay", 0)
 
     def build(self) -> None:
@@ -129,7 +128,7 @@ class COLA(TrainedEmbedder):
     def planned(self) -> None:
         super().planned()
         fewest = self.graph.num_nodes // self.updates_per_epoch
-        needed = max(int(self.options["way"]), int(self.options["shot"]) + int(self.options["self_mask"]))
+        needed = max(int(self.options["way"]), int(self.options["shot"]))
         if fewest < needed:
             where = f"batches have {fewest}" if self.batch else f"graph {self.graph.name!r} has {fewest}"
             raise OptionError(
@@ -152,8 +151,8 @@ class COLA(TrainedEmbedder):
             keys = [F.normalize(self._encoded(self.target, view, piece, update), dim=1) for view in (2, 3)]
         losses = []
         for one, other in ((0, 1), (1, 0)):
-            support = self.support(keys[one], keys[other], queries, self.generator(f"support{one}", update))
-            losses.append(self.task_loss(anchors, keys[other][support]))
+            support = most_similar(keys[one][queries.ravel()], keys[other], int(self.options["shot"]))
+            losses.append(self.task_loss(anchors, keys[other][support].view(*queries.shape, support.shape[1], -1)))
         return torch.stack(losses).mean()
 
     def queries(self, nodes: int, update: int) -> torch.Tensor:
@@ -163,19 +162,6 @@ class COLA(TrainedEmbedder):
         at_once = nodes // way
         rounds = [torch.randperm(nodes, generator=generator)[: at_once * way] for _ in range(-(-tasks // at_once))]
         return torch.cat(rounds)[: tasks * way].view(tasks, way).to(self.device)
-
-    def support(
-        self, seen: torch.Tensor, keys: torch.Tensor, queries: torch.Tensor, generator: torch.Generator
-    ) -> torch.Tensor:
-        """(tasks, way, shot) nodes whose ``keys`` are most similar to what is ``seen`` of the queries."""
-        shot, mask = int(self.options["shot"]), bool(self.options["self_mask"])
-        nodes = queries.ravel()
-        count = min(shot * int(self.options["k_rate"]), len(keys) - mask)
-        found = most_similar(seen[nodes], keys, count, without=nodes if mask else None)
-        if count > shot:
-            drawn = torch.rand(found.shape, generator=generator).argsort(dim=1)[:, :shot]
-            found = found.gather(1, drawn.to(found.device))
-        return found.view(*queries.shape, shot)
 
     def task_loss(self, anchors: torch.Tensor, support: torch.Tensor) -> torch.Tensor:
         """Mean over queries (tasks, way, width) given their support (tasks, way, shot, width)."""
@@ -195,7 +181,18 @@ class COLA(TrainedEmbedder):
         return encoder(piece, *seen, self.generator(f"dropout{view}", update))
 
     def after_step(self, update: int) -> None:
-        follow(self.target, self.online, float(self.options["momentum"]))
+        follow(self.target, self.online, MOMENTUM)
 
     def encode_all(self) -> torch.Tensor:
         return self.online.encode_all(self.operator, BLOCK if self.batch else 0)
+
+
+@torch.no_grad()
+def most_similar(queries: torch.Tensor, keys: torch.Tensor, count: int) -> torch.Tensor:
+    """(q, count) rows of ``keys`` (n, width) with the largest inner products with each of the queries (q, width), the largest first; in blocks."""
+    found = torch.empty(len(queries), count, dtype=torch.int64, device=queries.device)
+    size = max(1, BLOCK_NUMBERS // len(keys))
+    for start in range(0, len(queries), size):
+        rows = slice(start, start + size)
+        found[rows] = (queries[rows] @ keys.T).topk(count, dim=1).indices
+    return found

@@ -1,10 +1,10 @@
-r"""The training-free line to beat: TF-IDF, truncated SVD, smoothing over the graph, centring.
+r"""The training-free baseline: TF-IDF, truncated SVD, smoothing over the graph, centring.
 
 .. math::
     Z_0 = \mathrm{SVD}_{256}(\mathrm{tfidf}(X)), \quad Z = \hat A^{2} Z_0 \ \text{ or }\ Z \leftarrow 0.85\, \hat A Z + 0.15\, Z_0,
     \quad z_i \leftarrow \frac{z_i}{|z_i|}, \quad z_i \leftarrow z_i - \bar z, \quad z_i \leftarrow \frac{z_i}{|z_i|}
 
-No label, no gradient, seconds on a laptop; a trained method has to earn its place above it.
+No label, no gradient, seconds on a laptop: the `smooth` baseline that every trained method is compared with.
 
 Cost: O(non-zeros of X * dim) for the SVD, O(edges * dim) per hop.
 
@@ -24,7 +24,7 @@ import scipy.linalg
 import scipy.sparse as sp
 
 from naq.embedders.base import Embedder, register_embedder
-from naq.errors import OptionError
+from naq.embedders.unit_rows import unit_rows
 from naq.graph.weighting import is_counted, tfidf
 from naq.options import Value
 from naq.randomness import stream
@@ -54,11 +54,16 @@ class Smooth(Embedder):
         "center": True,
     }
 
+    def check_options(self) -> None:
+        self.require_at_least("dim", 1)
+        self.require_at_least("steps", 0)
+        self.require_choice("smoothing", ("hops", "ppr"))
+
     def embed(self) -> np.ndarray:
         vectors = self._reduced(self._weighted())
-        vectors = normalize_rows(self._smoothed(vectors))
+        vectors = unit_rows(self._smoothed(vectors))
         if self.options["center"]:
-            vectors = normalize_rows(vectors - vectors.mean(axis=0, dtype=np.float64).astype(np.float32))
+            vectors = unit_rows(vectors - vectors.mean(axis=0, dtype=np.float64).astype(np.float32))
         return vectors
 
     def _weighted(self) -> sp.csr_array | np.ndarray:
@@ -67,8 +72,6 @@ class Smooth(Embedder):
 
     def _reduced(self, features: sp.csr_array | np.ndarray) -> np.ndarray:
         dim = int(self.options["dim"])
-        if dim < 1:
-            raise OptionError(f"option dim of smooth is {dim}; expected at least 1.")
         if features.shape[1] <= dim:
             return np.asarray(features if isinstance(features, np.ndarray) else features.toarray(), dtype=np.float32)
         with one_blas_thread():
@@ -76,13 +79,10 @@ class Smooth(Embedder):
 
     def _smoothed(self, start: np.ndarray) -> np.ndarray:
         adjacency = self.graph.normalized_adjacency()
-        steps, kind = int(self.options["steps"]), self.options["smoothing"]
-        if kind not in ("hops", "ppr"):
-            raise OptionError(f"option smoothing of smooth is {kind!r}; expected 'hops' or 'ppr'.")
         vectors = start
-        for _ in range(steps):
+        for _ in range(int(self.options["steps"])):
             vectors = adjacency @ vectors
-            if kind == "ppr":
+            if self.options["smoothing"] == "ppr":
                 vectors = 0.85 * vectors + 0.15 * start
         return np.asarray(vectors, dtype=np.float32)
 
@@ -104,9 +104,3 @@ def truncated_svd(matrix: Any, dim: int, seed: int, *, oversample: int = 16, ite
     right = basis @ rotation
     signs = np.sign(right[np.abs(right).argmax(axis=0), np.arange(right.shape[1])])
     return np.ascontiguousarray(image @ (rotation * np.where(signs == 0, 1, signs)), dtype=np.float32)
-
-
-def normalize_rows(vectors: np.ndarray) -> np.ndarray:
-    """Rows of unit length; zero rows stay zero."""
-    norms = np.sqrt(np.einsum("ij,ij->i", vectors, vectors, dtype=np.float64))[:, None]
-    return np.divide(vectors, norms, out=np.zeros_like(vectors), where=norms > 1e-12).astype(np.float32)

@@ -1,4 +1,4 @@
-"""What every embedder is that is trained, without labels, epoch by epoch."""
+"""Base class of embedders that are trained, without labels, epoch by epoch."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from naq.encoders import GraphOperator
 from naq.encoders.pieces import Piece, Pieces
 from naq.errors import OptionError
 from naq.graph import Graph
-from naq.memory import free_bytes, keep_pages
+from naq.memory import free_bytes
 from naq.options import Value
 from naq.randomness import torch_seed
 from naq.tasks import Tasks
@@ -32,8 +32,8 @@ class TrainedEmbedder(nn.Module, Embedder):
     """A model pre-trained on the graph alone: no labels, no episodes.
 
     A subclass names itself, lists its options (``epochs`` and ``lr`` among them, and those of ``TRAINING``), and gives :meth:`build`,
-    :meth:`loss` and :meth:`encode_all`. The loop calls :meth:`step` once per update; a step depends on nothing but the weights and its
-    number, so that a stopped run goes on to the same result.
+    :meth:`loss` and :meth:`encode_all`; one with ``hops`` 0 has no ``fanout``. The loop calls :meth:`step` once per update; a step depends on nothing
+    but the weights and its number, so that a stopped run goes on to the same result.
 
     Args:
         graph: structure and features; labels are taken away.
@@ -48,6 +48,7 @@ class TrainedEmbedder(nn.Module, Embedder):
         evaluate_every, patience: schedule of a run that asks for no other: epochs between evaluations, and evaluations without a new best
             before it stops.
         hops: how far a batch needs neighbours.
+        weight_decay: of the optimiser, for a method without an option of that name.
         decoupled_decay: whether weight decay acts on the weights themselves (AdamW) and not through the gradient.
         still: options under which nothing drawn belongs to a node, so that renumbering nodes changes nothing.
         solves_tasks: whether :meth:`solve` answers tasks in place of a head; ``also_heads`` then says that its vectors go to heads as well.
@@ -56,6 +57,7 @@ class TrainedEmbedder(nn.Module, Embedder):
     evaluate_every: ClassVar[int] = 20
     patience: ClassVar[int] = 8
     hops: ClassVar[int] = 2
+    weight_decay: ClassVar[float] = 0.0
     decoupled_decay: ClassVar[bool] = False
     still: ClassVar[Mapping[str, Value]] = {}
     inductive: ClassVar[bool] = True
@@ -76,18 +78,10 @@ class TrainedEmbedder(nn.Module, Embedder):
         Embedder.__init__(self, graph, seed=seed, device=device, **options)
         self.graph.require_features(self.name)
         self.progress = progress
-        if self.device.type == "cpu":
-            keep_pages()
         self.build()
         self.batch = self._batch()
-        self.pieces = Pieces(
-            self.graph,
-            self.device,
-            batch=self.batch,
-            hops=self.hops,
-            fanout=int(self.options["fanout"]),
-            seed=self.seed,
-        )
+        sampling = {"batch": self.batch, "hops": self.hops, "fanout": self.fanout}
+        self.pieces = Pieces(self.graph, self.device, **sampling, seed=self.seed)
         self.updates_per_epoch = self.pieces.per_epoch
         self.updates = int(self.options["epochs"]) * self.updates_per_epoch
         self._operator: GraphOperator | None = None
@@ -127,7 +121,8 @@ class TrainedEmbedder(nn.Module, Embedder):
         self.require_positive("lr")
         for name in ("epochs", "batch", "memory"):
             self.require_at_least(name, 0)
-        self.require_at_least("fanout", 1)
+        if self.hops:
+            self.require_at_least("fanout", 1)
         if int(self.options["batch"]) > self.graph.num_nodes:
             raise OptionError(
                 f"option batch of {self.name} is {self.options['batch']}, but graph {self.graph.name!r} has {self.graph.num_nodes} nodes; "
@@ -136,13 +131,18 @@ class TrainedEmbedder(nn.Module, Embedder):
 
     # Whole graph or batches.
 
+    @property
+    def fanout(self) -> int:
+        """Neighbours drawn per node and hop of a batch."""
+        return int(self.options["fanout"]) if self.hops else 0
+
     def needs(self, batch: int) -> float:
         """Bytes that training takes with this batch, 0 for the whole graph."""
         g = self.graph
         n, degree = g.num_nodes, g.adjacency.nnz / g.num_nodes
         features = g.require_features(self.name)
         per_row = (features.size if isinstance(features, np.ndarray) else features.nnz) / n
-        nodes = n if batch == 0 else min(n, batch * (1 + min(float(self.options["fanout"]), degree)) ** self.hops)
+        nodes = n if batch == 0 else min(n, batch * (1 + min(self.fanout, degree)) ** self.hops)
         weights = 16.0 * sum(p.numel() for p in self.parameters())  # with gradient and Adam's two moments
         return weights + self.step_bytes(nodes, nodes * degree, nodes * per_row)
 
@@ -169,7 +169,8 @@ class TrainedEmbedder(nn.Module, Embedder):
     def plan(self) -> str:
         """One line: whole graph or batches, and why."""
         if self.batch == 0:
-            return f"whole graph in every update, about {self.needs(0) / 1e9:.2g} GB"
+            kept = "; freed memory stays with the process" if self.keeps_pages else ""
+            return f"whole graph in every update, about {self.needs(0) / 1e9:.2g} GB{kept}"
         asked = bool(self.options["batch"])
         why = (
             "as asked"
@@ -180,13 +181,18 @@ class TrainedEmbedder(nn.Module, Embedder):
 
     # Training.
 
+    @property
+    def keeps_pages(self) -> bool:
+        """Whether training lets freed memory stay with the process (see :func:`naq.memory.keep_pages`): on whole graphs, on the CPU."""
+        return self.batch == 0 and self.device.type == "cpu"
+
     def trained(self) -> Iterable[nn.Parameter]:
         """Parameters with a gradient."""
         return [p for p in self.parameters() if p.requires_grad]
 
     def optimizer(self) -> torch.optim.Optimizer:
-        """Adam (AdamW where decay is decoupled) at the method's ``lr``, with its ``weight_decay`` where it has one."""
-        lr, decay = float(self.options["lr"]), float(self.options.get("weight_decay", 0.0))
+        """Adam (AdamW where decay is decoupled) at the method's ``lr`` and ``weight_decay``."""
+        lr, decay = float(self.options["lr"]), float(self.options.get("weight_decay", self.weight_decay))
         kind = torch.optim.AdamW if self.decoupled_decay else torch.optim.Adam
         return kind(self.trained(), lr=lr, weight_decay=decay, fused=True)
 

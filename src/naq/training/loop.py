@@ -17,6 +17,7 @@ from naq.embedders import TrainedEmbedder
 from naq.episodes import Episodes
 from naq.errors import OptionError, TrainingError
 from naq.learners import Learner
+from naq.memory import keep_pages
 from naq.training import checkpoint as files
 from naq.training.interrupt import CleanInterrupt
 
@@ -80,6 +81,8 @@ class EpochTraining:
     """An embedder that is trained, as steps: an epoch is one or more updates."""
 
     def __init__(self, embedder: TrainedEmbedder) -> None:
+        if embedder.keeps_pages:
+            keep_pages()
         self.model = embedder
         self.optimizer = embedder.optimizer()
         self.unit = "epochs"

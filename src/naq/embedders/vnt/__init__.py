@@ -3,19 +3,20 @@ r"""VNT: a graph transformer, pre-trained without labels and frozen; each task t
 Tan, Guo, Ding, Liu, Virtual Node Tuning for Few-shot Node Classification, https://arxiv.org/abs/2306.06063, on
 Zhang, Zhang, Xia, Sun, Graph-Bert: Only Attention is Needed for Learning Graph Representations, https://arxiv.org/abs/2001.05140
 
-A node is read as a sequence: itself and the k nodes of largest intimacy (:mod:`naq.embedders.parts.bert_inputs`), with codes for role, position and
-hops, through two layers of BERT (:mod:`naq.embedders.parts.bert`). Its vector e is the mean of the output tokens. Pre-training is
+A node is read as a sequence: itself and the k nodes of largest intimacy (:mod:`naq.embedders.vnt.node_sequences`), with codes for role, position and
+hops, through two layers of BERT (:mod:`naq.embedders.vnt.bert`). Its vector e is the mean of the output tokens. Pre-training is
 
 .. math::
     \frac{1}{n d} \left|E W + b - X\right|^2 \quad\text{and}\quad
     \frac{1}{n^2} \sum_{i, j} \left(\cos(e_i, e_j) - \hat A_{ij}\right)^2
 
-one after the other, both exact at linear cost (:mod:`naq.embedders.parts.reconstruction`). Then the network is frozen; a task trains P virtual nodes that
-join all of its sequences, and a linear classifier, on its supports (:mod:`naq.embedders.parts.prompt_tuning`). All tasks of a set are
+one after the other, both exact at linear cost (:mod:`naq.embedders.vnt.reconstruction`). Then the network is frozen; a task trains P virtual nodes that
+join all of its sequences, and a linear classifier, on its supports (:mod:`naq.embedders.vnt.prompt_tuning`). All tasks of a set are
 tuned in one batch, and a task gets the same answers alone and among others.
 
-VNT has no public code: what its paper leaves open is an option. Prompt transfer from base classes is left out: it needs their labels. Tokens that a small
-component cannot fill are absent, from attention and from the mean. With batches, pairs of the structure loss are those within a batch.
+VNT has no public code: what its paper leaves open is an option. Prompt transfer from base classes is left out: it needs their labels. Graph-Bert's
+residual is left out too: it belongs to its supervised training. Tokens that a small component cannot fill are absent, from attention and from the
+mean. With batches, pairs of the structure loss are those within a batch.
 
 Cost: an update takes n * (k + 1) tokens through the layers, the non-zeros of X and the edges times the width; what tuning takes is
 in docs/embedders.md. Memory: about n (k + 1) * 40 * latent numbers.
@@ -36,12 +37,12 @@ import torch.nn.functional as F
 from torch import nn
 
 from naq.embedders.base import register_embedder
-from naq.embedders.parts.bert import SPREAD, Batch, Drops, GraphBert, Shape, normal
-from naq.embedders.parts.bert_inputs import CODES, check_context, sequences
-from naq.embedders.parts.dropout import Dropout
-from naq.embedders.parts.prompt_tuning import Frozen, Tuning, answers, tune
-from naq.embedders.parts.reconstruction import attribute_error, structure_error
 from naq.embedders.trained import TRAINING, TrainedEmbedder
+from naq.embedders.vnt.bert import SPREAD, Batch, Drops, GraphBert, Shape, normal
+from naq.embedders.vnt.dropout import Dropout
+from naq.embedders.vnt.node_sequences import CODES, check_context, sequences
+from naq.embedders.vnt.prompt_tuning import Frozen, Tuning, answers, tune
+from naq.embedders.vnt.reconstruction import attribute_error, structure_error
 from naq.encoders.pieces import Piece, Spread
 from naq.errors import OptionError
 from naq.neighbors.table import cache_folder
@@ -57,8 +58,6 @@ TUNING_BYTES = 1 << 29
 TUNED_TOGETHER = 256
 """Tasks tuned together at most: fewer spend their time on calls, more gain nothing."""
 OBJECTIVES = ("attributes", "structure", "both", "joint")
-FILLS = ("none", "random", "feature")
-"""What a short context may be completed with; the table's own ``lowest`` may name the node itself."""
 
 
 @register_embedder
@@ -66,21 +65,18 @@ class VNT(TrainedEmbedder):
     """Graph-Bert with virtual node tuning.
 
     Options:
-        latent, layers, heads, intermediate: width of tokens and vectors, layers, attention heads, width inside a layer (64, 2, 2; 0 for as wide as
-            ``latent``). Graph-Bert has 32.
+        latent, layers, heads: width of tokens and vectors, layers, attention heads (64, 2, 2). Graph-Bert has 32 wide ones.
         context: k, nodes of a sequence beside the node itself (7).
-        fill: a context shorter than that stays short (``none``), or is completed by ``random`` nodes or the nearest by ``feature``.
         wl, roles: roles are colours of ``two`` iterations, or of ``one`` as in the released code; rows of their table (100).
         dropout, attention_dropout: 0.5 between the parts, 0.3 of attention.
-        residual: whether A_hat Linear(X) is added after every layer (False).
         objective: ``both`` (the first half of the epochs attributes, then structure), ``attributes``, ``structure`` or ``joint``
             (attributes + ``structure_weight`` times structure).
         lr, weight_decay: Adam's (1e-3, 5e-4).
         prompts, deep: virtual nodes (10; 0 for none), and whether every layer has its own (False).
         read: the classifier reads the ``mean`` of the real tokens or the ``target`` token.
         steps, tune_lr: of Adam per task (100, 1e-2).
-        epochs, batch, fanout, memory: see :class:`~naq.embedders.trained.TrainedEmbedder`; a batch needs no neighbours, so ``fanout`` has no
-            effect. An epoch of batches moves the weights many times: a tenth of the epochs, with ``weight_decay`` 1e-4, does then.
+        epochs, batch, memory: see :class:`~naq.embedders.trained.TrainedEmbedder`. An epoch of batches moves the weights many times: a tenth of the
+            epochs, with ``weight_decay`` 1e-4, does then.
 
     Shapes:
         - ``loss``: a piece -> scalar
@@ -94,14 +90,11 @@ class VNT(TrainedEmbedder):
         "latent": 64,
         "layers": 2,
         "heads": 2,
-        "intermediate": 0,
         "context": 7,
-        "fill": "none",
         "wl": "two",
         "roles": CODES,
         "dropout": 0.5,
         "attention_dropout": 0.3,
-        "residual": False,
         "objective": "both",
         "structure_weight": 1.0,
         "lr": 1e-3,
@@ -112,7 +105,8 @@ class VNT(TrainedEmbedder):
         "steps": 100,
         "tune_lr": 1e-2,
         "epochs": 400,
-        **TRAINING,
+        "batch": TRAINING["batch"],
+        "memory": TRAINING["memory"],
     }
     hops = 0
     inductive = False  # roles are ranked over the graph at hand
@@ -123,10 +117,9 @@ class VNT(TrainedEmbedder):
     def check_options(self) -> None:
         super().check_options()
         self.require_positive("latent", "layers", "heads", "context", "roles", "structure_weight", "tune_lr")
-        for name in ("intermediate", "weight_decay", "prompts", "steps"):
+        for name in ("weight_decay", "prompts", "steps"):
             self.require_at_least(name, 0)
         self.require_share("dropout", "attention_dropout")
-        self.require_choice("fill", FILLS)
         self.require_choice("wl", ("one", "two"))
         self.require_choice("objective", OBJECTIVES)
         self.require_choice("read", ("mean", "target"))
@@ -146,10 +139,8 @@ class VNT(TrainedEmbedder):
         self.sequences = sequences(
             self.graph,
             int(o["context"]),
-            fill=str(o["fill"]),
             iterations=1 if o["wl"] == "one" else 2,
             roles=int(o["roles"]),
-            seed=self.seed,
             cache=cache_folder() if self.graph.num_nodes >= CACHE_FROM else None,
             progress=self.progress,
         )
@@ -158,15 +149,12 @@ class VNT(TrainedEmbedder):
             hidden=hidden,
             layers=int(o["layers"]),
             heads=int(o["heads"]),
-            intermediate=int(o["intermediate"]) or hidden,
             roles=int(o["roles"]),
-            residual=bool(o["residual"]),
         )
         self.network = GraphBert(shape, self.generator("network")).to(self.device)
         weight = normal(d, hidden, generator=self.generator("decoder")).detach()
         self.decoder = nn.Parameter(F.pad(weight, (0, 1)).to(self.device))  # the last column is the bias
         self._scale = self._tensor((1.0 / np.sqrt(self.graph.degrees + 1.0)).astype(np.float32))
-        self._sums = np.asarray(self.graph.normalized_adjacency().sum(axis=1), dtype=np.float32)
 
     def step_bytes(self, nodes: float, edges: float, entries: float) -> float:
         t, hidden = self.sequences.length, int(self.options["latent"])
@@ -174,13 +162,8 @@ class VNT(TrainedEmbedder):
 
     def _layer_bytes(self, length: int) -> float:
         """Bytes that all layers keep of one sequence for the gradient."""
-        hidden, wide = int(self.options["latent"]), int(self.options["intermediate"]) or int(self.options["latent"])
-        return (
-            4
-            * length
-            * int(self.options["layers"])
-            * (20 * hidden + 2 * wide + 4 * int(self.options["heads"]) * length)
-        )
+        hidden, layers, heads = (int(self.options[name]) for name in ("latent", "layers", "heads"))
+        return 4 * length * layers * (22 * hidden + 4 * heads * length)
 
     # Pre-training.
 
@@ -224,7 +207,7 @@ class VNT(TrainedEmbedder):
     def vectors(self, nodes: np.ndarray, rows: torch.Tensor | None = None, drops: Drops | None = None) -> torch.Tensor:
         """(m, latent); ``rows`` are those of all nodes, where they are known."""
         tokens, present = self._tokens(nodes, rows, drops)
-        return self.network(tokens, present, self._residual(nodes), drops)
+        return self.network(tokens, present, drops)
 
     def _tokens(
         self, nodes: np.ndarray, rows: torch.Tensor | None = None, drops: Drops | None = None
@@ -244,12 +227,6 @@ class VNT(TrainedEmbedder):
     def _rows(self, nodes: np.ndarray) -> torch.Tensor:
         inputs = self.operator.inputs(nodes, self.network.weight)
         return self.network.rows(inputs, self._tensor(self.sequences.roles[nodes]))
-
-    def _residual(self, nodes: np.ndarray) -> torch.Tensor | None:
-        if not self.network.shape.residual:
-            return None
-        spread = self.operator.first_layer(nodes, self.network.residual_weight)
-        return self.network.residual(spread, self._tensor(self._sums[nodes]))
 
     def _tensor(self, array: np.ndarray) -> torch.Tensor:
         return torch.from_numpy(array).to(self.device)
@@ -293,9 +270,4 @@ class VNT(TrainedEmbedder):
     def _frozen(self, nodes: np.ndarray) -> Frozen:
         flat = np.array(nodes).ravel()  # a copy: tasks are read-only, which torch warns of
         tokens, present = self._tokens(flat)
-        residual = self._residual(flat)
-        return Frozen(
-            tokens.view(*nodes.shape, *tokens.shape[1:]),
-            present.view(*nodes.shape, -1),
-            None if residual is None else residual.view(*nodes.shape, -1),
-        )
+        return Frozen(tokens.view(*nodes.shape, *tokens.shape[1:]), present.view(*nodes.shape, -1))

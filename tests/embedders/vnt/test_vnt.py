@@ -39,7 +39,6 @@ def some_tasks(way: int = 2, count: int = 5) -> naq.Tasks:
 def slow_vectors(net: VNT) -> torch.Tensor:
     """Node after node, from dense features, present tokens only."""
     x = torch.from_numpy(net.graph.features.toarray())
-    a_hat = torch.from_numpy(net.graph.normalized_adjacency().toarray())
     parts, out = net.network, []
     for v in range(net.graph.num_nodes):
         nodes = net.sequences.nodes[v]
@@ -48,15 +47,12 @@ def slow_vectors(net: VNT) -> torch.Tensor:
         tokens = parts.norm(tokens + parts.position[:size] + parts.hop[net.sequences.hops[v, :size].astype(int)])[None]
         for layer in parts.layers:
             tokens = layer(tokens, torch.zeros(1, size))
-            if net.options["residual"]:
-                tokens = tokens + a_hat[v] @ (x @ parts.residual_weight + parts.residual_bias)
         out.append(tokens[0].mean(dim=0))
     return torch.stack(out)
 
 
-@pytest.mark.parametrize("residual", [False, True])
-def test_vectors_of_a_trained_network(residual):
-    net = trained(updates=8, lr=0.02, residual=residual)
+def test_vectors_of_a_trained_network():
+    net = trained(updates=8, lr=0.02)
     with torch.no_grad():
         wanted = slow_vectors(net)
     assert wanted.std() > 0.1 and (net.sequences.nodes < 0).any()
@@ -126,9 +122,7 @@ def test_training_helps():
     assert two > one + 0.1
 
 
-@pytest.mark.parametrize(
-    "options", [{}, {"deep": True}, {"prompts": 0}, {"read": "target"}, {"residual": True}, {"steps": 0}]
-)
+@pytest.mark.parametrize("options", [{}, {"deep": True}, {"prompts": 0}, {"read": "target"}, {"steps": 0}])
 def test_tasks_do_not_meet(options, monkeypatch):
     net, tasks = trained(updates=5, **{"steps": 10, **options}), some_tasks()
     found = net.solve(tasks)
@@ -184,7 +178,7 @@ def test_dense_features():
         ({"latent": 15}, "15, which 2 heads cannot share"),
         ({"batch": 142}, "batch of vnt is 142, but graph 'communities' has 141 nodes"),
         ({"objective": "structur"}, "did you mean structure"),
-        ({"fill": "lowest"}, "option fill of vnt is 'lowest'"),
+        ({"fanout": 5}, "vnt has no option 'fanout'"),
         ({"read": "first"}, "option read of vnt"),
         ({"dropout": 1.0}, "expected at least 0 and below 1"),
         ({"prompts": -1}, "option prompts of vnt is -1; expected at least 0"),

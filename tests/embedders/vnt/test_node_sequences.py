@@ -7,7 +7,7 @@ from scipy.sparse.csgraph import shortest_path
 import methods_under_test as suite
 import naq
 from graphs import islands, random_graph
-from naq.embedders.parts.bert_inputs import FAR, hop_codes, role_ids, sequences, wl_colors
+from naq.embedders.vnt.node_sequences import FAR, hop_codes, role_ids, sequences, wl_colors
 from naq.errors import OptionError
 
 
@@ -43,13 +43,15 @@ def test_context_is_the_top_of_the_dense_inverse():
         assert np.allclose(s[v, ids[:size]], np.sort(s[v][others])[::-1][:size], rtol=1e-6)
 
 
-def test_a_short_component_leaves_places_empty_or_is_filled():
-    graph = islands()
-    found = sequences(graph, 3)
+def test_a_short_component_leaves_places_empty():
+    found = sequences(islands(), 3)
     assert found.nodes[1].tolist() == [1, 7, -1, -1] and found.hops[1].tolist() == [0, 1, FAR, FAR]
-    filled = sequences(graph, 3, fill="random")
-    assert (filled.nodes >= 0).all() and filled.hops[1].tolist() == [0, 1, FAR, FAR]
-    assert (filled.nodes[:, 1:] != filled.nodes[:, :1]).all(), "a node is not in its own context"
+
+
+def test_progress_is_told_in_nodes():
+    seen: list[tuple[int, int]] = []
+    sequences(random_graph(80, 110, seed=4), 5, progress=lambda done, total: seen.append((done, total)))
+    assert seen[-1] == (80, 80)
 
 
 def test_hops_are_shortest_paths():

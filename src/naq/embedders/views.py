@@ -1,4 +1,4 @@
-"""Views of a piece for contrast, and dropout, drawn from generators of the caller's."""
+"""Views of a piece for contrast: some edges and feature columns are left out."""
 
 from __future__ import annotations
 
@@ -13,11 +13,3 @@ def drawn_view(
     """A_hat' without some undirected edges, and (d,) 0 for feature columns that are masked, 1 for the others: nothing is rescaled."""
     drawn = torch.rand(piece.graph.num_features, generator=columns)
     return piece.spread(drop_edge, edges), (drawn >= drop_feature).float().to(piece.device)
-
-
-def dropped(values: torch.Tensor, share: float, generator: torch.Generator | None) -> torch.Tensor:
-    """The values with this share of them zero and the others scaled up; as they are without a generator."""
-    if share <= 0.0 or generator is None:
-        return values
-    keep = torch.rand(values.shape, generator=generator) >= share
-    return values * (keep.to(values.device) / (1.0 - share))

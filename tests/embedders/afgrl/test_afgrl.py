@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from embedders.parts.test_mining import dense_nearest, dense_positives
+from embedders.afgrl.test_mining import dense_nearest, dense_positives
 from graphs import random_graph
 from naq.embedders import afgrl
 from naq.embedders.afgrl import AFGRL
@@ -110,14 +110,14 @@ def searches(monkeypatch: pytest.MonkeyPatch, model: AFGRL) -> dict[str, list[in
 
 
 def test_when_positives_are_searched_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen = searches(monkeypatch, made(epochs=8, refresh=3, refresh_neighbors=2))
-    assert seen == {"clusters": [0, 3, 6], "nearest": [0, 2, 4, 6]}
+    seen = searches(monkeypatch, made(epochs=8, refresh=3))
+    assert seen == {"clusters": [0, 3, 6], "nearest": list(range(8))}
     with monkeypatch.context() as patch:
         assert searches(patch, made(epochs=3)) == {"clusters": [0], "nearest": [0, 1, 2]}
 
 
 def test_batches_take_clusters_of_the_whole_graph_at_the_start_of_an_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
-    model = made(epochs=5, batch=30, refresh=2, refresh_neighbors=2)
+    model = made(epochs=5, batch=30, refresh=2)
     drawn: list[torch.Tensor] = []
     real = afgrl.clusters
 
@@ -132,24 +132,23 @@ def test_batches_take_clusters_of_the_whole_graph_at_the_start_of_an_epoch(monke
         train(model, 0, 7)
     assert len(drawn) == 2 and not torch.equal(drawn[0], drawn[1])
     assert torch.equal(model.held_clusters, drawn[1]) and model.training
-    seen = searches(monkeypatch, made(epochs=5, batch=30, refresh=2, refresh_neighbors=2))
+    seen = searches(monkeypatch, made(epochs=5, batch=30, refresh=2))
     assert seen == {"clusters": [0, 6, 12], "nearest": list(range(15))}
-    assert "held_neighbors" not in model.state_dict(), "the next batch has other nodes"
 
 
 @pytest.mark.parametrize("options", [{}, {"batch": 40}])
 def test_a_stopped_training_goes_on_with_what_it_had_found(options: dict[str, Any]) -> None:
-    options = {"refresh": 5, "refresh_neighbors": 4, "runs": 2, "k": 6} | options
+    options = {"refresh": 5, "runs": 2, "k": 6} | options
     whole = made(**options)
     train(whole, 0, whole.updates)
-    stop = 7 * whole.updates_per_epoch  # between two searches for either
+    stop = 7 * whole.updates_per_epoch  # between two searches
 
-    def resumed(forget: str = "") -> dict[str, torch.Tensor]:
+    def resumed(forget: bool = False) -> dict[str, torch.Tensor]:
         first = made(**options)
         optimizer = train(first, 0, stop)
         state = {name: value.clone() for name, value in first.state_dict().items()}
-        if forget in state:
-            state[forget].zero_()
+        if forget:
+            state["held_clusters"].zero_()
         second = made(**options)
         second.load_state_dict(state)
         fresh = second.optimizer()
@@ -160,9 +159,7 @@ def test_a_stopped_training_goes_on_with_what_it_had_found(options: dict[str, An
     expected = whole.state_dict()
     found = resumed()
     assert found.keys() == expected.keys() and all(torch.equal(found[name], expected[name]) for name in expected)
-    for forgotten in {"held_clusters", "held_neighbors"} & expected.keys():
-        other = resumed(forgotten)
-        assert not torch.equal(other["student.weights.0"], expected["student.weights.0"]), forgotten
+    assert not torch.equal(resumed(forget=True)["student.weights.0"], expected["student.weights.0"])
 
 
 def test_the_whole_graph_that_does_not_fit_is_trained_in_batches() -> None:
@@ -189,15 +186,15 @@ def test_a_diverged_training_gives_a_loss_that_says_so() -> None:
 
 
 def test_a_graph_with_fewer_nodes_than_nearest_or_clusters() -> None:
-    model = AFGRL(random_graph(n=6, edges=9), **(SMALL | {"k": 10, "clusters": 100, "refresh_neighbors": 2}))
+    model = AFGRL(random_graph(n=6, edges=9), **(SMALL | {"k": 10, "clusters": 100}))
     train(model, 0, 3)
-    assert np.isfinite(model.embed()).all() and model.held_neighbors.shape == (6, 6)
+    assert np.isfinite(model.embed()).all()
 
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("k", 0), ("clusters", 0), ("runs", -1), ("refresh", 0), ("refresh_neighbors", 0), ("layers", 3), ("layers", 0),
-     ("momentum", 1.0), ("bn_momentum", 1.5), ("latent", 0), ("hidden", 0), ("predictor", -2), ("lr", 0.0), ("weight_decay", -1.0), ("batch", 91)],
+    [("k", 0), ("clusters", 0), ("runs", -1), ("refresh", 0), ("layers", 3), ("layers", 0),
+     ("bn_momentum", 1.5), ("latent", 0), ("hidden", 0), ("predictor", -2), ("lr", 0.0), ("batch", 91)],
 )  # fmt: skip
 def test_bad_options(name: str, value: float) -> None:
     with pytest.raises(OptionError, match=f"option {name} of afgrl is {value}"):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from naq.embedders.parts.dropout import LEVELS, Dropout, kept, masked
+from naq.embedders.vnt.dropout import LEVELS, Dropout, kept, masked
 
 
 def dropout(seed: int = 0) -> Dropout:

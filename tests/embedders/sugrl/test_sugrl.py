@@ -6,17 +6,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 import torch
 import torch.nn.functional as F
 
 import naq
 from methods_under_test import community_graph
 from naq.embedders import sugrl
-from naq.embedders.parts.distances import distances, drawn_distances
-from naq.embedders.parts.neighbour_slots import neighbour_means, slot_neighbours, slots_of
-from naq.embedders.parts.unit_inputs import unit_rows
-from naq.embedders.sugrl import SUGRL
+from naq.embedders.sugrl import SUGRL, inputs
+from naq.embedders.sugrl.neighbor_slots import neighbor_means, slot_neighbors, slots_of
+from naq.embedders.sugrl.row_distances import distances, drawn_distances
 from naq.encoders.pieces import Piece
 from naq.errors import OptionError
 from naq.heads import evaluate
@@ -34,9 +32,9 @@ def looped(piece: Piece) -> np.ndarray:
     return np.array([[1.0 if u == v else a[u, v] for v in piece.nodes] for u in piece.nodes])
 
 
-def average(a: np.ndarray, kind: str) -> np.ndarray:
+def average(a: np.ndarray, ogb: bool) -> np.ndarray:
     degree = a.sum(axis=1)
-    return a / degree[:, None] if kind == "row" else a / np.sqrt(np.outer(degree, degree))
+    return a / degree[:, None] if ogb else a / np.sqrt(np.outer(degree, degree))
 
 
 def table(a: np.ndarray) -> list[list[int]]:
@@ -55,7 +53,7 @@ def oracle(e: SUGRL, piece: Piece, update: int, *, stop: bool = True) -> tuple[f
         keep = torch.rand(len(where[0]), generator=e.generator("inputs", update)).numpy() >= o["dropout"]
         x[where] = np.where(keep, x[where] / (1 - o["dropout"]), 0.0)
     a = looped(piece)
-    hat = torch.from_numpy(average(a, str(o["adjacency"])))
+    hat = torch.from_numpy(average(a, bool(o["ogb"])))
 
     def layers(first: torch.Tensor) -> torch.Tensor:
         hidden = torch.clamp(first + weights["bias1"], min=0)
@@ -64,9 +62,8 @@ def oracle(e: SUGRL, piece: Piece, update: int, *, stop: bool = True) -> tuple[f
     first = torch.from_numpy(x) @ weights["weight1"]
     h = layers(first)
     seen = h if o["encoder"] == "mlp" else layers(hat @ first)
-    if o["smooth_dropout"]:
-        kept = torch.rand(h.shape, generator=e.generator("dropout", update)) >= o["smooth_dropout"]
-        seen = seen * kept / (1 - o["smooth_dropout"])
+    kept = torch.rand(h.shape, generator=e.generator("dropout", update)) >= 0.2
+    seen = seen * kept / 0.8
     s, slots = hat @ seen, table(a)
     epoch, m = update // e.updates_per_epoch, piece.seeds
     generator = e.generator("negatives", update)
@@ -77,7 +74,7 @@ def oracle(e: SUGRL, piece: Piece, update: int, *, stop: bool = True) -> tuple[f
             near = torch.stack([h[slots[(epoch + 2 * i) % 100][v]] for i in range(5)]).mean(0)
             p, b, n = ((h[v] - y + 1e-6).square().sum().sqrt() for y in (s[v], near, h[other[v]]))
             bound = (p.detach() if stop else p) + o["m1"] + o["m2"]
-            parts = {"mean": m * o["negatives"], "sum": o["negatives"], "ogb": m}[o["l3_reduction"]]
+            parts = {"mean": m * o["negatives"], "sum": o["negatives"]}[o["l3_reduction"]]
             third = torch.clamp(n - bound, min=0) / parts
             first_two = o["w1"] * torch.clamp(p - n + o["m1"], min=0) + o["w2"] * torch.clamp(b - n + o["m1"], min=0)
             total = total + first_two / m + o["w3"] * third
@@ -93,7 +90,6 @@ def small(**options: Any) -> SUGRL:
         "w3": 5.0,
         "negatives": 2,
         "dropout": 0.0,
-        "smooth_dropout": 0.0,
         **WIDTHS,
         **options,
     }
@@ -118,12 +114,11 @@ def agrees(e: SUGRL, piece: Piece, update: int) -> None:
     [
         {},
         {"l3_reduction": "sum"},
-        {"l3_reduction": "ogb"},
-        {"adjacency": "row"},
+        {"ogb": True},
         {"encoder": "gcn"},
-        {"encoder": "gcn", "adjacency": "row"},
-        {"dropout": 0.3, "smooth_dropout": 0.2},
-        {"dropout": 0.3, "encoder": "gcn", "smooth_dropout": 0.5},
+        {"encoder": "gcn", "ogb": True},
+        {"dropout": 0.3},
+        {"dropout": 0.3, "encoder": "gcn"},
         {"w1": 3.0, "w2": 0.5, "w3": 2.0, "m2": 0.01},
     ],
     ids=str,
@@ -151,15 +146,14 @@ def test_no_gradient_flows_through_the_bound() -> None:
 
 
 def test_reductions_of_the_third_loss() -> None:
-    """sum is n times mean, ogb is ``negatives`` times mean."""
+    """sum is n times mean."""
     losses = {
         kind: float(e.loss(e.pieces[0], 0).detach())
-        for kind in ("mean", "sum", "ogb")
+        for kind in ("mean", "sum")
         for e in [small(l3_reduction=kind, w1=0.0, w2=0.0)]
     }
     assert losses["mean"] > 0
     assert losses["sum"] == pytest.approx(43 * losses["mean"], rel=1e-5)
-    assert losses["ogb"] == pytest.approx(2 * losses["mean"], rel=1e-5)
 
 
 def test_slots() -> None:
@@ -172,11 +166,11 @@ def test_neighbours_come_by_slots() -> None:
     graph = community_graph(size=6).without_labels()
     for piece in (Piece(graph, "cpu"), Piece(graph, "cpu", np.array([5, 30, 2, 4, 42, 3]), 4)):
         slots = table(looped(piece))
-        found = slot_neighbours(piece, slots_of(96))
+        found = slot_neighbors(piece, slots_of(96))
         wanted = [[slots[j][v] for j in (96, 98, 0, 2, 4)] for v in range(piece.seeds)]
         assert found.tolist() == wanted
         values = torch.randn(len(piece), 7, generator=torch.Generator().manual_seed(0))
-        means = neighbour_means(piece, values, slots_of(96))
+        means = neighbor_means(piece, values, slots_of(96))
         assert torch.allclose(means, torch.stack([values[row].mean(0) for row in wanted]), atol=1e-6)
 
 
@@ -210,11 +204,6 @@ def test_equal_rows_have_a_distance_with_a_gradient() -> None:
 
 
 def test_inputs_have_unit_rows() -> None:
-    x = np.array([[3.0, -1.0, 0.0], [0.0, 0.0, 0.0], [0.0, 0.5, 0.0]], dtype=np.float32)
-    assert unit_rows(x, 1).tolist() == [[0.75, -0.25, 0.0], [0.0, 0.0, 0.0], [0.0, 1.0, 0.0]]
-    two = unit_rows(sp.csr_array(x), 2)
-    assert isinstance(two, sp.csr_array)
-    assert np.allclose(two.toarray()[0], np.array([3, -1, 0]) / np.sqrt(10))
     for features in (community_graph().features, np.random.default_rng(0).standard_normal((141, 9), dtype=np.float32)):
         graph = community_graph().with_features(features)
         e = SUGRL(graph, **WIDTHS)
@@ -225,31 +214,30 @@ def test_inputs_have_unit_rows() -> None:
         assert graph.features is not found and e.graph.labels is None
 
 
-@pytest.mark.parametrize("adjacency", ["sym", "row"])
-def test_inputs_for_ogb(adjacency: str) -> None:
+def test_inputs_for_ogb() -> None:
     """L1, then L2, then one average over neighbours."""
     graph = community_graph()
     x = dense(graph.features)
     x = x / np.maximum(np.abs(x).sum(axis=1, keepdims=True), 1e-30)
     x = x / np.maximum(np.sqrt((x**2).sum(axis=1, keepdims=True)), 1e-30)
-    wanted = average(looped(Piece(graph, "cpu")), adjacency) @ x
-    e = SUGRL(graph, ogb_inputs=True, adjacency=adjacency, **WIDTHS)
+    wanted = average(looped(Piece(graph, "cpu")), True) @ x
+    e = SUGRL(graph, ogb=True, **WIDTHS)
     assert np.allclose(dense(e.graph.features), wanted, atol=1e-6)
 
 
 def test_ogb_inputs_are_refused_where_they_explode(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("naq.embedders.parts.unit_inputs.PROPAGATED_ENTRIES", 10)
+    monkeypatch.setattr(inputs, "PROPAGATED_ENTRIES", 10)
     with pytest.raises(OptionError, match="leave it out"):
-        SUGRL(community_graph(), ogb_inputs=True, **WIDTHS)
+        SUGRL(community_graph(), ogb=True, **WIDTHS)
 
 
-@pytest.mark.parametrize("options", [{}, {"normalize": False}, {"adjacency": "row"}, {"encoder": "gcn"}], ids=str)
+@pytest.mark.parametrize("options", [{}, {"normalize": False}, {"ogb": True}, {"encoder": "gcn"}], ids=str)
 def test_vectors(options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     """A_hat MLP(X) without dropout; in blocks the same."""
     e = SUGRL(community_graph(), seed=1, epochs=3, **WIDTHS, **options)
     train(e)
     weight1, weight2, bias1, bias2 = (w.detach().double().numpy() for w in (e.weight1, e.weight2, e.bias1, e.bias2))
-    hat = average(looped(Piece(e.graph, "cpu")), str(e.options["adjacency"]))
+    hat = average(looped(Piece(e.graph, "cpu")), bool(e.options["ogb"]))
     first = dense(e.graph.features) @ weight1
     first = hat @ first if e.options["encoder"] == "gcn" else first
     wanted = hat @ (np.maximum(first + bias1, 0) @ weight2 + bias2)
@@ -291,12 +279,10 @@ def test_a_piece_reaches_as_far_as_the_encoder() -> None:
     [
         ({"latent": 0}, "latent of sugrl is 0; expected more than 0"),
         ({"dropout": 1.0}, "dropout of sugrl is 1.0; expected at least 0 and below 1"),
-        ({"smooth_dropout": -0.1}, "smooth_dropout of sugrl"),
         ({"w3": -1.0}, "w3 of sugrl is -1.0; expected at least 0"),
         ({"m2": -0.5}, "m2 of sugrl"),
         ({"negatives": 0}, "negatives of sugrl is 0; expected at least 1"),
         ({"l3_reduction": "max"}, "l3_reduction of sugrl is 'max'"),
-        ({"adjacency": "column"}, "adjacency of sugrl"),
         ({"encoder": "gat"}, "encoder of sugrl"),
     ],
 )

@@ -14,10 +14,10 @@ few-shot tasks (TLP): Tan et al., Transductive Linear Probing, https://arxiv.org
     \mathcal L = w_1 \mathcal L_1 + w_2 \mathcal L_2 + w_3 \mathcal L_3, \qquad Z = \frac{\hat A\, \mathrm{MLP}(X)}{|\cdot|}
 
 X has rows of unit L1 norm, the bar is the mean over nodes, sg stops the gradient, and :math:`\pi_i` are random permutations of the nodes. The
-third loss keeps other nodes from drifting away without bound. Which neighbours N_5 are: :mod:`naq.embedders.parts.neighbour_slots`.
+third loss keeps other nodes from drifting away without bound. Which neighbours N_5 are: :mod:`naq.embedders.sugrl.neighbor_slots`.
 
-Departures: the third loss is a mean as the other two are; the released code sums it over nodes on small graphs (``l3_reduction="sum"``), which makes
-it n times as strong, and does not divide by k on large ones (``ogb``). Its neighbours on large graphs are the node itself, by mistake; not here.
+Departures: the third loss is a mean as the other two are; the released code sums it over nodes on all but OGB graphs (``l3_reduction="sum"``), which
+makes it n times as strong. Its neighbours on OGB graphs are the node itself, by mistake; not here.
 With batches a node's negatives are the other nodes of its batch, which are drawn uniformly, and its neighbours those inside the piece.
 
 Cost: one product with X, one with A_hat and k + 2 distances per update, nothing quadratic; memory about n (5 * hidden + 14 * latent)
@@ -40,16 +40,19 @@ import torch.nn.functional as F
 from torch import nn
 
 from naq.embedders.base import register_embedder
-from naq.embedders.parts.convolutions import BLOCK
-from naq.embedders.parts.distances import distances, drawn_distances
-from naq.embedders.parts.neighbour_slots import neighbour_means, slots_of
-from naq.embedders.parts.unit_inputs import propagated_once, unit_rows
-from naq.embedders.parts.views import dropped
+from naq.embedders.dropout import dropped
+from naq.embedders.sugrl.inputs import perceptron_inputs
+from naq.embedders.sugrl.neighbor_slots import neighbor_means, slots_of
+from naq.embedders.sugrl.row_distances import distances, drawn_distances
 from naq.embedders.trained import TRAINING, TrainedEmbedder
 from naq.encoders.pieces import Piece
 from naq.encoders.rows import sparse_product
-from naq.graph import Graph
 from naq.options import Value
+
+BLOCK = 8192
+"""Nodes embedded at once."""
+SMOOTH_DROPOUT = 0.2
+"""Share of H that is dropped before it is averaged."""
 
 
 @register_embedder
@@ -58,18 +61,18 @@ class SUGRL(TrainedEmbedder):
 
     Options:
         hidden, latent: widths (512, 256).
-        dropout, smooth_dropout: of the non-zeros of X (0.3) and of H before it is averaged (0.2).
+        dropout: of the non-zeros of X (0.3).
         w1, w2, w3: weights of the three losses (10, 10, 1; 100, 100, 2 for product graphs).
         m1, m2: margins (0.8, 0.2; 0.4, 0.6 for product graphs).
         negatives: permutations per update (4).
-        l3_reduction: ``mean``; ``sum`` over nodes, or ``ogb``: mean, not divided by ``negatives``. Which suits a graph is worth a try: on validation tasks
-            ``sum`` with ``lr=1e-3`` was 7 points better on coauthor_cs and 3 worse on debian (docs/learners.md).
-        adjacency: A + I normalised symmetrically (``sym``) or by ``row``, as released for OGB graphs.
+        l3_reduction: ``mean``, or ``sum`` over nodes. Which suits a graph is worth a try: on validation tasks ``sum`` with ``lr=1e-3`` was 7 points
+            better on coauthor_cs and 3 worse on debian (docs/learners.md).
         encoder: ``mlp``; ``gcn`` averages over neighbours before the first layer too, so that S and Z are those of a two-layer graph
             convolutional network, while H stays the perceptron with the same weights.
-        ogb_inputs: rows of X get unit L2 norm and are averaged over neighbours once, before everything.
+        ogb: as released for OGB graphs: A_hat is A + I with rows of sum 1 instead of the symmetric normalisation, and rows of X get unit L2 norm and
+            are averaged over neighbours once, before everything (false). Its other settings there: ``negatives=1``, margins 0.9, ``lr=1e-2``.
         normalize: vectors of unit length.
-        lr, weight_decay: Adam's.
+        lr, weight_decay: Adam's (5e-3, 5e-5).
         epochs, batch, fanout, memory: see :class:`~naq.embedders.trained.TrainedEmbedder`.
 
     Shapes:
@@ -83,7 +86,6 @@ class SUGRL(TrainedEmbedder):
         "hidden": 512,
         "latent": 256,
         "dropout": 0.3,
-        "smooth_dropout": 0.2,
         "w1": 10.0,
         "w2": 10.0,
         "w3": 1.0,
@@ -91,9 +93,8 @@ class SUGRL(TrainedEmbedder):
         "m2": 0.2,
         "negatives": 4,
         "l3_reduction": "mean",
-        "adjacency": "sym",
         "encoder": "mlp",
-        "ogb_inputs": False,
+        "ogb": False,
         "normalize": True,
         "lr": 5e-3,
         "weight_decay": 5e-5,
@@ -106,16 +107,15 @@ class SUGRL(TrainedEmbedder):
     def check_options(self) -> None:
         super().check_options()
         self.require_positive("hidden", "latent")
-        self.require_share("dropout", "smooth_dropout")
+        self.require_share("dropout")
         for name in ("w1", "w2", "w3", "m1", "m2", "weight_decay"):
             self.require_at_least(name, 0)
         self.require_at_least("negatives", 1)
-        self.require_choice("l3_reduction", ("mean", "sum", "ogb"))
-        self.require_choice("adjacency", ("sym", "row"))
+        self.require_choice("l3_reduction", ("mean", "sum"))
         self.require_choice("encoder", ("mlp", "gcn"))
 
     def build(self) -> None:
-        self.graph = self._with_inputs()
+        self.graph = self.graph.with_features(perceptron_inputs(self.graph, ogb=bool(self.options["ogb"])))
         if self.options["encoder"] == "gcn":
             self.hops = 2  # type: ignore[misc]
         generator = self.generator("encoder")
@@ -124,14 +124,6 @@ class SUGRL(TrainedEmbedder):
         drawn = [nn.init.xavier_uniform_(torch.empty(shape), generator=generator) for shape in shapes]
         self.weight1, self.weight2 = (nn.Parameter(w.to(self.device)) for w in drawn)
         self.bias1, self.bias2 = (nn.Parameter(torch.zeros(s[1], device=self.device)) for s in shapes)
-
-    def _with_inputs(self) -> Graph:
-        """The graph with its features as the perceptron reads them."""
-        inputs = unit_rows(self.graph.require_features(self.name), 1)
-        if not self.options["ogb_inputs"]:
-            return self.graph.with_features(inputs)
-        unit = self.graph.with_features(unit_rows(inputs, 2))
-        return unit.with_features(propagated_once(unit, str(self.options["adjacency"])))
 
     def step_bytes(self, nodes: float, edges: float, entries: float) -> float:
         hidden, latent, negatives = (int(self.options[name]) for name in ("hidden", "latent", "negatives"))
@@ -142,7 +134,7 @@ class SUGRL(TrainedEmbedder):
 
     def loss(self, piece: Piece, update: int) -> torch.Tensor:
         anchors, smoothed = self.anchors_and_positives(piece, update)
-        near = neighbour_means(piece, anchors, slots_of(update // self.updates_per_epoch))
+        near = neighbor_means(piece, anchors, slots_of(update // self.updates_per_epoch))
         anchors, smoothed = anchors[: piece.seeds], smoothed[: piece.seeds]
         others = [drawn_distances(anchors, order) for order in self._orders(piece.seeds, update)]
         return self.margin_loss(distances(anchors, smoothed), distances(anchors, near), others)
@@ -153,7 +145,7 @@ class SUGRL(TrainedEmbedder):
         values = piece.inputs(self.weight1, float(self.options["dropout"]), self.generator("inputs", update))
         anchors = self._layers(values)
         seen = anchors if self.options["encoder"] == "mlp" else self._layers(averaged(values))
-        return anchors, averaged(self._dropped(seen, update))
+        return anchors, averaged(dropped(seen, SMOOTH_DROPOUT, self.generator("dropout", update)))
 
     def margin_loss(self, p: torch.Tensor, b: torch.Tensor, n: list[torch.Tensor]) -> torch.Tensor:
         """The loss of distances to the averaged neighbourhood, to the mean of some neighbours, and to other nodes."""
@@ -163,17 +155,13 @@ class SUGRL(TrainedEmbedder):
         for other in n:
             drift = torch.relu(other - bound)
             over = drift.sum() if self.options["l3_reduction"] == "sum" else drift.mean()
-            share = 1.0 if self.options["l3_reduction"] == "ogb" else 1.0 / len(n)
             pull = w1 * torch.relu(p - other + m1).mean() + w2 * torch.relu(b - other + m1).mean()
-            loss = loss + pull + w3 * share * over
+            loss = loss + pull + w3 * (1.0 / len(n)) * over
         return loss
 
     def _layers(self, values: torch.Tensor) -> torch.Tensor:
         """What follows the first product of the perceptron."""
         return torch.relu(values + self.bias1) @ self.weight2 + self.bias2
-
-    def _dropped(self, values: torch.Tensor, update: int) -> torch.Tensor:
-        return dropped(values, float(self.options["smooth_dropout"]), self.generator("dropout", update))
 
     def _orders(self, seeds: int, update: int) -> Iterator[torch.Tensor]:
         generator = self.generator("negatives", update)
@@ -182,7 +170,7 @@ class SUGRL(TrainedEmbedder):
 
     def _averaging(self, piece: Piece) -> Callable[[torch.Tensor], torch.Tensor]:
         spread = piece.spread()
-        if self.options["adjacency"] == "sym":
+        if not self.options["ogb"]:
             return lambda values: spread @ values
         root = torch.bincount(piece.rows, minlength=len(piece)).float().sqrt()[:, None]
         return lambda values: (spread @ (values * root)) / root  # D^-1 A = D^-1/2 (D^-1/2 A D^-1/2) D^1/2
@@ -215,7 +203,7 @@ class SUGRL(TrainedEmbedder):
         """Rows of A_hat V for some nodes, with the degrees of the whole graph."""
         rows, around = self.operator.field(nodes)
         values = rows_of(around)
-        if self.options["adjacency"] == "sym":
+        if not self.options["ogb"]:
             return sparse_product(rows, values)
         root = torch.from_numpy(np.sqrt(self.graph.degrees + 1.0).astype(np.float32)).to(self.device)[:, None]
         return sparse_product(rows, values * root[self._placed(around)]) / root[self._placed(nodes)]

@@ -16,12 +16,13 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from naq.embedders.parts.views import dropped
+from naq.embedders.dropout import dropped
 from naq.encoders import GraphOperator
 from naq.encoders.pieces import Piece, Spread
 from naq.encoders.rows import sparse_product
 
 BLOCK = 8192
+"""Nodes embedded at once where the graph is trained in batches."""
 
 
 class Convolutions(nn.Module):

@@ -7,7 +7,7 @@ Lee, Lee and Park, Augmentation-Free Self-Supervised Learning on Graphs, https:/
     \mathcal L = \frac1{|P|} \sum_{(i, j) \in P} \left[2 - 2\cos(q(f)_i, g_j)\right] + \left[2 - 2\cos(q(f)_j, g_i)\right],
     \qquad g \leftarrow m g + (1 - m) f
 
-P are the positives of :mod:`naq.embedders.parts.mining`: of the k nodes whose g is most like :math:`f_i`, i among them, those that are joined to i
+P are the positives of :mod:`naq.embedders.afgrl.mining`: of the k nodes whose g is most like :math:`f_i`, i among them, those that are joined to i
 or share a cluster with it. f and g are [graph convolution, batch normalisation, PReLU], g starts as a copy of f, q is a small perceptron; m rises
 from 0.9 to 1 by half a cosine. The vectors are those of f.
 
@@ -19,7 +19,8 @@ kept in the weights' file meanwhile, so that a stopped run goes on with them. Ba
 nodes of the sampled piece; clusters are those of the whole graph, from the teacher's running statistics at the start of the epoch.
 
 Cost: an update takes half of BGRL's passes, and n^2 * latent multiplications for the similarities, which are most of it from some ten thousand nodes on
-(``refresh_neighbors`` takes them less often); k-means comes on top once in ``refresh`` epochs. Measured in docs/embedders.md. Memory about n (6 * hidden + 10 * latent + 5 * predictor) numbers, and 16 MiB of similarities at a time.
+(with batches: nodes of a batch times nodes of its piece); k-means comes on top once in ``refresh`` epochs. Measured in docs/embedders.md. Memory
+about n (6 * hidden + 10 * latent + 5 * predictor) numbers, and 16 MiB of similarities at a time.
 
 Example:
     >>> import naq
@@ -36,15 +37,18 @@ import scipy.sparse as sp
 import torch
 import torch.nn.functional as F
 
+from naq.embedders.afgrl.mining import clusters, nearest, positives
 from naq.embedders.base import register_embedder
-from naq.embedders.parts.convolutions import BLOCK, Convolutions
-from naq.embedders.parts.mining import clusters, nearest, positives
-from naq.embedders.parts.teacher import Predictor, follow, rising_momentum, teacher_of
+from naq.embedders.convolutions import BLOCK, Convolutions
+from naq.embedders.teacher import Predictor, follow, rising_momentum, teacher_of
 from naq.embedders.trained import TRAINING, TrainedEmbedder
 from naq.encoders.pieces import Piece
 from naq.encoders.rows import SparseRows, multiply
 from naq.errors import OptionError
 from naq.options import Value
+
+MOMENTUM = 0.9
+"""Of the average at the start."""
 
 
 @register_embedder
@@ -56,16 +60,15 @@ class AFGRL(TrainedEmbedder):
         hidden, latent, predictor: widths (512, 256, 512); one layer has no hidden one.
         k: nearest nodes that may become positives, the node itself among them (4; AFGRL has 4 or 8).
         clusters, runs: centroids and runs of k-means (100, 5); no runs leave only edges as a reason.
-        refresh, refresh_neighbors: epochs between two searches for clusters (5) and for nearest nodes (1; batches search at every update).
-        lr, weight_decay: of AdamW (1e-3, 1e-5).
-        momentum: of the average at the start (0.9).
+        refresh: epochs between two searches for clusters (5); nearest nodes are searched for at every update.
+        lr: of AdamW (1e-3).
         bn_momentum: of running statistics, 0 for automatic: 0.99 on whole graphs, 0.1 with batches. AFGRL has 0.01.
         epochs, batch, fanout, memory: see :class:`~naq.embedders.trained.TrainedEmbedder`.
 
     Shapes:
         - ``loss``: a piece -> scalar in [0, 8]
         - ``encode_all``: (n, latent)
-        - ``held_clusters``: (n, runs), ``held_neighbors``: (n, k), in ``state_dict`` where an update may read what an earlier one found
+        - ``held_clusters``: (n, runs), in ``state_dict``, since an update reads what an earlier one found
     """
 
     name = "afgrl"
@@ -79,30 +82,26 @@ class AFGRL(TrainedEmbedder):
         "clusters": 100,
         "runs": 5,
         "refresh": 5,
-        "refresh_neighbors": 1,
         "lr": 1e-3,
-        "weight_decay": 1e-5,
-        "momentum": 0.9,
         "bn_momentum": 0.0,
         "epochs": 500,
         **TRAINING,
     }
+    weight_decay = 1e-5
     decoupled_decay = True
     still: ClassVar[Mapping[str, Value]] = {"runs": 0}
 
     held_clusters: torch.Tensor
-    held_neighbors: torch.Tensor
 
     def check_options(self) -> None:
         super().check_options()
         self.require_positive("hidden", "latent", "predictor")
         if self.options["layers"] not in (1, 2):
             raise OptionError(f"option layers of afgrl is {self.options['layers']}; expected 1 or 2.")
-        for name in ("k", "clusters", "refresh", "refresh_neighbors"):
+        for name in ("k", "clusters", "refresh"):
             self.require_at_least(name, 1)
-        for name in ("runs", "weight_decay"):
-            self.require_at_least(name, 0)
-        self.require_share("momentum", "bn_momentum")
+        self.require_at_least("runs", 0)
+        self.require_share("bn_momentum")
 
     def build(self) -> None:
         norm = float(self.options["bn_momentum"]) or 0.99
@@ -123,12 +122,8 @@ class AFGRL(TrainedEmbedder):
     def planned(self) -> None:
         super().planned()
         n, runs = self.graph.num_nodes, int(self.options["runs"])
-        self.keeps_neighbors = self.batch == 0 and int(self.options["refresh_neighbors"]) > 1
         if runs:
             self.register_buffer("held_clusters", torch.zeros(n, runs, dtype=torch.int64, device=self.device))
-        if self.keeps_neighbors:
-            k = min(n, int(self.options["k"]))
-            self.register_buffer("held_neighbors", torch.zeros(n, k, dtype=torch.int64, device=self.device))
 
     def step_bytes(self, nodes: float, edges: float, entries: float) -> float:
         hidden, latent, predictor = (int(self.options[name]) for name in ("hidden", "latent", "predictor"))
@@ -139,23 +134,11 @@ class AFGRL(TrainedEmbedder):
         students = self.student(piece)
         with torch.no_grad():
             teachers = F.normalize(self.teacher(piece), dim=1)
-        pairs = positives(
-            self.neighbors(piece, update, students.detach(), teachers),
-            piece.rows,
-            piece.columns,
-            self.clusters(piece, update, teachers),
-        )
+        seeds = F.normalize(students.detach()[: piece.seeds], dim=1)
+        near = nearest(seeds, teachers, int(self.options["k"]))
+        pairs = positives(near, piece.rows, piece.columns, self.clusters(piece, update, teachers))
         predicted = F.normalize(self.predictor(students), dim=1)
         return 4.0 - 2.0 / pairs.nnz * (predicted * answers(pairs, teachers)).sum()
-
-    def neighbors(self, piece: Piece, update: int, students: torch.Tensor, teachers: torch.Tensor) -> torch.Tensor:
-        """(seeds, k) nearest nodes within the piece."""
-        if self.keeps_neighbors and update % int(self.options["refresh_neighbors"]):
-            return self.held_neighbors
-        found = nearest(F.normalize(students[: piece.seeds], dim=1), teachers, int(self.options["k"]))
-        if self.keeps_neighbors:
-            self.held_neighbors.copy_(found)
-        return found
 
     def clusters(self, piece: Piece, update: int, teachers: torch.Tensor) -> torch.Tensor:
         """(nodes of the piece, runs) clusters, found anew where they are due."""
@@ -170,7 +153,7 @@ class AFGRL(TrainedEmbedder):
         return self.held_clusters[torch.from_numpy(piece.nodes).to(self.device)]
 
     def after_step(self, update: int) -> None:
-        follow(self.teacher, self.student, rising_momentum(float(self.options["momentum"]), update, self.updates))
+        follow(self.teacher, self.student, rising_momentum(MOMENTUM, update, self.updates))
 
     def encode_all(self) -> torch.Tensor:
         return self.student.encode_all(self.operator, BLOCK if self.batch else 0)

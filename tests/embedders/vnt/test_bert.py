@@ -6,12 +6,11 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from naq.embedders.parts.attention import attend
-from naq.embedders.parts.bert import Batch, Drops, GraphBert, Layer, Shape, absence
-from naq.embedders.parts.dropout import Dropout
+from naq.embedders.vnt.bert import Batch, Drops, GraphBert, Layer, Shape, absence, attend
+from naq.embedders.vnt.dropout import Dropout
 from naq.encoders.pooling import mean_present
 
-SHAPE = Shape(features=11, hidden=12, layers=2, heads=3, intermediate=20, roles=7)
+SHAPE = Shape(features=11, hidden=12, layers=2, heads=3, roles=7)
 
 
 def generator(seed: int = 0) -> torch.Generator:
@@ -31,7 +30,7 @@ def torch_layer(layer: Layer, shape: Shape = SHAPE) -> nn.TransformerEncoderLaye
     """The same layer as torch has it, with the same weights."""
     with torch.random.fork_rng():
         out = nn.TransformerEncoderLayer(
-            shape.hidden, shape.heads, shape.intermediate, dropout=0.0, activation="gelu", layer_norm_eps=1e-12, batch_first=True
+            shape.hidden, shape.heads, shape.hidden, dropout=0.0, activation="gelu", layer_norm_eps=1e-12, batch_first=True
         )  # fmt: skip
     pairs = [
         (out.self_attn.in_proj_weight, layer.into.weight), (out.self_attn.in_proj_bias, layer.into.bias),
@@ -78,14 +77,13 @@ def test_a_layer_equals_that_of_torch():
     assert torch.allclose(found[present], wanted[present], atol=1e-5)
 
 
-def test_the_network_is_its_layers_with_the_residual_after_each():
-    net = network(Shape(features=11, hidden=12, layers=2, heads=3, intermediate=20, roles=7, residual=True))
+def test_the_network_is_its_layers_and_the_mean_of_present_tokens():
+    net = network()
     tokens, present = some_tokens()
-    residual = torch.randn(9, 12, generator=generator(3))
     wanted = tokens
     for layer in net.layers:
-        wanted = torch_layer(layer)(wanted, src_key_padding_mask=~present) + residual[:, None]
-    found = net(tokens, present, residual)
+        wanted = torch_layer(layer)(wanted, src_key_padding_mask=~present)
+    found = net(tokens, present)
     means = torch.stack([wanted[m][present[m]].mean(dim=0) for m in range(9)])
     assert torch.allclose(found, means, rtol=1e-4, atol=1e-4)
 
@@ -113,7 +111,7 @@ def test_what_stands_on_an_absent_place_does_not_matter():
 
 @torch.no_grad()
 def test_initial_weights():
-    net = GraphBert(Shape(300, 40, 2, 2, 40), generator())
+    net = GraphBert(Shape(300, 40, 2, 2), generator())
     for name, weight in net.named_parameters():
         if name.endswith("bias"):
             assert (weight == 0).all()
@@ -122,7 +120,7 @@ def test_initial_weights():
         else:
             assert abs(float(weight.std()) - 0.02) < 2e-3 and abs(float(weight.mean())) < 2e-3, name
     before = torch.random.get_rng_state()
-    assert torch.equal(GraphBert(Shape(300, 40, 2, 2, 40), generator()).role, net.role)
+    assert torch.equal(GraphBert(Shape(300, 40, 2, 2), generator()).role, net.role)
     assert torch.equal(torch.random.get_rng_state(), before), "the generator that all share is left alone"
 
 
@@ -142,7 +140,7 @@ def test_dropout_is_drawn_from_its_generator_and_has_the_right_mean(hidden, atte
 def test_dropout_of_attention_keeps_the_mean():
     values = torch.ones(2000, 4, 2)
     zero = torch.zeros(2000, 4, 2)
-    mixed = attend(zero[:, :1], zero, values, zero[..., 0], 1, Dropout(generator()), 0.3)
+    mixed = attend(zero[:, :1], zero, values, zero[..., 0], 1, Drops(Dropout(generator()), 0.0, 0.3))
     assert abs(float(mixed.mean()) - 1) < 0.03
     # A quarter each, dropped or scaled up: the number of keys left is binomial.
     left = (mixed[:, 0, 0] * 4 * 0.7).round()

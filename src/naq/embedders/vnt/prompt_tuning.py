@@ -28,11 +28,8 @@ from dataclasses import dataclass
 import torch
 import torch.nn.functional as F
 
-from naq.embedders.parts.bert import GraphBert, Layer, absence
+from naq.embedders.vnt.bert import GraphBert, Layer, absence
 from naq.encoders.pooling import mean_present
-
-BETAS = 0.9, 0.999
-TINY = 1e-8
 
 
 @dataclass(frozen=True)
@@ -58,12 +55,10 @@ class Frozen:
     Shapes:
         - ``tokens``: (c, s, t, H)
         - ``present``: (c, s, t)
-        - ``residual``: (c, s, H), or None
     """
 
     tokens: torch.Tensor
     present: torch.Tensor
-    residual: torch.Tensor | None = None
 
 
 class PromptedBert:
@@ -73,7 +68,6 @@ class PromptedBert:
         self.network, self.tuning = network, tuning
         self.tasks, self.sequences, self.length, self.hidden = frozen.tokens.shape
         self.tokens, self.present = frozen.tokens.flatten(0, 1), frozen.present.flatten(0, 1)
-        self.residual = None if frozen.residual is None else frozen.residual.flatten(0, 1)[:, None]
         self.first = [part.contiguous() for part in self._layer(0).project(self.tokens)]
 
     def _layer(self, number: int) -> Layer:
@@ -95,8 +89,6 @@ class PromptedBert:
             if self.tuning.deep or number == last:  # what comes out of the virtual nodes is read by none
                 queries, tokens = queries[:, : self.length], tokens[:, : self.length]
             tokens = layer.finish(tokens, layer.attend(queries, keys, values, absent))
-            if self.residual is not None:
-                tokens = tokens + self.residual
         return self._read(tokens).view(self.tasks, self.sequences, self.hidden)
 
     def _joined(
@@ -131,19 +123,18 @@ def tune(
     with _frozen(network):
         prompted = PromptedBert(network, support, tuning)
         fixed = prompted(weights[0]) if start.shape[1] == 0 else None  # nothing to tune but the classifier
-        adam = Adam(weights, tuning.lr)
+        leaves = [weight.requires_grad_() for weight in weights]
+        adam = torch.optim.Adam(leaves, lr=tuning.lr)  # moves every number on its own, so tasks do not meet
         target = slots.expand(tasks, -1)
         for _ in range(tuning.steps):
-            leaves = [weight.requires_grad_() for weight in weights]
             with torch.enable_grad():
                 vectors = prompted(leaves[0]) if fixed is None else fixed
                 logits = classified(vectors, *leaves[1:])
                 loss = F.cross_entropy(logits.transpose(1, 2), target, reduction="none").mean(dim=1).sum()
-                grads = torch.autograd.grad(loss, leaves, allow_unused=True)
-            for weight in weights:
-                weight.requires_grad_(False)
-            adam.step(grads)
-    return weights
+            adam.zero_grad()
+            loss.backward()
+            adam.step()
+    return [leaf.detach() for leaf in leaves]
 
 
 def answers(network: GraphBert, query: Frozen, weights: list[torch.Tensor], tuning: Tuning) -> torch.Tensor:
@@ -155,26 +146,6 @@ def answers(network: GraphBert, query: Frozen, weights: list[torch.Tensor], tuni
 def classified(vectors: torch.Tensor, classifier: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
     """(c, s, N) logits of the vectors (c, s, H)."""
     return torch.baddbmm(bias, vectors, classifier)
-
-
-class Adam:
-    """Adam over stacked weights, in place. Every number is moved on its own, so tasks do not meet."""
-
-    def __init__(self, weights: list[torch.Tensor], lr: float) -> None:
-        self.weights, self.lr, self.count = weights, lr, 0
-        self.means = [torch.zeros_like(weight) for weight in weights]
-        self.squares = [torch.zeros_like(weight) for weight in weights]
-
-    def step(self, grads: tuple[torch.Tensor | None, ...]) -> None:
-        self.count += 1
-        rate = self.lr / (1 - BETAS[0] ** self.count)
-        correction = (1 - BETAS[1] ** self.count) ** 0.5
-        for weight, grad, mean, square in zip(self.weights, grads, self.means, self.squares):
-            if grad is None:
-                continue
-            mean.lerp_(grad, 1 - BETAS[0])
-            square.mul_(BETAS[1]).addcmul_(grad, grad, value=1 - BETAS[1])
-            weight.addcdiv_(mean, (square.sqrt() / correction).add_(TINY), value=-rate)
 
 
 @contextmanager

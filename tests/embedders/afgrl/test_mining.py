@@ -6,8 +6,8 @@ import scipy.sparse as sp
 import torch
 from threadpoolctl import threadpool_info
 
-from naq.embedders.parts import mining
-from naq.embedders.parts.mining import clusters, lloyd, nearest, positives
+from naq.embedders.afgrl import mining
+from naq.embedders.afgrl.mining import clusters, lloyd, nearest, positives
 
 
 def unit(n: int, d: int, seed: int) -> torch.Tensor:

@@ -5,8 +5,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from naq.embedders.parts.bert import GraphBert, Shape
-from naq.embedders.parts.prompt_tuning import Frozen, PromptedBert, Tuning, answers, tune
+from naq.embedders.vnt.bert import GraphBert, Shape
+from naq.embedders.vnt.prompt_tuning import Frozen, PromptedBert, Tuning, answers, tune
 
 TASKS, WAY, SHOT, QUERIES, LENGTH, HIDDEN, PROMPTS = 3, 3, 2, 4, 5, 12, 4
 SLOTS = torch.arange(WAY).repeat_interleave(SHOT)
@@ -16,20 +16,19 @@ def generator(seed: int = 0) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
 
 
-def network(layers: int = 2, residual: bool = False) -> GraphBert:
-    out = GraphBert(Shape(5, HIDDEN, layers, 2, 20, residual=residual), generator())
+def network(layers: int = 2) -> GraphBert:
+    out = GraphBert(Shape(5, HIDDEN, layers, 2), generator())
     with torch.no_grad():
         for weight in out.parameters():
             weight.mul_(15.0).add_(0.1 * torch.randn(weight.shape, generator=generator(len(weight))))
     return out
 
 
-def sequences(count: int, seed: int, residual: bool = False) -> Frozen:
+def sequences(count: int, seed: int) -> Frozen:
     tokens = torch.randn(TASKS, count, LENGTH, HIDDEN, generator=generator(seed))
     present = torch.rand(TASKS, count, LENGTH, generator=generator(seed + 1)) < 0.8
     present[..., 0] = True
-    beside = torch.randn(TASKS, count, HIDDEN, generator=generator(seed + 2))
-    return Frozen(tokens, present, beside if residual else None)
+    return Frozen(tokens, present)
 
 
 def virtual_nodes(deep: bool, layers: int = 2) -> torch.Tensor:
@@ -38,7 +37,7 @@ def virtual_nodes(deep: bool, layers: int = 2) -> torch.Tensor:
 
 def slow_layer(layer: nn.Module) -> nn.TransformerEncoderLayer:
     with torch.random.fork_rng():
-        out = nn.TransformerEncoderLayer(HIDDEN, 2, 20, 0.0, "gelu", 1e-12, batch_first=True)
+        out = nn.TransformerEncoderLayer(HIDDEN, 2, HIDDEN, 0.0, "gelu", 1e-12, batch_first=True)
     names = ["into", "out", "up", "down"]
     theirs = [
         out.self_attn.in_proj_weight,
@@ -56,12 +55,7 @@ def slow_layer(layer: nn.Module) -> nn.TransformerEncoderLayer:
 
 
 def slow_vectors(
-    net: GraphBert,
-    tokens: torch.Tensor,
-    present: torch.Tensor,
-    beside: torch.Tensor | None,
-    virtual: torch.Tensor,
-    tuning: Tuning,
+    net: GraphBert, tokens: torch.Tensor, present: torch.Tensor, virtual: torch.Tensor, tuning: Tuning
 ) -> torch.Tensor:
     """Vectors of one task's sequences: every layer over the whole sequence, virtual nodes and all."""
     rows, count = [], virtual.shape[1]
@@ -72,8 +66,6 @@ def slow_vectors(
             if tuning.deep and number:
                 sequence = torch.cat([sequence[:LENGTH], virtual[number]])
             sequence = slow_layer(layer)(sequence[None], src_key_padding_mask=gone[None])[0]
-            if beside is not None:
-                sequence = sequence + beside[i]
         rows.append(sequence[0] if tuning.read == "target" else sequence[:LENGTH][present[i]].mean(dim=0))
     return torch.stack(rows)
 
@@ -82,34 +74,28 @@ def slow_tune(net: GraphBert, support: Frozen, task: int, start: torch.Tensor, t
     weights = [start.clone(), torch.zeros(HIDDEN, WAY), torch.zeros(1, WAY)]
     leaves = [weight.requires_grad_() for weight in weights]
     adam = torch.optim.Adam(leaves, lr=tuning.lr)
-    beside = None if support.residual is None else support.residual[task]
     for _ in range(tuning.steps):
         adam.zero_grad()
-        vectors = slow_vectors(net, support.tokens[task], support.present[task], beside, leaves[0], tuning)
+        vectors = slow_vectors(net, support.tokens[task], support.present[task], leaves[0], tuning)
         F.cross_entropy(vectors @ leaves[1] + leaves[2], SLOTS).backward()
         adam.step()
     return [leaf.detach() for leaf in leaves]
 
 
 CASES = {
-    "shallow": (Tuning(3, 0.05), 2, False),
-    "deep": (Tuning(3, 0.05, deep=True), 2, False),
-    "target": (Tuning(3, 0.05, read="target"), 2, False),
-    "residual": (Tuning(3, 0.05), 3, True),
-    "deep residual": (Tuning(3, 0.05, deep=True), 2, True),
-    "one layer": (Tuning(3, 0.05), 1, False),
+    "shallow": (Tuning(3, 0.05), 2),
+    "deep": (Tuning(3, 0.05, deep=True), 2),
+    "target": (Tuning(3, 0.05, read="target"), 2),
+    "three layers": (Tuning(3, 0.05), 3),
+    "one layer": (Tuning(3, 0.05), 1),
 }
 
 
 @pytest.mark.parametrize("case", CASES)
 @torch.no_grad()
 def test_tuned_in_a_batch_as_alone(case):
-    tuning, layers, residual = CASES[case]
-    net, support, query = (
-        network(layers, residual),
-        sequences(WAY * SHOT, 1, residual),
-        sequences(WAY * QUERIES, 5, residual),
-    )
+    tuning, layers = CASES[case]
+    net, support, query = network(layers), sequences(WAY * SHOT, 1), sequences(WAY * QUERIES, 5)
     start = virtual_nodes(tuning.deep, layers)
     found = tune(net, support, SLOTS, WAY, start, tuning)
     slots = answers(net, query, found, tuning)
@@ -122,8 +108,7 @@ def test_tuned_in_a_batch_as_alone(case):
             assert torch.allclose(
                 one[task], two, atol=2e-3
             )  # Adam moves a gradient near 0 by a share of its rate, here 0.05
-        beside = None if query.residual is None else query.residual[task]
-        vectors = slow_vectors(net, query.tokens[task], query.present[task], beside, wanted[0], tuning)
+        vectors = slow_vectors(net, query.tokens[task], query.present[task], wanted[0], tuning)
         assert torch.equal(slots[task], (vectors @ wanted[1] + wanted[2]).argmax(dim=-1))
 
 

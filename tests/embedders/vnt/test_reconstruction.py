@@ -4,7 +4,7 @@ import torch
 import torch.nn.functional as F
 
 from graphs import random_graph
-from naq.embedders.parts.reconstruction import attribute_error, structure_error
+from naq.embedders.vnt.reconstruction import attribute_error, structure_error
 
 GRAPH = random_graph(50, 90, 23, seed=6)
 

@@ -11,10 +11,15 @@ A layer, as BERT's (the norm comes after the sum):
 
 .. math::
     a = \mathrm{LN}(h + \mathrm{dropout}(\mathrm{attention}(h) W_o + b_o)), \qquad
-    h' = \mathrm{LN}(a + \mathrm{dropout}(\mathrm{GELU}(a W_1 + b_1) W_2 + b_2)) \; [\; + (\hat A (X W_r + b_r))_v \;]
+    h' = \mathrm{LN}(a + \mathrm{dropout}(\mathrm{GELU}(a W_1 + b_1) W_2 + b_2))
 
-with the optional residual of the sequence's own node on every token. The vector of v is the mean over the tokens that are present.
-Weights start as N(0, 0.02), biases as 0.
+with all widths H, and attention over the tokens that are present, for each head w numbers wide:
+
+.. math::
+    P = \mathrm{softmax}\left(Q K^\top / \sqrt{w}\right), \qquad \mathrm{attention}(h) = \mathrm{dropout}(P) V
+
+Attention is written out, because the library's own draws its dropout from a generator that all share. The vector of v is the mean over the tokens
+that are present. Weights start as N(0, 0.02), biases as 0.
 
 :math:`x_u W` does not depend on the sequence, so X is multiplied once and its rows are gathered: (r, H) instead of (n, k + 1, d).
 
@@ -29,9 +34,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from naq.embedders.parts.attention import attend
-from naq.embedders.parts.bert_inputs import CODES
-from naq.embedders.parts.dropout import Dropout
+from naq.embedders.vnt.dropout import Dropout
+from naq.embedders.vnt.node_sequences import CODES
 from naq.encoders.pooling import mean_present
 
 SPREAD = 0.02
@@ -48,9 +52,7 @@ class Shape:
     hidden: int
     layers: int
     heads: int
-    intermediate: int
     roles: int = CODES
-    residual: bool = False
 
 
 @dataclass(frozen=True)
@@ -110,8 +112,8 @@ class Layer(nn.Module):
         self.into = Dense(shape.hidden, 3 * shape.hidden, generator)  # queries, keys and values
         self.out = Dense(shape.hidden, shape.hidden, generator)
         self.out_norm = Norm(shape.hidden)
-        self.up = Dense(shape.hidden, shape.intermediate, generator)
-        self.down = Dense(shape.intermediate, shape.hidden, generator)
+        self.up = Dense(shape.hidden, shape.hidden, generator)
+        self.down = Dense(shape.hidden, shape.hidden, generator)
         self.down_norm = Norm(shape.hidden)
 
     def project(self, tokens: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -127,9 +129,7 @@ class Layer(nn.Module):
         absent: torch.Tensor,
         drops: Drops | None = None,
     ) -> torch.Tensor:
-        if drops is None:
-            return attend(queries, keys, values, absent, self.heads)
-        return attend(queries, keys, values, absent, self.heads, drops.dropout, drops.attention)
+        return attend(queries, keys, values, absent, self.heads, drops)
 
     def finish(self, tokens: torch.Tensor, context: torch.Tensor, drops: Drops | None = None) -> torch.Tensor:
         """The layer's output for tokens whose attention gave ``context``."""
@@ -142,6 +142,34 @@ class Layer(nn.Module):
         return self.finish(tokens, self.attend(*self.project(tokens), absent, drops), drops)
 
 
+def attend(
+    queries: torch.Tensor,
+    keys: torch.Tensor,
+    values: torch.Tensor,
+    absent: torch.Tensor,
+    heads: int,
+    drops: Drops | None = None,
+) -> torch.Tensor:
+    """For every query the values of the present keys, weighted per head; ``absent`` is 0 for a key that is there, else -inf.
+
+    Shapes: queries (m, t, heads * w), keys and values (m, s, heads * w), absent (m, s) -> (m, t, heads * w).
+    """
+    m, t, width = queries.shape
+    s = keys.shape[1]
+    q, k, v = (_by_head(part, heads) for part in (queries, keys, values))
+    missing = absent[:, None, None].expand(m, heads, 1, s).reshape(m * heads, 1, s)
+    weights = torch.baddbmm(missing, q, k.transpose(1, 2), alpha=(width // heads) ** -0.5).softmax(dim=-1)
+    if drops is not None:
+        weights = drops.dropout(weights, drops.attention)
+    return torch.bmm(weights, v).view(m, heads, t, -1).transpose(1, 2).reshape(m, t, width)
+
+
+def _by_head(rows: torch.Tensor, heads: int) -> torch.Tensor:
+    """(m, t, heads * w) -> (m * heads, t, w)."""
+    m, t, width = rows.shape
+    return rows.view(m, t, heads, width // heads).transpose(1, 2).reshape(m * heads, t, width // heads)
+
+
 class GraphBert(nn.Module):
     """Tokens, layers, mean.
 
@@ -152,7 +180,7 @@ class GraphBert(nn.Module):
     Shapes:
         - ``rows``: X W (r, H) and roles (r,) -> (r, H)
         - ``tokens``: rows (r, H) and a batch -> (m, t, H)
-        - ``forward``: tokens (m, t, H), present (m, t) and residual (m, H) -> (m, H)
+        - ``forward``: tokens (m, t, H) and present (m, t) -> (m, H)
     """
 
     def __init__(self, shape: Shape, generator: torch.Generator) -> None:
@@ -165,9 +193,6 @@ class GraphBert(nn.Module):
         self.hop = normal(CODES, shape.hidden, generator=generator)
         self.norm = Norm(shape.hidden)
         self.layers = nn.ModuleList(Layer(shape, generator) for _ in range(shape.layers))
-        if shape.residual:
-            self.residual_weight = normal(shape.features, shape.hidden, generator=generator)
-            self.residual_bias = nn.Parameter(torch.zeros(shape.hidden))
 
     def rows(self, inputs: torch.Tensor, roles: torch.Tensor) -> torch.Tensor:
         """What a node brings into every sequence: its features and its role."""
@@ -178,22 +203,10 @@ class GraphBert(nn.Module):
         tokens = self.norm(summed + self.position[: batch.place.shape[1]])
         return tokens if drops is None else drops(tokens)
 
-    def residual(self, spread: torch.Tensor, sums: torch.Tensor) -> torch.Tensor:
-        """A_hat (X W_r + b_r), given A_hat X W_r (m, H) and the row sums of A_hat (m,)."""
-        return spread + sums[:, None] * self.residual_bias
-
-    def forward(
-        self,
-        tokens: torch.Tensor,
-        present: torch.Tensor,
-        residual: torch.Tensor | None = None,
-        drops: Drops | None = None,
-    ) -> torch.Tensor:
+    def forward(self, tokens: torch.Tensor, present: torch.Tensor, drops: Drops | None = None) -> torch.Tensor:
         absent = absence(present)
         for layer in self.layers:
             tokens = layer(tokens, absent, drops)
-            if residual is not None:
-                tokens = tokens + residual[:, None]
         return mean_present(tokens, present)
 
 

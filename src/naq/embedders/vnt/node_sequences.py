@@ -63,25 +63,22 @@ def sequences(
     graph: Graph,
     context: int,
     *,
-    fill: str = "none",
     iterations: int = 2,
     roles: int = CODES,
-    seed: int = 0,
     cache: Path | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Sequences:
-    """Sequences of ``context`` + 1 nodes.
+    """Sequences of ``context`` + 1 nodes; shorter in a component too small for the context.
 
     Args:
-        fill: what a component too small for the context gets (see :func:`~naq.neighbors.diffusion_neighbors`); ``none`` leaves it short.
         iterations: of Weisfeiler-Lehman; the released code ends with the colours of the first, which are degrees.
         roles: rows of the table of roles.
-        seed: for ``fill="random"``.
         cache: folder for the diffusion table.
+        progress: called with (nodes done, nodes in all) while the diffusion table is computed.
     """
     check_context(graph, context)
     table = diffusion_neighbors(
-        graph, context, alpha=TELEPORT, self_loops=False, fill=fill, seed=seed, cache=cache, progress=progress
+        graph, context, alpha=TELEPORT, self_loops=False, fill="none", cache=cache, progress=progress
     )
     nodes = np.concatenate([np.arange(graph.num_nodes)[:, None], table.ids], axis=1).astype(np.int64)
     return Sequences(nodes, hop_codes(graph.adjacency, nodes), role_ids(wl_colors(graph.adjacency, iterations), roles))

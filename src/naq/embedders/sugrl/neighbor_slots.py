@@ -15,15 +15,15 @@ from naq.encoders.rows import SparseRows, sparse_product
 
 SLOTS = 100
 """After so many epochs the slots start again."""
-NEIGHBOURS = 5
+NEIGHBORS = 5
 
 
 def slots_of(epoch: int) -> list[int]:
     """The slots an epoch reads, counted from 1."""
-    return [(epoch + 2 * i) % SLOTS + 1 for i in range(NEIGHBOURS)]
+    return [(epoch + 2 * i) % SLOTS + 1 for i in range(NEIGHBORS)]
 
 
-def slot_neighbours(piece: Piece, slots: list[int]) -> torch.Tensor:
+def slot_neighbors(piece: Piece, slots: list[int]) -> torch.Tensor:
     """(seeds, slots) places in the piece of the neighbours in these slots of each of its first nodes."""
     degree = torch.bincount(piece.rows, minlength=len(piece))
     first = (degree.cumsum(0) - degree)[: piece.seeds, None]
@@ -31,9 +31,9 @@ def slot_neighbours(piece: Piece, slots: list[int]) -> torch.Tensor:
     return piece.columns[first + wanted]
 
 
-def neighbour_means(piece: Piece, values: torch.Tensor, slots: list[int]) -> torch.Tensor:
+def neighbor_means(piece: Piece, values: torch.Tensor, slots: list[int]) -> torch.Tensor:
     """(seeds, width) means of ``values`` over the neighbours in these slots, with a gradient."""
-    found = slot_neighbours(piece, slots).cpu().numpy()
+    found = slot_neighbors(piece, slots).cpu().numpy()
     count, per_node = found.shape
     indptr = np.arange(0, found.size + 1, per_node, dtype=np.int64)
     share = np.full(found.size, 1.0 / per_node, dtype=np.float32)

@@ -1,4 +1,4 @@
-"""What methods with a student and a slowly following teacher share: the predictor, the moving average, the schedules."""
+"""A student network and its teacher, a copy that follows slowly: the predictor, the moving average, the schedules of BGRL, AFGRL and COLA."""
 
 from __future__ import annotations
 
@@ -78,8 +78,3 @@ def warm_cosine(rate: float, update: int, updates: int, warmup: int) -> float:
     if update < warmup:
         return rate * (update + 1) / warmup
     return rate * (1.0 + math.cos(math.pi * (update - warmup) / max(1, updates - warmup))) / 2.0
-
-
-def cosines(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    """Cosine of row i of one with row i of the other."""
-    return (F.normalize(a, dim=1) * F.normalize(b, dim=1)).sum(dim=1)
