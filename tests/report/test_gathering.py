@@ -25,9 +25,10 @@ from naq.grid.records import Record
 from naq.grid.runners import make_runner
 from naq.grid.store import Store
 from naq.report.commands import command, section_name
-from naq.report.formats import write_tables
+from naq.report.export import write_tables
 from naq.report.gathering import machine_words, page_of, tables_of, titles
-from naq.report.page import Page, render
+from naq.report.page import Page
+from naq.report.render import render
 from naq.report.results import Results
 
 FACTS = {

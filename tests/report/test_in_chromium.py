@@ -10,7 +10,7 @@ from types import ModuleType
 
 import pytest
 
-from naq.report.page import write_page
+from naq.report.render import write_page
 from pages_under_test import page
 
 TOOL = Path(__file__).resolve().parents[2] / "tools" / "check_page.py"

@@ -198,7 +198,7 @@ def report_command(
     import tempfile
 
     from naq.experiments.packing import pack_folder, unpack_folder
-    from naq.report.html import counted
+    from naq.report.format import counted
 
     if not folder.exists():
         raise OptionError(f"{folder} does not exist; give a folder that naq reproduce wrote.")
@@ -292,8 +292,8 @@ def _fits(
 def _print_plan(requests: list[Request], cells: Sequence[Cell], missing: Sequence[Cell]) -> None:
     """What was asked, how much of it is there, and every cell that is not."""
     from naq.experiments.base import get_experiment
+    from naq.report.format import counted
     from naq.report.gathering import titles
-    from naq.report.html import counted
 
     for request in requests:
         question = get_experiment(request.experiment).question
@@ -312,9 +312,9 @@ def _print_plan(requests: list[Request], cells: Sequence[Cell], missing: Sequenc
 
 def _write_report(folder: Path, page_file: Path, title: str = "", out: Path = FOLDER) -> Page:
     """``out`` is what the page's commands call the folder."""
-    from naq.report.formats import write_tables
+    from naq.report.export import write_tables
     from naq.report.gathering import page_of, tables_of
-    from naq.report.page import write_page
+    from naq.report.render import write_page
 
     page = page_of(folder, title=title, out="" if out == FOLDER else str(out))
     write_tables(tables_of(page), page_file.parent)

@@ -81,7 +81,7 @@ def run_command(
     from naq.data import load, tasks_path
     from naq.protocol import run
     from naq.protocol.methods import get_method
-    from naq.report.table import result_table
+    from naq.report.terminal import result_table
 
     known = [get_method(name) for name in method]
     if out is not None and len(known) > 1:
