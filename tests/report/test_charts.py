@@ -215,6 +215,18 @@ def test_names_of_rows_fit_their_margin_and_do_not_touch(names, count):
     assert all(b.x - a.x >= (text_width(a.text) + text_width(b.text)) / 2 for a, b in pairwise(below))
 
 
+def test_long_names_are_cut_in_the_middle_and_whole_in_the_tooltip():
+    names = [f"the same long beginning of number {i}" for i in range(3)]
+    root = drawn(bars(line("a", names, [1.0, 2.0, 3.0])))
+    shown = [e for e in root.iter("text") if e.attrib.get("text-anchor") == "end"]
+    assert len({e.text for e in shown}) == 3 and [e.find("title").text for e in shown] == names
+
+
+def test_floors_differ_in_their_dashes():
+    root = drawn(lines(line("a", [1, 2], [1.0, 2.0]), floors={"smooth": 1.5, "gone": math.nan, "chance": 1.0}))
+    assert [e.attrib["class"] for e in of_class(root, "floor")] == ["floor f0", "floor f2"]
+
+
 def test_a_cloud_draws_every_finite_point_by_group():
     panel = Panel("NaQ", [0, 1, 2, math.nan], [0, 5, 1, 1], [0, 1, COLOURS + 1, 1], "purity 1")
     view = ScatterView("s", "S", [panel], ["a", "b"])

@@ -28,7 +28,7 @@ _STEP, _PAD = 11.0, 12.0
 _SORTED_FROM = 13
 """Rows from which on the highest is put first."""
 _LONGEST = 26
-"""Letters of a row's name; the rest is in its tooltip."""
+"""Letters of a row's name; all of them are in its tooltip."""
 _DENSE = 26
 """Points from which on a line has a band and no markers: it is a curve."""
 
@@ -163,7 +163,7 @@ def _rows(view: LineView | BarView, found: Sequence[Sequence[Point]], ticks: Seq
             key=lambda name: max(finite(one[name].y for one in there if name in one), default=-math.inf), reverse=True
         )
     top = 30.0 if connected else 8.0
-    left = 14 + max(text_width(shorten(name, _LONGEST)) for name in names)
+    left = 14 + max(text_width(_row_name(name)) for name in names)
     value = scale(ticks[0], ticks[-1], left + 8, left + ROW_WIDTH - 8)
     labels, rules, bottom = [], [], top
     placed: list[list[tuple[float, Point | None]]] = [[] for _ in view.series]
@@ -171,14 +171,14 @@ def _rows(view: LineView | BarView, found: Sequence[Sequence[Point]], ticks: Seq
         here = [i for i, one in enumerate(there) if name in one]
         height = _PAD + _STEP * max(1, len(here))
         middle, bottom = bottom + height / 2, bottom + height
-        labels.append(Label(left - 8, middle + 4.5, shorten(name, _LONGEST), "end", title=name))
+        labels.append(Label(left - 8, middle + 4.5, _row_name(name), "end", title=name))
         rules.append(("grid", f"M{num(left)} {num(bottom)}h{num(ROW_WIDTH)}"))
         for i, one in enumerate(there):
             line = middle + _STEP * (here.index(i) - (len(here) - 1) / 2) if i in here else middle
             placed[i].append((line, one.get(name)))
     shown = spaced(ticks, value)
     rules += [("grid", f"M{num(x)} {num(top)}V{num(bottom)}") for x, _ in shown]
-    rules += [("floor", f"M{num(value(v))} {num(top)}V{num(bottom)}") for v in finite(view.floors.values())]
+    rules += _floors(view, lambda v: f"M{num(value(v))} {num(top)}V{num(bottom)}")
     labels += [Label(x, bottom + LINE, words, "middle") for x, words in shown]
     labels.append(Label(left + ROW_WIDTH / 2, bottom + 2.2 * LINE, shorten(view.y_label, 50), "middle", "axis-name"))
     if isinstance(view, LineView):
@@ -201,7 +201,7 @@ def _lines(view: LineView, found: Sequence[Sequence[Point]], ticks: Sequence[flo
     rules = [("grid", f"M{num(left)} {num(value(tick))}h{num(WIDTH)}") for tick in ticks]
     rules.append(("axis", f"M{num(left)} {num(bottom)}h{num(WIDTH)}"))
     rules += [("axis", f"M{num(x(tick))} {num(bottom)}v5") for tick in below]
-    rules += [("floor", f"M{num(left)} {num(value(v))}h{num(WIDTH)}") for v in finite(view.floors.values())]
+    rules += _floors(view, lambda v: f"M{num(left)} {num(value(v))}h{num(WIDTH)}")
     labels = [Label(left - 8, value(tick) + 4.5, text, "end") for tick, text in zip(ticks, words)]
     labels += [Label(at, bottom + 6 + LINE, text, "middle") for at, text in spaced(below, x)]
     labels.append(Label(4, 14, shorten(view.y_label, 60), kind="axis-name"))
@@ -218,6 +218,15 @@ def _lines(view: LineView, found: Sequence[Sequence[Point]], ticks: Sequence[flo
         ordered = sorted(line, key=lambda p: float(p.x))
         traces.append(pen.trace(i, series, colour, [(x(float(p.x)) + shift, p) for p in ordered]))
     return Chart(left + WIDTH + 12, bottom + 2.5 * LINE + 8, _described(view), rules, labels, traces)
+
+
+def _row_name(name: str) -> str:
+    """Long names often differ at their end: they are cut in the middle."""
+    return name if len(name) <= _LONGEST else f"{name[: _LONGEST // 2]}…{name[1 - _LONGEST // 2 :]}"
+
+
+def _floors(view: LineView | BarView, path: Callable[[float], str]) -> list[tuple[str, str]]:
+    return [(f"floor f{i % 3}", path(value)) for i, value in enumerate(view.floors.values()) if finite([value])]
 
 
 @dataclass(frozen=True)
