@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 import naq
-from naq.threads import SETTINGS, arithmetic_in_force, prepare_process
+from naq.threads import SETTINGS, arithmetic, prepare_process
 
 NUMBERS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
 
 RUN = """
 import hashlib, json
-from naq.threads import arithmetic_in_force, prepare_process
+from naq.threads import arithmetic, prepare_process
 prepare_process()
 import numpy as np
 import methods_under_test as suite
@@ -30,7 +30,7 @@ result = naq.run(wide, "naq-feat/protonet", way=2, split=suite.SPLIT, episodes=2
 tables = [naq.diffusion_neighbors(wide, k=5), naq.feature_neighbors(wide, k=5)]
 arrays = [result.embedding, naq.embed(wide, "smooth"), *(table.scores for table in tables)]
 hashes = [hashlib.sha256(np.ascontiguousarray(array)).hexdigest() for array in arrays]
-print(json.dumps({"arithmetic": arithmetic_in_force(), "hashes": hashes}))
+print(json.dumps({"arithmetic": arithmetic(), "hashes": hashes}))
 """
 
 
@@ -71,7 +71,7 @@ def test_a_prepared_environment_keeps_what_is_set() -> None:
 
 def test_what_is_in_force(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MKL_CBWR", "AVX2")
-    found = arithmetic_in_force()
+    found = arithmetic()
     assert found["torch_threads"] >= 1 and found["numba_threads"] >= 1
     assert found["cpu_capability"] and found["mkl_cbwr"] == "AVX2"
 

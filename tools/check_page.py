@@ -46,9 +46,9 @@ _PROBE = """
   const look = (plot, found) => {
     const outer = plot.getBoundingClientRect();
     if (!outer.width) return;
-    if ([...plot.querySelectorAll(".bar, .line, .dot, .points")].some((e) => !e.getClientRects().length))
+    if ([...plot.querySelectorAll(".line, .dot, .hollow, .points")].some((e) => !e.getClientRects().length))
       found.push(`${plot.getAttribute("aria-label").slice(0, 40)}: marks are hidden`);
-    const texts = [...plot.querySelectorAll("text:not(.bar-value)")].map((e) => [e, cornersOf(e)]);
+    const texts = [...plot.querySelectorAll("text")].map((e) => [e, cornersOf(e)]);
     texts.forEach(([e, corners], i) => {
       const name = `${plot.getAttribute("aria-label").slice(0, 40)}: ${e.textContent}`;
       if (corners.some((p) => p.x < outer.left - 1 || p.x > outer.right + 1 || p.y < outer.top - 1 || p.y > outer.bottom + 1))

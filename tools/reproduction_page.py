@@ -17,8 +17,9 @@ from naq.experiments.folder import pack_folder, unpack_folder
 from naq.experiments.views import TextView
 from naq.files import write_json
 from naq.report.collect import page_of, tables_of
-from naq.report.formats import write_tables
-from naq.report.page import Page, write_page
+from naq.report.export import write_tables
+from naq.report.page import Page
+from naq.report.render import write_page
 
 ROOT = Path(__file__).resolve().parents[1]
 PACK = ROOT / "benchmarks" / "results" / "reproduction.zip"

@@ -26,7 +26,7 @@ def prepare_process(environment: MutableMapping[str, str] | None = None) -> None
         chosen.setdefault(name, value)
 
 
-def arithmetic_in_force() -> dict[str, Any]:
+def arithmetic() -> dict[str, Any]:
     """What the last bits of a result depend on: threads of torch and numba, torch's CPU path, and MKL's reproducibility mode."""
     import numba
     import torch

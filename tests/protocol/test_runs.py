@@ -13,8 +13,8 @@ import naq
 from naq.data import save_graph
 from naq.errors import DataError, GraphError, OptionError, TaskError
 from naq.protocol import RunConfig
-from naq.protocol.machine import arithmetic
 from naq.protocol.tasks import task_source
+from naq.threads import arithmetic
 
 
 def small(graph, tasks, method="naq-feat/protonet", **given):

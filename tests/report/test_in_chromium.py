@@ -10,7 +10,7 @@ from types import ModuleType
 
 import pytest
 
-from naq.report.page import write_page
+from naq.report.render import write_page
 from pages_under_test import page
 
 TOOL = Path(__file__).resolve().parents[2] / "tools" / "check_page.py"
@@ -64,6 +64,32 @@ def test_sorting_puts_the_best_first_and_names_families_in_rows(tmp_path):
     assert re.findall(r'class="value">([\d.]+)<', table[0])[::2][:2] == ["61.50", "60.00"]
     assert "<title>0 headings</title>" in dom
     assert table[0].count('class="family-of"') == 3
+
+
+@needs_chromium
+def test_a_click_on_a_number_shows_how_it_was_made(tmp_path):
+    path = write_page(page(), tmp_path / "report.html")
+    click = "<script>document.querySelectorAll('td[data-k]')[1].click()</script></body>"
+    path.write_text(path.read_text(encoding="utf-8").replace("</body>", click), encoding="utf-8")
+    dom, console = check.chromium(path.as_uri(), "--dump-dom")
+    shown = dom.split("<dialog")[1]
+    assert console == [] and shown.startswith(' open=""')
+    assert shown.count("<article>") == 2 and "debian cell a" in shown and "perturbation" in shown
+
+
+@needs_chromium
+@pytest.mark.parametrize(
+    ("dark", "theme", "expected"),
+    [(False, "", "rgb(255, 255, 255)"), (True, "", "rgb(18, 21, 27)"), (True, "light", "rgb(255, 255, 255)")],
+)
+def test_colours_follow_the_readers_setting_until_the_button_is_pressed(tmp_path, dark, theme, expected):
+    path = write_page(page(), tmp_path / "report.html")
+    read = "document.title = getComputedStyle(document.documentElement).backgroundColor"
+    press = "document.getElementById('theme').click();" if theme else ""
+    text = path.read_text(encoding="utf-8").replace("</body>", f"<script>{press}{read}</script></body>")
+    path.write_text(text, encoding="utf-8")
+    dom, _ = check.chromium(path.as_uri(), f"--blink-settings=preferredColorScheme={0 if dark else 1}", "--dump-dom")
+    assert f"<title>{expected}</title>" in dom
 
 
 @needs_chromium

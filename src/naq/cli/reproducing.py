@@ -202,7 +202,7 @@ def report_command(
     import tempfile
 
     from naq.experiments.folder import pack_folder, unpack_folder
-    from naq.report.html import counted
+    from naq.report.format import counted
 
     if not folder.exists():
         raise OptionError(f"{folder} does not exist; give a folder that naq reproduce wrote.")
@@ -234,7 +234,7 @@ def _print_plan(requests: list[Request], cells: Sequence[Cell], missing: Sequenc
     """The requests, how many of their cells are done, and every cell that is not."""
     from naq.experiments.experiment import EXPERIMENTS
     from naq.report.collect import titles
-    from naq.report.html import counted
+    from naq.report.format import counted
 
     for request in requests:
         question = EXPERIMENTS[request.experiment].question
@@ -254,8 +254,8 @@ def _print_plan(requests: list[Request], cells: Sequence[Cell], missing: Sequenc
 def _write_report(folder: Path, page_file: Path, title: str = "", out: Path = FOLDER) -> Page:
     """``out`` is what the page's commands call the folder."""
     from naq.report.collect import page_of, tables_of
-    from naq.report.formats import write_tables
-    from naq.report.page import write_page
+    from naq.report.export import write_tables
+    from naq.report.render import write_page
 
     page = page_of(folder, title=title, out="" if out == FOLDER else str(out))
     write_tables(tables_of(page), page_file.parent)

@@ -84,7 +84,7 @@ def run_command(
     from naq.cli.progress import console, load_shown, show_progress
     from naq.protocol import RunConfig, RunInputs, execute
     from naq.protocol.methods import get_method
-    from naq.report.table import result_table
+    from naq.report.terminal import result_table
 
     known = [get_method(name) for name in method]
     if out is not None and len(known) > 1:

@@ -14,8 +14,8 @@ from torch import nn
 from naq.errors import DataError, OptionError
 from naq.files import read_json, write_atomically, write_json
 from naq.protocol.config import RunConfig
-from naq.protocol.machine import arithmetic
 from naq.protocol.result import Result
+from naq.threads import arithmetic
 
 
 class RunFolder:

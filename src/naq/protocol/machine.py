@@ -44,19 +44,6 @@ def versions() -> dict[str, str]:
     }
 
 
-def arithmetic() -> dict[str, Any]:
-    """What the last bits of a result depend on, beside seed and versions: threads, the CPU path of torch, the setting of MKL."""
-    import numba
-    import torch
-
-    return {
-        "torch_threads": torch.get_num_threads(),
-        "numba_threads": numba.get_num_threads(),
-        "cpu_capability": torch.backends.cpu.get_cpu_capability(),
-        "mkl_cbwr": os.environ.get("MKL_CBWR"),
-    }
-
-
 def arithmetic_warning(begun: Mapping[str, Any], now: Mapping[str, Any]) -> str:
     """One sentence where a run goes on under other arithmetic than it was begun with, else nothing."""
     other = [f"{name} {begun.get(name)} -> {now[name]}" for name in now if begun.get(name) != now[name]]

@@ -23,13 +23,14 @@ from naq.progress import Listener
 from naq.protocol.config import EPISODES, RunConfig
 from naq.protocol.evaluation import BASELINE, Model, baseline_vectors, every_answer, every_head
 from naq.protocol.folder import RunFolder
-from naq.protocol.machine import arithmetic, arithmetic_warning, versions
+from naq.protocol.machine import arithmetic_warning, versions
 from naq.protocol.methods import get_method
 from naq.protocol.result import Result
 from naq.protocol.selection import SELECTIONS
 from naq.protocol.tasks import TaskSource, labels_hash, task_source
 from naq.protocol.training import ModelTraining, pretrained
 from naq.tasks import ClassSplit
+from naq.threads import arithmetic
 from naq.training import Trained
 
 

@@ -19,8 +19,8 @@ from naq.grid.cells import Cell
 from naq.grid.records import Find, Record
 from naq.protocol.machine import device_words
 from naq.report.commands import command, section_name, special
+from naq.report.format import counted, duration
 from naq.report.headline import headline
-from naq.report.html import counted, duration
 from naq.report.page import Answer, DataFacts, Made, Page, Section, Summary
 from naq.report.results import Results
 

@@ -1,14 +1,12 @@
-"""What the page of a report shows, and its file."""
+"""What the page of a report shows."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from naq.experiments.views import View
-from naq.files import write_atomically
 
 
 @dataclass(frozen=True)
@@ -67,7 +65,7 @@ class Summary:
     Attributes:
         best: which method is best.
         margin: by how much.
-        real: is it real.
+        real: whether the difference is significant.
         cost: what did it cost.
         command: runs it again.
         data: the datasets.
@@ -93,7 +91,7 @@ class Section:
 
     Attributes:
         name: short, the anchor of the section.
-        question: what the experiment requests.
+        question: what the experiment asks.
         where_in_paper: ``Table 1``.
         made: the cells behind it.
         missing, failed: one line per cell that has no number.
@@ -128,20 +126,3 @@ class Page:
     older: Sequence[tuple[str, Sequence[Section]]] = ()
     notices: Sequence[str] = ()
     made: Mapping[str, str] = field(default_factory=dict)
-
-
-def render(page: Page) -> str:
-    """The page as one HTML text that needs no other file and no network."""
-    from naq.report.document import document
-
-    return document(page)
-
-
-def write_page(page: Page, path: str | Path) -> Path:
-    """Write the page; a reader sees the old file or the new one."""
-    html = render(page)
-
-    def write(temporary: Path) -> None:
-        temporary.write_text(html, encoding="utf-8")
-
-    return write_atomically(path, write)

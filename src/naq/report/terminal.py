@@ -1,59 +1,101 @@
-"""A table of a report in the terminal."""
+"""Tables in the terminal: those of a report, and the one that ``naq run`` prints."""
 
 from __future__ import annotations
 
-import math
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
 from rich.console import Group
 from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from naq.experiments.views import Entry, Missing, Number, TableView
-from naq.report.web_table import MARKS
+from naq.experiments.views import TableView
+from naq.report.format import Markup, entry_text, legend_text
+
+if TYPE_CHECKING:
+    from naq.heads import Evaluation
+    from naq.protocol import Result
+
+TERMINAL = Markup(escape, "[bold]%s[/bold]", "[underline]%s[/underline]", "[dim]%s[/dim]", r"[dim]\[paper %s][/dim]")
 
 
 def terminal_table(view: TableView) -> Group:
-    """The best of a column is bold, the second underlined; the paper's number stands in parentheses.
-
-    Title and words are lines of their own: as parts of the table they would be squeezed into its width.
-    """
+    """A table of a report; its title, note and legend are lines of their own, so that its width does not squeeze them."""
     table = Table()
     for place, column in enumerate(view.columns):
         table.add_column(escape(column), justify="left" if place < view.labels else "right")
     for row in view.rows:
-        table.add_row(*(entry_text(entry) for entry in row))
-    words = [Text(line, style="dim") for line in (view.note, _signs(view)) if line]
+        table.add_row(*(entry_text(entry, TERMINAL) for entry in row))
+    words = [Text(line, style="dim") for line in (view.note, legend_text(view)) if line]
     return Group(Text(view.title, style="bold"), table, *words)
 
 
-def _signs(view: TableView) -> str:
-    """What the signs of this very table mean."""
-    numbers = [entry for row in view.rows for entry in row if isinstance(entry, Number)]
-    used = {entry.mark for entry in numbers}
-    said = ["± 95 % interval over tasks"] if any(entry.ci is not None for entry in numbers) else []
-    return "; ".join([*said, *(f"{mark} {meaning}" for mark, (_, meaning) in MARKS.items() if mark in used)])
+def result_table(results: Iterable[Result]) -> Table:
+    """One row per method and head; the best accuracy of each head is bold, the chosen head of each method is marked."""
+    results = list(results)
+    rows = _rows(results)
+    best: dict[tuple[str, int], float] = {}
+    for _, _, head, e, _ in rows:
+        best[head, e.shot] = max(best.get((head, e.shot), 0.0), e.accuracy)
+    first = results[0].config
+    table = Table(title=f"{first.dataset}: {first.way}-way {first.shot}-shot, {len(results[0].per_task)} test tasks")
+    for title, side in (
+        ("method", "left"),
+        ("head", "left"),
+        ("way", "right"),
+        ("shot", "right"),
+        ("accuracy %", "right"),
+        ("seconds", "right"),
+    ):
+        table.add_column(title, justify=side)  # type: ignore[arg-type]
+    previous = None
+    for method, chosen, head, evaluation, seconds in rows:
+        if previous is not None and method != previous:
+            table.add_section()
+        accuracy = f"{100 * evaluation.accuracy:.2f} ± {100 * evaluation.ci95:.2f}"
+        if evaluation.accuracy == best[head, evaluation.shot]:
+            accuracy = f"[bold]{accuracy}[/bold]"
+        name = head + (" *" if evaluation.transductive else "") + (" (chosen)" if chosen else "")
+        table.add_row(
+            method if method != previous else "",
+            name,
+            str(evaluation.way),
+            str(evaluation.shot),
+            accuracy,
+            seconds,
+        )
+        previous = method
+    free = {result.config.select for result in results} == {"naq"}
+    table.caption = (
+        "± is 1.96 standard errors over test tasks; * looks at a task's queries together;\n"
+        f"(chosen) also selected the checkpoint, on {'tasks without labels' if free else 'validation tasks'}; bold is the best of a head."
+    )
+    if any(head == "own" for _, _, head, _, _ in rows):
+        table.caption += "\nown: the method solves tasks itself, without a head."
+    return table
 
 
-def entry_text(entry: Entry) -> str:
-    """``[bold]61.82[/bold] ± 0.71 ▲ (paper 76.46)``."""
-    if isinstance(entry, str):
-        return escape(entry)
-    if isinstance(entry, Missing):
-        return f"[dim]{escape(entry.reason.partition(':')[0])}[/dim]{_paper(entry.paper, 2)}"
-    return f"{_styled(entry)}{entry.mark and ' ' + entry.mark}{_paper(entry.paper, entry.digits)}"
+def _rows(results: list[Result]) -> list[tuple[str, bool, str, Evaluation, str]]:
+    rows: list[tuple[str, bool, str, Evaluation, str]] = []
+    shown = {result.config.method for result in results}
+    for result in results:
+        if result.baseline and "smooth" not in shown:
+            shown.add("smooth")
+            taken = f"{result.seconds['baseline']:.1f}"
+            rows += [
+                ("smooth (no training)", False, head, e, taken if i == 0 else "")
+                for i, (head, e) in enumerate(_with_other_shots(result.baseline, result.also_baseline))
+            ]
+    for result in results:
+        taken = f"{sum(v for k, v in result.seconds.items() if k != 'baseline'):.1f}"
+        for i, (head, e) in enumerate(_with_other_shots(result.evaluations, result.also)):
+            chosen = result.history is not None and head == result.config.head and e.shot == result.config.shot
+            rows.append((result.config.method, chosen, head, e, taken if i == 0 else ""))
+    return rows
 
 
-def _styled(entry: Number) -> str:
-    if not math.isfinite(entry.value):
-        return "–"
-    value = f"{entry.value:,.{entry.digits}f}"
-    style = {1: "bold", 2: "underline"}.get(entry.rank)
-    interval = "" if entry.ci is None else f" ± {entry.ci:.{entry.digits}f}"
-    return (f"[{style}]{value}[/{style}]" if style else value) + interval
-
-
-def _paper(value: float | str | None, digits: int) -> str:
-    if value is None:
-        return ""
-    return f" [dim](paper {escape(value) if isinstance(value, str) else f'{value:,.{digits}f}'})[/dim]"
+def _with_other_shots(
+    main: Mapping[str, Evaluation], also: Mapping[str, Mapping[str, Evaluation]]
+) -> list[tuple[str, Evaluation]]:
+    return [pair for found in (main, *also.values()) for pair in found.items()]

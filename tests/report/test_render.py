@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
 import json
 import re
-from dataclasses import replace
+from dataclasses import asdict, replace
+from importlib.resources import files
 from itertools import pairwise
 
 import pytest
+from markupsafe import escape
 
 from naq.experiments.views import (
     BarView,
@@ -20,7 +24,9 @@ from naq.experiments.views import (
     TableView,
     TextView,
 )
-from naq.report.page import Answer, DataFacts, Page, Section, Summary, render, write_page
+from naq.report.format import MARKS
+from naq.report.page import Answer, DataFacts, Page, Section, Summary
+from naq.report.render import render, write_page
 from pages_under_test import NASTY, Structure, every_view, made, page, table
 
 
@@ -53,10 +59,10 @@ def nasty_page() -> Page:
     return Page(NASTY, NASTY, summary, [section], [(NASTY, [section])], [NASTY], {NASTY: NASTY})
 
 
-def cells_of(html: str) -> dict:
-    found = re.search(r'<script type="application/json" id="cells">(.*?)</script>', html, re.DOTALL)
+def cells_of(html: str) -> list[dict]:
+    found = re.search(r'<script type="application/gzip" id="cells">([A-Za-z0-9+/=]*)</script>', html)
     assert found is not None
-    return json.loads(found[1])
+    return json.loads(gzip.decompress(base64.b64decode(found[1])))
 
 
 @pytest.mark.parametrize(
@@ -73,6 +79,9 @@ def test_no_text_becomes_markup():
     structure = Structure(html)
     assert structure.count("img") == 0
     assert structure.count("script") == 2  # the cells and the page's own
+    assert structure.count("b") == 2  # the number of cells, and the name before the note on its data
+    addresses = [a["href"] for _, a in structure.found if "href" in a]
+    assert all(address.startswith(("#", "data:,", "data:text/csv;", "tables/")) for address in addresses)
     assert not any(name.startswith("on") for _, attributes in structure.found for name in attributes)
     assert NASTY in structure.words
 
@@ -87,6 +96,36 @@ def test_the_page_needs_nothing_else():
     assert "http:" not in html and "https:" not in html and "@import" not in html and "url(" not in html
 
 
+def test_no_template_writes_data_as_markup():
+    templates = [path for path in files("naq.report").joinpath("templates").iterdir() if path.name.endswith(".j2")]
+    assert len(templates) >= 4
+    for path in templates:
+        source = path.read_text(encoding="utf-8")
+        assert not re.search(r"\|\s*safe\b|autoescape|Markup", source), path.name
+        assert not re.search(r"=\{\{", source), f"{path.name}: an attribute without quotes"
+
+
+def test_characters_no_document_may_hold_are_left_out_everywhere():
+    bad = "a\x00b\x1bc\ud800"
+    html = render(page([TextView([bad]), TableView("t", bad, [bad], [[bad]], note=bad)], title=bad, notices=[bad]))
+    html.encode("utf-8")
+    assert "<title>abc</title>" in html and "\x00" not in html and "\x1b" not in html
+
+
+def test_a_command_is_copied_as_it_is_and_never_breaks_inside_an_option():
+    words = "naq reproduce x --dataset 'a b.npz' --out d\nnaq reproduce y --tune"
+    html = render(page(summary=replace(page().summary, command=words)))
+    box = Structure(re.search(r'<pre tabindex="0">.*?</pre>', html, re.DOTALL)[0])
+    assert "".join(box.words) == words
+    assert box.count("span") == 2 and box.count("b") == 3
+
+
+def test_the_legend_of_a_table_is_on_the_page_once():
+    html = render(page([table()]))
+    for meaning in (*MARKS.values(), "95 % interval over tasks", "standard deviation over seeds"):
+        assert html.count(str(escape(meaning))) == 1
+
+
 def test_views_become_tables_and_plots():
     structure = Structure(render(page()))
     assert structure.count("svg", "plot") == 4
@@ -99,7 +138,7 @@ def test_the_first_screen_answers_the_five_questions():
     for question in (
         "Which method is best?",
         "By how much?",
-        "Is it real?",
+        "Is it significant?",
         "What did it cost?",
         "How do I run it again?",
     ):
@@ -109,13 +148,9 @@ def test_the_first_screen_answers_the_five_questions():
 
 def test_cells_are_packed_once_and_unpack_to_their_configuration():
     html = render(page(older=[("0.0.9+old", page().sections)]))
-    data = cells_of(html)
-    assert len(data["cells"]) == 2
-    title, seed, *shared, seconds, finished, key, schema, values = data["cells"][1]
-    config = {name: data["values"][place] for name, place in zip(data["schemas"][schema], values)}
-    assert config == {"way": 5, "perturbation": {"name": "noise"}}
-    assert (title, seed, seconds, finished, key) == ("debian cell b", 0, 61.0, "2026", "b")
-    assert [data["values"][place] for place in shared] == ["da1a", "0.1.0+c0de", {"torch": "2"}, "2 cores"]
+    first, second = cells_of(html)
+    assert first["key"] == "a" and second == asdict(page().sections[0].made[1])
+    assert second["config"] == {"way": 5, "perturbation": {"name": "noise"}}
 
 
 def test_numbers_point_to_the_cells_behind_them():
@@ -124,8 +159,8 @@ def test_numbers_point_to_the_cells_behind_them():
 
 
 def test_cells_of_nasty_names_survive():
-    [cell] = cells_of(render(nasty_page()))["cells"]
-    assert cell[0] == NASTY
+    [cell] = cells_of(render(nasty_page()))
+    assert cell["title"] == NASTY and cell["versions"] == {NASTY: NASTY}
 
 
 def test_older_results_are_apart_collapsed_and_have_no_files():

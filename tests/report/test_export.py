@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from naq.errors import OptionError
 from naq.experiments.views import Missing, Number, TableView
-from naq.report.formats import latex_text, legend, to_csv, to_latex, to_markdown, write_tables
+from naq.report.export import latex_text, to_csv, to_latex, to_markdown, write_tables
 
 TABLE = TableView(
     name="full",
@@ -79,7 +79,7 @@ def test_csv_has_a_column_for_everything_that_occurs() -> None:
         "cora_full 1-shot missing",
     ]
     assert first["debian 1-shot"] == "61.8234" and first["debian 1-shot seeds"] == "3"
-    assert (first["debian 5-shot paper"], first["cora_full 1-shot paper"]) == ("OOM", "83.50")
+    assert (first["debian 5-shot paper"], first["cora_full 1-shot paper"]) == ("OOM", "83.5")
     assert (second["debian 5-shot"], second["debian 5-shot missing"], second["cora_full 1-shot"]) == (
         "",
         "not run",
@@ -96,7 +96,8 @@ def test_csv_numbers_are_free_of_binary_noise() -> None:
 def test_markdown_marks_best_second_and_paper() -> None:
     text = to_markdown(TABLE)
     assert (
-        "| **61.82 ± 0.71** (0.3) ▲ [paper 83.77 ± 0.96] | <u>70.00</u> [paper OOM] | *not run* [paper 83.50] |" in text
+        "| **61.82 ± 0.71** (0.31) ▲ [paper 83.77 ± 0.96] | <u>70.00</u> [paper OOM] | *not run* [paper 83.50] |"
+        in text
     )
     assert r"| 50% #1 {a\|b} | - | -1.50 ± 0.20 ▼ | *not run* | n/a |" in text
     assert r"| method | episodes | debian 1-shot | debian 5-shot | cora\_full 1-shot |" in text
@@ -114,8 +115,8 @@ def test_latex_is_balanced_and_has_as_many_entries_as_columns() -> None:
     body = [line for line in lines if line.endswith(r"\\")]
     assert len(body) == 4 and {spanned(line) for line in body} == {5}
     assert r"\multicolumn{2}{c}{debian}" in text and r"\cmidrule(lr){3-4} \cmidrule(lr){5-5}" in text
-    assert r"\textbf{61.82 $\pm$ 0.71} (0.3) $\bigtriangleup$ {\scriptsize [83.77 $\pm$ 0.96]}" in text
-    assert r"\underline{70.00} {\scriptsize [OOM]}" in text
+    assert r"\textbf{61.82 $\pm$ 0.71} (0.31) $\bigtriangleup$ {\scriptsize [paper 83.77 $\pm$ 0.96]}" in text
+    assert r"\underline{70.00} {\scriptsize [paper OOM]}" in text
     assert r"naq\_feat" in text and r"50\% \#1 \{a\textbar{}b\}" in text and "$-$1.50" in text
     assert text.isascii()
     for begun in re.findall(r"\\begin\{(\w+)\}", text):
@@ -144,12 +145,11 @@ def test_letters_latex_lacks_are_reduced() -> None:
     assert latex_text("é ﬁ 日 α≈") == r"é fi ? $\alpha$$\approx$"
 
 
-def test_a_legend_explains_the_signs_that_occur() -> None:
-    assert legend(PLAIN) == ""
-    assert legend(TABLE) == (
-        "± 95 % interval over tasks; in parentheses the standard deviation over seeds; ▲ really better than every other; "
-        "▼ really below the best; in brackets the paper's value."
-    )
+def test_markdown_and_latex_have_the_legend_once() -> None:
+    sign = "▲: significantly better than every other (p &lt; 0.05, Holm)"
+    assert to_markdown(TABLE).count(sign) == 1 and to_markdown(TABLE).count("significantly worse") == 1
+    assert to_latex(TABLE).count("significantly better than every other (p $<$ 0.05, Holm)") == 1
+    assert to_markdown(PLAIN).endswith("| 1.2346 |\n")
 
 
 def test_files_are_written_whole(tmp_path: Path) -> None:

@@ -97,12 +97,11 @@
   }
 
   // How numbers were made: unpacked from one block when somebody looks.
-  const packed = JSON.parse(document.getElementById("cells").textContent);
-  const cellAt = (place) => {
-    const [title, seed, data, code, versions, machine, seconds, finished, key, schema, values] = packed.cells[place];
-    const look = (i) => packed.values[i];
-    const config = Object.fromEntries(packed.schemas[schema].map((name, i) => [name, look(values[i])]));
-    return { title, seed, data: look(data), code: look(code), versions: look(versions), machine: look(machine), seconds, finished, key, config };
+  let unpacked = null;
+  const cells = () => (unpacked ??= unpack());
+  const unpack = async () => {
+    const bytes = Uint8Array.from(atob(document.getElementById("cells").textContent), (letter) => letter.charCodeAt(0));
+    return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).json();
   };
   const time = (seconds) => (seconds < 90 ? `${seconds.toFixed(1)} s` : `${(seconds / 60).toFixed(1)} min`);
   const dialog = make("dialog");
@@ -116,10 +115,11 @@
     for (const [name, value] of Object.entries(facts)) if (value !== "") list.append(make("dt", {}, name), make("dd", {}, String(value)));
     return make("article", {}, make("h3", {}, cell.title), list, make("pre", {}, JSON.stringify(cell.config, null, 2)));
   };
-  const show = (places) => {
+  const show = async (places) => {
+    const known = await cells();
     const close = make("button", { type: "button", className: "close" }, "Close");
     close.addEventListener("click", () => dialog.close());
-    dialog.replaceChildren(close, ...places.map((place) => describe(cellAt(place))));
+    dialog.replaceChildren(close, ...places.map((place) => describe(known[place])));
     dialog.showModal();
     dialog.scrollTop = 0;
   };
@@ -137,8 +137,7 @@
     pressable(cell, placesOf(cell.dataset.k));
     cell.title = `${cell.title ? cell.title + "; " : ""}click for how it was made`;
   }
-  const row = (place) => {
-    const cell = cellAt(place);
+  const row = (cell, place) => {
     const texts = [cell.title, cell.seed ?? "", time(cell.seconds), cell.finished.replace("T", " ").slice(0, 16), cell.code, cell.key.slice(0, 12)];
     const element = make("tr", {}, ...texts.map((words, i) => make("td", { className: i === 1 || i === 2 ? "num" : "label" }, String(words))));
     element.cells[2].dataset.v = cell.seconds;
@@ -146,8 +145,9 @@
     pressable(element, [place]);
     return element;
   };
-  const fill = (details) => {
-    const rows = placesOf(details.dataset.cells).map(row);
+  const fill = async (details) => {
+    const known = await cells();
+    const rows = placesOf(details.dataset.cells).map((place) => row(known[place], place));
     const heads = ["cell", "seed", "time", "finished (UTC)", "code", "key"];
     const head = make("tr", { className: "columns" }, ...heads.map((name, i) => make("th", { className: i === 1 || i === 2 ? "num" : "label" }, name)));
     const table = make("table", { className: "numbers" }, make("thead", {}, head), make("tbody", {}, ...rows));
@@ -165,7 +165,7 @@
     details.append(search, shown, make("div", { className: "scroll" }, table));
   };
   for (const details of all("details.made")) {
-    details.addEventListener("toggle", () => details.open && !details.querySelector("table") && fill(details));
+    details.addEventListener("toggle", () => fill(details), { once: true });
   }
 
   // The contents: where the reader is; on a phone the list closes after a choice.
