@@ -10,11 +10,20 @@ from pathlib import Path
 import numpy as np
 
 from naq.data.npz import csr_of
+from naq.data.readers import READERS, Reader
 from naq.errors import DataError, GraphError
 from naq.files import read_npz
 from naq.graph import Graph
 
 _KEYS = {f"{m}_{part}" for m in ("adj", "attr") for part in ("indptr", "indices", "shape", "data")} | {"labels"}
+
+
+@READERS.register
+class CoraFullReader(Reader):
+    name = "cora-full"
+
+    def read(self, path: Path, name: str | None = None) -> Graph:
+        return read_cora_full(path, name=name or "cora-full")
 
 
 def read_cora_full(path: str | Path, *, name: str = "cora-full") -> Graph:

@@ -14,6 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from naq.data.npz import checked_labels
+from naq.data.readers import READERS, Reader
 from naq.data.text_table import read_table
 from naq.errors import DataError, GraphError
 from naq.graph import Graph
@@ -44,6 +45,20 @@ def locate(path: str | Path) -> tuple[Path, str]:
         several = f"holds several datasets ({', '.join(found)}); give one of their files" if found else "holds no .mat"
         raise DataError(f"{path} {several}; expected NAME_train.mat, NAME_test.mat and NAME_network.")
     return path, found[0]
+
+
+@READERS.register
+class GpnReader(Reader):
+    """``NAME_train.mat``, ``NAME_test.mat`` and ``NAME_network``, by any of them or by their folder."""
+
+    name = "gpn"
+    expects = "NAME_train.mat with its companions"
+
+    def fits(self, path: Path) -> bool:
+        return bool(stems(path)) if path.is_dir() else path.suffix == ".mat" or path.name.endswith("_network")
+
+    def read(self, path: Path, name: str | None = None) -> Graph:
+        return read_gpn(*locate(path), name=name)
 
 
 def read_gpn(folder: Path, stem: str, *, name: str | None = None) -> Graph:

@@ -9,10 +9,9 @@ from pathlib import Path
 from naq.data.catalog import BUNDLED, Dataset, find, unknown
 from naq.data.download import dataset_root, obtain
 from naq.data.npz import read_graph, save_graph
+from naq.data.readers import READERS
 from naq.errors import DataError
 from naq.graph import Graph
-
-_FORMATS = "a graph npz, NAME_train.mat with its companions, an OGB zip, or a folder of either"
 
 
 def load(name_or_path: str | Path, *, root: str | Path | None = None, download: bool = True) -> Graph:
@@ -39,7 +38,7 @@ def load(name_or_path: str | Path, *, root: str | Path | None = None, download: 
     if _exists(name_or_path, path):
         return read_path(path).with_source(str(path.absolute()))
     if path.suffix in (".npz", ".mat", ".zip") or isinstance(name_or_path, Path) or "/" in name_or_path:
-        raise DataError(f"{path} does not exist; expected {_FORMATS}.")
+        raise DataError(f"{path} does not exist; expected {_formats()}.")
     raise unknown(name_or_path)
 
 
@@ -52,22 +51,14 @@ def _exists(given: str | Path, path: Path) -> bool:
 
 def read_path(path: Path) -> Graph:
     """A graph from an existing file or folder, by its layout."""
-    from naq.data import gpn, ogb
-
-    if path.suffix == ".npz":
-        return read_graph(path)
-    if ogb.is_ogb(path):
-        return ogb.read_ogb(path)
-    if (path.is_dir() and not gpn.stems(path)) or (path.is_file() and not is_gpn(path)):
-        raise DataError(f"{path} is not in a format that can be read; expected {_FORMATS}.")
-    return gpn.read_gpn(*gpn.locate(path))
+    for reader in READERS.values():
+        if reader().fits(path):
+            return reader().read(path)
+    raise DataError(f"{path} is not in a format that can be read; expected {_formats()}.")
 
 
-def is_gpn(path: Path) -> bool:
-    """Whether a path is, or holds, files in GPN's layout."""
-    from naq.data import gpn
-
-    return bool(gpn.stems(path)) if path.is_dir() else path.suffix == ".mat" or path.name.endswith("_network")
+def _formats() -> str:
+    return ", ".join(reader.expects for reader in READERS.values() if reader.expects) + ", or a folder of such files"
 
 
 def _load_named(dataset: Dataset, root: str | Path | None, download: bool) -> Graph:
@@ -80,18 +71,10 @@ def _load_named(dataset: Dataset, root: str | Path | None, download: bool) -> Gr
     files = [
         obtain(remote.url, folder / remote.file, sha256=remote.sha256, download=download) for remote in dataset.files
     ]
-    if dataset.reader == "gpn":
-        from naq.data.gpn import read_gpn
-
-        return read_gpn(folder, dataset.stem, name=dataset.name)
-    if dataset.reader == "cora-full":
-        from naq.data.cora_full import read_cora_full
-
-        return read_cora_full(files[0], name=dataset.name)
-    from naq.data.ogb import read_ogb
-
-    graph = read_ogb(files[0], name=dataset.name)
-    # Text takes minutes to read, this file seconds. Where it cannot be written, only that time is lost.
-    with contextlib.suppress(DataError):
-        save_graph(dataset_root(root) / f"{dataset.name}.npz", graph, compression=zipfile.ZIP_STORED)
+    reader = READERS.find(dataset.reader)()
+    graph = reader.read(files[0], dataset.name)
+    if reader.slow:
+        # Reading the npz takes seconds. Where it cannot be written, only that time is lost.
+        with contextlib.suppress(DataError):
+            save_graph(dataset_root(root) / f"{dataset.name}.npz", graph, compression=zipfile.ZIP_STORED)
     return graph

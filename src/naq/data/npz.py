@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from naq.data.readers import READERS, Reader
 from naq.errors import DataError, GraphError
 from naq.files import read_npz, write_npz
 from naq.graph import Graph
@@ -22,6 +23,20 @@ KEYS = frozenset({f"{m}_{part}" for m in ("adj", "attr") for part in _SPARSE} | 
 MOST_COLUMNS = 2**31 - 1
 MOST_CLASSES = 1_000_000
 _LAST_CHARACTER = 0x10FFFF
+
+
+@READERS.register
+class NpzReader(Reader):
+    """Our own format, see docs/formats.md."""
+
+    name = "npz"
+    expects = "a graph npz"
+
+    def fits(self, path: Path) -> bool:
+        return path.suffix == ".npz"
+
+    def read(self, path: Path, name: str | None = None) -> Graph:
+        return read_graph(path, name=name)
 
 
 def read_graph(path: str | Path, *, name: str | None = None) -> Graph:

@@ -16,6 +16,7 @@ from typing import IO, Any
 import numpy as np
 
 from naq.data.npz import checked_labels
+from naq.data.readers import READERS, Reader
 from naq.data.text_table import read_table
 from naq.errors import DataError, GraphError
 from naq.graph import Graph
@@ -24,9 +25,19 @@ EDGES, FEATURES, LABELS = "edge.csv.gz", "node-feat.csv.gz", "node-label.csv.gz"
 NODE_COUNT, EDGE_COUNT = "num-node-list.csv.gz", "num-edge-list.csv.gz"
 
 
-def is_ogb(path: Path) -> bool:
-    """Whether ``path`` is a folder with OGB's raw files, or a zip."""
-    return (path.is_dir() and _in_folder(path, EDGES).is_file()) or (path.suffix == ".zip" and path.is_file())
+@READERS.register
+class OgbReader(Reader):
+    """A folder with OGB's raw files, or their zip."""
+
+    name = "ogb"
+    expects = "an OGB zip"
+    slow = True
+
+    def fits(self, path: Path) -> bool:
+        return (path.is_dir() and _in_folder(path, EDGES).is_file()) or (path.suffix == ".zip" and path.is_file())
+
+    def read(self, path: Path, name: str | None = None) -> Graph:
+        return read_ogb(path, name=name)
 
 
 def read_ogb(path: str | Path, *, name: str | None = None) -> Graph:

@@ -9,7 +9,6 @@ import numpy as np
 
 from naq.data.catalog import BUNDLED, Dataset, find
 from naq.data.download import dataset_root
-from naq.data.loading import is_gpn
 from naq.errors import DataError, TaskError
 from naq.graph import Graph
 from naq.tasks import ClassSplit, split_classes, split_of_file
@@ -54,10 +53,12 @@ def split_for(source: str | Path, graph: Graph, *, seed: int = 0, root: str | Pa
     dataset = find(source) if isinstance(source, str) else None
     if dataset is not None and dataset.reader != "bundled":
         return _paper_split(dataset, graph, seed, root)
-    if dataset is None and not str(source).startswith("pyg:") and is_gpn(path := Path(source).expanduser()):
+    if dataset is None and not str(source).startswith("pyg:"):
         from naq.data import gpn
 
-        return gpn.split_of_mats(*gpn.locate(path))
+        path = Path(source).expanduser()
+        if gpn.GpnReader().fits(path):
+            return gpn.split_of_mats(*gpn.locate(path))
     return drawn_split(graph, seed)
 
 
