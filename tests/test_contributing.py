@@ -1,0 +1,161 @@
+"""What CONTRIBUTING.md tells a newcomer to do, done: each addition is one copied file that registers itself."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import methods_under_test as suite
+import naq
+from naq.cli.main import main
+from naq.data import save_graph
+from naq.data.readers import READERS
+from naq.embedders import EMBEDDERS
+from naq.experiments.experiment import EXPERIMENTS
+from naq.heads import HEADS, evaluate
+from naq.learners import LEARNERS
+from naq.protocol.methods import get_method, methods
+
+REGISTRIES = {
+    "naq.learners": LEARNERS,
+    "naq.embedders": EMBEDDERS,
+    "naq.heads": HEADS,
+    "naq.data": READERS,
+    "naq.experiments.analyses": EXPERIMENTS,
+}
+Copy = Callable[..., None]
+
+
+@pytest.fixture
+def copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Copy]:
+    """``copy("naq.learners.protonet", "mine", {"ProtoNet": "Mine"})``: the module under another name, with other words, in its package."""
+    added: list[tuple[str, str, set[str]]] = []
+
+    def make(module: str, name: str, words: dict[str, str]) -> None:
+        package = module.rpartition(".")[0]
+        registry = REGISTRIES[package]
+        before = set(registry)
+        text = Path(str(import_module(module).__file__)).read_text()
+        for old, new in words.items():
+            assert old in text, old
+            text = text.replace(old, new)
+        folder = tmp_path / package
+        folder.mkdir()
+        (folder / f"{name}.py").write_text(text)
+        home = import_module(package)
+        monkeypatch.setattr(home, "__path__", [*home.__path__, str(folder)])
+        registry.discover()
+        added.append((package, name, set(registry) - before))
+        assert added[-1][2], "the module registered nothing"
+
+    yield make
+    for package, name, names in added:
+        for known in names:
+            del REGISTRIES[package]._items[known]
+        del sys.modules[f"{package}.{name}"]
+
+
+@pytest.fixture
+def graph_file(tmp_path: Path) -> str:
+    return str(save_graph(tmp_path / "communities.npz", suite.community_graph(size=14, classes=12, name="communities")))
+
+
+def test_a_learner(copy: Copy) -> None:
+    copy("naq.learners.protonet", "mine", {'name = "protonet"': 'name = "mine"', "class ProtoNet": "class Mine"})
+    assert {f"{kind}/mine" for kind in ("naq-feat", "naq-diff", "supervised", "g-umtra")} <= set(methods())
+    method = get_method("naq-feat/mine")
+    suite.check_shape_and_seed(method)
+    suite.check_no_label_peeking(method)
+    result = naq.run(suite.community_graph(), "naq-feat/mine", way=2, episodes=4, evaluate_every=2,
+                     options={"latent": 8}, episode={"queries": 3}, cache=None)  # fmt: skip
+    assert result.config.method == "naq-feat/mine" and 0 <= result.accuracy <= 1
+
+
+def test_an_embedder(copy: Copy) -> None:
+    copy("naq.embedders.untrained", "mine", {'name = "untrained"': 'name = "mine"', "class Untrained": "class Mine"})
+    graph = suite.community_graph()
+    assert np.array_equal(naq.embed(graph, "mine", latent=8), naq.embed(graph, "untrained", latent=8))
+    assert naq.run(graph, "mine", way=2, options={"latent": 8}, cache=None).config.method == "mine"
+
+
+def test_a_trained_embedder(copy: Copy) -> None:
+    copy("naq.embedders.bgrl", "mine", {'name = "bgrl"': 'name = "mine"', "class BGRL": "class Mine"})
+    graph = suite.community_graph()
+    result = naq.run(graph, "mine", way=2, epochs=2, evaluate_every=1, options={"hidden": 8, "latent": 8}, cache=None)
+    assert result.history is not None and result.embedding.shape == (graph.num_nodes, 8)
+
+
+def test_a_head(copy: Copy) -> None:
+    copy(
+        "naq.heads.prototype",
+        "mine",
+        {'name = "prototype"': 'name = "mine"', "class PrototypeHead": "class MineHead"},
+    )
+    graph = suite.community_graph()
+    tasks = naq.sample_tasks(graph, way=2, shot=1, queries=4, count=20)
+    vectors = naq.embed(graph, "untrained", latent=8)
+    mine, known = (evaluate(vectors, tasks, head) for head in ("mine", "prototype"))
+    assert np.array_equal(mine.per_task, known.per_task) and mine.head == "mine"
+    assert "mine" in naq.run(graph, "untrained", way=2, options={"latent": 8}, cache=None).evaluations
+
+
+def test_an_analysis(
+    copy: Copy, graph_file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    copy(
+        "naq.experiments.analyses.training_way",
+        "mine",
+        {
+            'name = "training-way"': 'name = "mine"',
+            "class TrainingWay": "class Mine",
+            "LEVELS = (5, 10, 20)": "LEVELS = (2, 3)",
+        },
+    )
+    out = tmp_path / "results"
+    words = [
+        "naq",
+        "reproduce",
+        "mine",
+        "--dataset",
+        graph_file,
+        "--quick",
+        "--way",
+        "2",
+        "--set",
+        "protonet.latent=8",
+        "--out",
+        str(out),
+        "--no-cache",
+    ]
+    monkeypatch.setattr(sys, "argv", words)
+    with pytest.raises(SystemExit) as ended:
+        main()
+    shown = capsys.readouterr()
+    assert ended.value.code in (0, None), shown.err
+    assert (
+        "ProtoNet (NaQ-Feat)" in shown.out
+        and (out / "report.html").is_file()
+        and (out / "tables" / "mine-communities.csv").is_file()
+    )
+
+
+def test_a_reader(copy: Copy, tmp_path: Path) -> None:
+    copy(
+        "naq.data.cora_full",
+        "mine",
+        {
+            'name = "cora-full"\n': 'name = "mine"\n    expects = "a file of mine"\n\n    def fits(self, path: Path) -> bool:\n        return path.suffix == ".mine"\n',
+            "class CoraFullReader": "class MineReader",
+        },
+    )
+    graph = suite.community_graph()
+    file = save_graph(tmp_path / "g.npz", graph).rename(tmp_path / "g.mine")
+    assert naq.load(file).num_edges == graph.num_edges and READERS["mine"]().fits(file)
+    (tmp_path / "g.unknown").write_text("x")
+    with pytest.raises(naq.NaqError, match="a file of mine"):
+        naq.load(tmp_path / "g.unknown")
