@@ -71,13 +71,17 @@ def test_an_unknown_name_lists_the_nearest():
 
 
 def test_a_name_is_registered_once():
+    class Other(ProtoNet):
+        pass
+
     with pytest.raises(OptionError, match="registered already"):
-        register_learner(ProtoNet)
+        register_learner(Other)
+    assert register_learner(ProtoNet) is ProtoNet, "the same one again is no other"
 
 
 @each
 def test_unknown_options_are_refused(method):
-    model = method.learner or method.embedder
+    model = method.model
     kwargs = {"way": 2} if method.learner else {}
     with pytest.raises(OptionError, match="has no option 'colour'"):
         model(suite.community_graph().without_labels(), colour=1, **kwargs)
