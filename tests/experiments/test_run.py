@@ -38,8 +38,8 @@ def test_the_reported_number_is_the_test_accuracy_at_the_first_best_validation(g
     result = small(graph, tasks)
     history = result.history
     best = int(np.argmax(history.valid_accuracy))
-    assert result.facts["best_episodes"] == history.episodes[best]
-    again = small(graph, tasks, episodes=history.episodes[best])
+    assert result.facts["best_episodes"] == history.steps[best]
+    again = small(graph, tasks, episodes=history.steps[best])
     if int(np.argmax(again.history.valid_accuracy)) == len(again.history.valid_accuracy) - 1:
         assert np.array_equal(again.per_task, result.per_task)
 

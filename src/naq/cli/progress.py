@@ -51,7 +51,7 @@ class _Bars:
 
     def __call__(self, phase: str, facts: Mapping[str, Any]) -> None:
         if phase == "train":
-            self._bar("training", facts["episodes"], facts["total"], note_of(facts))
+            self._bar("training", facts["done"], facts["total"], note_of(facts))
         elif phase == "neighbors":
             self._bar("neighbours", facts["done"], facts["total"], "")
         elif phase in PHASES:
@@ -74,10 +74,10 @@ class _Lines:
 
     def __call__(self, phase: str, facts: Mapping[str, Any]) -> None:
         if phase == "train":
-            tenth = 10 * facts["episodes"] // max(1, facts["total"])
+            tenth = 10 * facts["done"] // max(1, facts["total"])
             if tenth > self.shown:
                 self.shown = tenth
-                line = f"{self.title}: {facts['episodes']:,} of {facts['total']:,} {facts['unit']}, {note_of(facts)}, {facts['seconds']:.0f} s"
+                line = f"{self.title}: {facts['done']:,} of {facts['total']:,} {facts['unit']}, {note_of(facts)}, {facts['seconds']:.0f} s"
                 console.print(line, highlight=False, soft_wrap=True)
         elif phase in ("build", "test"):
             console.print(f"{self.title}: {PHASES[phase]}", highlight=False, soft_wrap=True)

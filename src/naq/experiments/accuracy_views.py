@@ -148,7 +148,7 @@ def curves(
             history = result["history"] if result is not None else None
             if result is not None and history is not None and result["facts"].get("unit") == unit:
                 y = [100 * value for value in history["valid_accuracy"]]
-                series.append((max(y), Series(full_name(method), [float(e) for e in history["episodes"]], y)))
+                series.append((max(y), Series(full_name(method), [float(e) for e in history["steps"]], y)))
         series.sort(key=lambda one: -one[0])
         if series:
             name, title = (

@@ -271,10 +271,10 @@ def _facts(
     }
     if trained is not None:
         facts |= {
-            "best_episodes": trained.best_episodes,
+            "best_episodes": trained.best_step,
             "valid_accuracy": trained.best_valid,
             "stopped_early": trained.stopped_early,
-            "episodes_trained": trained.history.episodes[-1],
+            "episodes_trained": trained.history.steps[-1],
             "unit": "episodes" if method.learner is not None else "epochs",
         }
     if plan:
