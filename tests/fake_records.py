@@ -126,7 +126,7 @@ def train_result(cell: Cell, undefined: bool = False, *, mean: float | None = No
         "baseline": {},
         "also": also,
         "also_baseline": {},
-        "history": {"episodes": [16, 32], "loss": [1.0, 0.9], "valid_accuracy": [valid, valid - 0.01], "seconds": [1.0, 2.0]}
+        "history": {"steps": [16, 32], "loss": [1.0, 0.9], "valid_accuracy": [valid, valid - 0.01], "seconds": [1.0, 2.0]}
         if trained
         else None,
         "perturbation": {},

@@ -29,7 +29,7 @@ def test_every_embedder_runs_the_protocol(graph, tasks, method):
     heads |= {"own"} if kind.solves_tasks or kind.also_solves else set()
     assert set(result.evaluations) == set(result.also["3"]) == heads
     assert result.config.head == ("own" if kind.solves_tasks else "logistic")
-    assert result.history.episodes[0] == 4 and result.facts["unit"] == "epochs"
+    assert result.history.steps[0] == 4 and result.facts["unit"] == "epochs"
     assert result.facts["training"] == "whole graph" and not result.facts["reads_base_labels"]
     assert result.accuracy > 0.6
     assert set(result.evaluations) == set(naq.Result.from_json(result.to_json()).evaluations)
@@ -47,7 +47,7 @@ def test_a_stopped_run_goes_on_to_the_same_result(graph, tasks, method, tmp_path
     import signal
 
     def stop(phase, facts):
-        if phase == "train" and facts["episodes"] == 6:
+        if phase == "train" and facts["done"] == 6:
             signal.raise_signal(signal.SIGINT)
 
     whole = small(graph, tasks, method, out=tmp_path / "whole")

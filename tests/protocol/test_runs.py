@@ -43,8 +43,8 @@ def test_the_reported_number_is_the_test_accuracy_at_the_first_best_validation(g
     result = small(graph, tasks)
     history = result.history
     best = int(np.argmax(history.valid_accuracy))
-    assert result.facts["best_step"] == history.episodes[best]
-    again = small(graph, tasks, episodes=history.episodes[best])
+    assert result.facts["best_step"] == history.steps[best]
+    again = small(graph, tasks, episodes=history.steps[best])
     if int(np.argmax(again.history.valid_accuracy)) == len(again.history.valid_accuracy) - 1:
         assert np.array_equal(again.per_task, result.per_task)
 
@@ -112,7 +112,7 @@ def test_a_folder_of_other_data_is_refused(graph, tasks, tmp_path):
 
 def stopped(graph, tasks, out):
     def stop(phase, facts):
-        if phase == "train" and facts["episodes"] == 16:
+        if phase == "train" and facts["done"] == 16:
             signal.raise_signal(signal.SIGINT)
 
     with pytest.raises(KeyboardInterrupt):

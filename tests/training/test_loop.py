@@ -46,19 +46,19 @@ def accuracies(*values):
 def test_the_first_best_validation_is_selected():
     steps = Steps(10)
     trained = fit(steps, accuracies(0.5, 0.7, 0.6, 0.7, 0.2), Schedule(2))
-    assert trained.best_episodes == 4 and trained.best_valid == 0.7
+    assert trained.best_step == 4 and trained.best_valid == 0.7
     assert steps.model.weight.item() == 4
-    assert trained.history.episodes == [2, 4, 6, 8, 10] and not trained.stopped_early
+    assert trained.history.steps == [2, 4, 6, 8, 10] and not trained.stopped_early
 
 
 def test_patience_stops_after_so_many_evaluations_without_a_new_best():
     trained = fit(Steps(100), accuracies(0.5, 0.6, 0.6, 0.6, 0.9), Schedule(10, patience=2))
-    assert trained.stopped_early and trained.history.episodes[-1] == 40
+    assert trained.stopped_early and trained.history.steps[-1] == 40
 
 
 def test_an_incomplete_last_stretch_is_evaluated():
     trained = fit(Steps(5), accuracies(0.1, 0.2, 0.3), Schedule(2))
-    assert trained.history.episodes == [2, 4, 5]
+    assert trained.history.steps == [2, 4, 5]
 
 
 def test_a_loss_that_is_not_finite_names_its_update_and_keeps_the_checkpoint(tmp_path):

@@ -97,7 +97,7 @@ class _Bars:
 
     def __call__(self, phase: str, facts: Mapping[str, Any]) -> None:
         if phase == "train":
-            self._bar("training", facts["episodes"], facts["total"], note_of(facts))
+            self._bar("training", facts["done"], facts["total"], note_of(facts))
         elif phase == "neighbors":
             self._bar("neighbours", facts["done"], facts["total"], "")
         elif phase in PHASES:
@@ -126,9 +126,9 @@ class _Lines:
         if phase != self.phase:
             self.phase, self.tenth, self.began = phase, 0, time.monotonic()
         if phase == "train":
-            if self._another_tenth(facts["episodes"], facts["total"]):
+            if self._another_tenth(facts["done"], facts["total"]):
                 self._line(
-                    f"{facts['episodes']:,} of {facts['total']:,} {facts['unit']}, {note_of(facts)}, {facts['seconds']:.0f} s"
+                    f"{facts['done']:,} of {facts['total']:,} {facts['unit']}, {note_of(facts)}, {facts['seconds']:.0f} s"
                 )
         elif phase == "neighbors":
             if time.monotonic() - self.began > PATIENCE and self._another_tenth(facts["done"], facts["total"]):

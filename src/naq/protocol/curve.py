@@ -22,7 +22,7 @@ def draw_curve(result: Result, path: Path) -> None:
     FigureCanvasAgg(figure)
     axes = figure.subplots()
     accuracy = [100 * value for value in history.valid_accuracy]
-    axes.plot(history.episodes, accuracy, color=BLUE, marker="o", markersize=3.5, linewidth=1.6)
+    axes.plot(history.steps, accuracy, color=BLUE, marker="o", markersize=3.5, linewidth=1.6)
     unit = result.facts["unit"]
     axes.set_xlabel(f"training {unit}")
     free = result.config.select == "naq"
@@ -30,7 +30,7 @@ def draw_curve(result: Result, path: Path) -> None:
     axes.tick_params(axis="y", labelcolor=BLUE)
     best = history.best
     axes.plot(
-        history.episodes[best],
+        history.steps[best],
         accuracy[best],
         marker="o",
         markersize=10,
@@ -39,8 +39,8 @@ def draw_curve(result: Result, path: Path) -> None:
     )
     along = best / max(1, len(accuracy) - 1)
     axes.annotate(
-        f"selected: {history.episodes[best]:,} {unit}",
-        (history.episodes[best], accuracy[best]),
+        f"selected: {history.steps[best]:,} {unit}",
+        (history.steps[best], accuracy[best]),
         xytext=(0, 12),
         textcoords="offset points",
         ha="left" if along < 0.25 else "right" if along > 0.75 else "center",
@@ -50,7 +50,7 @@ def draw_curve(result: Result, path: Path) -> None:
     low, high = min(accuracy), max(accuracy)
     axes.set_ylim(low - 0.15 * (high - low) - 1, high + 0.25 * (high - low) + 1)
     losses = axes.twinx()
-    losses.plot(history.episodes, history.loss, color=ORANGE, linewidth=1.3, linestyle="--")
+    losses.plot(history.steps, history.loss, color=ORANGE, linewidth=1.3, linestyle="--")
     losses.set_ylabel("training loss", color=ORANGE)
     losses.tick_params(axis="y", labelcolor=ORANGE)
     losses.set_ylim(bottom=0)

@@ -273,9 +273,9 @@ def _training_facts(config: RunConfig, trained: Trained | None, plan: str) -> di
     return {
         **facts,
         "selection": SELECTIONS[config.select],
-        "best_step": trained.best_episodes,
+        "best_step": trained.best_step,
         "valid_accuracy": trained.best_valid,
         "stopped_early": trained.stopped_early,
-        "steps_trained": trained.history.episodes[-1],
+        "steps_trained": trained.history.steps[-1],
         "unit": "episodes" if config.known.learner is not None else "epochs",
     }

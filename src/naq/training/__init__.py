@@ -1,5 +1,6 @@
 """The one training loop: progress, evaluation, early stop, checkpoint, resume."""
 
-from naq.training.loop import EpisodeTraining, EpochTraining, History, Schedule, Trainable, Trained, fit
+from naq.training.loop import History, Schedule, Trained, fit
+from naq.training.trainable import EpisodeTraining, EpochTraining, Trainable
 
 __all__ = ["EpisodeTraining", "EpochTraining", "History", "Schedule", "Trainable", "Trained", "fit"]

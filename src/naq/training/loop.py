@@ -8,97 +8,17 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import torch
-from torch import nn
 
-from naq.embedders import TrainedEmbedder
-from naq.episodes import Episodes
 from naq.errors import OptionError, TrainingError
-from naq.learners import Learner
-from naq.memory import keep_pages
 from naq.training import checkpoint as files
 from naq.training.interrupt import CleanInterrupt
+from naq.training.trainable import Trainable
 
 CHECKPOINT_SECONDS = float(os.environ.get("NAQ_CHECKPOINT_SECONDS", "20"))
 """A checkpoint is written at the first evaluation after this long, and at the end and at Ctrl-C."""
-
-
-class Trainable(Protocol):
-    """What the loop needs: weights, an optimiser, and steps that depend on nothing but them and their number."""
-
-    optimizer: torch.optim.Optimizer
-    updates: int
-    unit: str
-    """What is counted: ``episodes`` or ``epochs``."""
-
-    @property
-    def model(self) -> nn.Module: ...
-
-    def step(self, update: int) -> torch.Tensor: ...
-
-    def done(self, updates: int) -> int:
-        """Episodes or epochs behind so many updates."""
-
-    def updates_between(self, count: int) -> int:
-        """Updates that so many episodes or epochs take, at least one."""
-
-    def part(self, update: int) -> str:
-        """The episodes or the epoch of an update, in words."""
-
-
-class EpisodeTraining:
-    """A learner and its episodes as steps: update u takes the u-th batch."""
-
-    def __init__(self, learner: Learner, episodes: Episodes) -> None:
-        self.model = learner
-        self.optimizer = learner.optimizer()
-        self.episodes = episodes
-        self.unit = "episodes"
-        self.episodes_per_update = learner.episodes_per_update
-        self.updates = len(episodes) // self.episodes_per_update
-        if self.updates == 0:
-            raise OptionError(
-                f"{len(episodes)} episodes are fewer than one update of {learner.name} takes ({self.episodes_per_update}); ask for more."
-            )
-
-    def step(self, update: int) -> torch.Tensor:
-        batch = self.episodes[update * self.episodes_per_update : (update + 1) * self.episodes_per_update]
-        return self.model.step(batch, update, self.optimizer)
-
-    def done(self, updates: int) -> int:
-        return updates * self.episodes_per_update
-
-    def updates_between(self, count: int) -> int:
-        return max(1, round(count / self.episodes_per_update))
-
-    def part(self, update: int) -> str:
-        return f"episodes {self.done(update)} to {self.done(update + 1) - 1}"
-
-
-class EpochTraining:
-    """An embedder that is trained, as steps: an epoch is one or more updates."""
-
-    def __init__(self, embedder: TrainedEmbedder) -> None:
-        if embedder.keeps_pages:
-            keep_pages()
-        self.model = embedder
-        self.optimizer = embedder.optimizer()
-        self.unit = "epochs"
-        self.updates = embedder.updates
-
-    def step(self, update: int) -> torch.Tensor:
-        return self.model.step(update, self.optimizer)
-
-    def done(self, updates: int) -> int:
-        return updates // self.model.updates_per_epoch
-
-    def updates_between(self, count: int) -> int:
-        return count * self.model.updates_per_epoch
-
-    def part(self, update: int) -> str:
-        return f"epoch {self.done(update)}"
 
 
 @dataclass(frozen=True)
@@ -122,9 +42,16 @@ class Schedule:
 
 @dataclass
 class History:
-    """One entry per evaluation; ``episodes`` counts epochs where there are no episodes."""
+    """One entry per evaluation.
 
-    episodes: list[int] = field(default_factory=list)
+    Attributes:
+        steps: episodes or epochs trained so far, whichever the model is trained in.
+        loss: mean training loss since the evaluation before.
+        valid_accuracy: on validation tasks.
+        seconds: of training and evaluation so far, over all resumed parts.
+    """
+
+    steps: list[int] = field(default_factory=list)
     loss: list[float] = field(default_factory=list)
     valid_accuracy: list[float] = field(default_factory=list)
     seconds: list[float] = field(default_factory=list)
@@ -137,10 +64,15 @@ class History:
 
 @dataclass(frozen=True)
 class Trained:
-    """What :func:`fit` hands back; the model holds the weights of the first best validation accuracy."""
+    """What :func:`fit` returns; the model holds the weights of the first best validation accuracy.
+
+    Attributes:
+        best_step: episodes or epochs behind those weights.
+        resumed_from: episodes or epochs that a checkpoint had behind it; 0 for a fresh start.
+    """
 
     history: History
-    best_episodes: int
+    best_step: int
     best_valid: float
     seconds: float
     stopped_early: bool
@@ -159,13 +91,13 @@ def fit(
     key: str = "",
     report: Report | None = None,
 ) -> Trained:
-    """Train, evaluate every so many episodes, and end with the weights of the first best validation accuracy.
+    """Train, evaluate every so many episodes or epochs, and end with the weights of the first best validation accuracy.
 
     Args:
         validate: accuracy of the model as it is now, on validation tasks.
-        checkpoint: where to keep the state; if it is there, training goes on from it.
-        key: identifies the run; a checkpoint of another is refused.
-        report: called after every update with episodes, total, loss, valid and seconds.
+        checkpoint: file of the training state; where it exists, training resumes from it.
+        key: identifies the run; a checkpoint with another key is an error.
+        report: called after every update with done, total, unit, loss, valid, best and seconds.
 
     Raises:
         KeyboardInterrupt: after Ctrl-C, once the state is saved.
@@ -191,7 +123,7 @@ def fit(
 
 
 class _State:
-    """Everything that a resumed run needs, and nothing else."""
+    """What a run needs to be resumed: the update, the history, weights, optimiser, and losses since the last evaluation."""
 
     def __init__(self, training: Trainable, path: Path | None, key: str) -> None:
         self.training, self.path, self.key = training, path, key
@@ -213,11 +145,7 @@ class _State:
         self.training.model.load_state_dict(files.strip_prefix(tensors, "model"))
         files.restore_optimizer(self.training.optimizer, files.strip_prefix(tensors, "optimizer"))
         self.best_weights = files.strip_prefix(tensors, "best")
-        self.update, self.history, self.before = (
-            facts["update"],
-            History(**facts["history"]),
-            facts["seconds"],
-        )
+        self.update, self.history, self.before = facts["update"], History(**facts["history"]), facts["seconds"]
         self.losses = [torch.tensor(loss) for loss in facts["losses"]]
 
     @property
@@ -253,7 +181,7 @@ class _State:
         accuracy = float(validate())
         if math.isnan(accuracy):
             raise TrainingError("the validation accuracy is not a number; check the validation tasks.")
-        self.history.episodes.append(self.training.done(self.update))
+        self.history.steps.append(self.training.done(self.update))
         self.history.loss.append(loss)
         self.history.valid_accuracy.append(accuracy)
         self.history.seconds.append(round(self.seconds, 3))
@@ -274,15 +202,15 @@ class _State:
             "update": self.update,
             "history": asdict(self.history),
             "seconds": self.seconds,
+            "losses": [float(loss) for loss in self.losses],
         }
-        facts["losses"] = [float(loss) for loss in self.losses]
         files.save_state(self.path, tensors, facts)
         self.saved = time.perf_counter()
 
     def facts(self) -> dict[str, Any]:
         accuracy = self.history.valid_accuracy
         return {
-            "episodes": self.training.done(self.update),
+            "done": self.training.done(self.update),
             "total": self.training.done(self.training.updates),
             "unit": self.training.unit,
             "loss": self.history.loss[-1] if self.history.loss else None,
@@ -296,7 +224,7 @@ class _State:
         best = self.history.best
         return Trained(
             self.history,
-            self.history.episodes[best],
+            self.history.steps[best],
             self.history.valid_accuracy[best],
             self.seconds,
             early,
