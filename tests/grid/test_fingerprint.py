@@ -1,8 +1,9 @@
-"""The hash of the code: it changes when a number may perturbation, and not before."""
+"""The hash of the code: it changes when a number may change, and not otherwise."""
 
 from __future__ import annotations
 
 import importlib.util
+import inspect
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,13 +11,17 @@ from pathlib import Path
 import pytest
 
 import naq
-from naq.experiments import code
+from naq.embedders import EMBEDDERS
+from naq.grid import fingerprint as code
 from naq.grid.cells import Cell
-from naq.grid.fingerprint import ROOT, _hash_of, code_of, core_hash, statements, with_imports
+from naq.grid.fingerprint import ROOT, _hash_of, code_of, core_files, core_hash, statements, with_imports
 from naq.grid.measurements import MEASUREMENTS
 from naq.grid.perturbations import PERTURBATIONS
 from naq.learners import LEARNERS
 from naq.protocol.methods import methods
+
+NOT_REACHED = {"neighbors/subgraphs.py"}
+"""Files that no cell needs."""
 
 SOURCE = '''"""What the module is for."""
 
@@ -58,8 +63,8 @@ def fresh() -> Iterator[None]:
 
 
 def forget() -> None:
-    code.core_hash.cache_clear()
-    code._own_hash.cache_clear()
+    for cached in (code.core_hash, code.core_files, code._own_hash, code._imported):
+        cached.cache_clear()
 
 
 def edit(monkeypatch: pytest.MonkeyPatch, name: str, more: str = "\nEDITED = 1\n") -> None:
@@ -73,6 +78,10 @@ def edit(monkeypatch: pytest.MonkeyPatch, name: str, more: str = "\nEDITED = 1\n
 
     monkeypatch.setattr(Path, "read_text", read)
     forget()
+
+
+def file_of(kind: type) -> str:
+    return Path(inspect.getfile(kind)).relative_to(ROOT).as_posix()
 
 
 def own(measurement: str = "empty", **config: object) -> str:
@@ -105,6 +114,11 @@ def test_code_counts(old, new):
     assert statements(SOURCE.replace(old, new)) != statements(SOURCE)
 
 
+def test_a_file_that_only_re_exports_has_no_statements():
+    exports = '"""The room."""\n\nfrom naq.graph.graph import Graph\n\n__all__ = ["Graph"]\n'
+    assert statements(exports) == "" and statements(exports + "SIZE = 3\n") != ""
+
+
 def test_the_hash_of_files_is_of_names_and_statements_and_of_no_order(tmp_path):
     one, two = tmp_path / "one.py", tmp_path / "two.py"
     one.write_text("A = 1\n")
@@ -124,12 +138,12 @@ def test_the_core_hash_is_stable_and_follows_the_core_alone(monkeypatch):
     before = core_hash()
     forget()
     assert core_hash() == before
-    for name in ("errors.py", "learners/maml.py"):
+    for name in ("errors.py", file_of(LEARNERS["maml"])):
         with monkeypatch.context() as patch:
             edit(patch, name)
             assert core_hash() == before, name
         forget()
-    for name in ("randomness.py", "experiments/protocol.py"):
+    for name in ("randomness.py", "protocol/training.py", "heads/prototype.py", "learners/base.py"):
         with monkeypatch.context() as patch:
             edit(patch, name)
             assert core_hash() != before, name
@@ -139,42 +153,79 @@ def test_the_core_hash_is_stable_and_follows_the_core_alone(monkeypatch):
         assert core_hash() == before
 
 
+def names(files: set[Path] | frozenset[Path]) -> set[str]:
+    return {path.relative_to(ROOT).as_posix() for path in files}
+
+
 def test_every_file_that_computes_is_core_or_own_to_some_cell():
-    """A new room must be placed: what it computes enters a hash, or it is told here that it computes nothing."""
-    found = {path for pattern in code.CORE for path in ROOT.glob(pattern)}
-    for room in ("learners", "embedders", "experiments/works", "experiments/changes"):
-        found |= set((ROOT / room).rglob("*.py"))
-    rooms = {path.relative_to(ROOT).parts[0] for path in ROOT.rglob("*.py")} - {path.name for path in ROOT.glob("*.py")}
-    assert rooms - {path.relative_to(ROOT).parts[0] for path in found} <= {"cli", "report"}
+    """What no cell reaches computes nothing for one: it is listed here."""
+    found = set(core_files())
+    for measurement in MEASUREMENTS.values():
+        found |= with_imports(code._files_of(measurement.compute))
+    for method in methods().values():
+        found |= with_imports(code._files_of(method.learner or method.embedder))
+    for perturbation in PERTURBATIONS.values():
+        found |= with_imports(code._files_of(perturbation))
+    rooms = (
+        "graph",
+        "data",
+        "tasks",
+        "neighbors",
+        "episodes",
+        "encoders",
+        "heads",
+        "learners",
+        "embedders",
+        "training",
+        "protocol",
+    )
+    left = {
+        name for name in names(set(ROOT.rglob("*.py")) - found) if name.startswith(tuple(f"{room}/" for room in rooms))
+    }
+    assert {name for name in left if not name.endswith("__init__.py")} <= NOT_REACHED
 
 
-def test_imports_from_own_rooms_are_followed():
-    works = ROOT / "experiments" / "works"
-    found = {path.relative_to(ROOT).as_posix() for path in with_imports([works / "class_similarity.py"])}
-    assert {
-        "experiments/works/class_similarity.py",
-        "experiments/works/overlap.py",
-        "experiments/works/base.py",
-    } <= found
-    assert "experiments/works/train.py" not in found
-    tail = {path.relative_to(ROOT).as_posix() for path in with_imports([works / "tail_map.py"])}
-    assert {"experiments/works/train.py", "experiments/works/overlap.py"} <= tail
-    assert not any(name.startswith(("graph/", "report/", "learners/")) for name in found | tail)
+def test_no_method_measurement_or_perturbation_is_core():
+    core = names(core_files())
+    assert {"protocol/runs.py", "graph/graph.py", "heads/logistic.py", "learners/base.py", "embedders/base.py"} <= core
+    own = {kind.__module__ for kind in (*LEARNERS.values(), *EMBEDDERS.values(), *PERTURBATIONS.values())}
+    own |= {measurement.compute.__module__ for measurement in MEASUREMENTS.values()}
+    files = {name.partition(".")[2].replace(".", "/") for name in own}
+    assert not {name for name in core if name.removesuffix(".py").removesuffix("/__init__") in files}
+    assert not any(name.startswith(("report/", "cli/", "experiments/", "grid/")) for name in core)
 
 
-def test_files_that_import_each_other_are_read_once(tmp_path, monkeypatch):
+def test_imports_are_followed():
+    room = ROOT / "grid" / "measurements"
+    found = names(with_imports([room / "class_similarity.py"]))
+    assert {f"grid/measurements/{name}.py" for name in ("class_similarity", "tables", "base")} <= found
+    assert {"graph/graph.py", "neighbors/table.py", "randomness.py"} <= found
+    assert "grid/measurements/train.py" not in found
+    tail = names(with_imports([room / "tail_map.py"]))
+    assert "grid/measurements/train.py" in tail and "grid/measurements/tables.py" not in tail
+    assert not any(name.startswith(("report/", "experiments/", "cli/")) for name in found | tail)
+
+
+def test_every_form_of_import_is_followed(tmp_path, monkeypatch):
     room = tmp_path / "naq" / "learners"
-    room.mkdir(parents=True)
-    (room / "one.py").write_text("from naq.learners.two import b\nfrom naq.graph import Graph\n")
-    (room / "two.py").write_text("def f():\n    from naq.learners.one import a\n")
+    (room / "own").mkdir(parents=True)
+    (room / "one.py").write_text("from naq.learners.two import b\nimport numpy as np\nfrom . import three\n")
+    (room / "two.py").write_text(
+        "def f():\n    from naq.learners.one import a\n    import naq.learners.own.part as part\n"
+    )
+    (room / "three.py").write_text("from .own import Model\nfrom naq.learners.absent import x\n")
+    (room / "own" / "__init__.py").write_text("from naq.learners.own import layers\n")
+    for name in ("part", "layers", "unused"):
+        (room / "own" / f"{name}.py").write_text("")
     monkeypatch.setattr(code, "ROOT", tmp_path / "naq")
-    assert with_imports([room / "one.py"]) == {room / "one.py", room / "two.py"}
+    found = {path.relative_to(room).as_posix() for path in with_imports([room / "one.py"])}
+    assert found == {"one.py", "two.py", "three.py", "own/__init__.py", "own/part.py", "own/layers.py"}
 
 
 def test_a_learner_does_not_depend_on_another_ones_file(monkeypatch):
     before = {name: own("train", method=name) for name in ("naq-feat/protonet", "supervised/tent", "bgrl", "smooth")}
     assert len(set(before.values())) == len(before)
-    edit(monkeypatch, "learners/tent/__init__.py")
+    edit(monkeypatch, file_of(LEARNERS["tent"]))
     after = {name: own("train", method=name) for name in before}
     assert {name for name in before if before[name] != after[name]} == {"supervised/tent"}
 
@@ -183,7 +234,7 @@ def test_episodes_of_one_learner_share_its_code():
     assert own("train", method="naq-feat/protonet") == own("train", method="supervised/protonet")
 
 
-def test_a_work_and_a_change_depend_on_their_own_files(monkeypatch):
+def test_a_measurement_and_a_perturbation_depend_on_their_own_files(monkeypatch):
     noise = {"name": "structure-noise", "share": 0.1}
     cells = {
         "plain": ("train", {"method": "smooth", "perturbation": None}),
@@ -200,14 +251,16 @@ def test_a_work_and_a_change_depend_on_their_own_files(monkeypatch):
             edit(patch, file)
             return {name for name, (measurement, config) in cells.items() if own(measurement, **config) != before[name]}
 
-    assert moved("experiments/changes/structure_noise.py") == {"noisy"}
-    assert moved("experiments/works/tail_map.py") == {"map"}
-    assert moved("experiments/works/train.py") == {"plain", "noisy", "scarce", "map"}
-    assert moved("experiments/works/overlap.py") >= {"map", "times"}
+    assert moved("grid/perturbations/structure_noise.py") == {"noisy"}
+    assert moved("grid/measurements/tail_map.py") == {"map"}
+    assert moved("grid/measurements/train.py") == {"plain", "noisy", "scarce", "map"}
+    assert moved("grid/measurements/tables.py") == {"times"}
+    assert moved("grid/datasets.py") == set(cells)
+    assert moved("errors.py") == set()
     forget()
 
 
-def test_every_method_work_and_change_has_a_hash():
+def test_every_method_measurement_and_perturbation_has_a_hash():
     hashes = {own("train", method=name) for name in methods()}
     models = {method.learner or method.embedder for method in methods().values()}
     assert len(hashes) == len(models)
@@ -224,7 +277,8 @@ def test_a_learner_of_another_package_is_hashed_by_its_own_file(tmp_path, monkey
     module = importlib.util.module_from_spec(spec)
     monkeypatch.setitem(sys.modules, spec.name, module)
     spec.loader.exec_module(module)
-    monkeypatch.setitem(LEARNERS, "mine", module.Mine)
+    len(LEARNERS)
+    monkeypatch.setitem(LEARNERS._items, "mine", module.Mine)
     before = own("train", method="naq-feat/mine")
     assert before != own("train", method="naq-feat/protonet")
     file.write_text(f'"""Mine."""\n{text}')
@@ -234,5 +288,5 @@ def test_a_learner_of_another_package_is_hashed_by_its_own_file(tmp_path, monkey
     forget()
     assert own("train", method="naq-feat/mine") != before
     file.write_text(text)
-    edit(monkeypatch, "learners/protonet.py")
+    edit(monkeypatch, file_of(LEARNERS["protonet"]))
     assert own("train", method="naq-feat/mine") != before, "what it inherits counts too"

@@ -68,12 +68,12 @@ def trained(cell: Cell, accuracy: float, noise: float = 0.02) -> dict:
     difficulty = np.random.default_rng(0).normal(0, 0.1, 60)
     own = np.random.default_rng(zlib.crc32(cell.text.encode())).normal(0, noise, 60)
     per_task = [float(x) for x in np.clip(accuracy + difficulty + own, 0, 1)]
-    config = {**cell.config, "tasks": "t", "also": {str(shot): "t" for shot in cell.config["also_shots"]}}
+    data = {"tasks": "t", "also": {str(shot): "t" for shot in cell.config["also_shots"]}}
     found = {cell.config["head"]: {"per_task": per_task}}
-    history = None if cell.config["method"] == "smooth" else {"episodes": [16, 32], "valid_accuracy": [0.3, 0.4]}
-    facts = {"valid_accuracy": accuracy, "unit": "episodes", "episodes_trained": 32, "reads_base_labels": False}
+    history = None if cell.config["method"] == "smooth" else {"steps": [16, 32], "valid_accuracy": [0.3, 0.4]}
+    facts = {"valid_accuracy": accuracy, "unit": "episodes", "steps_trained": 32, "reads_base_labels": False}
     also = {str(shot): found for shot in cell.config["also_shots"]}
-    return {"config": config, "evaluations": found, "also": also, "history": history, "facts": facts}
+    return {"config": dict(cell.config), "data": data, "evaluations": found, "also": also, "history": history, "facts": facts}
 
 
 def record(cell: Cell, accuracy: float = 0.5, *, data: str = "da1a", core: str = "", own: str = "", **more) -> Record:

@@ -28,9 +28,9 @@ def found(accuracy: dict[str, float]) -> Find:
         noise = np.random.default_rng(cell.config["seed"]).normal(0, 0.01, 200)
         per_task = [float(x) for x in accuracy[method] + DIFFICULTY + noise]
         answered = {cell.config["head"]: {"per_task": per_task}}
-        config = {**cell.config, "tasks": "t", "also": {"5": "t"}}
+        data = {"tasks": "t", "also": {"5": "t"}}
         history = None if method == "smooth" else {}
-        result = {"config": config, "evaluations": answered, "also": {"5": answered}, "history": history, "facts": {}}
+        result = {"config": dict(cell.config), "data": data, "evaluations": answered, "also": {"5": answered}, "history": history, "facts": {}}
         return Record(cell, Identity("", "", "", ""), result, None, 1.0)
 
     return find

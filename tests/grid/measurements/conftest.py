@@ -1,4 +1,4 @@
-"""Small graphs on a dataset_cache, and what every result of a work must be."""
+"""Small graphs in a dataset cache, and what every result of a measurement must be."""
 
 from __future__ import annotations
 

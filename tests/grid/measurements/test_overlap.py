@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 import pytest
 
@@ -9,7 +11,8 @@ import naq
 from naq.errors import GraphError, OptionError
 from naq.grid.datasets import DatasetCache
 from naq.grid.measurements import Context, perform
-from naq.grid.measurements.overlap import completed_table, overlap_cell, overlap_ratios
+from naq.grid.measurements.overlap import overlap_cell, overlap_ratios
+from naq.grid.measurements.tables import completed_table
 from naq.grid.perturbations import PERTURBATIONS, Perturbation, Perturbed
 from shared_data import shared
 
@@ -88,13 +91,18 @@ def test_weights_of_features_change_the_neighbours(compute):
     assert raw["same_class_share"] != weighted["same_class_share"]
 
 
-def test_a_change_is_measured_in_place_of_the_graph(compute, monkeypatch):
-    def emptied(graph, split, *, seed, kept):
-        """No edges but the first ones."""
-        edges = np.stack(graph.adjacency.nonzero())[:, :kept]
+class Emptied(Perturbation):
+    name = "emptied"
+    summary = "No edges but the first ones."
+    defaults: ClassVar = {"kept": 3}
+
+    def apply(self, graph, split, seed):
+        edges = np.stack(graph.adjacency.nonzero())[:, : self.options["kept"]]
         return Perturbed(naq.Graph(edges, graph.features, graph.labels, nodes=graph.num_nodes))
 
-    monkeypatch.setitem(PERTURBATIONS, "emptied", Perturbation("emptied", "", {"kept": 3}, emptied))
+
+def test_a_perturbed_graph_is_measured_in_place_of_the_dataset(compute, monkeypatch):
+    monkeypatch.setitem(PERTURBATIONS._items, "emptied", Emptied)
     cell = overlap_cell("communities", count=50, perturbation={"name": "emptied", "kept": 1})
     assert cell.config["perturbation"] == {"name": "emptied", "kept": 1, "seed": 0}
     result = compute(cell)
@@ -120,7 +128,7 @@ def test_what_a_kind_does_not_read_is_no_part_of_its_cell():
         ({"way": 1}, "way is 1"),
         ({"queries": 0}, "queries is 0"),
         ({"seed": "x"}, "seed is 'x'"),
-        ({"perturbation": {"name": "no such change"}}, "there is no change"),
+        ({"perturbation": {"name": "none such"}}, "there is no perturbation"),
     ],
 )
 def test_options_are_checked_before_anything_is_loaded(options, words):

@@ -101,7 +101,7 @@ def vectors_of(monkeypatch, context):
             asked.append(dict(config))
             return SimpleNamespace(embedding=vectors)
 
-        monkeypatch.setattr(train, "trained", fake)
+        monkeypatch.setattr(tail_map, "trained", fake)
         return asked
 
     return put

@@ -7,6 +7,7 @@ import signal
 import numpy as np
 import pytest
 
+import methods_under_test as suite
 import naq
 from fake_records import train_result
 from naq.data import save_graph, split_for
@@ -17,8 +18,24 @@ from naq.grid.measurements import Context, perform
 from naq.grid.measurements.train import train_cell, trained
 from naq.grid.perturbations import apply_perturbation
 from naq.protocol.methods import get_method, methods
+from naq.tasks import save_task_file
 
 SMALL = {"way": 2, "episodes": 12, "evaluate_every": 4, "options": {"latent": 8, "lr": 1e-3}, "episode": {"queries": 3}}
+
+
+@pytest.fixture(scope="module")
+def graph():
+    return suite.community_graph(size=24)
+
+
+@pytest.fixture(scope="module")
+def tasks(graph, tmp_path_factory):
+    sets = [
+        naq.sample_tasks(graph, way=2, shot=shot, queries=4, count=count, classes=suite.SPLIT.part(part), part=part)
+        for shot in (1, 3)
+        for part, count in (("valid", 20), ("test", 40))
+    ]
+    return save_task_file(tmp_path_factory.mktemp("tasks") / "communities.tasks.npz", sets, suite.SPLIT)
 
 
 @pytest.fixture(scope="module")
