@@ -101,7 +101,9 @@ def test_the_result_of_a_group_of_one_cell():
 
 def test_a_score_is_of_the_shot_and_the_head_that_are_named():
     cell = seed_group(REQUEST, "debian", METHOD, also_shots=[5], seeds=[0]).cells(nothing)[0]
-    study = Study(REQUEST, "debian", One(), {"x": SeedGroup.of(cell)}, lambda cell: record_for(cell, train_result(cell)))
+    study = Study(
+        REQUEST, "debian", One(), {"x": SeedGroup.of(cell)}, lambda cell: record_for(cell, train_result(cell))
+    )
     assert study.score("x").tasks != study.score("x", 5).tasks
     assert study.score("x", head="prototype").mean < study.score("x").mean < study.score("x", 5).mean
     assert study.score("x", 3) is None

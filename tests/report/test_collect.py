@@ -27,9 +27,9 @@ from naq.grid.fingerprint import code_of
 from naq.grid.records import Record
 from naq.grid.runners import make_runner
 from naq.grid.store import Store
+from naq.report.collect import machine_words, page_of, tables_of, titles
 from naq.report.commands import command, section_name
 from naq.report.formats import write_tables
-from naq.report.collect import machine_words, page_of, tables_of, titles
 from naq.report.page import Page, render
 from naq.report.results import Results
 
