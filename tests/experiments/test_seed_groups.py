@@ -9,6 +9,7 @@ from fake_records import finds, nothing, record_for, train_result
 from naq.experiments.request import Request
 from naq.experiments.seed_groups import SeedGroup, score_of, seed_group, training
 from naq.experiments.tuning import CANDIDATES
+from naq.grid.measurements.tail_map import tail_map_cell
 
 METHOD = "naq-feat/protonet"
 REQUEST = Request("methods", ("debian",), seeds=3)
@@ -144,9 +145,12 @@ def knows_all(cell):
     return record_for(cell, train_result(cell))
 
 
-def test_a_method_with_one_candidate_is_not_waited_for():
+def test_a_method_with_one_candidate_is_not_waited_for_and_the_candidate_not_computed():
     for method in ("vnt", "smooth"):
-        assert seed_group(TUNED, "debian", method).setting(nothing) == {}
+        group = seed_group(TUNED, "debian", method, make=tail_map_cell)
+        assert group.setting(nothing) == {} and len(group.candidates) == 1
+        assert group.needed(nothing) == list(group.cells(nothing))
+        assert {cell.measurement for cell in group.needed(nothing)} == {"tail-map"}
 
 
 def test_trainings_are_made_once_for_a_setting():

@@ -73,7 +73,14 @@ def trained(cell: Cell, accuracy: float, noise: float = 0.02) -> dict:
     history = None if cell.config["method"] == "smooth" else {"steps": [16, 32], "valid_accuracy": [0.3, 0.4]}
     facts = {"valid_accuracy": accuracy, "unit": "episodes", "steps_trained": 32, "reads_base_labels": False}
     also = {str(shot): found for shot in cell.config["also_shots"]}
-    return {"config": dict(cell.config), "data": data, "evaluations": found, "also": also, "history": history, "facts": facts}
+    return {
+        "config": dict(cell.config),
+        "data": data,
+        "evaluations": found,
+        "also": also,
+        "history": history,
+        "facts": facts,
+    }
 
 
 def record(cell: Cell, accuracy: float = 0.5, *, data: str = "da1a", core: str = "", own: str = "", **more) -> Record:

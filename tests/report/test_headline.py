@@ -30,7 +30,14 @@ def found(accuracy: dict[str, float]) -> Find:
         answered = {cell.config["head"]: {"per_task": per_task}}
         data = {"tasks": "t", "also": {"5": "t"}}
         history = None if method == "smooth" else {}
-        result = {"config": dict(cell.config), "data": data, "evaluations": answered, "also": {"5": answered}, "history": history, "facts": {}}
+        result = {
+            "config": dict(cell.config),
+            "data": data,
+            "evaluations": answered,
+            "also": {"5": answered},
+            "history": history,
+            "facts": {},
+        }
         return Record(cell, Identity("", "", "", ""), result, None, 1.0)
 
     return find

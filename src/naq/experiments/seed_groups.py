@@ -71,7 +71,8 @@ class SeedGroup:
 
     def needed(self, find: Find) -> list[Cell]:
         """Everything that the number rests on, as far as it is known by now."""
-        return [*(cell for _, cell in self.candidates), *self.cells(find)]
+        tried = [cell for _, cell in self.candidates] if len(self.candidates) > 1 else []
+        return [*tried, *self.cells(find)]
 
     def records(self, find: Find) -> list[Record]:
         """The trainings that are done."""
