@@ -3,8 +3,8 @@
     python benchmarks/runner_overhead.py                    all engines
     python benchmarks/runner_overhead.py --only processes --kills 5
 
-For each engine: the start of its workers; 1,000 empty cells scheduled and filed; cells that sleep a second, against the time they
-sleep; and a runner killed with signal 9 at random moments while it works on 200 cells of 20 ms, its whole process group and the runner alone by
+For each engine: the start of its workers; 1,000 empty cells scheduled and stored; cells that sleep a second, against the time they
+sleep; and a runner killed with signal 9 at random moments while it computes 200 cells of 20 ms, its whole process group and the runner alone by
 turns. Results: benchmarks/results/runner_overhead.json.
 """
 
@@ -68,7 +68,7 @@ def overhead(engine: str) -> dict[str, float]:
     }
 
 
-def work(engine: str, folder: str, log: str) -> None:
+def run_and_log(engine: str, folder: str, log: str) -> None:
     """A runner that is going to be killed; it writes down what it begins and what it reports as finished."""
     file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
 
@@ -80,10 +80,10 @@ def work(engine: str, folder: str, log: str) -> None:
         runner.run(cells_of(KILLED, BRIEF), Store(folder), listener=listener)
 
 
-def kill_again_and_again(engine: str, kills: int) -> dict[str, int]:
-    """Twenty kills at random moments of the measurement, then a last run; what is lost, damaged, or computed twice."""
+def kill_repeatedly(engine: str, kills: int) -> dict[str, int]:
+    """Kills at random moments, then a last run: what is lost, damaged, or computed twice."""
     moments = random.Random(0)
-    # so long that the kills spread over the whole of the work
+    # so long that the kills spread over all cells
     span = 2 * KILLED * BRIEF / kills / (1 if engine == "local" else WORKERS)
     with tempfile.TemporaryDirectory() as folder:
         log, store = Path(folder) / "log", Store(Path(folder) / "results")
@@ -108,7 +108,7 @@ def kill_again_and_again(engine: str, kills: int) -> dict[str, int]:
 
 
 def _kill_once(engine: str, store: Store, log: Path, moment: float, *, group: bool) -> None:
-    """Start a runner, wait until it has finished its first cell, let it work for a moment, kill it."""
+    """Start a runner, wait until it has finished its first cell, wait a moment, kill it."""
     seen = log.read_text().count("finished") if log.exists() else 0
     child = subprocess.Popen(
         [sys.executable, __file__, "--child", engine, str(store.folder), str(log)],
@@ -134,14 +134,14 @@ def main() -> None:
     parser.add_argument("--child", nargs=3, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.child:
-        work(*given.child)
+        run_and_log(*given.child)
         return
     found: dict[str, Any] = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     for engine in given.only:
         found[engine] = {
             "workers": 1 if engine == "local" else WORKERS,
             **overhead(engine),
-            **kill_again_and_again(engine, given.kills),
+            **kill_repeatedly(engine, given.kills),
         }
         write_json(RESULTS, found)
     names = [name for name in ENGINES if name in found]

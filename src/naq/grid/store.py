@@ -50,9 +50,6 @@ class Store:
         try:
             for name in ("cells", "failed", "claims", "running"):
                 (self.folder / name).mkdir(parents=True, exist_ok=True)
-            probe = self.folder / "claims" / f".probe.{uuid.uuid4().hex}.tmp"
-            probe.touch()
-            probe.unlink()
         except OSError as error:
             raise DataError(
                 f"results cannot be written to {self.folder}: {error.strerror or error}; choose another folder."

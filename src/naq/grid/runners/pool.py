@@ -11,7 +11,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -90,7 +90,6 @@ def _scratch(order: Order) -> Iterator[Path]:
             yield Path(folder)
 
 
-@dataclass(eq=False)
 class Slot(ABC):
     """A worker, seen from the runner.
 
@@ -100,10 +99,10 @@ class Slot(ABC):
         held: datasets that it has loaded.
     """
 
-    ready: bool = field(default=False, init=False)
-    planned: Planned | None = field(default=None, init=False)
-    since: float = field(default=0.0, init=False)
-    held: list[str | None] = field(default_factory=list, init=False)
+    def __init__(self) -> None:
+        self.ready, self.since = False, 0.0
+        self.planned: Planned | None = None
+        self.held: list[str | None] = []
 
     @abstractmethod
     def send(self, order: Order) -> None:
