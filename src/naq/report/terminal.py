@@ -10,7 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from naq.experiments.views import TableView
+from naq.experiments.views import Number, TableView
 from naq.report.format import Markup, entry_text, legend_text
 
 if TYPE_CHECKING:
@@ -53,16 +53,15 @@ def result_table(results: Iterable[Result]) -> Table:
     for method, chosen, head, evaluation, seconds in rows:
         if previous is not None and method != previous:
             table.add_section()
-        accuracy = f"{100 * evaluation.accuracy:.2f} ± {100 * evaluation.ci95:.2f}"
-        if evaluation.accuracy == best[head, evaluation.shot]:
-            accuracy = f"[bold]{accuracy}[/bold]"
+        best_of_head = evaluation.accuracy == best[head, evaluation.shot]
+        accuracy = Number(100 * evaluation.accuracy, 100 * evaluation.ci95, rank=1 if best_of_head else 0)
         name = head + (" *" if evaluation.transductive else "") + (" (chosen)" if chosen else "")
         table.add_row(
             method if method != previous else "",
             name,
             str(evaluation.way),
             str(evaluation.shot),
-            accuracy,
+            entry_text(accuracy, TERMINAL),
             seconds,
         )
         previous = method
