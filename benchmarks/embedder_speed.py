@@ -24,7 +24,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-import naq  # first: it sets how threads wait
+from naq.threads import prepare_process
+
+prepare_process()  # before torch is loaded
+
+import naq
 import naq.training
 
 HERE = Path(__file__).resolve().parent

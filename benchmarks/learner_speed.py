@@ -21,7 +21,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-import naq  # first: it sets how threads wait
+from naq.threads import prepare_process
+
+prepare_process()  # before torch is loaded
+
+import naq
 
 HERE = Path(__file__).resolve().parent
 DATA = Path(os.environ.get("NAQ_SHARED_DATA") or HERE.parents[1] / "shared" / "data")

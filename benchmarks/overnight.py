@@ -17,7 +17,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import naq  # first: it sets how threads wait
+from naq.threads import prepare_process
+
+prepare_process()  # before torch is loaded
+
+import naq
 from naq.experiments.compute import cells_of
 from naq.experiments.datasets import experiments_of, facts_of
 from naq.experiments.experiment import expand

@@ -58,15 +58,3 @@ class Registry(Mapping[str, Item]):
 
     def __len__(self) -> int:
         return len(self._known())
-
-
-def add(registry: dict[str, Any], kind: Any, what: str) -> Any:
-    if kind.name in registry:
-        raise OptionError(f"{what} named {kind.name!r} is registered already; choose another name.")
-    registry[kind.name] = kind
-    return kind
-
-
-def discover(package: str, path: Any) -> None:
-    for module in sorted(found.name for found in iter_modules(path)):
-        import_module(f"{package}.{module}")

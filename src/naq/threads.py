@@ -26,6 +26,22 @@ def prepare_process(environment: MutableMapping[str, str] | None = None) -> None
         chosen.setdefault(name, value)
 
 
+def available_cores() -> int:
+    """Cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def limit_threads(count: int) -> None:
+    """Let this process compute with so many threads."""
+    import numba
+    import torch
+
+    torch.set_num_threads(count)
+    numba.set_num_threads(min(count, vars(numba.config)["NUMBA_NUM_THREADS"]))
+
+
 def arithmetic() -> dict[str, Any]:
     """What the last bits of a result depend on: threads of torch and numba, torch's CPU path, and MKL's reproducibility mode."""
     import numba

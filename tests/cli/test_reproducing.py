@@ -20,6 +20,7 @@ from naq.cli.main import main
 from naq.data import save_graph
 from naq.experiments.experiment import in_reading_order
 from naq.experiments.request import BUDGETS
+from naq.grid.store import Store
 from naq.tasks import ClassSplit, save_task_file
 
 SPLIT = ClassSplit(tuple(range(6)), tuple(range(6, 11)), tuple(range(11, 16)))
@@ -246,6 +247,7 @@ def test_mistakes_of_report(run, tmp_path, monkeypatch, words, expected):
 
 def test_a_cell_that_fails_is_said_kept_and_tried_again_on_request(run, graph_file, tmp_path, monkeypatch):
     from naq.grid.measurements import MEASUREMENTS
+    from naq.grid.measurements.base import Measurement
 
     def broken(config, context):
         if config["method"] == "smooth":
@@ -253,7 +255,7 @@ def test_a_cell_that_fails_is_said_kept_and_tried_again_on_request(run, graph_fi
         raise RuntimeError("[/red] a bracket")
 
     train = MEASUREMENTS["train"]
-    monkeypatch.setitem(MEASUREMENTS, "train", broken)
+    monkeypatch.setitem(MEASUREMENTS._items, "train", Measurement("train", broken))
     out = tmp_path / "out"
     shown = run(*small(graph_file, out))
     assert shown.code == 1 and "Traceback" not in shown.err
@@ -274,7 +276,7 @@ def test_ctrl_c_keeps_finished_cells_and_says_how_to_go_on(graph_file, tmp_path)
 
     def at_the_second_cell() -> bool:
         done = {path.stem for path in (out / "cells").glob("[!.]*.json")}
-        return bool(done) and bool({path.name for path in (out / "claims").glob("[!.]*")} - done)
+        return bool(done) and bool({path.stem for path in (out / "claims").glob("[!.]*")} - done)
 
     deadline = time.monotonic() + 120
     while process.poll() is None and not at_the_second_cell() and time.monotonic() < deadline:
@@ -286,7 +288,11 @@ def test_ctrl_c_keeps_finished_cells_and_says_how_to_go_on(graph_file, tmp_path)
     assert "Cells: 1 computed." in errors and "Traceback" not in errors
     assert "Stopped. Finished cells are kept; go on with:" in errors
     assert errors.splitlines()[-1].strip().startswith("naq reproduce methods -m smooth")
-    assert len(list((out / "cells").iterdir())) == 1 and list((out / "claims").iterdir()) == []
+    [left] = (out / "claims").iterdir()
+    store = Store(out)
+    lock = store.lock(left.stem)
+    assert len(list((out / "cells").iterdir())) == 1 and lock is not None, "the lock of the stopped cell is free"
+    store.unlock(left.stem, lock)
     assert "1 cell has not been run" in (out / "report.html").read_text(encoding="utf-8")
 
 

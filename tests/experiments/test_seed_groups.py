@@ -51,7 +51,7 @@ def test_seeds_on_the_same_tasks_are_pooled():
     means = [mean_of(record) for record in records]
     assert found.seeds == 3 and found.mean == pytest.approx(np.mean(means))
     assert found.spread == pytest.approx(np.std(means, ddof=1)) and found.trained
-    assert found.tasks == records[0].result["config"]["tasks"]
+    assert found.tasks == records[0].result["data"]["tasks"]
 
 
 def test_seeds_on_other_tasks_are_left_out():
@@ -65,7 +65,7 @@ def test_other_shots_are_read_where_the_training_was_tested_on_them():
     record = made(also=(5,))
     found = score_of([record], 5)
     assert found.mean == pytest.approx(mean_of(record, shot=5)) != score_of([record], 1).mean
-    assert found.tasks == record.result["config"]["also"]["5"] != score_of([record]).tasks
+    assert found.tasks == record.result["data"]["also"]["5"] != score_of([record]).tasks
     assert score_of([record], 3) is None and score_of([], 1) is None
     assert score_of([made()], 5) is None, "without other shots there is no entry for them"
 

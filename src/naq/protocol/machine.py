@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import platform
 from collections.abc import Mapping
 from functools import cache
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from naq import __version__
+from naq.threads import available_cores
 
 
 @cache
@@ -54,22 +54,6 @@ def device_words(machine: Mapping[str, Any]) -> str:
     """``NVIDIA H200`` of a record's machine; ``cpu`` where no accelerator computed."""
     device = str(machine.get("device", "cpu"))
     return device.partition("(")[2].rstrip(")") or device
-
-
-def available_cores() -> int:
-    """Cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
-def limit_threads(count: int) -> None:
-    """Let this process compute with so many threads."""
-    import numba
-    import torch
-
-    torch.set_num_threads(count)
-    numba.set_num_threads(min(count, vars(numba.config)["NUMBA_NUM_THREADS"]))
 
 
 def processor() -> str:

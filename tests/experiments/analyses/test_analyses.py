@@ -234,7 +234,16 @@ def test_the_papers_numbers_stand_beside_ours(name, dataset):
     check_views(views)
     known = [entry for entry in entries(views) if getattr(entry, "paper", None) is not None]
     drawn = [s for view in views if isinstance(view, LineView | BarView) for s in view.series if s.paper]
-    without = {"label-noise", "structure-noise", "feature-noise", "tail-tsne", "queries", "training-way", "umtra"}
+    without = {
+        "label-noise",
+        "structure-noise",
+        "feature-noise",
+        "tail-tsne",
+        "queries",
+        "training-way",
+        "umtra",
+        "episode-options",
+    }
     ogb = {"ogbn-arxiv", "ogbn-products"}
     poster = {("label-scarcity", "cora-full"), ("imbalance", "cora-full")}
     assert bool(known or drawn) or name in without | ogb or (name, dataset) in poster, name

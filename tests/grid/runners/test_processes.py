@@ -23,7 +23,7 @@ from naq.grid.fingerprint import identify
 from naq.grid.measurements.train import train_cell
 from naq.grid.runners import Setup, make_runner
 from naq.grid.store import Store
-from naq.protocol.machine import available_cores
+from naq.threads import available_cores
 
 
 @pytest.fixture(scope="module")

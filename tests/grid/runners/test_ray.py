@@ -13,7 +13,7 @@ from naq.grid.datasets import DatasetCache
 from naq.grid.fingerprint import identify
 from naq.grid.runners import Setup, make_runner
 from naq.grid.store import Store
-from naq.protocol.machine import available_cores
+from naq.threads import available_cores
 
 ray = pytest.importorskip("ray")
 pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.slow]  # Ray's own warnings are not ours to mend

@@ -24,8 +24,9 @@ from naq.grid.measurements.base import Context, check_choice, check_seed, datase
 from naq.grid.measurements.tables import TABLE_KINDS, completed_table, table_config
 from naq.neighbors import NeighborTable, diffusion_neighbors, feature_neighbors
 from naq.neighbors.diffusion import METHODS
-from naq.protocol.machine import available_cores, processor
+from naq.protocol.machine import processor
 from naq.protocol.runs import check_device
+from naq.threads import available_cores
 
 MEASURED = ("similarity", "episodes")
 QUERIES = {"naq-feat": 10, "naq-diff": 10, "supervised": 8}

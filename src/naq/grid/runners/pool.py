@@ -25,13 +25,11 @@ from naq.grid.runners.base import Runner, Setup
 from naq.grid.runners.computing import Throttled, failed_record, record_of, sentence_of, worker_exit
 from naq.grid.runners.pending import Pending, Planned
 from naq.progress import Listener
-from naq.protocol.machine import available_cores, limit_threads
+from naq.threads import SETTINGS, available_cores, limit_threads, prepare_process
 
 WAIT = 1.0
 """Seconds to wait for an answer before the workers are looked at again."""
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
-REPRODUCIBLE = {"MKL_CBWR": "AUTO,STRICT", "OMP_WAIT_POLICY": "PASSIVE"}
-"""Read when torch is first imported: the same bits for any number of threads, and idle threads that do not spin."""
 CHANGED = "the code or the data changed while the cells were running; start again."
 
 
@@ -196,6 +194,7 @@ def threads_of(workers: int) -> int:
 
 
 def worker_environment(threads: int | None) -> dict[str, str]:
-    """Environment variables of a worker beside those of this process; what is set already of ``REPRODUCIBLE`` stays."""
-    shared = {} if threads is None else dict.fromkeys(THREADS, str(threads))
-    return {**{name: os.environ.get(name, value) for name, value in REPRODUCIBLE.items()}, **shared}
+    """Environment variables of a worker beside those of this process."""
+    environment = {name: os.environ[name] for name in SETTINGS if name in os.environ}
+    prepare_process(environment)
+    return environment if threads is None else {**environment, **dict.fromkeys(THREADS, str(threads))}
