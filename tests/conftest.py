@@ -1,13 +1,15 @@
-"""Numba's number of threads, put back after each test that changes it."""
+"""Tests compute as the command line does; numba's number of threads is put back after each test that changes it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-import numba
-import pytest
+from naq.threads import prepare_process
 
-import naq  # noqa: F401  # before torch: it sets how idle threads wait
+prepare_process()  # before torch is loaded
+
+import numba  # noqa: E402
+import pytest  # noqa: E402
 
 
 @pytest.fixture
