@@ -108,7 +108,7 @@ def page(rows: list[dict[str, Any]], solved: list[dict[str, Any]]) -> str:
     """The figures as Markdown."""
     lines = [
         "# What training without episodes costs", "",
-        "Made by `python benchmarks/embedder_speed.py`; nothing here is typed by hand. How accurate they are: [learners.md](learners.md).", "",
+        "Made by `python benchmarks/embedder_speed.py`; nothing here is typed by hand. How accurate they are: [reproduction.md](reproduction.md).", "",
         f"Mean of {EPOCHS} epochs after a first one that is not counted, each measurement in a process of its own, {os.cpu_count()} cores without a GPU. Peak memory is the whole process: Python and its "
         "libraries take 0.4 to 0.5 GB of it. `estimate` is what the method thinks a training takes before it begins; by it, it decides between the whole graph and batches.", "",
         "| method | graph | nodes | edges | seconds per epoch | peak GB | estimate GB | preparing, s |", "|---|---|---:|---:|---:|---:|---:|---:|",

@@ -164,7 +164,7 @@ def evaluation() -> Iterator[Figure]:
 
 
 def smooth() -> Iterator[Figure]:
-    """The training-free line."""
+    """The `smooth` baseline."""
     graph, test = coauthor(), coauthor_tasks("test")
     seconds, vectors = timed(lambda: naq.embed(graph, "smooth"))
     for head, limit in (("prototype", 95.5), ("transductive", 98.0)):

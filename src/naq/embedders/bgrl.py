@@ -14,7 +14,7 @@ What the common few-shot wrapper of it gets wrong and this does not: training mo
 not once per tensor, schedules last as long as the training does, the best weights are embedded anew, both directions of an edge go together.
 
 Defaults of ``lr``, ``momentum`` and the views were chosen on validation tasks of two graphs, for trainings of hundreds of epochs: published ones
-need thousands (docs/learners.md).
+need thousands.
 
 Cost: six passes over edges and non-zeros of X per update, nothing quadratic; memory about n (6 * hidden + 10 * latent) numbers.
 

@@ -66,7 +66,7 @@ class SUGRL(TrainedEmbedder):
         m1, m2: margins (0.8, 0.2; 0.4, 0.6 for product graphs).
         negatives: permutations per update (4).
         l3_reduction: ``mean``, or ``sum`` over nodes. Which suits a graph is worth a try: on validation tasks ``sum`` with ``lr=1e-3`` was 7 points
-            better on coauthor_cs and 3 worse on debian (docs/learners.md).
+            better on coauthor_cs and 3 worse on debian.
         encoder: ``mlp``; ``gcn`` averages over neighbours before the first layer too, so that S and Z are those of a two-layer graph
             convolutional network, while H stays the perceptron with the same weights.
         ogb: as released for OGB graphs: A_hat is A + I with rows of sum 1 instead of the symmetric normalisation, and rows of X get unit L2 norm and
