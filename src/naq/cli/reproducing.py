@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from naq.cli.cells_progress import CellsProgress
 from naq.cli.checking import budget_of, check_device_of, features_of, known_learner, options_of
 from naq.errors import OptionError
 from naq.experiments.request import BUDGETS
@@ -136,6 +135,7 @@ def reproduce_command(
     A table or analysis is computed as cells, most of them one training each.
     Stopped with Ctrl-C or killed, the same command goes on; finished cells are kept.
     """
+    from naq.cli.progress import CellsProgress
     from naq.experiments.compute import StoredRecords, cells_of, compute
     from naq.experiments.datasets import make_requests
     from naq.experiments.experiment import expand

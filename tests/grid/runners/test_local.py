@@ -13,8 +13,7 @@ from naq.grid.cells import Cell, Identity
 from naq.grid.datasets import DatasetCache
 from naq.grid.fingerprint import identify
 from naq.grid.runners import Setup, make_runner
-from naq.grid.runners.outcome import Outcome
-from naq.grid.runners.pending import Pending, Planned
+from naq.grid.runners.pending import Outcome, Pending, Planned
 from naq.grid.runners.pool import Order, Worker
 from naq.grid.store import Store
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from naq.errors import OptionError
-from naq.grid.runners.base import Runner, Setup
-from naq.grid.runners.outcome import Failure, Outcome
+from naq.grid.runners.base import LocalRunner, Runner, Setup
+from naq.grid.runners.pending import Failure, Outcome
 from naq.options import nearest
 from naq.progress import Listener
 
@@ -27,6 +27,4 @@ def make_runner(engine: str = "local", workers: int = 1) -> Runner:
         from naq.grid.runners.ray import RayRunner
 
         return RayRunner(workers)
-    from naq.grid.runners.local import LocalRunner
-
     return LocalRunner()

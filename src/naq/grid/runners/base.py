@@ -11,9 +11,9 @@ from typing import Any
 from naq.grid.cells import Cell
 from naq.grid.datasets import DatasetCache
 from naq.grid.fingerprint import identify
-from naq.grid.runners.computing import sentence_of
-from naq.grid.runners.outcome import Failure, Outcome
-from naq.grid.runners.pending import Pending, Planned
+from naq.grid.measurements import Context
+from naq.grid.runners.computing import Throttled, record_of, sentence_of
+from naq.grid.runners.pending import Failure, Outcome, Pending, Planned
 from naq.grid.store import Store
 from naq.progress import Listener
 
@@ -110,6 +110,17 @@ class Runner(ABC):
                 outcome.left.append(Failure(cell, str(failed.error)))
             else:
                 yield planned
+
+
+class LocalRunner(Runner):
+    """The cells in this process, one after the other."""
+
+    def _compute(self, pending: Pending, setup: Setup) -> None:
+        while (planned := pending.next()) is not None:
+            progress = Throttled(pending.listener, planned.cell.title)
+            scratch = pending.store.scratch(planned.key)
+            context = Context(self.dataset_cache(setup), scratch, setup.cache, progress)
+            pending.finish(planned, record_of(planned.cell, planned.identity, context))
 
 
 def _silent(phase: str, facts: Mapping[str, Any]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from filelock import FileLock
@@ -11,12 +11,43 @@ from filelock import FileLock
 from naq.grid.cells import Cell, Identity
 from naq.grid.records import Record
 from naq.grid.runners.computing import out_of_memory
-from naq.grid.runners.outcome import Failure, Outcome
 from naq.grid.store import Store
 from naq.progress import Listener
 
 LOOK_AHEAD = 64
 """Cells that a worker may pass over for one of a dataset that it holds."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    cell: Cell
+    sentence: str
+
+
+@dataclass
+class Outcome:
+    """What became of the cells.
+
+    Attributes:
+        done: computed now.
+        skipped: were finished before, or by another process meanwhile.
+        failed: failed now.
+        left: failed in an earlier run and were left alone.
+        busy: another process computes them.
+        stopped: Ctrl-C ended the run before all was done.
+    """
+
+    done: list[Cell] = field(default_factory=list)
+    skipped: list[Cell] = field(default_factory=list)
+    failed: list[Failure] = field(default_factory=list)
+    left: list[Failure] = field(default_factory=list)
+    busy: list[Cell] = field(default_factory=list)
+    stopped: bool = False
+
+    @property
+    def complete(self) -> bool:
+        """Every cell that was asked for has its result."""
+        return not (self.failed or self.left or self.busy or self.stopped)
 
 
 @dataclass(frozen=True, eq=False)
