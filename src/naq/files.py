@@ -16,7 +16,7 @@ from naq.errors import DataError
 
 
 def memory_bytes() -> int:
-    """Physical memory of this machine; an array that claims more is refused before memory is taken."""
+    """Physical memory of this machine; an array that claims more is an error before memory is taken."""
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
@@ -46,7 +46,7 @@ def write_atomically(path: str | Path, write: Callable[[Path], None]) -> Path:
 
 
 def write_json(path: str | Path, value: Any) -> Path:
-    """Write ``value`` as indented JSON, atomically; NaN is refused."""
+    """Write ``value`` as indented JSON, atomically; NaN is an error."""
     text = json.dumps(value, indent=2, sort_keys=False, allow_nan=False) + "\n"
 
     def write(temporary: Path) -> None:

@@ -96,21 +96,21 @@ class Configurable:
     def require_positive(self, *names: str) -> None:
         for name in names:
             if name in self.options and not float(self.options[name]) > 0:
-                self._refuse(name, "more than 0")
+                self._out_of_range(name, "more than 0")
 
     def require_at_least(self, name: str, least: float) -> None:
         if not float(self.options[name]) >= least:
-            self._refuse(name, f"at least {least:g}")
+            self._out_of_range(name, f"at least {least:g}")
 
     def require_share(self, *names: str) -> None:
         for name in names:
             if not 0 <= float(self.options[name]) < 1:
-                self._refuse(name, "at least 0 and below 1")
+                self._out_of_range(name, "at least 0 and below 1")
 
     def require_choice(self, name: str, choices: Collection[str]) -> None:
         value = str(self.options[name])
         if value not in choices:
             raise OptionError(f"option {name} of {self.name} is {value!r}; {nearest(value, choices)}")
 
-    def _refuse(self, name: str, expected: str) -> None:
+    def _out_of_range(self, name: str, expected: str) -> None:
         raise OptionError(f"option {name} of {self.name} is {self.options[name]!r}; expected {expected}.")

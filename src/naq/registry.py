@@ -34,7 +34,7 @@ class Registry(Mapping[str, Item]):
         return item
 
     def find(self, name: str) -> Item:
-        """The item of this name, or one sentence with the nearest names."""
+        """The item of this name, or an ``OptionError`` with the nearest names."""
         if name not in self:
             raise OptionError(f"there is no {self.what.split(' ', 1)[1]} {name!r}; {nearest(str(name), self)}")
         return self[name]

@@ -54,7 +54,7 @@ class Dataset:
         return dataset_root(root) / self.name
 
     def ready(self, root: str | Path | None = None) -> Path | None:
-        """The graph file that answers without any work: the bundled one, or ``<root>/<name>.npz``."""
+        """The graph file that needs no conversion: the bundled one, or ``<root>/<name>.npz``."""
         path = BUNDLED / f"{self.name}.npz" if self.reader == "bundled" else dataset_root(root) / f"{self.name}.npz"
         return path if path.is_file() else None
 

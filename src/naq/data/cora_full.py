@@ -9,13 +9,11 @@ from pathlib import Path
 
 import numpy as np
 
-from naq.data.npz import csr_of
+from naq.data.npz import KEYS, csr_of
 from naq.data.readers import READERS, Reader
 from naq.errors import DataError, GraphError
 from naq.files import read_npz
 from naq.graph import Graph
-
-_KEYS = {f"{m}_{part}" for m in ("adj", "attr") for part in ("indptr", "indices", "shape", "data")} | {"labels"}
 
 
 @READERS.register
@@ -29,7 +27,7 @@ class CoraFullReader(Reader):
 def read_cora_full(path: str | Path, *, name: str = "cora-full") -> Graph:
     """The graph of ``path``; every stored entry is an edge and every positive word count becomes 1."""
     path = Path(path)
-    arrays = read_npz(path, kind="Cora-Full file", only=_KEYS)
+    arrays = read_npz(path, kind="Cora-Full file", only=KEYS)
     if "labels" not in arrays:
         raise DataError(f"{path} has no array labels; expected the npz of Cora-Full.")
     adjacency, words = csr_of(arrays, "adj", path), csr_of(arrays, "attr", path)

@@ -160,7 +160,7 @@ def _edges(path: Path) -> np.ndarray:
 
 
 def _covering_order(index: np.ndarray, edges: np.ndarray, title: Path) -> np.ndarray:
-    """Where each node 0..n-1 stands in ``index``; refuses nodes that are named twice or not at all."""
+    """The position of each node 0..n-1 in ``index``; an error where a node is listed twice or not at all."""
     n = len(index)
     if n == 0:
         raise DataError(f"{title}: the .mat files hold no nodes.")

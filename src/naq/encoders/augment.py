@@ -45,7 +45,7 @@ class AugmentedOperator:
         - ``field``: nodes (m,) -> rows of A_hat' (m, f) and the f nodes of its columns
         - ``first_layer``, ``inputs``: nodes (m,) and weight (d, h) -> (m, h), on the operator's device
 
-    Edges are told apart by the ids of their ends: renumbered nodes get another thinning of the same distribution.
+    Edges are identified by the ids of their ends: renumbered nodes get another thinning of the same distribution.
     """
 
     def __init__(

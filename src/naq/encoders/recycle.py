@@ -10,7 +10,7 @@ import torch
 
 
 class Recycler:
-    """Hands out uninitialised float32 tensors from buffers that no living tensor uses any more.
+    """Makes uninitialised float32 tensors from buffers that no living tensor uses any more.
 
     A tensor made by ``torch.from_numpy`` keeps its array alive; once that array is gone, its buffer is free again.
 
@@ -27,16 +27,16 @@ class Recycler:
         size = prod(shape)
         for number, (buffer, user) in enumerate(self._buffers):
             if user() is None and size <= len(buffer) <= 4 * size:
-                return self._lend(number, buffer, shape)
+                return self._view(number, buffer, shape)
         held = sum(buffer.nbytes for buffer, _ in self._buffers)
         if held + 4 * size > self.limit:
             self._buffers = [(buffer, user) for buffer, user in self._buffers if user() is not None]
             return torch.empty(*shape)
         buffer = np.empty(size, dtype=np.float32)
         self._buffers.append((buffer, weakref.ref(buffer)))
-        return self._lend(len(self._buffers) - 1, buffer, shape)
+        return self._view(len(self._buffers) - 1, buffer, shape)
 
-    def _lend(self, number: int, buffer: np.ndarray, shape: tuple[int, ...]) -> torch.Tensor:
+    def _view(self, number: int, buffer: np.ndarray, shape: tuple[int, ...]) -> torch.Tensor:
         view = buffer[: prod(shape)].reshape(shape)
         self._buffers[number] = (buffer, weakref.ref(view))
         return torch.from_numpy(view)

@@ -3,7 +3,7 @@
 Two supports of an episode that are neighbours likely share a true class, and then get different labels. Here no support is among the
 ``near`` first neighbours of another, in either direction. Slots are filled in order: a support that clashes with one of an earlier slot
 is drawn again, uniformly, until none does. That is the distribution of drawing slot after slot among the nodes that are still allowed,
-which differs a little from rejecting whole episodes but needs no luck at many ways.
+which differs a little from rejecting whole episodes but also succeeds at many ways.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def keep_apart(
 
 
 def check_apart(ids: np.ndarray, way: int, near: int) -> None:
-    """Refuse what no draw can give: a support needs ``way - 1`` nodes that are not among its first ``near``."""
+    """Raise an ``OptionError`` where no draw can succeed: a support needs ``way - 1`` nodes that are not among its first ``near``."""
     n = len(ids)
     close = ((ids[:, :near] >= 0) & (ids[:, :near] != np.arange(n)[:, None])).sum(axis=1)
     free = int((close + way <= n).sum())

@@ -94,7 +94,7 @@ def table_width(*, queries: int, shot: int, apart: int) -> int:
 def _support_nodes(
     table: NeighborTable, way: int, count: int, seed: int, apart: int
 ) -> tuple[np.ndarray, dict[str, int]]:
-    """(count, way) nodes, and what is to be said about keeping them apart."""
+    """(count, way) nodes, and the entries of ``info`` about keeping them apart."""
     if apart:
         check_apart(table.ids, way, apart)
     nodes = np.empty((count, way), dtype=table.ids.dtype)

@@ -1,4 +1,4 @@
-"""Validation of what a caller hands to :class:`naq.Graph`: each check returns clean arrays or raises one sentence."""
+"""Validation of the arguments of :class:`naq.Graph`: each check returns clean arrays or raises a ``GraphError``."""
 
 from __future__ import annotations
 

@@ -116,7 +116,7 @@ class Graph:
         return self.features is not None and not isinstance(self.features, np.ndarray)
 
     def require_features(self, purpose: str) -> sp.csr_array | np.ndarray:
-        """The features, or one sentence on what to do without them."""
+        """The features, or a ``GraphError`` that says what to do without them."""
         if self.features is None:
             raise GraphError(
                 f"graph {self.name!r} has no features, which {purpose} needs; give features (e.g. one-hot or random "
@@ -125,7 +125,7 @@ class Graph:
         return self.features
 
     def require_labels(self, purpose: str) -> np.ndarray:
-        """The labels, or one sentence on what to do without them."""
+        """The labels, or a ``GraphError`` that says what to do without them."""
         if self.labels is None or not (self.labels >= 0).any():
             raise GraphError(
                 f"graph {self.name!r} has no labels, which {purpose} needs; give labels, -1 where unknown."
@@ -250,7 +250,7 @@ class Graph:
         return other
 
     def known_nodes(self, nodes: Any) -> np.ndarray:
-        """The nodes as int64, once it is sure that the graph has them."""
+        """The nodes as int64; an ``OptionError`` where the graph does not have them."""
         ids = np.asarray(nodes, dtype=np.int64)
         if ids.size and (ids.min() < 0 or ids.max() >= self.num_nodes):
             raise OptionError(

@@ -94,7 +94,7 @@ def evaluate(
 def scored(
     slots: np.ndarray, tasks: Tasks, *, head: str, transductive: bool, options: Mapping[str, Value] | None = None
 ) -> Evaluation:
-    """The evaluation of answers ``slots`` (count, way * queries), whoever gave them."""
+    """The evaluation of answers ``slots`` (count, way * queries), of a head or of a method that solves tasks itself."""
     per_task = (slots == tasks.query_slots).mean(axis=1)
     return Evaluation(
         accuracy=float(per_task.mean()),
@@ -129,7 +129,7 @@ def _as_matrix(embedding: Any, tasks: Tasks, *, all_rows: bool) -> tuple[np.ndar
         tensor = embedding.detach()
         if tensor.is_complex() or tensor.dtype == torch.bool:
             raise OptionError(f"embedding has type {tensor.dtype}; expected real numbers.")
-        _refuse_rows(torch.isfinite(tensor).all(dim=1).logical_not().nonzero()[:1, 0].tolist())
+        _check_no_rows(torch.isfinite(tensor).all(dim=1).logical_not().nonzero()[:1, 0].tolist())
         if tensor.dtype in (torch.bfloat16, torch.float16):
             tensor = tensor.float()
         if not all_rows and tensor.device.type != "cpu":
@@ -140,11 +140,12 @@ def _as_matrix(embedding: Any, tasks: Tasks, *, all_rows: bool) -> tuple[np.ndar
     if embedding.dtype.kind not in "fiu":
         raise OptionError(f"embedding has type {embedding.dtype}; expected real numbers.")
     if embedding.dtype.kind == "f":
-        _refuse_rows(np.flatnonzero(~np.isfinite(embedding).all(axis=1))[:1].tolist())
+        _check_no_rows(np.flatnonzero(~np.isfinite(embedding).all(axis=1))[:1].tolist())
     return embedding, tasks
 
 
-def _refuse_rows(rows: list[int]) -> None:
+def _check_no_rows(rows: list[int]) -> None:
+    """Raise an error for the first of the rows that are not finite, if there is one."""
     if rows:
         raise OptionError(
             f"row {rows[0]} of the embedding is not finite; a diverged training or a division by zero made it."

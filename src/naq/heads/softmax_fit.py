@@ -134,7 +134,7 @@ def _evaluate(coordinates: Any, way: Any, penalty: Any, x: Any, gradient: Any) -
 def _flat(basis: Any, gradient: Any, tol: Any) -> Any:
     """Whether no entry of the gradient, in the coordinates of the embedding, is larger than ``tol``.
 
-    The entries are worked out only where the norm of a row does not settle it.
+    The entries are computed only where the norm of a row does not decide it.
     """
     rank, width = basis.shape
     certain = True

@@ -94,7 +94,7 @@ class Tasks:
         return Tasks(self.support[:count], self.query[:count], self.way, self.shot, self.part)
 
     def check(self, graph: Graph) -> Tasks:
-        """Self, once it is sure that ids exist and each slot holds one known label, different from the others'."""
+        """Self; a ``TaskError`` unless all ids exist and each slot holds one known label, different from the others'."""
         highest = int(max(self.support.max(), self.query.max()))
         if min(int(self.support.min()), int(self.query.min())) < 0 or highest >= graph.num_nodes:
             raise TaskError(
@@ -136,13 +136,10 @@ class Tasks:
         return save_task_file(path, [self], split)
 
 
-def _settings(arrays: Iterable[str]) -> list[tuple[int, int]]:
-    return sorted({(int(m[1]), int(m[2])) for m in map(_KEY.fullmatch, arrays) if m})
-
-
 def settings_of_file(path: str | Path) -> list[tuple[int, int]]:
     """The (way, shot) pairs a task file holds."""
-    return _settings(read_npz(path, kind="task file"))
+    names = read_npz(path, kind="task file")
+    return sorted({(int(m[1]), int(m[2])) for m in map(_KEY.fullmatch, names) if m})
 
 
 def save_task_file(path: str | Path, sets: Iterable[Tasks], split: ClassSplit | None = None, **options: Any) -> Path:
