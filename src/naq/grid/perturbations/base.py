@@ -56,7 +56,7 @@ class Perturbation(Configurable, ABC):
         """Every option lies within 0 and 1, both included."""
         for name in names:
             if not 0 <= float(self.options[name]) <= 1:
-                self._refuse(name, "at least 0 and at most 1")
+                self._out_of_range(name, "at least 0 and at most 1")
 
 
 def resolve_perturbation(given: Mapping[str, Any] | None) -> dict[str, Value] | None:
