@@ -1,7 +1,7 @@
 """Methods that need no episodes: one module each, or a package of its own name where one module is not enough.
 
-A module or package that is added here is found by the name it registers. Shared: ``convolutions`` (the encoder of BGRL, AFGRL and COLA), ``teacher``
-(its slowly following copy), ``views``, ``dropout`` and ``unit_rows``.
+A module or package that is added here is found by the name it registers. Shared: ``convolutions`` (the encoder of BGRL, AFGRL and COLA, and views of a graph),
+``teacher`` (a copy that follows slowly), ``dropout``, and ``fixed_order`` (sums that do not depend on the number of threads).
 """
 
 from naq.embedders.base import EMBEDDERS, Embedder, register_embedder

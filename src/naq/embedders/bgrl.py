@@ -32,10 +32,10 @@ import torch
 import torch.nn.functional as F
 
 from naq.embedders.base import register_embedder
-from naq.embedders.convolutions import BLOCK, Convolutions
+from naq.embedders.convolutions import BLOCK, Convolutions, drawn_view
+from naq.embedders.fixed_order import total
 from naq.embedders.teacher import Predictor, follow, rising_momentum, teacher_of, warm_cosine
 from naq.embedders.trained import TRAINING, TrainedEmbedder
-from naq.embedders.views import drawn_view
 from naq.encoders.pieces import Piece, Spread
 from naq.options import Value
 
@@ -133,7 +133,8 @@ class BGRL(TrainedEmbedder):
         loss = torch.tensor(2.0, device=self.device)
         for view, answer in zip(views, reversed(answers)):
             predicted = self.predictor(self.online(piece, *view)[: piece.seeds])
-            loss = loss - (F.normalize(predicted, dim=1) * F.normalize(answer, dim=1)).sum(dim=1).mean()
+            cosines = (F.normalize(predicted, dim=1) * F.normalize(answer, dim=1)).sum(dim=1)
+            loss = loss - total(cosines) / piece.seeds
         return loss
 
     def after_step(self, update: int) -> None:

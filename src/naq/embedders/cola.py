@@ -36,10 +36,9 @@ import torch.nn.functional as F
 from torch import nn
 
 from naq.embedders.base import register_embedder
-from naq.embedders.convolutions import BLOCK, Convolutions
+from naq.embedders.convolutions import BLOCK, Convolutions, drawn_view
 from naq.embedders.teacher import follow, linear, teacher_of, warm_cosine
 from naq.embedders.trained import TRAINING, TrainedEmbedder
-from naq.embedders.views import drawn_view
 from naq.encoders.pieces import Piece
 from naq.errors import OptionError
 from naq.options import Value
@@ -146,7 +145,7 @@ class COLA(TrainedEmbedder):
     def loss(self, piece: Piece, update: int) -> torch.Tensor:
         queries = self.queries(piece.seeds, update)
         seen = self._encoded(self.online, 1, piece, update)
-        anchors = F.normalize(self.head(seen[queries.ravel()]), dim=1).view(*queries.shape, -1)
+        anchors = F.normalize(self.head(seen.index_select(0, queries.ravel())), dim=1).view(*queries.shape, -1)
         with torch.no_grad():
             keys = [F.normalize(self._encoded(self.target, view, piece, update), dim=1) for view in (2, 3)]
         losses = []

@@ -13,16 +13,24 @@ from itertools import pairwise
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from torch import nn
 
 from naq.embedders.dropout import dropped
+from naq.embedders.fixed_order import BatchNorm, prelu
 from naq.encoders import GraphOperator
 from naq.encoders.pieces import Piece, Spread
 from naq.encoders.rows import sparse_product
 
 BLOCK = 8192
 """Nodes embedded at once where the graph is trained in batches."""
+
+
+def drawn_view(
+    piece: Piece, drop_edge: float, drop_feature: float, edges: torch.Generator, columns: torch.Generator
+) -> tuple[Spread, torch.Tensor]:
+    """A view for contrast: A_hat' without some undirected edges, and (d,) 0 for feature columns that are masked, 1 for the others; nothing is rescaled."""
+    drawn = torch.rand(piece.graph.num_features, generator=columns)
+    return piece.spread(drop_edge, edges), (drawn >= drop_feature).float().to(piece.device)
 
 
 class Convolutions(nn.Module):
@@ -59,7 +67,7 @@ class Convolutions(nn.Module):
         self.weights = nn.ParameterList(nn.Parameter(w.to(device)) for w in drawn)
         self.biases = nn.ParameterList(nn.Parameter(torch.zeros(width, device=device)) for _, width in layers)
         ends = layers if last == "norm" else layers[:-1]
-        self.norms = nn.ModuleList(nn.BatchNorm1d(width, momentum=momentum, device=device) for _, width in ends)
+        self.norms = nn.ModuleList(BatchNorm(width, momentum=momentum, device=device) for _, width in ends)
         slopes = ends if activation == "prelu" else []
         self.slopes = nn.ParameterList(nn.Parameter(torch.full((1,), 0.25, device=device)) for _ in slopes)
         self.dropout = dropout
@@ -88,17 +96,15 @@ class Convolutions(nn.Module):
         for layer in range(len(self.weights)):
             values = self._activated(layer, spread @ values + self.biases[layer])
             if layer + 1 < len(self.weights):
-                values = self._dropped(values, generator) @ self.weights[layer + 1]
+                kept = dropped(values, self.dropout if self.training else 0.0, generator)
+                values = kept @ self.weights[layer + 1]
         return values
 
     def _activated(self, layer: int, values: torch.Tensor) -> torch.Tensor:
         if layer >= len(self.norms):
             return values
         values = self.norms[layer](values)
-        return F.prelu(values, self.slopes[layer]) if len(self.slopes) else torch.relu(values)
-
-    def _dropped(self, values: torch.Tensor, generator: torch.Generator | None) -> torch.Tensor:
-        return dropped(values, self.dropout, generator) if self.training else values
+        return prelu(values, self.slopes[layer]) if len(self.slopes) else torch.relu(values)
 
     @torch.no_grad()
     def encode_all(self, operator: GraphOperator, block: int = 0) -> torch.Tensor:

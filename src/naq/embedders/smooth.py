@@ -24,11 +24,14 @@ import scipy.linalg
 import scipy.sparse as sp
 
 from naq.embedders.base import Embedder, register_embedder
-from naq.embedders.unit_rows import unit_rows
 from naq.graph.weighting import is_counted, tfidf
 from naq.options import Value
 from naq.randomness import stream
 from naq.threads import one_blas_thread
+from naq.unit_rows import unit_rows
+
+SHORTEST = 1e-12
+"""Vectors no longer than this become zero."""
 
 
 @register_embedder
@@ -61,9 +64,10 @@ class Smooth(Embedder):
 
     def embed(self) -> np.ndarray:
         vectors = self._reduced(self._weighted())
-        vectors = unit_rows(self._smoothed(vectors))
+        vectors = unit_rows(self._smoothed(vectors), SHORTEST)
         if self.options["center"]:
-            vectors = unit_rows(vectors - vectors.mean(axis=0, dtype=np.float64).astype(np.float32))
+            mean = vectors.mean(axis=0, dtype=np.float64).astype(np.float32)
+            vectors = unit_rows(vectors - mean, SHORTEST)
         return vectors
 
     def _weighted(self) -> sp.csr_array | np.ndarray:

@@ -6,8 +6,9 @@ import copy
 import math
 
 import torch
-import torch.nn.functional as F
 from torch import nn
+
+from naq.embedders.fixed_order import BatchNorm, prelu
 
 
 class Predictor(nn.Module):
@@ -33,14 +34,14 @@ class Predictor(nn.Module):
         self.first, self.second = (
             linear(a, b, generator=generator, device=device, bias=bias) for a, b in ((width, hidden), (hidden, width))
         )
-        self.norm = nn.BatchNorm1d(hidden, momentum=norm, device=device) if norm else None
+        self.norm = BatchNorm(hidden, momentum=norm, device=device) if norm else None
         self.slope = nn.Parameter(torch.full((1,), 0.25, device=device))
 
     def forward(self, values: torch.Tensor) -> torch.Tensor:
         values = self.first(values)
         if self.norm is not None:
             values = self.norm(values)
-        return self.second(F.prelu(values, self.slope))
+        return self.second(prelu(values, self.slope))
 
 
 def linear(

@@ -12,8 +12,7 @@ import torch.nn.functional as F
 import naq
 from methods_under_test import community_graph
 from naq.embedders import sugrl
-from naq.embedders.sugrl import SUGRL, inputs
-from naq.embedders.sugrl.neighbor_slots import neighbor_means, slot_neighbors, slots_of
+from naq.embedders.sugrl import SUGRL, inputs, neighbor_means, slot_neighbors, slots_of
 from naq.embedders.sugrl.row_distances import distances, drawn_distances
 from naq.encoders.pieces import Piece
 from naq.errors import OptionError

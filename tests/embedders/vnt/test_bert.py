@@ -6,31 +6,30 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from naq.embedders.vnt.bert import Batch, Drops, GraphBert, Layer, Shape, absence, attend
-from naq.embedders.vnt.dropout import Dropout
+from naq.embedders.vnt.bert import Drops, GraphBert, Layer, absence, attend
 from naq.encoders.pooling import mean_present
 
-SHAPE = Shape(features=11, hidden=12, layers=2, heads=3, roles=7)
+HIDDEN, HEADS = 12, 3
 
 
 def generator(seed: int = 0) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
 
 
-def network(shape: Shape = SHAPE, scale: float = 20.0) -> GraphBert:
+def network(scale: float = 20.0) -> GraphBert:
     """With weights large enough that every part shows."""
-    out = GraphBert(shape, generator())
+    out = GraphBert(11, HIDDEN, 2, HEADS, roles=7, generator=generator())
     with torch.no_grad():
         for weight in out.parameters():
             weight.mul_(scale).add_(0.1 * torch.randn(weight.shape, generator=generator(len(weight))))
     return out
 
 
-def torch_layer(layer: Layer, shape: Shape = SHAPE) -> nn.TransformerEncoderLayer:
+def torch_layer(layer: Layer) -> nn.TransformerEncoderLayer:
     """The same layer as torch has it, with the same weights."""
     with torch.random.fork_rng():
         out = nn.TransformerEncoderLayer(
-            shape.hidden, shape.heads, shape.hidden, dropout=0.0, activation="gelu", layer_norm_eps=1e-12, batch_first=True
+            HIDDEN, HEADS, HIDDEN, dropout=0.0, activation="gelu", layer_norm_eps=1e-12, batch_first=True
         )  # fmt: skip
     pairs = [
         (out.self_attn.in_proj_weight, layer.into.weight), (out.self_attn.in_proj_bias, layer.into.bias),
@@ -91,8 +90,8 @@ def test_the_network_is_its_layers_and_the_mean_of_present_tokens():
 def test_tokens_are_sums_of_codes_normalised():
     net = network()
     inputs, roles = torch.randn(6, 12, generator=generator(4)), torch.tensor([0, 3, 3, 6, 1, 2])
-    batch = Batch(torch.tensor([[5, 0], [2, 3]]), torch.tensor([[0, 1], [0, 99]]))
-    found = net.tokens(net.rows(inputs, roles), batch)
+    place, hops = torch.tensor([[5, 0], [2, 3]]), torch.tensor([[0, 1], [0, 99]])
+    found = net.tokens(net.rows(inputs, roles), place, hops)
     for m, (node, hop) in enumerate([((5, 0), (0, 1)), ((2, 3), (0, 99))]):
         for t in range(2):
             summed = inputs[node[t]] + net.bias + net.role[roles[node[t]]] + net.position[t] + net.hop[hop[t]]
@@ -111,7 +110,7 @@ def test_what_stands_on_an_absent_place_does_not_matter():
 
 @torch.no_grad()
 def test_initial_weights():
-    net = GraphBert(Shape(300, 40, 2, 2), generator())
+    net = GraphBert(300, 40, 2, 2, generator=generator())
     for name, weight in net.named_parameters():
         if name.endswith("bias"):
             assert (weight == 0).all()
@@ -120,7 +119,7 @@ def test_initial_weights():
         else:
             assert abs(float(weight.std()) - 0.02) < 2e-3 and abs(float(weight.mean())) < 2e-3, name
     before = torch.random.get_rng_state()
-    assert torch.equal(GraphBert(Shape(300, 40, 2, 2), generator()).role, net.role)
+    assert torch.equal(GraphBert(300, 40, 2, 2, generator=generator()).role, net.role)
     assert torch.equal(torch.random.get_rng_state(), before), "the generator that all share is left alone"
 
 
@@ -130,7 +129,7 @@ def test_dropout_is_drawn_from_its_generator_and_has_the_right_mean(hidden, atte
     tokens, present = some_tokens()
 
     def once(seed: int) -> torch.Tensor:
-        return layer(tokens, absence(present), Drops(Dropout(generator(seed)), hidden, attention))
+        return layer(tokens, absence(present), Drops(generator(seed), hidden, attention))
 
     with torch.no_grad():
         assert torch.equal(once(1), once(1)) and not torch.equal(once(1), once(2))
@@ -140,7 +139,7 @@ def test_dropout_is_drawn_from_its_generator_and_has_the_right_mean(hidden, atte
 def test_dropout_of_attention_keeps_the_mean():
     values = torch.ones(2000, 4, 2)
     zero = torch.zeros(2000, 4, 2)
-    mixed = attend(zero[:, :1], zero, values, zero[..., 0], 1, Drops(Dropout(generator()), 0.0, 0.3))
+    mixed = attend(zero[:, :1], zero, values, zero[..., 0], 1, Drops(generator(), 0.0, 0.3))
     assert abs(float(mixed.mean()) - 1) < 0.03
     # A quarter each, dropped or scaled up: the number of keys left is binomial.
     left = (mixed[:, 0, 0] * 4 * 0.7).round()
@@ -153,7 +152,8 @@ def test_gradients_reach_every_weight():
     net = network()
     tokens = net.tokens(
         net.rows(torch.randn(6, 11) @ net.weight, torch.arange(6)),
-        Batch(torch.tensor([[5, 0], [2, 3]]), torch.tensor([[0, 1], [0, 99]])),
+        torch.tensor([[5, 0], [2, 3]]),
+        torch.tensor([[0, 1], [0, 99]]),
     )
     F.mse_loss(net(tokens, torch.ones(2, 2, dtype=torch.bool)), torch.randn(2, 12)).backward()
     assert all(weight.grad is not None and weight.grad.abs().sum() > 0 for weight in net.parameters())

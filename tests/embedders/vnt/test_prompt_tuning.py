@@ -5,7 +5,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from naq.embedders.vnt.bert import GraphBert, Shape
+from naq.embedders.vnt.bert import GraphBert
 from naq.embedders.vnt.prompt_tuning import Frozen, PromptedBert, Tuning, answers, tune
 
 TASKS, WAY, SHOT, QUERIES, LENGTH, HIDDEN, PROMPTS = 3, 3, 2, 4, 5, 12, 4
@@ -17,7 +17,7 @@ def generator(seed: int = 0) -> torch.Generator:
 
 
 def network(layers: int = 2) -> GraphBert:
-    out = GraphBert(Shape(5, HIDDEN, layers, 2), generator())
+    out = GraphBert(5, HIDDEN, layers, 2, generator=generator())
     with torch.no_grad():
         for weight in out.parameters():
             weight.mul_(15.0).add_(0.1 * torch.randn(weight.shape, generator=generator(len(weight))))

@@ -40,6 +40,7 @@ import torch.nn.functional as F
 from naq.embedders.afgrl.mining import clusters, nearest, positives
 from naq.embedders.base import register_embedder
 from naq.embedders.convolutions import BLOCK, Convolutions
+from naq.embedders.fixed_order import total
 from naq.embedders.teacher import Predictor, follow, rising_momentum, teacher_of
 from naq.embedders.trained import TRAINING, TrainedEmbedder
 from naq.encoders.pieces import Piece
@@ -138,7 +139,7 @@ class AFGRL(TrainedEmbedder):
         near = nearest(seeds, teachers, int(self.options["k"]))
         pairs = positives(near, piece.rows, piece.columns, self.clusters(piece, update, teachers))
         predicted = F.normalize(self.predictor(students), dim=1)
-        return 4.0 - 2.0 / pairs.nnz * (predicted * answers(pairs, teachers)).sum()
+        return 4.0 - 2.0 / pairs.nnz * total((predicted * answers(pairs, teachers)).sum(dim=1))
 
     def clusters(self, piece: Piece, update: int, teachers: torch.Tensor) -> torch.Tensor:
         """(nodes of the piece, runs) clusters, found anew where they are due."""

@@ -14,7 +14,9 @@ few-shot tasks (TLP): Tan et al., Transductive Linear Probing, https://arxiv.org
     \mathcal L = w_1 \mathcal L_1 + w_2 \mathcal L_2 + w_3 \mathcal L_3, \qquad Z = \frac{\hat A\, \mathrm{MLP}(X)}{|\cdot|}
 
 X has rows of unit L1 norm, the bar is the mean over nodes, sg stops the gradient, and :math:`\pi_i` are random permutations of the nodes. The
-third loss keeps other nodes from drifting away without bound. Which neighbours N_5 are: :mod:`naq.embedders.sugrl.neighbor_slots`.
+third loss keeps other nodes from drifting away without bound. The neighbours N_5 are taken by slots, other ones at every epoch: slot j of node v is
+neighbour number :math:`j \bmod \deg v` in the row of v in A + I, columns ascending, so v itself is among them, and epoch e reads the slots
+:math:`((e + 2 i) \bmod 100) + 1` for i = 0..4.
 
 Departures: the third loss is a mean as the other two are; the released code sums it over nodes on all but OGB graphs (``l3_reduction="sum"``), which
 makes it n times as strong. Its neighbours on OGB graphs are the node itself, by mistake; not here.
@@ -41,18 +43,20 @@ from torch import nn
 
 from naq.embedders.base import register_embedder
 from naq.embedders.dropout import dropped
+from naq.embedders.fixed_order import total
 from naq.embedders.sugrl.inputs import perceptron_inputs
-from naq.embedders.sugrl.neighbor_slots import neighbor_means, slots_of
 from naq.embedders.sugrl.row_distances import distances, drawn_distances
 from naq.embedders.trained import TRAINING, TrainedEmbedder
 from naq.encoders.pieces import Piece
-from naq.encoders.rows import sparse_product
+from naq.encoders.rows import SparseRows, sparse_product
 from naq.options import Value
 
 BLOCK = 8192
 """Nodes embedded at once."""
 SMOOTH_DROPOUT = 0.2
 """Share of H that is dropped before it is averaged."""
+NEIGHBORS, SLOTS = 5, 100
+"""Neighbours that an epoch reads, and epochs after which their slots start again."""
 
 
 @register_embedder
@@ -153,10 +157,10 @@ class SUGRL(TrainedEmbedder):
         bound = p.detach() + (m1 + m2)
         loss = torch.zeros((), device=p.device)
         for other in n:
-            drift = torch.relu(other - bound)
-            over = drift.sum() if self.options["l3_reduction"] == "sum" else drift.mean()
-            pull = w1 * torch.relu(p - other + m1).mean() + w2 * torch.relu(b - other + m1).mean()
-            loss = loss + pull + w3 * (1.0 / len(n)) * over
+            drift = total(torch.relu(other - bound))
+            over = drift if self.options["l3_reduction"] == "sum" else drift / len(p)
+            smooth, near = (total(torch.relu(positive - other + m1)) / len(p) for positive in (p, b))
+            loss = loss + (w1 * smooth + w2 * near) + w3 * (1.0 / len(n)) * over
         return loss
 
     def _layers(self, values: torch.Tensor) -> torch.Tensor:
@@ -210,3 +214,25 @@ class SUGRL(TrainedEmbedder):
 
     def _placed(self, nodes: np.ndarray) -> torch.Tensor:
         return torch.from_numpy(nodes).to(self.device)
+
+
+def slots_of(epoch: int) -> list[int]:
+    """The slots an epoch reads, counted from 1."""
+    return [(epoch + 2 * i) % SLOTS + 1 for i in range(NEIGHBORS)]
+
+
+def slot_neighbors(piece: Piece, slots: list[int]) -> torch.Tensor:
+    """(seeds, slots) places in the piece of the neighbours in these slots of each of its first nodes."""
+    degree = torch.bincount(piece.rows, minlength=len(piece))
+    first = (degree.cumsum(0) - degree)[: piece.seeds, None]
+    wanted = torch.tensor(slots, device=piece.device)[None, :] % degree[: piece.seeds, None]
+    return piece.columns[first + wanted]
+
+
+def neighbor_means(piece: Piece, values: torch.Tensor, slots: list[int]) -> torch.Tensor:
+    """(seeds, width) means of ``values`` over the neighbours in these slots, with a gradient."""
+    found = slot_neighbors(piece, slots).cpu().numpy()
+    count, per_node = found.shape
+    indptr = np.arange(0, found.size + 1, per_node, dtype=np.int64)
+    share = np.full(found.size, 1.0 / per_node, dtype=np.float32)
+    return sparse_product(SparseRows(indptr, found.ravel().astype(np.int32), share, (count, len(values))), values)

@@ -10,7 +10,13 @@ hops, through two layers of BERT (:mod:`naq.embedders.vnt.bert`). Its vector e i
     \frac{1}{n d} \left|E W + b - X\right|^2 \quad\text{and}\quad
     \frac{1}{n^2} \sum_{i, j} \left(\cos(e_i, e_j) - \hat A_{ij}\right)^2
 
-one after the other, both exact at linear cost (:mod:`naq.embedders.vnt.reconstruction`). Then the network is frozen; a task trains P virtual nodes that
+one after the other. Neither is ever dense in the graph: with :math:`F = [E, 1]`, :math:`D = [W^\top, b]`, and for rows of E of length one,
+
+.. math::
+    |F D^\top - X|^2 = \langle F^\top F, D^\top D \rangle - 2 \langle F, X D \rangle + |X|^2, \qquad
+    |E E^\top - \hat A|^2 = |E^\top E|^2 - 2 \langle E, \hat A E \rangle + |\hat A|^2
+
+Then the network is frozen; a task trains P virtual nodes that
 join all of its sequences, and a linear classifier, on its supports (:mod:`naq.embedders.vnt.prompt_tuning`). All tasks of a set are
 tuned in one batch, and a task gets the same answers alone and among others.
 
@@ -37,12 +43,11 @@ import torch.nn.functional as F
 from torch import nn
 
 from naq.embedders.base import register_embedder
+from naq.embedders.fixed_order import total
 from naq.embedders.trained import TRAINING, TrainedEmbedder
-from naq.embedders.vnt.bert import SPREAD, Batch, Drops, GraphBert, Shape, normal
-from naq.embedders.vnt.dropout import Dropout
+from naq.embedders.vnt.bert import SPREAD, Drops, GraphBert, normal
 from naq.embedders.vnt.node_sequences import CODES, check_context, sequences
 from naq.embedders.vnt.prompt_tuning import Frozen, Tuning, answers, tune
-from naq.embedders.vnt.reconstruction import attribute_error, structure_error
 from naq.encoders.pieces import Piece, Spread
 from naq.errors import OptionError
 from naq.neighbors.table import cache_folder
@@ -144,21 +149,18 @@ class VNT(TrainedEmbedder):
             cache=cache_folder() if self.graph.num_nodes >= CACHE_FROM else None,
             progress=self.progress,
         )
-        shape = Shape(
-            features=d,
-            hidden=hidden,
-            layers=int(o["layers"]),
-            heads=int(o["heads"]),
-            roles=int(o["roles"]),
-        )
-        self.network = GraphBert(shape, self.generator("network")).to(self.device)
+        sizes = d, hidden, int(o["layers"]), int(o["heads"])
+        network = GraphBert(*sizes, roles=int(o["roles"]), generator=self.generator("network"))
+        self.network = network.to(self.device)
         weight = normal(d, hidden, generator=self.generator("decoder")).detach()
         self.decoder = nn.Parameter(F.pad(weight, (0, 1)).to(self.device))  # the last column is the bias
         self._scale = self._tensor((1.0 / np.sqrt(self.graph.degrees + 1.0)).astype(np.float32))
 
     def step_bytes(self, nodes: float, edges: float, entries: float) -> float:
-        t, hidden = self.sequences.length, int(self.options["latent"])
-        return 4 * nodes * (t * 8 * hidden + self._layer_bytes(t) / 4) + 40 * edges + 16 * entries
+        hidden, layers, heads = (int(self.options[name]) for name in ("latent", "layers", "heads"))
+        t = self.sequences.length
+        masks = t * (hidden + layers * (2 * hidden + heads * t))
+        return 4 * nodes * (t * 8 * hidden + masks + self._layer_bytes(t) / 4) + 40 * edges + 16 * entries
 
     def _layer_bytes(self, length: int) -> float:
         """Bytes that all layers keep of one sequence for the gradient."""
@@ -169,7 +171,7 @@ class VNT(TrainedEmbedder):
 
     def loss(self, piece: Piece, update: int) -> torch.Tensor:
         shares = float(self.options["dropout"]), float(self.options["attention_dropout"])
-        drops = Drops(Dropout(self.generator("dropout", update)), *shares)
+        drops = Drops(self.generator("dropout", update), *shares)
         rows = None
         if piece.whole:  # X and its transpose are at hand
             rows = self.network.rows(piece.inputs(self.network.weight), self._tensor(self.sequences.roles))
@@ -191,16 +193,19 @@ class VNT(TrainedEmbedder):
 
     def attribute_loss(self, vectors: torch.Tensor, piece: Piece) -> torch.Tensor:
         """Mean square between the features and what the decoder makes of the vectors."""
-        x = piece.features
+        x, decoder = piece.features, self.decoder
         squares = float(np.square(x if isinstance(x, np.ndarray) else x.data, dtype=np.float64).sum())
-        return attribute_error(vectors, self.decoder, piece.inputs(self.decoder), squares)
+        rows = F.pad(vectors, (0, 1), value=1.0)
+        both = total((rows * piece.inputs(decoder)).sum(dim=1))
+        return (((rows.T @ rows) * (decoder.T @ decoder)).sum() - 2 * both + squares) / (len(rows) * len(decoder))
 
     def structure_loss(self, vectors: torch.Tensor, piece: Piece) -> torch.Tensor:
         """Mean square between A_hat and the cosines, over all pairs of the piece; degrees are those of the whole graph."""
         scale = self._scale[self._tensor(piece.nodes)]
         spread = Spread(piece, scale[piece.rows] * scale[piece.columns])
         units = F.normalize(vectors)
-        return structure_error(units, spread @ units, spread.values.square().sum())
+        both = total((units * (spread @ units)).sum(dim=1))
+        return ((units.T @ units).square().sum() - 2 * both + total(spread.values.square())) / len(units) ** 2
 
     # Vectors.
 
@@ -222,7 +227,7 @@ class VNT(TrainedEmbedder):
             place[~there] = 0
             rows = self._rows(union)
         hops, present = self._tensor(self.sequences.hops[nodes].astype(np.int64)), self._tensor(there)
-        return self.network.tokens(rows, Batch(self._tensor(place), hops), drops), present
+        return self.network.tokens(rows, self._tensor(place), hops, drops), present
 
     def _rows(self, nodes: np.ndarray) -> torch.Tensor:
         inputs = self.operator.inputs(nodes, self.network.weight)

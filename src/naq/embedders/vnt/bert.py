@@ -34,7 +34,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from naq.embedders.vnt.dropout import Dropout
+from naq.embedders.dropout import dropped
 from naq.embedders.vnt.node_sequences import CODES
 from naq.encoders.pooling import mean_present
 
@@ -45,51 +45,15 @@ TINY = 1e-12
 
 
 @dataclass(frozen=True)
-class Shape:
-    """The sizes of a Graph-Bert."""
-
-    features: int
-    hidden: int
-    layers: int
-    heads: int
-    roles: int = CODES
-
-
-@dataclass(frozen=True)
 class Drops:
-    """Shares that are dropped of what passes between the parts and of attention, and where masks come from."""
+    """Shares that are dropped of what passes between the parts and of attention, and the generator that masks are drawn from."""
 
-    dropout: Dropout
+    generator: torch.Generator
     hidden: float
     attention: float
 
     def __call__(self, values: torch.Tensor) -> torch.Tensor:
-        return self.dropout(values, self.hidden)
-
-
-@dataclass(frozen=True)
-class Batch:
-    """What the embedding layer reads of m sequences.
-
-    Shapes:
-        - ``place``: (m, t) int64, which row each token's node has
-        - ``hops``: (m, t) int64 codes
-    """
-
-    place: torch.Tensor
-    hops: torch.Tensor
-
-
-class Dense(nn.Module):
-    """x W^T + b."""
-
-    def __init__(self, inputs: int, outputs: int, generator: torch.Generator) -> None:
-        super().__init__()
-        self.weight = normal(outputs, inputs, generator=generator)
-        self.bias = nn.Parameter(torch.zeros(outputs))
-
-    def forward(self, rows: torch.Tensor) -> torch.Tensor:
-        return F.linear(rows, self.weight, self.bias)
+        return dropped(values, self.hidden, self.generator)
 
 
 class Norm(nn.Module):
@@ -100,36 +64,27 @@ class Norm(nn.Module):
         self.weight, self.bias = nn.Parameter(torch.ones(width)), nn.Parameter(torch.zeros(width))
 
     def forward(self, rows: torch.Tensor) -> torch.Tensor:
-        return F.layer_norm(rows, self.bias.shape, self.weight, self.bias, TINY)
+        # Scaled outside: PyTorch splits the sums over tokens in its own gradient of weight and bias among threads.
+        return torch.addcmul(self.bias, F.layer_norm(rows, self.bias.shape, eps=TINY), self.weight)
 
 
 class Layer(nn.Module):
     """One layer, in three steps, so that what is known already need not be computed again."""
 
-    def __init__(self, shape: Shape, generator: torch.Generator) -> None:
+    def __init__(self, hidden: int, heads: int, generator: torch.Generator) -> None:
         super().__init__()
-        self.hidden, self.heads = shape.hidden, shape.heads
-        self.into = Dense(shape.hidden, 3 * shape.hidden, generator)  # queries, keys and values
-        self.out = Dense(shape.hidden, shape.hidden, generator)
-        self.out_norm = Norm(shape.hidden)
-        self.up = Dense(shape.hidden, shape.hidden, generator)
-        self.down = Dense(shape.hidden, shape.hidden, generator)
-        self.down_norm = Norm(shape.hidden)
+        self.hidden, self.heads = hidden, heads
+        self.into = dense(hidden, 3 * hidden, generator)  # queries, keys and values
+        self.out = dense(hidden, hidden, generator)
+        self.out_norm = Norm(hidden)
+        self.up = dense(hidden, hidden, generator)
+        self.down = dense(hidden, hidden, generator)
+        self.down_norm = Norm(hidden)
 
     def project(self, tokens: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """Queries, keys and values of the tokens."""
         queries, keys, values = self.into(tokens).split(self.hidden, dim=-1)
         return queries, keys, values
-
-    def attend(
-        self,
-        queries: torch.Tensor,
-        keys: torch.Tensor,
-        values: torch.Tensor,
-        absent: torch.Tensor,
-        drops: Drops | None = None,
-    ) -> torch.Tensor:
-        return attend(queries, keys, values, absent, self.heads, drops)
 
     def finish(self, tokens: torch.Tensor, context: torch.Tensor, drops: Drops | None = None) -> torch.Tensor:
         """The layer's output for tokens whose attention gave ``context``."""
@@ -139,7 +94,7 @@ class Layer(nn.Module):
         return self.down_norm(tokens + (wide if drops is None else drops(wide)))
 
     def forward(self, tokens: torch.Tensor, absent: torch.Tensor, drops: Drops | None = None) -> torch.Tensor:
-        return self.finish(tokens, self.attend(*self.project(tokens), absent, drops), drops)
+        return self.finish(tokens, attend(*self.project(tokens), absent, self.heads, drops), drops)
 
 
 def attend(
@@ -160,7 +115,7 @@ def attend(
     missing = absent[:, None, None].expand(m, heads, 1, s).reshape(m * heads, 1, s)
     weights = torch.baddbmm(missing, q, k.transpose(1, 2), alpha=(width // heads) ** -0.5).softmax(dim=-1)
     if drops is not None:
-        weights = drops.dropout(weights, drops.attention)
+        weights = dropped(weights, drops.attention, drops.generator)
     return torch.bmm(weights, v).view(m, heads, t, -1).transpose(1, 2).reshape(m, t, width)
 
 
@@ -174,33 +129,37 @@ class GraphBert(nn.Module):
     """Tokens, layers, mean.
 
     Args:
-        shape: its sizes.
+        features, hidden, layers, heads: d, H, and how many layers and attention heads there are.
+        roles: rows of the table of roles.
         generator: of the initial weights.
 
     Shapes:
         - ``rows``: X W (r, H) and roles (r,) -> (r, H)
-        - ``tokens``: rows (r, H) and a batch -> (m, t, H)
+        - ``tokens``: rows (r, H), the row of each token's node (m, t) and codes of hops (m, t) -> (m, t, H)
         - ``forward``: tokens (m, t, H) and present (m, t) -> (m, H)
     """
 
-    def __init__(self, shape: Shape, generator: torch.Generator) -> None:
+    def __init__(
+        self, features: int, hidden: int, layers: int, heads: int, *, roles: int = CODES, generator: torch.Generator
+    ) -> None:
         super().__init__()
-        self.shape = shape
-        self.weight = normal(shape.features, shape.hidden, generator=generator)
-        self.bias = nn.Parameter(torch.zeros(shape.hidden))
-        self.role = normal(shape.roles, shape.hidden, generator=generator)
-        self.position = normal(CODES, shape.hidden, generator=generator)
-        self.hop = normal(CODES, shape.hidden, generator=generator)
-        self.norm = Norm(shape.hidden)
-        self.layers = nn.ModuleList(Layer(shape, generator) for _ in range(shape.layers))
+        self.weight = normal(features, hidden, generator=generator)
+        self.bias = nn.Parameter(torch.zeros(hidden))
+        self.role = normal(roles, hidden, generator=generator)
+        self.position = normal(CODES, hidden, generator=generator)
+        self.hop = normal(CODES, hidden, generator=generator)
+        self.norm = Norm(hidden)
+        self.layers = nn.ModuleList(Layer(hidden, heads, generator) for _ in range(layers))
 
     def rows(self, inputs: torch.Tensor, roles: torch.Tensor) -> torch.Tensor:
         """What a node brings into every sequence: its features and its role."""
         return inputs + self.bias + F.embedding(roles, self.role)
 
-    def tokens(self, rows: torch.Tensor, batch: Batch, drops: Drops | None = None) -> torch.Tensor:
-        summed = F.embedding(batch.place, rows) + F.embedding(batch.hops, self.hop)
-        tokens = self.norm(summed + self.position[: batch.place.shape[1]])
+    def tokens(
+        self, rows: torch.Tensor, place: torch.Tensor, hops: torch.Tensor, drops: Drops | None = None
+    ) -> torch.Tensor:
+        summed = F.embedding(place, rows) + F.embedding(hops, self.hop)
+        tokens = self.norm(summed + self.position[: place.shape[1]])
         return tokens if drops is None else drops(tokens)
 
     def forward(self, tokens: torch.Tensor, present: torch.Tensor, drops: Drops | None = None) -> torch.Tensor:
@@ -208,6 +167,14 @@ class GraphBert(nn.Module):
         for layer in self.layers:
             tokens = layer(tokens, absent, drops)
         return mean_present(tokens, present)
+
+
+def dense(inputs: int, outputs: int, generator: torch.Generator) -> nn.Linear:
+    """x W^T + b."""
+    layer: nn.Linear = nn.utils.skip_init(nn.Linear, inputs, outputs)  # type: ignore[arg-type]
+    nn.init.normal_(layer.weight, std=SPREAD, generator=generator)
+    nn.init.zeros_(layer.bias)
+    return layer
 
 
 def normal(*shape: int, generator: torch.Generator) -> nn.Parameter:

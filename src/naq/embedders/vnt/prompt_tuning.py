@@ -28,7 +28,7 @@ from dataclasses import dataclass
 import torch
 import torch.nn.functional as F
 
-from naq.embedders.vnt.bert import GraphBert, Layer, absence
+from naq.embedders.vnt.bert import GraphBert, Layer, absence, attend
 from naq.encoders.pooling import mean_present
 
 
@@ -88,7 +88,7 @@ class PromptedBert:
                 queries, keys, values = layer.project(tokens)
             if self.tuning.deep or number == last:  # what comes out of the virtual nodes is read by none
                 queries, tokens = queries[:, : self.length], tokens[:, : self.length]
-            tokens = layer.finish(tokens, layer.attend(queries, keys, values, absent))
+            tokens = layer.finish(tokens, attend(queries, keys, values, absent, layer.heads))
         return self._read(tokens).view(self.tasks, self.sequences, self.hidden)
 
     def _joined(
