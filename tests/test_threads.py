@@ -7,10 +7,12 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import naq
+from naq.protocol.methods import methods
 from naq.threads import SETTINGS, arithmetic, prepare_process
 
 NUMBERS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
@@ -23,15 +25,29 @@ import numpy as np
 import methods_under_test as suite
 import naq
 from graphs import random_counts
+from naq.protocol.methods import get_method
 
 graph = suite.community_graph(size=48)  # wide enough for OpenBLAS to share an SVD between threads
 wide = graph.with_features(random_counts(graph.num_nodes, 600, density=0.05))
-result = naq.run(wide, "naq-feat/protonet", way=2, split=suite.SPLIT, episodes=20, evaluate_every=10, cache=None, reference=False)
-tables = [naq.diffusion_neighbors(wide, k=5), naq.feature_neighbors(wide, k=5)]
-arrays = [result.embedding, naq.embed(wide, "smooth"), *(table.scores for table in tables)]
-hashes = [hashlib.sha256(np.ascontiguousarray(array)).hexdigest() for array in arrays]
+
+def embedded(name):
+    method = get_method(name)
+    widths = {option: 128 for option in ("hidden", "latent", "predictor") if option in method.defaults}  # PyTorch shares 32,768 numbers and more
+    return suite.vectors_of(method, wide, updates=3, options=widths)
+
+run = {"way": 2, "split": suite.SPLIT, "episodes": 20, "evaluate_every": 10, "cache": None, "baseline": False}
+arrays = {
+    "naq-feat/protonet": naq.run(wide, "naq-feat/protonet", **run).embedding,
+    "smooth": naq.embed(wide, "smooth"),
+    "diffusion neighbours": naq.diffusion_neighbors(wide, k=5).scores,
+    "feature neighbours": naq.feature_neighbors(wide, k=5).scores,
+    **{name: embedded(name) for name in TRAINED},
+}
+hashes = {name: hashlib.sha256(np.ascontiguousarray(array)).hexdigest() for name, array in arrays.items()}
 print(json.dumps({"arithmetic": arithmetic(), "hashes": hashes}))
 """
+TRAINED = [name for name, method in methods().items() if method.in_epochs]
+COMPARED = ["naq-feat/protonet", "smooth", "diffusion neighbours", "feature neighbours", *TRAINED]
 
 
 def python(code: str, **environment: str) -> str:
@@ -76,7 +92,15 @@ def test_what_is_in_force(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found["cpu_capability"] and found["mkl_cbwr"] == "AVX2"
 
 
-def test_one_and_two_threads_give_the_same_bits() -> None:
-    one, two = (json.loads(python(RUN, **dict.fromkeys(NUMBERS, str(n))).splitlines()[-1]) for n in (1, 2))
-    assert [run["arithmetic"]["torch_threads"] for run in (one, two)] == [1, 2]
-    assert one["hashes"] == two["hashes"]
+@pytest.fixture(scope="module")
+def runs() -> list[dict[str, Any]]:
+    """The same work with one thread and with two."""
+    code = f"TRAINED = {TRAINED}\n{RUN}"
+    return [json.loads(python(code, **dict.fromkeys(NUMBERS, str(n))).splitlines()[-1]) for n in (1, 2)]
+
+
+@pytest.mark.parametrize("name", COMPARED)
+def test_one_and_two_threads_give_the_same_bits(name: str, runs: list[dict[str, Any]]) -> None:
+    one, two = runs
+    assert [run["arithmetic"]["torch_threads"] for run in runs] == [1, 2]
+    assert one["hashes"][name] == two["hashes"][name]
