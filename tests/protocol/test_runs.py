@@ -63,7 +63,7 @@ def test_tasks_beside_the_file_of_a_graph_are_found(graph, tasks, tmp_path, monk
     loaded = naq.load("mine.npz")
     monkeypatch.chdir("/")
     for given in (loaded, loaded.with_features(loaded.features), str(tmp_path / "mine.npz")):
-        assert small(given, None, "smooth").config["tasks"] == small(graph, tasks, "smooth").config["tasks"]
+        assert small(given, None, "smooth").data["tasks"] == small(graph, tasks, "smooth").data["tasks"]
     other = task_source(loaded.with_labels(loaded.labels), None, None, way=2, shot=1)
     assert other.origin == "drawn with seed 0"
 
