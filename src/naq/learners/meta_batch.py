@@ -15,8 +15,9 @@ that its Gram matrix would not fit, the products go through the d features inste
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -34,45 +35,55 @@ GRAM_ENTRIES = 1 << 27
 """The largest Gram matrix of one task (512 MB)."""
 
 
+FirstLayer = Callable[[torch.Tensor], torch.Tensor]
+"""Some first-layer inputs times a weight (d, h), differentiable in it."""
+
+
 @dataclass(frozen=True)
 class FeatureGram:
-    """P_M P_S^T of one task, never formed: a product with it goes through the features. First order only."""
+    """P_M P_S^T of one task, never formed: a product with it goes through the features. First order only.
 
-    parts: list[tuple[Operator, Any, torch.Tensor]]
-    basis: tuple[Operator, Any]
+    Args:
+        parts: products of the rows M, and their places among them.
+        basis: the product of the rows S.
+        height: number of rows M.
+        weight: (d, h) whose shape the products are for.
+    """
+
+    parts: Sequence[tuple[FirstLayer, torch.Tensor | slice]]
+    basis: FirstLayer
     height: int
-    width: int
+    weight: torch.Tensor
+
+    @cached_property
+    def _basis_of_zero(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """A weight and its product, to take gradients of."""
+        weight = torch.zeros_like(self.weight, requires_grad=True)
+        with torch.enable_grad():
+            return weight, self.basis(weight)
 
     def times(self, shift: torch.Tensor) -> torch.Tensor:
         """(1, s, h) -> (1, m, h)."""
-        operator, rows = self.basis
-        weight = torch.zeros(self.width, shift.shape[2], device=shift.device, requires_grad=True)
-        with torch.enable_grad():
-            product = operator.first_layer(rows, weight)
-        (features,) = torch.autograd.grad(product, weight, shift[0, : product.shape[0]])
+        weight, product = self._basis_of_zero
+        (features,) = torch.autograd.grad(product, weight, shift[0, : product.shape[0]], retain_graph=True)
         out = shift.new_zeros(1, self.height, shift.shape[2])
         with torch.no_grad():
-            for view, mine, place in self.parts:
-                out[0, place] = view.first_layer(mine, features)
+            for first_layer, place in self.parts:
+                out[0, place] = first_layer(features)
         return out
 
 
 @dataclass(frozen=True)
-class Side:
-    """The supports, or the queries, of a chunk of tasks.
+class FirstProducts:
+    """First-layer products of tasks, as the first weight moves along the first-layer inputs of the supports.
 
-    Shapes (tasks t, rows r, first-layer rows m, width h, support's first-layer rows s):
+    Shapes (tasks t, first-layer rows m, width h, support's first-layer rows s):
         - ``first``: (t, m, h) rows of P W1, differentiable in W1
         - ``gram``: (t, m, s)
-        - ``pool``: (t, r, m) the second aggregation
-        - ``slot``: (t, r) labels; ``kept``: (t, r) False where a row is padding
     """
 
     first: torch.Tensor
     gram: torch.Tensor | FeatureGram
-    pool: torch.Tensor
-    slot: torch.Tensor
-    kept: torch.Tensor
 
     def moved(self, shift: torch.Tensor) -> torch.Tensor:
         """The first layer's products after the first weight moved by P_S^T ``shift``."""
@@ -86,14 +97,36 @@ class Side:
 
 
 @dataclass(frozen=True)
-class TaskChunk:
-    """Some of the tasks of an update."""
+class Side(FirstProducts):
+    """The supports, or the queries, of a chunk of tasks.
 
+    Shapes (tasks t, rows r, first-layer rows m):
+        - ``pool``: (t, r, m) the second aggregation
+        - ``slot``: (t, r) labels; ``kept``: (t, r) False where a row is padding
+    """
+
+    pool: torch.Tensor
+    slot: torch.Tensor
+    kept: torch.Tensor
+
+
+@dataclass(frozen=True)
+class TaskChunk:
+    """Some of the tasks of an update.
+
+    Args:
+        tasks: which of them.
+        support, query: their two sides.
+        fields: for each task what the first-layer rows of its supports are known by: node ids, for a graph's operator.
+    """
+
+    tasks: np.ndarray
     support: Side
     query: Side
+    fields: Sequence[Any]
 
     def __len__(self) -> int:
-        return len(self.support.slot)
+        return len(self.tasks)
 
 
 def task_chunks(
@@ -122,11 +155,14 @@ def task_chunks(
     for some in _by_size(*sizes, episodes.way * episodes.queries, weight.shape[1]):
         s_pool, s_columns = supports.padded(local[0][some])
         q_pool, q_columns = queries.padded(local[1][some])
-        s_gram = supports.gram(s_columns, operator, supports, s_columns)
-        q_gram = queries.gram(q_columns, operator, supports, s_columns)
+        fields = [supports.arounds[0][columns[columns >= 0]] for columns in s_columns]
+        s_gram = supports.gram(s_columns, operator, fields, s_columns.shape[1])
+        q_gram = queries.gram(q_columns, operator, fields, s_columns.shape[1])
         yield TaskChunk(
+            some,
             supports.side(s_pool, s_columns, s_gram, support_slot[some], local[0][some]),
             queries.side(q_pool, q_columns, q_gram, query_slot[some], local[1][some]),
+            fields,
         )
 
 
@@ -150,7 +186,7 @@ class _Fields:
     def __init__(
         self, views: Sequence[Operator], weight: torch.Tensor, nodes: np.ndarray, column_view: np.ndarray | None = None
     ) -> None:
-        self.views, self.device = views, weight.device
+        self.views, self.weight, self.device = views, weight, weight.device
         self.local = np.full(nodes.shape, -1, dtype=np.int64)
         self.arounds: list[Any] = []
         pools: list[SparseRows] = []
@@ -192,29 +228,28 @@ class _Fields:
         return Side(self.products[send(columns)], gram, send(pool), send(slot), send(local >= 0))
 
     def gram(
-        self, columns: np.ndarray, operator: DenseOperator, other: _Fields, their_columns: np.ndarray
+        self, columns: np.ndarray, operator: DenseOperator, fields: Sequence[Any], width: int
     ) -> torch.Tensor | FeatureGram:
-        """(t, m, s) inner products of first-layer inputs; padding is 0."""
-        theirs = [other.arounds[0][found[found >= 0]] for found in their_columns]
-        if len(columns) == 1 and columns.shape[1] * their_columns.shape[1] > GRAM_ENTRIES:
-            width = self.views[0].graph.num_features
-            return FeatureGram(list(self._parts(columns[0])), (operator, theirs[0]), columns.shape[1], width)
-        out = torch.zeros(*columns.shape, their_columns.shape[1], device=self.device)
-        for task, rows in enumerate(theirs):
-            basis = operator.dense_rows(rows).T
-            for view, mine, place in self._parts(columns[task]):
+        """(t, m, width) inner products of first-layer inputs with those of the fields; padding is 0."""
+        if len(columns) == 1 and columns.shape[1] * width > GRAM_ENTRIES:
+            basis = partial(operator.first_layer, fields[0])
+            return FeatureGram(list(self._parts(columns[0])), basis, columns.shape[1], self.weight)
+        out = torch.zeros(*columns.shape, width, device=self.device)
+        for task, rows in enumerate(fields):
+            inputs = operator.dense_rows(rows).T
+            for first_layer, place in self._parts(columns[task]):
                 with torch.no_grad():
-                    out[task, place, : len(rows)] = view.first_layer(mine, basis)
+                    out[task, place, : len(rows)] = first_layer(inputs)
         return out
 
-    def _parts(self, columns: np.ndarray) -> Iterator[tuple[Operator, Any, torch.Tensor]]:
+    def _parts(self, columns: np.ndarray) -> Iterator[tuple[FirstLayer, torch.Tensor]]:
         """One task's first-layer rows, view by view, and their places."""
         for number, view in enumerate(self.views):
             low, high = self.offsets[number], self.offsets[number + 1]
             place = np.flatnonzero((columns >= low) & (columns < high))
             if len(place):
                 rows = self.arounds[number][columns[place] - low]
-                yield view, rows, torch.from_numpy(place).to(self.device)
+                yield partial(view.first_layer, rows), torch.from_numpy(place).to(self.device)
 
 
 def _stacked(pools: list[SparseRows], offsets: np.ndarray) -> SparseRows:
