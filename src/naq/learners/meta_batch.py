@@ -22,10 +22,9 @@ from typing import Any
 
 import numpy as np
 import torch
-from numba import njit
 
 from naq.encoders import DenseOperator, Operator
-from naq.encoders.rows import SparseRows
+from naq.encoders.rows import SparseRows, take_field
 from naq.episodes import Episodes
 from naq.errors import TrainingError
 
@@ -151,10 +150,10 @@ def task_chunks(
         supports = _Fields([operator], weight, support_rows)
         queries = _Fields(views, weight, query_rows, np.tile(np.arange(episodes.queries), episodes.way))
         local = supports.local, queries.local
-    sizes = supports.sizes(local[0]), queries.sizes(local[1])
-    for some in _by_size(*sizes, episodes.way * episodes.queries, weight.shape[1]):
-        s_pool, s_columns = supports.padded(local[0][some])
-        q_pool, q_columns = queries.padded(local[1][some])
+    s_shares, q_shares = supports.shares(local[0]), queries.shares(local[1])
+    for some in _by_size(_sizes(s_shares), _sizes(q_shares), episodes.way * episodes.queries, weight.shape[1]):
+        s_pool, s_columns = _padded(local[0][some], [s_shares[task] for task in some])
+        q_pool, q_columns = _padded(local[1][some], [q_shares[task] for task in some])
         fields = [supports.arounds[0][columns[columns >= 0]] for columns in s_columns]
         s_gram = supports.gram(s_columns, operator, fields, s_columns.shape[1])
         q_gram = queries.gram(q_columns, operator, fields, s_columns.shape[1])
@@ -178,6 +177,26 @@ def _by_size(support: np.ndarray, query: np.ndarray, rows: int, width: int) -> l
         else:
             chunks[-1] = both
     return [np.sort(np.array(chunk)) for chunk in chunks]
+
+
+Share = tuple[SparseRows, np.ndarray]
+
+
+def _sizes(shares: Sequence[Share]) -> np.ndarray:
+    """First-layer rows per task, at least 1."""
+    return np.array([max(1, len(columns)) for _, columns in shares], dtype=np.int64)
+
+
+def _padded(local: np.ndarray, shares: Sequence[Share]) -> tuple[np.ndarray, np.ndarray]:
+    """Dense pools (t, r, m) and which first-layer rows their columns are (t, m), -1 for padding."""
+    width = int(_sizes(shares).max())
+    pool = np.zeros((*local.shape, width), dtype=np.float32)
+    columns = np.full((len(local), width), -1, dtype=np.int64)
+    for task, (rows, own) in enumerate(shares):
+        row = np.repeat(np.flatnonzero(local[task] >= 0), np.diff(rows.indptr))
+        pool[task, row, rows.indices] = rows.data
+        columns[task, : len(own)] = own
+    return pool, columns
 
 
 class _Fields:
@@ -205,16 +224,11 @@ class _Fields:
         self.pool = _stacked(pools, self.offsets)
         products.append(weight.new_zeros(1, weight.shape[1]))
         self.products = torch.cat(products)
-        self._place = np.full(int(self.offsets[-1]) + 1, -1, dtype=np.int64)
+        self._place = np.full(int(self.offsets[-1]) + 1, -1, dtype=np.int32)
 
-    def sizes(self, local: np.ndarray) -> np.ndarray:
-        """First-layer rows per task, at least 1."""
-        return _sizes(self.pool.indptr, self.pool.indices, local, self._place)
-
-    def padded(self, local: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Dense pools (t, r, m) and which first-layer rows their columns are (t, m), -1 for padding."""
-        width = int(self.sizes(local).max())
-        return _padded(self.pool.indptr, self.pool.indices, self.pool.data, local, width, self._place)
+    def shares(self, local: np.ndarray) -> list[Share]:
+        """Each task's own rows of the pool, with columns of its own, and which first-layer rows these are."""
+        return [take_field(self.pool, rows[rows >= 0], self._place) for rows in local]
 
     def side(
         self,
@@ -262,45 +276,3 @@ def _stacked(pools: list[SparseRows], offsets: np.ndarray) -> SparseRows:
     return SparseRows(
         indptr, indices, np.concatenate([p.data for p in pools]), (sum(p.shape[0] for p in pools), int(offsets[-1]))
     )
-
-
-@njit(cache=True)
-def _sizes(indptr: Any, indices: Any, local: Any, place: Any) -> Any:
-    out = np.ones(local.shape[0], dtype=np.int64)
-    for t in range(local.shape[0]):
-        count = 0
-        for r in local[t]:
-            if r >= 0:
-                for e in range(indptr[r], indptr[r + 1]):
-                    if place[indices[e]] != t:
-                        place[indices[e]] = t
-                        count += 1
-        out[t] = max(1, count)
-    for t in range(local.shape[0]):
-        for r in local[t]:
-            if r >= 0:
-                place[indices[indptr[r] : indptr[r + 1]]] = -1
-    return out
-
-
-@njit(cache=True)
-def _padded(indptr: Any, indices: Any, data: Any, local: Any, width: Any, place: Any) -> Any:
-    tasks, rows = local.shape
-    pool = np.zeros((tasks, rows, width), dtype=np.float32)
-    columns = np.full((tasks, width), -1, dtype=np.int64)
-    for t in range(tasks):
-        count = 0
-        for i in range(rows):
-            r = local[t, i]
-            if r < 0:
-                continue
-            for e in range(indptr[r], indptr[r + 1]):
-                c = indices[e]
-                if place[c] < 0:
-                    place[c] = count
-                    columns[t, count] = c
-                    count += 1
-                pool[t, i, place[c]] += data[e]
-        for m in range(count):
-            place[columns[t, m]] = -1
-    return pool, columns
