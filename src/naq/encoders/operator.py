@@ -71,11 +71,15 @@ class GraphOperator:
     def _form(self) -> None:
         """A_hat X where it is first read: not every learner reads it."""
         if self.formed and not self._ready:
-            propagated = self.graph.propagated_features()
+            propagated = self.propagated()
             self._dense = self._held(propagated)
             if self._dense is None:
                 self._split(propagated)
         self._ready = True
+
+    def propagated(self) -> np.ndarray | sp.csr_array:
+        """A_hat X."""
+        return self.graph.propagated_features()
 
     def _held(self, matrix: np.ndarray | sp.csr_array) -> torch.Tensor | None:
         """The matrix on the device if it is dense or fits there as such."""
@@ -141,7 +145,7 @@ class GraphOperator:
         if self._dense is not None:
             return self._dense[torch.from_numpy(nodes).to(self.device)]
         if self.formed:
-            rows = self.graph.propagated_features()[nodes]
+            rows = self.propagated()[nodes]
         else:
             rows = self.adjacency[nodes] @ self.graph.require_features("an encoder")
         dense = rows if isinstance(rows, np.ndarray) else rows.toarray()

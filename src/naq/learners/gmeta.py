@@ -105,7 +105,7 @@ class GMeta(Learner):
             return prototype_loss(*prototypes(weights, first), chunk.support).sum()
 
         before, after = adapt(
-            movable(self), chunk, support_loss, steps=int(self.options["inner_steps"]), lr=float(self.options["inner_lr"]),
+            movable(self), chunk.support, support_loss, steps=int(self.options["inner_steps"]), lr=float(self.options["inner_lr"]),
             second_order=False,
         )  # fmt: skip
         weights, shift = before

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 import torch
 from torch import nn
 
-from naq.learners.meta_batch import Side, TaskChunk
+from naq.learners.meta_batch import FirstProducts, Side
 
 Weights = dict[str, torch.Tensor]
 """``bias1``, ``weight2``, ``bias2``, ``head_weight``, ``head_bias``, each with one copy per task in front."""
@@ -37,7 +37,7 @@ def copies(parameters: Mapping[str, torch.Tensor], tasks: int) -> Weights:
 
 def adapt(
     parameters: Mapping[str, torch.Tensor],
-    chunk: TaskChunk,
+    support: FirstProducts,
     support_loss: Callable[[Weights, torch.Tensor], torch.Tensor],
     *,
     steps: int,
@@ -48,6 +48,7 @@ def adapt(
 
     Args:
         parameters: the weights to start from, without the first one.
+        support: the first layer's products of the supports.
         support_loss: sum over tasks of the loss on their supports, given weights and first-layer products of the supports.
         second_order: keep the derivative of the steps; else the steps are constants, and the outer gradient with respect to
             the start is that with respect to the adapted weights.
@@ -55,16 +56,20 @@ def adapt(
     Returns:
         Two pairs (weights, D). The first layer's products of rows with Gram matrix K are then ``first + K @ D``.
     """
-    start = copies(parameters, len(chunk))
+    start = copies(parameters, len(support.first))
     weights = start if second_order else {name: value.detach() for name, value in start.items()}
-    shift = torch.zeros_like(chunk.support.first)
+    shift = torch.zeros_like(support.first)
     before = weights, shift
-    gradient = torch.func.grad(support_loss, argnums=(0, 1))
     for _ in range(steps):
         before = weights, shift
-        first = chunk.support.moved(shift)
-        now, now_first = gradient(weights, first if second_order else first.detach())
-        weights = {name: value - lr * now[name] for name, value in weights.items()}
+        first = support.moved(shift)
+        if not second_order:
+            weights = {name: value.detach().requires_grad_() for name, value in weights.items()}
+            first = first.detach().requires_grad_()
+        with torch.enable_grad():
+            loss = support_loss(weights, first)
+        now_first, *now = torch.autograd.grad(loss, [first, *weights.values()], create_graph=second_order)
+        weights = {name: value - lr * change for (name, value), change in zip(weights.items(), now)}
         shift = shift - lr * now_first
     if second_order:
         return [before, (weights, shift)]

@@ -82,7 +82,7 @@ class MAML(Learner):
             return task_cross_entropy(two_layers(weights, first, chunk.support), chunk.support).sum()
 
         _, (weights, shift) = adapt(
-            movable(self), chunk, support_loss, steps=int(self.options["inner_steps"]), lr=float(self.options["inner_lr"]),
+            movable(self), chunk.support, support_loss, steps=int(self.options["inner_steps"]), lr=float(self.options["inner_lr"]),
             second_order=self.options["order"] == "second",
         )  # fmt: skip
         first = chunk.query.moved(shift)

@@ -15,16 +15,16 @@ that its Gram matrix would not fit, the products go through the d features inste
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 import torch
-from numba import njit
 
 from naq.encoders import DenseOperator, Operator
-from naq.encoders.rows import SparseRows
+from naq.encoders.rows import SparseRows, take_field
 from naq.episodes import Episodes
 from naq.errors import TrainingError
 
@@ -34,45 +34,55 @@ GRAM_ENTRIES = 1 << 27
 """The largest Gram matrix of one task (512 MB)."""
 
 
+FirstLayer = Callable[[torch.Tensor], torch.Tensor]
+"""Some first-layer inputs times a weight (d, h), differentiable in it."""
+
+
 @dataclass(frozen=True)
 class FeatureGram:
-    """P_M P_S^T of one task, never formed: a product with it goes through the features. First order only."""
+    """P_M P_S^T of one task, never formed: a product with it goes through the features. First order only.
 
-    parts: list[tuple[Operator, Any, torch.Tensor]]
-    basis: tuple[Operator, Any]
+    Args:
+        parts: products of the rows M, and their places among them.
+        basis: the product of the rows S.
+        height: number of rows M.
+        weight: (d, h) whose shape the products are for.
+    """
+
+    parts: Sequence[tuple[FirstLayer, torch.Tensor | slice]]
+    basis: FirstLayer
     height: int
-    width: int
+    weight: torch.Tensor
+
+    @cached_property
+    def _basis_of_zero(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """A weight and its product, to take gradients of."""
+        weight = torch.zeros_like(self.weight, requires_grad=True)
+        with torch.enable_grad():
+            return weight, self.basis(weight)
 
     def times(self, shift: torch.Tensor) -> torch.Tensor:
         """(1, s, h) -> (1, m, h)."""
-        operator, rows = self.basis
-        weight = torch.zeros(self.width, shift.shape[2], device=shift.device, requires_grad=True)
-        with torch.enable_grad():
-            product = operator.first_layer(rows, weight)
-        (features,) = torch.autograd.grad(product, weight, shift[0, : product.shape[0]])
+        weight, product = self._basis_of_zero
+        (features,) = torch.autograd.grad(product, weight, shift[0, : product.shape[0]], retain_graph=True)
         out = shift.new_zeros(1, self.height, shift.shape[2])
         with torch.no_grad():
-            for view, mine, place in self.parts:
-                out[0, place] = view.first_layer(mine, features)
+            for first_layer, place in self.parts:
+                out[0, place] = first_layer(features)
         return out
 
 
 @dataclass(frozen=True)
-class Side:
-    """The supports, or the queries, of a chunk of tasks.
+class FirstProducts:
+    """First-layer products of tasks, as the first weight moves along the first-layer inputs of the supports.
 
-    Shapes (tasks t, rows r, first-layer rows m, width h, support's first-layer rows s):
+    Shapes (tasks t, first-layer rows m, width h, support's first-layer rows s):
         - ``first``: (t, m, h) rows of P W1, differentiable in W1
         - ``gram``: (t, m, s)
-        - ``pool``: (t, r, m) the second aggregation
-        - ``slot``: (t, r) labels; ``kept``: (t, r) False where a row is padding
     """
 
     first: torch.Tensor
     gram: torch.Tensor | FeatureGram
-    pool: torch.Tensor
-    slot: torch.Tensor
-    kept: torch.Tensor
 
     def moved(self, shift: torch.Tensor) -> torch.Tensor:
         """The first layer's products after the first weight moved by P_S^T ``shift``."""
@@ -86,14 +96,36 @@ class Side:
 
 
 @dataclass(frozen=True)
-class TaskChunk:
-    """Some of the tasks of an update."""
+class Side(FirstProducts):
+    """The supports, or the queries, of a chunk of tasks.
 
+    Shapes (tasks t, rows r, first-layer rows m):
+        - ``pool``: (t, r, m) the second aggregation
+        - ``slot``: (t, r) labels; ``kept``: (t, r) False where a row is padding
+    """
+
+    pool: torch.Tensor
+    slot: torch.Tensor
+    kept: torch.Tensor
+
+
+@dataclass(frozen=True)
+class TaskChunk:
+    """Some of the tasks of an update.
+
+    Args:
+        tasks: which of them.
+        support, query: their two sides.
+        fields: for each task what the first-layer rows of its supports are known by: node ids, for a graph's operator.
+    """
+
+    tasks: np.ndarray
     support: Side
     query: Side
+    fields: Sequence[Any]
 
     def __len__(self) -> int:
-        return len(self.support.slot)
+        return len(self.tasks)
 
 
 def task_chunks(
@@ -118,15 +150,18 @@ def task_chunks(
         supports = _Fields([operator], weight, support_rows)
         queries = _Fields(views, weight, query_rows, np.tile(np.arange(episodes.queries), episodes.way))
         local = supports.local, queries.local
-    sizes = supports.sizes(local[0]), queries.sizes(local[1])
-    for some in _by_size(*sizes, episodes.way * episodes.queries, weight.shape[1]):
-        s_pool, s_columns = supports.padded(local[0][some])
-        q_pool, q_columns = queries.padded(local[1][some])
-        s_gram = supports.gram(s_columns, operator, supports, s_columns)
-        q_gram = queries.gram(q_columns, operator, supports, s_columns)
+    s_shares, q_shares = supports.shares(local[0]), queries.shares(local[1])
+    for some in _by_size(_sizes(s_shares), _sizes(q_shares), episodes.way * episodes.queries, weight.shape[1]):
+        s_pool, s_columns = _padded(local[0][some], [s_shares[task] for task in some])
+        q_pool, q_columns = _padded(local[1][some], [q_shares[task] for task in some])
+        fields = [supports.arounds[0][columns[columns >= 0]] for columns in s_columns]
+        s_gram = supports.gram(s_columns, operator, fields, s_columns.shape[1])
+        q_gram = queries.gram(q_columns, operator, fields, s_columns.shape[1])
         yield TaskChunk(
+            some,
             supports.side(s_pool, s_columns, s_gram, support_slot[some], local[0][some]),
             queries.side(q_pool, q_columns, q_gram, query_slot[some], local[1][some]),
+            fields,
         )
 
 
@@ -144,13 +179,33 @@ def _by_size(support: np.ndarray, query: np.ndarray, rows: int, width: int) -> l
     return [np.sort(np.array(chunk)) for chunk in chunks]
 
 
+Share = tuple[SparseRows, np.ndarray]
+
+
+def _sizes(shares: Sequence[Share]) -> np.ndarray:
+    """First-layer rows per task, at least 1."""
+    return np.array([max(1, len(columns)) for _, columns in shares], dtype=np.int64)
+
+
+def _padded(local: np.ndarray, shares: Sequence[Share]) -> tuple[np.ndarray, np.ndarray]:
+    """Dense pools (t, r, m) and which first-layer rows their columns are (t, m), -1 for padding."""
+    width = int(_sizes(shares).max())
+    pool = np.zeros((*local.shape, width), dtype=np.float32)
+    columns = np.full((len(local), width), -1, dtype=np.int64)
+    for task, (rows, own) in enumerate(shares):
+        row = np.repeat(np.flatnonzero(local[task] >= 0), np.diff(rows.indptr))
+        pool[task, row, rows.indices] = rows.data
+        columns[task, : len(own)] = own
+    return pool, columns
+
+
 class _Fields:
     """First-layer rows of every node that occurs in a batch, and each task's share of them."""
 
     def __init__(
         self, views: Sequence[Operator], weight: torch.Tensor, nodes: np.ndarray, column_view: np.ndarray | None = None
     ) -> None:
-        self.views, self.device = views, weight.device
+        self.views, self.weight, self.device = views, weight, weight.device
         self.local = np.full(nodes.shape, -1, dtype=np.int64)
         self.arounds: list[Any] = []
         pools: list[SparseRows] = []
@@ -169,16 +224,11 @@ class _Fields:
         self.pool = _stacked(pools, self.offsets)
         products.append(weight.new_zeros(1, weight.shape[1]))
         self.products = torch.cat(products)
-        self._place = np.full(int(self.offsets[-1]) + 1, -1, dtype=np.int64)
+        self._place = np.full(int(self.offsets[-1]) + 1, -1, dtype=np.int32)
 
-    def sizes(self, local: np.ndarray) -> np.ndarray:
-        """First-layer rows per task, at least 1."""
-        return _sizes(self.pool.indptr, self.pool.indices, local, self._place)
-
-    def padded(self, local: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Dense pools (t, r, m) and which first-layer rows their columns are (t, m), -1 for padding."""
-        width = int(self.sizes(local).max())
-        return _padded(self.pool.indptr, self.pool.indices, self.pool.data, local, width, self._place)
+    def shares(self, local: np.ndarray) -> list[Share]:
+        """Each task's own rows of the pool, with columns of its own, and which first-layer rows these are."""
+        return [take_field(self.pool, rows[rows >= 0], self._place) for rows in local]
 
     def side(
         self,
@@ -192,29 +242,28 @@ class _Fields:
         return Side(self.products[send(columns)], gram, send(pool), send(slot), send(local >= 0))
 
     def gram(
-        self, columns: np.ndarray, operator: DenseOperator, other: _Fields, their_columns: np.ndarray
+        self, columns: np.ndarray, operator: DenseOperator, fields: Sequence[Any], width: int
     ) -> torch.Tensor | FeatureGram:
-        """(t, m, s) inner products of first-layer inputs; padding is 0."""
-        theirs = [other.arounds[0][found[found >= 0]] for found in their_columns]
-        if len(columns) == 1 and columns.shape[1] * their_columns.shape[1] > GRAM_ENTRIES:
-            width = self.views[0].graph.num_features
-            return FeatureGram(list(self._parts(columns[0])), (operator, theirs[0]), columns.shape[1], width)
-        out = torch.zeros(*columns.shape, their_columns.shape[1], device=self.device)
-        for task, rows in enumerate(theirs):
-            basis = operator.dense_rows(rows).T
-            for view, mine, place in self._parts(columns[task]):
+        """(t, m, width) inner products of first-layer inputs with those of the fields; padding is 0."""
+        if len(columns) == 1 and columns.shape[1] * width > GRAM_ENTRIES:
+            basis = partial(operator.first_layer, fields[0])
+            return FeatureGram(list(self._parts(columns[0])), basis, columns.shape[1], self.weight)
+        out = torch.zeros(*columns.shape, width, device=self.device)
+        for task, rows in enumerate(fields):
+            inputs = operator.dense_rows(rows).T
+            for first_layer, place in self._parts(columns[task]):
                 with torch.no_grad():
-                    out[task, place, : len(rows)] = view.first_layer(mine, basis)
+                    out[task, place, : len(rows)] = first_layer(inputs)
         return out
 
-    def _parts(self, columns: np.ndarray) -> Iterator[tuple[Operator, Any, torch.Tensor]]:
+    def _parts(self, columns: np.ndarray) -> Iterator[tuple[FirstLayer, torch.Tensor]]:
         """One task's first-layer rows, view by view, and their places."""
         for number, view in enumerate(self.views):
             low, high = self.offsets[number], self.offsets[number + 1]
             place = np.flatnonzero((columns >= low) & (columns < high))
             if len(place):
                 rows = self.arounds[number][columns[place] - low]
-                yield view, rows, torch.from_numpy(place).to(self.device)
+                yield partial(view.first_layer, rows), torch.from_numpy(place).to(self.device)
 
 
 def _stacked(pools: list[SparseRows], offsets: np.ndarray) -> SparseRows:
@@ -227,45 +276,3 @@ def _stacked(pools: list[SparseRows], offsets: np.ndarray) -> SparseRows:
     return SparseRows(
         indptr, indices, np.concatenate([p.data for p in pools]), (sum(p.shape[0] for p in pools), int(offsets[-1]))
     )
-
-
-@njit(cache=True)
-def _sizes(indptr: Any, indices: Any, local: Any, place: Any) -> Any:
-    out = np.ones(local.shape[0], dtype=np.int64)
-    for t in range(local.shape[0]):
-        count = 0
-        for r in local[t]:
-            if r >= 0:
-                for e in range(indptr[r], indptr[r + 1]):
-                    if place[indices[e]] != t:
-                        place[indices[e]] = t
-                        count += 1
-        out[t] = max(1, count)
-    for t in range(local.shape[0]):
-        for r in local[t]:
-            if r >= 0:
-                place[indices[indptr[r] : indptr[r + 1]]] = -1
-    return out
-
-
-@njit(cache=True)
-def _padded(indptr: Any, indices: Any, data: Any, local: Any, width: Any, place: Any) -> Any:
-    tasks, rows = local.shape
-    pool = np.zeros((tasks, rows, width), dtype=np.float32)
-    columns = np.full((tasks, width), -1, dtype=np.int64)
-    for t in range(tasks):
-        count = 0
-        for i in range(rows):
-            r = local[t, i]
-            if r < 0:
-                continue
-            for e in range(indptr[r], indptr[r + 1]):
-                c = indices[e]
-                if place[c] < 0:
-                    place[c] = count
-                    columns[t, count] = c
-                    count += 1
-                pool[t, i, place[c]] += data[e]
-        for m in range(count):
-            place[columns[t, m]] = -1
-    return pool, columns

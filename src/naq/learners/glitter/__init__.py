@@ -3,7 +3,7 @@ r"""GLITTER: each task gets a graph of its own, and the network is adapted on it
 Wang, Chen, Li, Graph Few-shot Learning with Task-specific Structures, https://arxiv.org/abs/2210.12130
 
 A task's graph W holds what lies within two hops of its nodes and, where ``k_keep`` is set, learned edges; tasks with and without
-them are read through one interface (:mod:`~naq.learners.glitter.learned_task`, :mod:`~naq.learners.glitter.plain_tasks`). On it
+them are read through one interface (:mod:`~naq.learners.glitter.task_graphs`). On it
 
 .. math::
     Z = W\, \mathrm{dropout}(\mathrm{ReLU}(W X W_1 + b_1))\, W_2 + b_2, \qquad \text{answers} = Z C + c
@@ -35,8 +35,9 @@ log 0; here logarithms are of at least 1e-12. Columns are scaled by max - min; s
 :func:`~naq.learners.glitter.row_graph.min_max` for sparse columns with negative entries. All initial tensors are uniform
 in :math:`\pm 1 / \sqrt{\text{outputs}}`. Training queries are those of the episodes (the release: 1 per class).
 
-Cost: at ``k_keep=0`` an inner step reads the rows of A X in the one-hop field of the supports twice. With learned
-edges it reads the features of the two-hop neighbourhood V and |V| distances for each row of W that is needed.
+Cost: at ``k_keep=0`` the features of the two-hop neighbourhood V are read once forward and once backward, and inner steps work on
+Gram matrices (:mod:`naq.learners.meta_batch`). With learned edges each inner step reads these features and |V| distances for each
+row of W that is needed.
 
 Example:
     >>> import naq
@@ -45,7 +46,7 @@ Example:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import ClassVar
 
 import numpy as np
@@ -56,9 +57,10 @@ from torch import nn
 from naq.encoders.rows import multiply, sparse_product, take_rows
 from naq.episodes import Episodes
 from naq.learners.base import Learner, register_learner, uniform
-from naq.learners.glitter.learned_task import LearnedTask
-from naq.learners.glitter.plain_tasks import Draw, PlainTasks
-from naq.learners.glitter.row_graph import RowGraph
+from naq.learners.glitter.row_graph import RowOperator
+from naq.learners.glitter.task_graphs import Draw, LearnedTask, PlainTasks
+from naq.learners.inner_loop import Weights, adapt
+from naq.learners.meta_batch import task_chunks
 from naq.options import Value
 from naq.randomness import stream
 from naq.tasks import Tasks
@@ -67,9 +69,6 @@ CONTRAST, INFLUENCE = 0.2, 0.2
 """Weights of L_con and L_mi."""
 TEMPERATURE = 0.1
 """Of L_con."""
-
-Changes = list[torch.Tensor]
-"""What the inner loop added to each parameter, one for each task."""
 
 
 @register_learner
@@ -108,10 +107,8 @@ class Glitter(Learner):
         "g-umtra": "a support and its query are the same node there, so neither a task's graph nor the influence "
         "between them means anything."
     }
-    BATCH, BATCH_BYTES = 32, 1 << 28
-    """Tasks solved at once without learned edges, and what their changes of the first weight may take."""
     BLOCK = 8192
-    """Nodes whose first-layer rows are taken at once."""
+    """Nodes whose features are taken at once."""
 
     def check_options(self) -> None:
         super().check_options()
@@ -122,13 +119,10 @@ class Glitter(Learner):
         self.require_choice("scale", ("minmax", "none"))
 
     def build(self) -> None:
-        """Parameters, in the order :meth:`_head` takes changes of them apart.
-
-        The last row of ``first`` is its bias; its columns are the encoder's, then those of both projections.
-        """
+        """The last row of ``first`` is its bias; its columns are the encoder's, then those of both projections."""
         self.hidden, self.k_keep = int(self.options["hidden"]), int(self.options["k_keep"])
         self.steps = int(self.options["inner_steps"]) or (20 if self.way == 10 else 5)
-        self.space = RowGraph(self.graph, str(self.options["scale"]), self.device)
+        self.space = RowOperator(self.graph, str(self.options["scale"]), self.device)
         h = self.hidden
         self.first = self._drawn("first", (self.space.width, 3 * h if self.k_keep else h), h)
         self.second = self._drawn("second", (h, h), h)
@@ -141,64 +135,55 @@ class Glitter(Learner):
 
     def loss(self, episodes: Episodes, update: int = 0) -> torch.Tensor:
         self.require_way(episodes.way, "the set of episodes")
-        count = len(episodes)
-        support = self.graph.known_nodes(episodes.support.reshape(count, -1))
-        query = np.where(episodes.mask, episodes.query, -1).reshape(count, -1).astype(np.int64)
-        self.graph.known_nodes(query[query >= 0])
-        step = 1 if self.k_keep else count
-        parts = [slice(start, start + step) for start in range(0, count, step)]
-        return torch.stack([self._outer_loss(support[part], query[part], update) for part in parts]).mean()
+        self.graph.known_nodes(episodes.support)
+        self.graph.known_nodes(episodes.query[episodes.mask])
+        losses = [
+            self._outer_loss(view, episodes.mask[view.tasks], f"train/{update}") for view in self._views(episodes)
+        ]
+        return torch.cat(losses).mean()
 
-    def _outer_loss(self, support: np.ndarray, query: np.ndarray, update: int) -> torch.Tensor:
-        """Mean over tasks of CE(queries) + L_con at the adapted weights; its gradient goes to the initial ones."""
-        view = self._view(support, query)
-        base = view.base(self.first)
-        changes = self._adapted(view, base.detach(), f"train/{update}")
-        vectors, logits = self._head(view.outer(base, changes[0]), changes)
-        known, asked = vectors[:, : support.shape[1]], logits[:, support.shape[1] :]
-        kept = torch.from_numpy(query >= 0).to(self.device)
-        loss = (self._entropy(asked) * kept).sum(dim=1) / kept.sum(dim=1).clamp(min=1)
-        return (loss + CONTRAST * contrastive(known, self.way)).mean()
+    def _views(self, episodes: Episodes) -> Iterator[PlainTasks | LearnedTask]:
+        """The graphs of all episodes, as many at once as there can be."""
+        if not self.k_keep:
+            for chunk in task_chunks(episodes, self.space, [self.space], self.first):
+                yield PlainTasks(self.space, chunk)
+            return
+        query = np.where(episodes.mask, episodes.query, -1)
+        for task, support in enumerate(episodes.support):
+            yield LearnedTask(self.space, task, support, query[task].ravel(), self.first, self.k_keep)
+
+    def _outer_loss(self, view: PlainTasks | LearnedTask, mask: np.ndarray, purpose: str) -> torch.Tensor:
+        """(tasks,) CE(queries) + L_con at the adapted weights; its gradient goes to the initial ones."""
+        vectors, logits = self._adapted(view, purpose)
+        kept = torch.from_numpy(mask).to(self.device).flatten(1)
+        supports = vectors.shape[1] - kept.shape[1]
+        loss = (self._entropy(logits[:, supports:]) * kept).sum(dim=1) / kept.sum(dim=1).clamp(min=1)
+        return loss + CONTRAST * contrastive(vectors[:, :supports], self.way)
 
     def _entropy(self, logits: torch.Tensor) -> torch.Tensor:
         """Cross-entropy of class-major answers: (tasks, m, way) -> (tasks, m)."""
         slots = torch.arange(self.way, device=self.device).repeat_interleave(logits.shape[1] // self.way)
         return F.cross_entropy(logits.transpose(1, 2), slots.expand(len(logits), -1), reduction="none")
 
-    def _view(self, support: np.ndarray, query: np.ndarray) -> PlainTasks | LearnedTask:
-        if self.k_keep:
-            return LearnedTask(self.space, support, query, way=self.way, k=self.k_keep)
-        return PlainTasks(self.space, support, query)
+    def _adapted(self, view: PlainTasks | LearnedTask, purpose: str) -> tuple[torch.Tensor, torch.Tensor]:
+        """Vectors and answers of supports, then queries, by the weights that the inner loop gives."""
+        draws = (self._draw(purpose, step) for step in range(self.steps))
 
-    def _head(self, gathered: torch.Tensor, changes: Changes) -> tuple[torch.Tensor, torch.Tensor]:
-        _, second, second_bias, classifier, classifier_bias = changes
-        vectors = gathered @ (self.second + second) + (self.second_bias + second_bias)
-        return vectors, vectors @ (self.classifier + classifier) + (self.classifier_bias + classifier_bias)
+        def support_loss(weights: Weights, first: torch.Tensor) -> torch.Tensor:
+            gathered, received = view.inner(first, next(draws))
+            vectors, logits = self._head(gathered, weights)
+            loss = (self._entropy(logits).mean(dim=1) + CONTRAST * contrastive(vectors, self.way)).sum()
+            return loss if received is None else loss + INFLUENCE * mutual_information(received)
 
-    @torch.enable_grad()
-    def _adapted(self, view: PlainTasks | LearnedTask, base: torch.Tensor, purpose: str) -> Changes:
-        """What the inner loop adds to the parameters, constant."""
-        first, *others = (p.new_zeros(view.count, *p.shape) for p in self.parameters())
-        rate, start = float(self.options["inner_lr"]), view.start(base)
-        rows = start
-        for step in range(self.steps):
-            leaves = [leaf.detach().requires_grad_() for leaf in (rows, *others)]
-            gradient, *rest = torch.autograd.grad(self._inner_loss(view, leaves, self._draw(purpose, step)), leaves)
-            view.subtract(first, gradient, rate)
-            others = [leaf.detach().sub_(change, alpha=rate) for leaf, change in zip(leaves[1:], rest)]
-            rows = view.moved(start, first) if step + 1 < self.steps else rows
-        return [first, *others]
+        start = {name: value for name, value in self.named_parameters() if name != "first"}
+        _, (weights, shift) = adapt(
+            start, view.support, support_loss, steps=self.steps, lr=float(self.options["inner_lr"]), second_order=False
+        )
+        return self._head(view.outer(shift), weights)
 
-    def _inner_loss(self, view: PlainTasks | LearnedTask, leaves: Changes, draw: Draw | None) -> torch.Tensor:
-        """Sum over tasks of the loss on their supports: tasks share no change, so each gets its own gradient.
-
-        The first of ``leaves`` are the rows of the first layer, linear in its weight; the others are changes of the
-        other parameters.
-        """
-        gathered, received = view.inner(leaves[0], draw)
-        vectors, logits = self._head(gathered, leaves)
-        loss = (self._entropy(logits).mean(dim=1) + CONTRAST * contrastive(vectors, self.way)).sum()
-        return loss if received is None else loss + INFLUENCE * mutual_information(received)
+    def _head(self, gathered: torch.Tensor, weights: Weights) -> tuple[torch.Tensor, torch.Tensor]:
+        vectors = gathered @ weights["second"] + weights["second_bias"]
+        return vectors, vectors @ weights["classifier"] + weights["classifier_bias"]
 
     def _draw(self, purpose: str, step: int) -> Draw | None:
         """Dropout factors of one inner step."""
@@ -206,9 +191,11 @@ class Glitter(Learner):
         if share == 0:
             return None
 
-        def draw(count: int) -> torch.Tensor:
-            drawn = stream(self.seed, f"{self.name}/dropout/{purpose}", step).random((count, self.hidden))
-            return torch.from_numpy((drawn >= share).astype(np.float32) / np.float32(1 - share)).to(self.device)
+        def draw(places: torch.Tensor) -> torch.Tensor:
+            shape = int(places.max()) + 1, self.hidden
+            drawn = stream(self.seed, f"{self.name}/dropout/{purpose}", step).random(shape)
+            factors = (drawn >= share).astype(np.float32) / np.float32(1 - share)
+            return torch.from_numpy(factors).to(self.device)[places]
 
         return draw
 
@@ -217,39 +204,27 @@ class Glitter(Learner):
         """(count, way * queries) slots: each task by its own inner loop."""
         self.require_way(tasks.way, "the task set")
         self.graph.known_nodes(tasks.nodes())
-        batch = min(self.BATCH, max(1, self.BATCH_BYTES // (4 * self.first.numel())))
-        step = 1 if self.k_keep else batch
-        known = None if self.k_keep else self._first_rows(self.space.around(tasks.nodes()))
+        support, query = (part.reshape(len(tasks), self.way, -1) for part in (tasks.support, tasks.query))
         found = np.empty(tasks.query.shape, dtype=np.int64)
-        for start in range(0, len(tasks), step):
-            part = slice(start, start + step)
-            view = self._view(tasks.support[part], tasks.query[part])
-            base = view.base(self.first) if known is None else known[self.space.index(view.nodes)]
-            changes = self._adapted(view, base, "solve")
-            _, logits = self._head(view.queries(base, changes[0]), changes)
-            found[part] = logits.argmax(dim=2).cpu().numpy()
+        for view in self._views(Episodes(support, query, np.ones(query.shape, dtype=bool))):
+            _, logits = self._adapted(view, "solve")
+            found[view.tasks] = logits[:, tasks.support.shape[1] :].argmax(dim=2).cpu().numpy()
         return found
-
-    def _first_rows(self, nodes: np.ndarray) -> torch.Tensor:
-        """First-layer rows before ReLU at ``nodes``, zeros at all others."""
-        rows = self.first.new_zeros(self.graph.num_nodes, self.hidden)
-        for start in range(0, len(nodes), self.BLOCK):
-            some = nodes[start : start + self.BLOCK]
-            rows[self.space.index(some)] = self.space.first_layer(some) @ self.first[:, : self.hidden]
-        return rows
 
     def encode(self, nodes: np.ndarray) -> torch.Tensor:
         """Vectors of some nodes before any adaptation, on the graph without learned edges."""
         rows, around = self.space.field(self.graph.known_nodes(nodes).ravel())
-        hidden = torch.relu(self.space.first_layer(around) @ self.first[:, : self.hidden])
+        hidden = torch.relu(self.space.first_layer(around, self.first[:, : self.hidden]))
         return sparse_product(rows, hidden) @ self.second + self.second_bias
 
     @torch.no_grad()
     def encode_all(self) -> torch.Tensor:
         """As :meth:`encode` for all nodes."""
         nodes = np.arange(self.graph.num_nodes)
-        gathered = multiply(take_rows(self.space.adjacency, nodes), torch.relu(self._first_rows(nodes)))
-        return gathered @ self.second + self.second_bias
+        blocks = np.split(nodes, range(self.BLOCK, len(nodes), self.BLOCK))
+        inputs = torch.cat([self.space.inputs(block, self.first[:, : self.hidden]) for block in blocks])
+        edges = take_rows(self.space.adjacency, nodes)
+        return multiply(edges, torch.relu(multiply(edges, inputs))) @ self.second + self.second_bias
 
 
 def contrastive(vectors: torch.Tensor, way: int) -> torch.Tensor:

@@ -42,16 +42,10 @@ class OneConvolution(nn.Module):
 
     @torch.no_grad()
     def encode_all(self) -> torch.Tensor:
-        """Vectors of all nodes, in blocks; every row of X W is computed once."""
-        n = self.operator.graph.num_nodes
-        blocks = [np.arange(start, min(n, start + self.BLOCK)) for start in range(0, n, self.BLOCK)]
-        inputs = torch.cat([self.operator.inputs(block, self.weight) for block in blocks])
-        out = torch.empty_like(inputs)
-        for block in blocks:
-            rows, around = self._propagation(block, self.operator)
-            inside = inputs[torch.from_numpy(around).to(inputs.device)]
-            out[block[0] : block[-1] + 1] = sparse_product(rows, inside) + self.bias
-        return out
+        """Vectors of all nodes, in blocks."""
+        nodes = np.arange(self.operator.graph.num_nodes)
+        blocks = np.split(nodes, range(self.BLOCK, len(nodes), self.BLOCK))
+        return torch.cat([self.encode(block) for block in blocks])
 
     @staticmethod
     def _propagation(nodes: np.ndarray, operator: Operator) -> tuple[SparseRows, np.ndarray]:

@@ -1,0 +1,174 @@
+r"""The graphs of tasks, without and with learned edges.
+
+The graph of a task holds the two-hop closed neighbourhood V of the task's nodes. With
+:math:`A = \tilde D^{-1} (A + I)`, :math:`A_V` its rows and columns in V, not normalised again, and projections p, r:
+
+.. math::
+    W = \mathrm{rownorm}\left(A_V + \tfrac12\, \mathrm{kept}(a)\right), \qquad a_{ij} = \exp(-|p_i - r_j|)
+
+The nearest k entries of every row of a are kept (:mod:`naq.learners.glitter.nearest`). Without learned edges a row of W
+within one hop of the task's nodes is the row of A itself, so V need not be formed.
+
+Both kinds are used alike: ``support`` holds the first layer's products as an inner step moves them
+(:func:`~naq.learners.inner_loop.adapt`), ``inner`` turns these into what the second weight is applied to at the supports, and
+``outer`` gives the same at supports and queries once the inner loop is done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+from naq.learners.glitter.nearest import nearest, reaching
+from naq.learners.glitter.row_graph import RowOperator
+from naq.learners.meta_batch import FeatureGram, FirstProducts, TaskChunk
+
+Draw = Callable[[torch.Tensor], torch.Tensor]
+"""Rows of dropout factors by their numbers."""
+
+
+class PlainTasks:
+    """Several tasks without learned edges.
+
+    Shapes:
+        - ``inner``, ``outer``: -> (tasks, supports, or supports and queries, h)
+    """
+
+    def __init__(self, space: RowOperator, chunk: TaskChunk) -> None:
+        self.tasks, self.support, self._query = chunk.tasks, chunk.support, chunk.query
+        places = [space.positions(torch.from_numpy(field).to(space.device)) for field in chunk.fields]
+        self._places = torch.nn.utils.rnn.pad_sequence(places, batch_first=True)
+
+    def inner(self, first: torch.Tensor, draw: Draw | None) -> tuple[torch.Tensor, None]:
+        """W H at the supports, H with dropout if drawn; no weight changes what queries receive, so that is left out."""
+        hidden = torch.relu(first)
+        return torch.bmm(self.support.pool, hidden if draw is None else hidden * draw(self._places)), None
+
+    def outer(self, shift: torch.Tensor) -> torch.Tensor:
+        """W H at the supports, then at the queries."""
+        sides = self.support, self._query
+        return torch.cat([torch.bmm(side.pool, torch.relu(side.moved(shift))) for side in sides], dim=1)
+
+
+class LearnedTask:
+    """One task whose graph has learned edges: of each row the ``k`` nearest nodes of V, and ties with the k-th.
+
+    The features give three products per node: the encoder's and the two projections p and r, columns of one weight.
+    What is read is formed: rows of W for the task's nodes, for their neighbours in W, and, for the influence, for
+    those nodes beyond that have an edge to a support.
+
+    Args:
+        space: the graph.
+        task: its number.
+        support: (way, shot) nodes.
+        query: (queries,) nodes, -1 where there is none; such a query reads as the first support.
+        weight: (d + 1, 3 h) the first weight.
+        k: entries kept per row.
+
+    Shapes:
+        - ``inner``: (1, V, 3 h) -> (1, supports, h) and what each query receives of each class, (queries, way)
+        - ``outer``: -> (1, supports and queries, h)
+    """
+
+    def __init__(
+        self, space: RowOperator, task: int, support: np.ndarray, query: np.ndarray, weight: torch.Tensor, k: int
+    ) -> None:
+        self.space, self.tasks, (self.way, shot) = space, np.array([task]), support.shape
+        support, kept = support.ravel(), query >= 0
+        own = np.unique(np.concatenate([support, query[kept]]))
+        wide = space.around(space.around(own))
+        nodes = np.concatenate([own, wide[~np.isin(wide, own)]])
+        self.k = min(k, len(nodes))
+        send = lambda array: torch.from_numpy(array).to(space.device)  # noqa: E731
+        inputs = partial(space.inputs, nodes)
+        everywhere = FeatureGram([(inputs, slice(None))], inputs, len(nodes), weight)
+        self.support = FirstProducts(inputs(weight)[None], everywhere)
+        self.nodes, self._own = send(nodes), torch.arange(len(own), device=space.device)
+        edges = space.adjacency[nodes][:, nodes].tocoo()
+        self._row, self._column = (send(place.astype(np.int64)) for place in (edges.row, edges.col))
+        self._value = send(edges.data)
+        self._supports = send(np.searchsorted(own, support))
+        asked = send(np.searchsorted(own, np.where(kept, query, support[0])))
+        self._asked, self._listed = asked[send(kept)], torch.cat([self._supports, asked])
+        self._slots = torch.arange(self.way, device=space.device).repeat_interleave(shot)
+
+    def inner(self, first: torch.Tensor, draw: Draw | None) -> tuple[torch.Tensor, torch.Tensor]:
+        """W H at the supports, H with dropout if drawn; and what each query receives of each class."""
+        vectors, weights = self._read(first[0], draw)
+        return vectors[:, : len(self._supports)], self._influence(*weights)
+
+    def outer(self, shift: torch.Tensor) -> torch.Tensor:
+        """W H at the supports, then at the queries."""
+        return self._read(self.support.moved(shift)[0], None)[0]
+
+    def _read(
+        self, first: torch.Tensor, draw: Draw | None
+    ) -> tuple[torch.Tensor, tuple[torch.Tensor, torch.Tensor, Weights, Weights]]:
+        """W H at supports and queries, and what the influence is made of: p, r, rows of W for the task's nodes and for those these lead to."""
+        encoded, *projections = first.chunk(3, dim=1)
+        p, r = (F.normalize(torch.relu(part), dim=1) for part in projections)
+        near = self._weights(p, r, self._own)
+        next_ = self._weights(p, r, near.column.unique())
+        hidden = torch.relu(next_ @ encoded)
+        if draw is not None:
+            hidden = hidden * draw(self.space.positions(self.nodes[next_.rows]))
+        vectors = (near @ self._spread(hidden, next_.rows)).index_select(0, self._listed)[None]
+        return vectors, (p, r, near, next_)
+
+    def _weights(self, p: torch.Tensor, r: torch.Tensor, rows: torch.Tensor) -> Weights:
+        """Rows of W, with a gradient for the kept entries."""
+        place = torch.full_like(self.nodes, -1)
+        place[rows] = torch.arange(len(rows), device=rows.device)
+        given = (place[self._row] >= 0).nonzero()[:, 0]
+        owner, column = nearest(p.detach()[rows], r.detach(), self.k)
+        start, end = p.index_select(0, rows[owner]), r.index_select(0, column)
+        learned = 0.5 * torch.exp(-torch.linalg.vector_norm(start - end, dim=1))
+        row = torch.cat([place[self._row[given]], owner])
+        values = torch.cat([self._value[given], learned])
+        total = values.new_zeros(len(rows)).index_add(0, row, values)
+        return Weights(rows, row, torch.cat([self._column[given], column]), values / total.index_select(0, row))
+
+    def _spread(self, values: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
+        """Rows put at their place among all nodes of V, zeros elsewhere."""
+        return values.new_zeros(len(self.nodes), values.shape[1]).index_copy(0, rows, values)
+
+    def _influence(self, p: torch.Tensor, r: torch.Tensor, near: Weights, next_: Weights) -> torch.Tensor:
+        """M B + M M B at the queries, summed over the supports of a class.
+
+        M are the weights among nodes that are no supports, B those from such nodes to supports. A query that is a
+        support too is read as any other: by the nodes its own row leads to that are no supports.
+        """
+        slots = torch.zeros(len(self.nodes), self.way, device=p.device)
+        slots.index_put_((self._supports, self._slots), slots.new_ones(1), accumulate=True)
+        rest = (slots.sum(dim=1, keepdim=True) == 0).to(p.dtype)
+        direct = self._spread(next_ @ slots, next_.rows)
+        further = torch.zeros_like(self.nodes, dtype=torch.bool)
+        further[next_.column] = True
+        further[next_.rows] = False
+        beyond = further.nonzero()[:, 0]
+        beyond = beyond[reaching(p.detach()[beyond], r.detach(), self._supports, self.k)]
+        if len(beyond):
+            direct = direct + self._spread(self._weights(p, r, beyond) @ slots, beyond)
+        direct = rest * direct
+        through = direct + rest * self._spread(next_ @ direct, next_.rows)
+        return (near @ through).index_select(0, self._asked)
+
+
+@dataclass(frozen=True)
+class Weights:
+    """Some rows of W by entry; where an edge is both given and learned it has two entries."""
+
+    rows: torch.Tensor
+    row: torch.Tensor
+    column: torch.Tensor
+    values: torch.Tensor
+
+    def __matmul__(self, dense: torch.Tensor) -> torch.Tensor:
+        """The product with one row per node of V, differentiable in both."""
+        taken = self.values[:, None] * dense.index_select(0, self.column)
+        return taken.new_zeros(len(self.rows), dense.shape[1]).index_add(0, self.row, taken)
