@@ -16,10 +16,10 @@ from graphs import islands, random_graph
 from naq import Episodes, Graph, diffusion_neighbors, naq_episodes, supervised_episodes
 from naq.errors import OptionError
 from naq.learners.cosmic import Cosmic, contrastive_loss
+from naq.learners.cosmic import pagerank as subgraphs
 from naq.learners.cosmic.mixup import beta_draws, draw_extra
+from naq.learners.cosmic.pagerank import ppr_subgraphs
 from naq.learners.cosmic.subgraph_encoder import Subgraphs, normalized_blocks, unit_rows
-from naq.neighbors import subgraphs
-from naq.neighbors.subgraphs import ppr_subgraphs
 from naq.protocol.methods import get_method, methods
 
 NAMES = ("naq-feat/cosmic", "naq-diff/cosmic", "supervised/cosmic")

@@ -2,7 +2,7 @@ r"""COSMIC: contrast a node with its own sub-graph, its class with the other cla
 
 Wang, Tan, Liu, Li, Contrastive Meta-Learning for Few-shot Node Classification, https://arxiv.org/abs/2306.15154
 
-The sub-graph of v is v and its 19 best nodes by personalised PageRank (:mod:`naq.neighbors.subgraphs`) with the edges among
+The sub-graph of v is v and its 19 best nodes by personalised PageRank (:mod:`naq.learners.cosmic.pagerank`) with the edges among
 them. One graph convolution inside it gives two views of v: its own row, and the mean over the sub-graph,
 
 .. math::
@@ -44,8 +44,8 @@ from naq.episodes import Episodes
 from naq.errors import OptionError
 from naq.learners.base import Learner, register_learner
 from naq.learners.cosmic.mixup import draw_extra, extra_pools, mix_extra, mix_pairs
+from naq.learners.cosmic.pagerank import ppr_subgraphs
 from naq.learners.cosmic.subgraph_encoder import SubgraphEncoder
-from naq.neighbors.subgraphs import ppr_subgraphs
 from naq.neighbors.table import cache_folder
 from naq.options import Value
 from naq.randomness import stream

@@ -12,8 +12,8 @@ from torch import nn
 from naq.encoders import GraphOperator
 from naq.encoders.pooling import mean_present
 from naq.encoders.rows import SparseRows, sparse_product
+from naq.learners.cosmic.subgraph_edges import centre_weights, induced_edges
 from naq.neighbors import NeighborTable
-from naq.neighbors.subgraphs import centre_weights, induced_edges
 from naq.randomness import torch_seed
 
 
