@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from naq.embedders.fixed_order import NUMBERS, BatchNorm, prelu, total
+from naq.embedders.fixed_order import NUMBERS, BatchNorm, prelu, softmax, total
 
 
 def generator(seed: int = 0) -> torch.Generator:
@@ -19,7 +19,7 @@ def close(found: torch.Tensor | None, wanted: torch.Tensor | None) -> None:
     assert (found - wanted).abs().max() < 2e-6 * (1 + wanted.abs().max())
 
 
-@pytest.mark.parametrize("rows", [2, 511, 1300])
+@pytest.mark.parametrize("rows", [40, 511, 1300])
 @pytest.mark.parametrize("momentum", [0.1, 0.99])
 def test_batch_normalisation_is_that_of_torch(rows: int, momentum: float) -> None:
     mine, theirs = BatchNorm(37, momentum=momentum), nn.BatchNorm1d(37, momentum=momentum).double()
@@ -57,6 +57,17 @@ def test_prelu() -> None:
     assert torch.equal(found, wanted)
     found.backward(pull)
     wanted.backward(pull)
+    close(one.grad, two.grad)
+
+
+def test_softmax() -> None:
+    x, pull = (torch.randn(9, 5, 18, generator=generator(seed)) for seed in (0, 1))
+    x[..., 3] = -torch.inf
+    one, two = x.clone().requires_grad_(), x.double().requires_grad_()
+    found, wanted = softmax(one), two.softmax(dim=-1)
+    close(found, wanted)
+    found.backward(pull)
+    wanted.backward(pull.double())
     close(one.grad, two.grad)
 
 

@@ -1,7 +1,7 @@
-r"""Sums whose order does not depend on the number of threads: batch normalisation, PReLU, totals.
+r"""Sums whose order does not depend on the number of threads: batch normalisation, PReLU, softmax, totals.
 
-PyTorch splits a sum among its threads where the result is one number, and the sums over rows in batch normalisation; the last bits then follow the
-number of threads. Here they are over fixed blocks of rows and then over blocks. Sums over one dimension of a matrix need no care: every thread
+PyTorch splits a sum among its threads where the result is one number, and the sums over rows in batch normalisation; the gradient of its softmax,
+too, has other last bits with other numbers of threads. Here they are over fixed blocks of rows and then over blocks. Sums over one dimension of a matrix need no care: every thread
 has results of its own.
 
 .. math::
@@ -35,6 +35,24 @@ def total(values: torch.Tensor) -> torch.Tensor:
 def prelu(values: torch.Tensor, slope: torch.Tensor) -> torch.Tensor:
     """PReLU of (n, width) values with one slope (1,), whose gradient is summed by columns first."""
     return F.prelu(values, slope.expand(values.shape[1]))
+
+
+class _Softmax(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, scores: torch.Tensor) -> torch.Tensor:
+        shares = scores.softmax(dim=-1)
+        ctx.save_for_backward(shares)
+        return shares
+
+    @staticmethod
+    def backward(ctx: Any, grad: torch.Tensor) -> torch.Tensor:
+        (shares,) = ctx.saved_tensors
+        return shares * (grad - (grad * shares).sum(dim=-1, keepdim=True))
+
+
+def softmax(scores: torch.Tensor) -> torch.Tensor:
+    """Softmax over the last dimension."""
+    return _Softmax.apply(scores)
 
 
 class BatchNorm(nn.BatchNorm1d):

@@ -35,6 +35,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from naq.embedders.dropout import dropped
+from naq.embedders.fixed_order import softmax
 from naq.embedders.vnt.node_sequences import CODES
 from naq.encoders.pooling import mean_present
 
@@ -113,7 +114,7 @@ def attend(
     s = keys.shape[1]
     q, k, v = (_by_head(part, heads) for part in (queries, keys, values))
     missing = absent[:, None, None].expand(m, heads, 1, s).reshape(m * heads, 1, s)
-    weights = torch.baddbmm(missing, q, k.transpose(1, 2), alpha=(width // heads) ** -0.5).softmax(dim=-1)
+    weights = softmax(torch.baddbmm(missing, q, k.transpose(1, 2), alpha=(width // heads) ** -0.5))
     if drops is not None:
         weights = dropped(weights, drops.attention, drops.generator)
     return torch.bmm(weights, v).view(m, heads, t, -1).transpose(1, 2).reshape(m, t, width)
