@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 
 from naq.encoders import DenseOperator, Operator
 from naq.encoders.rows import SparseRows, take_field
@@ -239,7 +240,9 @@ class _Fields:
         local: np.ndarray,
     ) -> Side:
         send = lambda array: torch.from_numpy(np.ascontiguousarray(array)).to(self.device)  # noqa: E731
-        return Side(self.products[send(columns)], gram, send(pool), send(slot), send(local >= 0))
+        # F.embedding: the gradient of an index sums in an order that depends on the number of threads.
+        first = F.embedding(send(columns % len(self.products)), self.products)
+        return Side(first, gram, send(pool), send(slot), send(local >= 0))
 
     def gram(
         self, columns: np.ndarray, operator: DenseOperator, fields: Sequence[Any], width: int
