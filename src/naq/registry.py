@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from importlib import import_module
 from pkgutil import iter_modules
+from threading import RLock
 from typing import Any, TypeVar
 
 from naq.errors import OptionError
@@ -24,7 +25,8 @@ class Registry(Mapping[str, Item]):
     def __init__(self, what: str, package: str = "") -> None:
         self.what, self.package = what, package
         self._items: dict[str, Item] = {}
-        self._discovered = not package
+        self._state = "new" if package else "complete"
+        self._lock = RLock()
 
     def register(self, item: Any) -> Any:
         """Decorator: makes an item known by its ``name``."""
@@ -41,13 +43,20 @@ class Registry(Mapping[str, Item]):
 
     def discover(self) -> None:
         """Import every module of the package, also one that was just added."""
-        self._discovered = True
         for module in sorted(found.name for found in iter_modules(import_module(self.package).__path__)):
             import_module(f"{self.package}.{module}")
 
     def _known(self) -> dict[str, Item]:
-        if not self._discovered:
-            self.discover()
+        if self._state != "complete":
+            with self._lock:  # another thread waits until everything is there; this one may look while modules are imported
+                if self._state == "new":
+                    self._state = "importing"
+                    try:
+                        self.discover()
+                    except BaseException:
+                        self._state = "new"
+                        raise
+                    self._state = "complete"
         return self._items
 
     def __getitem__(self, name: str) -> Item:

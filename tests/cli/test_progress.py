@@ -25,7 +25,7 @@ def shown(monkeypatch):
 
 def train(done, total):
     return {
-        "episodes": done,
+        "done": done,
         "total": total,
         "unit": "episodes",
         "loss": 1.0,

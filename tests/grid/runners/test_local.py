@@ -198,7 +198,8 @@ def test_two_runners_share_the_work_and_compute_nothing_twice(store, measurement
         thread.join()
     assert sorted(computed) == list(range(40))
     assert sum(len(outcome.done) for outcome in outcomes) == 40
-    assert all(len(o.done) + len(o.skipped) + len(o.busy) == 40 for o in outcomes)
+    assert not [failure for outcome in outcomes for failure in outcome.failed + outcome.left]
+    assert [len(o.done) + len(o.skipped) + len(o.busy) for o in outcomes] == [40, 40, 40]
 
 
 def test_progress_is_forwarded_but_not_all_of_it(store, measurement):

@@ -149,10 +149,10 @@ AGAIN_AND_AGAIN = """
     import random, time
     from naq.grid.datasets import DatasetCache
     from naq.grid.fingerprint import identify
-    from naq.grid.runners import local
+    from naq.grid.measurements import MEASUREMENTS
     from naq.protocol.machine import machine
 
-    identify(Cell("empty", {}), DatasetCache()), machine()  # once for all children
+    identify(Cell("empty", {}), DatasetCache()), MEASUREMENTS["empty"], machine()  # once for all children
     moments = random.Random(0)
     for _ in range(20):
         if (child := os.fork()) == 0:
