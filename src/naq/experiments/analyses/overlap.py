@@ -12,6 +12,7 @@ from typing import Any
 from naq.experiments.captions import NOTHING, findings, from_paper, table_name, value_of
 from naq.experiments.experiment import EXPERIMENTS, Experiment, Study
 from naq.experiments.paper import paper_overlap
+from naq.experiments.paper.names import NETWORKS
 from naq.experiments.request import Request
 from naq.experiments.seed_groups import Key, SeedGroup
 from naq.experiments.views import BarView, Entry, Number, Series, TableView, View, plain
@@ -36,7 +37,7 @@ class Overlap(Experiment):
     title = "Query overlap"
     question = "How often do two classes of an episode share a query, and is that the graph or the fill rule?"
     origin = "Table 12"
-    datasets = ("amazon-clothing", "amazon-electronics", "cora-full", "dblp")
+    datasets = NETWORKS
     needs = ()
 
     def groups(self, request: Request, dataset: str) -> dict[Key, SeedGroup]:
