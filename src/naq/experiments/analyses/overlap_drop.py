@@ -66,7 +66,9 @@ class OverlapDrop(Sweep):
         sentences = []
         for method in dict.fromkeys(row.partition(", ")[0] for row, _ in found):
             known = [
-                f"{100 * s.mean:.1f} % at {level}" for level in levels if (s := found.get((f"{method}, {every}", level)))
+                f"{100 * s.mean:.1f} % at {level}"
+                for level in levels
+                if (s := found.get((f"{method}, {every}", level)))
             ]
             if known:
                 sentences.append(f"{method}, {every}: {', '.join(known)}.")
