@@ -192,8 +192,6 @@ def score_of(records: Sequence[Record], shot: int | None = None, head: str | Non
 
 def _own_draws(records: Sequence[Record]) -> bool:
     """Whether every record is of another draw of the same perturbation."""
-    drawn = [record.cell.config.get("perturbation") for record in records]
-    if any(one is None for one in drawn):
-        return False
+    drawn = [one for record in records if (one := record.cell.config.get("perturbation")) is not None]
     kinds = {canonical({**one, "seed": 0}) for one in drawn}
     return len(kinds) == 1 and len({one["seed"] for one in drawn}) == len(records)

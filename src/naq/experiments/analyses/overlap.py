@@ -77,13 +77,16 @@ class Overlap(Experiment):
         columns = ["queries", *(f"{w}-way" for w in ways), "too few neighbours %", "filled queries %", "same class %"]
         return [
             findings(study, _sentences(dataset, ways, found)),
-            BarView(name, title, "overlap, %", series),
+            BarView(
+                name, title, "overlap, %", series, note="No whiskers: the standard error over episodes is in the table."
+            ),
             TableView(
                 name,
                 title,
                 columns,
                 rows,
-                note="Overlap in percent, 16,000 episodes of 10 queries; ± is 1.96 standard errors over episodes. The last three columns are of the first way that is finished.",
+                note="Overlap in percent, 16,000 episodes of 10 queries. ± is 1.96 standard errors over these episodes, drawn with one seed: it is about the episodes, not about "
+                "tasks or trainings, of which there are none. The last three columns are of the first way that is finished.",
             ),
         ]
 

@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from naq.experiments.captions import Level, gain
+from naq.experiments.captions import Level, from_paper, gain
 from naq.experiments.experiment import EXPERIMENTS, Study
 from naq.experiments.names import full_name, model_of
+from naq.experiments.paper import paper_accuracy
 from naq.experiments.request import Request
 from naq.experiments.seed_groups import Key
 from naq.experiments.sweep import FOUR, Sweep, SweepPoint, learners_of
+from naq.experiments.views import Series
 from naq.learners import LEARNERS
 from naq.statistics import Score, pooled_variance
 
@@ -44,6 +46,12 @@ class UmtraModels(Sweep):
             for learner in _asked(request)
             if KIND not in LEARNERS[learner].unfit
         ]
+
+    def paper_series(self, request: Request, dataset: str) -> list[Series]:
+        """Labels at 5-way 1-shot from the paper's full tables; of g-UMTRA it has a picture alone."""
+        learners = [learner for learner in _asked(request) if KIND not in LEARNERS[learner].unfit]
+        known = [paper_accuracy(dataset, f"supervised/{learner}") for learner in learners]
+        return from_paper(f"{LABELS}, the paper", [model_of(learner) for learner in learners], known)
 
     def remark_below(self, request: Request) -> str:
         """The probabilities, and who is not here and why."""
