@@ -164,8 +164,8 @@ def score_of(records: Sequence[Record], shot: int | None = None, head: str | Non
 
     Where every seed has a graph of its own, drawn by a perturbation that removes nodes, tasks belong to the draw and none is left out.
     The fingerprint then names the tasks of all draws in order: two methods bear the same one only if they saw the same draws, and
-    ``runs[s, t]`` of both is one task of one draw. The spread over seeds holds the variance between draws. Draws are shared by the
-    methods and counted for each of them, so their difference is, if anything, given too wide an interval.
+    ``runs[s, t]`` of both is one task of one draw. The spread over seeds holds the variance between draws. It is counted for both methods of a
+    difference though they share the draws, so the interval is too wide where a draw that is hard for one is hard for the other.
     """
     runs: list[tuple[str, list[float]]] = []
     trained = False
