@@ -79,7 +79,7 @@ class MainTable(AccuracyTable):
                 ["row", "episodes", *(f"{way}-way {shot}-shot" for way, shot in settings)],
                 lines,
                 labels=2 + len(settings),
-                note="Validation accuracy is the mean over seeds of the kept checkpoints, on the validation tasks that chose them.",
+                note="Validation accuracy is the mean over seeds of the kept checkpoints, on the validation tasks that chose them: one choice serves all shots of a training.",
             )
         ]
 
