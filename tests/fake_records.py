@@ -170,6 +170,7 @@ def class_similarity_result(cell: Cell, undefined: bool = False) -> dict[str, An
 
 def times_result(cell: Cell, undefined: bool = False) -> dict[str, Any]:
     seconds = (0.5 + drawn(cell.text).random(cell.config["repeats"])).tolist()
+    one_pass = undefined or cell.config["what"] != "similarity"
     return {
         "seconds": seconds,
         "mean": float(np.mean(seconds)),
@@ -177,6 +178,8 @@ def times_result(cell: Cell, undefined: bool = False) -> dict[str, Any]:
         "min": min(seconds),
         "warm_up": 2.0,
         "parts": "everything",
+        "stages": None if one_pass else dict.fromkeys(("compute", "selection", "transfer"), seconds),
+        "why_no_stages": "it is one pass." if one_pass else None,
         "solver": None,
         "computed_on": "cpu",
         "threads": {"numba": 2, "torch": 2},

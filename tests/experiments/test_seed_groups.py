@@ -10,6 +10,7 @@ from naq.experiments.request import Request
 from naq.experiments.seed_groups import SeedGroup, score_of, seed_group, training
 from naq.experiments.tuning import CANDIDATES
 from naq.grid.measurements.tail_map import tail_map_cell
+from naq.statistics import difference
 
 METHOD = "naq-feat/protonet"
 REQUEST = Request("methods", ("debian",), seeds=3)
@@ -59,6 +60,44 @@ def test_seeds_on_other_tasks_are_left_out():
     found = score_of([first, other, third])
     assert found.seeds == 2 and found.mean == pytest.approx((mean_of(first) + mean_of(third)) / 2)
     assert score_of([other, first]).mean == pytest.approx(mean_of(other))
+
+
+def drawn(seed, method=METHOD, *, tasks="", kind="pareto", mean=0.7):
+    """A training on its own draw of a sub-graph."""
+    perturbation = {"name": "imbalance", "kind": kind, "seed": seed}
+    cell = training(REQUEST, "debian", method, seed=seed, perturbation=perturbation, options={})
+    return record_for(cell, train_result(cell, mean=mean, tasks=tasks))
+
+
+def test_draws_of_a_sub_graph_keep_their_own_tasks_and_all_count():
+    records = [drawn(seed) for seed in (0, 1, 2)]
+    assert len({record.result["data"]["tasks"] for record in records}) == 3
+    found = score_of(records)
+    means = [mean_of(record) for record in records]
+    assert found.seeds == 3 and found.trained and found.mean == pytest.approx(np.mean(means))
+    assert found.spread == pytest.approx(np.std(means, ddof=1))
+    assert np.array_equal(found.runs, [r.result["evaluations"]["logistic"]["per_task"] for r in records])
+
+
+def test_methods_are_compared_within_the_same_draws():
+    """Tasks of one draw are as hard for both: paired, the difference is far better known than from two groups of tasks."""
+    ours, theirs = ([drawn(seed, method) for seed in (0, 1, 2)] for method in (METHOD, "supervised/protonet"))
+    paired = difference(score_of(ours), score_of(theirs))
+    assert paired.paired
+    other = difference(score_of(ours), score_of(theirs[:2]))
+    assert not other.paired, "another set of draws is another set of tasks"
+    assert not difference(score_of(ours), score_of([drawn(seed, kind="extreme") for seed in (0, 1, 2)])).paired
+    assert score_of(ours[::-1]).tasks != score_of(ours).tasks
+
+
+def test_an_untrained_method_has_the_variance_of_the_draws():
+    found = score_of([drawn(seed, "smooth") for seed in (0, 1, 2)])
+    assert found.seeds == 3 and found.spread > 0 and found.trained
+
+
+def test_one_draw_that_failed_leaves_the_others():
+    assert score_of([drawn(seed) for seed in (0, 2)]).seeds == 2
+    assert score_of([drawn(0), drawn(0, tasks="others")]).seeds == 1, "the same draw on other tasks is no other draw"
 
 
 def test_other_shots_are_read_where_the_training_was_tested_on_them():

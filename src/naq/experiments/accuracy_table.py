@@ -31,9 +31,21 @@ class AccuracyTable(Experiment):
     shots: ClassVar[tuple[int, ...]] = (1, 5)
 
     def rows(self, request: Request) -> list[str]:
-        """Methods, the `smooth` baseline last."""
+        """Methods that are trained, the `smooth` baseline last."""
         asked = [get_method(name).name for name in request.methods or self.methods]
         return list(dict.fromkeys([*asked, BASELINE]))
+
+    def shown(self, request: Request) -> list[str]:
+        """Rows of the table: the methods, or some of them and rows that are picked from them."""
+        return self.rows(request)
+
+    def compared(self, request: Request) -> list[str]:
+        """Rows that marks and sentences compare."""
+        return self.shown(request)
+
+    def picked(self, study: Study, found: Mapping[tuple[str, Setting], Score]) -> dict[tuple[str, Setting], str]:
+        """The method that a row which is no method stands for, by row and setting; any of its methods while none is finished."""
+        return {}
 
     def settings(self, request: Request, dataset: str) -> list[Setting]:
         """(way, shot) of every column; ways that the dataset's classes cannot fill are left out."""
@@ -42,13 +54,17 @@ class AccuracyTable(Experiment):
         ways = request.ways or (possible[:1] if request.limits.thin else possible)
         return [(way, shot) for way in ways for shot in request.shots or self.shots]
 
+    def trained_settings(self, request: Request, dataset: str) -> list[Setting]:
+        """What the trainings are for; more than is shown where they are those of a larger table."""
+        return self.settings(request, dataset)
+
     def groups(self, request: Request, dataset: str) -> dict[Key, SeedGroup]:
         """Long trainings first, so that none is left alone at the end while other workers wait."""
-        settings = self.settings(request, dataset)
+        trained = self.trained_settings(request, dataset)
         return {
-            (method, at): self._group(request, dataset, method, at, settings)
+            (method, at): self._group(request, dataset, method, at, trained)
             for method in sorted(self.rows(request), key=_lightness)
-            for at in settings
+            for at in self.settings(request, dataset)
         }
 
     def _group(
@@ -67,18 +83,49 @@ class AccuracyTable(Experiment):
         return [
             (
                 f"{study.dataset}, {way}-way {shot}-shot",
-                {full_name(m): found[m, (way, shot)] for m in self.rows(study.request) if (m, (way, shot)) in found},
+                {
+                    full_name(m): found[m, (way, shot)]
+                    for m in self.compared(study.request)
+                    if (m, (way, shot)) in found
+                },
             )
             for way, shot in self.settings(study.request, study.dataset)
         ]
 
-    def _found(self, study: Study) -> dict[tuple[str, Setting], Score]:
+    def trained(self, study: Study) -> dict[tuple[str, Setting], Score]:
+        """The scores of the methods."""
         keys = [(method, at) for method, at in study.groups]
         return {(method, at): s for method, at in keys if (s := study.score((method, at), at[1])) is not None}
 
+    def _found(self, study: Study) -> dict[tuple[str, Setting], Score]:
+        found = self.trained(study)
+        picked = self.picked(study, found)
+        return found | {(row, at): found[m, at] for (row, at), m in picked.items() if (m, at) in found}
+
+    def remarks(self, study: Study, found: Mapping[tuple[str, Setting], Score]) -> list[str]:
+        """Sentences of this table beside those on the best row."""
+        return []
+
+    def about_rows(self, study: Study) -> str:
+        """Stands below the table: what its rows are, where that is not plain."""
+        return ""
+
+    def charted(self, settings: Sequence[Setting]) -> Sequence[Setting]:
+        """The settings that are drawn as bars."""
+        return settings[:1]
+
+    def ranks(self, columns: Sequence[Mapping[str, float]]) -> dict[str, float]:
+        """The mean rank of each row over columns."""
+        return average_ranks(columns)
+
+    def more_views(self, study: Study, settings: Sequence[Setting]) -> list[View]:
+        """What stands below the table: the same vectors under other heads, costs and training curves."""
+        rows, at = self.rows(study.request), settings[0]
+        return [heads(study, rows, at), costs(study, rows, at), *curves(study, rows, at)]
+
     def views(self, study: Study) -> list[View]:
         request, dataset = study.request, study.dataset
-        rows, settings = self.rows(request), self.settings(request, dataset)
+        rows, settings = self.shown(request), self.settings(request, dataset)
         if not settings:
             most = request.most_classes(dataset)
             sentence = f"The tasks of {dataset} have at most {most} classes, fewer than any column here; choose others with --way."
@@ -88,12 +135,10 @@ class AccuracyTable(Experiment):
         if not found:
             return [TextView([NOTHING]), table]
         return [
-            findings(study, verdict(rows, settings, found)),
-            bars(study, rows, settings[0], found),
+            findings(study, [*verdict(self.compared(request), settings, found), *self.remarks(study, found)]),
+            *(bars(study, rows, at, found) for at in self.charted(settings)),
             table,
-            heads(study, rows, settings[0]),
-            costs(study, rows, settings[0]),
-            *curves(study, rows, settings[0]),
+            *self.more_views(study, settings),
         ]
 
     def _table(
@@ -104,8 +149,9 @@ class AccuracyTable(Experiment):
         found: Mapping[tuple[str, Setting], Score],
     ) -> TableView:
         columns = {at: {m: found[m, at] for m in rows if (m, at) in found} for at in settings}
-        standings = {at: compare(column) for at, column in columns.items()}
-        ranks = average_ranks([{m: s.mean for m, s in column.items()} for column in columns.values()])
+        compared, picked = self.compared(study.request), self.picked(study, found)
+        standings = {at: compare({m: s for m, s in column.items() if m in compared}) for at, column in columns.items()}
+        ranks = self.ranks([{m: s.mean for m, s in column.items()} for column in columns.values()])
         lines: list[list[Entry]] = []
         for method in rows:
             entries: list[Entry] = []
@@ -113,12 +159,13 @@ class AccuracyTable(Experiment):
                 known = paper_accuracy(study.dataset, method, way=at[0], shot=at[1])
                 paper = None if known is None else known.word or known.value
                 interval = None if known is None else known.ci95
+                group = picked.get((method, at), method), at
                 if (method, at) in found:
-                    keys = [record.key for record in study.records((method, at))]
+                    keys = [record.key for record in study.records(group)]
                     standing = standings[at].get(method)
                     entries.append(number(found[method, at], standing, paper=paper, paper_ci=interval, keys=keys))
                 else:
-                    entries.append(study.missing((method, at), paper, interval))
+                    entries.append(study.missing(group, paper, interval))
             rank = ranks.get(method)
             known_rank = value_of(paper_rank(study.dataset, method))
             entries.append("–" if rank is None else Number(rank, digits=2, paper=known_rank))
@@ -130,8 +177,15 @@ class AccuracyTable(Experiment):
             lines,
             labels=2,
             groups=[("", 2), ("test accuracy, %", len(settings)), ("", 1)],
-            note=_head_note(study.request, rows)
-            + " Average rank: among these rows, over these columns; the paper's is over its own.",
+            note=" ".join(
+                words
+                for words in (
+                    _head_note(study.request, self.rows(study.request)),
+                    self.about_rows(study),
+                    "Average rank: among these rows, over these columns; the paper's is over its own.",
+                )
+                if words
+            ),
         )
 
 

@@ -30,7 +30,8 @@ def bars(study: Study, rows: Sequence[str], at: Setting, found: Mapping[tuple[st
     ]
     baseline = {SMOOTH: 100 * found[BASELINE, at].mean} if (BASELINE, at) in found else {}
     title = f"{study.experiment.title}: {study.dataset}, {at[0]}-way {at[1]}-shot"
-    return BarView(table_name(study, "bars"), title, TEST_ACCURACY, series, baseline, WHISKERS)
+    name = table_name(study, f"bars-{at[0]}-way-{at[1]}-shot")
+    return BarView(name, title, TEST_ACCURACY, series, baseline, WHISKERS)
 
 
 def heads(study: Study, rows: Sequence[str], at: Setting) -> TableView:

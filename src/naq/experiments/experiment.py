@@ -101,9 +101,11 @@ class Study:
 
 EXPERIMENTS: Registry[type[Experiment]] = Registry("a table or analysis", "naq.experiments.analyses")
 ORDER = (
-    *("methods", "full-products", "full-citation", "ogbn-arxiv", "ogbn-products"),
+    *("methods", "main-products", "main-citation", "full-products", "full-citation", "model-agnostic"),
+    *("ogbn-arxiv", "ogbn-products"),
     *("label-scarcity", "label-noise", "imbalance", "structure-noise", "feature-noise", "tail-tsne", "queries"),
-    *("class-similarity", "metrics", "training-way", "umtra", "overlap", "overlap-drop", "times", "episode-options"),
+    *("class-similarity", "metrics", "training-way", "umtra-models", "umtra", "overlap", "overlap-drop", "times"),
+    "episode-options",
 )
 """Tables, then analyses, as a reader wants them."""
 

@@ -12,6 +12,7 @@ MODELS = {
     "gpn": "GPN",
     "teg": "TEG",
     "cola": "COLA",
+    "chosen": "Best of six by validation",
     "smooth": "smooth (no training)",
 }
 """The paper's names, and those of what it does not have."""

@@ -27,6 +27,10 @@ from naq.experiments.views import BarView, Entry, LineView, Series, TableView, V
 from naq.protocol.evaluation import BASELINE
 from naq.statistics import Score, compare, difference, pooled_variance
 
+BASE_MODEL = ("protonet",)
+"""The learner of the paper's analyses, where a request names none."""
+FOUR = ("protonet", "maml", "gmeta", "tent")
+"""Those of its figures on scarce and wrong labels."""
 LABELS_ONLY = ("label-scarcity", "label-noise")
 """Perturbations that a method without labels does not see."""
 
@@ -48,9 +52,16 @@ class SweepPoint:
     settings: Mapping[str, Any] = field(default_factory=dict)
 
 
+def learners_of(request: Request, default: tuple[str, ...] = BASE_MODEL) -> tuple[str, ...]:
+    """The base models that the request names, else the ``default``, of which a thin budget keeps the first."""
+    named = getattr(request, "learners", () if request.learner == "protonet" else (request.learner,))
+    return tuple(named) or (default[:1] if request.limits.thin else default)
+
+
 def unaffected(request: Request, levels: Sequence[Level]) -> list[SweepPoint]:
-    """NaQ where the levels do not touch it: the same training at every one."""
-    methods = (f"naq-feat/{request.learner}", f"naq-diff/{request.learner}")
+    """NaQ with the first base model where the levels do not touch it: the same training at every one."""
+    learner = learners_of(request)[0]
+    methods = (f"naq-feat/{learner}", f"naq-diff/{learner}")
     return [SweepPoint(full_name(method), level, method) for method in methods for level in levels]
 
 
@@ -88,6 +99,10 @@ class Sweep(Experiment):
     def more_views(self, study: Study) -> list[View]:
         """Further views of the same request."""
         return []
+
+    def remark_below(self, request: Request) -> str:
+        """Stands below the table."""
+        return self.note
 
     def groups(self, request: Request, dataset: str) -> dict[Key, SeedGroup]:
         asked = self.points(request, dataset)
@@ -140,7 +155,7 @@ class Sweep(Experiment):
             title=f"{self.title}: {study.dataset}, test accuracy in %",
             columns=[self.x_label, *(_level_text(level) for level in levels)],
             rows=[[row, *(entry(row, level) for level in levels)] for row in rows],
-            note=self.note,
+            note=self.remark_below(study.request),
         )
 
     def _plot(

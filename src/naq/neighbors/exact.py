@@ -19,7 +19,7 @@ from numba import njit, prange
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 
 from naq.graph.sparse_tensor import csr_tensor
-from naq.neighbors.topk import stable_topk
+from naq.neighbors.topk import Mark, no_mark, stable_topk
 from naq.threads import one_blas_thread
 
 SMALL = 256
@@ -52,6 +52,7 @@ def exact_topk(
     alpha: float,
     device: str = "cpu",
     progress: Callable[[int, int], None] | None = None,
+    mark: Mark = no_mark,
 ) -> tuple[np.ndarray, np.ndarray]:
     """ids (n, k) and scores (n, k) of the largest entries of every row of S, ties to the lowest id."""
     n = transition.shape[0]
@@ -67,7 +68,8 @@ def exact_topk(
                 block = sp.csr_array(transition[nodes][:, nodes])
                 solve = _inverse if len(nodes) <= SMALL else _chebyshev
                 for columns, values in solve(block, alpha, device):
-                    _keep(values, columns, nodes, min(k, len(nodes) - 1), ids, scores)
+                    mark("compute")
+                    _keep(values, columns, nodes, min(k, len(nodes) - 1), ids, scores, mark)
                     if progress is not None:
                         progress(done + int(columns[-1]) + 1, n)
             done += len(nodes)
@@ -77,13 +79,21 @@ def exact_topk(
 
 
 def _keep(
-    values: torch.Tensor, columns: np.ndarray, nodes: np.ndarray, k: int, ids: np.ndarray, scores: np.ndarray
+    values: torch.Tensor,
+    columns: np.ndarray,
+    nodes: np.ndarray,
+    k: int,
+    ids: np.ndarray,
+    scores: np.ndarray,
+    mark: Mark,
 ) -> None:
     rows = values.float().clamp_(min=0)
     rows[torch.arange(len(columns), device=rows.device), torch.from_numpy(columns).to(rows.device)] = -torch.inf
     chosen, found = stable_topk(rows, k)
+    mark("selection")
     ids[nodes[columns], :k] = nodes[chosen.cpu().numpy()]
     scores[nodes[columns], :k] = found.cpu().numpy()
+    mark("transfer")
 
 
 def _inverse(block: sp.csr_array, alpha: float, device: str):  # type: ignore[no-untyped-def]

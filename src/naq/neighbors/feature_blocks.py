@@ -11,7 +11,7 @@ import torch
 
 from naq.graph.sparse_tensor import csr_tensor
 from naq.neighbors.similarity import binary, squared_norms
-from naq.neighbors.topk import stable_topk
+from naq.neighbors.topk import Mark, no_mark, stable_topk
 
 BLOCK_ENTRIES = 1 << 25
 """Scores held at once: a block of rows times n; 256 MiB in float64."""
@@ -23,13 +23,16 @@ def block_topk(
     metric: str,
     device: str,
     progress: Callable[[int, int], None] | None,
+    mark: Mark = no_mark,
 ) -> tuple[np.ndarray, np.ndarray]:
     """ids (n, k) and scores (n, k); same rules as the inverted index: float64 scores rounded to float32, ties to the lowest id."""
     n = features.shape[0]
     if metric == "jaccard":
         features = binary(features)
     size = torch.from_numpy(squared_norms(features)).to(device)
+    mark("compute")
     right = _on_device(features, device)
+    mark("transfer")
     ids = np.full((n, k), -1, dtype=np.int32)
     scores = np.zeros((n, k), dtype=np.float32)
     block = int(max(1, min(4096, BLOCK_ENTRIES // n)))
@@ -39,6 +42,7 @@ def block_topk(
         left = torch.from_numpy(np.array(left) if isinstance(left, np.ndarray) else left.toarray()).to(
             device, torch.float64
         )
+        mark("transfer")
         dots = (right @ left.T).T
         values = _scores(metric, dots, size[start:stop, None], size[None, :])
         values[
@@ -46,10 +50,13 @@ def block_topk(
         ] = -torch.inf
         if metric != "euclidean":
             values[values == 0] = -torch.inf
+        mark("compute")
         chosen, found = stable_topk(values, k)
+        mark("selection")
         keep = torch.isfinite(found)
         ids[start:stop] = torch.where(keep, chosen, -1).cpu().numpy()
         scores[start:stop] = torch.where(keep, found, 0).cpu().numpy()
+        mark("transfer")
         if progress is not None:
             progress(stop, n)
     return ids, scores

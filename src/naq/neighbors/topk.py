@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from numba import njit
+
+Mark = Callable[[str], None]
+"""Is called with ``compute``, ``selection`` or ``transfer`` when a block has finished that stage: a stopwatch synchronises the device there."""
+
+
+def no_mark(stage: str) -> None:
+    """Nobody measures."""
 
 
 @njit(cache=True, inline="always")

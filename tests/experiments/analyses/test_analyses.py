@@ -8,7 +8,7 @@ import re
 import pytest
 
 import methods_under_test as suite
-from fake_records import IDENTITY, RESULTS, finds, nothing
+from fake_records import IDENTITY, RESULTS, finds, nothing, record_for
 from naq.data import save_graph
 from naq.experiments.compute import cells_of
 from naq.experiments.experiment import EXPERIMENTS, ORDER, expand, in_reading_order
@@ -23,6 +23,7 @@ from naq.grid.measurements.tail_map import tail_map_cell
 from naq.grid.measurements.times import times_cell
 from naq.grid.perturbations import resolve_perturbation
 from naq.protocol.methods import methods
+from naq.statistics import difference
 
 NAMES = in_reading_order()
 SWEEPS = [name for name in NAMES if issubclass(EXPERIMENTS[name], Sweep)]
@@ -223,7 +224,7 @@ def test_everything_finished_is_shown(name, budget, tune):
     assert sentences(views) and "Nothing is finished yet." not in sentences(views)
     assert numbers(views) and not any(isinstance(entry, Missing) for entry in entries(views))
     plots = [view for view in views if isinstance(view, LineView | BarView)]
-    if name not in (*TABLES, "queries"):  # there not every line has every level
+    if name not in TABLES:  # there not every model has every kind of episodes
         assert all(value is not None for plot in plots for s in plot.series if not s.paper for value in s.y)
 
 
@@ -324,6 +325,194 @@ def test_the_sentences_of_imbalance_compare_with_the_original_and_with_the_contr
 def test_the_metrics_are_all_compared_with_cosine():
     said = " ".join(sentences(views_of("metrics", finds())))
     assert "from cosine to jaccard" in said and "from cosine to euclidean" in said
+
+
+def learners_in(name, kind="supervised", **given):
+    methods = {cell.config["method"] for cell in cells(make_request(name, **given)) if "method" in cell.config}
+    return {method.partition("/")[2] for method in methods if method.startswith(f"{kind}/")}
+
+
+@pytest.mark.parametrize("name", ["label-scarcity", "label-noise"])
+def test_labels_are_taken_from_the_papers_four_learners(name):
+    assert learners_in(name) == {"tent", "gmeta", "protonet", "maml"}
+    assert learners_in(name, budget="quick") == {"protonet"} and learners_in(name, learner="gpn") == {"gpn"}
+    assert learners_in(name, "naq-feat") == {"protonet"} and learners_in(name, "naq-feat", learner="gpn") == {"gpn"}
+
+
+@pytest.mark.parametrize("name", SWEEPS)
+def test_every_sweep_trains_the_learners_of_the_request(name, monkeypatch):
+    monkeypatch.setattr(Request, "learners", ("gpn", "protonet"), raising=False)
+    rows = {point.row for point in EXPERIMENTS[name]().points(make_request(name), "debian")}
+    if name == "umtra-models":
+        levels = {point.level for point in EXPERIMENTS[name]().points(make_request(name), "debian")}
+        assert levels == {"GPN", "ProtoNet"}
+    else:
+        assert any("GPN" in row for row in rows)
+        assert any("ProtoNet" in row for row in rows)
+    check_views(views_of(name, finds()))
+
+
+def test_label_noise_goes_further_on_the_larger_graph():
+    levels = {point.level for point in EXPERIMENTS["label-noise"]().points(make_request("label-noise"), "cora-full")}
+    assert levels == {0.0, 0.1, 0.2, 0.3}
+    request = make_request("label-noise", "amazon-electronics")
+    assert max(p.level for p in EXPERIMENTS["label-noise"]().points(request, "amazon-electronics")) == 0.5
+
+
+@pytest.mark.parametrize("name", ["structure-noise", "feature-noise"])
+def test_noise_is_asked_for_on_all_four_networks(name):
+    assert EXPERIMENTS[name].datasets == ("amazon-clothing", "amazon-electronics", "cora-full", "dblp")
+
+
+def test_imbalance_draws_a_sub_graph_per_seed_for_every_rival():
+    found = [cell.config for cell in cells(make_request("imbalance", seeds=3)) if cell.config["perturbation"]]
+    assert {(c["seed"], c["perturbation"]["seed"]) for c in found} == {(0, 0), (1, 1), (2, 2)}
+    assert {"bgrl", "sugrl", "afgrl", "vnt"} <= {c["method"] for c in found}
+    study = study_of(make_request("imbalance", seeds=3), finds())
+    ours, rival = (study.score((row, "Pareto")) for row in ("ProtoNet (NaQ-Feat)", "VNT"))
+    assert ours.seeds == rival.seeds == 3 and ours.tasks == rival.tasks and difference(ours, rival).paired
+    assert study.score(("ProtoNet (NaQ-Feat)", "Extreme")).tasks != ours.tasks
+
+
+def test_every_number_of_queries_is_run_with_the_fill_of_the_released_code():
+    points = EXPERIMENTS["queries"]().points(make_request("queries"), "debian")
+    by_row = {}
+    for point in points:
+        by_row.setdefault(point.row, {})[point.level] = point.settings["episode"]["fill"]
+    assert set(map(tuple, by_row.values())) == {(1, 3, 5, 7, 10, 13, 15, 17, 20, 30, 40, 100)}
+    assert set(by_row["ProtoNet (NaQ-Diff), lowest ids"].values()) == {"lowest"}
+    assert set(by_row["ProtoNet (NaQ-Diff)"].values()) == {"none"}
+
+
+def test_g_umtra_is_compared_with_labels_for_every_model_that_allows_it():
+    points = EXPERIMENTS["umtra-models"]().points(make_request("umtra-models"), "debian")
+    models = {point.level for point in points}
+    assert {"ProtoNet", "MAML", "G-Meta", "TENT"} <= models and not {"COSMIC", "GLITTER", "TEG"} & models
+    assert len(points) == 3 * len(models), "labels, dropped edges, dropped edges and features"
+    views = views_of("umtra-models", finds())
+    note = next(table for table in tables_of(views)).note
+    for model, why in (("COSMIC", "it contrasts a node"), ("GLITTER", "a support and its query are the same node")):
+        assert f"No {model}: {why}" in note
+    said = next(sentence for sentence in sentences(views) if sentence.startswith("TENT"))
+    assert "g-UMTRA, DropEdge below by 10" in said, "made-up g-UMTRA is 10 points worse"
+
+
+BASES = ("maml", "protonet", "tent", "gmeta", "glitter", "cosmic")
+
+
+def main_views(find, dataset="amazon-clothing", **given):
+    methods = (*METHODS[:1], "bgrl", *(f"{kind}/{base}" for kind in ("naq-feat", "naq-diff") for base in BASES))
+    views = views_of("main-products", find, dataset, methods=methods, ways=(5,), **given)
+    check_views(views)
+    table = next(table for table in tables_of(views) if table.name == f"main-products-{dataset}")
+    return views, {tuple(row[:2]): row[2:] for row in table.rows}, table
+
+
+def with_accuracy(**by_base):
+    """A ``find`` whose base models have the given (validation, test) accuracies under NaQ-Feat."""
+
+    def find(cell):
+        base = cell.config["method"].removeprefix("naq-feat/")
+        if base not in by_base:
+            return record_for(cell, RESULTS["train"](cell))
+        valid, test = by_base[base]
+        result = RESULTS["train"](cell, mean=test)
+        result["facts"]["valid_accuracy"] = valid
+        return record_for(cell, result)
+
+    return find
+
+
+def test_the_best_row_is_the_maximum_on_test_tasks_and_the_chosen_one_that_on_validation_tasks():
+    find = with_accuracy(
+        maml=(0.6, 0.5), tent=(0.7, 0.6), gmeta=(0.5, 0.8), cosmic=(0.1, 0.1), glitter=(0.1, 0.1), protonet=(0.1, 0.1)
+    )
+    views, rows, table = main_views(find)
+    best, chosen = (rows[name, "NaQ-Feat"][0] for name in ("Best of six", "Best of six by validation"))
+    assert best.value == pytest.approx(80, abs=5) and chosen.value == pytest.approx(60, abs=5)
+    assert best.paper == 86.58 and best.paper_ci == 0.96 and chosen.paper is None
+    assert best.mark == "" and best.rank == 0, "picked on the tasks it is tested on: not compared"
+    assert chosen.mark
+    assert rows["Best of six", "NaQ-Feat"][-1].paper == 1.00
+    assert "optimistic" in table.note and "Not all base models" not in table.note
+    picked = next(table for table in tables_of(views) if "picked" in table.name)
+    names = {tuple(row[:2]): row[2:] for row in picked.rows}
+    assert names["Best of six", "NaQ-Feat"][0] == "G-Meta"
+    assert names["Best of six by validation", "NaQ-Feat"][0] == "TENT"
+    assert not any("Best of six (" in sentence for sentence in sentences(views))
+    assert any("Best of six by validation (NaQ-" in sentence for sentence in sentences(views))
+    assert set(rows) == {(model, kind) for kind in ("NaQ-Feat", "NaQ-Diff") for model in ("Best of six", "Best of six by validation")} | {
+        ("ProtoNet", "Supervised"), ("TLP-BGRL", "–"), ("smooth (no training)", "–")
+    }  # fmt: skip
+
+
+def test_ranks_of_a_main_table_are_those_of_the_papers_rows():
+    """Five rows of the paper's kind: the row picked on validation tasks moves nobody's rank."""
+    _, rows, _ = main_views(finds())
+    ranks = {row: entries[-1].value for row, entries in rows.items()}
+    assert sorted(rank for (model, _), rank in ranks.items() if "validation" not in model) == [1, 2, 3, 4, 5]
+
+
+def test_a_best_row_of_unfinished_base_models_says_so():
+    _, rows, table = main_views(finds(skip=lambda cell: cell.config["method"] == "naq-feat/tent"))
+    assert isinstance(rows["Best of six", "NaQ-Feat"][0], Number)
+    assert "Not all base models are finished: NaQ-Feat 5-way 1-shot" in table.note
+    _, rows, _ = main_views(finds(skip=lambda cell: cell.config["method"].startswith("naq-feat/")))
+    assert isinstance(rows["Best of six", "NaQ-Feat"][0], Missing)
+
+
+def test_the_figures_of_base_models_are_of_the_lowest_and_the_highest_way():
+    def settings(most, **given):
+        request = Request("model-agnostic", ("debian",), facts={"debian": {"most_classes": most}}, **given)
+        return EXPERIMENTS["model-agnostic"]().settings(request, "debian")
+
+    assert settings(17) == [(5, 1), (10, 1)] and settings(37) == [(5, 1), (20, 1)], (
+        "Amazon-Clothing has no 20-way tasks"
+    )
+    assert (
+        settings(5) == [(5, 1)] and settings(3) == [] and settings(37, ways=(5, 10, 20)) == [(5, 1), (10, 1), (20, 1)]
+    )
+    views = views_of(
+        "model-agnostic", finds(), methods=tuple(f"{k}/maml" for k in ("supervised", "naq-feat", "naq-diff"))
+    )
+    drawn = [view.title.rpartition(", ")[2] for view in views if isinstance(view, BarView)]
+    assert drawn == ["5-way 1-shot", "10-way 1-shot"]
+    assert any(s.startswith("MAML, 10-way 1-shot, against labels: NaQ-Feat above by") for s in sentences(views))
+
+
+def test_tables_and_figures_of_the_same_trainings_share_them():
+    methods = ("supervised/maml", "naq-feat/maml")
+    whole = set(cells(make_request("full-products", methods=methods)))
+    assert set(cells(make_request("main-products", methods=methods))) == whole
+    assert set(cells(make_request("model-agnostic", methods=methods))) < whole
+
+
+def test_times_have_the_rows_of_the_ogbn_graphs():
+    request = make_request("times", "ogbn-arxiv")
+    assert {c.config["metric"] for c in cells(request) if "metric" in c.config} == {"euclidean"}
+    views = study_of(request, finds()).views()
+    check_views(views)
+    (table,) = tables_of(views)
+    papers = {tuple(row[:2]): row[2].paper for row in table.rows}
+    assert papers["table of the 100 most similar nodes", "NaQ-Feat"] == 150
+    assert papers["table of the 100 most similar nodes", "NaQ-Diff"] == 740
+    assert papers["16,000 episodes", "Supervised"] == 55.9989
+    large = cells(make_request("times", "ogbn-products"))
+    assert large and not any(cell.config["kind"] == "naq-diff" for cell in large)
+
+
+def test_times_show_their_stages_and_say_what_their_intervals_are():
+    (table,) = tables_of(views_of("times", finds()))
+    assert table.columns[4:7] == ["compute", "selection", "transfer"]
+    by_row = {tuple(row[:2]): row[4:7] for row in table.rows}
+    assert all(isinstance(entry, Number) for entry in by_row["table of the 100 most similar nodes", "NaQ-Feat"])
+    assert by_row["16,000 episodes", "NaQ-Feat"] == ["–"] * 3
+    assert "standard deviation over these calls" in table.note and "one pass" not in table.note
+    assert {cell.config["repeats"] for cell in cells(make_request("times"))} == {5}
+    (table,) = tables_of(views_of("times", finds(undefined=True)))
+    assert "NaQ-Feat has no such columns: it is one pass." in table.note
+    (overlap,) = tables_of(views_of("overlap", finds()))
+    assert "standard errors over these episodes" in overlap.note
 
 
 def test_augmented_supports_are_compared_with_similar_nodes():

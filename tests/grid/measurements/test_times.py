@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
 import statistics
+import time
 
+import numpy as np
 import pytest
 import torch
 
+import methods_under_test as suite
+import naq
+from naq.data import save_graph
 from naq.errors import GraphError, OptionError
-from naq.grid.measurements import Context, perform, times
+from naq.grid.datasets import DatasetCache
+from naq.grid.measurements import Context, perform, stages, times
 from naq.grid.measurements.times import times_cell
 
 
@@ -46,6 +53,66 @@ def _check(result, repeats):
     assert result["hardware"]["processor"] and result["hardware"]["cores"] >= 1
     assert result["threads"]["torch"] == torch.get_num_threads()
     assert result["parts"]
+
+
+DENSE = naq.Graph([[0], [1]], features=np.random.default_rng(0).normal(size=(40, 5)).astype("float32"), nodes=40)
+
+
+@pytest.fixture
+def staged(tmp_path):
+    """Performs cells on a graph with dense features and on one with sparse ones."""
+    paths = {
+        "dense": str(save_graph(tmp_path / "dense.npz", DENSE)),
+        "sparse": str(save_graph(tmp_path / "sparse.npz", suite.community_graph())),
+    }
+    context = Context(DatasetCache(paths), cache=None)
+    return lambda *given, **options: perform(times_cell(*given, k=5, repeats=3, **options), context)
+
+
+@pytest.mark.parametrize(("dataset", "given"), [("dense", {}), ("sparse", {"kind": "naq-diff", "solver": "exact"})])
+def test_stages_are_told_apart_where_they_are_apart(staged, dataset, given):
+    result = staged(dataset, **given)
+    assert set(result["stages"]) == {"compute", "selection", "transfer"} and result["why_no_stages"] is None
+    assert all(len(seconds) == 3 and min(seconds) > 0 for seconds in result["stages"].values())
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        ({}, "inverted index"),
+        ({"kind": "naq-diff", "solver": "push"}, "push"),
+        ({"what": "episodes", "kind": "naq-feat", "count": 10, "way": 2}, "one pass"),
+    ],
+)
+def test_what_is_one_pass_is_said_to_be(staged, given, why):
+    result = staged("sparse", **given)
+    assert result["stages"] is None and why in result["why_no_stages"]
+
+
+def test_the_stages_are_those_of_the_table_itself(monkeypatch):
+    """The instrumented call makes the same table, and every moment of it belongs to one stage."""
+    made, make = [], stages.block_topk
+    monkeypatch.setattr(stages, "block_topk", lambda *given: made.append(make(*given)))
+    ticks = itertools.count()
+    config = {"kind": "naq-feat", "k": 4, "metric": "euclidean", "device": "cpu"}
+    found = stages.stage_seconds(DENSE, config, lambda: float(next(ticks)))
+    table = naq.feature_neighbors(DENSE, 4, metric="euclidean")
+    assert np.array_equal(made[0][0], table.ids) and np.array_equal(made[0][1], table.scores)
+    assert sum(found.values()) == next(ticks) - 1, "the clock is read at the start and once per mark"
+    assert found == {"compute": 2.0, "selection": 1.0, "transfer": 3.0}, (
+        "one block: norms, two transfers in, scores, top-k, one transfer out"
+    )
+
+
+def test_the_stages_of_the_diffusion_are_those_of_the_table_itself(monkeypatch):
+    graph = suite.community_graph()
+    made, make = [], stages.exact_topk
+    monkeypatch.setattr(stages, "exact_topk", lambda *given: made.append(make(*given)))
+    config = {"kind": "naq-diff", "k": 4, "alpha": 0.1, "self_loops": True, "device": "cpu"}
+    found = stages.stage_seconds(graph, config, time.perf_counter)
+    table = naq.diffusion_neighbors(graph, 4, method="exact")
+    assert np.array_equal(made[0][0], table.ids) and np.array_equal(made[0][1], table.scores)
+    assert min(found.values()) > 0
 
 
 def test_one_repeat_has_no_spread(compute):

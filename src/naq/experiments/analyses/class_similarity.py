@@ -13,6 +13,7 @@ from naq.experiments.captions import NOTHING, findings, table_name, value_of
 from naq.experiments.experiment import EXPERIMENTS, Experiment, Study
 from naq.experiments.names import KINDS
 from naq.experiments.paper import paper_class_similarity
+from naq.experiments.paper.names import NETWORKS
 from naq.experiments.request import Request
 from naq.experiments.seed_groups import Key, SeedGroup
 from naq.experiments.views import Entry, LineView, Series, TableView, View, plain
@@ -31,7 +32,7 @@ class ClassSimilarity(Experiment):
     title = "Class-level similarity"
     question = "Are a node's most similar nodes of its class, or of a similar one, also in the smallest classes?"
     origin = "Figure 7 and Table 4"
-    datasets = ("amazon-clothing", "amazon-electronics", "cora-full", "dblp")
+    datasets = NETWORKS
 
     def groups(self, request: Request, dataset: str) -> dict[Key, SeedGroup]:
         return {

@@ -12,7 +12,7 @@ from naq.experiments.captions import Level
 from naq.experiments.experiment import EXPERIMENTS
 from naq.experiments.names import full_name
 from naq.experiments.request import Request
-from naq.experiments.sweep import Sweep, SweepPoint
+from naq.experiments.sweep import Sweep, SweepPoint, learners_of
 
 OPTIONS: dict[str, dict[str, Any]] = {
     "defaults": {},
@@ -37,7 +37,8 @@ class EpisodeOptions(Sweep):
     def points(self, request: Request, dataset: str) -> list[SweepPoint]:
         return [
             SweepPoint(full_name(method), option, method, {"episode": OPTIONS[option]})
-            for method in (f"naq-feat/{request.learner}", f"naq-diff/{request.learner}")
+            for learner in learners_of(request)
+            for method in (f"naq-feat/{learner}", f"naq-diff/{learner}")
             for option in request.levels(tuple(OPTIONS))
         ]
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from naq.experiments.analyses.structure_noise import noisy_points
 from naq.experiments.experiment import EXPERIMENTS
+from naq.experiments.paper.names import NETWORKS
 from naq.experiments.request import Request
 from naq.experiments.sweep import Sweep, SweepPoint
 
@@ -18,6 +19,7 @@ class FeatureNoise(Sweep):
     title = "Feature noise"
     question = "How much do flipped features hurt, and whom?"
     origin = "Figure 9b"
+    datasets = NETWORKS
     x_label = "noisy nodes, share of n"
 
     def points(self, request: Request, dataset: str) -> list[SweepPoint]:

@@ -7,12 +7,14 @@ classes and nodes; the paper draws once.
 
 from __future__ import annotations
 
+from typing import Any
+
 from naq.experiments.captions import from_paper
 from naq.experiments.experiment import EXPERIMENTS
 from naq.experiments.names import full_name
 from naq.experiments.paper import paper_figure
 from naq.experiments.request import Request
-from naq.experiments.sweep import Sweep, SweepPoint, unaffected
+from naq.experiments.sweep import FOUR, Sweep, SweepPoint, learners_of, unaffected
 from naq.experiments.views import Series
 
 LEVELS = (1.0, 0.8, 0.5, 0.2)
@@ -29,36 +31,35 @@ class LabelScarcity(Sweep):
     note = "NaQ reads no label, so its row is the same training at every level."
 
     def points(self, request: Request, dataset: str) -> list[SweepPoint]:
-        method = f"supervised/{request.learner}"
-        levels = request.levels(LEVELS)
+        levels, keep = request.levels(LEVELS), request.shot + QUERIES
         found = [
-            SweepPoint(
-                full_name(method),
-                _text(level),
-                method,
-                {}
-                if level == 1.0
-                else {
-                    "perturbation": {
-                        "name": "label-scarcity",
-                        "classes": level,
-                        "labels": level,
-                        "keep": request.shot + QUERIES,
-                    }
-                },
-            )
+            SweepPoint(full_name(method), _text(level), method, _perturbation(level, keep))
+            for method in _methods(request)
             for level in levels
         ]
         return found + unaffected(request, [_text(level) for level in levels])
 
     def paper_series(self, request: Request, dataset: str) -> list[Series]:
-        levels, method = request.levels(LEVELS), f"supervised/{request.learner}"
-        found = [
-            paper_figure("label_scarcity", dataset, method, f"class{100 * share:.0f}_label{100 * share:.0f}")
-            for share in levels
-        ]
-        name = f"{full_name(method)}, the paper (read off its poster)"
-        return from_paper(name, [_text(share) for share in levels], found)
+        levels = request.levels(LEVELS)
+        series: list[Series] = []
+        for method in _methods(request):
+            known = [
+                paper_figure("label_scarcity", dataset, method, f"class{100 * share:.0f}_label{100 * share:.0f}")
+                for share in levels
+            ]
+            name = f"{full_name(method)}, the paper (read off its poster)"
+            series += from_paper(name, [_text(share) for share in levels], known)
+        return series
+
+
+def _methods(request: Request) -> list[str]:
+    return [f"supervised/{learner}" for learner in learners_of(request, FOUR)]
+
+
+def _perturbation(level: float, keep: int) -> dict[str, Any]:
+    if level == 1.0:
+        return {}
+    return {"perturbation": {"name": "label-scarcity", "classes": level, "labels": level, "keep": keep}}
 
 
 def _text(level: float) -> str:

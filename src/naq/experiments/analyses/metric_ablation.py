@@ -11,9 +11,10 @@ from naq.experiments.captions import Level, from_paper, table_name, value_of
 from naq.experiments.experiment import EXPERIMENTS, Study
 from naq.experiments.names import full_name
 from naq.experiments.paper import paper_accuracy, paper_class_similarity
+from naq.experiments.paper.names import NETWORKS
 from naq.experiments.request import Request
 from naq.experiments.seed_groups import Key, SeedGroup
-from naq.experiments.sweep import Sweep, SweepPoint
+from naq.experiments.sweep import Sweep, SweepPoint, learners_of
 from naq.experiments.views import Entry, Series, TableView, View, plain
 from naq.grid.measurements.class_similarity import class_similarity_cell
 
@@ -27,25 +28,25 @@ class MetricAblation(Sweep):
     title = "Metric of similar features"
     question = "Which similarity of features should choose the queries?"
     origin = "Tables 5 and 6"
-    datasets = ("amazon-clothing", "amazon-electronics", "cora-full", "dblp")
+    datasets = NETWORKS
     x_label = "metric"
     bars = True
 
     def points(self, request: Request, dataset: str) -> list[SweepPoint]:
-        method = f"naq-feat/{request.learner}"
         return [
             SweepPoint(full_name(method), metric, method, {"episode": {"metric": metric}})
+            for method in (f"naq-feat/{learner}" for learner in learners_of(request))
             for metric in _metrics(request)
         ]
 
     def paper_series(self, request: Request, dataset: str) -> list[Series]:
-        if request.learner != "protonet":
+        if "protonet" not in learners_of(request):
             return []
         found = [
             paper_accuracy(dataset, "ProtoNet", f"NaQ-Feat {word}", 5, 1, table="metric_ablation")
             for word in (METRICS[metric] for metric in _metrics(request))
         ]
-        return from_paper("the paper", _metrics(request), found)
+        return from_paper(f"{full_name('naq-feat/protonet')}, the paper", _metrics(request), found)
 
     def steps(self, levels: Sequence[Level]) -> list[tuple[Level, Level]]:
         return [(levels[0], level) for level in levels[1:]]

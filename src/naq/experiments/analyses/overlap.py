@@ -12,6 +12,7 @@ from typing import Any
 from naq.experiments.captions import NOTHING, findings, from_paper, table_name, value_of
 from naq.experiments.experiment import EXPERIMENTS, Experiment, Study
 from naq.experiments.paper import paper_overlap
+from naq.experiments.paper.names import NETWORKS
 from naq.experiments.request import Request
 from naq.experiments.seed_groups import Key, SeedGroup
 from naq.experiments.views import BarView, Entry, Number, Series, TableView, View, plain
@@ -36,7 +37,7 @@ class Overlap(Experiment):
     title = "Query overlap"
     question = "How often do two classes of an episode share a query, and is that the graph or the fill rule?"
     origin = "Table 12"
-    datasets = ("amazon-clothing", "amazon-electronics", "cora-full", "dblp")
+    datasets = NETWORKS
     needs = ()
 
     def groups(self, request: Request, dataset: str) -> dict[Key, SeedGroup]:
@@ -76,13 +77,16 @@ class Overlap(Experiment):
         columns = ["queries", *(f"{w}-way" for w in ways), "too few neighbours %", "filled queries %", "same class %"]
         return [
             findings(study, _sentences(dataset, ways, found)),
-            BarView(name, title, "overlap, %", series),
+            BarView(
+                name, title, "overlap, %", series, note="No whiskers: the standard error over episodes is in the table."
+            ),
             TableView(
                 name,
                 title,
                 columns,
                 rows,
-                note="Overlap in percent, 16,000 episodes of 10 queries; ± is 1.96 standard errors over episodes. The last three columns are of the first way that is finished.",
+                note="Overlap in percent, 16,000 episodes of 10 queries. ± is 1.96 standard errors over these episodes, drawn with one seed: it is about the episodes, not about "
+                "tasks or trainings, of which there are none. The last three columns are of the first way that is finished.",
             ),
         ]
 

@@ -11,11 +11,11 @@ from typing import Any
 
 from naq.experiments.captions import Level, from_paper, gain
 from naq.experiments.experiment import EXPERIMENTS, Study
-from naq.experiments.names import KINDS
+from naq.experiments.names import KINDS, full_name
 from naq.experiments.paper import paper_accuracy
 from naq.experiments.request import Request
 from naq.experiments.seed_groups import Key
-from naq.experiments.sweep import Sweep, SweepPoint
+from naq.experiments.sweep import Sweep, SweepPoint, learners_of
 from naq.experiments.views import Series
 from naq.statistics import Score, pooled_variance
 
@@ -41,14 +41,16 @@ class OverlapDrop(Sweep):
     note = "All queries: rows with too few neighbours are completed by the lowest ids, as in the released code."
 
     def points(self, request: Request, dataset: str) -> list[SweepPoint]:
+        kinds = ("naq-diff",) if request.limits.thin else ("naq-feat", "naq-diff")
         return [
             SweepPoint(
-                f"{KINDS[kind]}, {variant}",
+                f"{full_name(method)}, {variant}",
                 f"{way}-way",
-                f"{kind}/{request.learner}",
+                method,
                 {"way": way, "episode": episode, "chosen_for": {"way": 5}},
             )
-            for kind in (("naq-diff",) if request.limits.thin else ("naq-feat", "naq-diff"))
+            for learner in learners_of(request)
+            for method in (f"{kind}/{learner}" for kind in kinds)
             for variant, episode in VARIANTS.items()
             for way in _ways(request, dataset)
         ]
@@ -62,33 +64,37 @@ class OverlapDrop(Sweep):
         variance = pooled_variance(found.values())
         every, dropped, random, _ = VARIANTS
         sentences = []
-        for kind in dict.fromkeys(row.partition(", ")[0] for row, _ in found):
+        for method in dict.fromkeys(row.partition(", ")[0] for row, _ in found):
             known = [
-                f"{100 * s.mean:.1f} % at {level}" for level in levels if (s := found.get((f"{kind}, {every}", level)))
+                f"{100 * s.mean:.1f} % at {level}"
+                for level in levels
+                if (s := found.get((f"{method}, {every}", level)))
             ]
             if known:
-                sentences.append(f"{kind}, {every}: {', '.join(known)}.")
+                sentences.append(f"{method}, {every}: {', '.join(known)}.")
             for variant, other in (*((variant, every) for variant in list(VARIANTS)[1:]), (dropped, random)):
                 gains = [
                     f"{gain(ours, base, variance)} at {level}"
                     for level in levels
-                    if (ours := found.get((f"{kind}, {variant}", level)))
-                    and (base := found.get((f"{kind}, {other}", level)))
+                    if (ours := found.get((f"{method}, {variant}", level)))
+                    and (base := found.get((f"{method}, {other}", level)))
                 ]
                 if gains:
-                    sentences.append(f"{kind}, {variant}, against {other}: {'; '.join(gains)}.")
+                    sentences.append(f"{method}, {variant}, against {other}: {'; '.join(gains)}.")
         return sentences
 
     def paper_series(self, request: Request, dataset: str) -> list[Series]:
-        if request.learner != "protonet":
+        if "protonet" not in learners_of(request):
             return []
         found, ways = [], _ways(request, dataset)
-        for kind in ("NaQ-Feat", "NaQ-Diff"):
+        for kind in ("naq-feat", "naq-diff"):
+            name = full_name(f"{kind}/protonet")
             for variant, word in PAPER.items():
                 known = [
-                    paper_accuracy(dataset, "ProtoNet", f"{kind}{word}", way, 1, table="overlap_drop") for way in ways
+                    paper_accuracy(dataset, "ProtoNet", f"{KINDS[kind]}{word}", way, 1, table="overlap_drop")
+                    for way in ways
                 ]
-                found += from_paper(f"{kind}, {variant}, the paper", [f"{way}-way" for way in ways], known)
+                found += from_paper(f"{name}, {variant}, the paper", [f"{way}-way" for way in ways], known)
         return found
 
 

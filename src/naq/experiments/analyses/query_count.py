@@ -2,7 +2,8 @@
 
 Statements of the paper to test: on Clothing accuracy rises with Q; on Electronics NaQ-Feat rises with a dip at 100 and NaQ-Diff falls
 after 5; on DBLP NaQ-Feat is flat and NaQ-Diff rises. A component smaller than Q + 1 has too few nodes: the released code
-fills such rows with the nodes of the lowest ids, here they stay short, and the filled form is run beside it for diffusion.
+fills such rows with the nodes of the lowest ids; for diffusion both forms are run at every Q. Rows of NaQ-Feat are short only where fewer
+than Q nodes share a feature with a node.
 """
 
 from __future__ import annotations
@@ -14,12 +15,10 @@ from naq.experiments.experiment import EXPERIMENTS, Study
 from naq.experiments.names import full_name
 from naq.experiments.request import Request
 from naq.experiments.seed_groups import Key
-from naq.experiments.sweep import Sweep, SweepPoint
+from naq.experiments.sweep import Sweep, SweepPoint, learners_of
 from naq.statistics import Score, compare
 
 LEVELS = (1, 3, 5, 7, 10, 13, 15, 17, 20, 30, 40, 100)
-FILLED = (10, 40, 100)
-"""Levels that are repeated with rows filled as in the released code."""
 
 
 @EXPERIMENTS.register
@@ -31,22 +30,17 @@ class QueryCount(Sweep):
     datasets = ("amazon-clothing", "amazon-electronics", "dblp", "cora-full")
     x_label = "queries per support node"
     log_x = True
-    note = "Lowest ids: rows with too few neighbours are completed by the nodes with the lowest ids, as the released code does."
+    note = "Lowest ids: rows with too few neighbours are completed by the nodes with the lowest ids, as the released code does; otherwise they stay short."
 
     def points(self, request: Request, dataset: str) -> list[SweepPoint]:
         levels = request.levels(LEVELS, (1, 10))
-        found = [
-            SweepPoint(
-                full_name(f"{kind}/{request.learner}"), q, f"{kind}/{request.learner}", {"episode": {"queries": q}}
-            )
-            for kind in (("naq-feat",) if request.limits.thin else ("naq-feat", "naq-diff"))
+        rows = [("naq-feat", "", "none"), ("naq-diff", "", "none"), ("naq-diff", ", lowest ids", "lowest")]
+        return [
+            SweepPoint(full_name(method) + words, q, method, {"episode": {"queries": q, "fill": fill}})
+            for learner in learners_of(request)
+            for kind, words, fill in request.levels(rows, rows[:1])
+            for method in [f"{kind}/{learner}"]
             for q in levels
-        ]
-        method = f"naq-diff/{request.learner}"
-        return found + [
-            SweepPoint(f"{full_name(method)}, lowest ids", q, method, {"episode": {"queries": q, "fill": "lowest"}})
-            for q in levels
-            if q in FILLED
         ]
 
     def remarks(self, study: Study, found: Mapping[Key, Score]) -> list[str]:

@@ -1,14 +1,16 @@
 """Structure noise: p |E| random edges are added; the noisy graph is used for training and testing.
 
-NaQ-Diff diffuses on the noisy graph; the neighbours of NaQ-Feat do not change, its encoder does.
+NaQ-Diff diffuses on the noisy graph; the neighbours of NaQ-Feat do not change, its encoder does. The paper does not name the datasets of its
+figure: all four networks are run.
 """
 
 from __future__ import annotations
 
 from naq.experiments.experiment import EXPERIMENTS
 from naq.experiments.names import full_name
+from naq.experiments.paper.names import NETWORKS
 from naq.experiments.request import Request
-from naq.experiments.sweep import Sweep, SweepPoint
+from naq.experiments.sweep import Sweep, SweepPoint, learners_of
 
 LEVELS = (0.0, 0.1, 0.3)
 
@@ -19,6 +21,7 @@ class StructureNoise(Sweep):
     title = "Structure noise"
     question = "How much do random edges hurt, and whom?"
     origin = "Figure 9a"
+    datasets = NETWORKS
     x_label = "added edges, share of |E|"
 
     def points(self, request: Request, dataset: str) -> list[SweepPoint]:
@@ -28,7 +31,8 @@ class StructureNoise(Sweep):
 def noisy_points(request: Request, perturbation: str, thin: tuple[str, ...]) -> list[SweepPoint]:
     """The four methods of the two noise figures under every level of a perturbation; under a thin budget only the kinds of episodes ``thin``."""
     kinds = thin if request.limits.thin else ("supervised", "naq-feat", "naq-diff")
-    methods = (*(f"{kind}/{request.learner}" for kind in kinds), *(() if request.limits.thin else ("bgrl",)))
+    episodes = tuple(f"{kind}/{learner}" for learner in learners_of(request) for kind in kinds)
+    methods = (*episodes, *(() if request.limits.thin else ("bgrl",)))
     return [
         SweepPoint(
             full_name(method), level, method, {"perturbation": {"name": perturbation, "share": level}} if level else {}

@@ -14,6 +14,7 @@ from naq.experiments.experiment import EXPERIMENTS, Experiment, Study
 from naq.experiments.names import full_name
 from naq.experiments.request import Request
 from naq.experiments.seed_groups import Key, SeedGroup, seed_group
+from naq.experiments.sweep import learners_of
 from naq.experiments.views import Entry, Panel, ScatterView, TableView, TextView, View, plain
 from naq.grid.measurements.tail_map import tail_map_cell
 
@@ -29,16 +30,15 @@ class TailMaps(Experiment):
 
     def groups(self, request: Request, dataset: str) -> dict[Key, SeedGroup]:
         """Maps of the trainings that the other analyses use: same budget, first seed."""
-        feat, diff = f"naq-feat/{request.learner}", f"naq-diff/{request.learner}"
-        maps: dict[str, tuple[str, dict[str, Any]]] = {
-            full_name(feat): (feat, {}),
-            full_name(diff): (diff, {}),
-            f"{full_name(diff)}, 20-way training": (diff, {"episode": {"way": 20}}),
-            full_name("bgrl"): ("bgrl", {}),
-            full_name("smooth"): ("smooth", {}),
-        }
-        if request.limits.thin:
-            maps = {name: maps[name] for name in (full_name(feat), full_name("smooth"))}
+        maps: dict[str, tuple[str, dict[str, Any]]] = {}
+        for learner in learners_of(request):
+            feat, diff = f"naq-feat/{learner}", f"naq-diff/{learner}"
+            maps[full_name(feat)] = feat, {}
+            if not request.limits.thin:
+                maps[full_name(diff)] = diff, {}
+                maps[f"{full_name(diff)}, 20-way training"] = diff, {"episode": {"way": 20}}
+        for name in ("smooth",) if request.limits.thin else ("bgrl", "smooth"):
+            maps[full_name(name)] = name, {}
         first = request.all_seeds[:1]
         return {
             name: seed_group(request, dataset, method, seeds=first, make=tail_map_cell, **more)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from naq.experiments.experiment import EXPERIMENTS
 from naq.experiments.names import full_name
 from naq.experiments.request import Request
-from naq.experiments.sweep import Sweep, SweepPoint
+from naq.experiments.sweep import Sweep, SweepPoint, learners_of
 
 LEVELS = (5, 10, 20)
 
@@ -24,10 +24,7 @@ class TrainingWay(Sweep):
     def points(self, request: Request, dataset: str) -> list[SweepPoint]:
         return [
             SweepPoint(full_name(method), way, method, {"episode": {"way": way}})
-            for method in (
-                f"naq-feat/{request.learner}",
-                f"naq-diff/{request.learner}",
-                f"supervised/{request.learner}",
-            )
+            for learner in learners_of(request)
+            for method in (f"naq-feat/{learner}", f"naq-diff/{learner}", f"supervised/{learner}")
             for way in request.levels(LEVELS)
         ]

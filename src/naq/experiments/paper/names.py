@@ -13,6 +13,8 @@ PAPER_DATASETS = {
     "ogbn-products": "ogbn-products",
 }
 """Our names of the paper's datasets, and the paper's."""
+NETWORKS = tuple(PAPER_DATASETS)[:4]
+"""The two product and the two citation networks: what most of its tables and figures are about."""
 
 _SAME_GRAPH = {"corafull": "cora-full"}
 _KINDS_OF_FILE = ("-network", "-structure")
@@ -24,6 +26,7 @@ PAPER_LEARNERS = {
     "gmeta": "G-Meta",
     "glitter": "GLITTER",
     "cosmic": "COSMIC",
+    "best": "Best of six",
 }
 PAPER_EMBEDDERS = {"bgrl": "TLP-BGRL", "sugrl": "TLP-SUGRL", "afgrl": "TLP-AFGRL", "vnt": "VNT"}
 PAPER_GENERATORS = {"supervised": "Supervised", "naq-feat": "NaQ-Feat", "naq-diff": "NaQ-Diff"}

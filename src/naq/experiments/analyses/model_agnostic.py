@@ -1,0 +1,60 @@
+"""Six base models, each with labels and with both kinds of NaQ episodes: 5-way 1-shot, and the highest way that a dataset's tasks have.
+
+The trainings are those of the full tables (with 5-shot tasks beside), so that nothing is computed twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from naq.experiments.accuracy_table import AccuracyTable
+from naq.experiments.accuracy_views import Setting
+from naq.experiments.analyses.tables import SIX, every
+from naq.experiments.captions import gain
+from naq.experiments.experiment import EXPERIMENTS, Study
+from naq.experiments.names import kind_of, model_of
+from naq.experiments.paper.names import NETWORKS
+from naq.experiments.request import Request
+from naq.experiments.views import View
+from naq.statistics import Score, pooled_variance
+
+
+@EXPERIMENTS.register
+class ModelAgnostic(AccuracyTable):
+    name = "model-agnostic"
+    title = "Base models with and without labels"
+    question = "Does NaQ keep or raise the accuracy of every base model, also with many classes?"
+    origin = "Figures 3 and 4"
+    datasets = NETWORKS
+    methods = every(("supervised", "naq-feat", "naq-diff"), SIX)
+
+    def trained_settings(self, request: Request, dataset: str) -> list[Setting]:
+        return super().settings(request, dataset)
+
+    def settings(self, request: Request, dataset: str) -> list[Setting]:
+        """The lowest and the highest way of the dataset, or the ways of the request, at the first shot."""
+        found = super().settings(request, dataset)
+        found = [at for at in found if at[1] == found[0][1]]
+        return found if request.ways else list(dict.fromkeys([*found[:1], *found[-1:]]))
+
+    def charted(self, settings: Sequence[Setting]) -> Sequence[Setting]:
+        return settings
+
+    def more_views(self, study: Study, settings: Sequence[Setting]) -> list[View]:
+        return []  # the full tables have them
+
+    def remarks(self, study: Study, found: Mapping[tuple[str, Setting], Score]) -> list[str]:
+        """Both kinds of episodes against labels, model by model."""
+        variance, sentences = pooled_variance(found.values()), []
+        for way, shot in self.settings(study.request, study.dataset):
+            scores = {(model_of(m), kind_of(m)): s for (m, at), s in found.items() if at == (way, shot)}
+            for model in dict.fromkeys(model for model, _ in scores):
+                labels = scores.get((model, "Supervised"))
+                gains = [
+                    f"{kind} {gain(ours, labels, variance)}"
+                    for kind in ("NaQ-Feat", "NaQ-Diff")
+                    if labels is not None and (ours := scores.get((model, kind))) is not None
+                ]
+                if gains:
+                    sentences.append(f"{model}, {way}-way {shot}-shot, against labels: {'; '.join(gains)}.")
+        return sentences
