@@ -32,6 +32,15 @@ def test_every_learner_runs_the_protocol(graph, tasks, method):
     assert np.array_equal(again.also["3"][result.config.head].per_task, result.also["3"][result.config.head].per_task)
 
 
+def test_cosmic_is_the_same_training_on_both_kinds_of_naq_episodes(graph, tasks):
+    """Which is why experiments compute it once."""
+    feat, diff = (small(graph, tasks, f"{kind}/cosmic") for kind in ("naq-feat", "naq-diff"))
+    assert np.array_equal(feat.embedding, diff.embedding) and np.array_equal(feat.per_task, diff.per_task)
+    reading = {"use_queries": True, "mode": "intended"}
+    feat, diff = (small(graph, tasks, f"{kind}/cosmic", options=reading) for kind in ("naq-feat", "naq-diff"))
+    assert not np.array_equal(feat.embedding, diff.embedding)
+
+
 @pytest.mark.parametrize("patience", [0, 1])
 def test_every_shot_of_a_run_is_selected_and_tested_as_in_a_run_of_its_own(graph, tasks, patience, monkeypatch):
     best, asked = {1: 1, 3: 2}, []

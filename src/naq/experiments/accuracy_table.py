@@ -11,7 +11,7 @@ from naq.experiments.experiment import Experiment, Study
 from naq.experiments.names import full_name, kind_of, model_of
 from naq.experiments.paper import paper_accuracy, paper_rank
 from naq.experiments.request import Request
-from naq.experiments.seed_groups import Key, SeedGroup, seed_group
+from naq.experiments.seed_groups import Key, SeedGroup, seed_group, training_note
 from naq.experiments.tuning import learner_of
 from naq.experiments.views import Entry, Number, TableView, TextView, View
 from naq.protocol.evaluation import BASELINE
@@ -54,7 +54,7 @@ class AccuracyTable(Experiment):
     def _group(
         self, request: Request, dataset: str, method: str, at: Setting, settings: Sequence[Setting]
     ) -> SeedGroup:
-        """One training serves all shots of a method that reads no labels; a supervised one trains for each."""
+        """One training serves all shots of a method that reads no labels; a supervised one trains for each. Checkpoints are selected for each."""
         way, shot = at
         shots = [s for w, s in settings if w == way]
         if get_method(method).reads_base_labels:
@@ -130,8 +130,8 @@ class AccuracyTable(Experiment):
             lines,
             labels=2,
             groups=[("", 2), ("test accuracy, %", len(settings)), ("", 1)],
-            note=_head_note(study.request, rows)
-            + " Average rank: among these rows, over these columns; the paper's is over its own.",
+            note=f"{_head_note(study.request, rows)} {training_note(study.request, rows)}"
+            " Average rank: among these rows, over these columns; the paper's is over its own.",
         )
 
 

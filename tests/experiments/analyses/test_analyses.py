@@ -367,7 +367,8 @@ def test_a_table_says_which_head_and_which_options_were_used():
     assert "prototype" in table.note.lower() and "logistic" not in table.note.lower()
     cost = next(table for table in tables_of(views) if "cost" in table.name)
     settings = {row[0]: row[2] for row in cost.rows}
-    assert settings["ProtoNet (NaQ-Feat)"] == "lr 0.5" and settings["TLP-BGRL"] == "defaults"
+    assert settings["ProtoNet (NaQ-Feat)"] == "lr 0.5" and settings["TLP-BGRL"] == "default profile"
+    assert "Profile: default." in table.note and "validation tasks of its own way and shot" in table.note
 
 
 def test_a_table_on_too_few_classes_says_so():
