@@ -63,7 +63,7 @@ def test_tasks_beside_the_file_of_a_graph_are_found(graph, tasks, tmp_path, monk
     loaded = naq.load("mine.npz")
     monkeypatch.chdir("/")
     for given in (loaded, loaded.with_features(loaded.features), str(tmp_path / "mine.npz")):
-        assert small(given, None, "smooth").config["tasks"] == small(graph, tasks, "smooth").config["tasks"]
+        assert small(given, None, "smooth").data["tasks"] == small(graph, tasks, "smooth").data["tasks"]
     other = task_source(loaded.with_labels(loaded.labels), None, None, way=2, shot=1)
     assert other.origin == "drawn with seed 0"
 
@@ -209,7 +209,9 @@ def test_embed_refuses_trained_methods(graph):
 
 
 def test_features_are_weighted_as_asked(graph, tasks):
-    weighted = small(graph, tasks, "untrained")
+    plain = small(graph, tasks, "untrained")
+    assert plain.config.features == "raw" and plain.data["features"] == "raw", "as in the paper"
+    weighted = small(graph, tasks, "untrained", features="auto")
     assert weighted.config.features == "auto" and weighted.data["features"] == "tfidf"
     own = small(graph, tasks, "smooth")
     assert own.config.features is None and own.data["features"] == "raw"
