@@ -18,7 +18,7 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 	echo "Installed in $$(( $$(date +%s) - start )) s."
 
 demo: install
-	$(BIN)/naq run debian --episodes 800 --set lr=3e-4 --out runs/demo
+	$(BIN)/naq run debian --episodes 800 --features auto --set lr=3e-4 --out runs/demo
 
 test: install
 	$(BIN)/python -m pytest -q

@@ -35,7 +35,9 @@ def agreement(graph: naq.Graph, tasks: Path | None, episodes: int) -> dict[str, 
         results = {}
         for device in ("cpu", "cuda"):
             start = time.perf_counter()
-            results[device] = naq.run(graph, method, episodes=episodes, device=device, tasks=tasks, cache=None)
+            results[device] = naq.run(
+                graph, method, features="auto", episodes=episodes, device=device, tasks=tasks, cache=None
+            )
             if device == "cuda":
                 torch.cuda.synchronize()
             found[f"{method} {device}: seconds"] = round(time.perf_counter() - start, 2)
@@ -64,7 +66,9 @@ def main() -> None:
         for method in ("naq-feat/protonet", "naq-diff/protonet"):
             values = []
             for seed in range(3):
-                result = naq.run(graph, method, seed=seed, episodes=3200, device="cuda", tasks=given.tasks)
+                result = naq.run(
+                    graph, method, features="auto", seed=seed, episodes=3200, device="cuda", tasks=given.tasks
+                )
                 values.append(round(100 * result.accuracy, 2))
                 print(method, seed, str(result), {k: round(v, 1) for k, v in result.seconds.items()}, flush=True)
             found[f"{method} cuda, 3,200 episodes, three seeds"] = values

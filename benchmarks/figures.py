@@ -224,7 +224,7 @@ def _train(method: str, seed: int, count: int, lr: float = 1e-4, patience: int |
     folder = RUNS / f"{method.replace('/', '-')}-{count}-lr{lr:g}-seed{seed}"
     with show_progress(f"{method} seed {seed}") as listener:
         return naq.run(
-            coauthor(), method, seed=seed, episodes=count, patience=patience, options={"lr": lr},
+            coauthor(), method, seed=seed, episodes=count, patience=patience, features="auto", options={"lr": lr},
             tasks=DATA / "coauthor_cs.tasks.npz", out=folder, cache=None, listener=listener,
         )  # fmt: skip
 

@@ -111,6 +111,7 @@ def train_result(cell: Cell, undefined: bool = False, *, mean: float | None = No
             "stopped_early": False,
             "steps_trained": 32,
             "unit": "episodes" if method.learner is not None else "epochs",
+            "also_selected": {shot: {"best_step": 16, "valid_accuracy": valid} for shot in also},
         }
     return {
         "config": {name: value for name, value in config.items() if name != "perturbation"},
@@ -126,7 +127,7 @@ def train_result(cell: Cell, undefined: bool = False, *, mean: float | None = No
         "baseline": {},
         "also": also,
         "also_baseline": {},
-        "history": {"steps": [16, 32], "loss": [1.0, 0.9], "valid_accuracy": [valid, valid - 0.01], "seconds": [1.0, 2.0]}
+        "history": {"steps": [16, 32], "loss": [1.0, 0.9], "valid_accuracy": [valid, valid - 0.01], "seconds": [1.0, 2.0], "also": {}}
         if trained
         else None,
         "perturbation": {},

@@ -48,7 +48,9 @@ class Registry(Mapping[str, Item]):
 
     def _known(self) -> dict[str, Item]:
         if self._state != "complete":
-            with self._lock:  # another thread waits until everything is there; this one may look while modules are imported
+            with (
+                self._lock
+            ):  # another thread waits until everything is there; this one may look while modules are imported
                 if self._state == "new":
                     self._state = "importing"
                     try:

@@ -76,6 +76,11 @@ def small(graph_file: Path, out: Path, *more: object) -> tuple[object, ...]:
         (("label-noise", "--budget", "qick"), "there is no budget 'qick'; did you mean quick"),
         (("label-noise", "--quick", "--budget", "paper"), "--quick and --budget paper exclude each other"),
         (("label-noise", "--learner", "protonett"), "--learner is 'protonett'; did you mean protonet"),
+        (("label-noise", "--profile", "papper"), "there is no profile 'papper'; did you mean paper"),
+        (("label-noise", "--episode", "querys=5"), "an episode has no option 'querys'; did you mean queries"),
+        (("label-noise", "--episode", "queries=few"), "expected int"),
+        (("label-noise", "--episode", "queries"), "expected NAME=VALUE"),
+        (("label-noise", "--json"), "--json prints the plan of a request; give --plan too."),
         (("label-noise", "--set", "protonet.latnt=8"), "protonet has no option 'latnt'; did you mean latent"),
         (("label-noise", "--set", "latent=8"), "expected LEARNER.NAME=VALUE"),
         (("label-noise", "--set", "protonett.lr=1"), "--set names 'protonett'; did you mean protonet"),
@@ -169,17 +174,38 @@ def test_the_help_of_budget_names_the_numbers_of_every_budget(run):
         assert {1: "one seed", 2: "two seeds"}[budget.seeds] in part, words
         assert not budget.patience or f"stopped after {budget.patience} validations" in part, words
         epochs = budget.epochs.values()
-        assert not epochs or f"{min(epochs)} to {max(epochs)} epochs" in part, words
-        assert (f"{budget.features} features" in part) == (budget.features != "auto"), words
+        assert not epochs or f"{min(epochs):,} to {max(epochs):,} epochs" in part, words
 
 
 def test_a_plan_writes_nothing(run, graph_file, tmp_path):
     shown = run(*small(graph_file, tmp_path / "out", "--plan"))
     assert shown.code == 0, shown.err
     assert "label-noise on communities: What happens" in shown.out and "Budget quick: " in shown.out
+    assert "Profile default: " in shown.out
     assert "5 cells, 0 done, 5 to compute." in shown.out
     assert "  communities supervised/protonet 5-way 1-shot label-noise" in shown.out
     assert not (tmp_path / "out").exists()
+
+
+def test_a_plan_as_json_has_every_cell_with_its_whole_configuration(run, graph_file, tmp_path):
+    words = ("--profile", "paper", "--episode", "queries=3", "--learner", "protonet", "--learner", "maml", "--json")
+    shown = run(*small(graph_file, tmp_path / "out", "--plan", *words))
+    assert shown.code == 0, shown.err
+    plan = json.loads(shown.out)
+    assert set(plan) == {"requests", "cells"} and not (tmp_path / "out").exists()
+    [request] = plan["requests"]
+    assert request["profile"] == "paper" and request["episode"] == {"queries": 3}
+    assert request["learners"] == ["protonet", "maml"] and request["options"] == {"protonet": {"latent": 8}}
+    assert plan["cells"] and all(
+        set(cell) == {"title", "measurement", "config", "done"} and not cell["done"] for cell in plan["cells"]
+    )
+    by_method = {cell["config"]["method"]: cell["config"] for cell in plan["cells"]}
+    diff = by_method["naq-diff/protonet"]
+    assert diff["options"] == {"latent": 8, "lr": 1e-4} and diff["features"] == "raw" and diff["episodes"] == 16
+    assert diff["episode"]["queries"] == 3 == by_method["supervised/protonet"]["episode"]["queries"]
+    assert diff["episode"]["self_loops"] is False and diff["episode"]["fill"] == "lowest"
+    assert "episode" not in by_method["smooth"]
+    assert run(*small(graph_file, tmp_path / "out", "--plan", *words)).out == shown.out, "the same at every call"
 
 
 def test_compute_then_nothing_then_report_then_pack(run, graph_file, tmp_path, monkeypatch):

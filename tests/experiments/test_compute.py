@@ -50,7 +50,7 @@ def test_settings_are_chosen_in_one_round_and_trained_with_in_the_next(grid):
 
 def test_what_failed_does_not_hold_up_the_rest(grid):
     runner, setup, find = grid
-    studies = expand(Request("overlap-drop", ("wide",), "quick", episodes=4, ways=(5, 9), learner="protonet"), find)
+    studies = expand(Request("overlap-drop", ("wide",), "quick", episodes=4, ways=(5, 9), learners=("protonet",)), find)
     outcome = compute(studies, find, runner, setup)
     assert {failure.cell.config["way"] for failure in outcome.failed} == {9}
     assert {cell.config["way"] for cell in outcome.done} == {5} and not outcome.complete

@@ -43,10 +43,10 @@ def test_requests_come_back_from_their_folder(tmp_path):
         ("{", "not readable JSON"),
         ("[]", "is no list of requests"),
         ("{}", "is no list of requests"),
-        ('{"format": 1}', "format 1; expected 2"),
-        ('{"format": 2, "requests": 3, "paths": {}}', "is no list of requests"),
-        ('{"format": 2, "requests": [], "paths": "ab"}', "is no list of requests"),
-        ('{"format": 2, "requests": [{}], "paths": {}}', "no request for an experiment"),
+        ('{"format": 1}', "format 1; expected 3"),
+        ('{"format": 3, "requests": 3, "paths": {}}', "is no list of requests"),
+        ('{"format": 3, "requests": [], "paths": "ab"}', "is no list of requests"),
+        ('{"format": 3, "requests": [{}], "paths": {}}', "no request for an experiment"),
     ],
 )
 def test_damaged_requests_are_one_sentence(tmp_path, text, words):
@@ -127,7 +127,7 @@ def damaged(path, how):
             if how != "no records":
                 archive.writestr("records.json.xz", b"nothing")
             if how == "other records":
-                archive.writestr(REQUESTS, '{"format": 2, "requests": [], "paths": {}}')
+                archive.writestr(REQUESTS, '{"format": 3, "requests": [], "paths": {}}')
 
 
 @pytest.mark.parametrize(

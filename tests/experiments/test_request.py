@@ -12,7 +12,7 @@ from naq.experiments.request import BUDGETS, Request
 
 def test_budgets_cost_less_and_less():
     paper, standard, quick = (BUDGETS[name] for name in ("paper", "standard", "quick"))
-    assert paper.episodes == 16_000 and paper.patience == 0 and paper.features == "raw"
+    assert paper.episodes == 16_000 and paper.patience == 0
     assert paper.episodes > standard.episodes > quick.episodes and standard.seeds > quick.seeds
     assert quick.thin and not standard.thin and not paper.thin
     assert all(quick.epochs[name] < epochs for name, epochs in standard.epochs.items())
@@ -21,10 +21,10 @@ def test_budgets_cost_less_and_less():
 
 def test_what_is_not_given_is_the_budgets_own():
     request = Request("methods", ("debian",))
-    assert request.all_seeds == (0, 1) and request.weighting == "auto" and request.limits is BUDGETS["standard"]
-    assert Request("methods", (), "paper").weighting == "raw"
-    own = Request("methods", (), seeds=2, features="binary")
-    assert own.all_seeds == (0, 1) and own.weighting == "binary"
+    assert request.all_seeds == (0, 1) and request.features == "raw" and request.limits is BUDGETS["standard"]
+    assert request.profile == "default" and request.learners == () and request.learner == "protonet"
+    own = Request("methods", (), seeds=3, learners=("tent", "maml"))
+    assert own.all_seeds == (0, 1, 2) and own.learner == "tent"
 
 
 def test_an_analysis_takes_the_first_way_and_shot():
@@ -60,6 +60,8 @@ def test_facts_say_what_a_dataset_lacks():
     ("given", "words"),
     [
         ({"budget": "standart"}, "no budget 'standart'; did you mean standard?"),
+        ({"profile": "papper"}, "no profile 'papper'; did you mean paper?"),
+        ({"learners": ()}, "learners are empty"),
         ({"seeds": -1}, "seeds is -1; expected at least 1, or 0 for the budget's own."),
         ({"episodes": -5}, "episodes is -5; expected at least 1"),
         ({"ways": (5, 1)}, r"ways are \[5, 1\]; expected whole numbers of at least 2."),
@@ -76,6 +78,9 @@ def test_a_request_comes_back_from_its_json():
         "methods",
         ("debian", "cora"),
         "quick",
+        "paper",
+        learners=("maml", "tent"),
+        episode={"queries": 3},
         ways=(5, 10),
         shots=(1,),
         methods=("bgrl",),

@@ -185,7 +185,7 @@ def knows_all(cell):
 
 
 def test_a_method_with_one_candidate_is_not_waited_for_and_the_candidate_not_computed():
-    for method in ("vnt", "smooth"):
+    for method in ("untrained", "smooth"):
         group = seed_group(TUNED, "debian", method, make=tail_map_cell)
         assert group.setting(nothing) == {} and len(group.candidates) == 1
         assert group.needed(nothing) == list(group.cells(nothing))

@@ -69,7 +69,7 @@ def test_equal_requests_are_equal(given):
         {"seed": 1},
         {"head": "prototype"},
         {"head": LogisticHead(C=1.0)},
-        {"features": "raw"},
+        {"features": "auto"},
         {"options": {"lr": 3e-4}},
         {"episode": {"way": 20}},
         {"episode": {"shot": 5}, "shot": 5},

@@ -84,7 +84,7 @@ def test_a_run_that_never_began_leaves_no_folder(graph, tasks, tmp_path):
 def test_no_epochs_is_the_untrained_encoder(graph, tasks):
     result = small(graph, tasks, "bgrl", epochs=0)
     assert result.history is None and result.facts["selection"] == "nothing was selected"
-    assert np.array_equal(result.embedding, naq.embed(naq.graph.weighted(graph, "auto"), "bgrl", hidden=16, latent=16, epochs=0))  # fmt: skip
+    assert np.array_equal(result.embedding, naq.embed(graph, "bgrl", hidden=16, latent=16, epochs=0))  # fmt: skip
 
 
 def test_schedule_defaults_and_zero_patience(graph, tasks):

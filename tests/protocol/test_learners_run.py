@@ -32,12 +32,39 @@ def test_every_learner_runs_the_protocol(graph, tasks, method):
     assert np.array_equal(again.also["3"][result.config.head].per_task, result.also["3"][result.config.head].per_task)
 
 
-def test_other_shots_do_not_move_the_main_result(graph, tasks):
-    alone = small(graph, tasks, "naq-feat/protonet")
-    both = small(graph, tasks, "naq-feat/protonet", also_shots=(1, 3))
-    assert np.array_equal(alone.per_task, both.per_task) and set(both.also) == {"3"} and not alone.also
-    direct = naq.evaluate(both.embedding, naq.Tasks.load(tasks, way=2, shot=3, part="test"), "logistic")
-    assert np.array_equal(both.also["3"]["logistic"].per_task, direct.per_task)
+def test_cosmic_is_the_same_training_on_both_kinds_of_naq_episodes(graph, tasks):
+    """Which is why experiments compute it once."""
+    feat, diff = (small(graph, tasks, f"{kind}/cosmic") for kind in ("naq-feat", "naq-diff"))
+    assert np.array_equal(feat.embedding, diff.embedding) and np.array_equal(feat.per_task, diff.per_task)
+    reading = {"use_queries": True, "mode": "intended"}
+    feat, diff = (small(graph, tasks, f"{kind}/cosmic", options=reading) for kind in ("naq-feat", "naq-diff"))
+    assert not np.array_equal(feat.embedding, diff.embedding)
+
+
+@pytest.mark.parametrize("patience", [0, 1])
+def test_every_shot_of_a_run_is_selected_and_tested_as_in_a_run_of_its_own(graph, tasks, patience, monkeypatch):
+    best, asked = {1: 1, 3: 2}, []
+
+    def made_up(model, tasks, head):
+        """Validation tasks of one shot are best at the second evaluation, those of three at the third."""
+        asked.append(tasks.shot)
+        return 0.9 - 0.1 * abs(asked.count(tasks.shot) - 1 - best[tasks.shot])
+
+    monkeypatch.setattr("naq.protocol.training.validation_accuracy", made_up)
+
+    def run(**given):
+        asked.clear()
+        return small(graph, tasks, "naq-feat/protonet", episodes=32, patience=patience, options={"lr": 0.05}, **given)
+
+    one, three, both = run(), run(shot=3), run(also_shots=(1, 3))
+    assert set(both.also) == {"3"} and not one.also
+    assert both.facts["best_step"] == one.facts["best_step"] == 16
+    assert both.facts["also_selected"]["3"]["best_step"] == three.facts["best_step"] == 24
+    for head, found in both.evaluations.items():
+        assert np.array_equal(found.per_task, one.evaluations[head].per_task)
+        assert np.array_equal(both.also["3"][head].per_task, three.evaluations[head].per_task)
+    assert np.array_equal(both.embedding, one.embedding)
+    assert not np.array_equal(both.embedding, three.embedding)
 
 
 @pytest.mark.parametrize("method", ["naq-feat/protonet", "naq-diff/maml", "supervised/protonet"])

@@ -209,7 +209,9 @@ def test_embed_refuses_trained_methods(graph):
 
 
 def test_features_are_weighted_as_asked(graph, tasks):
-    weighted = small(graph, tasks, "untrained")
+    plain = small(graph, tasks, "untrained")
+    assert plain.config.features == "raw" and plain.data["features"] == "raw", "as in the paper"
+    weighted = small(graph, tasks, "untrained", features="auto")
     assert weighted.config.features == "auto" and weighted.data["features"] == "tfidf"
     own = small(graph, tasks, "smooth")
     assert own.config.features is None and own.data["features"] == "raw"

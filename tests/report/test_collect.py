@@ -14,7 +14,6 @@ import pytest
 from typer.testing import CliRunner
 
 import methods_under_test as suite
-import naq.cli.reproducing as reproducing
 from naq.cli.main import app
 from naq.errors import DataError
 from naq.experiments import compute
@@ -260,7 +259,8 @@ def test_candidates_of_one_title_have_lines_of_their_own_and_are_all_counted(tmp
 
 ROUND_TRIPS = [
     {},
-    {"seeds": 2, "episodes": 48, "learner": "tent"},
+    {"seeds": 2, "episodes": 48, "learners": ("tent", "maml")},
+    {"profile": "paper", "episode": {"queries": 3, "self_loops": True, "metric": "jaccard"}},
     {"head": "prototype", "features": "binary", "select": "naq"},
     {"options": {"protonet": {"latent": 8, "lr": 3e-4}}},
     {"tune": True},
@@ -275,13 +275,12 @@ def test_the_command_of_a_section_requests_the_same_cells(tmp_path, monkeypatch,
     [section] = page_of(tmp_path / "my results", out=str(tmp_path / "my results")).sections
     words = shlex.split(section.command)
     assert words[0] == "naq" and words[-2:] == ["--out", str(tmp_path / "my results")]
-    made: list[Request] = []
     monkeypatch.setattr("naq.experiments.datasets.facts_of", lambda dataset, dataset_cache: FACTS)
     monkeypatch.setattr("naq.grid.datasets.DatasetCache.graph", lambda self, dataset: GRAPH)
-    monkeypatch.setattr(reproducing, "_print_plan", lambda requests, cells, missing: made.extend(requests))
     monkeypatch.setattr(compute, "StoredRecords", lambda store, dataset_cache: nothing)
-    done = CliRunner().invoke(app, [*words[1:], "--plan"], catch_exceptions=False)
+    done = CliRunner().invoke(app, [*words[1:], "--plan", "--json"], catch_exceptions=False)
     assert done.exit_code == 0
+    made = [Request.from_json(one) for one in json.loads(done.stdout)["requests"]]
     assert [replace(one, facts={}) for one in made] == [replace(request, facts={})]
     assert cells_of(made[0]) == cells_of(request)
 
@@ -302,7 +301,7 @@ def test_requests_that_differ_have_sections_titles_and_tables_of_their_own(tmp_p
     requests = [
         make_request(),
         make_request(seeds=2),
-        make_request(learner="tent"),
+        make_request(learners=("tent",)),
         replace(make_request(), budget="standard"),
     ]
     requests.append(Request("label-noise", ("toy", "other"), budget="quick", facts={"toy": FACTS, "other": FACTS}))

@@ -56,6 +56,29 @@ def test_patience_stops_after_so_many_evaluations_without_a_new_best():
     assert trained.stopped_early and trained.history.steps[-1] == 40
 
 
+def test_every_set_of_validation_tasks_selects_what_it_would_alone(tmp_path):
+    """Two sets, each with its patience; the training goes on until both are out of it, and may be resumed between."""
+    five, one = (0.3, 0.4, 0.5, 0.5, 0.1, 0.9), (0.6, 0.5, 0.5, 0.9, 0.9, 0.9)
+    for patience in (None, 2):
+        steps = Steps(60)
+        both = fit(steps, accuracies(*one), Schedule(10, patience), also={"5": accuracies(*five)})
+        assert steps.model.weight.item() == both.best_step
+        for values, step, valid in (
+            (one, both.best_step, both.best_valid),
+            (five, both.also["5"].step, both.also["5"].valid),
+        ):
+            alone = fit(Steps(60), accuracies(*values), Schedule(10, patience))
+            assert (step, valid) == (alone.best_step, alone.best_valid)
+        assert both.also["5"].weights["weight"].item() == both.also["5"].step
+        assert both.history.steps[-1] == (60 if patience is None else 50)
+        assert both.history.also == {"5": list(five[: len(both.history.steps)])}
+
+    path = tmp_path / "c.safetensors"
+    fit(Steps(60), accuracies(*one), Schedule(10, 2), also={"5": accuracies(*five)}, checkpoint=path)
+    again = fit(Steps(60), accuracies(), Schedule(10, 2), also={"5": accuracies()}, checkpoint=path)
+    assert again.also["5"].weights["weight"].item() == 30 and again.best_step == 10
+
+
 def test_an_incomplete_last_stretch_is_evaluated():
     trained = fit(Steps(5), accuracies(0.1, 0.2, 0.3), Schedule(2))
     assert trained.history.steps == [2, 4, 5]

@@ -17,7 +17,7 @@ def budget_of(name: str, quick: bool) -> str:
 def features_of(name: str) -> str:
     from naq.graph.weighting import WEIGHTINGS
 
-    if name and name not in ("auto", *WEIGHTINGS):
+    if name not in ("auto", *WEIGHTINGS):
         raise OptionError(f"--features is {name!r}; {nearest(name, ('auto', *WEIGHTINGS))}")
     return name
 
@@ -28,12 +28,13 @@ def check_device_of(device: str) -> None:
     check_device(device)
 
 
-def known_learner(name: str) -> str:
+def known_learners(names: list[str]) -> tuple[str, ...]:
     from naq.learners import LEARNERS
 
-    if name not in LEARNERS:
-        raise OptionError(f"--learner is {name!r}; {nearest(name, LEARNERS)}")
-    return name
+    for name in names:
+        if name not in LEARNERS:
+            raise OptionError(f"--learner is {name!r}; {nearest(name, LEARNERS)}")
+    return tuple(dict.fromkeys(names))
 
 
 def options_of(given: list[str]) -> dict[str, dict[str, Any]]:
@@ -53,3 +54,16 @@ def options_of(given: list[str]) -> dict[str, dict[str, Any]]:
             raise OptionError(f"--set names {owner!r}; {nearest(owner, models)}")
         found.setdefault(owner, {})[name] = merge_options(owner, dict(models[owner].defaults), {name: value})[name]
     return found
+
+
+def episode_options_of(given: list[str]) -> dict[str, Any]:
+    """``["queries=5"]`` as options of episodes, checked against the kinds of episodes that have them."""
+    from naq.cli.running import pairs
+    from naq.options import merge_options
+    from naq.protocol.episodes import DEFAULTS
+
+    known = {name: value for options in DEFAULTS.values() for name, value in options.items()}
+    return {
+        name: merge_options("an episode", known, {name: value})[name]
+        for name, value in pairs(given, "--episode").items()
+    }

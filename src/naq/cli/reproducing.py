@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from naq.cli.checking import budget_of, check_device_of, features_of, known_learner, options_of
+from naq.cli.checking import (
+    budget_of,
+    check_device_of,
+    episode_options_of,
+    features_of,
+    known_learners,
+    options_of,
+)
 from naq.errors import OptionError
+from naq.experiments.profiles import PROFILES
 from naq.experiments.request import BUDGETS
 
 if TYPE_CHECKING:
     from naq.experiments.request import Request
-    from naq.grid.cells import Cell
     from naq.grid.runners import Outcome
     from naq.report.page import Page
 
@@ -64,8 +70,13 @@ def reproduce_command(
         typer.Option(help="Labelled nodes per class, likewise; may be repeated for tables.", metavar="N", **_WHAT),
     ] = [],  # noqa: B006
     learner: Annotated[
-        str, typer.Option(help="Base model of the analyses; tables have their own rows.", metavar="NAME", **_WHAT)
-    ] = "protonet",
+        list[str],
+        typer.Option(
+            help="Base model of the analyses, instead of the experiment's own; may be repeated. Tables have their own rows.",
+            metavar="NAME",
+            **_WHAT,
+        ),
+    ] = [],  # noqa: B006
     quick: Annotated[
         bool, typer.Option("--quick", help="Same as --budget quick: minutes, to see that everything runs.", **_COST)
     ] = False,
@@ -89,6 +100,14 @@ def reproduce_command(
             "--tune", help="First choose each method's setting among candidates, on validation tasks.", **_COST
         ),
     ] = False,
+    profile: Annotated[
+        str,
+        typer.Option(
+            help="; ".join(f"{name}: {profile.summary}" for name, profile in PROFILES.items()) + ".",
+            metavar="NAME",
+            **_TRAINING,
+        ),
+    ] = "default",
     option: Annotated[
         list[str],
         typer.Option(
@@ -99,13 +118,23 @@ def reproduce_command(
             **_TRAINING,
         ),
     ] = [],  # noqa: B006
+    episode: Annotated[
+        list[str],
+        typer.Option(
+            "--episode",
+            "-e",
+            help="Option of the episodes, e.g. queries=5, for every kind of episodes that has it; may be repeated.",
+            metavar="NAME=VALUE",
+            **_TRAINING,
+        ),
+    ] = [],  # noqa: B006
     head: Annotated[
         str, typer.Option(help="Solves the tasks; a name of 'naq list heads'.", metavar="NAME", **_TRAINING)
     ] = "logistic",
     features: Annotated[
         str,
-        typer.Option(help="raw, binary, tfidf or auto; empty: as the budget says.", metavar="NAME", **_TRAINING),
-    ] = "",
+        typer.Option(help="What methods read: raw (the paper), binary, tfidf or auto.", metavar="NAME", **_TRAINING),
+    ] = "raw",
     select: Annotated[
         str,
         typer.Option(help="Chooses the checkpoint: valid, or naq (needs no labels).", metavar="NAME", **_TRAINING),
@@ -125,6 +154,10 @@ def reproduce_command(
     plan_only: Annotated[
         bool, typer.Option("--plan", help="Say what would be computed, and stop; nothing is written.", **_COMPUTING)
     ] = False,
+    as_json: Annotated[
+        bool,
+        typer.Option("--json", help="With --plan: every cell with its whole configuration, as JSON.", **_COMPUTING),
+    ] = False,
     out: Annotated[
         Path,
         typer.Option(help="Folder of results; what is done there is not computed again.", metavar="DIR", **_COMPUTING),
@@ -135,6 +168,7 @@ def reproduce_command(
     A table or analysis is computed as cells, most of them one training each.
     Stopped with Ctrl-C or killed, the same command goes on; finished cells are kept.
     """
+    from naq.cli.planning import plan_json, plan_text
     from naq.cli.progress import CellsProgress
     from naq.experiments.compute import StoredRecords, cells_of, compute
     from naq.experiments.datasets import make_requests
@@ -144,12 +178,15 @@ def reproduce_command(
     from naq.grid.store import Store
 
     # Mistakes are reported before a graph is loaded.
+    if as_json and not plan_only:
+        raise OptionError("--json prints the plan of a request; give --plan too.")
     runner = make_runner("processes" if engine == "local" and workers > 1 else engine, workers)
     dataset_cache = runner.dataset_cache(Setup())
     requests = make_requests(
         names, dataset_cache, given=dataset, folder=data, remark=lambda sentence: _say(sentence, "yellow"),
-        budget=budget_of(budget, quick), seeds=seeds, episodes=episodes, learner=known_learner(learner), ways=tuple(way), shots=tuple(shot),
-        methods=tuple(method), head=head, features=features_of(features), select=select, device=device, tune=tune, options=options_of(option),
+        budget=budget_of(budget, quick), profile=profile, seeds=seeds, episodes=episodes, learners=known_learners(learner), ways=tuple(way),
+        shots=tuple(shot), methods=tuple(method), head=head, features=features_of(features), select=select, device=device, tune=tune,
+        options=options_of(option), episode=episode_options_of(episode),
     )  # fmt: skip
     store, setup = Store(out), Setup(dataset_cache.paths, "" if cache else None, retry)
     with runner:
@@ -158,7 +195,7 @@ def reproduce_command(
         cells = cells_of(studies)
         missing = [cell for cell in cells if (record := find(cell)) is None or not record.done]
         if plan_only:
-            _print_plan(requests, cells, missing)
+            typer.echo(plan_json(requests, cells, missing) if as_json else plan_text(studies, cells, missing))
             return
         if missing and engine != "ray":
             check_device_of(device)
@@ -228,27 +265,6 @@ def _say(words: str, style: str = "") -> None:
     from naq.cli.progress import console
 
     console.print(words, style=style or None, highlight=False, soft_wrap=True, markup=False)
-
-
-def _print_plan(requests: list[Request], cells: Sequence[Cell], missing: Sequence[Cell]) -> None:
-    """The requests, how many of their cells are done, and every cell that is not."""
-    from naq.experiments.experiment import EXPERIMENTS
-    from naq.report.collect import titles
-    from naq.report.format import counted
-
-    for request in requests:
-        question = EXPERIMENTS[request.experiment].question
-        typer.echo(f"{request.experiment} on {', '.join(request.datasets)}: {question}")
-    for summary in dict.fromkeys(f"Budget {request.budget}: {request.limits.summary}." for request in requests):
-        typer.echo(summary)
-    later = (
-        " Tuning: these choose the settings, further trainings follow."
-        if any(request.tune for request in requests)
-        else ""
-    )
-    typer.echo(f"{counted(len(cells), 'cell')}, {len(cells) - len(missing)} done, {len(missing)} to compute.{later}")
-    for line in titles(missing):
-        typer.echo(f"  {line}")
 
 
 def _write_report(folder: Path, page_file: Path, title: str = "", out: Path = FOLDER) -> Page:

@@ -35,7 +35,7 @@ def run_command(
     way: Annotated[int, typer.Option(help="Classes per task.")] = 5,
     shot: Annotated[int, typer.Option(help="Labelled nodes per class.")] = 1,
     also_shot: Annotated[
-        list[int], typer.Option(help="Test the same weights on tasks of this shot too; may be repeated.")
+        list[int], typer.Option(help="Also select and test the training on tasks of this shot; may be repeated.")
     ] = [],  # noqa: B006
     head: Annotated[
         str,
@@ -45,7 +45,7 @@ def run_command(
     ] = "logistic",
     features: Annotated[
         str, typer.Option(help="What the method reads: raw (the paper), binary, tfidf, or auto: tfidf for word counts.")
-    ] = "auto",
+    ] = "raw",
     seed: Annotated[int, typer.Option(help="Of weights and episodes.")] = 0,
     episodes: Annotated[int, typer.Option(help="Training episodes of a learner.")] = 16_000,
     epochs: Annotated[

@@ -11,7 +11,7 @@ from naq.experiments.experiment import Experiment, Study
 from naq.experiments.names import full_name, kind_of, model_of
 from naq.experiments.paper import paper_accuracy, paper_rank
 from naq.experiments.request import Request
-from naq.experiments.seed_groups import Key, SeedGroup, seed_group
+from naq.experiments.seed_groups import Key, SeedGroup, seed_group, training_note
 from naq.experiments.tuning import learner_of
 from naq.experiments.views import Entry, Number, TableView, TextView, View
 from naq.protocol.evaluation import BASELINE
@@ -70,7 +70,7 @@ class AccuracyTable(Experiment):
     def _group(
         self, request: Request, dataset: str, method: str, at: Setting, settings: Sequence[Setting]
     ) -> SeedGroup:
-        """One training serves all shots of a method that reads no labels; a supervised one trains for each."""
+        """One training serves all shots of a method that reads no labels; a supervised one trains for each. Checkpoints are selected for each."""
         way, shot = at
         shots = [s for w, s in settings if w == way]
         if get_method(method).reads_base_labels:
@@ -181,6 +181,7 @@ class AccuracyTable(Experiment):
                 words
                 for words in (
                     _head_note(study.request, self.rows(study.request)),
+                    training_note(study.request, self.rows(study.request)),
                     self.about_rows(study),
                     "Average rank: among these rows, over these columns; the paper's is over its own.",
                 )

@@ -80,7 +80,7 @@ def costs(study: Study, rows: Sequence[str], at: Setting) -> TableView:
                 full_name(method),
                 "base labels" if results[0]["facts"]["reads_base_labels"] else "none",
                 ", ".join(f"{k} {v:g}" if isinstance(v, float) else f"{k} {v}" for k, v in chosen.items())
-                or "defaults",
+                or f"{study.request.profile} profile",
                 "–" if None in steps or not steps else f"{sum(steps) / len(steps):,.0f} {unit}",
                 "–" if None in valid or not valid else Number(100 * sum(valid) / len(valid), digits=1),
                 Number(sum(record.seconds for record in records) / len(records), digits=1, seeds=len(records)),
@@ -93,7 +93,7 @@ def costs(study: Study, rows: Sequence[str], at: Setting) -> TableView:
         ["method", "labels read", "setting", "trained", "validation %", "seconds per training", "on"],
         lines,
         labels=4,
-        note="Means over seeds. The setting is the candidate with the best accuracy on validation tasks where the request tunes, else what was given or the method's defaults.",
+        note="Means over seeds. The setting is the candidate with the best accuracy on validation tasks where the request tunes, else what was given, or what the profile sets.",
     )
 
 

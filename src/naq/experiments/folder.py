@@ -14,7 +14,7 @@ from naq.experiments.request import Request
 from naq.files import read_json, write_atomically, write_json
 from naq.grid.store import Store
 
-FORMAT = 2
+FORMAT = 3
 REQUESTS, RECORDS = "requests.json", "records.json.xz"
 
 

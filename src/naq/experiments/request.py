@@ -1,4 +1,4 @@
-"""A request: which experiment, on which data, under which budget."""
+"""A request: which experiment, on which data, under which budget and profile."""
 
 from __future__ import annotations
 
@@ -7,7 +7,11 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from naq.errors import DataError, OptionError
+from naq.experiments.profiles import PROFILES, Profile
 from naq.options import nearest
+
+TABLE = {"naq-feat": ("metric", "fill"), "naq-diff": ("alpha", "self_loops", "fill")}
+"""Options of episodes that belong to their neighbour table."""
 
 
 @dataclass(frozen=True)
@@ -17,9 +21,9 @@ class Budget:
     Attributes:
         episodes, evaluate_every, patience: of learners; patience 0 trains to the end.
         epochs: of embedders that are trained; those not named train for their own default.
+        epoch_patience: evaluations without a new best before an embedder stops; None is its own.
         seeds: trainings behind a number.
         thin: whether sweeps keep a few levels and methods only.
-        features: what methods read; the paper's own features are raw.
     """
 
     name: str
@@ -29,8 +33,8 @@ class Budget:
     patience: int
     seeds: int
     epochs: Mapping[str, int] = field(default_factory=dict)
+    epoch_patience: int | None = None
     thin: bool = False
-    features: str = "auto"
 
 
 BUDGETS = {
@@ -38,12 +42,13 @@ BUDGETS = {
     for budget in (
         Budget(
             "paper",
-            "16,000 episodes without early stop, raw features, one seed, as in the paper",
+            "16,000 episodes without early stop, one seed, as in the paper (embedders: at most 200 to 10,000 epochs, as released)",
             16_000,
             160,
             0,
             1,
-            features="raw",
+            {"bgrl": 10_000, "sugrl": 1_000, "afgrl": 5_000, "cola": 200, "vnt": 400},
+            epoch_patience=50,
         ),
         Budget(
             "standard",
@@ -75,34 +80,40 @@ class Request:
     Attributes:
         datasets: names of ``naq list datasets`` or paths.
         budget: a name of ``BUDGETS``; ``seeds`` and ``episodes`` override it where they are not 0.
-        learner: the base model that analyses train (the paper: ProtoNet).
+        profile: a name of :data:`~naq.experiments.profiles.PROFILES`: the settings that methods run with.
+        learners: base models that analyses train; the experiment's own where it is empty (the paper: ProtoNet, or four).
         ways, shots, methods: instead of the experiment's own, where they are not empty; a sweep takes the first way and shot.
-        features: what methods read; "" is the budget's own.
+        features: what methods read, by default as in the paper.
         tune: choose the setting of each method on validation tasks, by :mod:`naq.experiments.tuning`; else defaults and ``options``.
-        options: by the name of a learner or embedder, e.g. ``{"protonet": {"lr": 3e-4}}``.
+        options: by the name of a learner or embedder, e.g. ``{"protonet": {"lr": 3e-4}}``, on top of the profile.
+        episode: options of the episodes, e.g. ``{"queries": 5}``, on top of the profile, where a kind of episodes has the option.
         facts: of each dataset: its size, its hash, what it has; see :func:`naq.experiments.datasets.facts_of`.
     """
 
     experiment: str
     datasets: tuple[str, ...]
     budget: str = "standard"
+    profile: str = "default"
     seeds: int = 0
     episodes: int = 0
-    learner: str = "protonet"
+    learners: tuple[str, ...] = ()
     ways: tuple[int, ...] = ()
     shots: tuple[int, ...] = ()
     methods: tuple[str, ...] = ()
     head: str = "logistic"
-    features: str = ""
+    features: str = "raw"
     select: str = "valid"
     device: str = "cpu"
     tune: bool = False
     options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    episode: Mapping[str, Any] = field(default_factory=dict)
     facts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.budget not in BUDGETS:
             raise OptionError(f"there is no budget {self.budget!r}; {nearest(self.budget, BUDGETS)}")
+        if self.profile not in PROFILES:
+            raise OptionError(f"there is no profile {self.profile!r}; {nearest(self.profile, PROFILES)}")
         for name in ("seeds", "episodes"):
             if getattr(self, name) < 0:
                 raise OptionError(f"{name} is {getattr(self, name)}; expected at least 1, or 0 for the budget's own.")
@@ -118,13 +129,18 @@ class Request:
         return BUDGETS[self.budget]
 
     @property
-    def all_seeds(self) -> tuple[int, ...]:
-        return tuple(range(self.seeds or self.limits.seeds))
+    def settings(self) -> Profile:
+        """What ``profile`` names."""
+        return PROFILES[self.profile]
 
     @property
-    def weighting(self) -> str:
-        """What methods read of the features."""
-        return self.features or self.limits.features
+    def learner(self) -> str:
+        """The base model of an analysis of one."""
+        return (self.learners or ("protonet",))[0]
+
+    @property
+    def all_seeds(self) -> tuple[int, ...]:
+        return tuple(range(self.seeds or self.limits.seeds))
 
     @property
     def way(self) -> int:
@@ -135,6 +151,11 @@ class Request:
     def shot(self) -> int:
         """The shot of an analysis."""
         return (self.shots or (1,))[0]
+
+    def table(self, kind: str, dataset: str) -> dict[str, Any]:
+        """What a measurement of neighbour tables is given, see :func:`naq.grid.measurements.tables.table_config`."""
+        given = {**self.settings.episode(kind, dataset), **self.episode}
+        return {"features": self.features} | {name: given[name] for name in TABLE[kind] if name in given}
 
     def most_classes(self, dataset: str) -> int | None:
         """The largest way that the dataset's tasks can have; None where that is not known."""
@@ -157,7 +178,7 @@ class Request:
     def from_json(cls, data: Any) -> Request:
         """The inverse of :meth:`to_json`."""
         try:
-            lists = ("datasets", "ways", "shots", "methods")
+            lists = ("datasets", "learners", "ways", "shots", "methods")
             given: dict[str, Any] = {name: tuple(value) if name in lists else value for name, value in data.items()}
             return cls(**given)
         except (TypeError, AttributeError) as error:

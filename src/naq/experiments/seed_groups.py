@@ -6,12 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from naq.experiments.names import model_of
 from naq.experiments.request import Request
-from naq.experiments.tuning import CANDIDATES, learner_of
+from naq.experiments.tuning import learner_of
 from naq.grid.cells import Cell, canonical
 from naq.grid.measurements.train import train_cell
 from naq.grid.records import Find, Record
-from naq.protocol.methods import get_method
+from naq.protocol.episodes import DEFAULTS
+from naq.protocol.methods import Method, get_method
 from naq.statistics import Score, score
 
 Key = Any
@@ -69,10 +71,14 @@ class SeedGroup:
             self._made[key] = self.trainings(setting)
         return self._made[key]
 
+    @property
+    def tried(self) -> list[Cell]:
+        """Cells that try a candidate; none where there is nothing to choose."""
+        return [cell for _, cell in self.candidates] if len(self.candidates) > 1 else []
+
     def needed(self, find: Find) -> list[Cell]:
         """Everything that the number rests on, as far as it is known by now."""
-        tried = [cell for _, cell in self.candidates] if len(self.candidates) > 1 else []
-        return [*tried, *self.cells(find)]
+        return [*self.tried, *self.cells(find)]
 
     def records(self, find: Find) -> list[Record]:
         """The trainings that are done."""
@@ -107,7 +113,7 @@ def seed_group(
     """
     more = {"way": request.way, "shot": request.shot, **more}
     chosen_for = {"way": more["way"], "shot": more["shot"], **(chosen_for or {})}
-    tried = CANDIDATES.get(learner_of(method), [{}]) if request.tune else []
+    tried = request.settings.tried(method) if request.tune else []
 
     def trainings(setting: Mapping[str, Any]) -> list[Cell]:
         return [
@@ -135,28 +141,84 @@ def training(
     method: str,
     *,
     options: Mapping[str, Any],
+    episode: Mapping[str, Any] | None = None,
     make: Callable[..., Cell] = train_cell,
     **more: Any,
 ) -> Cell:
-    """A train cell under the request's budget, head, features and device."""
-    name, limits = learner_of(method), request.limits
-    in_episodes = "/" in method
-    fixed = {"memory": MEMORY} if "memory" in get_method(method).defaults else {}
-    given = {**fixed, **request.options.get(name, {}), **options}
+    """A train cell under the request's profile, budget, head, features and device.
+
+    What comes later wins: the profile, options of the request, those given here.
+    """
+    known, name, limits = get_method(method), learner_of(method), request.limits
+    profile = request.settings.options(known.name, dataset, request.facts.get(dataset, {}).get("classes"))
+    fixed = {"memory": MEMORY} if "memory" in known.defaults else {}
+    given = {**fixed, **profile, **request.options.get(name, {}), **options}
+    known, episode = _episodes(request, dataset, known, given, episode or {})
+    learns = known.learner is not None
     return make(
         dataset,
-        method,
+        known.name,
         head=request.head,
-        features=request.weighting,
+        features=request.features,
         episodes=request.episodes or limits.episodes,
         epochs=None if "epochs" in given else limits.epochs.get(name),
-        evaluate_every=limits.evaluate_every if in_episodes else None,
-        patience=limits.patience if in_episodes else None,
+        evaluate_every=limits.evaluate_every if learns else None,
+        patience=limits.patience if learns else limits.epoch_patience,
         select=request.select,
         device=request.device,
         options=given,
+        episode=episode,
         **more,
     )
+
+
+def _episodes(
+    request: Request, dataset: str, method: Method, options: Mapping[str, Any], given: Mapping[str, Any]
+) -> tuple[Method, dict[str, Any]]:
+    """The method and the options of its episodes; what differs in nothing that its learner reads is one and the same.
+
+    Episodes of NaQ-Feat and NaQ-Diff have the same supports, so a learner that ignores queries is trained once, on NaQ-Feat's.
+    """
+    kind, learner = method.episodes, method.learner
+    if kind is None or learner is None:
+        return method, dict(given)
+    profile = request.settings
+    asked = {name: value for name, value in request.episode.items() if name in DEFAULTS[kind]} | dict(given)
+    episode = {**profile.episode(kind, dataset, learner.name), **asked}
+    if kind not in SAME_SUPPORTS or not _same_supports(episode) or not _ignores_queries(method, options):
+        return method, episode
+    supports = {name: value for name, value in asked.items() if name in ("way", "shot")}
+    first = get_method(f"{SAME_SUPPORTS[0]}/{learner.name}")
+    return first, {**profile.episode(SAME_SUPPORTS[0], dataset, learner.name), **supports}
+
+
+SAME_SUPPORTS = ("naq-feat", "naq-diff")
+"""Kinds of episodes that draw the same supports, unless these depend on the neighbours."""
+
+
+def _same_supports(episode: Mapping[str, Any]) -> bool:
+    return int(episode.get("shot", 1)) == 1 and not int(episode.get("apart", 0))
+
+
+def _ignores_queries(method: Method, options: Mapping[str, Any]) -> bool:
+    return method.learner is not None and method.learner.ignores_queries({**method.defaults, **options})
+
+
+def training_note(request: Request, methods: Sequence[str]) -> str:
+    """How the numbers of a table were made, in sentences: the profile, what selects a checkpoint, and trainings that rows share."""
+    tasks = "tasks without labels" if request.select == "naq" else "validation tasks of its own way and shot"
+    note = f"Profile: {request.profile}. Every number is of the checkpoint with the best accuracy on {tasks}."
+    by_model: dict[str, list[str]] = {}
+    for method in map(get_method, methods):
+        name = learner_of(method.name)
+        settled = {**request.settings.models.get(name, {}), **request.options.get(name, {})}
+        tried = request.settings.tried(method.name) if request.tune else [{}]
+        if method.episodes in SAME_SUPPORTS and all(_ignores_queries(method, {**settled, **one}) for one in tried):
+            by_model.setdefault(model_of(method.name), []).append(method.name)
+    for model, rows in by_model.items():
+        if len(rows) > 1:
+            note += f" {model} ignores queries, so NaQ-Feat and NaQ-Diff are one training of it, shown twice."
+    return note
 
 
 def score_of(records: Sequence[Record], shot: int | None = None, head: str | None = None) -> Score | None:

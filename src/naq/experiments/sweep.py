@@ -54,8 +54,7 @@ class SweepPoint:
 
 def learners_of(request: Request, default: tuple[str, ...] = BASE_MODEL) -> tuple[str, ...]:
     """The base models that the request names, else the ``default``, of which a thin budget keeps the first."""
-    named = getattr(request, "learners", () if request.learner == "protonet" else (request.learner,))
-    return tuple(named) or (default[:1] if request.limits.thin else default)
+    return request.learners or (default[:1] if request.limits.thin else default)
 
 
 def unaffected(request: Request, levels: Sequence[Level]) -> list[SweepPoint]:

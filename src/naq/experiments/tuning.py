@@ -1,7 +1,8 @@
-"""Settings that are chosen on validation classes: candidates, and the one that won.
+"""Our own candidates for the settings of each method; the paper's grid is in :mod:`naq.experiments.paper.settings`.
 
-The paper tuned every method on every dataset and published neither the grid nor the choice. Here up to three candidates per method are
-trained with the first seed; the best accuracy on validation tasks decides, the first of equals. Test tasks choose nothing.
+The paper tuned every method on every dataset and for every kind of episodes over a grid that it prints; it does not say what was chosen, nor on which
+tasks. Here candidates are trained with the first seed; the best accuracy on validation tasks decides, the first of equals. Test tasks choose
+nothing. These candidates, up to three per method, are of this package: the paper's profile uses its grid.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ CANDIDATES: dict[str, list[dict[str, Any]]] = {
     ],
     "sugrl": [{"lr": 1e-3}, {"lr": 5e-3}, {"lr": 1e-3, "l3_reduction": "sum"}],
     "afgrl": [{"lr": 1e-4}, {"lr": 1e-3}, {"lr": 3e-4, "k": 8}],
-    "vnt": [{}],
+    "vnt": [{}, {"prompts": 5, "steps": 50}, {"prompts": 20, "tune_lr": 1e-3}],
     "cola": [{"lr": 5e-4}, {"lr": 2e-3}, {"lr": 5e-3}],
 }
 """Settings to choose from, by the name of the learner or embedder; the first ones are the released or published defaults."""

@@ -14,7 +14,7 @@ from naq.encoders import GCN, AugmentedOperator, GraphOperator
 from naq.episodes import Episodes
 from naq.errors import OptionError
 from naq.graph import Graph
-from naq.options import Configurable
+from naq.options import Configurable, Value
 from naq.randomness import torch_seed
 from naq.registry import Registry
 from naq.tasks import Tasks
@@ -73,6 +73,11 @@ class Learner(nn.Module, Configurable, ABC):
         self.device = torch.device(device)
         self.episodes_per_update = int(self.options.get("meta_batch", 1))
         self.build()
+
+    @classmethod
+    def ignores_queries(cls, options: Mapping[str, Value]) -> bool:
+        """Whether its loss reads the supports of an episode alone, with these options: then the kind of queries changes nothing."""
+        return False
 
     def build(self) -> None:
         """Make the modules; here the GCN of width ``latent``."""

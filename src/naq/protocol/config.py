@@ -17,6 +17,8 @@ from naq.protocol.methods import Method, get_method
 from naq.protocol.selection import check_selection
 from naq.training import Schedule
 
+FEATURES = "raw"
+"""What methods read of the features unless something else is asked for, as in the paper."""
 EPISODES = 16_000
 """Training episodes of a learner, as in the paper."""
 EVALUATE_EVERY = 160
@@ -32,7 +34,7 @@ class RunConfig:
 
     Attributes:
         dataset: name of the graph.
-        also_shots: other shots that the selected weights are tested with, ascending.
+        also_shots: other shots that the training serves, each with the weights its validation tasks select, ascending.
         head: that solves the tasks and chooses the checkpoint; ``own`` where the method does.
         features: a weighting, or ``auto``, which the graph decides.
         options: all options of the learner or embedder, ``epochs`` among them where it is trained in epochs.
@@ -72,7 +74,7 @@ class RunConfig:
         seed: int = 0,
         head: str | Head = "logistic",
         head_options: Mapping[str, Any] | None = None,
-        features: str | None = "auto",
+        features: str | None = FEATURES,
         options: Mapping[str, Any] | None = None,
         episode: Mapping[str, Any] | None = None,
         episodes: int | None = EPISODES,
@@ -93,7 +95,7 @@ class RunConfig:
         known = method if isinstance(method, Method) else get_method(method)
         solver = None if known.solves_tasks and head == OWN else make_head(head, **(head_options or {}))
         check_selection(select or "valid")
-        weighting = check_weighting(features or "auto")
+        weighting = check_weighting(features or FEATURES)
         schedule = _schedule(known, evaluate_every, patience)
         solver = None if known.solves_tasks else solver
         return cls(

@@ -28,7 +28,7 @@ def draw_curve(result: Result, path: Path) -> None:
     free = result.config.select == "naq"
     axes.set_ylabel("accuracy on label-free tasks, %" if free else "validation accuracy, %", color=BLUE)
     axes.tick_params(axis="y", labelcolor=BLUE)
-    best = history.best
+    best = history.steps.index(result.facts["best_step"])
     axes.plot(
         history.steps[best],
         accuracy[best],

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
 import numpy as np
 import torch
 
@@ -30,6 +33,17 @@ def validation_accuracy(learner: Model, tasks: Tasks, head: Head | None) -> floa
         place = np.full(int(nodes.max()) + 1, -1, dtype=np.int64)
         place[nodes] = np.arange(len(nodes))
         return evaluate(learner.encode(nodes), tasks.relabelled(place), head).accuracy
+
+
+@contextmanager
+def other_weights(model: Model, weights: Mapping[str, torch.Tensor]) -> Iterator[None]:
+    """The model with these weights for a while, then with its own again."""
+    own = {name: tensor.detach().clone() for name, tensor in model.state_dict().items()}
+    model.load_state_dict(weights)
+    try:
+        yield
+    finally:
+        model.load_state_dict(own)
 
 
 def own_evaluation(learner: Model, tasks: Tasks) -> Evaluation:

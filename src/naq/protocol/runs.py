@@ -20,8 +20,8 @@ from naq.graph import Graph, resolve, weighted
 from naq.heads import Evaluation, Head
 from naq.neighbors.table import cache_folder
 from naq.progress import Listener
-from naq.protocol.config import EPISODES, RunConfig
-from naq.protocol.evaluation import BASELINE, Model, baseline_vectors, every_answer, every_head
+from naq.protocol.config import EPISODES, FEATURES, RunConfig
+from naq.protocol.evaluation import BASELINE, Model, baseline_vectors, every_answer, every_head, other_weights
 from naq.protocol.folder import RunFolder
 from naq.protocol.machine import arithmetic_warning, versions
 from naq.protocol.methods import get_method
@@ -100,7 +100,7 @@ def run(
     split: ClassSplit | None = None,
     base_labels: np.ndarray | None = None,
     head: str | Head = "logistic",
-    features: str = "auto",
+    features: str = FEATURES,
     episodes: int = EPISODES,
     epochs: int | None = None,
     evaluate_every: int | None = None,
@@ -124,7 +124,8 @@ def run(
         graph: a graph, or a name or path for :func:`naq.load`.
         method: a name of ``naq list methods``.
         way, shot: of the tasks; training episodes have the same way unless ``episode`` says otherwise.
-        also_shots: tasks of other shots that the selected weights are tested on too; one training serves them all.
+        also_shots: other shots that the same training serves: for each, the weights are selected on its validation tasks and tested on its
+            test tasks, as a run of that shot would (but for supervised episodes, which have the shot of the run itself).
         seed: of weights and episodes.
         tasks: a task file; by default the one that comes with the dataset, else tasks are drawn (split and tasks by seed 0,
             whatever ``seed`` is).
@@ -133,7 +134,7 @@ def run(
         head: solves the tasks and chooses the checkpoint; the other heads are reported beside it. A method that solves tasks
             itself (``naq list methods`` says so) uses none.
         features: what the method reads: ``raw`` as in the paper, ``binary``, ``tfidf``, or ``auto``: ``tfidf`` where features are
-            sparse and non-negative (on two graphs 2 to 5 points better on validation tasks), else ``raw``.
+            sparse and non-negative, else ``raw``. Which is better depends on the graph. ``smooth`` has a weighting of its own.
         episodes, epochs: how long a learner and a trained embedder train at most; 16,000 as in the paper, and the embedder's own option
             ``epochs``.
         evaluate_every, patience: episodes or epochs between two evaluations, and evaluations without a new best before the training stops
@@ -195,7 +196,7 @@ def execute(config: RunConfig, inputs: RunInputs) -> Result:
     if config.known.trains:
         cache = cache_folder() if inputs.cache == "" else inputs.cache
         key = json.dumps([config.to_json(), data], sort_keys=True)
-        training = ModelTraining(config, read, given, key, cache, listener)
+        training = ModelTraining(config, read, given, others, key, cache, listener)
         kept = None if inputs.checkpoint is None else Path(inputs.checkpoint)
         try:
             model, trained = training.run(kept if folder is None else folder.checkpoint)
@@ -212,14 +213,18 @@ def execute(config: RunConfig, inputs: RunInputs) -> Result:
     mark = time.perf_counter()
     listener("test", {"tasks": len(given.test)})
 
-    def test(source: TaskSource) -> dict[str, Evaluation]:
-        return every_answer(model, vectors, source.test, config.solver)
+    def test(source: TaskSource, shot: str = "") -> dict[str, Evaluation]:
+        chosen = trained.also.get(shot) if trained is not None else None
+        if chosen is None or model is None:
+            return every_answer(model, vectors, source.test, config.solver)
+        with other_weights(model, chosen.weights):
+            return every_answer(model, _vectors(config, model, read), source.test, config.solver)
 
     def test_baseline(source: TaskSource) -> dict[str, Evaluation]:
         wanted = inputs.baseline and config.method != BASELINE
         return every_head(baseline_vectors(graph), source.test) if wanted else {}
 
-    evaluations, also = test(given), {k: test(other) for k, other in others.items()}
+    evaluations, also = test(given), {k: test(other, k) for k, other in others.items()}
     seconds["test"] = time.perf_counter() - mark
     mark = time.perf_counter()
     listener("baseline", {"method": BASELINE})
@@ -278,4 +283,7 @@ def _training_facts(config: RunConfig, trained: Trained | None, plan: str) -> di
         "stopped_early": trained.stopped_early,
         "steps_trained": trained.history.steps[-1],
         "unit": "episodes" if config.known.learner is not None else "epochs",
+        "also_selected": {
+            shot: {"best_step": one.step, "valid_accuracy": one.valid} for shot, one in trained.also.items()
+        },
     }

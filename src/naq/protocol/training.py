@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from naq.embedders import TrainedEmbedder
@@ -28,15 +29,23 @@ class ModelTraining:
         config: of a run whose method is trained.
         graph: with the features the method reads, and all labels; what it may not see is taken away here.
         given: tasks and class split.
+        others: those of other shots that weights are to be selected for, by the shot.
         key: identifies the run, for its checkpoint.
         cache: folder for neighbour tables, or None.
         listener: hears of the progress.
     """
 
     def __init__(
-        self, config: RunConfig, graph: Graph, given: TaskSource, key: str, cache: str | Path | None, listener: Listener
+        self,
+        config: RunConfig,
+        graph: Graph,
+        given: TaskSource,
+        others: Mapping[str, TaskSource],
+        key: str,
+        cache: str | Path | None,
+        listener: Listener,
     ) -> None:
-        self.config, self.graph, self.given, self.key = config, graph, given, key
+        self.config, self.graph, self.given, self.others, self.key = config, graph, given, others, key
         self.cache, self.listener = cache, listener
         self.seconds: dict[str, float] = {}
         self.plan = ""
@@ -46,11 +55,16 @@ class ModelTraining:
         model, steps = self._epochs() if self.config.known.in_epochs else self._episodes()
         if steps.updates == 0:
             return model, None
-        tasks = self._selecting()
+        main, also = self._selecting()
+
+        def accuracy_on(tasks: Tasks) -> Callable[[], float]:
+            return lambda: validation_accuracy(model, tasks, self.config.solver)
+
         trained = fit(
             steps,
-            lambda: validation_accuracy(model, tasks, self.config.solver),
+            accuracy_on(main),
             self.config.schedule,
+            also={shot: accuracy_on(tasks) for shot, tasks in also.items()},
             checkpoint=checkpoint,
             key=hashlib.blake2b(json.dumps([self.key, self.plan]).encode(), digest_size=16).hexdigest(),
             report=lambda facts: self.listener("train", facts),
@@ -97,16 +111,18 @@ class ModelTraining:
         self.listener("plan", {"plan": model.plan()})
         return model, EpochTraining(model)
 
-    def _selecting(self) -> Tasks:
+    def _selecting(self) -> tuple[Tasks, dict[str, Tasks]]:
+        """The tasks that choose the checkpoint, and those of other shots; tasks without labels are one set for all shots."""
         if self.config.select == "valid":
-            return self.given.valid
-        return label_free_tasks(
+            return self.given.valid, {shot: other.valid for shot, other in self.others.items()}
+        tasks = label_free_tasks(
             self.graph,
             self.config.way,
             cache=self.cache,
             device=self.config.device,
             progress=self._neighbors,
         )
+        return tasks, {}
 
     def _neighbors(self, done: int, total: int) -> None:
         self.listener("neighbors", {"done": done, "total": total})

@@ -78,6 +78,8 @@ def section(
     cells = list(dict.fromkeys(cell for study in studies for cell in study.cells()))
     found = list(zip(titles(cells), (studies[0].find(cell) for cell in cells)))
     views = [view for study in studies for view in study.views()]
+    if request.profile != "default":
+        views = [TextView([f"Profile {request.profile!r}: {request.settings.summary}."], "caveat"), *views]
     if request.limits.thin:
         views = [TextView([f"Budget {request.budget!r}: {request.limits.summary}."], "caveat"), *views]
     return Section(

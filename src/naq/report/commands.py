@@ -20,10 +20,12 @@ def section_name(request: Request, older: str = "") -> str:
 def special(request: Request) -> list[str]:
     """What tells a request from the plain one of its experiment, in short words; none for the plain one."""
     parts = [request.budget] if request.budget != "standard" else []
-    parts += [request.learner] if request.learner != "protonet" else []
+    parts += [f"{request.profile}-profile"] if request.profile != "default" else []
+    parts += request.learners
     parts += ["tuned"] if request.tune else []
-    rest = replace(request, facts={}, budget="standard", learner="protonet", tune=False, experiment="")
-    plain = Request("", rest.datasets)
+    plain = Request("", request.datasets)
+    named = {name: getattr(plain, name) for name in ("budget", "profile", "learners", "tune")}
+    rest = replace(request, facts={}, experiment="", **named)
     return [*parts, *([digest(canonical(rest.to_json()), 3)] if rest != plain else [])]
 
 
@@ -43,20 +45,25 @@ def command(requests: Sequence[Request], paths: Mapping[str, str] | None = None,
 
 def _flags(request: Request, paths: Mapping[str, str]) -> list[str]:
     flags = [part for dataset in request.datasets for part in ("--dataset", paths.get(dataset, dataset))]
-    if request.budget != "standard":
-        flags += ["--budget", request.budget]
     for flag, value, default in (
+        ("--budget", request.budget, "standard"),
+        ("--profile", request.profile, "default"),
         ("--seeds", request.seeds, 0),
         ("--episodes", request.episodes, 0),
-        ("--learner", request.learner, "protonet"),
         ("--head", request.head, "logistic"),
-        ("--features", request.features, ""),
+        ("--features", request.features, "raw"),
         ("--select", request.select, "valid"),
         ("--device", request.device, "cpu"),
     ):
         flags += [flag, str(value)] if value != default else []
-    for flag, values in (("--way", request.ways), ("--shot", request.shots), ("--method", request.methods)):
+    for flag, values in (
+        ("--learner", request.learners),
+        ("--way", request.ways),
+        ("--shot", request.shots),
+        ("--method", request.methods),
+    ):
         flags += [part for value in values for part in (flag, str(value))]
     for name, options in request.options.items():
         flags += [part for option, value in options.items() for part in ("--set", f"{name}.{option}={value}")]
+    flags += [part for option, value in request.episode.items() for part in ("--episode", f"{option}={value}")]
     return flags + (["--tune"] if request.tune else [])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -49,17 +49,38 @@ class History:
         loss: mean training loss since the evaluation before.
         valid_accuracy: on validation tasks.
         seconds: of training and evaluation so far, over all resumed parts.
+        also: accuracies on further sets of validation tasks, by their names.
     """
 
     steps: list[int] = field(default_factory=list)
     loss: list[float] = field(default_factory=list)
     valid_accuracy: list[float] = field(default_factory=list)
     seconds: list[float] = field(default_factory=list)
+    also: dict[str, list[float]] = field(default_factory=dict)
 
-    @property
-    def best(self) -> int:
-        """Index of the first best validation accuracy."""
-        return max(range(len(self.valid_accuracy)), key=lambda i: (self.valid_accuracy[i], -i))
+
+def first_best(accuracies: Sequence[float], patience: int | None = None) -> tuple[int, bool]:
+    """Index of the first best accuracy that was found before patience ran out, and whether it ran out.
+
+    >>> first_best([0.5, 0.7, 0.6, 0.7]), first_best([0.5, 0.4, 0.4, 0.9], patience=2)
+    ((1, False), (0, True))
+    """
+    best = 0
+    for place, accuracy in enumerate(accuracies):
+        if accuracy > accuracies[best]:
+            best = place
+        elif patience is not None and place - best >= patience:
+            return best, True
+    return best, False
+
+
+@dataclass(frozen=True)
+class Selected:
+    """The checkpoint that a further set of validation tasks chose."""
+
+    step: int
+    valid: float
+    weights: Mapping[str, torch.Tensor]
 
 
 @dataclass(frozen=True)
@@ -69,6 +90,7 @@ class Trained:
     Attributes:
         best_step: episodes or epochs behind those weights.
         resumed_from: episodes or epochs that a checkpoint had behind it; 0 for a fresh start.
+        also: what further sets of validation tasks chose, by their names.
     """
 
     history: History
@@ -77,9 +99,12 @@ class Trained:
     seconds: float
     stopped_early: bool
     resumed_from: int
+    also: Mapping[str, Selected] = field(default_factory=dict)
 
 
 Report = Callable[[dict[str, Any]], None]
+MAIN = ""
+"""The name of the validation tasks whose choice the model ends with."""
 
 
 def fit(
@@ -87,6 +112,7 @@ def fit(
     validate: Callable[[], float],
     schedule: Schedule,
     *,
+    also: Mapping[str, Callable[[], float]] | None = None,
     checkpoint: Path | None = None,
     key: str = "",
     report: Report | None = None,
@@ -95,6 +121,8 @@ def fit(
 
     Args:
         validate: accuracy of the model as it is now, on validation tasks.
+        also: further such accuracies by name. Each chooses weights of its own, the same that it would choose in a training of its own:
+            the training goes on until the patience of every one of them has run out.
         checkpoint: file of the training state; where it exists, training resumes from it.
         key: identifies the run; a checkpoint with another key is an error.
         report: called after every update with done, total, unit, loss, valid, best and seconds.
@@ -103,14 +131,15 @@ def fit(
         KeyboardInterrupt: after Ctrl-C, once the state is saved.
         TrainingError: on a loss that is not finite; the last checkpoint stays.
     """
-    state = _State(training, checkpoint, key)
+    sets = {MAIN: validate, **(also or {})}
+    state = _State(training, sets, schedule.patience, checkpoint, key)
     every = training.updates_between(schedule.evaluate_every)
     with CleanInterrupt() as interrupt:
-        while state.update < training.updates and not state.out_of_patience(schedule.patience):
+        while state.update < training.updates and not state.out_of_patience():
             state.losses.append(training.step(state.update))
             state.update += 1
             if state.update % every == 0 or state.update == training.updates:
-                state.evaluate(validate)
+                state.evaluate()
                 state.save(only_if_due=True)
             if report is not None:
                 report(state.facts())
@@ -125,11 +154,18 @@ def fit(
 class _State:
     """What a run needs to be resumed: the update, the history, weights, optimiser, and losses since the last evaluation."""
 
-    def __init__(self, training: Trainable, path: Path | None, key: str) -> None:
-        self.training, self.path, self.key = training, path, key
-        self.update, self.history = 0, History()
+    def __init__(
+        self,
+        training: Trainable,
+        sets: Mapping[str, Callable[[], float]],
+        patience: int | None,
+        path: Path | None,
+        key: str,
+    ) -> None:
+        self.training, self.sets, self.patience, self.path, self.key = training, sets, patience, path, key
+        self.update, self.history = 0, History(also={name: [] for name in sets if name != MAIN})
         self.losses: list[torch.Tensor] = []
-        self.best_weights: dict[str, torch.Tensor] = {}
+        self.best_weights: dict[str, dict[str, torch.Tensor]] = {}
         self.before = 0.0
         self.started = self.saved = time.perf_counter()
         if path is not None and path.exists():
@@ -144,7 +180,7 @@ class _State:
             )
         self.training.model.load_state_dict(files.strip_prefix(tensors, "model"))
         files.restore_optimizer(self.training.optimizer, files.strip_prefix(tensors, "optimizer"))
-        self.best_weights = files.strip_prefix(tensors, "best")
+        self.best_weights = {name: files.strip_prefix(tensors, f"best{name}") for name in self.sets}
         self.update, self.history, self.before = facts["update"], History(**facts["history"]), facts["seconds"]
         self.losses = [torch.tensor(loss) for loss in facts["losses"]]
 
@@ -152,9 +188,11 @@ class _State:
     def seconds(self) -> float:
         return self.before + time.perf_counter() - self.started
 
-    def out_of_patience(self, patience: int | None) -> bool:
-        done = len(self.history.valid_accuracy)
-        return patience is not None and done > 0 and done - 1 - self.history.best >= patience
+    def accuracies(self, name: str) -> list[float]:
+        return self.history.valid_accuracy if name == MAIN else self.history.also[name]
+
+    def out_of_patience(self) -> bool:
+        return all(first_best(self.accuracies(name), self.patience)[1] for name in self.sets)
 
     def _mean_loss(self) -> float:
         """The mean since the last evaluation; an error names the first update whose loss is not finite."""
@@ -176,18 +214,21 @@ class _State:
             rates.append(f"inner_lr (now {options['inner_lr']:g})")
         return f"lower {' or '.join(rates)}, or check the scale of the features"
 
-    def evaluate(self, validate: Callable[[], float]) -> None:
+    def evaluate(self) -> None:
         loss = self._mean_loss()
-        accuracy = float(validate())
-        if math.isnan(accuracy):
-            raise TrainingError("the validation accuracy is not a number; check the validation tasks.")
+        for name, validate in self.sets.items():
+            accuracy = float(validate())
+            if math.isnan(accuracy):
+                raise TrainingError("the validation accuracy is not a number; check the validation tasks.")
+            found = self.accuracies(name)
+            found.append(accuracy)
+            if first_best(found, self.patience)[0] == len(found) - 1:
+                weights = self.training.model.state_dict()
+                self.best_weights[name] = {k: v.detach().clone() for k, v in weights.items()}
         self.history.steps.append(self.training.done(self.update))
         self.history.loss.append(loss)
-        self.history.valid_accuracy.append(accuracy)
         self.history.seconds.append(round(self.seconds, 3))
         self.losses = []
-        if self.history.best == len(self.history.valid_accuracy) - 1:
-            self.best_weights = {k: v.detach().clone() for k, v in self.training.model.state_dict().items()}
 
     def save(self, *, only_if_due: bool = False) -> None:
         if self.path is None or (only_if_due and time.perf_counter() - self.saved < CHECKPOINT_SECONDS):
@@ -195,7 +236,8 @@ class _State:
         if self.losses:
             self._mean_loss()
         tensors = files.with_prefix(self.training.model.state_dict(), "model")
-        tensors |= files.with_prefix(self.best_weights, "best")
+        for name, weights in self.best_weights.items():
+            tensors |= files.with_prefix(weights, f"best{name}")
         tensors |= files.with_prefix(files.optimizer_tensors(self.training.optimizer), "optimizer")
         facts = {
             "key": self.key,
@@ -220,13 +262,11 @@ class _State:
         }
 
     def finish(self, early: bool) -> Trained:
-        self.training.model.load_state_dict(self.best_weights)
-        best = self.history.best
-        return Trained(
-            self.history,
-            self.history.steps[best],
-            self.history.valid_accuracy[best],
-            self.seconds,
-            early,
-            self.resumed_from,
-        )
+        self.training.model.load_state_dict(self.best_weights[MAIN])
+        chosen = {}
+        for name in self.sets:
+            found = self.accuracies(name)
+            best, _ = first_best(found, self.patience)
+            chosen[name] = Selected(self.history.steps[best], found[best], self.best_weights[name])
+        main = chosen.pop(MAIN)
+        return Trained(self.history, main.step, main.valid, self.seconds, early, self.resumed_from, chosen)

@@ -93,7 +93,7 @@ def test_what_is_the_default_anyway_makes_no_other_cell(given):
         {"seed": 1},
         {"also_shots": [5]},
         {"head": "prototype"},
-        {"features": "raw"},
+        {"features": "auto"},
         {"episodes": 160},
         {"patience": 4},
         {"options": {"lr": 3e-4}},

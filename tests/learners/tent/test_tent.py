@@ -184,6 +184,16 @@ def test_supervised_adds_all_labelled_nodes(shot: int, dense: bool) -> None:
     same(learner, learner.loss(episodes), dense_loss(learner, episodes))
 
 
+def test_a_classifier_may_have_outputs_that_are_never_a_target() -> None:
+    """As the released one, which has one per class of the dataset."""
+    graph, episodes = labelled(1, 1)
+    learner = TENT(graph, way=3, latent=8, outputs=11)
+    assert learner.head_weight.shape == (8, 11) and learner.head_bias.shape == (11,)
+    same(learner, learner.loss(episodes), dense_loss(learner, episodes))
+    with pytest.raises(OptionError, match="outputs of tent is 2, but 3 classes are trained on"):
+        TENT(graph, way=3, outputs=2)
+
+
 def test_supervised_without_the_first_term() -> None:
     graph, episodes = labelled(1, 1)
     learner = TENT(graph, way=3, latent=8, ce="none")
@@ -328,6 +338,7 @@ def test_options_are_checked() -> None:
         ({"modulation": "half"}, "option modulation of tent is 'half'; expected one of auto, film, full"),
         ({"ce": "query"}, "option ce of tent is 'query'"),
         ({"weight_decay": -1.0}, "option weight_decay of tent is -1.0; expected at least 0"),
+        ({"outputs": -1}, "option outputs of tent is -1; expected at least 0"),
         ({"max_nodes": -3}, "option max_nodes of tent is -3; expected at least 0"),
         ({"lr": 0.0}, "option lr of tent is 0.0; expected more than 0"),
         ({"modulation": "full", "latent": 512}, "537,919,488 parameters at latent=512; lower latent to 256"),

@@ -1,12 +1,13 @@
 """Class-level similarity: how similar the classes of a node and of its ten most similar nodes are, over all nodes and in the tail.
 
-A low number of NaQ-Diff on Electronics is largely the released code's fill rule, so both rules are shown: rows with too few neighbours
-stay short, or are completed by the lowest ids.
+A low number of NaQ-Diff on Electronics is largely the released code's fill rule, so both forms are shown: as released, without self-loops
+and with rows completed by the lowest ids, where the paper's numbers stand beside; and with rows that stay short.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from naq.experiments.captions import NOTHING, findings, table_name, value_of
@@ -19,11 +20,8 @@ from naq.experiments.seed_groups import Key, SeedGroup
 from naq.experiments.views import Entry, LineView, Series, TableView, View, plain
 from naq.grid.measurements.class_similarity import TAILS, class_similarity_cell
 
-ROWS: dict[str, dict[str, Any]] = {
-    "NaQ-Feat": {"kind": "naq-feat"},
-    "NaQ-Diff": {"kind": "naq-diff"},
-    "NaQ-Diff, filled by lowest ids": {"kind": "naq-diff", "fill": "lowest"},
-}
+ROWS = {"NaQ-Feat": "naq-feat", "NaQ-Diff": "naq-diff", "NaQ-Diff, rows stay short": "naq-diff"}
+"""The kind of neighbours of each row; the first two are as released, whatever the profile, and have the paper's numbers beside them."""
 
 
 @EXPERIMENTS.register
@@ -36,8 +34,8 @@ class ClassSimilarity(Experiment):
 
     def groups(self, request: Request, dataset: str) -> dict[Key, SeedGroup]:
         return {
-            row: SeedGroup.of(class_similarity_cell(dataset, features=request.weighting, **how))
-            for row, how in ROWS.items()
+            row: SeedGroup.of(class_similarity_cell(dataset, kind=kind, **_table(request, dataset, row)))
+            for row, kind in ROWS.items()
         }
 
     def views(self, study: Study) -> list[View]:
@@ -78,9 +76,17 @@ class ClassSimilarity(Experiment):
                 title,
                 columns,
                 rows,
-                note=f"Labels are read for this analysis only; tail 100 % is all nodes. Features of NaQ-Feat are read as {study.request.weighting}, the paper's as raw.",
+                note="NaQ-Feat and NaQ-Diff as released: diffusion without self-loops, short rows completed by the lowest ids. "
+                f"Labels are read for this analysis only; tail 100 % is all nodes. Features of NaQ-Feat are read as {study.request.features}, the paper's as raw.",
             ),
         ]
+
+
+def _table(request: Request, dataset: str, row: str) -> dict[str, Any]:
+    if row not in KINDS.values():
+        return {"fill": "none"}
+    released = replace(request, profile="paper", episode={})
+    return released.table(ROWS[row], dataset)
 
 
 def _sentence(name: str, result: Mapping[str, Any]) -> str:

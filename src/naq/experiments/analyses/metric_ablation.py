@@ -54,7 +54,7 @@ class MetricAblation(Sweep):
     def groups(self, request: Request, dataset: str) -> dict[Key, SeedGroup]:
         shapes: dict[Key, SeedGroup] = {
             f"shape {metric}": SeedGroup.of(
-                class_similarity_cell(dataset, kind="naq-feat", metric=metric, features=request.weighting)
+                class_similarity_cell(dataset, kind="naq-feat", metric=metric, features=request.features)
             )
             for metric in _metrics(request)
         }

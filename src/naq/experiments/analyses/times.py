@@ -51,7 +51,7 @@ class Times(Experiment):
     def groups(self, request: Request, dataset: str) -> dict[Key, SeedGroup]:
         settings: dict[str, Any] = {
             "k": WIDTH,
-            "features": request.weighting,
+            "features": request.features,
             "device": request.device,
             "repeats": 1 if request.limits.thin else REPEATS,
             "metric": "euclidean" if dataset in EMBEDDED else "cosine",

@@ -96,6 +96,10 @@ class Cosmic(Learner):
 
     encoder: SubgraphEncoder  # type: ignore[assignment]  # the base class names its own default
 
+    @classmethod
+    def ignores_queries(cls, options: Mapping[str, Value]) -> bool:
+        return not options["use_queries"]
+
     def check_options(self) -> None:
         super().check_options()
         self.require_positive("hidden")

@@ -91,6 +91,8 @@ class TENT(Learner):
         modulation: ``full`` scales and shifts every weight, ``film`` every channel; ``auto`` is full up to a width of 128.
         ce: nodes of the first loss term where there are no labels: ``support+query``, ``support`` or ``none``. Where there are
             labels it runs over all labelled nodes, unless it is ``none``.
+        outputs: of the classifier in the first loss term; 0: one per base class, or per slot where there are no labels. The released code has one
+            per class of the dataset, hidden ones among them, whose outputs are never a target.
         max_nodes: most nodes of a query graph (1000; 0: no limit). Beyond it the query stays and the others are drawn without
             replacement, the same for a node whenever it is a query; the paper has no limit.
 
@@ -107,6 +109,7 @@ class TENT(Learner):
         "encoder": "gcn2",
         "modulation": "auto",
         "ce": "support+query",
+        "outputs": 0,
         "max_nodes": 1000,
     }
     encoder: GCN | OneConvolution  # type: ignore[assignment]  # the base class names its own default
@@ -117,6 +120,7 @@ class TENT(Learner):
         self.require_choice("modulation", ("auto", "full", "film"))
         self.require_choice("ce", ("support+query", "support", "none"))
         self.require_at_least("weight_decay", 0)
+        self.require_at_least("outputs", 0)
         self.require_at_least("max_nodes", 0)
         latent = int(self.options["latent"])
         size = 4 * (latent + 1) * latent**2
@@ -138,7 +142,12 @@ class TENT(Learner):
         self.layers = ModulatedLayers(latent, full, self.generator("layers"), self.device)
         self._find_base_nodes()
         if self.options["ce"] != "none":
-            outputs, generator = len(self.base_classes) or self.way, self.generator("classifier")
+            needed, generator = len(self.base_classes) or self.way, self.generator("classifier")
+            outputs = int(self.options["outputs"]) or needed
+            if outputs < needed:
+                raise OptionError(
+                    f"option outputs of tent is {outputs}, but {needed} classes are trained on; raise it."
+                )
             self.head_weight = uniform((latent, outputs), latent, generator, self.device)
             self.head_bias = uniform((outputs,), latent, generator, self.device)
         self._whole = LocalGraph.whole(self.graph)
