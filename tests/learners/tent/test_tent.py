@@ -116,16 +116,17 @@ def dense_loss(learner: TENT, episodes: Episodes, update: int = 0) -> torch.Tens
                     nodes.append(mine[query[j, column]][None])
                     slots.append(j)
         loss = torch.stack(match).mean() if match else vectors.sum() * 0
-        if learner.options["ce"] != "none" and graph.labels is None:
+        if learner.options["ce"] != "none" and learner.base_labels is None:
             logits = torch.cat(nodes) @ learner.head_weight + learner.head_bias
             loss = loss + F.cross_entropy(logits, torch.tensor(slots))
         losses.append(loss)
     total = torch.stack(losses).mean()
-    if graph.labels is not None and learner.options["ce"] != "none":
-        for_class = {int(c): k for k, c in enumerate(sorted(set(graph.labels[graph.labels >= 0].tolist())))}
-        known = np.flatnonzero(graph.labels >= 0)
+    if learner.base_labels is not None and learner.options["ce"] != "none":
+        labels = learner.base_labels
+        for_class = {int(c): k for k, c in enumerate(sorted(set(labels[labels >= 0].tolist())))}
+        known = np.flatnonzero(labels >= 0)
         logits = vectors[known] @ learner.head_weight + learner.head_bias
-        total = total + F.cross_entropy(logits, torch.tensor([for_class[int(graph.labels[i])] for i in known]))
+        total = total + F.cross_entropy(logits, torch.tensor([for_class[int(labels[i])] for i in known]))
     return total
 
 
@@ -178,7 +179,7 @@ def test_supervised_adds_all_labelled_nodes(shot: int, dense: bool) -> None:
     graph, episodes = labelled(1, shot)
     if dense:
         graph = random_graph(dense=True).with_labels(graph.labels)
-    learner = TENT(graph, way=3, latent=8)
+    learner = TENT(graph, way=3, latent=8, base_labels=graph.labels)
     assert learner.base_classes.tolist() == [2, 6, 10] and learner.head_weight.shape == (8, 3)
     assert len(learner.base_nodes) == 48
     same(learner, learner.loss(episodes), dense_loss(learner, episodes))
@@ -186,7 +187,7 @@ def test_supervised_adds_all_labelled_nodes(shot: int, dense: bool) -> None:
 
 def test_supervised_without_the_first_term() -> None:
     graph, episodes = labelled(1, 1)
-    learner = TENT(graph, way=3, latent=8, ce="none")
+    learner = TENT(graph, way=3, latent=8, ce="none", base_labels=graph.labels)
     assert not hasattr(learner, "head_weight")
     same(learner, learner.loss(episodes), dense_loss(learner, episodes))
 
@@ -195,9 +196,8 @@ def test_supervised_without_the_first_term() -> None:
 def test_several_episodes_are_the_mean(kind: str) -> None:
     graph, episodes = labelled(3, 2)
     if kind == "naq":
-        graph = graph.without_labels()
         episodes = naq_batch(graph, 3)
-    learner = TENT(graph, way=3, latent=8)
+    learner = TENT(graph, way=3, latent=8, base_labels=graph.labels if kind == "supervised" else None)
     together = learner.loss(episodes)
     same(learner, together, dense_loss(learner, episodes))
     same(learner, together, torch.stack([learner.loss(episodes[t : t + 1]) for t in range(3)]).mean())
@@ -296,7 +296,7 @@ def test_steps_lower_the_loss_and_are_seeded() -> None:
     runs = []
     for _ in range(2):
         graph, episode = labelled(1, 2)
-        learner = TENT(graph, way=3, latent=16, lr=1e-2, seed=1)
+        learner = TENT(graph, way=3, latent=16, lr=1e-2, seed=1, base_labels=graph.labels)
         optimizer = learner.optimizer()
         runs.append([float(learner.step(episode, update, optimizer)) for update in range(40)])
     assert runs[0] == runs[1]
