@@ -2,16 +2,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 import torch
 import torch.nn.functional as F
 
 import methods_under_test as suite
 import naq.learners.tent  # registers
-from gradients import check_steps
+from dense_views import augmented_episodes, dense_graphs
+from gradients import check_steps, move_biases
 from graphs import islands, random_graph
 from naq import Episodes, Graph, diffusion_neighbors, naq_episodes, supervised_episodes
-from naq.encoders import AugmentedOperator
 from naq.errors import OptionError
 from naq.learners import LEARNERS
 from naq.learners.node_draws import node_codes
@@ -86,19 +85,10 @@ def nodes_around(adjacency: np.ndarray, query: int) -> np.ndarray:
 
 
 def dense_loss(learner: TENT, episodes: Episodes, update: int = 0) -> torch.Tensor:
-    graph = learner.graph
-    plain = graph.adjacency.toarray()
-    features = graph.features if isinstance(graph.features, np.ndarray) else graph.features.toarray()
-    features = torch.from_numpy(features.copy())
-    vectors, a_r = dense_vectors(learner, plain, features), row_normal(plain)
-    views = []
-    for view in learner.query_operators(episodes, update):
-        adjacency, columns = plain, torch.ones(graph.num_features)
-        if isinstance(view, AugmentedOperator):
-            indptr, indices = view.adjacency_rows(np.arange(graph.num_nodes))
-            adjacency = sp.csr_array((np.ones(len(indices)), indices, indptr), shape=plain.shape).toarray()
-            columns = torch.from_numpy(view.columns)
-        views.append((adjacency, row_normal(adjacency), dense_vectors(learner, adjacency, features * columns)))
+    (_, a_r, vectors), *views = (
+        (adjacency, row_normal(adjacency), dense_vectors(learner, adjacency, torch.tensor(features)))
+        for adjacency, features in dense_graphs(learner, episodes, update)
+    )
     losses = []
     for support, query, mask in zip(episodes.support, episodes.query, episodes.mask):
         means = torch.stack([vectors[s].mean(0) for s in support])
@@ -107,7 +97,7 @@ def dense_loss(learner: TENT, episodes: Episodes, update: int = 0) -> torch.Tens
         match, nodes, slots = [], [vectors[support.ravel()]], [j for j, s in enumerate(support) for _ in s]
         for j in range(len(query)):
             for column in np.flatnonzero(mask[j]):
-                adjacency, matrix, mine = views[column % len(views)]
+                adjacency, matrix, mine = views[column]
                 near = nodes_around(adjacency, int(query[j, column]))
                 found = two_layers(matrix[near][:, near], mine[near], layers).mean(0)
                 scores = torch.stack([F.cosine_similarity(found, c, dim=0) / 0.5 for c in classes])
@@ -228,18 +218,17 @@ def test_an_episode_without_queries_has_a_gradient(ce: str) -> None:
     same(learner, learner.loss(nothing), dense_loss(learner, nothing))
 
 
+@pytest.mark.parametrize("shot", [1, 2])
 @pytest.mark.parametrize("options", [{}, {"encoder": "release"}, {"encoder": "gcn2-linear"}])
-def test_umtra_queries_are_read_on_augmented_graphs(options: dict[str, object]) -> None:
+def test_under_g_umtra_queries_are_read_on_their_own_view(options: dict[str, object], shot: int) -> None:
     graph = random_graph(edges=150).without_labels()
-    episodes = naq.umtra_episodes(graph.num_nodes, way=3, views=2, count=2, drop_edge=0.4, drop_feature=0.3)
+    episodes = augmented_episodes(60, shot=shot)
     learner = TENT(graph, way=3, latent=8, **options)
+    if not options.get("encoder") == "release":
+        move_biases(learner.encoder.bias1, learner.encoder.bias2)
     first = learner.loss(episodes, update=5)
     same(learner, first, dense_loss(learner, episodes, update=5))
     assert torch.equal(first, learner.loss(episodes, update=5)) and first != learner.loss(episodes, update=6)
-    mask = episodes.mask.copy()
-    mask[:, :, 1], mask[1] = False, False
-    fewer = Episodes(episodes.support, episodes.query, mask, episodes.info)
-    same(learner, learner.loss(fewer), dense_loss(learner, fewer))
 
 
 def test_the_mean_runs_through_the_second_layer() -> None:
