@@ -69,9 +69,7 @@ def seconds_per_episode(learner_name: str, kind: str, graph: naq.Graph, device: 
     from naq.learners import LEARNERS
 
     drawn = episodes_of(kind, graph, learner_name)
-    learner = LEARNERS[learner_name](
-        graph, way=5, device=device, base_labels=base_labels(kind, graph), **options
-    )
+    learner = LEARNERS[learner_name](graph, way=5, device=device, base_labels=base_labels(kind, graph), **options)
     optimizer, size = learner.optimizer(), learner.episodes_per_update
     times = []
     for update in range(len(drawn) // size):

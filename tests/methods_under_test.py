@@ -72,9 +72,7 @@ def model_of(
     options = options_for(method) | options
     if method.learner is None:
         return method.embedder(graph, seed=seed, device=device, **options)
-    return method.learner(
-        graph, way=2, seed=seed, device=device, base_labels=base_labels(method, graph), **options
-    )
+    return method.learner(graph, way=2, seed=seed, device=device, base_labels=base_labels(method, graph), **options)
 
 
 def vectors_of(
@@ -202,7 +200,9 @@ def check_solves(method: Method) -> None:
     assert np.array_equal(learner.solve(one), found[2:3]), "a task must be solved the same alone and among others"
     order = np.random.default_rng(0).permutation(6)
     mixed = naq.Tasks(tasks.support, tasks.query[:, order], way=2, shot=2)
-    assert np.array_equal(learner.solve(mixed), found[:, order]), "the order of queries, class by class, must not matter"
+    assert np.array_equal(learner.solve(mixed), found[:, order]), (
+        "the order of queries, class by class, must not matter"
+    )
     wider = naq.sample_tasks(graph, way=3, shot=1, queries=3, count=2, seed=0, classes=(0, 1, 2))
     if method.learner is not None and method.solves_tasks:
         with pytest.raises(naq.errors.OptionError, match="trained for 2"):

@@ -258,7 +258,9 @@ def test_a_record_can_be_traced_and_computed_again(context, graph):
     config, result = record["config"], record["result"]
     assert record["error"] is None and record["measurement"] == "train"
     assert (config["dataset"], config["seed"], config["head"]) == ("communities", 3, "prototype")
-    assert {name: config[name] for name in result["config"]} == result["config"], "the run is the one that was asked for"
+    assert {name: config[name] for name in result["config"]} == result["config"], (
+        "the run is the one that was asked for"
+    )
     assert record["identity"]["data"].startswith(graph.hash) and result["data"]["graph"] == graph.hash
     assert result["data"]["tasks"] and set(result["data"]["also"]) == {"3"}
     assert record["identity"]["version"] == naq.__version__ and record["identity"]["core"] and record["identity"]["own"]

@@ -276,9 +276,7 @@ def many_classes(n: int = 120, classes: int = 8) -> Graph:
 @pytest.mark.parametrize(("way", "shot"), [(3, 1), (6, 2), (6, 5)])
 def test_release_mix_up_is_the_formula(way: int, shot: int) -> None:
     graph = many_classes()
-    learner = trained_a_little(
-        Cosmic(graph, way=way, hidden=24, seed=1, mode="release", base_labels=graph.labels)
-    )
+    learner = trained_a_little(Cosmic(graph, way=way, hidden=24, seed=1, mode="release", base_labels=graph.labels))
     support = np.random.default_rng(1).permutation(120)[: way * shot].reshape(1, way, shot)
     episode = Episodes(support, np.full((1, way, 1), -1), np.zeros((1, way, 1), dtype=bool))
     random = naq.randomness.stream(1, "cosmic/mixup", 3)

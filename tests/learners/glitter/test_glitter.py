@@ -9,8 +9,8 @@ import torch
 import torch.nn.functional as F
 
 import methods_under_test as suite
-from label_peeking import check_no_label_peeking
 from graphs import islands, random_graph
+from label_peeking import check_no_label_peeking
 from naq import Episodes, Graph, Tasks, diffusion_neighbors, naq_episodes, sample_tasks, supervised_episodes
 from naq.errors import OptionError
 from naq.learners.glitter import Glitter, contrastive, learned_task, mutual_information, nearest, row_graph, task_rows
