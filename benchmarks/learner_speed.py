@@ -19,13 +19,16 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from naq.threads import prepare_process
 
 prepare_process()  # before torch is loaded
 
 import naq
+
+if TYPE_CHECKING:
+    import numpy as np
 
 HERE = Path(__file__).resolve().parent
 DATA = Path(os.environ.get("NAQ_SHARED_DATA") or HERE.parents[1] / "shared" / "data")
@@ -44,14 +47,14 @@ def episodes_of(kind: str, graph: naq.Graph, learner: str) -> naq.Episodes:
     return episodes_for(config, graph, split_for(graph.name, graph), cache=cache_folder())
 
 
-def handed(kind: str, graph: naq.Graph) -> naq.Graph:
+def base_labels(kind: str, graph: naq.Graph) -> np.ndarray | None:
     import numpy as np
 
     from naq.data import split_for
 
     if kind != "supervised":
-        return graph.without_labels()
-    return graph.with_labels(np.where(np.isin(graph.labels, split_for(graph.name, graph).base), graph.labels, -1))
+        return None
+    return np.where(np.isin(graph.labels, split_for(graph.name, graph).base), graph.labels, -1)
 
 
 def wait_for(device: str) -> None:
@@ -66,7 +69,7 @@ def seconds_per_episode(learner_name: str, kind: str, graph: naq.Graph, device: 
     from naq.learners import LEARNERS
 
     drawn = episodes_of(kind, graph, learner_name)
-    learner = LEARNERS[learner_name](handed(kind, graph), way=5, device=device, **options)
+    learner = LEARNERS[learner_name](graph, way=5, device=device, base_labels=base_labels(kind, graph), **options)
     optimizer, size = learner.optimizer(), learner.episodes_per_update
     times = []
     for update in range(len(drawn) // size):

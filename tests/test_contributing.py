@@ -12,6 +12,7 @@ import pytest
 
 import methods_under_test as suite
 import naq
+from label_peeking import check_no_label_peeking
 from naq.cli.main import main
 from naq.data import save_graph
 from naq.data.readers import READERS
@@ -65,12 +66,12 @@ def graph_file(tmp_path: Path) -> str:
     return str(save_graph(tmp_path / "communities.npz", suite.community_graph(size=14, classes=12, name="communities")))
 
 
-def test_a_learner(copy: Copy) -> None:
+def test_a_learner(copy: Copy, tmp_path: Path) -> None:
     copy("naq.learners.protonet", "mine", {'name = "protonet"': 'name = "mine"', "class ProtoNet": "class Mine"})
     assert {f"{kind}/mine" for kind in ("naq-feat", "naq-diff", "supervised", "g-umtra")} <= set(methods())
     method = get_method("naq-feat/mine")
     suite.check_shape_and_seed(method)
-    suite.check_no_label_peeking(method)
+    check_no_label_peeking(method, tmp_path)
     result = naq.run(suite.community_graph(), "naq-feat/mine", way=2, episodes=4, evaluate_every=2,
                      options={"latent": 8}, episode={"queries": 3}, cache=None)  # fmt: skip
     assert result.config.method == "naq-feat/mine" and 0 <= result.accuracy <= 1

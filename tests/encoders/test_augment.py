@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 import torch
 
+from dense_views import masked, normalised, thinned
 from graphs import islands, random_graph
 from naq import Graph
 from naq.encoders import GCN, AugmentedOperator, GraphOperator
-from naq.encoders.augment import _kept
 from naq.encoders.rows import SparseRows
 from naq.errors import OptionError
 
@@ -27,29 +26,6 @@ def view(graph: Graph, drop_edge: float = 0.4, drop_feature: float = 0.3, seed: 
     return AugmentedOperator(
         GraphOperator(graph), drop_edge=drop_edge, drop_feature=drop_feature, seed=seed, index=index
     )
-
-
-def thinned(operator: AugmentedOperator) -> np.ndarray:
-    """The whole A' by one decision per undirected edge."""
-    n = operator.graph.num_nodes
-    out = np.zeros((n, n))
-    coo = sp.coo_array(operator.graph.adjacency)
-    for u, v in zip(coo.row.tolist(), coo.col.tolist()):
-        if u < v and _kept(u, v, operator._keys, operator.drop_edge):
-            out[u, v] = out[v, u] = 1.0
-    return out
-
-
-def normalised(adjacency: np.ndarray) -> np.ndarray:
-    looped = adjacency + np.eye(len(adjacency))
-    scale = 1 / np.sqrt(looped.sum(1))
-    return scale[:, None] * looped * scale
-
-
-def features_of(operator: AugmentedOperator) -> np.ndarray:
-    features = operator.graph.features
-    whole = features if isinstance(features, np.ndarray) else features.toarray()
-    return whole * operator.columns
 
 
 def full(rows: SparseRows, around: np.ndarray, n: int) -> np.ndarray:
@@ -88,7 +64,7 @@ def test_adjacency_rows_are_kept_neighbours_without_loops(graph: Graph) -> None:
 def test_first_layer_and_inputs_and_their_gradients(graph: Graph) -> None:
     operator = view(graph)
     nodes = np.array([2, 9, 2, 20])
-    inputs = torch.from_numpy(features_of(operator)).float()
+    inputs = torch.from_numpy(masked(operator)).float()
     smoothed = torch.from_numpy(normalised(thinned(operator))).float() @ inputs
     for product, oracle in ((operator.first_layer, smoothed), (operator.inputs, inputs)):
         weight = torch.randn(graph.num_features, 8, generator=torch.Generator().manual_seed(0)).requires_grad_()
@@ -104,7 +80,7 @@ def test_first_layer_and_inputs_and_their_gradients(graph: Graph) -> None:
 def test_an_encoder_reads_the_thinned_graph() -> None:
     operator = view(GRAPHS["sparse"])
     encoder = GCN(operator.base, 8)
-    smooth, x = torch.from_numpy(normalised(thinned(operator))).float(), torch.from_numpy(features_of(operator)).float()
+    smooth, x = torch.from_numpy(normalised(thinned(operator))).float(), torch.from_numpy(masked(operator)).float()
     hidden = torch.relu(smooth @ x @ encoder.weight1 + encoder.bias1)
     whole = torch.relu(smooth @ hidden @ encoder.weight2 + encoder.bias2)
     nodes = np.array([11, 4, 59, 11])

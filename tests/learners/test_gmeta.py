@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from dense_views import augmented_episodes, dense_graphs
 from gradients import move_biases
 from graphs import sub_graph
 from methods_under_test import community_graph
@@ -11,15 +12,15 @@ from naq.errors import OptionError
 from naq.learners.gmeta import GMeta
 
 
+def taken(adjacency, features, v):
+    """(matrix, features, position of the centre) of a node's sub-graph."""
+    members, matrix = sub_graph(adjacency, v)
+    return torch.from_numpy(matrix).float(), torch.from_numpy(features[members]), int(np.flatnonzero(members == v)[0])
+
+
 def sub_graphs(graph, nodes):
-    """(matrix, features, position of the centre) of each node's sub-graph."""
     adjacency, features = graph.adjacency.toarray(), graph.features.toarray()
-    out = []
-    for v in nodes:
-        members, matrix = sub_graph(adjacency, v)
-        matrix = torch.from_numpy(matrix.astype(np.float32))
-        out.append((matrix, torch.from_numpy(features[members]), int(np.flatnonzero(members == v)[0])))
-    return out
+    return [taken(adjacency, features, v) for v in nodes]
 
 
 def forward(weights, graphs):
@@ -33,16 +34,17 @@ def nll(outputs, prototypes, labels):
     return -torch.log_softmax(-distances, dim=1)[torch.arange(len(labels)), labels].mean()
 
 
-def plain_loss(learner, drawn):
+def plain_loss(learner, drawn, update=0):
+    """Supports in sub-graphs of the graph, each query in a sub-graph of its column's view."""
+    own, *views = dense_graphs(learner, drawn, update)
     e = learner.encoder
     start = [e.weight1, e.bias1, e.weight2, e.bias2, learner.head_weight, learner.head_bias]
     total = 0.0
     for t in range(len(drawn)):
-        support = sub_graphs(learner.graph, drawn.support[t].ravel())
+        support = [taken(*own, v) for v in drawn.support[t].ravel()]
         labels = torch.arange(drawn.way).repeat_interleave(drawn.shot)
-        kept = drawn.mask[t].ravel()
-        query = sub_graphs(learner.graph, drawn.query[t].ravel()[kept])
-        query_labels = torch.arange(drawn.way).repeat_interleave(drawn.queries)[torch.from_numpy(kept)]
+        slots, columns = np.nonzero(drawn.mask[t])
+        query = [taken(*views[c], drawn.query[t, s, c]) for s, c in zip(slots, columns)]
 
         def prototypes(weights, support=support):
             return forward(weights, support).view(drawn.way, drawn.shot, -1).mean(dim=1)
@@ -52,7 +54,8 @@ def plain_loss(learner, drawn):
             before = weights
             grads = torch.autograd.grad(nll(forward(weights, support), prototypes(weights), labels), weights)
             weights = [w - learner.options["inner_lr"] * g for w, g in zip(weights, grads)]
-        total = total + nll(forward(weights, query), prototypes(before), query_labels)
+        if query:
+            total = total + nll(forward(weights, query), prototypes(before), torch.from_numpy(slots))
     return total / len(drawn)
 
 
@@ -82,6 +85,18 @@ def test_equals_the_plain_one(drawn, options):
     parameters = list(learner.parameters())
     for a, b in zip(torch.autograd.grad(ours, parameters), torch.autograd.grad(theirs, parameters)):
         assert torch.allclose(a, b, atol=2e-6 + 1e-4 * float(b.abs().max()))
+
+
+@pytest.mark.parametrize("shot", [1, 2])
+def test_under_g_umtra_queries_are_read_on_their_own_view(shot):
+    learner, drawn = make(), augmented_episodes(141, shot=shot)
+    parameters = list(learner.parameters())
+    for update in (0, 5):
+        ours, theirs = learner.loss(drawn, update), plain_loss(learner, drawn, update)
+        assert torch.allclose(ours, theirs, atol=1e-5)
+        for a, b in zip(torch.autograd.grad(ours, parameters), torch.autograd.grad(theirs, parameters)):
+            assert torch.allclose(a, b, atol=2e-6 + 1e-4 * float(b.abs().max()))
+    assert learner.loss(drawn, 0) != learner.loss(drawn, 5)
 
 
 def test_what_a_head_reads(drawn):

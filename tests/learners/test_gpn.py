@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from dense_views import augmented_episodes, dense_graphs, normalised
 from gradients import check_steps, same_gradients
 from graphs import islands, random_graph
 from methods_under_test import community_graph
@@ -30,13 +31,20 @@ def learner() -> GPN:
     return GPN(random_graph(), way=3, latent=8, seed=1)
 
 
-def network(learner: GPN, gcn: GCN, purpose: str, update: int | None, last_relu: bool) -> torch.Tensor:
-    """The whole graph in dense double precision, hidden values dropped by node and unit."""
+def network(
+    learner: GPN,
+    gcn: GCN,
+    purpose: str,
+    update: int | None,
+    last_relu: bool,
+    read: tuple[np.ndarray, np.ndarray] | None = None,
+) -> torch.Tensor:
+    """The whole graph (or ``read``, a view of it: adjacency and features) in dense double precision, hidden values dropped by node and
+    unit."""
     graph = learner.graph
-    a = torch.from_numpy(graph.adjacency.toarray()).double() + torch.eye(graph.num_nodes, dtype=torch.float64)
-    scale = a.sum(1).rsqrt()
-    a_hat = scale[:, None] * a * scale
-    hidden = torch.relu(a_hat @ torch.from_numpy(graph.features.toarray()).double() @ gcn.weight1.double() + gcn.bias1)
+    adjacency, features = read or (graph.adjacency.toarray(), graph.features.toarray())
+    a_hat, x = torch.from_numpy(normalised(adjacency)), torch.from_numpy(features).double()
+    hidden = torch.relu(a_hat @ x @ gcn.weight1.double() + gcn.bias1)
     share = learner.options["dropout"]
     if update is not None and share:
         drop = NodeDropout(node_names(graph), share, word(learner.seed, f"gpn/dropout/{purpose}", update))
@@ -54,8 +62,12 @@ def weights_of_class(learner: GPN, scores: torch.Tensor, nodes: np.ndarray) -> t
 
 
 def formula(learner: GPN, episodes: Episodes, update: int) -> torch.Tensor:
-    """Mean over episodes of the loss, query by query."""
-    z = network(learner, learner.encoder, "encoder/0", update, last_relu=False)
+    """Mean over episodes of the loss, query by query; under g-UMTRA each query column on its view, with a dropout of its own."""
+    augmented = episodes.info.get("kind") == "g-umtra"
+    z, *views = (
+        network(learner, learner.encoder, f"encoder/{number if augmented else 0}", update, False, read)
+        for number, read in enumerate(dense_graphs(learner, episodes, update))
+    )
     inner = network(learner, learner.valuator, "valuator", update, last_relu=True)
     scores = inner @ learner.score_weight.double() + learner.score_bias.double()
     means = []
@@ -63,8 +75,9 @@ def formula(learner: GPN, episodes: Episodes, update: int) -> torch.Tensor:
         prototypes = [(weights_of_class(learner, scores, s)[:, None] * z[s]).sum(0) for s in support]
         losses = []
         for j in range(episodes.way):
-            for q in query[j][mask[j]]:
-                logits = torch.stack([-((z[q] - c) ** 2).sum() for c in prototypes])
+            for column in np.flatnonzero(mask[j]):
+                own = views[column][query[j, column]]
+                logits = torch.stack([-((own - c) ** 2).sum() for c in prototypes])
                 losses.append(-torch.log_softmax(logits, 0)[j])
         means.append(torch.stack(losses).mean() if losses else z.sum() * 0)
     return torch.stack(means).mean()
@@ -138,6 +151,20 @@ def test_dropout_is_of_training_and_of_its_update(learner: GPN) -> None:
     expected = network(learner, learner.encoder, "encoder/0", None, last_relu=False)
     assert torch.allclose(learner.encode_all().double(), expected.detach(), atol=1e-5)
     assert bool((expected < 0).any()), "the vectors end linearly"
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.5])
+@pytest.mark.parametrize("shot", [1, 3])
+def test_under_g_umtra_queries_are_read_on_their_own_view(shot: int, dropout: float) -> None:
+    learner = GPN(random_graph(), way=3, latent=8, seed=1, dropout=dropout)
+    episodes = augmented_episodes(60, shot=shot)
+    for update in (0, 5):
+        loss, expected = learner.loss(episodes, update), formula(learner, episodes, update)
+        assert loss.item() == pytest.approx(expected.item(), rel=1e-4)
+        if shot > 1:  # with one, the valuator has no gradient
+            assert same_gradients(learner, loss, expected, LAST_BIAS)
+        else:
+            assert same_gradients(learner.encoder, loss, expected, "bias2")
 
 
 def test_under_g_umtra_every_view_drops_values_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:

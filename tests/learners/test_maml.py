@@ -6,6 +6,7 @@ import torch
 import torch.nn.functional as F
 
 import naq
+from dense_views import augmented_episodes, dense_graphs, normalised
 from gradients import move_biases
 from methods_under_test import community_graph
 from naq.errors import OptionError, TrainingError
@@ -21,11 +22,12 @@ def episodes(count=5, way=3, shot=2, queries=4, seed=0):
     return naq.Episodes(ids[:, :, :shot].copy(), query, mask)
 
 
-def plain_loss(learner, drawn, second_order, propagated=None):
-    """The whole graph for every task, step and query; ``propagated`` may replace the query's graph by (A_hat, X)."""
-    adjacency = torch.from_numpy(learner.graph.normalized_adjacency().toarray())
-    features = torch.from_numpy(learner.graph.features.toarray())
-    other = propagated or (adjacency, features)
+def plain_loss(learner, drawn, second_order, update=0):
+    """The whole graph for every task, step and query; each query column on its view."""
+    own, *views = (
+        (torch.from_numpy(normalised(adjacency)).float(), torch.from_numpy(features))
+        for adjacency, features in dense_graphs(learner, drawn, update)
+    )
 
     def forward(weights, graph):
         w1, b1, w2, b2, wc, bc = weights
@@ -38,16 +40,16 @@ def plain_loss(learner, drawn, second_order, propagated=None):
     for t in range(len(drawn)):
         support = torch.from_numpy(drawn.support[t].ravel()).long()
         labels = torch.arange(drawn.way).repeat_interleave(drawn.shot)
-        kept = torch.from_numpy(drawn.mask[t].ravel())
-        query = torch.from_numpy(drawn.query[t].ravel()).long()[kept]
-        query_labels = torch.arange(drawn.way).repeat_interleave(drawn.queries)[kept]
         weights = start
         for _ in range(learner.options["inner_steps"]):
-            loss = F.cross_entropy(forward(weights, (adjacency, features))[support], labels)
+            loss = F.cross_entropy(forward(weights, own)[support], labels)
             grads = torch.autograd.grad(loss, weights, create_graph=second_order)
             weights = [w - learner.options["inner_lr"] * g for w, g in zip(weights, grads)]
-        if len(query):
-            total = total + F.cross_entropy(forward(weights, other)[query], query_labels)
+        slots, columns = np.nonzero(drawn.mask[t])
+        if len(slots):
+            read = [forward(weights, view) for view in views]
+            logits = torch.stack([read[c][drawn.query[t, s, c]] for s, c in zip(slots, columns)])
+            total = total + F.cross_entropy(logits, torch.from_numpy(slots))
     return total / len(drawn)
 
 
@@ -73,6 +75,18 @@ def test_equals_the_plain_one(learner_of, order):
     assert torch.allclose(ours, theirs, atol=1e-5)
     for a, b in zip(gradients(learner, ours), gradients(learner, theirs)):
         assert torch.allclose(a, b, atol=2e-6 + 1e-4 * float(b.abs().max()))
+
+
+@pytest.mark.parametrize("shot", [1, 2])
+@pytest.mark.parametrize("order", ["first", "second"])
+def test_under_g_umtra_queries_are_read_on_their_own_view(learner_of, order, shot):
+    learner, drawn = learner_of(order=order), augmented_episodes(141, shot=shot)
+    for update in (0, 5):
+        ours, theirs = learner.loss(drawn, update), plain_loss(learner, drawn, order == "second", update)
+        assert torch.allclose(ours, theirs, atol=1e-5)
+        for a, b in zip(gradients(learner, ours), gradients(learner, theirs)):
+            assert torch.allclose(a, b, atol=2e-6 + 1e-4 * float(b.abs().max()))
+    assert learner.loss(drawn, 0) != learner.loss(drawn, 5)
 
 
 def test_the_orders_differ(learner_of):

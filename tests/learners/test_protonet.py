@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from gradients import check_steps
+from dense_views import augmented_episodes, dense_graphs, normalised
+from gradients import check_steps, move_biases
 from graphs import islands, random_graph
 from naq import Episodes, diffusion_neighbors, naq_episodes, supervised_episodes
 from naq.errors import OptionError
@@ -12,24 +13,34 @@ from naq.learners import LEARNERS
 from naq.learners.protonet import ProtoNet, squared_distances
 
 
-def formula(learner: ProtoNet, episodes: Episodes) -> torch.Tensor:
-    """Loss of one episode, query by query, from vectors of the whole graph."""
-    z = learner.encoder.encode(np.arange(learner.encoder.operator.graph.num_nodes))
-    assert len(episodes) == 1
-    support, query, mask = episodes.support[0], episodes.query[0], episodes.mask[0]
-    prototypes = [torch.stack([z[s] for s in slot]).mean(0) for slot in support]
-    losses = []
-    for j in range(episodes.way):
-        for q, kept in zip(query[j], mask[j]):
-            if kept:
-                logits = torch.stack([-((z[q] - c) ** 2).sum() for c in prototypes])
-                losses.append(-torch.log_softmax(logits, 0)[j])
-    return torch.stack(losses).mean() if losses else z.sum() * 0
+def dense_vectors(learner: ProtoNet, adjacency: np.ndarray, features: np.ndarray) -> torch.Tensor:
+    """The whole graph in dense double precision."""
+    a_hat, x, gcn = torch.from_numpy(normalised(adjacency)), torch.from_numpy(features).double(), learner.encoder
+    hidden = torch.relu(a_hat @ x @ gcn.weight1.double() + gcn.bias1)
+    return torch.relu(a_hat @ hidden @ gcn.weight2.double() + gcn.bias2)
+
+
+def formula(learner: ProtoNet, episodes: Episodes, update: int = 0) -> torch.Tensor:
+    """Mean loss of the episodes, query by query, from vectors of the whole graph and of its views."""
+    z, *views = (dense_vectors(learner, *graph) for graph in dense_graphs(learner, episodes, update))
+    means = []
+    for support, query, mask in zip(episodes.support, episodes.query, episodes.mask):
+        prototypes = [torch.stack([z[s] for s in slot]).mean(0) for slot in support]
+        losses = []
+        for j in range(episodes.way):
+            for view, q, kept in zip(views, query[j], mask[j]):
+                if kept:
+                    logits = torch.stack([-((view[q] - c) ** 2).sum() for c in prototypes])
+                    losses.append(-torch.log_softmax(logits, 0)[j])
+        means.append(torch.stack(losses).mean() if losses else z.sum() * 0)
+    return torch.stack(means).mean()
 
 
 @pytest.fixture
 def learner() -> ProtoNet:
-    return ProtoNet(random_graph(), way=3, latent=24, seed=1)
+    learner = ProtoNet(random_graph(), way=3, latent=24, seed=1)
+    move_biases(learner.encoder.bias1, learner.encoder.bias2)
+    return learner
 
 
 def supervised(count: int, shot: int = 2) -> Episodes:
@@ -52,6 +63,16 @@ def test_the_loss_is_the_formula(learner: ProtoNet, shot: int) -> None:
         loss, expected = learner.loss(episode), formula(learner, episode)
         assert loss.item() == pytest.approx(expected.item(), rel=1e-4)
         assert same_gradients(learner, loss, expected)
+
+
+@pytest.mark.parametrize("shot", [1, 2])
+def test_under_g_umtra_queries_are_read_on_their_own_view(learner: ProtoNet, shot: int) -> None:
+    episodes = augmented_episodes(60, shot=shot)
+    for update in (0, 5):
+        loss, expected = learner.loss(episodes, update), formula(learner, episodes, update)
+        assert loss.item() == pytest.approx(expected.item(), rel=1e-4)
+        assert same_gradients(learner, loss, expected)
+    assert learner.loss(episodes, 0) != learner.loss(episodes, 5)
 
 
 def test_masked_queries_do_not_count() -> None:

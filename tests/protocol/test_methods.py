@@ -4,6 +4,7 @@ import pytest
 import torch
 
 import methods_under_test as suite
+from label_peeking import check_no_label_peeking
 from naq.errors import OptionError
 from naq.learners import register_learner
 from naq.learners.protonet import ProtoNet
@@ -24,8 +25,8 @@ def test_relabelled_nodes_give_the_same_result(method):
 
 
 @each
-def test_no_access_to_labels(method):
-    suite.check_no_label_peeking(method)
+def test_no_access_to_labels(method, tmp_path):
+    check_no_label_peeking(method, tmp_path)
 
 
 @each

@@ -1,6 +1,8 @@
 import json
+import platform
 import shutil
 import signal
+from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +14,8 @@ import methods_under_test as suite
 import naq
 from naq.data import save_graph
 from naq.errors import DataError, GraphError, OptionError, TaskError
-from naq.protocol import RunConfig
+from naq.heads.prototype import PrototypeHead
+from naq.protocol import RunConfig, RunInputs, execute
 from naq.protocol.tasks import task_source
 from naq.threads import arithmetic
 
@@ -45,8 +48,8 @@ def test_the_reported_number_is_the_test_accuracy_at_the_first_best_validation(g
     best = int(np.argmax(history.valid_accuracy))
     assert result.facts["best_step"] == history.steps[best]
     again = small(graph, tasks, episodes=history.steps[best])
-    if int(np.argmax(again.history.valid_accuracy)) == len(again.history.valid_accuracy) - 1:
-        assert np.array_equal(again.per_task, result.per_task)
+    assert again.history.steps == history.steps[: best + 1] and best < len(history.steps) - 1
+    assert np.array_equal(again.per_task, result.per_task)
 
 
 def test_seeds_change_training_but_not_tasks(graph, tasks):
@@ -154,14 +157,15 @@ def test_label_free_learners_are_handed_no_labels(graph, tasks, monkeypatch):
     original = ProtoNet.__init__
 
     def spy(self, graph, **given):
-        handed.append(graph.labels)
+        handed.append((graph.labels, given["base_labels"]))
         original(self, graph, **given)
 
     monkeypatch.setattr(ProtoNet, "__init__", spy)
     small(graph, tasks, "naq-feat/protonet")
     small(graph, tasks, "supervised/protonet")
-    assert handed[0] is None
-    assert set(np.unique(handed[1])) == {-1, *suite.SPLIT.base}
+    assert handed[0] == (None, None)
+    base = np.where(np.isin(graph.labels, suite.SPLIT.base), graph.labels, -1)
+    assert all(np.array_equal(labels, base) for labels in handed[1])
 
 
 def test_tasks_are_drawn_where_there_is_no_file(graph):
@@ -217,3 +221,25 @@ def test_features_are_weighted_as_asked(graph, tasks):
     assert own.config.features is None and own.data["features"] == "raw"
     raw, words = (small(graph, tasks, "untrained", features=kind) for kind in ("raw", "tfidf"))
     assert not np.array_equal(raw.embedding, words.embedding)
+
+
+def test_a_result_can_be_traced_and_computed_again(graph, tasks, tmp_path):
+    """The file of a run names everything its number depends on, and is enough to get the number again from the data."""
+    result = small(graph, tasks, seed=3, head="prototype", out=tmp_path / "run")
+    kept = json.loads((tmp_path / "run" / "metrics.json").read_text())
+    config, facts = kept["config"], kept["facts"]
+    assert (config["method"], config["seed"], config["head"]) == ("naq-feat/protonet", 3, "prototype")
+    assert config["head_options"] == PrototypeHead().options and config["options"]["latent"] == 16
+    assert kept["data"] == {
+        "graph": graph.hash,
+        "tasks": task_source(graph, None, tasks, way=2, shot=1).fingerprint,
+        "features": "tfidf",
+        "also": {},
+    }
+    installed = {name: version(name) for name in ("torch", "numpy", "scipy", "numba")}
+    assert facts["versions"] == {"naq": naq.__version__, "python": platform.python_version(), **installed}
+    assert facts["arithmetic"] == arithmetic() and facts["arithmetic"]["torch_threads"] >= 1
+    assert facts["arithmetic"]["cpu_capability"]
+    again = execute(RunConfig.from_json(config), RunInputs(graph, tasks=tasks, cache=None))
+    assert np.array_equal(again.per_task, kept["evaluations"]["prototype"]["per_task"])
+    assert np.array_equal(again.embedding, result.embedding)

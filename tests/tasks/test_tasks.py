@@ -135,6 +135,8 @@ def test_a_real_task_file() -> None:
     from naq import load
 
     graph, path = load(shared("coauthor_cs.npz")), shared("coauthor_cs.tasks.npz")
-    for way, shot in settings_of_file(path):
+    found = settings_of_file(path)
+    assert (5, 1) in found and (5, 5) in found
+    for way, shot in found:
         for part in ("valid", "test"):
             Tasks.load(path, way=way, shot=shot, part=part).check(graph)

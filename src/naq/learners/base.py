@@ -32,10 +32,12 @@ class Learner(nn.Module, Configurable, ABC):
     :meth:`solve`. An option named ``meta_batch`` is the number of episodes of one update.
 
     Args:
-        graph: without labels under NaQ; with the labels of base classes only when supervised.
+        graph: structure and features; labels are taken away.
         way: classes per episode.
         seed: of the initial weights and of whatever the learner draws.
         device: where the arithmetic runs.
+        base_labels: (n,) labels of base classes, -1 elsewhere, where training is supervised; None under NaQ. Only these may be read beside
+            the episodes.
         progress: called with (nodes done, nodes in all) by a :meth:`build` that takes long.
         options: overrides of ``defaults``.
 
@@ -61,13 +63,15 @@ class Learner(nn.Module, Configurable, ABC):
         way: int,
         seed: int = 0,
         device: str | torch.device = "cpu",
+        base_labels: np.ndarray | None = None,
         progress: Callable[[int, int], None] | None = None,
         **options: Any,
     ) -> None:
         super().__init__()
         self.configure(options)
         self.progress = progress
-        self.graph = graph
+        self.graph = graph.without_labels()
+        self.base_labels = base_labels
         self.way = way
         self.seed = seed
         self.device = torch.device(device)

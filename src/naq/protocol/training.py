@@ -81,16 +81,21 @@ class ModelTraining:
                 f"{method.name} solves tasks with the classifier it was trained with: episodes of {way} classes do not fit "
                 f"tasks of {config.way}; leave the episode option way out."
             )
-        seen = (
-            self.graph.with_labels(self.given.base_labels) if method.reads_base_labels else self.graph.without_labels()
-        )
+        base_labels = self.given.base_labels if method.reads_base_labels else None
+        seen = self.graph.without_labels() if base_labels is None else self.graph.with_labels(base_labels)
         mark = time.perf_counter()
         self.listener("episodes", {"kind": method.episodes})
         episodes = episodes_for(config, seen, self.given.split, cache=self.cache, progress=self._neighbors)
         self.seconds["episodes"] = time.perf_counter() - mark
         self.listener("build", {"method": method.name})
         learner = method.learner(
-            seen, way=way, seed=config.seed, device=config.device, progress=self._neighbors, **config.options
+            seen,
+            way=way,
+            seed=config.seed,
+            device=config.device,
+            base_labels=base_labels,
+            progress=self._neighbors,
+            **config.options,
         )
         return learner, EpisodeTraining(learner, episodes)
 

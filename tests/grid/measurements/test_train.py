@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 
 import numpy as np
@@ -12,13 +13,17 @@ import naq
 from fake_records import train_result
 from naq.data import save_graph, split_for
 from naq.errors import OptionError
-from naq.grid.cells import canonical
+from naq.grid.cells import Cell, canonical
 from naq.grid.datasets import DatasetCache
+from naq.grid.fingerprint import identify
 from naq.grid.measurements import Context, perform
 from naq.grid.measurements.train import train_cell, trained
 from naq.grid.perturbations import apply_perturbation
+from naq.grid.runners.computing import record_of
+from naq.protocol.machine import versions
 from naq.protocol.methods import get_method, methods
 from naq.tasks import save_task_file
+from naq.threads import arithmetic
 
 SMALL = {"way": 2, "episodes": 12, "evaluate_every": 4, "options": {"latent": 8, "lr": 1e-3}, "episode": {"queries": 3}}
 
@@ -244,3 +249,23 @@ def test_a_stopped_training_goes_on_from_its_scratch_folder(context, tmp_path):
     whole = trained(asked.config, context)
     assert np.array_equal(again.per_task, whole.per_task) and np.array_equal(again.embedding, whole.embedding)
     assert 0 < len(updates) < 24
+
+
+def test_a_record_can_be_traced_and_computed_again(context, graph):
+    """What a store keeps of a cell names everything its number depends on."""
+    asked = cell(seed=3, head="prototype", also_shots=(3,))
+    record = json.loads(json.dumps(record_of(asked, identify(asked, context.dataset_cache), context).to_json()))
+    config, result = record["config"], record["result"]
+    assert record["error"] is None and record["measurement"] == "train"
+    assert (config["dataset"], config["seed"], config["head"]) == ("communities", 3, "prototype")
+    assert {name: config[name] for name in result["config"]} == result["config"], (
+        "the run is the one that was asked for"
+    )
+    assert record["identity"]["data"].startswith(graph.hash) and result["data"]["graph"] == graph.hash
+    assert result["data"]["tasks"] and set(result["data"]["also"]) == {"3"}
+    assert record["identity"]["version"] == naq.__version__ and record["identity"]["core"] and record["identity"]["own"]
+    assert record["machine"]["versions"] == result["facts"]["versions"] == versions()
+    assert record["machine"]["device"] == "cpu" and record["machine"]["processor"] and record["finished"].endswith("Z")
+    assert result["facts"]["arithmetic"] == arithmetic()
+    again = perform(Cell(record["measurement"], config), context)
+    assert again["evaluations"] == result["evaluations"] and again["also"] == result["also"]

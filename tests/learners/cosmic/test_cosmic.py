@@ -133,7 +133,7 @@ def test_it_forms_no_propagated_features(monkeypatch: pytest.MonkeyPatch) -> Non
     """Its convolution is inside sub-graphs, so A_hat X of the whole graph is never needed."""
     monkeypatch.setattr(Graph, "propagated_features", None)
     for mode in ("intended", "release"):
-        learner = Cosmic(many_classes(), way=3, hidden=24, mode=mode)
+        learner = Cosmic(many_classes(), way=3, hidden=24, mode=mode, base_labels=many_classes().labels)
         learner.loss(supervised(1)).backward()
         assert learner.encode(np.array([3, 5])).shape == (2, 24) and len(learner.encode_all()) == 120
 
@@ -276,7 +276,7 @@ def many_classes(n: int = 120, classes: int = 8) -> Graph:
 @pytest.mark.parametrize(("way", "shot"), [(3, 1), (6, 2), (6, 5)])
 def test_release_mix_up_is_the_formula(way: int, shot: int) -> None:
     graph = many_classes()
-    learner = trained_a_little(Cosmic(graph, way=way, hidden=24, seed=1, mode="release"))
+    learner = trained_a_little(Cosmic(graph, way=way, hidden=24, seed=1, mode="release", base_labels=graph.labels))
     support = np.random.default_rng(1).permutation(120)[: way * shot].reshape(1, way, shot)
     episode = Episodes(support, np.full((1, way, 1), -1), np.zeros((1, way, 1), dtype=bool))
     random = naq.randomness.stream(1, "cosmic/mixup", 3)
@@ -317,7 +317,7 @@ def test_mixing_features_is_mixing_their_products() -> None:
 
 def test_release_draws_from_base_classes_only() -> None:
     graph = many_classes()
-    learner = Cosmic(graph, way=3, hidden=8, mode="release")
+    learner = Cosmic(graph, way=3, hidden=8, mode="release", base_labels=graph.labels)
     seen = set()
     for update in range(40):
         extra = draw_extra(learner._pools, naq.randomness.stream(0, "x", update), 2)
@@ -328,7 +328,7 @@ def test_release_draws_from_base_classes_only() -> None:
             assert len(set(row.tolist())) == 25
             seen |= set(classes[:, 0].tolist())
     assert seen == {0, 3, 6, 9, 12, 15}
-    blind = Cosmic(graph.without_labels(), way=3, hidden=8, mode="release")
+    blind = Cosmic(graph, way=3, hidden=8, mode="release")
     extra = draw_extra(blind._pools, naq.randomness.stream(0, "x", 0), 3)
     assert extra.shape == (3, 25) and all(len(set(row.tolist())) == 25 for row in extra)
 
@@ -337,7 +337,7 @@ def test_release_needs_enough_to_draw_from() -> None:
     with pytest.raises(OptionError, match="draws 25 nodes, but graph 'islands' has 22; choose mode=intended"):
         Cosmic(islands(), way=3, hidden=8, mode="release")
     with pytest.raises(OptionError, match="5 nodes of each of 5 base classes, but only 3 classes have as many"):
-        Cosmic(random_graph(), way=3, hidden=8, mode="release")
+        Cosmic(random_graph(), way=3, hidden=8, mode="release", base_labels=random_graph().labels)
 
 
 def test_release_does_not_depend_on_the_numbering() -> None:
@@ -348,8 +348,8 @@ def test_release_does_not_depend_on_the_numbering() -> None:
     losses = []
     for each_graph, nodes in ((graph, support), (moved, new_id[support])):
         for labelled in (True, False):
-            given = each_graph if labelled else each_graph.without_labels()
-            learner = Cosmic(given, way=3, hidden=16, mode="release")
+            given = each_graph.labels if labelled else None
+            learner = Cosmic(each_graph, way=3, hidden=16, mode="release", base_labels=given)
             episode = Episodes(nodes, np.full((1, 3, 1), -1), np.zeros((1, 3, 1), dtype=bool))
             losses.append(learner.loss(episode, 4).item())
     assert losses[0] == pytest.approx(losses[2], rel=1e-3) and losses[1] == pytest.approx(losses[3], rel=1e-3)
@@ -361,7 +361,8 @@ def test_steps_lower_the_loss_and_are_seeded(options: dict[str, Any]) -> None:
     episodes = supervised_episodes(many_classes().labels, (0, 3, 6), way=3, shot=2, queries=3, count=30)
     runs = []
     for _ in range(2):
-        learner = Cosmic(many_classes(), way=3, hidden=32, lr=3e-3, seed=1, **options)
+        given = many_classes()
+        learner = Cosmic(given, way=3, hidden=32, lr=3e-3, seed=1, base_labels=given.labels, **options)
         optimizer = learner.optimizer()
         runs.append([float(learner.step(episodes[t : t + 1], t, optimizer)) for t in range(30)])
     assert runs[0] == runs[1]

@@ -10,6 +10,7 @@ import torch.nn.functional as F
 
 import methods_under_test as suite
 from graphs import islands, random_graph
+from label_peeking import check_no_label_peeking
 from naq import Episodes, Graph, Tasks, diffusion_neighbors, naq_episodes, sample_tasks, supervised_episodes
 from naq.encoders import operator
 from naq.errors import OptionError
@@ -403,7 +404,6 @@ def edges(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> in
     [
         suite.check_shape_and_seed,
         suite.check_relabelling,
-        suite.check_no_label_peeking,
         suite.check_small_graphs,
         suite.check_encode,
         suite.check_solves,
@@ -417,6 +417,11 @@ def test_generic_suite(name: str, check, edges: int) -> None:
 def test_files_and_resumed_runs(name: str, edges: int, tmp_path) -> None:
     suite.check_save_and_load(get_method(name), tmp_path)
     suite.check_resume(get_method(name), tmp_path)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_no_access_to_labels(name: str, edges: int, tmp_path) -> None:
+    check_no_label_peeking(get_method(name), tmp_path)
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")

@@ -114,7 +114,7 @@ class Cosmic(Learner):
         cache = cache_folder() if self.graph.num_nodes >= CACHE_FROM else None
         table = ppr_subgraphs(self.graph, SUBGRAPH, cache=cache, progress=self.progress)
         self.encoder = SubgraphEncoder(self.operator, table, int(self.options["hidden"]), seed=self.seed)
-        self._pools = extra_pools(self.graph) if self.options["mode"] == "release" else []
+        self._pools = extra_pools(self.graph, self.base_labels) if self.options["mode"] == "release" else []
 
     def loss(self, episodes: Episodes, update: int = 0) -> torch.Tensor:
         nodes, labels, owner = self._samples(episodes)

@@ -97,7 +97,7 @@ def mix_extra(batch: Subgraphs, shape: tuple[int, ...], random: np.random.Genera
     return mixed, EXTRA + label, owner
 
 
-def extra_pools(graph: Graph) -> list[np.ndarray]:
+def extra_pools(graph: Graph, base_labels: np.ndarray | None) -> list[np.ndarray]:
     """What the release draws extra nodes from: the nodes of each base class, or one pool of all nodes where there are no labels.
 
     Nodes are ordered by a random projection of their features, so that the draw does not depend on how they are numbered.
@@ -105,13 +105,13 @@ def extra_pools(graph: Graph) -> list[np.ndarray]:
     features = graph.require_features("an encoder")
     key = features @ stream(0, "cosmic/order").random(graph.num_features)
     order = np.lexsort((graph.degrees, key))
-    if graph.labels is None or not (graph.labels >= 0).any():
+    if base_labels is None or not (base_labels >= 0).any():
         if graph.num_nodes < EXTRA * EXTRA:
             raise OptionError(
                 f"mode=release of cosmic draws {EXTRA * EXTRA} nodes, but graph {graph.name!r} has {graph.num_nodes}; choose mode=intended."
             )
         return [order]
-    labels = graph.labels[order]
+    labels = base_labels[order]
     pools = [order[labels == c] for c in np.unique(labels[labels >= 0])]
     pools = [pool for pool in pools if len(pool) >= EXTRA]
     if len(pools) < EXTRA:

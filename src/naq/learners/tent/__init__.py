@@ -156,8 +156,8 @@ class TENT(Learner):
         self._codes = node_codes(self.graph) if self._limit else None
 
     def _find_base_nodes(self) -> None:
-        """Labelled nodes and their classes; none under NaQ, whose graph has no labels."""
-        labels = np.full(self.graph.num_nodes, -1) if self.graph.labels is None else self.graph.labels
+        """Nodes of base classes and their classes; none under NaQ, which is given no labels."""
+        labels = np.full(self.graph.num_nodes, -1) if self.base_labels is None else self.base_labels
         self.base_nodes = np.flatnonzero(labels >= 0)
         self.base_classes, targets = np.unique(labels[self.base_nodes], return_inverse=True)
         self._base_targets = torch.from_numpy(targets).to(self.device)

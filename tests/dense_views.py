@@ -1,0 +1,65 @@
+"""The augmented graphs of g-UMTRA, formed densely, one decision per edge and column: an oracle."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse as sp
+
+from naq.encoders import AugmentedOperator, GraphOperator
+from naq.encoders.augment import _kept
+from naq.episodes import Episodes, umtra_episodes
+from naq.learners import Learner
+
+
+def thinned(view: AugmentedOperator) -> np.ndarray:
+    """The whole A' by one decision per undirected edge."""
+    n = view.graph.num_nodes
+    out = np.zeros((n, n))
+    coo = sp.coo_array(view.graph.adjacency)
+    for u, v in zip(coo.row.tolist(), coo.col.tolist()):
+        if u < v and _kept(u, v, view._keys, view.drop_edge):
+            out[u, v] = out[v, u] = 1.0
+    return out
+
+
+def masked(view: AugmentedOperator) -> np.ndarray:
+    """The whole X'."""
+    features = view.graph.features
+    whole = features if isinstance(features, np.ndarray) else features.toarray()
+    return whole * view.columns
+
+
+def normalised(adjacency: np.ndarray) -> np.ndarray:
+    """D^-1/2 (A + I) D^-1/2."""
+    looped = adjacency + np.eye(len(adjacency))
+    scale = 1 / np.sqrt(looped.sum(1))
+    return scale[:, None] * looped * scale
+
+
+def dense_graphs(learner: Learner, episodes: Episodes, update: int) -> list[tuple[np.ndarray, np.ndarray]]:
+    """(A, X) that supports are read on, then (A', X') of each query column: one thinning per update and column under g-UMTRA, else the
+    graph itself."""
+    graph = learner.graph
+    features = graph.features if isinstance(graph.features, np.ndarray) else graph.features.toarray()
+    own = (graph.adjacency.toarray().astype(np.float64), features)
+    if episodes.info.get("kind") != "g-umtra":
+        return [own] * (1 + episodes.queries)
+    drops = {name: float(episodes.info[name]) for name in ("drop_edge", "drop_feature")}
+    views = [
+        AugmentedOperator(GraphOperator(graph), **drops, seed=learner.seed, index=(update, column))
+        for column in range(episodes.queries)
+    ]
+    return [own, *((thinned(view), masked(view)) for view in views)]
+
+
+def augmented_episodes(nodes: int, *, shot: int = 1, drop_edge: float = 0.4, drop_feature: float = 0.3) -> Episodes:
+    """Three 3-way episodes with two query columns, each on a view of its own. With more than one shot the queries are nodes of their own
+    and some are missing, the whole second episode's among them; :func:`naq.umtra_episodes` draws one shot only."""
+    plain = umtra_episodes(nodes, way=3, views=2, count=3, drop_edge=drop_edge, drop_feature=drop_feature)
+    if shot == 1:
+        return plain
+    random = np.random.default_rng(shot)
+    ids = np.stack([random.permutation(nodes)[: 3 * (shot + 2)] for _ in range(3)]).reshape(3, 3, shot + 2)
+    mask = random.random((3, 3, 2)) < 0.7
+    mask[1] = False
+    return Episodes(ids[:, :, :shot], np.where(mask, ids[:, :, shot:], -1), mask, plain.info)
