@@ -163,6 +163,7 @@ def score_of(records: Sequence[Record], shot: int | None = None, head: str | Non
     """The score of trainings on the tasks they share: those tested on other tasks than the first one are left out."""
     runs: dict[str, list[Any]] = {}
     trained = False
+    perturbations = {canonical(record.cell.config.get("perturbation")) for record in records}
     for record in records:
         assert record.result is not None
         result, config, data = record.result, record.result["config"], record.result["data"]
@@ -175,6 +176,7 @@ def score_of(records: Sequence[Record], shot: int | None = None, head: str | Non
     if not runs:
         return None
     tasks, kept = next(iter(runs.items()))
-    if not trained and all(run == kept[0] for run in kept):
-        return score(kept[:1], tasks, trained=False)
-    return score(kept, tasks)
+    # Without training only a perturbation that is drawn anew for every seed makes seeds differ; the seed of an SVD does not count.
+    if trained or len(perturbations) > 1:
+        return score(kept, tasks)
+    return score(kept[:1] if all(run == kept[0] for run in kept) else kept, tasks, trained=False)
