@@ -123,7 +123,16 @@ def test_equal_runs_of_an_untrained_method_are_one():
     found = score_of(runs)
     assert found.seeds == 1 and found.spread is None and not found.trained
     runs[1].result["evaluations"]["logistic"]["per_task"][0] += 0.01
-    assert score_of(runs).seeds == 3, "what differs has a spread"
+    found = score_of(runs)
+    assert found.seeds == 3 and not found.trained, "the seed of an SVD is no training"
+
+
+def test_an_untrained_method_on_perturbed_data_has_seeds():
+    """Every seed draws its own perturbation, which is chance like that of a training."""
+    runs = [made(seed, "smooth", mean=0.5) for seed in (0, 1)]
+    for seed, run in enumerate(runs):
+        run.cell.config["perturbation"] = {"name": "feature-noise", "seed": seed}
+    assert score_of(runs).trained
 
 
 def test_equal_runs_of_a_trained_method_stay_several():

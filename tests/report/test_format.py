@@ -8,6 +8,7 @@ import pytest
 
 from naq.experiments.views import Missing, Number, TableView
 from naq.report.format import (
+    AGAINST,
     MARKS,
     Markup,
     Parts,
@@ -72,6 +73,7 @@ def test_values_of_charts():
         (Number(61.816, 0.712), "61.82 ± 0.71"),
         (Number(61.816, 0.712, 0.3144), "61.82 ± 0.71 (0.31)"),
         (Number(61.816, 0.712, mark="▲", paper=76.4), "61.82 ± 0.71 ▲ [paper 76.40]"),
+        (Number(61.816, 0.712, mark="▼", against="s-"), "61.82 ± 0.71 ▼ s-"),
         (Number(61.816, 0.712, rank=1, paper=76.4, paper_ci=0.5), "*61.82 ± 0.71* [paper 76.40 ± 0.50]"),
         (Number(61.816, 0.712, 0.3, rank=2), "_61.82 ± 0.71_ (0.30)"),
         (Number(1234.5, digits=0), "1,234"),
@@ -97,6 +99,7 @@ def test_the_legend_has_what_occurs_and_nothing_else():
         ("±", "95 % interval over tasks"),
         ("≈", "no significant difference from the best"),
     ]
+    assert legend(one(Number(61.2, against="s="))) == [("s=", "no significant difference from smooth")]
     every = one(
         Number(3, 0.5, 0.1, rank=1, mark="▲"), Number(2, rank=2, mark="≈"), Number(1, mark="▼"), Missing(paper=1.0)
     )
@@ -108,6 +111,6 @@ def test_the_legend_has_what_occurs_and_nothing_else():
 
 
 def test_the_legend_uses_the_words_of_statistics():
-    assert list(MARKS) == ["▲", "≈", "▼"]
-    for words in MARKS.values():
+    assert list(MARKS) == ["▲", "≈", "▼"] and list(AGAINST) == ["s+", "s=", "s-"]
+    for words in (MARKS | AGAINST).values():
         assert "significant" in words and not any(vague in words for vague in ("really", "told apart", "alike"))

@@ -54,7 +54,8 @@ def test_a_clear_winner():
     assert margin.short == "10.0 points"
     assert (
         margin.text.startswith("Ahead of TLP-BGRL (")
-        and "Ahead of `smooth`, which trains nothing, by 15.0" in margin.text
+        and "Against `smooth`, which trains nothing: above by 15.0" in margin.text
+        and "(significantly better, p < 0.05, Holm)" in margin.text
     )
     assert significant.short == "yes"
     assert significant.text.startswith("Every other method is significantly worse (p < 0.05, Holm)")
@@ -95,7 +96,22 @@ def test_the_smooth_baseline_is_not_compared_with_itself():
 
 def test_one_seed_is_said():
     _, _, significant, _ = answers({"naq-feat/protonet": 0.6, "bgrl": 0.5}, replace(REQUEST, seeds=1))
-    assert significant.text.endswith("One training each: another seed may change the order.")
+    assert significant.short == "not known" and "another training may change the order" in significant.text
+
+
+def test_methods_of_one_seed_are_not_compared():
+    every = found({"naq-feat/protonet": 0.6, "bgrl": 0.5, "smooth": 0.4})
+
+    def find(cell: Cell) -> Record | None:
+        return None if cell.config["method"] == "bgrl" and cell.config["seed"] else every(cell)
+
+    *_, significant, note = headline(expand(REQUEST, find))
+    assert (
+        significant.short == "yes, 1 not compared"
+        and significant.text.startswith("Of the methods with several seeds: ")
+        and "With one seed: 1." in significant.text
+    )
+    assert note.endswith("not compared with methods of one seed.")
 
 
 def test_one_method_is_no_comparison():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from urllib.parse import quote
 
 from naq.experiments.views import Missing, Number, TableView
@@ -33,6 +34,7 @@ def test_best_second_interval_spread_and_paper():
 
 
 def test_the_legend_explains_what_occurs_and_nothing_else():
+    assert re.search(r'class="against up">s\+<', simple(Number(61.2, 0.5, mark="≈", against="s+")))
     words = " ".join(Structure(simple(Number(61.2, 0.5, mark="≈"))).words)
     assert words.count("no significant difference from the best") == words.count("95 % interval over tasks") == 1
     assert "significantly" not in words and "seeds" not in words and "the paper" not in words

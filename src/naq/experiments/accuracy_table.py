@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from naq.experiments.accuracy_views import Setting, bars, costs, curves, heads
-from naq.experiments.captions import NOTHING, ONE_SEED, amount, findings, gain, number, table_name, value_of
+from naq.experiments.captions import NOTHING, ONE_SEED, amount, findings, gain, number, power_note, table_name, value_of
 from naq.experiments.experiment import Experiment, Study
 from naq.experiments.names import full_name, kind_of, model_of
 from naq.experiments.paper import paper_accuracy, paper_rank
@@ -16,7 +16,7 @@ from naq.experiments.tuning import learner_of
 from naq.experiments.views import Entry, Number, TableView, TextView, View
 from naq.protocol.evaluation import BASELINE
 from naq.protocol.methods import get_method
-from naq.statistics import Score, average_ranks, compare, difference, pooled_variance
+from naq.statistics import Score, Standing, average_ranks, compare
 
 HEAVY = ("teg", "tent", "vnt", "afgrl", "gpn", "gmeta", "maml", "cosmic", "glitter")
 """Methods whose trainings take longest, roughly in order."""
@@ -150,7 +150,9 @@ class AccuracyTable(Experiment):
     ) -> TableView:
         columns = {at: {m: found[m, at] for m in rows if (m, at) in found} for at in settings}
         compared, picked = self.compared(study.request), self.picked(study, found)
-        standings = {at: compare({m: s for m, s in column.items() if m in compared}) for at, column in columns.items()}
+        standings = {
+            at: compare({m: s for m, s in column.items() if m in compared}, BASELINE) for at, column in columns.items()
+        }
         ranks = self.ranks([{m: s.mean for m, s in column.items()} for column in columns.values()])
         lines: list[list[Entry]] = []
         for method in rows:
@@ -184,6 +186,7 @@ class AccuracyTable(Experiment):
                     training_note(study.request, self.rows(study.request)),
                     self.about_rows(study),
                     "Average rank: among these rows, over these columns; the paper's is over its own.",
+                    power_note([{m: s for m, s in column.items() if m in compared} for column in columns.values()]),
                 )
                 if words
             ),
@@ -209,26 +212,29 @@ def verdict(rows: Sequence[str], settings: Sequence[Setting], found: Mapping[tup
         column = {m: found[m, at] for m in rows if (m, at) in found}
         if len(column) < 2:
             continue
-        standings, variance = compare(column), pooled_variance(column.values())
-        order = sorted(column, key=lambda m: -column[m].mean)
-        best, second = order[:2]
-        similar = [m for m in order[1:] if standings[m].mark == "≈"]
-        # Significance is the standing's: its p is corrected for the best being picked from many.
-        ahead = difference(column[best], column[second], variance)
+        standings = compare(column, BASELINE)
+        best, second = sorted(column, key=lambda m: -column[m].mean)[:2]
+        behind = standings[second].to_best
+        assert behind is not None
         sentence = (
             f"{at[0]}-way {at[1]}-shot: {full_name(best)} is best with {100 * column[best].mean:.1f} %, "
-            f"{amount(ahead)} ahead of {full_name(second)}"
+            f"{amount(behind.difference)} ahead of {full_name(second)}{_rest_words(column, standings)}."
         )
-        sentence += (
-            f"; no significant difference from {', '.join(full_name(m) for m in similar)}."
-            if similar
-            else "; every other method is significantly worse."
-        )
-        if not ahead.seeds_known:
-            sentence += f" This is {ONE_SEED}."
         if len(column) < len(rows):
             sentence += f" {len(column)} of {len(rows)} methods are finished."
-        if BASELINE in column and best != BASELINE:
-            sentence += f" Against `smooth`, which trains nothing: {gain(column[best], column[BASELINE], variance)}."
+        to_baseline = standings[best].to_baseline
+        if to_baseline is not None:
+            sentence += f" Against `smooth`, which trains nothing: {gain(to_baseline)}."
         sentences.append(sentence)
     return sentences or ["Too little is finished to compare."]
+
+
+def _rest_words(column: Mapping[str, Score], standings: Mapping[str, Standing]) -> str:
+    """What the marks of a column say of the rows that are not the best."""
+    others = sorted(column, key=lambda m: -column[m].mean)[1:]
+    similar = [m for m in others if standings[m].mark == "≈"]
+    if not any(standings[m].mark for m in others):
+        return f" ({ONE_SEED})"
+    if similar:
+        return f"; no significant difference from {', '.join(full_name(m) for m in similar)}"
+    return "; every other method is significantly worse" if all(standings[m].mark for m in others) else ""

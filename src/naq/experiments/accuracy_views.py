@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from naq.experiments.captions import SMOOTH, TEST_ACCURACY, WHISKERS, number, score_series, table_name
+from naq.experiments.captions import SMOOTH, TEST_ACCURACY, WHISKERS, number, power_note, score_series, table_name
 from naq.experiments.experiment import Study
 from naq.experiments.names import full_name, kind_of, model_of
 from naq.experiments.tuning import learner_of
@@ -16,6 +16,7 @@ from naq.statistics import Score, compare
 Setting = tuple[int, int]
 """Way and shot."""
 HEADS = ("logistic", "prototype", "transductive", "own")
+TOGETHER = "The transductive head and the own answers of GLITTER and TEG look at a task's queries together."
 SHOWN = 8
 """Lines in a plot of training curves."""
 
@@ -42,7 +43,8 @@ def heads(study: Study, rows: Sequence[str], at: Setting) -> TableView:
         for head in HEADS
         if (s := study.score((method, at), at[1], head)) is not None
     }
-    standings = {head: compare({m: found[m, head] for m in rows if (m, head) in found}) for head in HEADS}
+    columns = {head: {m: found[m, head] for m in rows if (m, head) in found} for head in HEADS}
+    standings = {head: compare(column, BASELINE) for head, column in columns.items()}
 
     def entry(method: str, head: str) -> Entry:
         there = (method, head) in found
@@ -58,7 +60,7 @@ def heads(study: Study, rows: Sequence[str], at: Setting) -> TableView:
         f"By head: {study.dataset}, {at[0]}-way {at[1]}-shot",
         ["method", *HEADS],
         lines,
-        note="The same trainings and tasks. The transductive head and the own answers of GLITTER and TEG look at a task's queries together.",
+        note=f"The same trainings and tasks. {TOGETHER} {power_note(columns.values())}".strip(),
     )
 
 

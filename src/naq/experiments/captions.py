@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from naq.experiments.experiment import Study
 from naq.experiments.names import full_name
 from naq.experiments.paper import PaperNumber
 from naq.experiments.views import Number, Series, TextView
 from naq.protocol.evaluation import BASELINE
-from naq.statistics import Difference, Score, SeedVariance, Standing, difference
+from naq.statistics import Comparison, Difference, Score, Standing, detectable
 
 Level = float | str
 """Of a condition: numbers make an axis, texts make groups."""
 TEST_ACCURACY = "test accuracy, %"
 WHISKERS = "Whiskers are 95 % intervals over test tasks."
-ONE_SEED = "one training each: the variance between seeds is not in it"
+ONE_SEED = "one seed: no significance is claimed"
 SMOOTH = full_name(BASELINE)
 """What the `smooth` baseline is called beside trained methods."""
 NOTHING = "Nothing is finished yet."
@@ -56,6 +56,7 @@ def number(
         paper_ci,
         standing.rank if standing is not None and standing.rank <= 2 else 0,
         standing.mark if standing is not None else "",
+        standing.against if standing is not None else "",
         keys=tuple(keys),
     )
 
@@ -85,13 +86,35 @@ def amount(found: Difference) -> str:
     return f"{100 * abs(found.mean):.1f} ± {100 * found.ci95:.1f} points"
 
 
-def points(found: Difference) -> str:
-    """``3.1 ± 0.8 points``, and whether it is significant; for a comparison that was not picked from many."""
-    significant = "p < 0.05" if abs(found.mean) > found.ci95 else "no significant difference"
-    return f"{amount(found)} ({significant}{'' if found.seeds_known else f'; {ONE_SEED}'})"
+def significance(found: Comparison) -> str:
+    """What a comparison shows, as one of a family."""
+    if found.p is None:
+        return ONE_SEED
+    if not found.significant:
+        return "no significant difference"
+    return f"significantly {'better' if found.difference.mean > 0 else 'worse'}, p < 0.05, Holm"
 
 
-def gain(a: Score, b: Score, variance: SeedVariance | None = None) -> str:
-    """How much ``a`` is above or below ``b``, in words."""
-    found = difference(a, b, variance)
-    return f"{'above' if found.mean >= 0 else 'below'} by {points(found)}"
+def points(found: Comparison) -> str:
+    """``3.1 ± 0.8 points (significantly better, p < 0.05, Holm)``, whatever its direction."""
+    return f"{amount(found.difference)} ({significance(found)})"
+
+
+def gain(found: Comparison) -> str:
+    """How much one method is above or below another, in words."""
+    return f"{'above' if found.difference.mean >= 0 else 'below'} by {points(found)}"
+
+
+def power_note(columns: Iterable[Mapping[str, Score]]) -> str:
+    """What the columns of a table can show, so that "no significant difference" is not read as "equal"; "" where nothing is compared."""
+    compared = [column for column in columns if len(column) > 1]
+    found = [100 * least for column in compared if (least := detectable(column)) is not None]
+    if not found:
+        return (
+            "One seed: intervals are over tasks, the variance over seeds is not known, and no difference is marked."
+            if compared
+            else ""
+        )
+    low, high = f"{min(found):.1f}", f"{max(found):.1f}"
+    size = f"{low} points" if low == high else f"{low} to {high} points, by column,"
+    return f"Power: a difference of {size} between two rows is found significant (p < 0.05, Holm over all pairs of a column) in 80 % of such experiments, for the median pair; a smaller one may exist where none is marked."

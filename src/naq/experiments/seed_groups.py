@@ -231,6 +231,7 @@ def score_of(records: Sequence[Record], shot: int | None = None, head: str | Non
     """
     runs: list[tuple[str, list[float]]] = []
     trained = False
+    perturbations = {canonical(record.cell.config.get("perturbation")) for record in records}
     for record in records:
         assert record.result is not None
         result, config, data = record.result, record.result["config"], record.result["data"]
@@ -247,9 +248,10 @@ def score_of(records: Sequence[Record], shot: int | None = None, head: str | Non
         runs = [(name, run) for name, run in runs if len(run) == len(first)]
         return score([run for _, run in runs], " | ".join(name for name, _ in runs))
     kept = [run for name, run in runs if name == tasks]
-    if not trained and all(run == first for run in kept):
-        return score(kept[:1], tasks, trained=False)
-    return score(kept, tasks)
+    # Without training only a perturbation that is drawn anew for every seed makes seeds differ; the seed of an SVD does not count.
+    if trained or len(perturbations) > 1:
+        return score(kept, tasks)
+    return score(kept[:1] if all(run == first for run in kept) else kept, tasks, trained=False)
 
 
 def _own_draws(records: Sequence[Record]) -> bool:

@@ -16,6 +16,7 @@ from naq.experiments.captions import (
     findings,
     number,
     points,
+    power_note,
     score_series,
     table_name,
 )
@@ -25,7 +26,7 @@ from naq.experiments.request import Request
 from naq.experiments.seed_groups import Key, SeedGroup, seed_group
 from naq.experiments.views import BarView, Entry, LineView, Series, TableView, View
 from naq.protocol.evaluation import BASELINE
-from naq.statistics import Score, compare, difference, pooled_variance
+from naq.statistics import Comparison, Score, compare, family
 
 BASE_MODEL = ("protonet",)
 """The learner of the paper's analyses, where a request names none."""
@@ -91,8 +92,12 @@ class Sweep(Experiment):
         """Pairs of a row's finished levels that sentences compare: from the first to the last."""
         return [(levels[0], levels[-1])]
 
-    def remarks(self, study: Study, found: Mapping[Key, Score]) -> list[str]:
-        """Sentences of this analysis beside the general ones."""
+    def comparisons(self, study: Study, found: Mapping[Key, Score]) -> dict[Key, tuple[Score, Score]]:
+        """Pairs that the remarks speak of; with the steps of all rows they are one family."""
+        return {}
+
+    def remarks(self, study: Study, found: Mapping[Key, Score], tests: Mapping[Key, Comparison]) -> list[str]:
+        """Sentences of this analysis beside the general ones; ``tests`` has its comparisons."""
         return []
 
     def more_views(self, study: Study) -> list[View]:
@@ -139,9 +144,8 @@ class Sweep(Experiment):
     def _table(
         self, study: Study, rows: Sequence[str], levels: Sequence[Level], found: Mapping[Key, Score]
     ) -> TableView:
-        standings = {
-            level: compare({row: found[row, level] for row in rows if (row, level) in found}) for level in levels
-        }
+        columns = {level: {row: found[row, level] for row in rows if (row, level) in found} for level in levels}
+        standings = {level: compare(column, SMOOTH) for level, column in columns.items()}
 
         def entry(row: str, level: Level) -> Entry:
             key = (row, level)
@@ -154,7 +158,7 @@ class Sweep(Experiment):
             title=f"{self.title}: {study.dataset}, test accuracy in %",
             columns=[self.x_label, *(_level_text(level) for level in levels)],
             rows=[[row, *(entry(row, level) for level in levels)] for row in rows],
-            note=self.remark_below(study.request),
+            note=" ".join(filter(None, (self.remark_below(study.request), power_note(columns.values())))),
         )
 
     def _plot(
@@ -170,23 +174,24 @@ class Sweep(Experiment):
     def _sentences(
         self, study: Study, rows: Sequence[str], levels: Sequence[Level], found: Mapping[Key, Score]
     ) -> list[str]:
+        there = {row: [level for level in levels if (row, level) in found] for row in rows if row != SMOOTH}
+        steps = [(row, *step) for row, known in there.items() if len(known) > 1 for step in self.steps(known)]
+        changed = [step for step in steps if _cells(study, step[:2]) != _cells(study, (step[0], step[2]))]
+        pairs: dict[Key, tuple[Score, Score]] = {
+            (row, first, last): (found[row, last], found[row, first]) for row, first, last in changed
+        }
+        tests = family({**pairs, **self.comparisons(study, found)})
         sentences = []
-        variance = pooled_variance(found.values())
-        for row in rows:
-            there = [level for level in levels if (row, level) in found]
-            if row == SMOOTH or len(there) < 2:
+        for row, first, last in steps:
+            before, after = found[row, first].mean, found[row, last].mean
+            if (row, first, last) not in pairs:
+                sentences.append(f"{row} is the same training at every level: {100 * after:.1f} %.")
                 continue
-            for first, last in self.steps(there):
-                before, after = found[row, first], found[row, last]
-                if _cells(study, (row, first)) == _cells(study, (row, last)):
-                    sentences.append(f"{row} is the same training at every level: {100 * after.mean:.1f} %.")
-                    continue
-                shift = difference(after, before, variance)
-                sentences.append(
-                    f"{row} {'gains' if shift.mean > 0 else 'loses'} {points(shift)} from {_level_text(first)} to "
-                    f"{_level_text(last)} ({100 * before.mean:.1f} to {100 * after.mean:.1f} %)."
-                )
-        sentences += self.remarks(study, found)
+            sentences.append(
+                f"{row} {'gains' if after > before else 'loses'} {points(tests[row, first, last])} from {_level_text(first)} to "
+                f"{_level_text(last)} ({100 * before:.1f} to {100 * after:.1f} %)."
+            )
+        sentences += self.remarks(study, found, tests)
         return sentences or ["Too little is finished to compare." if found else NOTHING]
 
 

@@ -23,6 +23,7 @@ class Number:
         rank: 1 for the best of its column, 2 for the second, else 0.
         mark: ``▲`` significantly better than every other, ``≈`` no significant difference from the best, ``▼`` significantly worse than
             the best (p < 0.05, Holm), "" without a comparison.
+        against: ``s+`` significantly better than the `smooth` baseline, ``s=`` no significant difference, ``s-`` significantly worse.
         digits: after the point.
         keys: of the cells behind it.
     """
@@ -35,6 +36,7 @@ class Number:
     paper_ci: float | None = None
     rank: int = 0
     mark: str = ""
+    against: str = ""
     digits: int = 2
     keys: tuple[str, ...] = ()
 

@@ -7,7 +7,7 @@ The files are found by following ``import`` statements within the package, no li
 
 Methods, measurements and perturbations are registered by modules that nobody imports by name (:class:`naq.registry.Registry`
 imports them when it is first read), so one is not reached from another: a new learner in a module or package of its own makes no
-stored result obsolete. (What a method looks up by name while it runs is not followed: import it.) Heads are registered in the same way, but every run is tested with all of them, so they are core. Two hashes
+stored result obsolete. (What a method looks up by name while it runs is not followed: import it.) Heads are registered in the same way, but every run is family with all of them, so they are core. Two hashes
 rather than one, because a report groups older results by the core they share.
 
 Comments, docstrings and blank lines do not count, nor does an ``__init__.py`` that only re-exports names, nor the modules in

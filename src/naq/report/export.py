@@ -36,7 +36,7 @@ def write_tables(tables: Iterable[TableView], folder: str | Path) -> list[Path]:
 
 
 def to_csv(table: TableView) -> str:
-    """One line per row. A number column ``X`` becomes ``X`` and those of ``X ci95``, ``X sd seeds``, ``X seeds``, ``X mark``,
+    """One line per row. A number column ``X`` becomes ``X`` and those of ``X ci95``, ``X sd seeds``, ``X seeds``, ``X mark``, ``X against smooth``,
     ``X paper``, ``X paper ci95`` and ``X missing`` (why there is no number) that occur. Headings of groups go before ``X``."""
     columns: list[list[str]] = []
     for index, heading in enumerate(_flat_headings(table)):
@@ -75,6 +75,7 @@ _CSV_PARTS: dict[str, Callable[[Entry], str]] = {
     " sd seeds": _of_number(lambda n: _exact(n.spread, n.digits)),
     " seeds": _of_number(lambda n: str(n.seeds) if n.seeds > 1 else ""),
     " mark": _of_number(lambda n: n.mark),
+    " against smooth": _of_number(lambda n: n.against),
     " paper": lambda entry: "" if isinstance(entry, str) else _of_paper(entry, entry.paper),
     " paper ci95": lambda entry: "" if isinstance(entry, str) else _of_paper(entry, entry.paper_ci),
     " missing": lambda entry: entry.reason if isinstance(entry, Missing) else "",

@@ -80,6 +80,7 @@ class Parts:
     interval: str = ""
     spread: str = ""
     mark: str = ""
+    against: str = ""
     paper: str = ""
 
 
@@ -102,6 +103,7 @@ def parts(entry: Entry) -> Parts:
         "" if entry.ci is None else f"± {number(entry.ci)}",
         "" if entry.spread is None else f"({number(entry.spread)})",
         entry.mark,
+        entry.against,
         paper,
     )
 
@@ -124,14 +126,14 @@ class Markup:
 
 
 def entry_text(entry: Entry, markup: Markup) -> str:
-    """An entry on one line: ``61.82 ± 0.71 (0.31) ▲ [paper 83.77 ± 0.96]``."""
+    """An entry on one line: ``61.82 ± 0.71 (0.31) ▲ s+ [paper 83.77 ± 0.96]``."""
     found = parts(entry)
     text = markup.escape(" ".join(filter(None, (found.value, found.interval))))
     if isinstance(entry, Missing):
         text = markup.missing % text
     elif isinstance(entry, Number):
         text = {1: markup.best, 2: markup.second}.get(entry.rank, "%s") % text
-    words = [text, *(markup.escape(part) for part in (found.spread, found.mark) if part)]
+    words = [text, *(markup.escape(part) for part in (found.spread, found.mark, found.against) if part)]
     return " ".join([*words, *([markup.paper % markup.escape(found.paper)] if found.paper else [])])
 
 
@@ -140,19 +142,28 @@ MARKS = {
     "≈": "no significant difference from the best",
     "▼": "significantly worse than the best (p < 0.05, Holm)",
 }
+AGAINST = {
+    "s+": "significantly better than smooth (p < 0.05, Holm)",
+    "s=": "no significant difference from smooth",
+    "s-": "significantly worse than smooth (p < 0.05, Holm)",
+}
+"""Marks of the comparison with the baseline."""
 
 
 def legend(view: TableView) -> list[tuple[str, str]]:
     """The signs that occur in the table's entries, each with its meaning."""
     entries = [entry for row in view.rows for entry in row]
     numbers = [entry for entry in entries if isinstance(entry, Number)]
-    ranks, marks = {entry.rank for entry in numbers}, {entry.mark for entry in numbers}
+    ranks, marks = (
+        {entry.rank for entry in numbers},
+        {mark for entry in numbers for mark in (entry.mark, entry.against)},
+    )
     lines = [
         ("bold", "best of its column", 1 in ranks),
         ("underlined", "second best", 2 in ranks),
         ("±", "95 % interval over tasks", any(entry.ci is not None for entry in numbers)),
         ("(…)", "standard deviation over seeds", any(entry.spread is not None for entry in numbers)),
-        *((mark, meaning, mark in marks) for mark, meaning in MARKS.items()),
+        *((mark, meaning, mark in marks) for mark, meaning in (MARKS | AGAINST).items()),
         ("paper", "the paper's number", any(not isinstance(e, str) and e.paper is not None for e in entries)),
     ]
     return [(sign, meaning) for sign, meaning, occurs in lines if occurs]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from naq.experiments.captions import SMOOTH, amount
+from naq.experiments.captions import SMOOTH, amount, gain
 from naq.experiments.experiment import Study
 from naq.report.page import Answer
-from naq.statistics import Score, compare, difference, pooled_variance
+from naq.statistics import Score, compare
 
 NOTHING = Answer("nothing yet", "No method has finished.")
 ALONE = Answer("nothing to compare", "No other method has finished on the same tasks.")
@@ -46,12 +46,15 @@ def _about(where: str, title: str) -> str:
 
 def _elsewhere(where: str, column: dict[str, Score]) -> str:
     """The same table in another setting, in one sentence."""
-    standings = compare(column)
+    standings = compare(column, SMOOTH)
     best = max(column, key=lambda name: column[name].mean)
-    similar = sum(standing.mark == "≈" for standing in standings.values()) - 1
-    words = (
-        "significantly better than every other" if similar < 1 else f"no significant difference from {similar} others"
-    )
+    marks = [standing.mark for name, standing in standings.items() if name != best]
+    if set(marks) == {"▼"}:
+        words = "significantly better than every other"
+    elif "≈" in marks:
+        words = f"no significant difference from {marks.count('≈')} others"
+    else:
+        words = "not compared with methods of one seed"
     return f"On {where}: {best} with {_percent(column[best])}, {words}."
 
 
@@ -61,28 +64,40 @@ def _alone(where: str, column: dict[str, Score]) -> Answer:
 
 
 def _answers(where: str, column: dict[str, Score]) -> tuple[Answer, Answer, Answer]:
-    standings, variance = compare(column), pooled_variance(column.values())
+    standings = compare(column, SMOOTH)
     order = sorted(column, key=lambda name: -column[name].mean)
     best, second = order[:2]
-    ahead = difference(column[best], column[second], variance)
+    behind, to_baseline = standings[second].to_best, standings[best].to_baseline
+    assert behind is not None
     first = Answer(best, f"{_percent(column[best])} on {where}: the best of {len(order)} methods.")
-    text = f"Ahead of {second} ({100 * column[second].mean:.2f} %) by {amount(ahead)}, on the same tasks."
-    if SMOOTH in order[2:]:
-        above = difference(column[best], column[SMOOTH], variance)
-        words = "" if standings[SMOOTH].apart else ", no significant difference"
-        text += f" Ahead of `smooth`, which trains nothing, by {amount(above)}{words}."
-    similar = [name for name in order[1:] if standings[name].mark == "≈"]
-    significant = _similar(similar, others=len(order) - 1 - len(similar)) if similar else Answer("yes", _WORSE)
-    if not ahead.seeds_known:
-        significant = Answer(
-            significant.short, significant.text + " One training each: another seed may change the order."
+    text = f"Ahead of {second} ({100 * column[second].mean:.2f} %) by {amount(behind.difference)}, on the same tasks."
+    if to_baseline is not None and second != SMOOTH:
+        text += f" Against `smooth`, which trains nothing: {gain(to_baseline)}."
+    margin = Answer(_points(-behind.difference.mean), text)
+    by_mark = {mark: [name for name in order[1:] if standings[name].mark == mark] for mark in ("≈", "▼", "")}
+    return first, margin, _significant(by_mark["≈"], worse=len(by_mark["▼"]), one_seed=len(by_mark[""]))
+
+
+def _significant(similar: Sequence[str], *, worse: int, one_seed: int) -> Answer:
+    """Whether the best is alone, by the marks of its column."""
+    if not similar and not worse:
+        return _ONE_SEED
+    found = _similar(similar, others=worse) if similar else Answer("yes", _WORSE)
+    if one_seed:
+        found = Answer(
+            f"{found.short}, {one_seed} not compared",
+            f"Of the methods with several seeds: {found.text} With one seed: {one_seed}.",
         )
-    return first, Answer(_points(ahead.mean), text), significant
+    return found
 
 
+_ONE_SEED = Answer(
+    "not known",
+    "One seed: intervals are over tasks, and another training may change the order. Run more with --seeds 5.",
+)
 _WORSE = (
-    "Every other method is significantly worse (p < 0.05, Holm): paired differences on the same tasks, with the variance "
-    "over seeds."
+    "Every other method is significantly worse (p < 0.05, Holm): differences on the same tasks, with the variance "
+    "over tasks and over seeds."
 )
 
 

@@ -22,7 +22,7 @@ from naq.files import write_atomically
 from naq.report import charts
 from naq.report.axes import finite, num
 from naq.report.export import csv_text, to_csv
-from naq.report.format import MARKS, clean, counted, duration, legend, rounded, shorten, slug
+from naq.report.format import AGAINST, MARKS, clean, counted, duration, legend, rounded, shorten, slug
 from naq.report.page import Made, Page, Section
 from naq.report.tables import web_table
 
@@ -78,7 +78,7 @@ def _environment() -> Environment:
         "is_long": _is_long,
         "legend": legend,
         "rounded": rounded,
-        "mark_kinds": dict(zip(MARKS, ("up", "same", "down"))),
+        "mark_kinds": dict(zip([*MARKS, *AGAINST], 2 * ("up", "same", "down"))),
         "sources": _sources,
         "to_csv": to_csv,
         "web_table": web_table,

@@ -77,7 +77,7 @@ def is_wide(view: TableView) -> bool:
 
 def _letters(entry: Entry) -> int:
     found = parts(entry)
-    return sum(len(part) + 1 for part in (found.value, found.interval, found.spread) if part)
+    return sum(len(part) + 1 for part in (found.value, found.interval, found.spread, found.against) if part)
 
 
 def _families(view: TableView) -> list[str]:

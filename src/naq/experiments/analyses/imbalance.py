@@ -22,7 +22,7 @@ from naq.experiments.request import Request
 from naq.experiments.seed_groups import Key
 from naq.experiments.sweep import Sweep, SweepPoint, learners_of
 from naq.experiments.views import Series
-from naq.statistics import Score, pooled_variance
+from naq.statistics import Comparison, Score
 
 LEVELS: dict[str, dict[str, str]] = {
     "original": {},
@@ -75,14 +75,19 @@ class Imbalance(Sweep):
     def steps(self, levels: Sequence[Level]) -> list[tuple[Level, Level]]:
         return [(levels[0], level) for level in levels if level in WHOLE and levels[0] == "original"]
 
-    def remarks(self, study: Study, found: Mapping[Key, Score]) -> list[str]:
-        sentences, variance = [], pooled_variance(found.values())
+    def comparisons(self, study: Study, found: Mapping[Key, Score]) -> dict[Key, tuple[Score, Score]]:
+        """The imbalanced graphs against a control of the same size."""
+        return {
+            (row, kind): (ours, control)
+            for row in dict.fromkeys(row for row, _ in found)
+            for kind in WHOLE
+            if (ours := found.get((row, kind))) and (control := found.get((row, f"{kind} control")))
+        }
+
+    def remarks(self, study: Study, found: Mapping[Key, Score], tests: Mapping[Key, Comparison]) -> list[str]:
+        sentences = []
         for row in dict.fromkeys(row for row, _ in found):
-            gains = [
-                f"{kind} {gain(ours, control, variance)}"
-                for kind in WHOLE
-                if (ours := found.get((row, kind))) and (control := found.get((row, f"{kind} control")))
-            ]
+            gains = [f"{kind} {gain(tests[row, kind])}" for kind in WHOLE if (row, kind) in tests]
             if gains:
                 sentences.append(f"{row}, against a control of the same size: {'; '.join(gains)}.")
         return sentences

@@ -16,7 +16,10 @@ from naq.experiments.names import kind_of, model_of
 from naq.experiments.paper.names import NETWORKS
 from naq.experiments.request import Request
 from naq.experiments.views import View
-from naq.statistics import Score, pooled_variance
+from naq.statistics import Score, family
+
+LABELS, KINDS = "Supervised", ("NaQ-Feat", "NaQ-Diff")
+"""What the rows of a base model are called."""
 
 
 @EXPERIMENTS.register
@@ -44,17 +47,15 @@ class ModelAgnostic(AccuracyTable):
         return []  # the full tables have them
 
     def remarks(self, study: Study, found: Mapping[tuple[str, Setting], Score]) -> list[str]:
-        """Both kinds of episodes against labels, model by model."""
-        variance, sentences = pooled_variance(found.values()), []
-        for way, shot in self.settings(study.request, study.dataset):
-            scores = {(model_of(m), kind_of(m)): s for (m, at), s in found.items() if at == (way, shot)}
-            for model in dict.fromkeys(model for model, _ in scores):
-                labels = scores.get((model, "Supervised"))
-                gains = [
-                    f"{kind} {gain(ours, labels, variance)}"
-                    for kind in ("NaQ-Feat", "NaQ-Diff")
-                    if labels is not None and (ours := scores.get((model, kind))) is not None
-                ]
-                if gains:
-                    sentences.append(f"{model}, {way}-way {shot}-shot, against labels: {'; '.join(gains)}.")
+        """Both kinds of episodes against labels, model by model: one family of comparisons."""
+        pairs: dict[tuple[str, str, Setting], tuple[Score, Score]] = {}
+        for at in self.settings(study.request, study.dataset):
+            scores = {(model_of(m), kind_of(m)): s for (m, setting), s in found.items() if setting == at}
+            for (model, kind), ours in scores.items():
+                if kind in KINDS and (model, LABELS) in scores:
+                    pairs[model, kind, at] = ours, scores[model, LABELS]
+        tests, sentences = family(pairs), []
+        for model, at in dict.fromkeys((model, at) for model, _, at in pairs):
+            gains = [f"{kind} {gain(tests[model, kind, at])}" for kind in KINDS if (model, kind, at) in tests]
+            sentences.append(f"{model}, {at[0]}-way {at[1]}-shot, against labels: {'; '.join(gains)}.")
         return sentences

@@ -17,7 +17,7 @@ from naq.experiments.request import Request
 from naq.experiments.seed_groups import Key
 from naq.experiments.sweep import Sweep, SweepPoint, learners_of
 from naq.experiments.views import Series
-from naq.statistics import Score, pooled_variance
+from naq.statistics import Comparison, Score
 
 WAYS = (5, 10, 20)
 RELEASED: dict[str, dict[str, Any]] = {"naq-feat": {}, "naq-diff": {"self_loops": False}}
@@ -28,6 +28,8 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "as many random ones dropped": {"fill": "lowest", "drop_random": True},
     "filled queries dropped": {"fill": "none"},
 }
+EVERY, DROPPED, RANDOM, _ = VARIANTS
+COMPARED = (*((variant, EVERY) for variant in list(VARIANTS)[1:]), (DROPPED, RANDOM))
 PAPER = {"all queries": "", "overlap dropped": " (overlap dropped)"}
 
 
@@ -60,27 +62,30 @@ class OverlapDrop(Sweep):
     def steps(self, levels: Sequence[Level]) -> list[tuple[Level, Level]]:
         return []  # more classes are harder, which is no finding
 
-    def remarks(self, study: Study, found: Mapping[Key, Score]) -> list[str]:
+    def comparisons(self, study: Study, found: Mapping[Key, Score]) -> dict[Key, tuple[Score, Score]]:
         """Every variant against all queries, and the overlap against as many random queries, on the same tasks."""
+        return {
+            (kind, variant, other, level): (found[f"{kind}, {variant}", level], found[f"{kind}, {other}", level])
+            for kind in dict.fromkeys(row.partition(", ")[0] for row, _ in found)
+            for variant, other in COMPARED
+            for level in dict.fromkeys(level for _, level in found)
+            if (f"{kind}, {variant}", level) in found and (f"{kind}, {other}", level) in found
+        }
+
+    def remarks(self, study: Study, found: Mapping[Key, Score], tests: Mapping[Key, Comparison]) -> list[str]:
         levels = list(dict.fromkeys(level for _, level in found))
-        variance = pooled_variance(found.values())
-        every, dropped, random, _ = VARIANTS
         sentences = []
         for method in dict.fromkeys(row.partition(", ")[0] for row, _ in found):
             known = [
                 f"{100 * s.mean:.1f} % at {level}"
                 for level in levels
-                if (s := found.get((f"{method}, {every}", level)))
+                if (s := found.get((f"{method}, {EVERY}", level)))
             ]
             if known:
-                sentences.append(f"{method}, {every}: {', '.join(known)}.")
-            for variant, other in (*((variant, every) for variant in list(VARIANTS)[1:]), (dropped, random)):
-                gains = [
-                    f"{gain(ours, base, variance)} at {level}"
-                    for level in levels
-                    if (ours := found.get((f"{method}, {variant}", level)))
-                    and (base := found.get((f"{method}, {other}", level)))
-                ]
+                sentences.append(f"{method}, {EVERY}: {', '.join(known)}.")
+            for variant, other in COMPARED:
+                keys = [(method, variant, other, level) for level in levels]
+                gains = [f"{gain(tests[key])} at {key[-1]}" for key in keys if key in tests]
                 if gains:
                     sentences.append(f"{method}, {variant}, against {other}: {'; '.join(gains)}.")
         return sentences

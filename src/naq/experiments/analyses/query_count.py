@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from naq.experiments.captions import SMOOTH
+from naq.experiments.captions import ONE_SEED, SMOOTH
 from naq.experiments.experiment import EXPERIMENTS, Study
 from naq.experiments.names import full_name
 from naq.experiments.request import Request
 from naq.experiments.seed_groups import Key
 from naq.experiments.sweep import Sweep, SweepPoint, learners_of
-from naq.statistics import Score, compare
+from naq.statistics import Comparison, Score, compare
 
 LEVELS = (1, 3, 5, 7, 10, 13, 15, 17, 20, 30, 40, 100)
 
@@ -43,7 +43,7 @@ class QueryCount(Sweep):
             for q in levels
         ]
 
-    def remarks(self, study: Study, found: Mapping[Key, Score]) -> list[str]:
+    def remarks(self, study: Study, found: Mapping[Key, Score], tests: Mapping[Key, Comparison]) -> list[str]:
         """The number of queries with the highest accuracy, and those with no significant difference from it."""
         columns: dict[str, dict[str, Score]] = {}
         for (row, level), score in found.items():
@@ -55,11 +55,12 @@ class QueryCount(Sweep):
             standings = compare(column)
             best = max(column, key=lambda level: column[level].mean)
             similar = [level for level, standing in standings.items() if level != best and standing.mark == "≈"]
-            rest = (
-                f"no significant difference with {', '.join(similar)}"
-                if similar
-                else "every other number is significantly worse"
-            )
+            if not standings[best].mark:
+                rest = ONE_SEED
+            elif similar:
+                rest = f"no significant difference with {', '.join(similar)}"
+            else:
+                rest = "every other number is significantly worse"
             sentences.append(
                 f"{row}: accuracy is highest with {best} queries, {100 * column[best].mean:.1f} %; {rest}."
             )

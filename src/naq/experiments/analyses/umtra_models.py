@@ -18,7 +18,7 @@ from naq.experiments.seed_groups import Key
 from naq.experiments.sweep import FOUR, Sweep, SweepPoint, learners_of
 from naq.experiments.views import Series
 from naq.learners import LEARNERS
-from naq.statistics import Score, pooled_variance
+from naq.statistics import Comparison, Score
 
 KIND = "g-umtra"
 DROP = 0.3
@@ -68,18 +68,21 @@ class UmtraModels(Sweep):
     def headline(self, study: Study) -> list[tuple[str, dict[str, Score]]]:
         return []
 
-    def remarks(self, study: Study, found: Mapping[Key, Score]) -> list[str]:
+    def comparisons(self, study: Study, found: Mapping[Key, Score]) -> dict[Key, tuple[Score, Score]]:
         """Both augmentations against labels, model by model."""
-        variance, sentences = pooled_variance(found.values()), []
+        return {
+            (row, model): (ours, found[LABELS, model])
+            for (row, model), ours in found.items()
+            if row in ROWS and row != LABELS and (LABELS, model) in found
+        }
+
+    def remarks(self, study: Study, found: Mapping[Key, Score], tests: Mapping[Key, Comparison]) -> list[str]:
+        sentences = []
         for model in dict.fromkeys(level for _, level in found):
-            labels = found.get((LABELS, model))
-            gains = [
-                f"{row} {gain(ours, labels, variance)}"
-                for row in ROWS
-                if row != LABELS and labels is not None and (ours := found.get((row, model))) is not None
-            ]
-            if gains and labels is not None:
-                sentences.append(f"{model}, against {LABELS} ({100 * labels.mean:.1f} %): {'; '.join(gains)}.")
+            gains = [f"{row} {gain(tests[row, model])}" for row in ROWS if (row, model) in tests]
+            if gains:
+                labels = 100 * found[LABELS, model].mean
+                sentences.append(f"{model}, against {LABELS} ({labels:.1f} %): {'; '.join(gains)}.")
         return sentences
 
 

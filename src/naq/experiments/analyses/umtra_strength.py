@@ -13,7 +13,7 @@ from naq.experiments.names import full_name
 from naq.experiments.request import Request
 from naq.experiments.seed_groups import Key
 from naq.experiments.sweep import Sweep, SweepPoint, learners_of, unaffected
-from naq.statistics import Score, pooled_variance
+from naq.statistics import Comparison, Score
 
 LEVELS = (0.1, 0.3, 0.5, 0.7, 0.9)
 
@@ -44,26 +44,31 @@ class UmtraStrength(Sweep):
         ]
         return found + unaffected(request, levels)
 
-    def remarks(self, study: Study, found: Mapping[Key, Score]) -> list[str]:
-        """NaQ against the best strength: picked by what it is compared on, so the comparison favours g-UMTRA."""
-        by_row: dict[str, dict[float, Score]] = {}
-        for (row, level), score in found.items():
-            by_row.setdefault(row, {})[level] = score
-        augmented = [
-            (score, row, level)
-            for row, levels in by_row.items()
-            if "(g-UMTRA)" in row
-            for level, score in levels.items()
-        ]
+    def comparisons(self, study: Study, found: Mapping[Key, Score]) -> dict[Key, tuple[Score, Score]]:
+        """NaQ against every strength: the best of them is picked by what it is compared on, so all of them count."""
+        ours = {row: score for (row, _), score in found.items() if row in _naq(study.request)}
+        return {
+            (name, row, level): (score, other)
+            for name, score in ours.items()
+            for (row, level), other in _augmented(found).items()
+        }
+
+    def remarks(self, study: Study, found: Mapping[Key, Score], tests: Mapping[Key, Comparison]) -> list[str]:
+        """NaQ against the strength that is best on these tasks, which favours g-UMTRA."""
+        augmented = _augmented(found)
         if not augmented:
             return []
-        best, row, level = max(augmented, key=lambda one: one[0].mean)
-        variance = pooled_variance(found.values())
-        learner = learners_of(study.request)[0]
-        ours = [full_name(f"{kind}/{learner}") for kind in ("naq-feat", "naq-diff")]
+        row, level = max(augmented, key=lambda key: augmented[key].mean)
         return [
-            f"{name}: {gain(next(iter(by_row[name].values())), best, variance)} against {row} at {level}, "
-            f"the best of {len(augmented)} on these tasks."
-            for name in ours
-            if name in by_row
+            f"{name}: {gain(tests[name, row, level])} against {row} at {level}, the best of {len(augmented)} on these tasks."
+            for name in _naq(study.request)
+            if (name, row, level) in tests
         ]
+
+
+def _naq(request: Request) -> list[str]:
+    return [full_name(f"{kind}/{learners_of(request)[0]}") for kind in ("naq-feat", "naq-diff")]
+
+
+def _augmented(found: Mapping[Key, Score]) -> dict[Key, Score]:
+    return {key: score for key, score in found.items() if "(g-UMTRA)" in key[0]}
