@@ -59,7 +59,7 @@ def test_help_imports_nothing_heavy():
 def test_run_prints_a_table_and_writes_a_folder(graph_file, tmp_path):
     shown = naq("run", graph_file, *SMALL, "--out", tmp_path / "r")
     assert shown.returncode == 0, shown.stderr
-    assert "naq-feat/protonet" in shown.stdout and "smooth (training-free)" in shown.stdout and "±" in shown.stdout
+    assert "naq-feat/protonet" in shown.stdout and "smooth (no training)" in shown.stdout and "±" in shown.stdout
     assert "no labels" in shown.stdout and "Next:" in shown.stdout
     assert json.loads((tmp_path / "r" / "metrics.json").read_text())["config"]["method"] == "naq-feat/protonet"
     again = naq("run", graph_file, *SMALL, "--out", tmp_path / "r")
