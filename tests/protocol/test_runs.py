@@ -233,7 +233,7 @@ def test_a_result_can_be_traced_and_computed_again(graph, tasks, tmp_path):
     assert kept["data"] == {
         "graph": graph.hash,
         "tasks": task_source(graph, None, tasks, way=2, shot=1).fingerprint,
-        "features": "tfidf",
+        "features": "raw",
         "also": {},
     }
     installed = {name: version(name) for name in ("torch", "numpy", "scipy", "numba")}
