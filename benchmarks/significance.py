@@ -2,10 +2,11 @@
 
     python benchmarks/significance.py                    with the variances of benchmarks/results/reproduction.zip
     python benchmarks/significance.py --repeats 200      quicker
+    python benchmarks/significance.py --docs             only write the table of docs/reproduction.md again
 
 Columns of methods are drawn with given variances of tasks, of methods by tasks, of seeds and of the rest, and judged by
 :func:`naq.statistics.compare`. ``error`` is the share of columns of equal methods in which any mark says otherwise; ``own seeds, Satterthwaite`` is
-the same for Holm's rule over the p of each difference alone. ``power`` is the share of methods that are worse by so much, and marked so.
+the share with any false pair by Holm's rule over the p of each difference alone. ``power`` is the share of methods that are worse by so much, and marked so.
 ``page`` has the variances of the stored results, each method with the variance over seeds of one of theirs; ``equal`` has one for all.
 Results: benchmarks/results/significance.json.
 """
@@ -33,6 +34,8 @@ from naq.statistics import LEVEL, Score, compare, detectable, difference, score
 HERE = Path(__file__).resolve().parent
 RECORDS = HERE / "results" / "reproduction.zip"
 RESULTS = HERE / "results" / "significance.json"
+DOCS = HERE.parent / "docs" / "reproduction.md"
+BEGIN, END = "<!-- significance:begin -->", "<!-- significance:end -->"
 TASKS = 500
 BASELINE = "smooth"
 SHIFTS = (0.03, 0.05, 0.1)
@@ -137,6 +140,29 @@ def _variances(tables: Sequence[list[np.ndarray]]) -> Variances:
     return Variances(middle[0], middle[1], tuple(sorted(round(v**0.5, 4) for v in seeds)), middle[2])
 
 
+def docs_table(kept: dict[str, Any]) -> str:
+    """The results as Markdown: one line per size of table."""
+    lines = [
+        "| variances | methods | seeds | columns with a false mark | with a false pair by Satterthwaite's p | 5 points found, best / `smooth` | 10 points found | detectable |",
+        "|---|---:|---:|---:|---:|---:|---:|---:|",
+    ]
+    for name in ("page", "equal"):
+        for found in kept[name]["columns"]:
+            best, baseline = (found[f"power against the {other} by points"] for other in ("best", "baseline"))
+            power = [f"{100 * best[points]:.0f} / {100 * baseline[points]:.0f} %" for points in ("5", "10")]
+            lines.append(
+                f"| {name} | {found['methods']} | {found['seeds']} | {100 * found['error']:.1f} % | "
+                f"{100 * found['error, own seeds, Satterthwaite']:.1f} % | {' | '.join(power)} | {found['detectable, points']:.1f} points |"
+            )
+    return "\n".join(lines)
+
+
+def write_docs() -> None:
+    head, rest = DOCS.read_text(encoding="utf-8").split(BEGIN)
+    table = docs_table(json.loads(RESULTS.read_text(encoding="utf-8")))
+    DOCS.write_text(f"{head}{BEGIN}\n{table}\n{END}{rest.split(END)[1]}", encoding="utf-8")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument(
@@ -146,7 +172,10 @@ def main() -> None:
     parser.add_argument("--methods", type=int, nargs="+", default=[4, 12, 30])
     parser.add_argument("--seeds", type=int, nargs="+", default=[2, 3, 5])
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--docs", action="store_true", help="simulate nothing")
     given = parser.parse_args()
+    if given.docs:
+        return write_docs()
     kept: dict[str, Any] = {"repeats": given.repeats, "tasks": TASKS}
     with ProcessPoolExecutor(given.workers) as pool:
         for name, variances in {"page": stored(given.records), "equal": EQUAL}.items():
@@ -157,6 +186,7 @@ def main() -> None:
                 kept[name]["columns"].append(job.result())
                 print(name, job.result(), flush=True)
                 write_json(RESULTS, kept)
+    return write_docs()
 
 
 if __name__ == "__main__":

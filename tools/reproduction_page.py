@@ -26,7 +26,7 @@ PACK = ROOT / "benchmarks" / "results" / "reproduction.zip"
 SUMMARY = ROOT / "benchmarks" / "results" / "reproduction.json"
 PAGE = ROOT / "docs" / "reproduction" / "index.html"
 PICTURE = ROOT / "docs" / "reproduction.png"
-TITLE = "NaQ on debian: every method and every analysis"
+TITLE = "NaQ on debian and coauthor_cs"
 
 
 def main() -> None:

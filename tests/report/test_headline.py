@@ -26,6 +26,7 @@ def found(accuracy: dict[str, float]) -> Find:
         if method not in accuracy:
             return None
         noise = np.random.default_rng(cell.config["seed"]).normal(0, 0.01, 200)
+        noise += np.random.default_rng([cell.config["seed"], len(method), ord(method[0])]).normal(0, 0.0005, 200)
         per_task = [float(x) for x in accuracy[method] + DIFFICULTY + noise]
         answered = {cell.config["head"]: {"per_task": per_task}}
         data = {"tasks": "t", "also": {"5": "t"}}
@@ -54,7 +55,7 @@ def test_a_clear_winner():
     assert margin.short == "10.0 points"
     assert (
         margin.text.startswith("Ahead of TLP-BGRL (")
-        and "Against `smooth`, which trains nothing: above by 15.0" in margin.text
+        and "Against smooth, which trains nothing: above by 15.0" in margin.text
         and "(significantly better, p < 0.05, Holm)" in margin.text
     )
     assert significant.short == "yes"

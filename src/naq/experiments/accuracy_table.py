@@ -6,7 +6,18 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from naq.experiments.accuracy_views import Setting, bars, costs, curves, heads
-from naq.experiments.captions import NOTHING, ONE_SEED, amount, findings, gain, number, power_note, table_name, value_of
+from naq.experiments.captions import (
+    NOTHING,
+    ONE_SEED,
+    amount,
+    findings,
+    gain,
+    leaders,
+    number,
+    power_note,
+    table_name,
+    value_of,
+)
 from naq.experiments.experiment import Experiment, Study
 from naq.experiments.names import full_name, kind_of, model_of
 from naq.experiments.paper import paper_accuracy, paper_rank
@@ -213,7 +224,7 @@ def verdict(rows: Sequence[str], settings: Sequence[Setting], found: Mapping[tup
         if len(column) < 2:
             continue
         standings = compare(column, BASELINE)
-        best, second = sorted(column, key=lambda m: -column[m].mean)[:2]
+        best, second = leaders(column)
         behind = standings[second].to_best
         assert behind is not None
         sentence = (
@@ -224,7 +235,7 @@ def verdict(rows: Sequence[str], settings: Sequence[Setting], found: Mapping[tup
             sentence += f" {len(column)} of {len(rows)} methods are finished."
         to_baseline = standings[best].to_baseline
         if to_baseline is not None:
-            sentence += f" Against `smooth`, which trains nothing: {gain(to_baseline)}."
+            sentence += f" Against smooth, which trains nothing: {gain(to_baseline)}."
         sentences.append(sentence)
     return sentences or ["Too little is finished to compare."]
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+import numpy as np
+
 from naq.experiments.experiment import Study
 from naq.experiments.names import full_name
 from naq.experiments.paper import PaperNumber
@@ -98,6 +100,13 @@ def significance(found: Comparison) -> str:
 def points(found: Comparison) -> str:
     """``3.1 ± 0.8 points (significantly better, p < 0.05, Holm)``, whatever its direction."""
     return f"{amount(found.difference)} ({significance(found)})"
+
+
+def leaders(column: Mapping[str, Score]) -> tuple[str, str]:
+    """The best row of a column, and the next one that is not the same trainings under another name."""
+    order = sorted(column, key=lambda name: -column[name].mean)
+    others = (name for name in order[1:] if not np.array_equal(column[name].runs, column[order[0]].runs))
+    return order[0], next(others, order[1])
 
 
 def gain(found: Comparison) -> str:

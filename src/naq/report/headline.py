@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from naq.experiments.captions import SMOOTH, amount, gain
+from naq.experiments.captions import SMOOTH, amount, gain, leaders
 from naq.experiments.experiment import Study
 from naq.report.page import Answer
 from naq.statistics import Score, compare
@@ -66,13 +66,13 @@ def _alone(where: str, column: dict[str, Score]) -> Answer:
 def _answers(where: str, column: dict[str, Score]) -> tuple[Answer, Answer, Answer]:
     standings = compare(column, SMOOTH)
     order = sorted(column, key=lambda name: -column[name].mean)
-    best, second = order[:2]
+    best, second = leaders(column)
     behind, to_baseline = standings[second].to_best, standings[best].to_baseline
     assert behind is not None
     first = Answer(best, f"{_percent(column[best])} on {where}: the best of {len(order)} methods.")
     text = f"Ahead of {second} ({100 * column[second].mean:.2f} %) by {amount(behind.difference)}, on the same tasks."
     if to_baseline is not None and second != SMOOTH:
-        text += f" Against `smooth`, which trains nothing: {gain(to_baseline)}."
+        text += f" Against smooth, which trains nothing: {gain(to_baseline)}."
     margin = Answer(_points(-behind.difference.mean), text)
     by_mark = {mark: [name for name in order[1:] if standings[name].mark == mark] for mark in ("≈", "▼", "")}
     return first, margin, _significant(by_mark["≈"], worse=len(by_mark["▼"]), one_seed=len(by_mark[""]))

@@ -540,7 +540,7 @@ def test_a_row_that_no_level_affects_is_said_to_be_one_training():
 def test_the_verdict_of_a_table_does_not_contradict_itself():
     """A method without a significant difference from the best must not be called significantly worse in the same sentence."""
     for sentence in sentences(views_of("methods", finds())):
-        first, _, _ = sentence.partition(" Against `smooth`")
+        first, _, _ = sentence.partition(" Against smooth")
         head, _, similar = first.partition("no significant difference from ")
         second = re.search(r" (?:than|ahead of) (.+?)[;.]", head)
         assert second, sentence
