@@ -52,25 +52,20 @@ def demo_table(metrics: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def methods_table(tables: dict[str, str], milliseconds: dict[str, float]) -> str:
-    """Every method on every dataset, from the Markdown tables of ``naq reproduce methods``, and the cost of an episode on two cores."""
+def methods_table(tables: dict[str, str]) -> str:
+    """Every method on every dataset, from the Markdown tables of ``naq reproduce methods``."""
     accuracies: dict[tuple[str, str], dict[str, str]] = {}
     columns: list[str] = []
     for dataset, text in tables.items():
         header, rows = markdown_table(text)
         for place, title in enumerate(header):
             if "-shot" in title:
-                columns.append(f"{dataset} {title}")
+                columns.append(f"{dataset} {title.removeprefix('test accuracy, % ')}")
                 for row in rows:
                     accuracies.setdefault((row[0], row[1]), {})[columns[-1]] = row[place]
-    lines = [
-        f"| method | episodes | {' | '.join(columns)} | ms per episode |",
-        "|---|---|" + "---:|" * (len(columns) + 1),
-    ]
+    lines = [f"| method | episodes | {' | '.join(columns)} |", "|---|---|" + "---:|" * len(columns)]
     for (method, kind), found in accuracies.items():
-        cost = milliseconds.get(method) if kind == "NaQ-Feat" else None
-        cells = [found.get(column, "") for column in columns]
-        lines.append(f"| {method} | {kind} | {' | '.join(cells)} | {'' if cost is None else f'{cost:.1f}'} |")
+        lines.append(f"| {method} | {kind} | {' | '.join(found.get(column, '') for column in columns)} |")
     return "\n".join(lines)
 
 
@@ -82,17 +77,6 @@ def markdown_table(text: str) -> tuple[list[str], list[list[str]]]:
         if line.startswith("|")
     ]
     return lines[0], lines[2:]
-
-
-def episode_costs(speed: dict[str, Any]) -> dict[str, float]:
-    """Milliseconds of a NaQ-Feat episode on two cores by the names that tables use."""
-    from naq.experiments.names import model_of
-
-    return {
-        model_of(name): found["kinds"]["naq-feat"]["ms"]
-        for name, found in speed["cpu"].items()
-        if "naq-feat" in found.get("kinds", {})
-    }
 
 
 def answers(found: dict[str, Any]) -> str:
@@ -136,7 +120,7 @@ def main() -> int:
     text = filled(text, "demo", demo_table(read("demo.json")))
     text = filled(text, "figures", figures_table(read("figures.json")))
     tables = {dataset: (TABLES / f"methods-{dataset}.md").read_text() for dataset in DATASETS}
-    text = filled(text, "methods", methods_table(tables, episode_costs(read("learner_speed.json"))))
+    text = filled(text, "methods", methods_table(tables))
     text = filled(text, "reproduction", answers(read("reproduction.json")))
     if check:
         if text != old:
