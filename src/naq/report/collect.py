@@ -100,11 +100,11 @@ def titles(cells: Sequence[Cell]) -> list[str]:
     flat = [
         {**cell.config, **(cell.config.get("options") or {}), **(cell.config.get("episode") or {})} for cell in cells
     ]
-    alike: dict[str, list[int]] = defaultdict(list)
+    same: dict[str, list[int]] = defaultdict(list)
     for place, cell in enumerate(cells):
-        alike[cell.title].append(place)
+        same[cell.title].append(place)
     lines = [cell.title for cell in cells]
-    for paths in (p for p in alike.values() if len(p) > 1):
+    for paths in (p for p in same.values() if len(p) > 1):
         names = {name for place in paths for name in flat[place]} - {"options", "episode"}
         differ = sorted(name for name in names if len({str(flat[place].get(name)) for place in paths}) > 1)
         for place in paths:

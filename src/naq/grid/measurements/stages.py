@@ -1,4 +1,4 @@
-"""The stages of making a neighbour table, told apart: scores, selection of the k best, transfer.
+"""The stages of making a neighbour table, separately: scores, selection of the k best, transfer.
 
 The table's own code marks the end of each stage of each block; a stopwatch waits for the device at every mark. On the CPU ``transfer`` is the
 copying of a block's rows into and out of tensors.

@@ -170,7 +170,7 @@ def _similarity(config: Mapping[str, Any], graph: Graph) -> Callable[[], Call]:
 def _stages(
     config: Mapping[str, Any], graph: Graph, solver: str | None, now: Callable[[], float], context: Context
 ) -> tuple[dict[str, list[float]] | None, str | None]:
-    """Seconds of each stage of making the table, one per repeat; or None and why they cannot be told apart."""
+    """Seconds of each stage of making the table, one per repeat; or None and why they cannot be separated."""
     if config["what"] != "similarity":
         return None, "episodes are drawn in one pass."
     read = weighted(graph, str(config.get("features", "raw")))
