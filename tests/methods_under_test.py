@@ -14,7 +14,7 @@ import naq.errors
 from naq.protocol.config import RunConfig
 from naq.protocol.episodes import episodes_for
 from naq.protocol.methods import Method
-from naq.tasks import ClassSplit
+from naq.tasks import ClassSplit, save_task_file
 from naq.training import EpisodeTraining, EpochTraining, Schedule, fit
 
 SPLIT = ClassSplit((0, 1, 2), (3, 4), (5, 6))
@@ -267,3 +267,13 @@ def check_devices(method: Method) -> None:
     still = getattr(method.model, "still", {})
     one, two = (vectors_of(method, graph, device=device, options=still) for device in ("cpu", "cuda"))
     assert np.abs(one - two).max() < 5e-3 * max(1.0, float(np.abs(one).max()))
+
+
+def community_task_file(graph, folder):
+    """Tasks of two shots on a community graph, as the file that stands beside it."""
+    sets = [
+        naq.sample_tasks(graph, way=2, shot=shot, queries=4, count=count, classes=SPLIT.part(part), part=part)
+        for shot in (1, 3)
+        for part, count in (("valid", 20), ("test", 40))
+    ]
+    return save_task_file(folder / "communities.tasks.npz", sets, SPLIT)

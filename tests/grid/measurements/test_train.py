@@ -22,7 +22,6 @@ from naq.grid.perturbations import apply_perturbation
 from naq.grid.runners.computing import record_of
 from naq.protocol.machine import versions
 from naq.protocol.methods import get_method, methods
-from naq.tasks import save_task_file
 from naq.threads import arithmetic
 
 SMALL = {"way": 2, "episodes": 12, "evaluate_every": 4, "options": {"latent": 8, "lr": 1e-3}, "episode": {"queries": 3}}
@@ -35,12 +34,7 @@ def graph():
 
 @pytest.fixture(scope="module")
 def tasks(graph, tmp_path_factory):
-    sets = [
-        naq.sample_tasks(graph, way=2, shot=shot, queries=4, count=count, classes=suite.SPLIT.part(part), part=part)
-        for shot in (1, 3)
-        for part, count in (("valid", 20), ("test", 40))
-    ]
-    return save_task_file(tmp_path_factory.mktemp("tasks") / "communities.tasks.npz", sets, suite.SPLIT)
+    return suite.community_task_file(graph, tmp_path_factory.mktemp("tasks"))
 
 
 @pytest.fixture(scope="module")

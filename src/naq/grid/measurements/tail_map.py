@@ -18,6 +18,7 @@ from naq.grid.cells import Cell
 from naq.grid.measurements.base import Context, check_seed, finite_or_none, register_measurement
 from naq.grid.measurements.train import train_cell, trained
 from naq.randomness import stream
+from naq.unit_rows import unit_rows
 
 OWN = ("classes", "perplexity", "knn", "points", "tsne_seed")
 """What this measurement adds to the configuration of a train cell."""
@@ -123,12 +124,6 @@ def _nodes_of(graph: Graph, classes: np.ndarray, points: int, seed: int) -> np.n
     if len(nodes) <= points:
         return nodes
     return np.sort(stream(seed, "tail-map/points").choice(nodes, size=points, replace=False))
-
-
-def unit_rows(vectors: np.ndarray) -> np.ndarray:
-    """Rows of length 1; a row of zeros stays one."""
-    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return np.divide(vectors, norms, out=np.zeros_like(vectors), where=norms > 0)
 
 
 def silhouette(vectors: np.ndarray, group: np.ndarray) -> float | None:
