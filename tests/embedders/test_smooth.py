@@ -10,7 +10,8 @@ from sklearn.feature_extraction.text import TfidfTransformer
 from graphs import random_counts, random_graph, without_features
 from naq import Graph, load
 from naq.embedders import EMBEDDERS
-from naq.embedders.smooth import Smooth, truncated_svd
+from naq.embedders.smooth import Smooth
+from naq.embedders.smoothing import truncated_svd
 from naq.errors import GraphError, OptionError
 from naq.graph import tfidf
 from shared_data import shared
@@ -27,7 +28,8 @@ def unit(x: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("smoothing", ["hops", "ppr"])
 @pytest.mark.parametrize("tfidf_too", [True, False])
-def test_few_features_follow_the_formula(smoothing: str, tfidf_too: bool) -> None:
+@pytest.mark.parametrize("unit_first", [True, False])
+def test_few_features_follow_the_formula(smoothing: str, tfidf_too: bool, unit_first: bool) -> None:
     """20 features are fewer than 256 dimensions, so nothing is reduced and every step can be written down."""
     graph = random_graph()
     z = start = (
@@ -35,13 +37,15 @@ def test_few_features_follow_the_formula(smoothing: str, tfidf_too: bool) -> Non
         if tfidf_too
         else graph.features.toarray()
     )
+    if unit_first:
+        z = start = unit(start)
     a_hat = graph.normalized_adjacency().toarray()
     for _ in range(3):
         z = a_hat @ z if smoothing == "hops" else 0.85 * (a_hat @ z) + 0.15 * start
     z = unit(z)
-    plain = embed(graph, smoothing=smoothing, steps=3, tfidf=tfidf_too, center=False)
+    plain = embed(graph, smoothing=smoothing, steps=3, tfidf=tfidf_too, unit_first=unit_first, center=False)
     assert np.allclose(plain, z, atol=1e-5)
-    centred = embed(graph, smoothing=smoothing, steps=3, tfidf=tfidf_too)
+    centred = embed(graph, smoothing=smoothing, steps=3, tfidf=tfidf_too, unit_first=unit_first)
     assert np.allclose(centred, unit(z - z.mean(0)), atol=1e-5)
 
 

@@ -3,5 +3,6 @@
 from naq.neighbors.diffusion import diffusion_neighbors
 from naq.neighbors.feature import feature_neighbors
 from naq.neighbors.table import NeighborTable
+from naq.neighbors.vectors import mutual_pairs, vector_neighbors
 
-__all__ = ["NeighborTable", "diffusion_neighbors", "feature_neighbors"]
+__all__ = ["NeighborTable", "diffusion_neighbors", "feature_neighbors", "mutual_pairs", "vector_neighbors"]

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from numba import njit
+from numba import njit, prange
 
 Mark = Callable[[str], None]
 """Is called with ``compute``, ``selection`` or ``transfer`` when a block has finished that stage: a stopwatch synchronises the device there."""
@@ -64,6 +64,32 @@ def heap_sort(scores: Any, ids: Any, size: Any) -> None:
         score, node = scores[end], ids[end]
         scores[end], ids[end] = scores[0], ids[0]
         _sift_down(scores, ids, end, score, node)
+
+
+@njit(cache=True, parallel=True)
+def offer_rows(values: Any, owners: Any, candidates: Any, scores: Any, ids: Any, sizes: Any) -> None:
+    """Offer ``values[r, c]`` of node ``candidates[c]`` to the heap of node ``owners[r]``, each owner once; nobody is offered itself.
+
+    Shapes:
+        - values: (rows, columns); ``owners`` (rows,), ``candidates`` (columns,)
+        - scores, ids: (nodes, k) heaps, of which the first ``sizes[node]`` entries are filled
+    """
+    for r in prange(len(owners)):
+        node = owners[r]
+        own_scores, own_ids, size = scores[node], ids[node], sizes[node]
+        capacity = len(own_ids)
+        for c in range(len(candidates)):
+            value = values[r, c]
+            if (size < capacity or value >= own_scores[0]) and candidates[c] != node:
+                size = heap_offer(own_scores, own_ids, size, value, candidates[c])
+        sizes[node] = size
+
+
+@njit(cache=True, parallel=True)
+def sort_heaps(scores: Any, ids: Any, sizes: Any) -> None:
+    """Turn every row's heap into a list, best first."""
+    for node in prange(len(ids)):
+        heap_sort(scores[node], ids[node], sizes[node])
 
 
 def stable_topk(values: torch.Tensor, k: int) -> tuple[torch.Tensor, torch.Tensor]:

@@ -1,0 +1,102 @@
+r"""The closed form of NaQ, on any vectors: the scatter of neighbours removed, the rest sharpened.
+
+Take near nodes as members of one class, as NaQ does, and estimate from all such pairs P at once what an episode would teach:
+
+.. math::
+    S_w = \frac{1}{2|P|} \sum_{(i, j) \in P} (z_i - z_j)(z_i - z_j)^\top = U \operatorname{diag}(e)\, U^\top, \qquad
+    Z \leftarrow Z\, U (e + \gamma \bar e)^{-1/2} U^\top
+
+    Z^\top Z = V \operatorname{diag}(f) V^\top, \qquad Z \leftarrow Z\, V f^{(p - 1)/2}
+
+P are mutual nearest neighbours by cosine. Were :math:`S_w` the common covariance of Gaussian classes, its inverse square root would be
+the best linear map for ProtoNet's loss; ``docs/closed-form.md`` says what holds exactly and what under which assumption.
+
+Cost: O(n^2 d) for the neighbours (O(n^1.5 d) by clusters for many nodes), O(n d^2) for the rest.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from naq.embedders.smoothing import centred, unit
+from naq.neighbors.vectors import mutual_pairs, vector_neighbors
+from naq.threads import one_blas_thread
+
+NEIGHBORS, SHRINK, POWER = 10, 0.5, 1.5
+"""k of the nearest neighbours, gamma and p."""
+BLOCK = 1 << 16
+SMALLEST = 1e-9
+"""Directions with less than this share of the largest variance count as having it: what is there is rounding."""
+
+
+def refined(
+    vectors: np.ndarray | torch.Tensor,
+    *,
+    neighbors: int = NEIGHBORS,
+    shrink: float = SHRINK,
+    power: float = POWER,
+    seed: int = 0,
+    device: str | torch.device = "cpu",
+) -> np.ndarray:
+    """(n, d) float32 of length one: the vectors after both steps.
+
+    Where no two nodes are mutual neighbours the first step is left out.
+
+    Args:
+        vectors: (n, d) finite; they are centred first.
+        neighbors: k of the mutual nearest neighbours.
+        shrink: gamma, how much of the mean scatter is added to every direction; infinity would leave the vectors as they are.
+        power: p; 1 sharpens nothing.
+        seed: of the clusters that neighbours are sought in where there are many nodes.
+    """
+    rows = centred(torch.as_tensor(vectors).to(device=device, dtype=torch.float32))
+    if len(rows) > 2 and rows.shape[1] > 1:
+        table = vector_neighbors(rows, min(neighbors, len(rows) - 1), device=device, seed=seed)
+        rows = without_scatter(rows, mutual_pairs(table), shrink)
+        rows = sharpened(rows, power)
+    return rows.cpu().numpy()
+
+
+def without_scatter(rows: torch.Tensor, pairs: np.ndarray, shrink: float) -> torch.Tensor:
+    """Z U (e + gamma mean(e))^(-1/2) U^T, centred; the rows themselves where pairs do not differ."""
+    if not len(pairs):
+        return rows
+    values, directions = _eigen(scatter(rows, pairs))
+    if values.mean() <= 0:
+        return rows
+    weights = (values + shrink * values.mean()) ** -0.5
+    return centred(rows @ torch.from_numpy((directions * weights) @ directions.T).to(rows))
+
+
+def sharpened(rows: torch.Tensor, power: float) -> torch.Tensor:
+    """Z V f^((p - 1) / 2), rows of length one: directions along which the nodes vary much count for more."""
+    gram = torch.zeros(rows.shape[1], rows.shape[1], dtype=torch.float64, device=rows.device)
+    for start in range(0, len(rows), BLOCK):
+        part = rows[start : start + BLOCK].double()
+        gram += part.T @ part
+    values, directions = _eigen(gram.cpu().numpy())
+    if values.max() <= 0:
+        return rows
+    share = np.maximum(values / values.max(), SMALLEST)
+    return unit(rows @ torch.from_numpy(directions * share ** ((power - 1) / 2)).to(rows))
+
+
+def scatter(rows: torch.Tensor, pairs: np.ndarray) -> np.ndarray:
+    """(d, d) float64: the mean of (z_i - z_j)(z_i - z_j)^T / 2 over the pairs."""
+    ends = torch.from_numpy(pairs).to(rows.device)
+    total = torch.zeros(rows.shape[1], rows.shape[1], dtype=torch.float64, device=rows.device)
+    for start in range(0, len(ends), BLOCK):
+        part = ends[start : start + BLOCK]
+        apart = (rows[part[:, 0]] - rows[part[:, 1]]).double()
+        total += apart.T @ apart
+    return (total / (2 * len(ends))).cpu().numpy()
+
+
+def _eigen(matrix: np.ndarray) -> tuple[np.ndarray, Any]:
+    """Eigenvalues, none below zero, and eigenvectors of a symmetric matrix."""
+    with one_blas_thread():
+        values, directions = np.linalg.eigh(matrix)
+    return np.maximum(values, 0.0), directions

@@ -1,0 +1,45 @@
+"""Clusters of unit vectors by k-means on cosine, for approximate neighbours and for tasks without labels."""
+
+from __future__ import annotations
+
+import torch
+
+from naq.randomness import stream
+
+PER_CENTRE = 40
+"""Rows of the sample that each centre is fitted on."""
+ROUNDS = 8
+BLOCK_ENTRIES = 1 << 25
+
+
+def centres(rows: torch.Tensor, seed: int, count: int | None = None, rounds: int = ROUNDS) -> torch.Tensor:
+    """(count, d) centres of unit rows, fitted on a sample; by default sqrt(n) of them.
+
+    A centre that loses all its rows stays where it was.
+    """
+    n = len(rows)
+    count = max(1, min(n, round(n**0.5) if count is None else count))
+    order = torch.from_numpy(stream(seed, "clusters/sample").permutation(n)).to(rows.device)
+    middle = rows[order[:count]].clone()
+    sample = rows[order[: max(count, min(n, PER_CENTRE * count))].sort().values]
+    for _ in range(rounds):
+        home = assign(sample, middle, 1)[:, 0]
+        # A sum in the order of the rows, whatever the number of threads or the device.
+        order = torch.argsort(home, stable=True)
+        total = torch.segment_reduce(
+            sample[order].double(), "sum", lengths=torch.bincount(home, minlength=count), axis=0, initial=0.0
+        ).to(rows.dtype)
+        length = total.norm(dim=1, keepdim=True)
+        middle = torch.where(length > 0, total / length.clamp(min=torch.finfo(total.dtype).tiny), middle)
+    return middle
+
+
+def assign(rows: torch.Tensor, middle: torch.Tensor, count: int) -> torch.Tensor:
+    """(n, count) the nearest centres of every row, nearest first."""
+    block = max(1, BLOCK_ENTRIES // len(middle))
+    return torch.cat(
+        [
+            torch.topk(rows[start : start + block] @ middle.T, count, dim=1).indices
+            for start in range(0, len(rows), block)
+        ]
+    )
