@@ -37,7 +37,11 @@ class Requests:
                 raise DataError(
                     f"{file} has format {data['format']!r}; expected {FORMAT}: it was made by another version."
                 )
-            return cls([Request.from_json(request) for request in data["requests"]], dict(data["paths"]))
+            try:
+                requests = [Request.from_json(request) for request in data["requests"]]
+            except NaqError as error:
+                raise DataError(f"{file}: {error}") from error
+            return cls(requests, dict(data["paths"]))
         except (KeyError, TypeError, ValueError) as error:
             if isinstance(error, NaqError):
                 raise
