@@ -189,11 +189,6 @@ class Request:
         try:
             lists = ("datasets", "learners", "ways", "shots", "methods")
             given: dict[str, Any] = {name: tuple(value) if name in lists else value for name, value in data.items()}
-            request = cls(**given)
+            return cls(**given)
         except (TypeError, AttributeError) as error:
             raise DataError(f"this is no request for an experiment ({error}); run naq reproduce again.") from error
-        if not isinstance(data["datasets"], list | tuple) or not request.datasets:
-            raise DataError(
-                f"the request for {request.experiment!r} names no list of datasets (datasets: {data['datasets']!r}); run naq reproduce again."
-            )
-        return request

@@ -20,7 +20,7 @@ NAMED = 6
 """Names in a sentence; the section below has them all."""
 RULE = (
     "The method with the highest mean; where others show no significant difference from it (p < 0.05, Holm over all pairs), the cheapest of these: "
-    "fewest labels, then least time. “No significant difference” is not “equal”: the note of each table says which difference it can detect."
+    "fewest labels, then least time. Trainings that were cut are judged as far as they went. “No significant difference” is not “equal”: the note of each table says which difference it can detect."
 )
 LABELS = (
     "no labels beyond a task's own",
@@ -42,17 +42,17 @@ def advise(contest: Contest, paths: Mapping[str, str] | None = None) -> Advice |
     if len(unknown) == len(others):
         chosen, why = (
             best,
-            "It has the highest mean of one seed each: another training may change the order. Run more with --seeds 5.",
+            "the highest mean of one seed each; another training may change the order. Run more with --seeds 5.",
         )
     else:
         tied = [best, *similar]
         chosen = min(tied, key=lambda name: (*_cost(contest.trainings[name]), tied.index(name)))
-        why = _why(chosen, best, similar, standings, [100 * scores[name].mean for name in (chosen, best)])
+        why = _why(chosen, best, similar, standings, 100 * scores[best].mean)
         if unknown:
             why += f" Not compared, because of one seed: {_listed(unknown)}."
     labels, seconds = _cost(contest.trainings[chosen])
-    cost = f"It reads {LABELS[labels]}, and takes {duration(seconds)} a training here."
-    text = " ".join(filter(None, (f"{100 * scores[chosen].mean:.1f} %.", why, _gain(chosen, standings), cost)))
+    cost = f"Needs {LABELS[labels]}, and {duration(seconds)} here."
+    text = " ".join(filter(None, (f"{100 * scores[chosen].mean:.1f} %: {why}", _gain(chosen, standings), cost)))
     config = contest.trainings[chosen][0].cell.config
     return Advice(contest.where, chosen, text, run_command(config, contest.at, paths))
 
@@ -71,20 +71,19 @@ def _cost(records: Sequence[Record]) -> tuple[int, float]:
 
 
 def _why(
-    chosen: str, best: str, similar: Sequence[str], standings: Mapping[str, Standing], means: Sequence[float]
+    chosen: str, best: str, similar: Sequence[str], standings: Mapping[str, Standing], best_mean: float
 ) -> str:
     if not similar:
-        return "Significantly better than every other method compared here."
-    count = f"{len(similar) + 1} methods"
+        return "significantly better than every other method compared here."
     if chosen == best:
-        return f"The highest mean, and the cheapest of {count} without a significant difference: {_listed(similar)}."
+        return f"the highest mean, and none without a significant difference from it is cheaper: {_listed(similar)}."
     behind = standings[chosen].to_best
     assert behind is not None
     rest = [name for name in similar if name != chosen]
-    also = f" The same holds for {_listed(rest)}." if rest else ""
+    others = f", and than the others without one: {_listed(rest)}" if rest else ""
     return (
-        f"{best} has the highest mean, {means[1]:.1f} %, but no significant difference ({amount(behind.difference)}); "
-        f"{chosen} is the cheapest of these {count}.{also}"
+        f"no significant difference from the best, {best} with {best_mean:.1f} % ({amount(behind.difference)} more); "
+        f"cheaper than it{others}."
     )
 
 
@@ -92,8 +91,9 @@ def _gain(chosen: str, standings: Mapping[str, Standing]) -> str:
     to_baseline = standings[chosen].to_baseline
     if to_baseline is not None:
         return f"Against smooth, which trains nothing: {gain(to_baseline)}."
-    if chosen == SMOOTH and not any(standing.against == "s+" for standing in standings.values()):
-        return "No method is significantly better than it."
+    others = [standing for name, standing in standings.items() if name != SMOOTH]
+    if chosen == SMOOTH and any(one.mark == "≈" for one in others) and not any(one.against == "s+" for one in others):
+        return "No method compared here is significantly better than smooth."
     return ""
 
 
