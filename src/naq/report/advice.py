@@ -70,9 +70,7 @@ def _cost(records: Sequence[Record]) -> tuple[int, float]:
     return labels, sum(record.seconds for record in records) / len(records)
 
 
-def _why(
-    chosen: str, best: str, similar: Sequence[str], standings: Mapping[str, Standing], best_mean: float
-) -> str:
+def _why(chosen: str, best: str, similar: Sequence[str], standings: Mapping[str, Standing], best_mean: float) -> str:
     if not similar:
         return "significantly better than every other method compared here."
     if chosen == best:

@@ -120,7 +120,7 @@ def titles(cells: Sequence[Cell]) -> list[str]:
 def distinct(sections: Sequence[Section], requests: Sequence[Request]) -> list[Section]:
     """Sections of one title also say on what data and how; so do the names of their tables, for they name files.
 
-    Where a page has several profiles, every section, table and plot says which is its own.
+    Every section, table and plot says its profile where the page has several, or where it is not our own.
     """
     repeated = {title for title, times in Counter(s.title for s in sections).items() if times > 1}
     profiles = len({request.profile for request in requests}) > 1
@@ -129,7 +129,7 @@ def distinct(sections: Sequence[Section], requests: Sequence[Request]) -> list[S
     for one, request in zip(sections, requests):
         words = special(request)
         told = ", ".join((*request.datasets, *words)) if one.title in repeated else ""
-        profile = f"{request.profile} profile" if profiles else ""
+        profile = f"{request.profile} profile" if profiles or request.profile != "default" else ""
         title = "; ".join(filter(None, (told.replace(f"{request.profile}-profile", "").strip(", "), profile)))
         views = [_titled(view, profile) for view in one.views]
         views = [_named(view, words, taken) if isinstance(view, TableView) else view for view in views]

@@ -124,7 +124,6 @@ def check_table(view):
         elif isinstance(entry, Missing):
             assert entry.reason == "not run" or entry.reason.startswith("failed: ")
 
-
     if view.sorted_by is not None:
         shown = [row[view.sorted_by] for row in view.rows]
         values = [entry.value if isinstance(entry, Number) else -math.inf for entry in shown]
@@ -421,7 +420,7 @@ def main_views(find, dataset="amazon-clothing", **given):
     views = views_of("main-products", find, dataset, methods=methods, ways=(5,), **given)
     check_views(views)
     table = next(table for table in tables_of(views) if table.name == f"main-products-{dataset}")
-    return views, {tuple(row[:2]): row[2:] for row in table.rows}, table
+    return views, {(words(row[0]), row[1]): row[2:] for row in table.rows}, table
 
 
 def with_accuracy(**by_base):
@@ -595,7 +594,7 @@ def test_five_shot_columns_read_the_other_shots_of_one_training():
     shots = {(cell.config["method"], cell.config["shot"]) for cell in cells(make_request("methods"))}
     assert ("naq-feat/protonet", 5) not in shots and {("supervised/protonet", 1), ("supervised/protonet", 5)} <= shots
     table = next(t for t in tables_of(views_of("methods", finds())) if t.name == "methods-debian")
-    row = next(row for row in table.rows if row[:2] == ["ProtoNet", "NaQ-Feat"])
+    row = next(row for row in table.rows if (words(row[0]), row[1]) == ("ProtoNet", "NaQ-Feat"))
     assert row[3].value == pytest.approx(row[2].value + 10, abs=6) != row[2].value
 
 
