@@ -232,7 +232,7 @@ def test_compute_then_nothing_then_report_then_pack(run, graph_file, tmp_path, m
     assert {path.name for path in (page.parent / "tables").iterdir()} == {
         f"label-noise-communities.{kind}" for kind in ("csv", "md", "tex")
     }
-    command = re.search(r"<code>(.*?)</code>", html, re.DOTALL)
+    command = re.search(r"How do I run it again.*?<code>(.*?)</code>", html, re.DOTALL)
     assert command is not None and str(graph_file) in command[1] and str(out) in command[1]
 
     packed = tmp_path / "elsewhere" / "page.html"

@@ -44,7 +44,8 @@ class Ends:
         if not self.cut:
             return ""
         some = "" if self.cut == self.trained else f"{self.cut} of {self.trained} "
-        more = f", {self.improving} of {self.trained} still improving" if self.improving else ""
+        count = "" if self.improving == self.cut else f"{self.improving} of {self.trained} "
+        more = f", {count}still improving" if self.improving else ""
         return f"{some}cut at {self.limit:,} {self.unit}{more}"
 
     @property
