@@ -7,6 +7,7 @@ python tools/readme.py --check    fail if README.md differs from them
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -62,7 +63,10 @@ def methods_table(tables: dict[str, str]) -> str:
             if "-shot" in title:
                 columns.append(f"{dataset} {title.removeprefix('test accuracy, % ')}")
                 for row in rows:
-                    accuracies.setdefault((row[0], row[1]), {})[columns[-1]] = row[place]
+                    method = re.sub(
+                        r" \([^()]*cut at [^()]*\)$", "", row[0]
+                    )  # how long it was trained differs by dataset
+                    accuracies.setdefault((method, row[1]), {})[columns[-1]] = row[place]
     lines = [f"| method | episodes | {' | '.join(columns)} |", "|---|---|" + "---:|" * len(columns)]
     for (method, kind), found in accuracies.items():
         lines.append(f"| {method} | {kind} | {' | '.join(found.get(column, '') for column in columns)} |")

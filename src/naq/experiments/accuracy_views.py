@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from naq.experiments.captions import SMOOTH, TEST_ACCURACY, WHISKERS, number, power_note, score_series, table_name
+from naq.experiments.cut_short import ends_of
 from naq.experiments.experiment import Study
 from naq.experiments.names import full_name, kind_of, model_of
 from naq.experiments.tuning import learner_of
@@ -75,6 +76,7 @@ def costs(study: Study, rows: Sequence[str], at: Setting) -> TableView:
         steps = [r["facts"].get("steps_trained") for r in results]
         valid = [r["facts"].get("valid_accuracy") for r in results]
         unit = results[0]["facts"].get("unit", "")
+        ends = ends_of(records)
         setting = study.groups[method, at].setting(study.find) or {}
         chosen = {**study.request.options.get(learner_of(method), {}), **setting}
         lines.append(
@@ -84,6 +86,7 @@ def costs(study: Study, rows: Sequence[str], at: Setting) -> TableView:
                 ", ".join(f"{k} {v:g}" if isinstance(v, float) else f"{k} {v}" for k, v in chosen.items())
                 or f"{study.request.profile} profile",
                 "–" if None in steps or not steps else f"{sum(steps) / len(steps):,.0f} {unit}",
+                "–" if ends is None else ends.words,
                 "–" if None in valid or not valid else Number(100 * sum(valid) / len(valid), digits=1),
                 Number(sum(record.seconds for record in records) / len(records), digits=1, seeds=len(records)),
                 ", ".join(sorted({device_words(record.machine) for record in records})),
@@ -92,10 +95,10 @@ def costs(study: Study, rows: Sequence[str], at: Setting) -> TableView:
     return TableView(
         table_name(study, "cost"),
         f"What it took: {study.dataset}, {at[0]}-way {at[1]}-shot",
-        ["method", "labels read", "setting", "trained", "validation %", "seconds per training", "on"],
+        ["method", "labels read", "setting", "trained", "stopped", "validation %", "seconds per training", "on"],
         lines,
-        labels=4,
-        note="Means over seeds. The setting is the candidate with the best accuracy on validation tasks where the request tunes, else what was given, or what the profile sets.",
+        labels=5,
+        note="Means over seeds. Stopped by itself: after its patience of validations without a new best; still improving: the best checkpoint is the last one. The setting is the candidate with the best accuracy on validation tasks where the request tunes, else what was given, or what the profile sets.",
     )
 
 

@@ -30,6 +30,8 @@ BEST, CHOSEN = "best", "chosen"
 class MainTable(AccuracyTable):
     """Rows that are picked from others: ``naq-feat/best`` and ``naq-feat/chosen``, and the same of NaQ-Diff."""
 
+    by_accuracy = False
+
     def shown(self, request: Request) -> list[str]:
         rows = self.rows(request)
         picked = [f"{kind}/{how}" for kind in KINDS if _members(rows, kind) for how in (BEST, CHOSEN)]
