@@ -14,7 +14,11 @@ from naq.protocol.methods import get_method
 
 IDENTITY = Identity("data", "1.0", "core", "own")
 TASKS = 30
-HEADS = {"logistic": 0.0, "prototype": -0.02, "transductive": 0.03}
+HEADS = {
+    **{"logistic": 0.0, "prototype": -0.02, "expansion": -0.01, "transductive": 0.03, "em": 0.02, "balanced": 0.05},
+    **{f"{head}/dirichlet": value for head, value in (("prototype", -0.02), ("transductive", 0.0), ("em", 0.01))},
+    "balanced/dirichlet": -0.05,
+}
 MEANS = {"supervised": 0.6, "naq-feat": 0.75, "naq-diff": 0.7, "g-umtra": 0.5, "smooth": 0.55}
 """Mean accuracy by the kind of episodes or the name; anything else is near 0.45."""
 NO: Callable[[Cell], bool] = lambda cell: False  # noqa: E731
@@ -81,8 +85,9 @@ def train_result(cell: Cell, undefined: bool = False, *, mean: float | None = No
                 "way": config["way"],
                 "shot": shot,
                 "part": "test",
-                "head": head,
-                "transductive": head == "transductive",
+                "queries": "unbalanced" if "/" in head else "balanced",
+                "head": head.partition("/")[0],
+                "transductive": head.partition("/")[0] in ("transductive", "em", "balanced"),
                 "options": {},
                 "per_task": per_task.tolist(),
             }

@@ -35,7 +35,7 @@ def test_every_method_runs_the_protocol_and_learns_communities(graph, tasks, met
     result = small(graph, tasks, method)
     assert result.accuracy > 0.7
     assert result.per_task.shape == (40,)
-    assert set(result.evaluations) == {"logistic", "prototype", "transductive"}
+    assert set(result.evaluations) == suite.HEADS_OF_A_RUN
     assert result.facts["reads_base_labels"] == method.startswith("supervised")
     assert result.data["graph"] == graph.hash
     assert bool(result.baseline) == (method != "smooth")

@@ -122,7 +122,7 @@ class AccuracyTable(Experiment):
         return ""
 
     def charted(self, settings: Sequence[Setting]) -> Sequence[Setting]:
-        """The settings that are drawn as bars."""
+        """The settings that are drawn as bars and shown under every head."""
         return settings[:1]
 
     def ranks(self, columns: Sequence[Mapping[str, float]]) -> dict[str, float]:
@@ -130,9 +130,9 @@ class AccuracyTable(Experiment):
         return average_ranks(columns)
 
     def more_views(self, study: Study, settings: Sequence[Setting]) -> list[View]:
-        """What stands below the table: the same vectors under other heads, costs and training curves."""
+        """What stands below the table and the same vectors under other heads: costs and training curves."""
         rows, at = self.rows(study.request), settings[0]
-        return [heads(study, rows, at), costs(study, rows, at), *curves(study, rows, at)]
+        return [costs(study, rows, at), *curves(study, rows, at)]
 
     def views(self, study: Study) -> list[View]:
         request, dataset = study.request, study.dataset
@@ -149,6 +149,7 @@ class AccuracyTable(Experiment):
             findings(study, [*verdict(self.compared(request), settings, found), *self.remarks(study, found)]),
             *(bars(study, rows, at, found) for at in self.charted(settings)),
             table,
+            *(heads(study, self.rows(request), at, first=at == settings[0]) for at in self.charted(settings)),
             *self.more_views(study, settings),
         ]
 
