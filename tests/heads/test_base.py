@@ -40,7 +40,11 @@ def test_options_make_the_same_head(head):
     "name, options, message",
     [
         ("logistik", {}, r"there is no head 'logistik'; did you mean logistic\?"),
-        ("zzz", {}, r"there is no head 'zzz'; expected one of balanced, em, expansion, logistic, prototype, transductive\."),
+        (
+            "zzz",
+            {},
+            r"there is no head 'zzz'; expected one of balanced, em, expansion, logistic, prototype, transductive\.",
+        ),
         ("logistic", {"c": 1.0}, r"logistic has no option 'c'; expected one of C, ftol, max_iter, tol\."),
         ("transductive", {"temprature": 1.0}, r"did you mean temperature\?"),
         ("logistic", {"C": 0.0}, r"option C of logistic is 0.0; expected more than 0\."),

@@ -74,7 +74,17 @@ def test_without_neighbours_it_is_the_prototype_head(vectors, make_tasks):
     np.testing.assert_array_equal(ExpansionHead(k=0).predict(vectors, tasks), PrototypeHead().predict(vectors, tasks))
 
 
+def test_negative_cosines_do_not_count():
+    """Supports at 0 and 90 degrees; the node at 135 would turn the first away from the query at 47, were it subtracted."""
+    angles = np.deg2rad([0, 90, 47, 135])
+    vectors = np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    tasks = Tasks(np.array([[0, 1]]), np.array([[2, 3]]), 2, 1)
+    assert ExpansionHead(center=False, k=3).predict(vectors, tasks).tolist() == [[0, 1]]
+
+
 def test_neighbours_help_at_one_shot(vectors, make_tasks):
     tasks = make_tasks(100, 5, 1)
-    plain, helped = ((h.predict(vectors, tasks) == tasks.query_slots).mean() for h in (PrototypeHead(), ExpansionHead()))
+    plain, helped = (
+        (h.predict(vectors, tasks) == tasks.query_slots).mean() for h in (PrototypeHead(), ExpansionHead())
+    )
     assert helped > plain + 0.02

@@ -76,7 +76,7 @@ def test_what_does_not_fit() -> None:
         Tasks(found.support, found.query, 4, 1, slots=np.where(found.slots == 3, 4, found.slots))
     with pytest.raises(TaskError, match="differ in shape"):
         Tasks(found.support, found.query, 4, 1, slots=found.slots[:, :5])
-    with pytest.raises(TaskError, match="slots has shape .* float64"):
+    with pytest.raises(TaskError, match=r"slots has shape .* float64"):
         Tasks(found.support, found.query, 4, 1, slots=found.slots + 0.5)
     with pytest.raises(TaskError, match="holds equally many queries per class"):
         found.arrays()

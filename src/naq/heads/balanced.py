@@ -53,7 +53,7 @@ class BalancedHead(TransductiveHead):
 
     name = "balanced"
     knows_balance = True
-    summary = "prototypes refined by the queries, told that classes have equally many of them; wrong where they have not"
+    summary = "prototypes refined by the queries; knows that they are balanced, and is wrong where they are not"
     defaults: ClassVar[Mapping[str, Value]] = {"rounds": 10, "temperature": 1 / 15, "center": True}
 
     def predict(self, embedding: np.ndarray, tasks: Tasks) -> np.ndarray:

@@ -95,7 +95,8 @@ def nearest_nodes(embedding: np.ndarray, mean: np.ndarray, nodes: np.ndarray, k:
     step = max(k + 1, base.CHUNK_BYTES // (16 * max(len(nodes), len(mean))))
     blocks = max(1, n // step) if k else 0
     for first in range(blocks):
-        block = np.arange(first, n, blocks)  # spread over all nodes: where ids follow classes, few pairs of later blocks count
+        # Spread over all nodes: where ids follow classes, few pairs of later blocks count.
+        block = np.arange(first, n, blocks)
         last = (best[:, -1:], ids[:, -1:]) if first else None
         row, column, cosine = _pairs(rows, nodes, centred(embedding[block], mean), block, last, k)
         row = np.concatenate([np.repeat(np.arange(len(nodes)), ids.shape[1]), row])

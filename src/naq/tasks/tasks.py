@@ -144,7 +144,9 @@ class Tasks:
     def arrays(self) -> dict[str, np.ndarray]:
         """The two arrays under the names of the task file, which holds no ``slots``."""
         if self.slots is not None:
-            raise TaskError("a task file holds equally many queries per class, and these tasks do not; draw them again.")
+            raise TaskError(
+                "a task file holds equally many queries per class, and these tasks do not; draw them again."
+            )
         stem = f"{self.way}way_{self.shot}shot_{self.part}_"
         kind = np.int32 if max(self.support.max(), self.query.max()) < 2**31 else np.int64
         return {stem + "support": self.support.astype(kind), stem + "query": self.query.astype(kind)}
