@@ -34,22 +34,29 @@ def figures_table(results: dict[str, Any]) -> str:
 
 
 def demo_table(metrics: dict[str, Any]) -> str:
-    """Method, head, accuracy and seconds of the demo's run."""
+    """Method, head, accuracy and seconds of the demo's run; a column for Dirichlet(2) queries where it has them."""
     config = metrics["config"]
+    unbalanced = any("/" in head for head in metrics["evaluations"])
+    titles = ["head", "accuracy %", *(["Dirichlet(2) queries %"] if unbalanced else []), "seconds"]
     lines = [
-        f"| {config['way']}-way {config['shot']}-shot, `{config['dataset']}` | head | accuracy % | seconds |",
-        "|---|---|---|---|",
+        f"| {config['way']}-way {config['shot']}-shot, `{config['dataset']}` | {' | '.join(titles)} |",
+        "|---|" + "---|" * len(titles),
     ]
+
+    def accuracy(found: dict[str, Any] | None) -> str:
+        return "" if found is None else f"{100 * found['accuracy']:.2f} ± {100 * found['ci95']:.2f}"
+
     own = sum(v for k, v in metrics["seconds"].items() if k != "baseline")
     for name, block, seconds in (
         ("`smooth`, which trains nothing", metrics["baseline"], metrics["seconds"]["baseline"]),
         (f"`{config['method']}`, {config['episodes']:,} episodes", metrics["evaluations"], own),
     ):
-        for i, (head, found) in enumerate(block.items()):
-            together = " (queries together)" if found["transductive"] else ""
-            lines.append(
-                f"| {name if i == 0 else ''} | {head}{together} | {100 * found['accuracy']:.2f} ± {100 * found['ci95']:.2f} | {f'{seconds:.0f}' if i == 0 else ''} |"
-            )
+        heads = [head for head in block if "/" not in head]
+        for i, head in enumerate(heads):
+            together = " (queries together)" if block[head]["transductive"] else ""
+            numbers = [accuracy(block[head]), *([accuracy(block.get(f"{head}/dirichlet"))] if unbalanced else [])]
+            taken = f"{seconds:.0f}" if i == 0 else ""
+            lines.append(f"| {name if i == 0 else ''} | {head}{together} | {' | '.join(numbers)} | {taken} |")
     return "\n".join(lines)
 
 

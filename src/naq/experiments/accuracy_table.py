@@ -128,7 +128,7 @@ class AccuracyTable(Experiment):
         return ""
 
     def charted(self, settings: Sequence[Setting]) -> Sequence[Setting]:
-        """The settings that are drawn as bars."""
+        """The settings that are drawn as bars and shown under every head."""
         return settings[:1]
 
     def ranks(self, columns: Sequence[Mapping[str, float]]) -> dict[str, float]:
@@ -136,15 +136,10 @@ class AccuracyTable(Experiment):
         return average_ranks(columns)
 
     def more_views(self, study: Study, settings: Sequence[Setting]) -> list[View]:
-        """What stands below the table: the same vectors under other heads, costs and training curves."""
+        """What stands below the table and the same vectors under other heads: costs and training curves."""
         at = settings[0]
         rows = self.ordered(self.rows(study.request), at, self.trained(study))
-        by_head, paid = heads(study, rows, at), costs(study, rows, at)
-        order = "Rows are in the order of the table of accuracies."
-        return [
-            *(replace(table, note=f"{order} {table.note}") for table in (by_head, paid)),
-            *curves(study, rows, at),
-        ]
+        return [_in_order(costs(study, rows, at)), *curves(study, rows, at)]
 
     def ordered(self, rows: Sequence[str], at: Setting, found: Mapping[tuple[str, Setting], Score]) -> list[str]:
         """The rows as the table shows them; those without a number last."""
@@ -164,10 +159,13 @@ class AccuracyTable(Experiment):
         table = self._table(study, rows, settings, found)
         if not found:
             return [TextView([NOTHING]), table]
+        trained = self.ordered(self.rows(request), settings[0], self.trained(study))
+        by_head = [heads(study, trained, at, first=at == settings[0]) for at in self.charted(settings)]
         return [
             findings(study, [*verdict(self.compared(request), settings, found), *self.remarks(study, found)]),
             *(bars(study, rows, at, found) for at in self.charted(settings)),
             table,
+            *map(_in_order, by_head),
             *self.more_views(study, settings),
         ]
 
@@ -229,6 +227,10 @@ class AccuracyTable(Experiment):
             ),
             sorted_by=2 if self.by_accuracy else None,
         )
+
+
+def _in_order(table: TableView) -> TableView:
+    return replace(table, note=f"Rows are in the order of the table of accuracies. {table.note}")
 
 
 def _head_note(request: Request, rows: Sequence[str]) -> str:

@@ -634,3 +634,39 @@ def test_a_sweep_takes_the_way_and_shot_of_the_request():
     found = cells(Request("label-scarcity", ("debian",), "quick", ways=(3,), shots=(5,)))
     assert {(cell.config["way"], cell.config["shot"]) for cell in found} == {(3, 5)}
     assert {cell.config["perturbation"]["keep"] for cell in found if cell.config["perturbation"]} == {13}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_inductive_and_transductive_results_stand_apart_in_every_table(name):
+    views = views_of(name, finds())
+    shown = [view for view in tables_of(views) if view.title.startswith("By head: ")]
+    assert len(shown) == sum(isinstance(view, BarView) for view in views) > 0
+    for view in shown:
+        assert sum(size for _, size in view.groups) == len(view.columns)
+        over = [group for group, size in view.groups for _ in range(size)]
+        columns: dict[str, list[str]] = {}
+        for group, column in zip(over, view.columns, strict=True):
+            columns.setdefault(group, []).append(column)
+        own = ["own"] if any("TEG" in row[0] or "GLITTER" in row[0] for row in view.rows) else []
+        assert columns == {
+            "": ["method"],
+            "inductive": ["logistic", "prototype"],
+            "transductive, balanced queries": ["transductive", "em", "balanced", *own],
+            "transductive, Dirichlet(2) queries": ["prototype", "transductive", "em", "balanced"],
+        }
+        assert "balanced knows that every class has equally many queries" in view.note
+        assert "prototype, which answers each alone, is the inductive reference" in view.note
+        assert any(isinstance(e, Number) and e.mark for row in view.rows for e in row[1:])
+
+
+def test_results_without_the_new_heads_have_no_empty_columns():
+    """Records of earlier versions hold fewer heads."""
+
+    def find(cell):
+        record = finds()(cell)
+        kept = {head: e for head, e in record.result["evaluations"].items() if head in ("logistic", "prototype")}
+        return record_for(cell, record.result | {"evaluations": kept, "also": {}})
+
+    [view] = [v for v in tables_of(views_of("methods", find, methods=("bgrl",))) if v.title.startswith("By head")]
+    assert list(view.columns) == ["method", "logistic", "prototype"]
+    assert view.groups == [("", 1), ("inductive", 2)] and "Dirichlet" not in view.note

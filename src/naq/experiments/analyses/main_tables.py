@@ -62,7 +62,7 @@ class MainTable(AccuracyTable):
         return average_ranks(ours) | average_ranks(papers)
 
     def more_views(self, study: Study, settings: Sequence[Setting]) -> list[View]:
-        """Which base model each of the picked rows is; heads, costs and curves of the trainings are in the full tables."""
+        """Which base model each of the picked rows is; costs and curves of the trainings are in the full tables."""
         found = self.trained(study)
         picks = self.picked(study, found)
         lines: list[list[Entry]] = [
