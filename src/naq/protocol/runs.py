@@ -37,14 +37,14 @@ from naq.training import Trained
 def embed(graph: Graph, method: str = "smooth", *, seed: int = 0, device: str = "cpu", **options: Any) -> np.ndarray:
     """(n, d) float32 vectors of a registered method that needs no labels and no episodes, e.g. ``smooth`` or ``bgrl``.
 
-    A method that is trained stops, and its weights are chosen, by label-free tasks: drawn nodes and their nearest.
+    A method that is trained stops, and its weights are chosen, by label-free tasks: clusters of smoothed features as classes.
     """
     found = get_method(method)
     if found.embedder is None:
         raise OptionError(f"{method} is trained on episodes; use naq.run(graph, method={method!r}).embedding instead.")
     model = found.embedder(graph, seed=seed, device=device, **options)
     if isinstance(model, TrainedEmbedder):
-        pretrained(model, cache=cache_folder())
+        pretrained(model)
     return model.embed()
 
 
@@ -140,7 +140,7 @@ def run(
         evaluate_every, patience: episodes or epochs between two evaluations, and evaluations without a new best before the training stops
             (0: it never does). By default a learner is evaluated every 160 episodes and trains to the end, as in the paper; an
             embedder has a schedule of its own.
-        select: what chooses the checkpoint: ``valid``, the tasks of validation classes, or ``naq``, tasks without labels.
+        select: what chooses the checkpoint: ``valid``, the tasks of validation classes, or ``clusters``, tasks without labels.
         device: ``cpu`` or ``cuda``.
         out: run folder; a stopped run there is resumed, a finished one is read.
         checkpoint: a file that a stopped training goes on from, for callers that keep results themselves and give no ``out``.

@@ -65,7 +65,7 @@ def result_table(results: Iterable[Result]) -> Table:
             seconds,
         )
         previous = method
-    free = {result.config.select for result in results} == {"naq"}
+    free = {result.config.select for result in results} == {"clusters"}
     table.caption = (
         "± is 1.96 standard errors over test tasks; * looks at a task's queries together;\n"
         f"(chosen) also selected the checkpoint, on {'tasks without labels' if free else 'validation tasks'}; bold is the best of a head."
