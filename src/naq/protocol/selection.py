@@ -26,10 +26,8 @@ def check_selection(select: str) -> str:
     return select
 
 
-def label_free_tasks(
-    graph: Graph, way: int, *, device: str = "cpu", clusters: int = CLUSTERS, count: int = COUNT
-) -> Tasks:
-    """One-shot tasks whose classes are clusters of the nodes, the same for every seed of a run.
+def label_free_tasks(graph: Graph, way: int, *, device: str = "cpu", clusters: int = CLUSTERS) -> Tasks:
+    """Fifty one-shot tasks whose classes are clusters of the nodes, the same for every seed of a run.
 
     Clusters: k-means on cosine of the smoothed features that ``naq-plus`` starts from. Where fewer than ``way`` clusters have the nodes
     of a task, there are too many of them for the graph, and one fewer is tried.
@@ -40,7 +38,7 @@ def label_free_tasks(
         home = clusters_of(rows, number)
         if (np.bincount(home[home >= 0]) > QUERIES).sum() >= way:
             pretended = graph.with_labels(home)
-            return sample_tasks(pretended, way=way, shot=1, queries=QUERIES, count=count, part="valid")
+            return sample_tasks(pretended, way=way, shot=1, queries=QUERIES, count=COUNT, part="valid")
     raise OptionError(
         f"the {graph.num_nodes} nodes of graph {graph.name!r} do not form {way} clusters of {QUERIES + 1} nodes or more, "
         "which label-free tasks need; choose by validation tasks, or lower way."
