@@ -75,7 +75,7 @@ def test_several_methods_share_a_table(graph_file, tmp_path):
 
 def test_methods_without_episodes_say_how_they_train_and_what_chose(graph_file, tmp_path):
     words = ("--method", "bgrl", "--way", "2", "--set", "latent=16", "--set", "hidden=16", "--epochs", "6")
-    words += ("--evaluate-every", "3", "--select", "naq", "--no-cache")
+    words += ("--evaluate-every", "3", "--select", "clusters", "--no-cache")
     shown = naq("run", graph_file, *words, "--out", tmp_path / "whole")
     assert shown.returncode == 0, shown.stderr
     assert "bgrl: whole graph in every update" in shown.stderr and "6 of 6 epochs" in shown.stderr
@@ -128,7 +128,7 @@ def test_neighbors_and_episodes_are_saved_and_shown(graph_file, tmp_path):
             "batch of bgrl is 99999, but graph 'debian' has",
         ),
         (("run", "debian", "--method", "smooth", "--epochs", "3"), "smooth is not trained in epochs"),
-        (("run", "debian", "--select", "labels"), "select is 'labels'; expected one of naq, valid"),
+        (("run", "debian", "--select", "labels"), "select is 'labels'; expected one of clusters, valid"),
         (("run", "no/such/file.npz"), "no/such/file.npz"),
         (("list", "method"), "did you mean methods"),
         (("neighbors", "debian", "-k", "100000"), "lower k"),

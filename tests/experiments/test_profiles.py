@@ -292,7 +292,7 @@ def test_the_note_of_a_table_says_what_is_one_training():
     assert "one training" not in training_note(request(options=own), rows)
     assert "one training" in training_note(request(tune=True), rows)
     assert "one training" not in training_note(request("default", tune=True), rows), "candidates use queries"
-    assert "tasks without labels" in training_note(request(select="naq"), rows)
+    assert "tasks without labels" in training_note(request(select="clusters"), rows)
 
 
 def test_a_table_computes_what_two_rows_share_once():

@@ -25,7 +25,7 @@ def text(config: RunConfig) -> str:
 
 @every
 def test_every_configuration_goes_through_json(method):
-    config = RunConfig.resolve(method, dataset="debian", seed=3, also_shots=[5, 3, 1], device="cuda", select="naq")
+    config = RunConfig.resolve(method, dataset="debian", seed=3, also_shots=[5, 3, 1], device="cuda", select="clusters")
     again = RunConfig.from_json(json.loads(text(config)))
     assert again == config and text(again) == text(config)
     assert again.known == config.known == get_method(method) and again.also_shots == (3, 5)
@@ -76,7 +76,7 @@ def test_equal_requests_are_equal(given):
         {"episodes": 160},
         {"evaluate_every": 16},
         {"patience": 4},
-        {"select": "naq"},
+        {"select": "clusters"},
         {"device": "cuda"},
         {"dataset": "cora"},
         {"method": "naq-diff/protonet"},
@@ -143,7 +143,7 @@ def test_a_cell_and_a_call_are_the_same_run(graph, tasks, method, monkeypatch):
     made = []
     monkeypatch.setattr("naq.protocol.runs.execute", lambda config, inputs: made.append(config))
     trains = get_method(method).learner is not None
-    given = {"way": 2, "shot": 3, "also_shots": [3, 1], "seed": 4, "head": "prototype", "features": "raw", "patience": 0, "select": "naq"}  # fmt: skip
+    given = {"way": 2, "shot": 3, "also_shots": [3, 1], "seed": 4, "head": "prototype", "features": "raw", "patience": 0, "select": "clusters"}  # fmt: skip
     given |= {"episodes": 32, "episode": {"way": 2, "queries": 3}} if trains else {}
     given |= {"epochs": 2} if get_method(method).in_epochs else {}
     naq.run(graph, method, tasks=tasks, **given)

@@ -8,8 +8,7 @@ import methods_under_test as suite
 import naq
 from naq.embedders import EMBEDDERS, TrainedEmbedder
 from naq.embedders.bgrl import BGRL
-from naq.episodes.pseudo import naq_tasks
-from naq.errors import GraphError, NaqError, OptionError, TaskError, TrainingError
+from naq.errors import GraphError, NaqError, OptionError, TrainingError
 from naq.protocol.methods import get_method
 
 TRAINED = [name for name, kind in EMBEDDERS.items() if issubclass(kind, TrainedEmbedder)]
@@ -106,18 +105,18 @@ def test_epochs_belong_to_embedders_that_are_trained(graph, tasks):
 def test_selection_without_labels_reads_none(graph, tasks, method):
     given = {"options": suite.options_for(get_method(method)), "evaluate_every": 4, "episodes": 12, "cache": None}
     given["episode"] = {} if method == "bgrl" else {"queries": 3}
-    free = naq.run(graph, method, way=2, tasks=tasks, select="naq", **given)
-    assert "label-free" in free.facts["selection"] and free.config.select == "naq"
+    free = naq.run(graph, method, way=2, tasks=tasks, select="clusters", **given)
+    assert "label-free" in free.facts["selection"] and free.config.select == "clusters"
     # Other labels for validation classes, hence other validation tasks, move nothing that was selected without labels.
     swapped = graph.labels.copy()
     swapped[graph.labels == 3], swapped[graph.labels == 4] = 4, 3
-    other = naq.run(graph.with_labels(swapped), method, way=2, tasks=tasks, select="naq", **given)
+    other = naq.run(graph.with_labels(swapped), method, way=2, tasks=tasks, select="clusters", **given)
     assert np.array_equal(free.embedding, other.embedding)
     assert free.history.valid_accuracy == other.history.valid_accuracy
 
 
 def test_unknown_selection(graph, tasks):
-    with pytest.raises(OptionError, match="select is 'label'; expected one of naq, valid"):
+    with pytest.raises(OptionError, match="select is 'label'; expected one of clusters, valid"):
         naq.run(graph, "bgrl", way=2, tasks=tasks, select="label")
 
 
@@ -126,18 +125,6 @@ def test_embed_trains_without_labels(graph):
     z, again = (naq.embed(graph, "bgrl", **options) for _ in range(2))
     assert z.shape == (graph.num_nodes, 8) and np.array_equal(z, again)
     assert not np.array_equal(z, naq.embed(graph, "bgrl", **options | {"epochs": 0}))
-
-
-def test_label_free_tasks_are_neighbours_and_share_no_node(graph):
-    tables = [naq.feature_neighbors(graph, 6), naq.diffusion_neighbors(graph, 6)]
-    found = naq_tasks(tables, way=3, queries=4, count=20, seed=1)
-    assert (len(found), found.way, found.shot, found.queries) == (20, 3, 1, 4)
-    for t in range(20):
-        for slot in range(3):
-            support = found.support[t, slot]
-            assert np.array_equal(found.query[t, 4 * slot : 4 * slot + 4], tables[t % 2].ids[support, :4])
-    with pytest.raises(TaskError, match="label-free task of 60 classes"):
-        naq_tasks(tables, way=60, queries=4, count=1)
 
 
 def test_the_name_of_a_learner_alone_is_the_learner_as_published(graph, tasks):

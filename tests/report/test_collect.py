@@ -193,7 +193,7 @@ ROUND_TRIPS = [
     {},
     {"seeds": 2, "episodes": 48, "learners": ("tent", "maml")},
     {"profile": "paper", "episode": {"queries": 3, "self_loops": True, "metric": "jaccard"}},
-    {"head": "prototype", "features": "binary", "select": "naq"},
+    {"head": "prototype", "features": "binary", "select": "clusters"},
     {"options": {"protonet": {"latent": 8, "lr": 3e-4}}},
     {"tune": True},
     {"experiment": "methods", "ways": (3, 5), "shots": (1, 3), "methods": ("smooth", "naq-feat/protonet", "bgrl")},

@@ -137,7 +137,7 @@ def reproduce_command(
     ] = "raw",
     select: Annotated[
         str,
-        typer.Option(help="Chooses the checkpoint: valid, or naq (needs no labels).", metavar="NAME", **_TRAINING),
+        typer.Option(help="Chooses the checkpoint: valid, or clusters (needs no labels).", metavar="NAME", **_TRAINING),
     ] = "valid",
     device: Annotated[str, typer.Option(help="cpu or cuda.", metavar="NAME", **_COMPUTING)] = "cpu",
     engine: Annotated[str, typer.Option(help="local, processes or ray.", metavar="NAME", **_COMPUTING)] = "local",

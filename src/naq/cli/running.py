@@ -72,7 +72,7 @@ def run_command(
     ] = None,
     select: Annotated[
         str,
-        typer.Option(help="Chooses the checkpoint: valid (tasks of validation classes) or naq (tasks without labels)."),
+        typer.Option(help="Chooses the checkpoint: valid (tasks of validation classes) or clusters (tasks without labels)."),
     ] = "valid",
     tasks: Annotated[
         Path | None, typer.Option(help="A task file; by default the dataset's own, else tasks are drawn.")
@@ -186,7 +186,7 @@ def _after(result: Result, folder: Path) -> None:
     if result.history is not None:
         stop = "stopped early" if facts["stopped_early"] else "trained to the end"
         unit = facts["unit"]
-        tasks = "tasks without labels" if config.select == "naq" else "validation tasks"
+        tasks = "tasks without labels" if config.select == "clusters" else "validation tasks"
         labels = "labels of base classes" if facts["reads_base_labels"] else "no labels"
         print(
             f"{config.method}: {facts['steps_trained']:,} {unit} with {labels}, {stop}; checkpoint of "

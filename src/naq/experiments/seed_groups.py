@@ -206,7 +206,7 @@ def _ignores_queries(method: Method, options: Mapping[str, Any]) -> bool:
 
 def training_note(request: Request, methods: Sequence[str]) -> str:
     """How the numbers of a table were made, in sentences: the profile, what selects a checkpoint, and trainings that rows share."""
-    tasks = "tasks without labels" if request.select == "naq" else "validation tasks of its own way and shot"
+    tasks = "tasks without labels" if request.select == "clusters" else "validation tasks of its own way and shot"
     note = f"Profile: {request.profile}. Every number is of the checkpoint with the best accuracy on {tasks}."
     by_model: dict[str, list[str]] = {}
     for method in map(get_method, methods):

@@ -25,7 +25,7 @@ def draw_curve(result: Result, path: Path) -> None:
     axes.plot(history.steps, accuracy, color=BLUE, marker="o", markersize=3.5, linewidth=1.6)
     unit = result.facts["unit"]
     axes.set_xlabel(f"training {unit}")
-    free = result.config.select == "naq"
+    free = result.config.select == "clusters"
     axes.set_ylabel("accuracy on label-free tasks, %" if free else "validation accuracy, %", color=BLUE)
     axes.tick_params(axis="y", labelcolor=BLUE)
     best = history.steps.index(result.facts["best_step"])

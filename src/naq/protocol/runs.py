@@ -41,14 +41,14 @@ def embed(
 
     ``refine`` applies the closed form of NaQ to the vectors, which ``naq-plus`` does anyway.
 
-    A method that is trained stops, and its weights are chosen, by label-free tasks: drawn nodes and their nearest.
+    A method that is trained stops, and its weights are chosen, by label-free tasks: clusters of smoothed features as classes.
     """
     found = get_method(method)
     if found.embedder is None:
         raise OptionError(f"{method} is trained on episodes; use naq.run(graph, method={method!r}).embedding instead.")
     model = found.embedder(graph, seed=seed, device=device, **options)
     if isinstance(model, TrainedEmbedder):
-        pretrained(model, cache=cache_folder())
+        pretrained(model)
     vectors = model.embed()
     return refined(vectors, seed=seed, device=device) if refine else vectors
 
@@ -146,7 +146,7 @@ def run(
         evaluate_every, patience: episodes or epochs between two evaluations, and evaluations without a new best before the training stops
             (0: it never does). By default a learner is evaluated every 160 episodes and trains to the end, as in the paper; an
             embedder has a schedule of its own.
-        select: what chooses the checkpoint: ``valid``, the tasks of validation classes, or ``naq``, tasks without labels.
+        select: what chooses the checkpoint: ``valid``, the tasks of validation classes, or ``clusters``, tasks without labels.
         device: ``cpu`` or ``cuda``.
         refine: apply the closed form of NaQ (:func:`naq.embedders.refined`) to the vectors before testing; checkpoints are selected without it.
         out: run folder; a stopped run there is resumed, a finished one is read.

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
+import numpy as np
+import torch
 
-from naq.episodes.pseudo import naq_tasks
+from naq.embedders.naq_plus import NaqPlus
 from naq.errors import OptionError
 from naq.graph import Graph
-from naq.neighbors import diffusion_neighbors, feature_neighbors
+from naq.neighbors.clusters import assign, centres
 from naq.options import nearest
-from naq.tasks import Tasks
+from naq.tasks import Tasks, sample_tasks
 
 SELECTIONS = {
     "valid": "first best accuracy on validation tasks",
-    "naq": "first best accuracy on label-free tasks: drawn nodes and their nearest by features and by diffusion",
+    "clusters": "first best accuracy on label-free tasks: clusters of smoothed features as classes",
 }
-WIDTH, QUERIES, COUNT = 10, 8, 50
+CLUSTERS, QUERIES, COUNT = 15, 8, 50
 
 
 def check_selection(select: str) -> str:
@@ -26,22 +26,26 @@ def check_selection(select: str) -> str:
     return select
 
 
-def label_free_tasks(
-    graph: Graph,
-    way: int,
-    *,
-    cache: str | Path | None,
-    device: str = "cpu",
-    progress: Callable[[int, int], None] | None = None,
-) -> Tasks:
-    """Fifty one-shot tasks without labels, half by features and half by diffusion; the same for every seed of a run."""
+def label_free_tasks(graph: Graph, way: int, *, device: str = "cpu", clusters: int = CLUSTERS) -> Tasks:
+    """Fifty one-shot tasks whose classes are clusters of the nodes, the same for every seed of a run.
+
+    Clusters: k-means on cosine of the smoothed features that ``naq-plus`` starts from. Where fewer than ``way`` clusters have the nodes
+    of a task, there are too many of them for the graph, and one fewer is tried.
+    """
     graph = graph.without_labels()
-    if graph.num_nodes <= WIDTH:
-        raise OptionError(
-            f"graph {graph.name!r} has {graph.num_nodes} nodes, too few for label-free tasks; choose by validation tasks."
-        )
-    tables = [
-        feature_neighbors(graph, WIDTH, cache=cache, device=device, progress=progress),
-        diffusion_neighbors(graph, WIDTH, cache=cache, progress=progress),
-    ]
-    return naq_tasks(tables, way=way, queries=QUERIES, count=COUNT)
+    rows = torch.as_tensor(NaqPlus(graph, device=device).smoothed())
+    for number in range(max(clusters, way), way - 1, -1):
+        home = clusters_of(rows, number)
+        if (np.bincount(home[home >= 0]) > QUERIES).sum() >= way:
+            pretended = graph.with_labels(home)
+            return sample_tasks(pretended, way=way, shot=1, queries=QUERIES, count=COUNT, part="valid")
+    raise OptionError(
+        f"the {graph.num_nodes} nodes of graph {graph.name!r} do not form {way} clusters of {QUERIES + 1} nodes or more, "
+        "which label-free tasks need; choose by validation tasks, or lower way."
+    )
+
+
+def clusters_of(rows: torch.Tensor, count: int) -> np.ndarray:
+    """(n,) the cluster of each unit row; -1 for rows of zeros, which lie nowhere."""
+    home = assign(rows, centres(rows, 0, count), 1)[:, 0]
+    return torch.where(rows.any(dim=1), home, -1).cpu().numpy()

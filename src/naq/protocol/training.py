@@ -52,7 +52,7 @@ class ModelTraining:
 
     def run(self, checkpoint: Path | None) -> tuple[Model, Trained | None]:
         """The model with the selected weights; no training where none was asked for."""
-        model, steps = self._epochs() if self.config.known.in_epochs else self._episodes()
+        model, steps = self.build()
         if steps.updates == 0:
             return model, None
         main, also = self._selecting()
@@ -71,6 +71,10 @@ class ModelTraining:
         )
         self.seconds["train"] = trained.seconds
         return model, trained
+
+    def build(self) -> tuple[Model, Trainable]:
+        """The model with its initial weights, and its training in steps."""
+        return self._epochs() if self.config.known.in_epochs else self._episodes()
 
     def _episodes(self) -> tuple[Model, Trainable]:
         method, config = self.config.known, self.config
@@ -120,25 +124,18 @@ class ModelTraining:
         """The tasks that choose the checkpoint, and those of other shots; tasks without labels are one set for all shots."""
         if self.config.select == "valid":
             return self.given.valid, {shot: other.valid for shot, other in self.others.items()}
-        tasks = label_free_tasks(
-            self.graph,
-            self.config.way,
-            cache=self.cache,
-            device=self.config.device,
-            progress=self._neighbors,
-        )
-        return tasks, {}
+        return label_free_tasks(self.graph, self.config.way, device=self.config.device), {}
 
     def _neighbors(self, done: int, total: int) -> None:
         self.listener("neighbors", {"done": done, "total": total})
 
 
-def pretrained(model: TrainedEmbedder, *, cache: str | Path | None) -> TrainedEmbedder:
+def pretrained(model: TrainedEmbedder) -> TrainedEmbedder:
     """The embedder trained without any label: weights and stop are chosen by label-free tasks, with prototypes."""
     if model.updates == 0:
         return model
     head = None if model.solves_tasks else make_head("prototype")
-    tasks = label_free_tasks(model.graph, 5, cache=cache, device=str(model.device))
+    tasks = label_free_tasks(model.graph, 5, device=str(model.device))
     fit(
         EpochTraining(model),
         lambda: validation_accuracy(model, tasks, head),

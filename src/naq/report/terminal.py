@@ -107,7 +107,7 @@ def _compared(e: Evaluation) -> tuple[str, int, str]:
 
 
 def _caption(results: list[Result], rows: list[_Row]) -> str:
-    free = {result.config.select for result in results} == {"naq"}
+    free = {result.config.select for result in results} == {"clusters"}
     lines = ["± is 1.96 standard errors over test tasks; * looks at a task's queries together;"]
     if any(row.knows_balance for row in rows):
         lines.append("** and knows that every class has equally many of them;")

@@ -97,7 +97,7 @@ def test_what_is_the_default_anyway_makes_no_other_cell(given):
         {"patience": 4},
         {"options": {"lr": 3e-4}},
         {"episode": {"way": 20}},
-        {"select": "naq"},
+        {"select": "clusters"},
         {"device": "cuda"},
         {"perturbation": {"name": "structure-noise"}},
         {"measurement": "tail-map"},
@@ -121,7 +121,7 @@ def test_ways_and_shots_of_episodes_that_are_the_tasks_own():
 def test_epochs_are_an_option_of_embedders():
     assert train_cell("d", "bgrl", epochs=7) == train_cell("d", "bgrl", options={"epochs": 7})
     assert train_cell("d", "smooth", epochs=7) == train_cell("d", "smooth")
-    assert train_cell("d", "smooth", episodes=3, evaluate_every=2, patience=1, select="naq") == train_cell(
+    assert train_cell("d", "smooth", episodes=3, evaluate_every=2, patience=1, select="clusters") == train_cell(
         "d", "smooth"
     )
 
