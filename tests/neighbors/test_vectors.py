@@ -127,9 +127,9 @@ def test_clusters_find_nearly_all_and_report_how_many(in_torch: bool, monkeypatc
         assert np.abs(found - table.scores)[there].max() < 1e-5, "every listed score is the true cosine"
         assert (table.ids != np.arange(500)[:, None]).all() and (table.ids[[3, 77]] == -1).all()
         assert not np.isin(table.ids[there], [3, 77]).any()
-        hits = sum(
-            len(set(a.tolist()) & set(b[b >= 0].tolist())) for a, b in zip(table.ids, true, strict=True)
-        ) / max(1, (true >= 0).sum())
+        hits = sum(len(set(a.tolist()) & set(b[b >= 0].tolist())) for a, b in zip(table.ids, true, strict=True)) / max(
+            1, (true >= 0).sum()
+        )
         # All 500 nodes are in the sample of 512; cosines that are equal in float32 may change places.
         assert table.info["search"] == "clusters" and table.info["recall"] == pytest.approx(hits, abs=2e-3)
         recalls.append(hits)

@@ -11,9 +11,9 @@ Features are cut to 256 dimensions by SVD, after
 - dense ones: columns standardised; a constant column counts for nothing;
 - none, or the same for every node: the structure is read instead, a node's words being its neighbours and itself (TF-IDF).
 
-A graph with neither is a :class:`~naq.errors.GraphError`. Without edges nothing is smoothed. A node without words or neighbours, and
-one whose vector is the mean of all, has the zero vector. Vectors are no wider than there are features or, where these are more than
-``dim``, nodes.
+A graph with neither is a :class:`~naq.errors.GraphError`. Without edges nothing is smoothed. A node whose vector is the mean of all
+has the zero vector; nodes with no words, of their own or of nodes they are joined to, all have the same one, opposite to the mean.
+Vectors are no wider than there are features or, where these are more than ``dim``, nodes.
 
 Cost: that of ``smooth``, one table of nearest neighbours, O(n d^2); 256 floats per node and a few blocks of 64 MiB.
 
@@ -47,7 +47,7 @@ class NaqPlus(Embedder):
     Options:
         dim: vectors' width at most.
         steps: of smoothing, 0.85 A_hat Z + 0.15 Z_0.
-        neighbors: k of the mutual nearest neighbours that count as members of one class.
+        neighbors: k of the mutual nearest neighbours that count as members of one class; all other nodes where there are fewer.
         shrink: gamma, how much of the mean scatter is added to every direction before it is divided by.
         power: p, how much directions of large variance are favoured; 1 is not at all.
     """

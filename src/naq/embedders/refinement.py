@@ -22,6 +22,7 @@ import numpy as np
 import torch
 
 from naq.embedders.smoothing import ROUNDING, centred, unit
+from naq.errors import OptionError
 from naq.neighbors.vectors import mutual_pairs, vector_neighbors
 from naq.threads import one_blas_thread
 
@@ -53,7 +54,10 @@ def refined(
         power: p; 1 sharpens nothing.
         seed: of the clusters that neighbours are sought in where there are many nodes.
     """
-    rows = centred(torch.as_tensor(vectors).to(device=device, dtype=torch.float32))
+    rows = torch.as_tensor(vectors).to(device=device, dtype=torch.float32)
+    if rows.ndim != 2 or not bool(torch.isfinite(rows).all()):
+        raise OptionError(f"vectors have shape {tuple(rows.shape)}; expected (nodes, d) numbers, finite in float32.")
+    rows = centred(rows)
     if len(rows) > 2 and rows.shape[1] > 1:
         table = vector_neighbors(rows, min(neighbors, len(rows) - 1), device=device, seed=seed)
         rows = without_scatter(rows, mutual_pairs(table), shrink)
