@@ -3,8 +3,9 @@
     python benchmarks/linear_protonet.py           trains and writes benchmarks/results/linear_protonet.json and docs/closed-form.md
     python benchmarks/linear_protonet.py --docs    only writes the table of docs/closed-form.md again
 
-Every row starts from the same ``smooth`` vectors and the same mutual 10 nearest neighbours: NaQ's episodes draw their queries from them,
-the closed form takes their scatter. Tasks are drawn from base and validation classes; test classes are not touched. The real graphs are
+Every row starts from the same ``smooth`` vectors. NaQ's episodes draw their queries from the mutual 10 nearest neighbours whose scatter
+the closed form takes, or from the 10 nearest by features (NaQ-Feat). Each is also shown with the closed form's last step, the sharpening,
+after it. Tasks are drawn from base and validation classes; test classes are not touched. The real graphs are
 looked for in ``$NAQ_SHARED_DATA`` or ``../shared/data``.
 """
 
@@ -26,7 +27,8 @@ import torch
 
 import naq
 from naq.data.splits import split_for
-from naq.embedders.refinement import NEIGHBORS, refined, without_scatter
+from naq.embedders.refinement import NEIGHBORS, POWER, SHRINK, sharpened, without_scatter
+from naq.embedders.smoothing import centred
 from naq.files import read_json, write_json
 from naq.neighbors import NeighborTable, mutual_pairs, vector_neighbors
 from naq.randomness import stream
@@ -41,8 +43,14 @@ GRAPHS = {"cora": 2, "citeseer": 2, "coauthor_cs": 5}
 """Ways of the tasks."""
 SEEDS, TASKS, QUERIES, SHOTS = 3, 400, 8, (1, 5)
 WAY, RATE, TEMPERATURE = 20, 1e-3, 0.1
-CHECKPOINTS = (100, 500, 1500, 4000)
-LOSSES = {"distance": "squared distance, learned scale", "cosine": f"cosine, temperature {TEMPERATURE}"}
+CHECKPOINTS = (100, 500, 2500)
+TRAININGS = {
+    "distance": "squared distance, learned scale; mutual neighbours",
+    "cosine": f"cosine, temperature {TEMPERATURE}; mutual neighbours",
+    "feature": "squared distance, learned scale; neighbours by features",
+}
+FIXED = {"smooth": "`smooth`", "step 4": "closed form, scatter removed (steps 3 and 4)"}
+SHARPENED = ", sharpened"
 
 
 def mutual_table(vectors: np.ndarray) -> tuple[NeighborTable, np.ndarray]:
@@ -55,24 +63,26 @@ def mutual_table(vectors: np.ndarray) -> tuple[NeighborTable, np.ndarray]:
     return NeighborTable(np.where(kept, table.ids, -1), np.where(kept, table.scores, 0), table.info), pairs
 
 
-def trained_maps(vectors: np.ndarray, table: NeighborTable, loss: str, seed: int) -> Iterator[tuple[int, np.ndarray]]:
+def trained_maps(
+    vectors: np.ndarray, table: NeighborTable, training: str, seed: int
+) -> Iterator[tuple[int, np.ndarray]]:
     """(d, d) after every checkpoint: Adam on one episode of ``WAY`` nodes and their neighbours at a time, from the identity."""
     episodes = naq.naq_episodes(table, way=WAY, queries=NEIGHBORS, count=CHECKPOINTS[-1], seed=seed)
     rows = torch.from_numpy(vectors)
     weight = torch.eye(rows.shape[1], requires_grad=True)
     # The best scale at the start is that of a temperature; what is learned is its logarithm.
-    scale = torch.tensor(-np.log(TEMPERATURE), dtype=torch.float32, requires_grad=loss == "distance")
-    optimizer = torch.optim.Adam([weight, scale] if loss == "distance" else [weight], lr=RATE)
+    scale = torch.tensor(-np.log(TEMPERATURE), dtype=torch.float32, requires_grad=training != "cosine")
+    optimizer = torch.optim.Adam([weight] if training == "cosine" else [weight, scale], lr=RATE)
     slots = torch.arange(WAY).repeat_interleave(NEIGHBORS)
     for step in range(CHECKPOINTS[-1]):
         there = torch.from_numpy(episodes.mask[step].ravel())
         support = rows[torch.from_numpy(episodes.support[step, :, 0].astype(np.int64))] @ weight
         query = rows[torch.from_numpy(episodes.query[step].ravel().astype(np.int64))[there]] @ weight
-        if loss == "distance":
+        if training == "cosine":
+            logits = torch.nn.functional.normalize(query) @ torch.nn.functional.normalize(support).T / TEMPERATURE
+        else:
             away = (query**2).sum(1, keepdim=True) - 2 * query @ support.T + (support**2).sum(1)
             logits = -0.5 * scale.exp() * away
-        else:
-            logits = torch.nn.functional.normalize(query) @ torch.nn.functional.normalize(support).T / TEMPERATURE
         optimizer.zero_grad()
         torch.nn.functional.cross_entropy(logits, slots[there]).backward()
         optimizer.step()
@@ -95,8 +105,8 @@ def measured(name: str) -> dict[str, Any]:
     vector_neighbors(vectors[:50])  # compiled code is loaded before the clock starts
     start = time.process_time()
     table, pairs = mutual_table(vectors)
-    step4 = without_scatter(torch.from_numpy(vectors), pairs, 0.5).numpy()
-    whole = refined(vectors)
+    step4 = without_scatter(torch.from_numpy(vectors), pairs, SHRINK).numpy()
+    sharpened(torch.from_numpy(step4), POWER)
     closed_seconds = time.process_time() - start
     one, two = stream(0, "linear_protonet/pairs").integers(0, len(vectors), (2, 20_000))
 
@@ -107,21 +117,30 @@ def measured(name: str) -> dict[str, Any]:
     def answered(found: np.ndarray) -> dict[int, np.ndarray]:
         return {shot: naq.evaluate(found, drawn, "prototype").per_task for shot, drawn in tasks.items()}
 
-    rows = {label: [answered(found)] for label, found in (("smooth", vectors), ("step 4", step4), ("steps 3-5", whole))}
-    near = {label: [cosines(found)] for label, found in (("smooth", vectors), ("steps 3-5", whole))}
+    rows: dict[str, list[dict[int, np.ndarray]]] = {}
+    near: dict[str, list[np.ndarray]] = {}
+
+    def add(label: str, found: np.ndarray) -> None:
+        rows.setdefault(label, []).append(answered(found))
+        near.setdefault(label, []).append(cosines(found))
+        sharp = sharpened(centred(torch.from_numpy(found)), POWER).numpy()
+        rows.setdefault(label + SHARPENED, []).append(answered(sharp))
+
+    add("smooth", vectors)
+    add("step 4", step4)
     goal, seconds = cosines(step4), {}
-    for loss in LOSSES:
+    for training in TRAININGS:
+        source = naq.feature_neighbors(graph, NEIGHBORS) if training == "feature" else table
         start = time.process_time()
         for seed in range(SEEDS):
-            for step, weight in trained_maps(vectors, table, loss, seed):
-                label = f"{loss}, {step:,} episodes"
-                rows.setdefault(label, []).append(answered(vectors @ weight))
-                near.setdefault(label, []).append(cosines(vectors @ weight))
-        seconds[loss] = round((time.process_time() - start) / SEEDS, 1)
-    known = graph.labels
+            for step, weight in trained_maps(vectors, source, training, seed):
+                add(f"{training}, {step:,} episodes", vectors @ weight)
+        seconds[training] = round((time.process_time() - start) / SEEDS, 1)
+    ends = graph.require_labels("the share of pairs of one class")[pairs]
+    ends = ends[np.isin(ends, classes).all(axis=1)]
     result: dict[str, Any] = {
         "graph": name, "nodes": graph.num_nodes, "way": way, "classes": len(classes), "pairs": len(pairs),
-        "same_class_pairs": round(float((known[pairs[:, 0]] == known[pairs[:, 1]]).mean()), 4),
+        "same_class_pairs": round(float((ends[:, 0] == ends[:, 1]).mean()), 4),
         "cpu_seconds": {"closed form": round(closed_seconds, 2), **seconds},
     }  # fmt: skip
     result["agreement"] = {
@@ -129,7 +148,7 @@ def measured(name: str) -> dict[str, Any]:
     }
     for shot in SHOTS:
         scores: dict[str, Score] = {
-            label: score([run[shot] for run in runs], f"{name}/{shot}", trained=len(runs) > 1)
+            label: score(np.stack([run[shot] for run in runs]), f"{name}/{shot}", trained=len(runs) > 1)
             for label, runs in rows.items()
         }
         standings = compare(scores, "smooth")
@@ -149,28 +168,30 @@ def table_of(results: list[dict[str, Any]]) -> str:
     """The figures as Markdown."""
     heads = [f"{r['graph']}, {shot}-shot" for r in results for shot in SHOTS]
     lines = [f"| | {' | '.join(heads)} |", "|---|" + "---:|" * len(heads)]
-    titles = {"smooth": "`smooth`", "step 4": "closed form, scatter removed (3, 4)", "steps 3-5": "closed form, sharpened too (3-5)"}  # fmt: skip
     for label in results[0]["1-shot"]:
-        loss, _, rest = label.partition(", ")
-        title = titles.get(label) or f"trained by {LOSSES[loss]}: {rest}"
         cells = [r[f"{shot}-shot"][label] for r in results for shot in SHOTS]
         shown = [f"{100 * c['accuracy']:.1f} {c['mark']} {c['against']}".rstrip() for c in cells]
-        lines.append(f"| {title} | {' | '.join(shown)} |")
-    lines += ["", f"{', '.join(_facts(r) for r in results)}.", ""]
-    lines += ["Correlation of the cosines of 20,000 node pairs with those of the closed form's step 4:", ""]
+        lines.append(f"| {_title(label)} | {' | '.join(shown)} |")
+    lines += ["", *(f"- {_facts(r)}" for r in results), ""]
+    lines += ["Correlation of the cosines of 20,000 pairs of nodes with those after steps 3 and 4:", ""]
     lines += ["| | " + " | ".join(r["graph"] for r in results) + " |", "|---|" + "---:|" * len(results)]
     for label in results[0]["agreement"]:
-        loss, _, rest = label.partition(", ")
-        title = titles.get(label) or f"trained by {LOSSES[loss]}: {rest}"
-        lines.append(f"| {title} | " + " | ".join(f"{r['agreement'][label]:.2f}" for r in results) + " |")
+        lines.append(f"| {_title(label)} | " + " | ".join(f"{r['agreement'][label]:.2f}" for r in results) + " |")
     return "\n".join(lines)
+
+
+def _title(label: str) -> str:
+    plain = label.removesuffix(SHARPENED)
+    training, _, length = plain.partition(", ")
+    title = FIXED.get(plain) or f"{TRAININGS[training]}: {length}"
+    return title + (", then sharpened (step 5)" if label != plain else "")
 
 
 def _facts(r: dict[str, Any]) -> str:
     times = r["cpu_seconds"]
     return (
-        f"{r['graph']}: {r['way']}-way tasks of {r['classes']} classes, {r['pairs']:,} pairs of which {100 * r['same_class_pairs']:.0f} % are of one "
-        f"class, closed form {times['closed form']:.1f} s, one training {times['distance']:.0f} and {times['cosine']:.0f} s of one core"
+        f"{r['graph']}: {r['way']}-way tasks of {r['classes']} classes, {r['pairs']:,} pairs, {100 * r['same_class_pairs']:.0f} % of those within these classes of one "
+        f"class; steps 3 to 5 took {times['closed form']:.1f} s of one core, one training {max(times[name] for name in TRAININGS):.0f} s with its evaluation."
     )
 
 
