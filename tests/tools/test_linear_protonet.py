@@ -29,6 +29,38 @@ def test_the_docs_show_the_recorded_table(benchmark):
     assert f"{benchmark.BEGIN}\n{benchmark.table_of(results)}\n{benchmark.END}" in text
 
 
+def test_what_the_docs_conclude(benchmark):
+    results = json.loads(benchmark.RESULTS.read_text(encoding="utf-8"))
+    against = {
+        (r["graph"], shot, label): found["against"]
+        for r in results
+        for shot in (1, 5)
+        for label, found in r[f"{shot}-shot"].items()
+    }
+
+    def graphs(shot, label, mark):
+        return {graph for graph, s, name in against if (s, name) == (shot, label) and against[graph, s, name] == mark}
+
+    four = set(benchmark.GRAPHS)
+    trained = {key: mark for key, mark in against.items() if "episodes" in key[2] and "sharpened" not in key[2]}
+    assert len(trained) == 4 * 2 * 9 and "s+" not in trained.values()
+    last = [mark for (_, shot, label), mark in trained.items() if shot == 1 and label.endswith("2,500 episodes")]
+    assert last.count("s-") > len(last) / 2
+    assert all(
+        r["agreement"][f"{training}, 2,500 episodes"] < r["agreement"][f"{training}, 100 episodes"] < 0.97
+        for r in results
+        for training in benchmark.TRAININGS
+    )
+    assert graphs(1, "step 4", "s+") == graphs(5, "step 4", "s+") == {"amazon_computers"}
+    assert graphs(1, "step 4", "s-") == four - {"amazon_computers"}
+    assert graphs(1, "smooth, sharpened", "s+") == {"cora", "citeseer"}
+    assert graphs(5, "smooth, sharpened", "s-") == {"amazon_computers", "coauthor_cs"}
+    assert graphs(1, "step 4, sharpened", "s+") == four and not graphs(5, "step 4, sharpened", "s-")
+    for r in results[:2]:
+        for shot in ("1-shot", "5-shot"):
+            assert r[shot]["smooth, sharpened"]["mark"] == "≈"
+
+
 def test_the_mutual_table_holds_the_mutual_pairs(benchmark):
     x = np.random.default_rng(0).standard_normal((60, 5))
     table, pairs = benchmark.mutual_table(x)
