@@ -4,8 +4,16 @@ Start from the ``smooth`` vectors, take mutual nearest neighbours for members of
 left (:mod:`naq.embedders.refinement`, with the formula). The choices are fixed: they were made on base and validation classes of
 five graphs (``docs/beyond.md``).
 
-Features: TF-IDF of word counts, else standardised columns; both cut to 256 dimensions by SVD. A graph without features reads its
-structure instead: a node's words are its neighbours and itself. Without edges nothing is smoothed.
+Features are cut to 256 dimensions by SVD, after
+
+- sparse, non-negative ones, as counts of words are: TF-IDF;
+- sparse ones with negative values: rows of length one. Subtracting means would fill the matrix; the vectors are centred later;
+- dense ones: columns standardised; a constant column counts for nothing;
+- none, or the same for every node: the structure is read instead, a node's words being its neighbours and itself (TF-IDF).
+
+A graph with neither is a :class:`~naq.errors.GraphError`. Without edges nothing is smoothed. A node whose vector is the mean of all
+has the zero vector; nodes with no words, of their own or of nodes they are joined to, all have the same one, opposite to the mean.
+Vectors are no wider than there are features or, where these are more than ``dim``, nodes.
 
 Cost: that of ``smooth``, one table of nearest neighbours, O(n d^2); 256 floats per node and a few blocks of 64 MiB.
 
@@ -26,6 +34,7 @@ import scipy.sparse as sp
 from naq.embedders.base import Embedder, register_embedder
 from naq.embedders.refinement import NEIGHBORS, POWER, SHRINK, refined
 from naq.embedders.smoothing import Matrix, centred, narrowed, on_device, smoothed, unit
+from naq.errors import GraphError
 from naq.graph import Graph
 from naq.graph.weighting import is_counted, tfidf
 from naq.options import Value
@@ -38,7 +47,7 @@ class NaqPlus(Embedder):
     Options:
         dim: vectors' width at most.
         steps: of smoothing, 0.85 A_hat Z + 0.15 Z_0.
-        neighbors: k of the mutual nearest neighbours that count as members of one class.
+        neighbors: k of the mutual nearest neighbours that count as members of one class; all other nodes where there are fewer.
         shrink: gamma, how much of the mean scatter is added to every direction before it is divided by.
         power: p, how much directions of large variance are favoured; 1 is not at all.
     """
@@ -82,15 +91,34 @@ class NaqPlus(Embedder):
 
 
 def node_words(graph: Graph) -> sp.csr_array | np.ndarray:
-    """(n, w) what the nodes are described by: TF-IDF of counts, standardised numbers, or the neighbours where there are no features."""
+    """(n, w) what the nodes are described by: TF-IDF, sparse rows of length one, standardised columns, or the neighbours."""
     features = graph.features
-    if features is None or features.shape[1] == 0:
-        loops = sp.eye_array(graph.num_nodes, format="csr", dtype=np.float32)
-        return tfidf(sp.csr_array(graph.adjacency.astype(np.float32) + loops))
+    if features is None or not _differ(features):
+        return _structure(graph)
     if is_counted(graph):
         return tfidf(features)
     if not isinstance(features, np.ndarray):
-        return features
+        rows = sp.csr_array(features, dtype=np.float64)
+        length = np.sqrt(rows.power(2).sum(axis=1))
+        scale = np.divide(1.0, length, out=np.zeros_like(length), where=length > 0)
+        return sp.csr_array(sp.diags_array(scale) @ rows, dtype=np.float32)
     spread = features.std(axis=0, dtype=np.float64)
     apart = features - features.mean(axis=0, dtype=np.float64)
     return np.divide(apart, spread, out=np.zeros_like(apart), where=spread > 0).astype(np.float32)
+
+
+def _differ(features: sp.csr_array | np.ndarray) -> bool:
+    """Whether any two nodes have different features."""
+    if isinstance(features, np.ndarray):
+        return bool((features != features[0]).any())
+    return bool((features.max(axis=0) != features.min(axis=0)).nnz)
+
+
+def _structure(graph: Graph) -> sp.csr_array:
+    """(n, n) TF-IDF of the neighbours of every node and itself."""
+    if not graph.num_edges:
+        raise GraphError(
+            f"graph {graph.name!r} has no edges, and its {graph.num_nodes:,} nodes have no features that differ, so naq-plus has "
+            "nothing to embed; give features or edges."
+        )
+    return tfidf(sp.csr_array(graph.adjacency + sp.eye_array(graph.num_nodes, format="csr", dtype=np.float32)))
