@@ -4,8 +4,9 @@ Start from the ``smooth`` vectors, take mutual nearest neighbours for members of
 left (:mod:`naq.embedders.refinement`, with the formula). The choices are fixed: they were made on base and validation classes of
 five graphs (``docs/beyond.md``).
 
-Features: TF-IDF of word counts, else standardised columns; both cut to 256 dimensions by SVD. A graph without features reads its
-structure instead: a node's words are its neighbours and itself. Without edges nothing is smoothed.
+Features: TF-IDF of word counts, else standardised columns, or the diffusion of a graph without features
+(:mod:`naq.embedders.node_words`); all cut to 256 dimensions by SVD. Edges that do not agree with the features are doubted, and
+:meth:`NaqPlus.plan` says so. Without edges there is nothing to smooth.
 
 Cost: that of ``smooth``, one table of nearest neighbours, O(n d^2); 256 floats per node and a few blocks of 64 MiB.
 
@@ -24,11 +25,13 @@ import numpy as np
 import scipy.sparse as sp
 
 from naq.embedders.base import Embedder, register_embedder
+from naq.embedders.node_words import edge_agreement, node_words
 from naq.embedders.refinement import NEIGHBORS, POWER, SHRINK, refined
 from naq.embedders.smoothing import Matrix, centred, narrowed, on_device, smoothed, unit
-from naq.graph import Graph
-from naq.graph.weighting import is_counted, tfidf
 from naq.options import Value
+
+AGREES = 0.1
+"""Edges that agree with the features by less are not trusted."""
 
 
 @register_embedder
@@ -40,15 +43,19 @@ class NaqPlus(Embedder):
         steps: of smoothing, 0.85 A_hat Z + 0.15 Z_0.
         neighbors: k of the mutual nearest neighbours that count as members of one class.
         shrink: gamma, how much of the mean scatter is added to every direction before it is divided by.
+        edges: ``trusted`` takes the smoothed features, ``doubted`` their sum with the features themselves, ``auto`` decides by
+            whether nodes are like their neighbours (:func:`~naq.embedders.node_words.edge_agreement`).
         power: p, how much directions of large variance are favoured; 1 is not at all.
     """
 
+    _plan = ""
     name = "naq-plus"
     weighs_features = True
     summary = "NaQ in closed form: smoothing, then the scatter of mutual neighbours removed; trains nothing"
     defaults: ClassVar[Mapping[str, Value]] = {
         "dim": 256,
         "steps": 10,
+        "edges": "auto",
         "neighbors": NEIGHBORS,
         "shrink": SHRINK,
         "power": POWER,
@@ -59,6 +66,7 @@ class NaqPlus(Embedder):
         self.require_at_least("steps", 0)
         self.require_at_least("neighbors", 1)
         self.require_positive("shrink", "power")
+        self.require_choice("edges", ("auto", "trusted", "doubted"))
 
     def embed(self) -> np.ndarray:
         options = self.options
@@ -77,20 +85,17 @@ class NaqPlus(Embedder):
         there = on_device(words, self.device)
         turned = on_device(sp.csr_array(words.T), self.device) if sp.issparse(words) and there is not words else None
         start = unit(narrowed(there, int(self.options["dim"]), self.seed, turned))
+        agreement = edge_agreement(self.graph, start)
+        edges = self.options["edges"]
+        trusted = agreement >= AGREES if edges == "auto" else edges == "trusted"
+        self._plan = (
+            f"edges {'trusted' if trusted else 'doubted: features are added to what was smoothed'} "
+            f"({'as asked' if edges != 'auto' else f'neighbours agree by {agreement:.2f}, {AGREES:g} is enough'})"
+        )
         adjacency = on_device(self.graph.normalized_adjacency(), self.device)
-        return centred(smoothed(adjacency, start, int(self.options["steps"])))
+        rows = centred(smoothed(adjacency, start, int(self.options["steps"])))
+        return rows if trusted else centred(rows + centred(start))
 
-
-def node_words(graph: Graph) -> sp.csr_array | np.ndarray:
-    """(n, w) what the nodes are described by: TF-IDF of counts, standardised numbers, or the neighbours where there are no features."""
-    features = graph.features
-    if features is None or features.shape[1] == 0:
-        loops = sp.eye_array(graph.num_nodes, format="csr", dtype=np.float32)
-        return tfidf(sp.csr_array(graph.adjacency.astype(np.float32) + loops))
-    if is_counted(graph):
-        return tfidf(features)
-    if not isinstance(features, np.ndarray):
-        return features
-    spread = features.std(axis=0, dtype=np.float64)
-    apart = features - features.mean(axis=0, dtype=np.float64)
-    return np.divide(apart, spread, out=np.zeros_like(apart), where=spread > 0).astype(np.float32)
+    def plan(self) -> str:
+        """One line: what was made of the edges and why; empty before vectors are made."""
+        return self._plan

@@ -208,7 +208,9 @@ def execute(config: RunConfig, inputs: RunInputs) -> Result:
         plan = training.plan
     mark = time.perf_counter()
     listener("embed", {"method": config.method})
-    vectors = _vectors(config, model, read)
+    vectors, decided = _vectors(config, model, read)
+    if decided:
+        listener("plan", {"plan": decided})
     seconds["embed"] = time.perf_counter() - mark
     mark = time.perf_counter()
     listener("test", {"tasks": len(given.test)})
@@ -218,7 +220,7 @@ def execute(config: RunConfig, inputs: RunInputs) -> Result:
         if chosen is None or model is None:
             return every_answer(model, vectors, source.test, config.solver)
         with other_weights(model, chosen.weights):
-            return every_answer(model, _vectors(config, model, read), source.test, config.solver)
+            return every_answer(model, _vectors(config, model, read)[0], source.test, config.solver)
 
     def test_baseline(source: TaskSource) -> dict[str, Evaluation]:
         wanted = inputs.baseline and config.method != BASELINE
@@ -231,6 +233,8 @@ def execute(config: RunConfig, inputs: RunInputs) -> Result:
     baseline, also_baseline = test_baseline(given), {k: test_baseline(other) for k, other in others.items()}
     seconds["baseline"] = time.perf_counter() - mark
     facts = _facts(config, graph, given.split, vectors) | _training_facts(config, trained, plan)
+    if decided:
+        facts["embedding"] = decided
     history = trained.history if trained is not None else None
     result = Result(config, data, evaluations, baseline, facts, seconds, history, vectors, also, also_baseline)
     if folder is not None:
@@ -248,13 +252,14 @@ def check_device(device: str) -> None:
         ) from error
 
 
-def _vectors(config: RunConfig, model: Model | None, graph: Graph) -> np.ndarray:
-    """(n, d) of the trained model, else of the embedder that trains nothing."""
+def _vectors(config: RunConfig, model: Model | None, graph: Graph) -> tuple[np.ndarray, str]:
+    """(n, d) of the trained model, else of the embedder that trains nothing, with what it decided about the graph."""
     if model is not None:
-        return model.encode_all().cpu().numpy()
+        return model.encode_all().cpu().numpy(), ""
     kind = config.known.model
     assert issubclass(kind, Embedder)
-    return kind(graph.without_labels(), seed=config.seed, device=config.device, **config.options).embed()
+    embedder = kind(graph.without_labels(), seed=config.seed, device=config.device, **config.options)
+    return embedder.embed(), embedder.plan()
 
 
 def _facts(config: RunConfig, graph: Graph, split: ClassSplit, vectors: np.ndarray) -> dict[str, Any]:
