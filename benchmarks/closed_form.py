@@ -5,7 +5,8 @@
 
 Accuracy of the prototype head, on tasks of base and validation classes only: nothing here is chosen on test classes. Every
 difference is paired over the same tasks (``naq.statistics``); what is random in a perturbation is drawn once, seed 0.
-Results: ``benchmarks/results/closed_form.json``; tables and picture: ``--page`` writes ``docs/robustness.md`` anew from them.
+Results: ``benchmarks/results/closed_form.json``; ``benchmarks/closed_form_page.py`` fills the tables of
+``docs/robustness.md`` and draws its picture from them.
 """
 
 from __future__ import annotations
@@ -87,7 +88,7 @@ class Case:
 
     def accuracies(self, vectors: np.ndarray | torch.Tensor) -> Accuracies:
         rows = vectors.cpu().numpy() if isinstance(vectors, torch.Tensor) else vectors
-        return {shot: naq.evaluate(rows, tasks).per_task for shot, tasks in self.tasks.items()}
+        return {shot: naq.evaluate(rows, tasks, head="prototype").per_task for shot, tasks in self.tasks.items()}
 
     def start(self, words: sp.csr_array | np.ndarray) -> torch.Tensor:
         """Z_0."""

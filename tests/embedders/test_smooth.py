@@ -133,6 +133,14 @@ def test_a_basis_as_wide_as_the_matrix_is_exact() -> None:
     assert np.allclose(np.linalg.norm(found, axis=0), exact[:12], rtol=1e-4)
 
 
+@pytest.mark.parametrize("width", [50, 400])
+def test_equal_features_give_zero_vectors_and_not_rounding(width: int) -> None:
+    x = np.zeros((200, width))
+    x[:, :3] = [1, 2, 3]
+    graph = Graph(np.random.default_rng(0).integers(0, 200, (2, 500)), sp.csr_array(x), nodes=200)
+    assert (embed(graph) == 0).all()
+
+
 def test_what_cannot_be_embedded() -> None:
     with pytest.raises(GraphError, match="has no features, which smooth needs"):
         embed(without_features(random_graph()))

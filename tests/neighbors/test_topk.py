@@ -5,7 +5,7 @@ import numpy as np
 import torch
 from hypothesis import given, settings
 
-from naq.neighbors.topk import heap_offer, heap_sort, stable_topk
+from naq.neighbors.topk import heap_offer, heap_sort, offer_rows, sort_heaps, stable_topk
 
 few_values = st.lists(st.integers(-3, 3), min_size=1, max_size=40)
 
@@ -42,3 +42,23 @@ def test_stable_topk_of_torch_is_a_stable_sort(rows: list[list[float]], k: int) 
     assert np.array_equal(found.numpy(), scores)
     finite = np.isfinite(scores)
     assert np.array_equal(chosen.numpy()[finite], order[finite])
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(1, 9), st.integers(1, 30), st.integers(1, 6), st.integers(0, 10**6))
+def test_blocks_offered_in_any_order_are_a_sort_without_the_node_itself(n: int, blocks: int, k: int, seed: int) -> None:
+    random = np.random.default_rng(seed)
+    values = random.integers(-3, 4, (n, n)).astype(np.float32)
+    scores, ids = np.full((n, k), -np.inf, dtype=np.float32), np.full((n, k), -1, dtype=np.int64)
+    sizes = np.zeros(n, dtype=np.int64)
+    owners = random.permutation(n).astype(np.int64)[: random.integers(1, n + 1)]
+    for candidates in np.array_split(random.permutation(n), blocks):
+        candidates = np.sort(candidates).astype(np.int64)
+        offer_rows(np.ascontiguousarray(values[np.ix_(owners, candidates)]), owners, candidates, scores, ids, sizes)
+    sort_heaps(scores, ids, sizes)
+    for node in range(n):
+        others = [other for other in range(n) if other != node] if node in owners else []
+        expected = sorted(others, key=lambda other: (-values[node, other], other))[:k]
+        assert sizes[node] == len(expected) and ids[node, : len(expected)].tolist() == expected
+        assert scores[node, : len(expected)].tolist() == [values[node, other] for other in expected]
+        assert (ids[node, len(expected) :] == -1).all() and (scores[node, len(expected) :] == -np.inf).all()

@@ -4,9 +4,18 @@ Start from the ``smooth`` vectors, take mutual nearest neighbours for members of
 left (:mod:`naq.embedders.refinement`, with the formula). The choices are fixed: they were made on base and validation classes of
 five graphs (``docs/beyond.md``).
 
-Features: TF-IDF of word counts, else standardised columns, or the diffusion of a graph without features
-(:mod:`naq.embedders.node_words`); all cut to 256 dimensions by SVD. Edges that do not agree with the features are doubted, and
-:meth:`NaqPlus.plan` says so. Without edges there is nothing to smooth.
+Features are cut to 256 dimensions by SVD, after
+
+- sparse, non-negative ones, as counts of words are: TF-IDF;
+- sparse ones with negative values: rows of length one. Subtracting means would fill the matrix; the vectors are centred later;
+- dense ones: columns standardised; a constant column counts for nothing. Columns that are components of an SVD stay as they are;
+- none, or the same for every node: the structure is read instead, a node's words being the nodes that diffusion reaches from it.
+
+:mod:`naq.embedders.node_words` has them. Edges that do not agree with the features are doubted, and :meth:`NaqPlus.plan` says so.
+
+A graph with neither is a :class:`~naq.errors.GraphError`. Without edges nothing is smoothed. A node whose vector is the mean of all
+has the zero vector; nodes with no words, of their own or of nodes they are joined to, all have the same one, opposite to the mean.
+Vectors are no wider than there are features or, where these are more than ``dim``, nodes.
 
 Cost: that of ``smooth``, one table of nearest neighbours, O(n d^2); 256 floats per node and a few blocks of 64 MiB.
 
@@ -41,7 +50,7 @@ class NaqPlus(Embedder):
     Options:
         dim: vectors' width at most.
         steps: of smoothing, 0.85 A_hat Z + 0.15 Z_0.
-        neighbors: k of the mutual nearest neighbours that count as members of one class.
+        neighbors: k of the mutual nearest neighbours that count as members of one class; all other nodes where there are fewer.
         shrink: gamma, how much of the mean scatter is added to every direction before it is divided by.
         edges: ``trusted`` takes the smoothed features, ``doubted`` their sum with the features themselves, ``auto`` decides by
             whether nodes are like their neighbours (:func:`~naq.embedders.node_words.edge_agreement`).

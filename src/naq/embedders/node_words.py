@@ -1,6 +1,6 @@
 r"""What a node is described by before anything is smoothed, and whether its edges agree with that.
 
-- Counts of words: TF-IDF.
+- Counts of words: TF-IDF. Other sparse features: rows of length one.
 - Dense features: standardised columns, since units differ; columns that are principal components already (no correlation is left
   between them) stay as they are, since dividing them by their spread would make the last component as loud as the first.
 - No features: with :math:`\pi_{ij}` the diffusion of i's nearest nodes (:func:`naq.diffusion_neighbors`), the words are
@@ -21,6 +21,7 @@ import scipy.sparse as sp
 import torch
 
 from naq.embedders.smoothing import Matrix, centred, on_device, unit
+from naq.errors import GraphError
 from naq.graph import Graph
 from naq.graph.weighting import is_counted, tfidf
 from naq.neighbors.diffusion import diffusion_neighbors
@@ -34,14 +35,17 @@ FEWEST_COLUMNS = 32
 
 
 def node_words(graph: Graph) -> sp.csr_array | np.ndarray:
-    """(n, w) TF-IDF of counts, dense columns (standardised unless they are components), or the diffusion of a graph without features."""
+    """(n, w) TF-IDF of counts, sparse rows of length one, dense columns (standardised unless they are components), or the diffusion of a graph without features."""
     features = graph.features
-    if features is None or features.shape[1] == 0:
+    if features is None or not _differ(features):
         return diffused(graph)
     if is_counted(graph):
         return tfidf(features)
     if not isinstance(features, np.ndarray):
-        return features
+        rows = sp.csr_array(features, dtype=np.float64)
+        length = np.sqrt(rows.power(2).sum(axis=1))
+        scale = np.divide(1.0, length, out=np.zeros_like(length), where=length > 0)
+        return sp.csr_array(sp.diags_array(scale) @ rows, dtype=np.float32)
     if are_components(features):
         return features
     spread = features.std(axis=0, dtype=np.float64)
@@ -49,15 +53,25 @@ def node_words(graph: Graph) -> sp.csr_array | np.ndarray:
     return np.divide(apart, spread, out=np.zeros_like(apart), where=spread > 0).astype(np.float32)
 
 
+def _differ(features: sp.csr_array | np.ndarray) -> bool:
+    """Whether any two nodes have different features."""
+    if isinstance(features, np.ndarray):
+        return bool((features != features[0]).any())
+    return bool((features.max(axis=0) != features.min(axis=0)).nnz)
+
+
 def diffused(graph: Graph) -> sp.csr_array:
-    """(n, n) log(1 + n pi) of the nearest nodes by diffusion and of the node itself, which counts as its own nearest."""
+    """(n, n) log(1 + n pi) of the nearest nodes by diffusion and of the node itself, which counts as much as the nearest."""
     n = graph.num_nodes
-    if n < 2:
-        return sp.csr_array((n, n), dtype=np.float32)
+    if not graph.num_edges:
+        raise GraphError(
+            f"graph {graph.name!r} has no edges, and its {n:,} nodes have no features that differ, so naq-plus has "
+            "nothing to embed; give features or edges."
+        )
     table = diffusion_neighbors(graph, k=min(DIFFUSED, n - 1))
     there = table.ids >= 0
     near = np.log1p(n * np.where(there, table.scores, 0).astype(np.float64))
-    own = np.maximum(near.max(axis=1), np.log1p(1.0))
+    own = np.where(there.any(axis=1), near.max(axis=1), np.log(2.0))
     rows = np.repeat(np.arange(n), there.sum(axis=1))
     values, columns = np.concatenate([near[there], own]), np.concatenate([table.ids[there], np.arange(n)])
     return sp.csr_array((values.astype(np.float32), (np.concatenate([rows, np.arange(n)]), columns)), shape=(n, n))

@@ -21,7 +21,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from naq.embedders.smoothing import centred, unit
+from naq.embedders.smoothing import ROUNDING, centred, unit
+from naq.errors import OptionError
 from naq.neighbors.vectors import mutual_pairs, vector_neighbors
 from naq.threads import one_blas_thread
 
@@ -43,16 +44,20 @@ def refined(
 ) -> np.ndarray:
     """(n, d) float32 of length one: the vectors after both steps.
 
-    Where no two nodes are mutual neighbours the first step is left out.
+    A vector within rounding of the mean of all becomes zero and stays zero. Where no two nodes are mutual neighbours, or all that are
+    have the same vector, the first step is left out. Fewer than three nodes, and vectors of one dimension, are only centred.
 
     Args:
         vectors: (n, d) finite; they are centred first.
-        neighbors: k of the mutual nearest neighbours.
-        shrink: gamma, how much of the mean scatter is added to every direction; infinity would leave the vectors as they are.
+        neighbors: k of the mutual nearest neighbours; all other nodes where there are fewer.
+        shrink: gamma > 0, how much of the mean scatter is added to every direction; infinity would leave the vectors as they are.
         power: p; 1 sharpens nothing.
         seed: of the clusters that neighbours are sought in where there are many nodes.
     """
-    rows = centred(torch.as_tensor(vectors).to(device=device, dtype=torch.float32))
+    rows = torch.as_tensor(vectors).to(device=device, dtype=torch.float32)
+    if rows.ndim != 2 or not bool(torch.isfinite(rows).all()):
+        raise OptionError(f"vectors have shape {tuple(rows.shape)}; expected (nodes, d) numbers, finite in float32.")
+    rows = centred(rows)
     if len(rows) > 2 and rows.shape[1] > 1:
         table = vector_neighbors(rows, min(neighbors, len(rows) - 1), device=device, seed=seed)
         rows = without_scatter(rows, mutual_pairs(table), shrink)
@@ -65,7 +70,7 @@ def without_scatter(rows: torch.Tensor, pairs: np.ndarray, shrink: float) -> tor
     if not len(pairs):
         return rows
     values, directions = _eigen(scatter(rows, pairs))
-    if values.mean() <= 0:
+    if values.sum() <= ROUNDING**2:
         return rows
     weights = (values + shrink * values.mean()) ** -0.5
     return centred(rows @ torch.from_numpy((directions * weights) @ directions.T).to(rows))

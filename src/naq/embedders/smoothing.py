@@ -24,6 +24,8 @@ from naq.unit_rows import unit_rows
 
 SHORTEST = 1e-12
 """Vectors no longer than this become zero."""
+ROUNDING = 1e-6
+"""Vectors of length one that lie no further apart than this are the same: float32 knows no better."""
 STAY = 0.15
 """The share of a node's own start in each step of ``ppr`` smoothing."""
 
@@ -66,20 +68,20 @@ def smoothed(adjacency: Matrix, start: Matrix, steps: int, smoothing: str = "ppr
     return vectors if isinstance(vectors, torch.Tensor) else np.asarray(vectors, dtype=np.float32)
 
 
-def unit(vectors: Matrix) -> Matrix:
-    """Rows of length one; those no longer than ``SHORTEST`` become zero."""
+def unit(vectors: Matrix, shortest: float = SHORTEST) -> Matrix:
+    """Rows of length one; those no longer than ``shortest`` become zero."""
     if isinstance(vectors, np.ndarray):
-        return unit_rows(vectors, SHORTEST)
+        return unit_rows(vectors, shortest)
     length = vectors.double().norm(dim=1, keepdim=True)
-    return torch.where(length > SHORTEST, vectors / length.clamp(min=SHORTEST), 0.0).to(vectors.dtype)
+    return torch.where(length > shortest, vectors / length.clamp(min=shortest), 0.0).to(vectors.dtype)
 
 
 def centred(vectors: Matrix) -> Matrix:
-    """Rows of length one, minus the mean of all, of length one again."""
+    """Rows of length one, minus the mean of all, of length one again; rows within ``ROUNDING`` of the mean become zero."""
     vectors = unit(vectors)
     if isinstance(vectors, np.ndarray):
-        return unit(vectors - vectors.mean(axis=0, dtype=np.float64).astype(vectors.dtype))
-    return unit(vectors - vectors.double().mean(dim=0).to(vectors.dtype))
+        return unit(vectors - vectors.mean(axis=0, dtype=np.float64).astype(vectors.dtype), ROUNDING)
+    return unit(vectors - vectors.double().mean(dim=0).to(vectors.dtype), ROUNDING)
 
 
 def truncated_svd(

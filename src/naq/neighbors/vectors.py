@@ -104,7 +104,11 @@ def _unit_tensor(vectors: np.ndarray | torch.Tensor, device: str | torch.device)
     rows = torch.as_tensor(vectors).to(device=device, dtype=torch.float32)
     if not bool(torch.isfinite(rows).all()):
         raise OptionError("vectors hold numbers that are not finite; expected (nodes, d) finite numbers.")
-    return rows / rows.norm(dim=1, keepdim=True).clamp(min=torch.finfo(torch.float32).tiny)
+    if rows.shape[1]:
+        # The largest entry first: squares of very large or small numbers do not fit in float32.
+        largest = rows.abs().amax(dim=1, keepdim=True)
+        rows = torch.where(largest > 0, rows / largest, 0.0)
+    return rows / rows.norm(dim=1, keepdim=True).clamp(min=1.0)
 
 
 class _Best:
@@ -185,6 +189,8 @@ def _nearest_in_clusters(
     there = torch.nonzero(rows.any(dim=1))[:, 0]
     best = _Best(len(rows), k, rows.device)
     kept = rows[there]
+    if not len(kept):
+        return best.arrays()
     middle = centres(kept, seed)
     near = assign(kept, middle, min(PROBES, len(middle)))
     members, questions = _listed(near[:, :1], len(middle)), _listed(near, len(middle))
