@@ -26,7 +26,8 @@ import torch
 
 import naq
 from naq.data.splits import split_for
-from naq.embedders.naq_plus import NaqPlus, node_words
+from naq.embedders.naq_plus import NaqPlus
+from naq.embedders.node_words import node_words
 from naq.embedders.refinement import refined, sharpened, without_scatter
 from naq.embedders.smoothing import centred, narrowed, on_device, smoothed, unit
 from naq.graph import Graph

@@ -40,3 +40,7 @@ class Embedder(Configurable, ABC):
     @abstractmethod
     def embed(self) -> np.ndarray:
         """(n, d) float32."""
+
+    def plan(self) -> str:
+        """One line on what was decided about this graph and why, for the report; empty where nothing was."""
+        return ""

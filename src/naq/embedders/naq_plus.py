@@ -8,8 +8,10 @@ Features are cut to 256 dimensions by SVD, after
 
 - sparse, non-negative ones, as counts of words are: TF-IDF;
 - sparse ones with negative values: rows of length one. Subtracting means would fill the matrix; the vectors are centred later;
-- dense ones: columns standardised; a constant column counts for nothing;
-- none, or the same for every node: the structure is read instead, a node's words being its neighbours and itself (TF-IDF).
+- dense ones: columns standardised; a constant column counts for nothing. Columns that are components of an SVD stay as they are;
+- none, or the same for every node: the structure is read instead, a node's words being the nodes that diffusion reaches from it.
+
+:mod:`naq.embedders.node_words` has them. Edges that do not agree with the features are doubted, and :meth:`NaqPlus.plan` says so.
 
 A graph with neither is a :class:`~naq.errors.GraphError`. Without edges nothing is smoothed. A node whose vector is the mean of all
 has the zero vector; nodes with no words, of their own or of nodes they are joined to, all have the same one, opposite to the mean.
@@ -32,12 +34,13 @@ import numpy as np
 import scipy.sparse as sp
 
 from naq.embedders.base import Embedder, register_embedder
+from naq.embedders.node_words import edge_agreement, node_words
 from naq.embedders.refinement import NEIGHBORS, POWER, SHRINK, refined
 from naq.embedders.smoothing import Matrix, centred, narrowed, on_device, smoothed, unit
-from naq.errors import GraphError
-from naq.graph import Graph
-from naq.graph.weighting import is_counted, tfidf
 from naq.options import Value
+
+AGREES = 0.1
+"""Edges that agree with the features by less are not trusted."""
 
 
 @register_embedder
@@ -49,15 +52,19 @@ class NaqPlus(Embedder):
         steps: of smoothing, 0.85 A_hat Z + 0.15 Z_0.
         neighbors: k of the mutual nearest neighbours that count as members of one class; all other nodes where there are fewer.
         shrink: gamma, how much of the mean scatter is added to every direction before it is divided by.
+        edges: ``trusted`` takes the smoothed features, ``doubted`` their sum with the features themselves, ``auto`` decides by
+            whether nodes are like their neighbours (:func:`~naq.embedders.node_words.edge_agreement`).
         power: p, how much directions of large variance are favoured; 1 is not at all.
     """
 
+    _plan = ""
     name = "naq-plus"
     weighs_features = True
     summary = "NaQ in closed form: smoothing, then the scatter of mutual neighbours removed; trains nothing"
     defaults: ClassVar[Mapping[str, Value]] = {
         "dim": 256,
         "steps": 10,
+        "edges": "auto",
         "neighbors": NEIGHBORS,
         "shrink": SHRINK,
         "power": POWER,
@@ -68,6 +75,7 @@ class NaqPlus(Embedder):
         self.require_at_least("steps", 0)
         self.require_at_least("neighbors", 1)
         self.require_positive("shrink", "power")
+        self.require_choice("edges", ("auto", "trusted", "doubted"))
 
     def embed(self) -> np.ndarray:
         options = self.options
@@ -86,39 +94,17 @@ class NaqPlus(Embedder):
         there = on_device(words, self.device)
         turned = on_device(sp.csr_array(words.T), self.device) if sp.issparse(words) and there is not words else None
         start = unit(narrowed(there, int(self.options["dim"]), self.seed, turned))
-        adjacency = on_device(self.graph.normalized_adjacency(), self.device)
-        return centred(smoothed(adjacency, start, int(self.options["steps"])))
-
-
-def node_words(graph: Graph) -> sp.csr_array | np.ndarray:
-    """(n, w) what the nodes are described by: TF-IDF, sparse rows of length one, standardised columns, or the neighbours."""
-    features = graph.features
-    if features is None or not _differ(features):
-        return _structure(graph)
-    if is_counted(graph):
-        return tfidf(features)
-    if not isinstance(features, np.ndarray):
-        rows = sp.csr_array(features, dtype=np.float64)
-        length = np.sqrt(rows.power(2).sum(axis=1))
-        scale = np.divide(1.0, length, out=np.zeros_like(length), where=length > 0)
-        return sp.csr_array(sp.diags_array(scale) @ rows, dtype=np.float32)
-    spread = features.std(axis=0, dtype=np.float64)
-    apart = features - features.mean(axis=0, dtype=np.float64)
-    return np.divide(apart, spread, out=np.zeros_like(apart), where=spread > 0).astype(np.float32)
-
-
-def _differ(features: sp.csr_array | np.ndarray) -> bool:
-    """Whether any two nodes have different features."""
-    if isinstance(features, np.ndarray):
-        return bool((features != features[0]).any())
-    return bool((features.max(axis=0) != features.min(axis=0)).nnz)
-
-
-def _structure(graph: Graph) -> sp.csr_array:
-    """(n, n) TF-IDF of the neighbours of every node and itself."""
-    if not graph.num_edges:
-        raise GraphError(
-            f"graph {graph.name!r} has no edges, and its {graph.num_nodes:,} nodes have no features that differ, so naq-plus has "
-            "nothing to embed; give features or edges."
+        agreement = edge_agreement(self.graph, start)
+        edges = self.options["edges"]
+        trusted = agreement >= AGREES if edges == "auto" else edges == "trusted"
+        self._plan = (
+            f"edges {'trusted' if trusted else 'doubted: features are added to what was smoothed'} "
+            f"({'as asked' if edges != 'auto' else f'neighbours agree by {agreement:.2f}, {AGREES:g} is enough'})"
         )
-    return tfidf(sp.csr_array(graph.adjacency + sp.eye_array(graph.num_nodes, format="csr", dtype=np.float32)))
+        adjacency = on_device(self.graph.normalized_adjacency(), self.device)
+        rows = centred(smoothed(adjacency, start, int(self.options["steps"])))
+        return rows if trusted else centred(rows + centred(start))
+
+    def plan(self) -> str:
+        """One line: what was made of the edges and why; empty before vectors are made."""
+        return self._plan

@@ -215,7 +215,9 @@ def execute(config: RunConfig, inputs: RunInputs) -> Result:
         plan = training.plan
     mark = time.perf_counter()
     listener("embed", {"method": config.method})
-    vectors = _vectors(config, model, read)
+    vectors, decided = _vectors(config, model, read)
+    if decided:
+        listener("plan", {"plan": decided})
     seconds["embed"] = time.perf_counter() - mark
     mark = time.perf_counter()
     listener("test", {"tasks": len(given.test)})
@@ -225,7 +227,7 @@ def execute(config: RunConfig, inputs: RunInputs) -> Result:
         if chosen is None or model is None:
             return every_answer(model, vectors, source.test, source.unbalanced, config.solver)
         with other_weights(model, chosen.weights):
-            return every_answer(model, _vectors(config, model, read), source.test, source.unbalanced, config.solver)
+            return every_answer(model, _vectors(config, model, read)[0], source.test, source.unbalanced, config.solver)
 
     def test_baseline(source: TaskSource) -> dict[str, Evaluation]:
         wanted = inputs.baseline and config.method != BASELINE
@@ -238,6 +240,8 @@ def execute(config: RunConfig, inputs: RunInputs) -> Result:
     baseline, also_baseline = test_baseline(given), {k: test_baseline(other) for k, other in others.items()}
     seconds["baseline"] = time.perf_counter() - mark
     facts = _facts(config, graph, given.split, vectors) | _training_facts(config, trained, plan)
+    if decided:
+        facts["embedding"] = decided
     history = trained.history if trained is not None else None
     result = Result(config, data, evaluations, baseline, facts, seconds, history, vectors, also, also_baseline)
     if folder is not None:
@@ -255,15 +259,20 @@ def check_device(device: str) -> None:
         ) from error
 
 
-def _vectors(config: RunConfig, model: Model | None, graph: Graph) -> np.ndarray:
-    """(n, d) of the trained model, else of the embedder that trains nothing; refined where that is asked for."""
+def _vectors(config: RunConfig, model: Model | None, graph: Graph) -> tuple[np.ndarray, str]:
+    """(n, d) of the trained model, else of the embedder that trains nothing; refined where that is asked for.
+
+    With it, what the embedder decided about the graph.
+    """
+    plan = ""
     if model is not None:
         vectors = model.encode_all().cpu().numpy()
     else:
         kind = config.known.model
         assert issubclass(kind, Embedder)
-        vectors = kind(graph.without_labels(), seed=config.seed, device=config.device, **config.options).embed()
-    return refined(vectors, seed=config.seed, device=config.device) if config.refine else vectors
+        embedder = kind(graph.without_labels(), seed=config.seed, device=config.device, **config.options)
+        vectors, plan = embedder.embed(), embedder.plan()
+    return (refined(vectors, seed=config.seed, device=config.device) if config.refine else vectors), plan
 
 
 def _facts(config: RunConfig, graph: Graph, split: ClassSplit, vectors: np.ndarray) -> dict[str, Any]:
