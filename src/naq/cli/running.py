@@ -68,6 +68,9 @@ def run_command(
         Path | None, typer.Option(help="A task file; by default the dataset's own, else tasks are drawn.")
     ] = None,
     device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
+    refine: Annotated[
+        bool, typer.Option("--refine", help="Apply the closed form of NaQ to the vectors before testing.")
+    ] = False,
     out: Annotated[Path | None, typer.Option(help="Folder for this run; by default one under runs/.")] = None,
     option: Annotated[
         list[str], typer.Option("--set", "-s", help="Option of the method, NAME=VALUE, e.g. lr=3e-4.")
@@ -97,7 +100,7 @@ def run_command(
         RunConfig.resolve(
             m, way=way, shot=shot, also_shots=also_shot, seed=seed, head=head, features=features, options=pairs(option, "--set"),
             episode=pairs(episode, "--episode"), episodes=episodes, epochs=epochs if m.in_epochs else None, evaluate_every=evaluate_every,
-            patience=patience, select=select, device=device,
+            patience=patience, select=select, device=device, refine=refine,
         )
         for m in known
     ]  # fmt: skip
@@ -129,7 +132,7 @@ def run_command(
 
 def default_folder(config: RunConfig) -> Path:
     """``runs/debian/naq-feat-protonet/5way-1shot-seed0``."""
-    name = f"{config.way}way-{config.shot}shot-seed{config.seed}"
+    name = f"{config.way}way-{config.shot}shot-seed{config.seed}{'-refined' if config.refine else ''}"
     return Path("runs") / config.dataset / config.method.replace("/", "-") / name
 
 

@@ -40,6 +40,7 @@ class RunConfig:
         options: all options of the learner or embedder, ``epochs`` among them where it is trained in epochs.
         episode: all options of the episodes; a ``way`` or ``shot`` of 0 is that of the tasks.
         patience: evaluations without a new best before the training stops, 0 for never.
+        refine: whether the vectors go through :func:`naq.embedders.refined` before they are tested; None where they do not.
         known: the method; ``solver``: the head, None where the method solves tasks itself. Neither is compared or written.
     """
 
@@ -59,6 +60,7 @@ class RunConfig:
     patience: int | None
     select: str | None
     device: str
+    refine: bool | None
     known: Method = field(compare=False, repr=False)
     solver: Head | None = field(compare=False, repr=False)
 
@@ -83,6 +85,7 @@ class RunConfig:
         patience: int | None = None,
         select: str | None = "valid",
         device: str = "cpu",
+        refine: bool | None = None,
     ) -> RunConfig:
         """The configuration of a request; arguments as those of :func:`naq.run`.
 
@@ -115,6 +118,7 @@ class RunConfig:
             patience=None if schedule is None else schedule.patience or 0,
             select=None if schedule is None else select or "valid",
             device=str(device),
+            refine=True if refine else None,
             known=known,
             solver=solver,
         )

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from naq.data import load
-from naq.embedders import Embedder, TrainedEmbedder
+from naq.embedders import Embedder, TrainedEmbedder, refined
 from naq.errors import NaqError, OptionError
 from naq.graph import Graph, resolve, weighted
 from naq.heads import Evaluation, Head
@@ -34,8 +34,12 @@ from naq.threads import arithmetic
 from naq.training import Trained
 
 
-def embed(graph: Graph, method: str = "smooth", *, seed: int = 0, device: str = "cpu", **options: Any) -> np.ndarray:
-    """(n, d) float32 vectors of a registered method that needs no labels and no episodes, e.g. ``smooth`` or ``bgrl``.
+def embed(
+    graph: Graph, method: str = "naq-plus", *, refine: bool = False, seed: int = 0, device: str = "cpu", **options: Any
+) -> np.ndarray:
+    """(n, d) float32 vectors of a registered method that needs no labels and no episodes, e.g. ``naq-plus`` or ``bgrl``.
+
+    ``refine`` applies the closed form of NaQ to the vectors, which ``naq-plus`` does anyway.
 
     A method that is trained stops, and its weights are chosen, by label-free tasks: drawn nodes and their nearest.
     """
@@ -45,7 +49,8 @@ def embed(graph: Graph, method: str = "smooth", *, seed: int = 0, device: str = 
     model = found.embedder(graph, seed=seed, device=device, **options)
     if isinstance(model, TrainedEmbedder):
         pretrained(model, cache=cache_folder())
-    return model.embed()
+    vectors = model.embed()
+    return refined(vectors, seed=seed, device=device) if refine else vectors
 
 
 def _warn(phase: str, facts: Mapping[str, Any]) -> None:
@@ -107,6 +112,7 @@ def run(
     patience: int | None = None,
     select: str = "valid",
     device: str = "cpu",
+    refine: bool = False,
     out: str | Path | None = None,
     checkpoint: str | Path | None = None,
     options: Mapping[str, Any] | None = None,
@@ -142,6 +148,7 @@ def run(
             embedder has a schedule of its own.
         select: what chooses the checkpoint: ``valid``, the tasks of validation classes, or ``naq``, tasks without labels.
         device: ``cpu`` or ``cuda``.
+        refine: apply the closed form of NaQ (:func:`naq.embedders.refined`) to the vectors before testing; checkpoints are selected without it.
         out: run folder; a stopped run there is resumed, a finished one is read.
         checkpoint: a file that a stopped training goes on from, for callers that keep results themselves and give no ``out``.
         options: of the learner or embedder, e.g. ``{"lr": 3e-4}``.
@@ -157,7 +164,7 @@ def run(
     """
     config = RunConfig.resolve(
         method, way=way, shot=shot, also_shots=also_shots, seed=seed, head=head, features=features, options=options, episode=episode,
-        episodes=episodes, epochs=epochs, evaluate_every=evaluate_every, patience=patience, select=select, device=device,
+        episodes=episodes, epochs=epochs, evaluate_every=evaluate_every, patience=patience, select=select, device=device, refine=refine,
     )  # fmt: skip
     listener, mark, source = listener or _warn, time.perf_counter(), None
     if not isinstance(graph, Graph):
@@ -249,12 +256,14 @@ def check_device(device: str) -> None:
 
 
 def _vectors(config: RunConfig, model: Model | None, graph: Graph) -> np.ndarray:
-    """(n, d) of the trained model, else of the embedder that trains nothing."""
+    """(n, d) of the trained model, else of the embedder that trains nothing; refined where that is asked for."""
     if model is not None:
-        return model.encode_all().cpu().numpy()
-    kind = config.known.model
-    assert issubclass(kind, Embedder)
-    return kind(graph.without_labels(), seed=config.seed, device=config.device, **config.options).embed()
+        vectors = model.encode_all().cpu().numpy()
+    else:
+        kind = config.known.model
+        assert issubclass(kind, Embedder)
+        vectors = kind(graph.without_labels(), seed=config.seed, device=config.device, **config.options).embed()
+    return refined(vectors, seed=config.seed, device=config.device) if config.refine else vectors
 
 
 def _facts(config: RunConfig, graph: Graph, split: ClassSplit, vectors: np.ndarray) -> dict[str, Any]:
