@@ -48,9 +48,13 @@ class BeyondRobustness(Sweep):
 
     def points(self, request: Request, dataset: str) -> list[SweepPoint]:
         methods = (CLOSED, *(f"naq-feat/{learner}" for learner in learners_of(request)), BASELINE)
-        way = {"way": way_of(request, dataset)}
+        # On the clean graph they are the trainings of the table of accuracies, with its other shots.
+        also = {"also_shots": () if request.shots else (5,)}
+        common = {"way": way_of(request, dataset), "chosen_for": also}
         return [
-            SweepPoint(full_name(method), level, method, way | ({"perturbation": LEVELS[level]} if LEVELS[level] else {}))
+            SweepPoint(
+                full_name(method), level, method, common | ({"perturbation": LEVELS[level]} if LEVELS[level] else also)
+            )
             for method in methods
             for level in request.levels(tuple(LEVELS))
         ]
