@@ -104,7 +104,9 @@ def found_in(store: Store) -> Find:
     records: dict[Cell, Record] = {}
     for record in store.records():
         if record.cell in records:
-            raise SystemExit(f"there are two results of {record.cell.title}, by two versions of the code; pack one of them.")
+            raise SystemExit(
+                f"there are two results of {record.cell.title}, by two versions of the code; pack one of them."
+            )
         records[record.cell] = record
     return records.get
 

@@ -66,7 +66,7 @@ def test_tables_and_pictures_are_filled_in_and_checked(tool, folder, page):
     pack = page.with_name("beyond.zip")
     assert tool.main([str(folder)], page=page, pack=pack) == 0
     text = page.read_text(encoding="utf-8")
-    assert "old" not in text and text.startswith("# A page") and text.endswith("The end.\n")
+    assert "\nold\n" not in text and text.startswith("# A page") and text.endswith("The end.\n")
     reached, accuracy, robustness = re.findall(r"begin -->\n(.*?)\n<!--", text, re.S)
     assert "| debian | inductive | 1-shot, logistic |" in reached and "| cora | inductive |" in reached
     assert "2-way 1-shot" in accuracy and "5-way" not in accuracy and "| dataset |" not in accuracy

@@ -215,9 +215,7 @@ def gain_series(name: str, x: Sequence[str], tests: Sequence[Comparison | None])
     """Differences in points with their intervals."""
 
     def at(side: int) -> list[float | None]:
-        return [
-            None if test is None else 100 * (test.difference.mean + side * test.difference.ci95) for test in tests
-        ]
+        return [None if test is None else 100 * (test.difference.mean + side * test.difference.ci95) for test in tests]
 
     return Series(name, list(x), at(0), at(-1), at(1))
 

@@ -43,9 +43,6 @@ class BeyondAblation(Variants):
         changes = request.levels(tuple(CHANGES), tuple(CHANGES)[:3])
         return [
             Variant(full_name(CLOSED), CLOSED, settings=one),
-            *(
-                Variant(change, CLOSED, (full_name(CLOSED),), {**one, "options": CHANGES[change]})
-                for change in changes
-            ),
+            *(Variant(change, CLOSED, (full_name(CLOSED),), {**one, "options": CHANGES[change]}) for change in changes),
             Variant(full_name(BASELINE), BASELINE, (full_name(CLOSED),), one),
         ]

@@ -42,9 +42,7 @@ class BeyondRobustness(Sweep):
     x_label = "graph"
     bars = True
     baseline = False  # a row like the others: ways differ by dataset
-    note = (
-        "Every seed draws its own noise or sub-graph, the same for all methods. Imbalanced graphs have other nodes and tasks than the clean one."
-    )
+    note = "Every seed draws its own noise or sub-graph, the same for all methods. Imbalanced graphs have other nodes and tasks than the clean one."
 
     def points(self, request: Request, dataset: str) -> list[SweepPoint]:
         methods = (CLOSED, *(f"naq-feat/{learner}" for learner in learners_of(request)), BASELINE)
