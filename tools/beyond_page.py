@@ -157,10 +157,10 @@ def draw(plots: Sequence[BarView], path: Path) -> None:
         names = names_of(plot)
         for value in plot.floors.values():
             panel.axvline(value, color="#6b7280", linewidth=0.9, linestyle="--")
+        sharing = {name: [s.name for s in plot.series if name in s.x] for name in names}
         for number, series in enumerate(plot.series):
-            shift = 0.6 * ((number + 0.5) / len(plot.series) - 0.5)
             there = [
-                (names.index(str(x)) + shift, y, y - low, high - y)
+                (names.index(str(x)) + _beside(sharing[str(x)], series.name), y, y - low, high - y)
                 for x, y, low, high in zip(series.x, series.y, series.low, series.high, strict=True)
                 if y is not None and low is not None and high is not None
             ]
@@ -179,15 +179,21 @@ def draw(plots: Sequence[BarView], path: Path) -> None:
         panel.set_ylim(len(names) - 0.5, -0.5)
         panel.grid(axis="x", color="#e5e7eb", linewidth=0.8)
         panel.set_axisbelow(True)
-        panel.set_title(plot.title, fontsize=9)
+        panel.set_title(plot.title.rpartition(": ")[2], fontsize=9)
         panel.set_xlabel(plot.y_label, fontsize=8)
         panel.tick_params(axis="x", labelsize=8)
-        if len(plot.series) > 1:
-            panel.legend(fontsize=7, frameon=False)
         for side in ("top", "right"):
             panel.spines[side].set_visible(False)
+    if len(plots[0].series) > 1:
+        entries = panels[0].get_legend_handles_labels()
+        figure.legend(*entries, loc="outside lower center", ncols=4, fontsize=8, frameon=False)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, format="png", metadata={"Software": None})
+
+
+def _beside(series: Sequence[str], name: str) -> float:
+    """How far below its row's middle a series is drawn, where several share the row."""
+    return 0.6 * ((series.index(name) + 0.5) / len(series) - 0.5)
 
 
 def names_of(plot: BarView) -> list[str]:

@@ -12,6 +12,7 @@ from naq.experiments.experiment import Experiment, Study
 from naq.experiments.request import Request
 from naq.experiments.seed_groups import Key, SeedGroup, seed_group, training_note
 from naq.experiments.views import BarView, Entry, Series, TableView, TextView, View
+from naq.protocol.methods import get_method
 from naq.statistics import Comparison, Score, family
 
 MOST_CLASSES = 5
@@ -144,7 +145,7 @@ class Variants(Experiment):
             ]
             for one in rows
         ]
-        methods = list(dict.fromkeys(one.method for one in rows))
+        trained = list(dict.fromkeys(one.method for one in rows if get_method(one.method).trains))
         return TableView(
             table_name(study),
             f"{self.title}: {study.dataset}, {way_of(study.request, study.dataset)}-way",
@@ -156,7 +157,7 @@ class Variants(Experiment):
                 for words in (
                     self.note,
                     "Gains are in points with their 95 % interval; better and worse: p < 0.05, Holm over all gains of the table.",
-                    training_note(study.request, methods),
+                    training_note(study.request, trained) if trained else "",
                 )
                 if words
             ),
@@ -177,7 +178,7 @@ class Variants(Experiment):
         ]
         return BarView(
             table_name(study),
-            f"{self.title}: {study.dataset}, gain {self.gains[0]}",
+            f"{self.title}: {study.dataset}, {self.gains[0]}",
             "points",
             series,
             {"no difference": 0.0},

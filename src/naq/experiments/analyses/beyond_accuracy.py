@@ -21,7 +21,7 @@ from naq.protocol.methods import get_method
 from naq.statistics import Score
 
 GRAPHS = ("debian", "coauthor-cs", "amazon-computers", "cora", "citeseer")
-OLDER = "smooth, rows not of length one before smoothing"
+OLDER = "smooth, older form"
 
 
 @EXPERIMENTS.register
@@ -60,6 +60,9 @@ class BeyondAccuracy(AccuracyTable):
                 request, dataset, BASELINE, way=way, shot=shots[0], also_shots=shots[1:], options={"unit_first": False}
             )
         return groups
+
+    def about_rows(self, study: Study) -> str:
+        return f"{OLDER}: rows are not of length one before they are smoothed."
 
     def remarks(self, study: Study, found: Mapping[tuple[str, Setting], Score]) -> list[str]:
         return [one.sentence for one in self.figures(study)]
