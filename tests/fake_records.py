@@ -14,7 +14,9 @@ from naq.protocol.methods import get_method
 
 IDENTITY = Identity("data", "1.0", "core", "own")
 TASKS = 30
-HEADS = {"logistic": 0.0, "prototype": -0.02, "transductive": 0.03}
+ALONE = {"logistic": 0.0, "prototype": -0.02}
+TOGETHER = {"transductive": 0.03, "em": 0.02, "balanced": 0.05}
+HEADS = ALONE | TOGETHER | {f"{head}/dirichlet": 0.0 for head in ("prototype", *TOGETHER)}
 MEANS = {"supervised": 0.6, "naq-feat": 0.75, "naq-diff": 0.7, "g-umtra": 0.5, "smooth": 0.55}
 """Mean accuracy by the kind of episodes or the name; anything else is near 0.45."""
 NO: Callable[[Cell], bool] = lambda cell: False  # noqa: E731
@@ -81,8 +83,9 @@ def train_result(cell: Cell, undefined: bool = False, *, mean: float | None = No
                 "way": config["way"],
                 "shot": shot,
                 "part": "test",
-                "head": head,
-                "transductive": head == "transductive",
+                "queries": "unbalanced" if "/" in head else "balanced",
+                "head": head.partition("/")[0],
+                "transductive": head.partition("/")[0] in TOGETHER,
                 "options": {},
                 "per_task": per_task.tolist(),
             }

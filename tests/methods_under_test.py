@@ -17,6 +17,9 @@ from naq.protocol.methods import Method
 from naq.tasks import ClassSplit, save_task_file
 from naq.training import EpisodeTraining, EpochTraining, Schedule, fit
 
+HEADS_OF_A_RUN = {"logistic", "prototype", "transductive", "em", "balanced"} | {
+    f"{head}/dirichlet" for head in ("prototype", "transductive", "em", "balanced")
+}
 SPLIT = ClassSplit((0, 1, 2), (3, 4), (5, 6))
 SMALL = {"latent": 16, "dim": 16, "hidden": 16, "predictor": 16, "meta_batch": 2, "epochs": 12, "clusters": 5}
 """Small widths, so that the suite is quick; set where a method has an option of that name."""

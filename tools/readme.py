@@ -7,6 +7,7 @@ python tools/readme.py --check    fail if README.md differs from them
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -33,22 +34,29 @@ def figures_table(results: dict[str, Any]) -> str:
 
 
 def demo_table(metrics: dict[str, Any]) -> str:
-    """Method, head, accuracy and seconds of the demo's run."""
+    """Method, head, accuracy and seconds of the demo's run; a column for Dirichlet(2) queries where it has them."""
     config = metrics["config"]
+    unbalanced = any("/" in head for head in metrics["evaluations"])
+    titles = ["head", "accuracy %", *(["Dirichlet(2) queries %"] if unbalanced else []), "seconds"]
     lines = [
-        f"| {config['way']}-way {config['shot']}-shot, `{config['dataset']}` | head | accuracy % | seconds |",
-        "|---|---|---|---|",
+        f"| {config['way']}-way {config['shot']}-shot, `{config['dataset']}` | {' | '.join(titles)} |",
+        "|---|" + "---|" * len(titles),
     ]
+
+    def accuracy(found: dict[str, Any] | None) -> str:
+        return "" if found is None else f"{100 * found['accuracy']:.2f} ± {100 * found['ci95']:.2f}"
+
     own = sum(v for k, v in metrics["seconds"].items() if k != "baseline")
     for name, block, seconds in (
         ("`smooth`, which trains nothing", metrics["baseline"], metrics["seconds"]["baseline"]),
         (f"`{config['method']}`, {config['episodes']:,} episodes", metrics["evaluations"], own),
     ):
-        for i, (head, found) in enumerate(block.items()):
-            together = " (queries together)" if found["transductive"] else ""
-            lines.append(
-                f"| {name if i == 0 else ''} | {head}{together} | {100 * found['accuracy']:.2f} ± {100 * found['ci95']:.2f} | {f'{seconds:.0f}' if i == 0 else ''} |"
-            )
+        heads = [head for head in block if "/" not in head]
+        for i, head in enumerate(heads):
+            together = " (queries together)" if block[head]["transductive"] else ""
+            numbers = [accuracy(block[head]), *([accuracy(block.get(f"{head}/dirichlet"))] if unbalanced else [])]
+            taken = f"{seconds:.0f}" if i == 0 else ""
+            lines.append(f"| {name if i == 0 else ''} | {head}{together} | {' | '.join(numbers)} | {taken} |")
     return "\n".join(lines)
 
 
@@ -62,7 +70,10 @@ def methods_table(tables: dict[str, str]) -> str:
             if "-shot" in title:
                 columns.append(f"{dataset} {title.removeprefix('test accuracy, % ')}")
                 for row in rows:
-                    accuracies.setdefault((row[0], row[1]), {})[columns[-1]] = row[place]
+                    method = re.sub(
+                        r" \([^()]*cut at [^()]*\)$", "", row[0]
+                    )  # how long it was trained differs by dataset
+                    accuracies.setdefault((method, row[1]), {})[columns[-1]] = row[place]
     lines = [f"| method | episodes | {' | '.join(columns)} |", "|---|---|" + "---:|" * len(columns)]
     for (method, kind), found in accuracies.items():
         lines.append(f"| {method} | {kind} | {' | '.join(found.get(column, '') for column in columns)} |")

@@ -56,7 +56,8 @@ def summary(page: Page) -> dict[str, object]:
         for section in page.sections
     }
     answers = {name: vars(getattr(page.summary, name)) for name in ("best", "margin", "real", "cost")}
-    return {"cells": page.summary.done, "answers": answers, "sections": said}
+    advice = [vars(one) for one in page.summary.advice]
+    return {"cells": page.summary.done, "advice": advice, "answers": answers, "sections": said}
 
 
 def take_picture() -> None:

@@ -171,7 +171,8 @@ def test_the_help_of_budget_names_the_numbers_of_every_budget(run):
     for name, budget in BUDGETS.items():
         part = words.partition(f"{name}: ")[2].partition("; ")[0]
         assert f"{budget.episodes:,} episodes" in part, words
-        assert {1: "one seed", 2: "two seeds"}[budget.seeds] in part, words
+        seeds = (budget.table_seeds, budget.analysis_seeds)
+        assert {(1, 1): "one seed", (5, 3): "five seeds for tables, three for analyses"}[seeds] in part, words
         assert not budget.patience or f"stopped after {budget.patience} validations" in part, words
         epochs = budget.epochs.values()
         assert not epochs or f"{min(epochs):,} to {max(epochs):,} epochs" in part, words
@@ -231,7 +232,7 @@ def test_compute_then_nothing_then_report_then_pack(run, graph_file, tmp_path, m
     assert {path.name for path in (page.parent / "tables").iterdir()} == {
         f"label-noise-communities.{kind}" for kind in ("csv", "md", "tex")
     }
-    command = re.search(r"<code>(.*?)</code>", html, re.DOTALL)
+    command = re.search(r"How do I run it again.*?<code>(.*?)</code>", html, re.DOTALL)
     assert command is not None and str(graph_file) in command[1] and str(out) in command[1]
 
     packed = tmp_path / "elsewhere" / "page.html"

@@ -16,6 +16,7 @@ from naq.grid.store import Store
 
 REQUEST = Request("methods", ("debian",), facts={"debian": {"nodes": 3}})
 OTHER = Request("times", ("debian",))
+EDITED = '{"format": 3, "requests": [{"experiment": "methods", "datasets": %s}], "paths": {}}'
 ONE, TWO = Request("overlap", ("a",)), Request("times", ("a",), facts={"a": {"nodes": 1}})
 
 
@@ -46,7 +47,9 @@ def test_requests_come_back_from_their_folder(tmp_path):
         ('{"format": 1}', "format 1; expected 3"),
         ('{"format": 3, "requests": 3, "paths": {}}', "is no list of requests"),
         ('{"format": 3, "requests": [], "paths": "ab"}', "is no list of requests"),
-        ('{"format": 3, "requests": [{}], "paths": {}}', "no request for an experiment"),
+        ('{"format": 3, "requests": [{}], "paths": {}}', "requests.json: this is no request for an experiment"),
+        (EDITED % "[]", r"requests.json: the request for 'methods' has datasets \[\]; expected a list of at least one"),
+        (EDITED % '"debian"', "requests.json: the request for 'methods' has datasets 'debian'; expected a list"),
     ],
 )
 def test_damaged_requests_are_one_sentence(tmp_path, text, words):

@@ -13,7 +13,7 @@ from naq.experiments.request import BUDGETS, Request
 def test_budgets_cost_less_and_less():
     paper, standard, quick = (BUDGETS[name] for name in ("paper", "standard", "quick"))
     assert paper.episodes == 16_000 and paper.patience == 0
-    assert paper.episodes > standard.episodes > quick.episodes and standard.seeds > quick.seeds
+    assert paper.episodes > standard.episodes > quick.episodes and standard.table_seeds > standard.analysis_seeds > 1
     assert quick.thin and not standard.thin and not paper.thin
     assert all(quick.epochs[name] < epochs for name, epochs in standard.epochs.items())
     assert all(budget.evaluate_every <= budget.episodes for budget in BUDGETS.values())
@@ -21,7 +21,9 @@ def test_budgets_cost_less_and_less():
 
 def test_what_is_not_given_is_the_budgets_own():
     request = Request("methods", ("debian",))
-    assert request.all_seeds == (0, 1) and request.features == "raw" and request.limits is BUDGETS["standard"]
+    assert request.all_seeds == (0, 1, 2, 3, 4) and Request("queries", ("debian",)).all_seeds == (0, 1, 2)
+    assert Request("methods", (), "quick").all_seeds == Request("queries", (), "paper").all_seeds == (0,)
+    assert request.features == "raw" and request.limits is BUDGETS["standard"]
     assert request.profile == "default" and request.learners == () and request.learner == "protonet"
     own = Request("methods", (), seeds=3, learners=("tent", "maml"))
     assert own.all_seeds == (0, 1, 2) and own.learner == "tent"

@@ -118,6 +118,13 @@ def test_heads_are_the_runs_own_unless_one_is_named():
     assert score_of([own]).mean == pytest.approx(mean_of(own, "own")) and score_of([own], head="logistic") is None
 
 
+def test_other_queries_are_other_tasks():
+    """A score on Dirichlet(2) queries is not paired with one on the balanced tasks."""
+    record = made()
+    plain, other = (score_of([record], head=head) for head in ("prototype", "prototype/dirichlet"))
+    assert plain.tasks != other.tasks == score_of([record], head="em/dirichlet").tasks
+
+
 def test_equal_runs_of_an_untrained_method_are_one():
     runs = [made(seed, "smooth", mean=0.5) for seed in (0, 1, 2)]
     found = score_of(runs)

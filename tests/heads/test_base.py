@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from naq.errors import OptionError
-from naq.heads import HEADS, Head, make_head, register_head
+from naq.heads import HEADS, Head, in_reading_order, make_head, register_head
 from naq.heads import base as base_module
 from naq.tasks import Tasks
 
@@ -17,14 +17,12 @@ def head(request) -> Head:
 
 
 def test_names_and_flags():
-    assert sorted(HEADS) == ["logistic", "prototype", "transductive"]
-    assert {name: kind.transductive for name, kind in HEADS.items()} == {
-        "logistic": False,
-        "prototype": False,
-        "transductive": True,
-    }
+    assert in_reading_order() == ["logistic", "prototype", "expansion", "transductive", "em", "balanced"]
+    assert [name for name in in_reading_order() if HEADS[name].transductive] == ["transductive", "em", "balanced"]
+    assert [name for name, kind in HEADS.items() if kind.knows_balance] == ["balanced"]
     assert not make_head("logistic").needs_all_nodes
     assert make_head("prototype").needs_all_nodes
+    assert make_head("expansion", center=False).needs_all_nodes
     assert not make_head("transductive", center=False).needs_all_nodes
 
 
@@ -42,7 +40,11 @@ def test_options_make_the_same_head(head):
     "name, options, message",
     [
         ("logistik", {}, r"there is no head 'logistik'; did you mean logistic\?"),
-        ("zzz", {}, r"there is no head 'zzz'; expected one of logistic, prototype, transductive\."),
+        (
+            "zzz",
+            {},
+            r"there is no head 'zzz'; expected one of balanced, em, expansion, logistic, prototype, transductive\.",
+        ),
         ("logistic", {"c": 1.0}, r"logistic has no option 'c'; expected one of C, ftol, max_iter, tol\."),
         ("transductive", {"temprature": 1.0}, r"did you mean temperature\?"),
         ("logistic", {"C": 0.0}, r"option C of logistic is 0.0; expected more than 0\."),
@@ -54,6 +56,9 @@ def test_options_make_the_same_head(head):
         ("logistic", {"max_iter": True}, r"max_iter of logistic is True"),
         ("transductive", {"rounds": -1}, r"rounds of transductive is -1; expected at least 0\."),
         ("transductive", {"temperature": 0}, r"temperature of transductive is 0.0; expected more than 0\."),
+        ("em", {"prior": 0}, r"prior of em is 0.0; expected more than 0\."),
+        ("balanced", {"rounds": -2}, r"rounds of balanced is -2; expected at least 0\."),
+        ("expansion", {"k": -1}, r"k of expansion is -1; expected at least 0\."),
         ("prototype", {"center": 1}, r"center of prototype is 1; expected bool, e.g. True"),
     ],
 )
@@ -125,3 +130,28 @@ def test_degenerate_embeddings(head, make_tasks):
     tasks = make_tasks(3, 5, 2)
     for given in (np.zeros((400, 3)), np.full((400, 3), 0.1), np.full((400, 1), 1e-30)):
         np.testing.assert_array_equal(head.predict(given, tasks), 0)
+
+
+def test_unbalanced_queries_in_any_order(head, vectors, make_tasks):
+    """Each query's answer goes with it, whatever the others' order and classes."""
+    tasks = make_tasks(12, 5, 2, queries=6)
+    rng = np.random.default_rng(3)
+    some = np.stack([rng.permutation(30)[:13] for _ in range(12)])
+    query = np.take_along_axis(tasks.query, some, axis=1)
+    slots = np.take_along_axis(np.broadcast_to(tasks.query_slots, tasks.query.shape), some, axis=1)
+    unbalanced = Tasks(tasks.support, query, 5, 2, slots=slots)
+    found = head.predict(vectors, unbalanced)
+    assert found.shape == (12, 13) and (found == unbalanced.query_slots).mean() > 0.4
+    order = rng.permutation(13)
+    turned = head.predict(vectors, Tasks(tasks.support, query[:, order], 5, 2, slots=slots[:, order]))
+    np.testing.assert_array_equal(turned, found[:, order])
+    one = Tasks(tasks.support, query[:, :1], 5, 2, slots=slots[:, :1])
+    assert (head.predict(vectors, one) == slots[:, :1]).mean() > 0.4
+
+
+def test_zero_rows(head, vectors, make_tasks):
+    tasks = make_tasks(6, 5, 1)
+    given = vectors - vectors.mean(axis=0)
+    given[[tasks.support[0, 2], tasks.query[0, 1], tasks.query[3, 7]]] = 0.0
+    slots = head.predict(given, tasks)
+    assert slots.min() >= 0 and slots.max() < 5

@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from naq.errors import OptionError, TaskError
-from naq.heads import HEADS, Head, evaluate, make_head
-from naq.tasks import Tasks
+from naq.heads import HEADS, Evaluation, Head, evaluate, make_head
+from naq.tasks import Tasks, dirichlet_queries
 
 
 @pytest.fixture(params=sorted(HEADS))
@@ -37,6 +37,18 @@ def test_evaluation(vectors, make_tasks):
     text = json.loads(json.dumps(evaluate(vectors, tasks, "transductive", rounds=2).to_json()))
     assert text["options"] == {"rounds": 2, "temperature": pytest.approx(1 / 15), "center": True}
     assert text["count"] == 4 and len(text["per_task"]) == 4 and text["transductive"] is True
+
+
+def test_unbalanced_queries_are_told_and_old_files_had_none(vectors, make_tasks):
+    tasks = make_tasks(4, 5, 1)
+    balanced = evaluate(vectors, tasks, "em")
+    found = evaluate(vectors, dirichlet_queries(tasks, np.arange(400) % 10), "em")
+    assert (balanced.queries, found.queries) == ("balanced", "unbalanced")
+    assert str(found).endswith("(5-way 1-shot, em, 4 tasks with unbalanced queries)")
+    assert Evaluation.from_json(json.loads(json.dumps(found.to_json()))).to_json() == found.to_json()
+    old = balanced.to_json()
+    del old["queries"]
+    assert Evaluation.from_json(old).to_json() == balanced.to_json()
 
 
 def test_wrong_embeddings(vectors, make_tasks):

@@ -35,7 +35,7 @@ def test_every_method_runs_the_protocol_and_learns_communities(graph, tasks, met
     result = small(graph, tasks, method)
     assert result.accuracy > 0.7
     assert result.per_task.shape == (40,)
-    assert set(result.evaluations) == {"logistic", "prototype", "transductive"}
+    assert set(result.evaluations) == suite.HEADS_OF_A_RUN
     assert result.facts["reads_base_labels"] == method.startswith("supervised")
     assert result.data["graph"] == graph.hash
     assert bool(result.baseline) == (method != "smooth")
@@ -243,3 +243,21 @@ def test_a_result_can_be_traced_and_computed_again(graph, tasks, tmp_path):
     again = execute(RunConfig.from_json(config), RunInputs(graph, tasks=tasks, cache=None))
     assert np.array_equal(again.per_task, kept["evaluations"]["prototype"]["per_task"])
     assert np.array_equal(again.embedding, result.embedding)
+
+
+def test_dirichlet_queries_are_the_same_for_every_method_and_choose_nothing(graph, tasks):
+    source = task_source(graph, None, tasks, way=2, shot=1)
+    again = task_source(graph, None, tasks, way=2, shot=1)
+    assert np.array_equal(source.unbalanced.query, again.unbalanced.query)
+    assert np.array_equal(source.unbalanced.support, source.test.support)
+    result = small(graph, tasks, "naq-feat/protonet", head="transductive", also_shots=(3,))
+    head = PrototypeHead()
+    found = result.evaluations["prototype/dirichlet"]
+    expected = (head.predict(result.embedding, source.unbalanced) == source.unbalanced.query_slots).mean(axis=1)
+    assert np.array_equal(found.per_task, expected)
+    assert found.queries == "unbalanced" and result.main.queries == "balanced" and result.config.head == "transductive"
+    for kept in (result.evaluations, result.also["3"], result.baseline, result.also_baseline["3"]):
+        assert {name for name, e in kept.items() if e.queries == "unbalanced"} == {
+            f"{name}/dirichlet" for name in ("prototype", "transductive", "em", "balanced")
+        }
+        assert list(kept)[:5] == ["logistic", "prototype", "transductive", "em", "balanced"]

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 import shlex
-import zlib
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 
-import numpy as np
 import pytest
 from typer.testing import CliRunner
 
@@ -17,12 +15,11 @@ import methods_under_test as suite
 from naq.cli.main import app
 from naq.errors import DataError
 from naq.experiments import compute
-from naq.experiments.experiment import EXPERIMENTS, expand
+from naq.experiments.experiment import EXPERIMENTS
 from naq.experiments.folder import REQUESTS, Requests
 from naq.experiments.request import Request
 from naq.experiments.views import Missing, Number, TableView
-from naq.grid.cells import Cell, Identity
-from naq.grid.fingerprint import code_of
+from naq.grid.cells import Cell
 from naq.grid.records import Record
 from naq.grid.runners import make_runner
 from naq.grid.store import Store
@@ -32,74 +29,9 @@ from naq.report.export import write_tables
 from naq.report.page import Page
 from naq.report.render import render
 from naq.report.results import Results
+from report_folders import FACTS, MACHINE, cells_of, fill, make_request, nothing, record
 
-FACTS = {
-    "nodes": 100,
-    "edges": 300,
-    "features": 16,
-    "classes": 20,
-    "hash": "da1a",
-    "tasks": None,
-    "homophily": 0.5,
-    "base": 8,
-    "valid": 6,
-    "test": 6,
-    "most_classes": 6,
-}
 GRAPH = suite.community_graph(size=4)
-MACHINE = {"device": "cpu", "processor": "Intel(R) Xeon(R)", "cores": 2, "threads": 1, "versions": {"torch": "2"}}
-
-
-def make_request(experiment: str = "label-noise", dataset: str = "toy", **more) -> Request:
-    return Request(experiment, (dataset,), budget="quick", facts={dataset: FACTS}, **more)
-
-
-def nothing(cell: Cell) -> None:
-    return None
-
-
-def cells_of(request: Request) -> list[Cell]:
-    return compute.cells_of(expand(request, nothing))
-
-
-def trained(cell: Cell, accuracy: float, noise: float = 0.02) -> dict:
-    """What a training would have said; the tasks are the same for every method, their difficulty too."""
-    difficulty = np.random.default_rng(0).normal(0, 0.1, 60)
-    own = np.random.default_rng(zlib.crc32(cell.text.encode())).normal(0, noise, 60)
-    per_task = [float(x) for x in np.clip(accuracy + difficulty + own, 0, 1)]
-    data = {"tasks": "t", "also": {str(shot): "t" for shot in cell.config["also_shots"]}}
-    found = {cell.config["head"]: {"per_task": per_task}}
-    history = None if cell.config["method"] == "smooth" else {"steps": [16, 32], "valid_accuracy": [0.3, 0.4]}
-    facts = {"valid_accuracy": accuracy, "unit": "episodes", "steps_trained": 32, "reads_base_labels": False}
-    also = {str(shot): found for shot in cell.config["also_shots"]}
-    return {
-        "config": dict(cell.config),
-        "data": data,
-        "evaluations": found,
-        "also": also,
-        "history": history,
-        "facts": facts,
-    }
-
-
-def record(cell: Cell, accuracy: float = 0.5, *, data: str = "da1a", core: str = "", own: str = "", **more) -> Record:
-    version, *code = code_of(cell)
-    identity = Identity(data, version, core or code[0], own or code[1])
-    given = {"result": trained(cell, accuracy), "error": None, "seconds": 30.0, "machine": MACHINE, "finished": "2026"}
-    return Record(cell, identity, **(given | more))
-
-
-def fill(folder, requests: list[Request], make: Callable[[Cell], Record | None] = record) -> Store:
-    """A folder as ``naq reproduce`` leaves it; ``make`` gives the record of a cell, or None."""
-    store = Store(folder)
-    store.prepare()
-    kept = Requests.load(folder)
-    kept.add(requests, {})
-    kept.save(folder)
-    for cell in {cell: None for request in requests for cell in cells_of(request)}:
-        if (made := make(cell)) is not None:
-            store.put(made)
-    return store
 
 
 def numbers(page: Page) -> list[Number]:

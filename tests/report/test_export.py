@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from naq.errors import OptionError
-from naq.experiments.views import Missing, Number, TableView
+from naq.experiments.views import Label, Missing, Number, TableView
 from naq.report.export import latex_text, to_csv, to_latex, to_markdown, write_tables
 
 TABLE = TableView(
@@ -174,3 +174,14 @@ def test_rows_and_groups_that_do_not_fit_are_refused() -> None:
         to_csv(TableView("t", "t", ("a", "b"), (("x",),)))
     with pytest.raises(OptionError, match="groups"):
         to_latex(TableView("t", "t", ("a", "b"), (), groups=(("x", 3),)))
+
+
+def test_a_remark_on_a_row_is_in_every_format():
+    table = TableView("cut", "Cut", ["method", "accuracy"], [[Label("A_1", "cut at 3 epochs"), Number(70.0)], ["B", Number(60.0)]])  # fmt: skip
+    assert list(csv.reader(io.StringIO(to_csv(table)))) == [
+        ["method", "method remark", "accuracy"],
+        ["A_1", "cut at 3 epochs", "70.0"],
+        ["B", "", "60.0"],
+    ]
+    assert r"| A\_1 (cut at 3 epochs) | 70.00 |" in to_markdown(table)
+    assert r"A\_1 (cut at 3 epochs) & 70.00 \\" in to_latex(table)

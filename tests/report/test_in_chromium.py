@@ -10,6 +10,7 @@ from types import ModuleType
 
 import pytest
 
+from naq.experiments.views import Label, Number, TableView
 from naq.report.render import write_page
 from pages_under_test import page
 
@@ -64,6 +65,20 @@ def test_sorting_puts_the_best_first_and_names_families_in_rows(tmp_path):
     assert re.findall(r'class="value">([\d.]+)<', table[0])[::2][:2] == ["61.50", "60.00"]
     assert "<title>0 headings</title>" in dom
     assert table[0].count('class="family-of"') == 3
+
+
+@needs_chromium
+@pytest.mark.parametrize(("clicks", "order", "now"), [(0, ["70", "60"], "descending"), (1, ["60", "70"], "ascending"), (2, ["70", "60"], "descending")])  # fmt: skip
+def test_a_table_starts_sorted_says_so_and_returns_to_that_order(tmp_path, clicks, order, now):
+    rows = [[Label("B", "cut at 3 epochs"), Number(70.0, digits=0)], ["A", Number(60.0, digits=0)]]
+    view = TableView("one", "One", ["method", "accuracy"], rows, sorted_by=1)
+    path = write_page(page([view]), tmp_path / "report.html")
+    click = "<script>" + "document.querySelector('.table-view th.num button').click();" * clicks + "</script></body>"
+    path.write_text(path.read_text(encoding="utf-8").replace("</body>", click), encoding="utf-8")
+    dom, console = check.chromium(path.as_uri(), "--dump-dom")
+    table = dom.split('class="table-view"')[1].split("</table>")[0]
+    assert console == [] and re.findall(r'class="value">(\d+)<', table) == order
+    assert re.findall(r'aria-sort="(\w+)"', table) == [now] and 'class="remark">cut at 3 epochs<' in table
 
 
 @needs_chromium

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from naq.experiments.accuracy_views import Setting, bars, costs, curves, heads
@@ -18,13 +19,14 @@ from naq.experiments.captions import (
     table_name,
     value_of,
 )
-from naq.experiments.experiment import Experiment, Study
+from naq.experiments.cut_short import LEGEND, ends_of
+from naq.experiments.experiment import Contest, Experiment, Study
 from naq.experiments.names import full_name, kind_of, model_of
 from naq.experiments.paper import paper_accuracy, paper_rank
 from naq.experiments.request import Request
 from naq.experiments.seed_groups import Key, SeedGroup, seed_group, training_note
 from naq.experiments.tuning import learner_of
-from naq.experiments.views import Entry, Number, TableView, TextView, View
+from naq.experiments.views import Entry, Label, Number, TableView, TextView, View
 from naq.protocol.evaluation import BASELINE
 from naq.protocol.methods import get_method
 from naq.statistics import Score, Standing, average_ranks, compare
@@ -34,9 +36,14 @@ HEAVY = ("teg", "tent", "vnt", "afgrl", "gpn", "gmeta", "maml", "cosmic", "glitt
 
 
 class AccuracyTable(Experiment):
-    """A table of methods by settings. Keys of its groups are (method, (way, shot))."""
+    """A table of methods by settings. Keys of its groups are (method, (way, shot)).
+
+    Attributes:
+        by_accuracy: whether rows are sorted by their accuracy in the first column, the best first; else they stand in the paper's order.
+    """
 
     kind = "table"
+    by_accuracy: ClassVar[bool] = True
     methods: ClassVar[tuple[str, ...]]
     ways: ClassVar[tuple[int, ...]] = (5, 10, 20)
     shots: ClassVar[tuple[int, ...]] = (1, 5)
@@ -89,18 +96,17 @@ class AccuracyTable(Experiment):
         also: dict[str, Any] = {"also_shots": shots[1:]}
         return seed_group(request, dataset, method, way=way, shot=shots[0], **also, chosen_for=also)
 
-    def headline(self, study: Study) -> list[tuple[str, dict[str, Score]]]:
+    def headline(self, study: Study) -> list[Contest]:
         found = self._found(study)
+        picked, rows = self.picked(study, found), self.compared(study.request)
         return [
-            (
-                f"{study.dataset}, {way}-way {shot}-shot",
-                {
-                    full_name(m): found[m, (way, shot)]
-                    for m in self.compared(study.request)
-                    if (m, (way, shot)) in found
-                },
+            Contest(
+                f"{study.dataset}, {at[0]}-way {at[1]}-shot",
+                at,
+                {full_name(m): found[m, at] for m in rows if (m, at) in found},
+                {full_name(m): study.records((picked.get((m, at), m), at)) for m in rows if (m, at) in found},
             )
-            for way, shot in self.settings(study.request, study.dataset)
+            for at in self.settings(study.request, study.dataset)
         ]
 
     def trained(self, study: Study) -> dict[tuple[str, Setting], Score]:
@@ -122,7 +128,7 @@ class AccuracyTable(Experiment):
         return ""
 
     def charted(self, settings: Sequence[Setting]) -> Sequence[Setting]:
-        """The settings that are drawn as bars."""
+        """The settings that are drawn as bars and shown under every head."""
         return settings[:1]
 
     def ranks(self, columns: Sequence[Mapping[str, float]]) -> dict[str, float]:
@@ -130,9 +136,16 @@ class AccuracyTable(Experiment):
         return average_ranks(columns)
 
     def more_views(self, study: Study, settings: Sequence[Setting]) -> list[View]:
-        """What stands below the table: the same vectors under other heads, costs and training curves."""
-        rows, at = self.rows(study.request), settings[0]
-        return [heads(study, rows, at), costs(study, rows, at), *curves(study, rows, at)]
+        """What stands below the table and the same vectors under other heads: costs and training curves."""
+        at = settings[0]
+        rows = self.ordered(self.rows(study.request), at, self.trained(study))
+        return [_in_order(costs(study, rows, at)), *curves(study, rows, at)]
+
+    def ordered(self, rows: Sequence[str], at: Setting, found: Mapping[tuple[str, Setting], Score]) -> list[str]:
+        """The rows as the table shows them; those without a number last."""
+        if not self.by_accuracy:
+            return list(rows)
+        return sorted(rows, key=lambda m: -found[m, at].mean if (m, at) in found else 1.0)
 
     def views(self, study: Study) -> list[View]:
         request, dataset = study.request, study.dataset
@@ -142,13 +155,17 @@ class AccuracyTable(Experiment):
             sentence = f"The tasks of {dataset} have at most {most} classes, fewer than any column here; choose others with --way."
             return [TextView([sentence])]
         found = self._found(study)
+        rows = self.ordered(rows, settings[0], found)
         table = self._table(study, rows, settings, found)
         if not found:
             return [TextView([NOTHING]), table]
+        trained = self.ordered(self.rows(request), settings[0], self.trained(study))
+        by_head = [heads(study, trained, at, first=at == settings[0]) for at in self.charted(settings)]
         return [
             findings(study, [*verdict(self.compared(request), settings, found), *self.remarks(study, found)]),
             *(bars(study, rows, at, found) for at in self.charted(settings)),
             table,
+            *map(_in_order, by_head),
             *self.more_views(study, settings),
         ]
 
@@ -166,6 +183,7 @@ class AccuracyTable(Experiment):
         }
         ranks = self.ranks([{m: s.mean for m, s in column.items()} for column in columns.values()])
         lines: list[list[Entry]] = []
+        cut = False
         for method in rows:
             entries: list[Entry] = []
             for at in settings:
@@ -182,7 +200,11 @@ class AccuracyTable(Experiment):
             rank = ranks.get(method)
             known_rank = value_of(paper_rank(study.dataset, method))
             entries.append("–" if rank is None else Number(rank, digits=2, paper=known_rank))
-            lines.append([model_of(method), kind_of(method) or "–", *entries])
+            groups = [(picked.get((method, at), method), at) for at in settings]
+            ends = ends_of(record for group in groups for record in study.records(group))
+            cut = cut or bool(ends and ends.mark)
+            name = Label(model_of(method), ends.mark) if ends and ends.mark else model_of(method)
+            lines.append([name, kind_of(method) or "–", *entries])
         return TableView(
             table_name(study),
             f"{self.title}: {study.dataset}",
@@ -193,6 +215,8 @@ class AccuracyTable(Experiment):
             note=" ".join(
                 words
                 for words in (
+                    "Sorted by the first column of accuracy." if self.by_accuracy else "Rows are in the paper's order.",
+                    LEGEND if cut else "",
                     _head_note(study.request, self.rows(study.request)),
                     training_note(study.request, self.rows(study.request)),
                     self.about_rows(study),
@@ -201,7 +225,12 @@ class AccuracyTable(Experiment):
                 )
                 if words
             ),
+            sorted_by=2 if self.by_accuracy else None,
         )
+
+
+def _in_order(table: TableView) -> TableView:
+    return replace(table, note=f"Rows are in the order of the table of accuracies. {table.note}")
 
 
 def _head_note(request: Request, rows: Sequence[str]) -> str:

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from naq.experiments.captions import SMOOTH, TEST_ACCURACY, WHISKERS, number, power_note, score_series, table_name
+from naq.experiments.cut_short import ends_of
 from naq.experiments.experiment import Study
 from naq.experiments.names import full_name, kind_of, model_of
 from naq.experiments.tuning import learner_of
 from naq.experiments.views import BarView, Entry, LineView, Number, Series, TableView, View
-from naq.protocol.evaluation import BASELINE
+from naq.heads import HEADS, in_reading_order
+from naq.protocol.evaluation import BASELINE, OWN, dirichlet
 from naq.protocol.machine import device_words
+from naq.protocol.methods import get_method
 from naq.statistics import Score, compare
 
 Setting = tuple[int, int]
 """Way and shot."""
-HEADS = ("logistic", "prototype", "transductive", "own")
-TOGETHER = "The transductive head and the own answers of GLITTER and TEG look at a task's queries together."
 SHOWN = 8
 """Lines in a plot of training curves."""
 
@@ -35,33 +36,71 @@ def bars(study: Study, rows: Sequence[str], at: Setting, found: Mapping[tuple[st
     return BarView(name, title, TEST_ACCURACY, series, baseline, WHISKERS)
 
 
-def heads(study: Study, rows: Sequence[str], at: Setting) -> TableView:
-    """The same vectors under every head, and the answers of methods that have their own."""
+INDUCTIVE, BALANCED, UNBALANCED = "inductive", "transductive, balanced queries", "transductive, Dirichlet(2) queries"
+"""Groups of columns that are compared apart."""
+
+
+def heads(study: Study, rows: Sequence[str], at: Setting, *, first: bool = True) -> TableView:
+    """The same vectors under every head, and the answers of methods that have their own; columns that no method has are left out."""
     found = {
-        (method, head): s
-        for method in rows
-        for head in HEADS
-        if (s := study.score((method, at), at[1], head)) is not None
+        (group, head): scores
+        for group, head, key in _head_columns()
+        if (scores := _column(study, rows, at, group, key))
     }
-    columns = {head: {m: found[m, head] for m in rows if (m, head) in found} for head in HEADS}
-    standings = {head: compare(column, BASELINE) for head, column in columns.items()}
-
-    def entry(method: str, head: str) -> Entry:
-        there = (method, head) in found
-        return number(found[method, head], standings[head].get(method)) if there else "–"
-
+    standings = {column: compare(scores, BASELINE) for column, scores in found.items()}
     lines: list[list[Entry]] = [
-        [full_name(method), *(entry(method, head) for head in HEADS)]
+        [
+            full_name(method),
+            *(
+                number(scores[method], standings[column].get(method)) if method in scores else "–"
+                for column, scores in found.items()
+            ),
+        ]
         for method in rows
-        if any((method, head) in found for head in HEADS)
+        if any(method in scores for scores in found.values())
     ]
+    groups = [("", 1)]
+    groups += [(g, sum(group == g for group, _ in found)) for g in dict.fromkeys(group for group, _ in found)]
+    setting = f"{at[0]}-way {at[1]}-shot"
     return TableView(
-        table_name(study, "heads"),
-        f"By head: {study.dataset}, {at[0]}-way {at[1]}-shot",
-        ["method", *HEADS],
+        table_name(study, "heads" if first else f"heads-{at[0]}-way-{at[1]}-shot"),
+        f"By head: {study.dataset}, {setting}",
+        ["method", *(head for _, head in found)],
         lines,
-        note=f"The same trainings and tasks. {TOGETHER} {power_note(columns.values())}".strip(),
+        groups=groups,
+        note=" ".join(words for words in (_heads_note(found), power_note(found.values())) if words),
     )
+
+
+def _head_columns() -> list[tuple[str, str, str]]:
+    """Group, name and key of each column: own answers stand where their method belongs."""
+    names = in_reading_order()
+    together = [name for name in names if HEADS[name].transductive]
+    return [
+        *((INDUCTIVE, name, name) for name in [*(n for n in names if n not in together), OWN]),
+        *((BALANCED, name, name) for name in [*together, OWN]),
+        *((UNBALANCED, name, dirichlet(name)) for name in ["prototype", *together]),
+    ]
+
+
+def _column(study: Study, rows: Sequence[str], at: Setting, group: str, key: str) -> dict[str, Score]:
+    there = [m for m in rows if key != OWN or _own_group(m) == group]
+    return {m: s for m in there if (s := study.score((m, at), at[1], key)) is not None}
+
+
+def _own_group(method: str) -> str:
+    return BALANCED if getattr(get_method(method).model, "transductive", False) else INDUCTIVE
+
+
+def _heads_note(found: Iterable[tuple[str, str]]) -> str:
+    columns = set(found)
+    told = [head for group, head in columns if group == BALANCED and head != OWN and HEADS[head].knows_balance]
+    note = "The same trainings and tasks. Inductive: every query is answered alone; transductive: the queries of a task together."
+    if told:
+        note += f" {', '.join(sorted(told))} knows that every class has equally many queries, which a user seldom does; Dirichlet(2) queries have no such balance."
+    if (UNBALANCED, "prototype") in columns:
+        note += " The same supports with Dirichlet(2) queries, where prototype, which answers each alone, is the inductive reference."
+    return note
 
 
 def costs(study: Study, rows: Sequence[str], at: Setting) -> TableView:
@@ -75,6 +114,7 @@ def costs(study: Study, rows: Sequence[str], at: Setting) -> TableView:
         steps = [r["facts"].get("steps_trained") for r in results]
         valid = [r["facts"].get("valid_accuracy") for r in results]
         unit = results[0]["facts"].get("unit", "")
+        ends = ends_of(records)
         setting = study.groups[method, at].setting(study.find) or {}
         chosen = {**study.request.options.get(learner_of(method), {}), **setting}
         lines.append(
@@ -84,6 +124,7 @@ def costs(study: Study, rows: Sequence[str], at: Setting) -> TableView:
                 ", ".join(f"{k} {v:g}" if isinstance(v, float) else f"{k} {v}" for k, v in chosen.items())
                 or f"{study.request.profile} profile",
                 "–" if None in steps or not steps else f"{sum(steps) / len(steps):,.0f} {unit}",
+                "–" if ends is None else ends.words,
                 "–" if None in valid or not valid else Number(100 * sum(valid) / len(valid), digits=1),
                 Number(sum(record.seconds for record in records) / len(records), digits=1, seeds=len(records)),
                 ", ".join(sorted({device_words(record.machine) for record in records})),
@@ -92,10 +133,10 @@ def costs(study: Study, rows: Sequence[str], at: Setting) -> TableView:
     return TableView(
         table_name(study, "cost"),
         f"What it took: {study.dataset}, {at[0]}-way {at[1]}-shot",
-        ["method", "labels read", "setting", "trained", "validation %", "seconds per training", "on"],
+        ["method", "labels read", "setting", "trained", "stopped", "validation %", "seconds per training", "on"],
         lines,
-        labels=4,
-        note="Means over seeds. The setting is the candidate with the best accuracy on validation tasks where the request tunes, else what was given, or what the profile sets.",
+        labels=5,
+        note="Means over seeds. Stopped by itself: after its patience of validations without a new best; still improving: the best checkpoint is the last one. The setting is the candidate with the best accuracy on validation tasks where the request tunes, else what was given, or what the profile sets.",
     )
 
 

@@ -7,7 +7,7 @@ made from it, and nothing else knows where results lie.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -18,6 +18,22 @@ from naq.grid.cells import Cell
 from naq.grid.records import Find, Record
 from naq.registry import Registry
 from naq.statistics import Score
+
+
+@dataclass(frozen=True, eq=False)
+class Contest:
+    """Methods on the same tasks.
+
+    Attributes:
+        where: the dataset and the setting in words.
+        at: way and shot of the tasks.
+        scores: by the names of the rows; ``trainings``: the records behind each.
+    """
+
+    where: str
+    at: tuple[int, int]
+    scores: Mapping[str, Score]
+    trainings: Mapping[str, Sequence[Record]]
 
 
 class Experiment(ABC):
@@ -50,8 +66,8 @@ class Experiment(ABC):
     def views(self, study: Study) -> list[View]:
         """The views of a dataset, made from the results that exist."""
 
-    def headline(self, study: Study) -> list[tuple[str, dict[str, Score]]]:
-        """Comparisons for the first screen of a report: (setting in words, scores by method); the most important first."""
+    def headline(self, study: Study) -> list[Contest]:
+        """Comparisons for the first screen of a report, the most important first."""
         return []
 
 

@@ -37,7 +37,17 @@ class Requests:
                 raise DataError(
                     f"{file} has format {data['format']!r}; expected {FORMAT}: it was made by another version."
                 )
-            return cls([Request.from_json(request) for request in data["requests"]], dict(data["paths"]))
+            try:
+                requests = [Request.from_json(request) for request in data["requests"]]
+            except NaqError as error:
+                raise DataError(f"{file}: {error}") from error
+            for request, given in zip(requests, data["requests"]):
+                if not request.datasets or not isinstance(given["datasets"], list):
+                    raise DataError(
+                        f"{file}: the request for {request.experiment!r} has datasets {given['datasets']!r}; expected a list of at "
+                        "least one: correct it, or delete the file and run naq reproduce again."
+                    )
+            return cls(requests, dict(data["paths"]))
         except (KeyError, TypeError, ValueError) as error:
             if isinstance(error, NaqError):
                 raise

@@ -22,7 +22,7 @@ class Budget:
         episodes, evaluate_every, patience: of learners; patience 0 trains to the end.
         epochs: of embedders that are trained; those not named train for their own default.
         epoch_patience: evaluations without a new best before an embedder stops; None is its own.
-        seeds: trainings behind a number.
+        table_seeds, analysis_seeds: trainings behind a number. A table compares dozens of rows, which takes more of them (docs/reproduction.md).
         thin: whether sweeps keep a few levels and methods only.
     """
 
@@ -31,7 +31,8 @@ class Budget:
     episodes: int
     evaluate_every: int
     patience: int
-    seeds: int
+    table_seeds: int
+    analysis_seeds: int
     epochs: Mapping[str, int] = field(default_factory=dict)
     epoch_patience: int | None = None
     thin: bool = False
@@ -47,16 +48,18 @@ BUDGETS = {
             160,
             0,
             1,
+            1,
             {"bgrl": 10_000, "sugrl": 1_000, "afgrl": 5_000, "cola": 200, "vnt": 400},
             epoch_patience=50,
         ),
         Budget(
             "standard",
-            "at most 800 episodes, stopped after 4 validations without a new best (embedders: 50 to 200 epochs), two seeds",
+            "at most 800 episodes, stopped after 4 validations without a new best (embedders: 50 to 200 epochs), five seeds for tables, three for analyses",
             800,
             160,
             4,
-            2,
+            5,
+            3,
             {"bgrl": 100, "sugrl": 150, "afgrl": 50, "cola": 100, "vnt": 200},
         ),
         Budget(
@@ -65,6 +68,7 @@ BUDGETS = {
             16,
             16,
             0,
+            1,
             1,
             {"bgrl": 2, "sugrl": 2, "afgrl": 1, "cola": 2, "vnt": 2},
             thin=True,
@@ -140,7 +144,12 @@ class Request:
 
     @property
     def all_seeds(self) -> tuple[int, ...]:
-        return tuple(range(self.seeds or self.limits.seeds))
+        """Of this request, else the budget's for a table or an analysis."""
+        from naq.experiments.experiment import EXPERIMENTS  # experiments are made from requests
+
+        limits = self.limits
+        own = limits.table_seeds if EXPERIMENTS.find(self.experiment).kind == "table" else limits.analysis_seeds
+        return tuple(range(self.seeds or own))
 
     @property
     def way(self) -> int:

@@ -239,7 +239,9 @@ def score_of(records: Sequence[Record], shot: int | None = None, head: str | Non
         found = result["evaluations"] if main else result["also"].get(str(shot), {})
         name = head or (config["head"] if config["head"] in found else next(iter(found), ""))
         if name in found:
-            runs.append((data["tasks"] if main else data["also"][str(shot)], found[name]["per_task"]))
+            tasks = data["tasks"] if main else data["also"][str(shot)]
+            queries = found[name].get("queries", "balanced")
+            runs.append((tasks if queries == "balanced" else f"{tasks} {queries}", found[name]["per_task"]))
             trained = trained or result["history"] is not None
     if not runs:
         return None

@@ -20,11 +20,12 @@ from naq.experiments.captions import (
     score_series,
     table_name,
 )
-from naq.experiments.experiment import Experiment, Study
+from naq.experiments.cut_short import LEGEND, ends_of
+from naq.experiments.experiment import Contest, Experiment, Study
 from naq.experiments.names import full_name
 from naq.experiments.request import Request
 from naq.experiments.seed_groups import Key, SeedGroup, seed_group
-from naq.experiments.views import BarView, Entry, LineView, Series, TableView, View
+from naq.experiments.views import BarView, Entry, Label, LineView, Series, TableView, View
 from naq.protocol.evaluation import BASELINE
 from naq.statistics import Comparison, Score, compare, family
 
@@ -34,6 +35,7 @@ FOUR = ("protonet", "maml", "gmeta", "tent")
 """Those of its figures on scarce and wrong labels."""
 LABELS_ONLY = ("label-scarcity", "label-noise")
 """Perturbations that a method without labels does not see."""
+ORDER = "Sorted by the first column; levels are in their own order."
 
 
 @dataclass(frozen=True)
@@ -123,12 +125,14 @@ class Sweep(Experiment):
                 groups[SMOOTH, level] = seed_group(request, dataset, BASELINE, perturbation=perturbation, seeds=seeds)
         return groups
 
-    def headline(self, study: Study) -> list[tuple[str, dict[str, Score]]]:
+    def headline(self, study: Study) -> list[Contest]:
         """The methods at the first level, where nothing is changed yet."""
         keys = _points_of(study)
-        first = keys[0][1] if keys else None
-        scores = {row: s for row, level in keys if level == first and (s := study.score((row, level))) is not None}
-        return [(f"{study.dataset}, {study.request.way}-way {study.request.shot}-shot, nothing changed", scores)]
+        first = [key for key in keys if key[1] == keys[0][1]]
+        scores = {row: s for row, level in first if (s := study.score((row, level))) is not None}
+        way, shot = study.request.way, study.request.shot
+        where = f"{study.dataset}, {way}-way {shot}-shot, nothing changed"
+        return [Contest(where, (way, shot), scores, {key[0]: study.records(key) for key in first})]
 
     def views(self, study: Study) -> list[View]:
         keys = _points_of(study)
@@ -144,6 +148,7 @@ class Sweep(Experiment):
     def _table(
         self, study: Study, rows: Sequence[str], levels: Sequence[Level], found: Mapping[Key, Score]
     ) -> TableView:
+        rows = sorted(rows, key=lambda row: -found[row, levels[0]].mean if (row, levels[0]) in found else 1.0)
         columns = {level: {row: found[row, level] for row in rows if (row, level) in found} for level in levels}
         standings = {level: compare(column, SMOOTH) for level, column in columns.items()}
 
@@ -153,12 +158,22 @@ class Sweep(Experiment):
                 return number(found[key], standings[level].get(row), keys=[r.key for r in study.records(key)])
             return study.missing(key) if key in study.groups else "–"
 
+        ends = {
+            row: ends_of(r for key in study.groups if key in found and key[0] == row for r in study.records(key))
+            for row in rows
+        }
+        marks = {row: one.mark for row, one in ends.items() if one is not None and one.mark}
+        notes = (ORDER, LEGEND if marks else "", self.remark_below(study.request), power_note(columns.values()))
         return TableView(
             name=table_name(study),
             title=f"{self.title}: {study.dataset}, test accuracy in %",
             columns=[self.x_label, *(_level_text(level) for level in levels)],
-            rows=[[row, *(entry(row, level) for level in levels)] for row in rows],
-            note=" ".join(filter(None, (self.remark_below(study.request), power_note(columns.values())))),
+            rows=[
+                [Label(row, marks[row]) if row in marks else row, *(entry(row, level) for level in levels)]
+                for row in rows
+            ],
+            note=" ".join(filter(None, notes)),
+            sorted_by=1,
         )
 
     def _plot(

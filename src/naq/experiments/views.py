@@ -50,7 +50,15 @@ class Missing:
     paper_ci: float | None = None
 
 
-Entry = Number | Missing | str
+@dataclass(frozen=True)
+class Label:
+    """The name of a row with a remark on it, e.g. ``cut at 300 epochs``."""
+
+    text: str
+    remark: str
+
+
+Entry = Number | Missing | Label | str
 
 
 def plain(
@@ -70,6 +78,7 @@ class TableView:
     """A table. ``name`` is the stem of its files; ``labels`` of the first columns are text, the rest numbers.
 
     ``groups`` are headings over runs of columns: (heading, number of columns), the label columns first.
+    ``sorted_by`` is the column by which the rows are sorted, the largest number first; None where their order means something else.
     """
 
     name: str
@@ -79,6 +88,7 @@ class TableView:
     labels: int = 1
     groups: Sequence[tuple[str, int]] = ()
     note: str = ""
+    sorted_by: int | None = None
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ CHUNK_BYTES = 2**28
 
 HEADS: Registry[type[Head]] = Registry("a head", "naq.heads")
 register_head = HEADS.register
+READING_ORDER = ("logistic", "prototype", "expansion", "transductive", "em", "balanced")
 
 
 class Head(Configurable, ABC):
@@ -30,10 +31,14 @@ class Head(Configurable, ABC):
 
     Attributes:
         transductive: whether the queries of a task are answered together, so that each may help the others.
+        knows_balance: whether it is told that the classes of a task have equally many queries.
+        reported: whether every run answers with it beside the head that was chosen; one that costs much more than the others is asked for by name.
         needs_all_nodes: whether it uses statistics over all rows of the embedding, not only the rows of the task.
     """
 
     transductive: ClassVar[bool] = False
+    knows_balance: ClassVar[bool] = False
+    reported: ClassVar[bool] = True
 
     def __init__(self, **options: Any) -> None:
         self.configure(options)
@@ -48,7 +53,7 @@ class Head(Configurable, ABC):
 
         Shapes:
             - embedding: (nodes, d), finite
-            - answer: (count, way * queries)
+            - answer: (count, queries of a task), as ``tasks.query``
         """
 
     def __repr__(self) -> str:
@@ -66,6 +71,16 @@ def make_head(head: str | Head, **options: Any) -> Head:
             raise OptionError(f"options {', '.join(options)} came with a finished {head!r}; set them where it is made.")
         return head
     return HEADS.find(head)(**options)
+
+
+def in_reading_order() -> list[str]:
+    """Names of all heads: those that answer each query alone first, the ones that are told the balance last."""
+
+    def place(name: str) -> tuple[bool, bool, int]:
+        known = READING_ORDER.index(name) if name in READING_ORDER else len(READING_ORDER)
+        return HEADS[name].transductive, HEADS[name].knows_balance, known
+
+    return sorted(HEADS, key=place)
 
 
 def task_chunks(tasks: Tasks, width: int) -> Iterator[slice]:

@@ -24,6 +24,7 @@ class Evaluation:
         accuracy: mean over tasks of the share of right answers, 0..1.
         ci95: half width of its 95 % interval, ``1.96 * std(ddof=0) / sqrt(count)``.
         per_task: (count,) accuracy of each task.
+        queries: ``balanced`` where every class of a task has equally many, else ``unbalanced``.
     """
 
     accuracy: float
@@ -35,14 +36,16 @@ class Evaluation:
     way: int = 0
     shot: int = 0
     part: str = "test"
+    queries: str = "balanced"
 
     def __len__(self) -> int:
         return len(self.per_task)
 
     def __str__(self) -> str:
+        words = "" if self.queries == "balanced" else f" with {self.queries} queries"
         return (
             f"{100 * self.accuracy:.2f} ± {100 * self.ci95:.2f} % "
-            f"({self.way}-way {self.shot}-shot, {self.head}, {len(self)} tasks)"
+            f"({self.way}-way {self.shot}-shot, {self.head}, {len(self)} tasks{words})"
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -54,6 +57,7 @@ class Evaluation:
             "way": self.way,
             "shot": self.shot,
             "part": self.part,
+            "queries": self.queries,
             "head": self.head,
             "transductive": self.transductive,
             "options": dict(self.options),
@@ -94,7 +98,7 @@ def evaluate(
 def scored(
     slots: np.ndarray, tasks: Tasks, *, head: str, transductive: bool, options: Mapping[str, Value] | None = None
 ) -> Evaluation:
-    """The evaluation of answers ``slots`` (count, way * queries), of a head or of a method that solves tasks itself."""
+    """The evaluation of answers ``slots``, one per query, of a head or of a method that solves tasks itself."""
     per_task = (slots == tasks.query_slots).mean(axis=1)
     return Evaluation(
         accuracy=float(per_task.mean()),
@@ -106,6 +110,7 @@ def scored(
         way=tasks.way,
         shot=tasks.shot,
         part=tasks.part,
+        queries="balanced" if tasks.slots is None else "unbalanced",
     )
 
 

@@ -67,7 +67,7 @@ def all_nodes_mean(embedding: np.ndarray, center: bool) -> np.ndarray:
 
 def centred_rows(embedding: np.ndarray, mean: np.ndarray, tasks: Tasks, part: slice) -> tuple[np.ndarray, np.ndarray]:
     """Rows minus ``mean``, of length one: support (tasks, way, shot, d) and query (tasks, way * queries, d)."""
-    support, query = (_centred(embedding[ids[part]], mean) for ids in (tasks.support, tasks.query))
+    support, query = (centred(embedding[ids[part]], mean) for ids in (tasks.support, tasks.query))
     return support.reshape(-1, tasks.way, tasks.shot, len(mean)), query
 
 
@@ -76,7 +76,8 @@ def cosines(query: np.ndarray, prototypes: np.ndarray) -> np.ndarray:
     return query @ unit_rows(prototypes).swapaxes(1, 2)
 
 
-def _centred(rows: np.ndarray, mean: np.ndarray) -> np.ndarray:
+def centred(rows: np.ndarray, mean: np.ndarray) -> np.ndarray:
+    """Rows (..., d) minus ``mean``, of length one in float64; zero where nothing but rounding is left."""
     rows = rows.astype(np.float64)
     floor = RESOLUTION * np.maximum(np.linalg.norm(rows, axis=-1, keepdims=True), np.linalg.norm(mean))
     return unit_rows(rows - mean, floor)

@@ -65,12 +65,13 @@ class TransductiveHead(Head):
             anchors = support.sum(axis=2)
             prototypes = anchors
             for _ in range(rounds):
-                share = _softmax(cosines(query, prototypes) / temperature)
+                share = softmax(cosines(query, prototypes) / temperature)
                 prototypes = anchors + share.swapaxes(1, 2) @ query
             slots[part] = cosines(query, prototypes).argmax(axis=2)
         return slots
 
 
-def _softmax(scores: np.ndarray) -> np.ndarray:
+def softmax(scores: np.ndarray) -> np.ndarray:
+    """Shares over the last axis."""
     mass = np.exp(scores - scores.max(axis=-1, keepdims=True))
     return mass / mass.sum(axis=-1, keepdims=True)

@@ -10,7 +10,7 @@ import torch
 
 from naq.embedders import EMBEDDERS, TrainedEmbedder
 from naq.graph import Graph
-from naq.heads import HEADS, Evaluation, Head, evaluate, make_head, scored
+from naq.heads import HEADS, Evaluation, Head, evaluate, in_reading_order, make_head, scored
 from naq.learners import Learner
 from naq.tasks import Tasks
 
@@ -18,6 +18,8 @@ Model = Learner | TrainedEmbedder
 """What was trained; both kinds answer tasks in the same way."""
 OWN = "own"
 """Stands where the name of a head would, for a method that solves tasks itself."""
+DIRICHLET = "dirichlet"
+"""After the name of a head and a slash: its answers to the same tasks with Dirichlet(2) queries."""
 BASELINE = "smooth"
 """The training-free method that every result is compared with."""
 
@@ -51,20 +53,36 @@ def own_evaluation(learner: Model, tasks: Tasks) -> Evaluation:
     return scored(learner.solve(tasks), tasks, head=OWN, transductive=learner.transductive)
 
 
-def every_answer(model: Model | None, vectors: np.ndarray, tasks: Tasks, chosen: Head | None) -> dict[str, Evaluation]:
+def every_answer(
+    model: Model | None, vectors: np.ndarray, tasks: Tasks, unbalanced: Tasks, chosen: Head | None
+) -> dict[str, Evaluation]:
     """Every head on the vectors, and the model's own answers where it has some; the ones that choose come first."""
     own = {OWN: own_evaluation(model, tasks)} if model is not None and (model.solves_tasks or model.also_solves) else {}
     if model is not None and model.solves_tasks:
-        return {**own, **(every_head(vectors, tasks) if model.also_heads else {})}
-    return {**every_head(vectors, tasks, chosen), **own}
+        return {**own, **(every_head(vectors, tasks, unbalanced) if model.also_heads else {})}
+    return {**every_head(vectors, tasks, unbalanced, chosen), **own}
 
 
-def every_head(vectors: np.ndarray, tasks: Tasks, chosen: Head | None = None) -> dict[str, Evaluation]:
-    """One evaluation per head; ``chosen`` replaces the one of its name."""
-    heads = {name: make_head(name) for name in HEADS}
+def every_head(
+    vectors: np.ndarray, tasks: Tasks, unbalanced: Tasks, chosen: Head | None = None
+) -> dict[str, Evaluation]:
+    """One evaluation per head that every run reports; ``chosen`` joins them or replaces the one of its name.
+
+    Also the ``unbalanced`` tasks, by the heads that look at queries together and by ``prototype``, which does not: what looking gains.
+    """
+    heads = {name: make_head(name) for name in in_reading_order() if HEADS[name].reported}
     if chosen is not None:
         heads[chosen.name] = chosen
-    return {name: evaluate(vectors, tasks, head) for name, head in heads.items()}
+    shifted = {name: head for name, head in heads.items() if head.transductive or name == "prototype"}
+    return {
+        **{name: evaluate(vectors, tasks, head) for name, head in heads.items()},
+        **{dirichlet(name): evaluate(vectors, unbalanced, head) for name, head in shifted.items()},
+    }
+
+
+def dirichlet(head: str) -> str:
+    """The name under which a head's answers to Dirichlet(2) queries are kept."""
+    return f"{head}/{DIRICHLET}"
 
 
 _kept: dict[str, np.ndarray] = {}

@@ -22,7 +22,8 @@ class Result:
         data: what it was run on: hashes of the ``graph`` and of the ``tasks``, of those of each other shot (``also``) and of ``base_labels``
             where they were given, and the ``features`` that were read.
         evaluations: one per head on the same test tasks; ``accuracy``, ``ci95`` and ``per_task`` are those of ``config.head``, which also
-            chose the checkpoint.
+            chose the checkpoint. ``em/dirichlet`` and the like: the same tasks with Dirichlet(2) queries, see
+            :func:`naq.tasks.dirichlet_queries`; they never choose anything.
         baseline: the same for the ``smooth`` baseline.
         also, also_baseline: the same for tasks of other shots, keyed by the shot.
     """

@@ -223,13 +223,13 @@ def execute(config: RunConfig, inputs: RunInputs) -> Result:
     def test(source: TaskSource, shot: str = "") -> dict[str, Evaluation]:
         chosen = trained.also.get(shot) if trained is not None else None
         if chosen is None or model is None:
-            return every_answer(model, vectors, source.test, config.solver)
+            return every_answer(model, vectors, source.test, source.unbalanced, config.solver)
         with other_weights(model, chosen.weights):
-            return every_answer(model, _vectors(config, model, read), source.test, config.solver)
+            return every_answer(model, _vectors(config, model, read), source.test, source.unbalanced, config.solver)
 
     def test_baseline(source: TaskSource) -> dict[str, Evaluation]:
         wanted = inputs.baseline and config.method != BASELINE
-        return every_head(baseline_vectors(graph), source.test) if wanted else {}
+        return every_head(baseline_vectors(graph), source.test, source.unbalanced) if wanted else {}
 
     evaluations, also = test(given), {k: test(other, k) for k, other in others.items()}
     seconds["test"] = time.perf_counter() - mark

@@ -11,20 +11,25 @@ import numpy as np
 from naq.data import split_for, tasks_path
 from naq.errors import TaskError
 from naq.graph import Graph
-from naq.tasks import ClassSplit, Tasks, sample_tasks, split_of_file
+from naq.tasks import ClassSplit, Tasks, dirichlet_queries, sample_tasks, split_of_file
 
 VALID_TASKS, TEST_TASKS, QUERIES = 50, 500, 8
 
 
 @dataclass(frozen=True, eq=False)
 class TaskSource:
-    """Validation and test tasks of one setting and the split they come from."""
+    """Validation and test tasks of one setting and the split they come from.
+
+    Attributes:
+        unbalanced: the test tasks with Dirichlet(2) queries; they choose nothing.
+    """
 
     split: ClassSplit
     valid: Tasks
     test: Tasks
     base_labels: np.ndarray
     origin: str
+    unbalanced: Tasks
 
     @property
     def fingerprint(self) -> str:
@@ -92,7 +97,7 @@ def task_source(
     else:
         base = _checked(base_labels, split, graph)
         split = replace(split, base=tuple(np.unique(base[base >= 0]).tolist()))
-    return TaskSource(split, valid, test, base, origin)
+    return TaskSource(split, valid, test, base, origin, dirichlet_queries(test, labels))
 
 
 def _checked(base_labels: np.ndarray, split: ClassSplit, graph: Graph) -> np.ndarray:

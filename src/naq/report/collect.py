@@ -14,14 +14,16 @@ from typing import Any
 import naq
 from naq.experiments.experiment import Study, expand
 from naq.experiments.request import Request
-from naq.experiments.views import TableView, TextView
+from naq.experiments.views import TableView, TextView, View
 from naq.grid.cells import Cell
 from naq.grid.records import Find, Record
 from naq.protocol.machine import device_words
+from naq.report.advice import RULE
 from naq.report.commands import command, section_name, special
 from naq.report.format import counted, duration
-from naq.report.headline import headline
+from naq.report.headline import advice, headline
 from naq.report.page import Answer, DataFacts, Made, Page, Section, Summary
+from naq.report.profiles import profile_sections
 from naq.report.results import Results
 
 
@@ -34,7 +36,9 @@ def page_of(folder: str | Path, *, title: str = "", out: str = "") -> Page:
     """
     results = Results.read(folder)
     expanded = [(request, expand(request, results.current(request))) for request in results.requests]
-    sections = [section(request, studies, results.paths, out) for request, studies in expanded]
+    sections = distinct(
+        [section(request, studies, results.paths, out) for request, studies in expanded], results.requests
+    )
     older = []
     for label in results.other_versions():
         found = [
@@ -50,7 +54,7 @@ def page_of(folder: str | Path, *, title: str = "", out: str = "") -> Page:
         title or "NaQ: the paper's tables and analyses",
         ", ".join(dict.fromkeys(study.dataset for study in studies)),
         summary(results, studies, tally, out),
-        distinct(sections, results.requests),
+        [*sections, *profile_sections(expanded)],
         older,
         _notices(results),
         {
@@ -114,23 +118,35 @@ def titles(cells: Sequence[Cell]) -> list[str]:
 
 
 def distinct(sections: Sequence[Section], requests: Sequence[Request]) -> list[Section]:
-    """Sections of one title also say on what data and how; so do the names of their tables, for they name files."""
+    """Sections of one title also say on what data and how; so do the names of their tables, for they name files.
+
+    Every section, table and plot says its profile where the page has several, or where it is not our own.
+    """
     repeated = {title for title, times in Counter(s.title for s in sections).items() if times > 1}
+    profiles = len({request.profile for request in requests}) > 1
     taken: set[str] = set()
     found = []
     for one, request in zip(sections, requests):
-        title = (
-            f"{one.title} ({', '.join((*request.datasets, *special(request)))})" if one.title in repeated else one.title
-        )
-        views = [_named(view, special(request), taken) if isinstance(view, TableView) else view for view in one.views]
-        found.append(replace(one, title=title, views=views))
+        words = special(request)
+        told = ", ".join((*request.datasets, *words)) if one.title in repeated else ""
+        profile = f"{request.profile} profile" if profiles or request.profile != "default" else ""
+        title = "; ".join(filter(None, (told.replace(f"{request.profile}-profile", "").strip(", "), profile)))
+        views = [_titled(view, profile) for view in one.views]
+        views = [_named(view, words, taken) if isinstance(view, TableView) else view for view in views]
+        found.append(replace(one, title=f"{one.title} ({title})" if title else one.title, views=views))
     return found
 
 
+def _titled(view: View, profile: str) -> View:
+    """The view with its profile in the title."""
+    return view if isinstance(view, TextView) or not profile else replace(view, title=f"{view.title} ({profile})")
+
+
 def _named(view: TableView, words: Sequence[str], taken: set[str]) -> TableView:
-    """The table under a name that no other has, and which is ``taken`` from now on."""
+    """The table under a name that no other has, and which is ``taken`` from now on; a profile that is not ours is always in it."""
     longer = "-".join((view.name, *words))
-    names = chain((view.name, longer), (f"{longer}-{number}" for number in count(2)))
+    short = () if any(word.endswith("-profile") for word in words) else (view.name,)
+    names = chain((*short, longer), (f"{longer}-{number}" for number in count(2)))
     name = next(name for name in names if name not in taken)
     taken.add(name)
     return replace(view, name=name)
@@ -193,6 +209,7 @@ class Tally:
 def summary(results: Results, studies: Sequence[Study], tally: Tally, out: str = "") -> Summary:
     """The first screen."""
     best, margin, real, note = headline(studies)
+    found = advice(studies, results.paths)
     facts = {name: known for request in results.requests for name, known in request.facts.items()}
     return Summary(
         best,
@@ -205,6 +222,8 @@ def summary(results: Results, studies: Sequence[Study], tally: Tally, out: str =
         len(tally.failed),
         len(tally.missing),
         note,
+        found,
+        RULE if found else "",
     )
 
 

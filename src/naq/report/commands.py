@@ -5,10 +5,13 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from naq.experiments.captions import dataset_slug
 from naq.experiments.request import Request
 from naq.grid.cells import canonical, digest
+from naq.protocol import RunConfig
+from naq.protocol.methods import get_method
 
 
 def section_name(request: Request, older: str = "") -> str:
@@ -41,6 +44,29 @@ def command(requests: Sequence[Request], paths: Mapping[str, str] | None = None,
         lines.setdefault(tuple(_flags(request, paths or {})), []).append(request.experiment)
     into = ["--out", out] if out else []
     return "\n".join(shlex.join(["naq", "reproduce", *names, *flags, *into]) for flags, names in lines.items())
+
+
+PLACE = ("device", "memory")
+"""Where a run computes, not what: the reader's machine is another."""
+
+
+def run_command(config: Mapping[str, Any], at: tuple[int, int], paths: Mapping[str, str] | None = None) -> str:
+    """``naq run`` with the settings of a train cell, on tasks of another way and shot perhaps; defaults are left out."""
+    method, dataset = get_method(str(config["method"])), str(config["dataset"])
+    plain = RunConfig.resolve(method, way=at[0], shot=at[1]).to_json()
+    words = ["naq", "run", (paths or {}).get(dataset, dataset), "--method", method.name]
+    for name, value, usual in (("way", at[0], 5), ("shot", at[1], 1)):
+        words += [f"--{name}", str(value)] if value != usual else []
+    for name in ("head", "features", "episodes", "evaluate_every", "patience", "select"):
+        if name in config and config[name] != plain[name]:
+            words += [f"--{name.replace('_', '-')}", str(config[name])]
+    for flag, kind in (("--set", "options"), ("--episode", "episode")):
+        for name, value in (config.get(kind) or {}).items():
+            if name not in PLACE and value != plain[kind][name]:
+                words += (
+                    ["--epochs", str(value)] if (kind, name) == ("options", "epochs") else [flag, f"{name}={value}"]
+                )
+    return shlex.join(words)
 
 
 def _flags(request: Request, paths: Mapping[str, str]) -> list[str]:

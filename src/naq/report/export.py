@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from naq.errors import OptionError
-from naq.experiments.views import Entry, Missing, Number, TableView
+from naq.experiments.views import Entry, Label, Missing, Number, TableView
 from naq.files import write_atomically
 from naq.report.format import Markup, entry_text, legend_text
 
@@ -37,7 +37,7 @@ def write_tables(tables: Iterable[TableView], folder: str | Path) -> list[Path]:
 
 def to_csv(table: TableView) -> str:
     """One line per row. A number column ``X`` becomes ``X`` and those of ``X ci95``, ``X sd seeds``, ``X seeds``, ``X mark``, ``X against smooth``,
-    ``X paper``, ``X paper ci95`` and ``X missing`` (why there is no number) that occur. Headings of groups go before ``X``."""
+    ``X paper``, ``X paper ci95`` and ``X missing`` (why there is no number) that occur; names of rows may have ``X remark``. Headings of groups go before ``X``."""
     columns: list[list[str]] = []
     for index, heading in enumerate(_flat_headings(table)):
         for suffix, part in _CSV_PARTS.items():
@@ -59,6 +59,10 @@ def _exact(value: float | None, digits: int) -> str:
     return "" if value is None or not math.isfinite(value) else repr(round(float(value), digits + 4))
 
 
+def _words(entry: Entry) -> str:
+    return entry if isinstance(entry, str) else entry.text if isinstance(entry, Label) else ""
+
+
 def _of_number(read: Callable[[Number], str]) -> Callable[[Entry], str]:
     return lambda entry: read(entry) if isinstance(entry, Number) else ""
 
@@ -70,14 +74,15 @@ def _of_paper(entry: Entry, value: float | str | None) -> str:
 
 
 _CSV_PARTS: dict[str, Callable[[Entry], str]] = {
-    "": lambda entry: entry if isinstance(entry, str) else _of_number(lambda n: _exact(n.value, n.digits))(entry),
+    "": lambda entry: _words(entry) or _of_number(lambda n: _exact(n.value, n.digits))(entry),
+    " remark": lambda entry: entry.remark if isinstance(entry, Label) else "",
     " ci95": _of_number(lambda n: _exact(n.ci, n.digits)),
     " sd seeds": _of_number(lambda n: _exact(n.spread, n.digits)),
     " seeds": _of_number(lambda n: str(n.seeds) if n.seeds > 1 else ""),
     " mark": _of_number(lambda n: n.mark),
     " against smooth": _of_number(lambda n: n.against),
-    " paper": lambda entry: "" if isinstance(entry, str) else _of_paper(entry, entry.paper),
-    " paper ci95": lambda entry: "" if isinstance(entry, str) else _of_paper(entry, entry.paper_ci),
+    " paper": lambda entry: _of_paper(entry, entry.paper) if isinstance(entry, Number | Missing) else "",
+    " paper ci95": lambda entry: _of_paper(entry, entry.paper_ci) if isinstance(entry, Number | Missing) else "",
     " missing": lambda entry: entry.reason if isinstance(entry, Missing) else "",
 }
 """Columns of the CSV that one column of a table becomes; those that are empty throughout are left out, the first never."""

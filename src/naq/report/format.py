@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from naq.experiments.views import Entry, Missing, Number, TableView
+from naq.experiments.views import Entry, Label, Missing, Number, TableView
 
 NOTHING = "–"
 """In place of a number that is not defined."""
@@ -74,6 +74,7 @@ class Parts:
         interval: ``± 0.71``.
         spread: ``(0.31)``.
         paper: ``83.77 ± 0.96``, or the paper's word.
+        remark: on a row, behind its name.
     """
 
     value: str
@@ -82,12 +83,15 @@ class Parts:
     mark: str = ""
     against: str = ""
     paper: str = ""
+    remark: str = ""
 
 
 def parts(entry: Entry) -> Parts:
     """The texts of an entry."""
     if isinstance(entry, str):
         return Parts(entry)
+    if isinstance(entry, Label):
+        return Parts(entry.text, remark=entry.remark)
     if isinstance(entry, Missing):
         reason = entry.reason.split(":")[0] if len(entry.reason) > 22 else entry.reason
         return Parts(shorten(reason, 22), paper=_paper(entry, 2))
@@ -134,6 +138,8 @@ def entry_text(entry: Entry, markup: Markup) -> str:
     elif isinstance(entry, Number):
         text = {1: markup.best, 2: markup.second}.get(entry.rank, "%s") % text
     words = [text, *(markup.escape(part) for part in (found.spread, found.mark, found.against) if part)]
+    if found.remark:
+        words.append(markup.escape(f"({found.remark})"))
     return " ".join([*words, *([markup.paper % markup.escape(found.paper)] if found.paper else [])])
 
 
@@ -164,7 +170,7 @@ def legend(view: TableView) -> list[tuple[str, str]]:
         ("±", "95 % interval over tasks", any(entry.ci is not None for entry in numbers)),
         ("(…)", "standard deviation over seeds", any(entry.spread is not None for entry in numbers)),
         *((mark, meaning, mark in marks) for mark, meaning in (MARKS | AGAINST).items()),
-        ("paper", "the paper's number", any(not isinstance(e, str) and e.paper is not None for e in entries)),
+        ("paper", "the paper's number", any(isinstance(e, Number | Missing) and e.paper is not None for e in entries)),
     ]
     return [(sign, meaning) for sign, meaning, occurs in lines if occurs]
 

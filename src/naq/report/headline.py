@@ -2,68 +2,79 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from naq.experiments.captions import SMOOTH, amount, gain, leaders
-from naq.experiments.experiment import Study
-from naq.report.page import Answer
+from naq.experiments.experiment import Contest, Study
+from naq.report.advice import NAMED, advise
+from naq.report.page import Advice, Answer
 from naq.statistics import Score, compare
 
 NOTHING = Answer("nothing yet", "No method has finished.")
 ALONE = Answer("nothing to compare", "No other method has finished on the same tasks.")
-NAMED = 6
-"""Names in an answer; the section below has them all."""
-Column = tuple[str, str, dict[str, Score]]
-"""The setting in words, the title of the section, and the scores by method."""
+Column = tuple[Contest, str]
+"""Methods on the same tasks, and the title of the section."""
 
 
 def headline(studies: Sequence[Study]) -> tuple[Answer, Answer, Answer, str]:
     """Best, margin and significance from the first table that has results, else from the analyses' trainings on unchanged data."""
     alone: Column | None = None
-    columns = _columns(studies)
-    for where, title, column in columns:
-        if len(column) > 1:
-            others = [_elsewhere(place, found) for place, name, found in columns if name == title and len(found) > 1]
-            return *_answers(where, column), " ".join([_about(where, title), *others])
-        if column and alone is None:
-            alone = where, title, column
+    for contest, title in _columns(studies):
+        if len(contest.scores) > 1:
+            return *_answers(contest.where, contest.scores), _about(contest.where, title)
+        if contest.scores and alone is None:
+            alone = contest, title
     if alone is None:
         return NOTHING, NOTHING, NOTHING, ""
-    where, title, column = alone
-    return _alone(where, column), ALONE, ALONE, _about(where, title)
+    contest, title = alone
+    return _alone(contest.where, contest.scores), ALONE, ALONE, _about(contest.where, title)
+
+
+def advice(studies: Sequence[Study], paths: Mapping[str, str] | None = None) -> list[Advice]:
+    """What to run, for every dataset and setting of the experiment and profile that the answers are about."""
+    found: dict[str, Advice] = {}
+    first: Study | None = None
+    for study in _in_order(studies):
+        if first is not None and (study.experiment.name, study.request.profile) != (
+            first.experiment.name,
+            first.request.profile,
+        ):
+            continue
+        for contest in study.experiment.headline(study):
+            where = _where(contest, study)
+            if where not in found and (one := advise(contest, paths)) is not None:
+                found[where], first = replace(one, where=where), first or study
+    return list(found.values())
+
+
+def _in_order(studies: Sequence[Study]) -> list[Study]:
+    """Tables first."""
+    return sorted(studies, key=lambda study: study.experiment.kind != "table")
 
 
 def _columns(studies: Sequence[Study]) -> Iterator[Column]:
-    """Candidates for the first screen, tables first."""
-    for study in sorted(studies, key=lambda study: study.experiment.kind != "table"):
-        for where, scores in study.experiment.headline(study):
-            yield where, study.experiment.title, scores
+    """Candidates for the first screen."""
+    for study in _in_order(studies):
+        for contest in study.experiment.headline(study):
+            yield replace(contest, where=_where(contest, study)), study.experiment.title
+
+
+def _where(contest: Contest, study: Study) -> str:
+    profile = study.request.profile
+    return contest.where if profile == "default" else f"{contest.where}, {profile} profile"
 
 
 def _about(where: str, title: str) -> str:
     return f"The answers are about {where}; the section “{title}” has more."
 
 
-def _elsewhere(where: str, column: dict[str, Score]) -> str:
-    """The same table in another setting, in one sentence."""
-    standings = compare(column, SMOOTH)
-    best = max(column, key=lambda name: column[name].mean)
-    marks = [standing.mark for name, standing in standings.items() if name != best]
-    if set(marks) == {"▼"}:
-        words = "significantly better than every other"
-    elif "≈" in marks:
-        words = f"no significant difference from {marks.count('≈')} others"
-    else:
-        words = "not compared with methods of one seed"
-    return f"On {where}: {best} with {_percent(column[best])}, {words}."
-
-
-def _alone(where: str, column: dict[str, Score]) -> Answer:
+def _alone(where: str, column: Mapping[str, Score]) -> Answer:
     [(name, found)] = column.items()
     return Answer(name, f"{_percent(found)} on {where}: the only method that has finished there.")
 
 
-def _answers(where: str, column: dict[str, Score]) -> tuple[Answer, Answer, Answer]:
+def _answers(where: str, column: Mapping[str, Score]) -> tuple[Answer, Answer, Answer]:
     standings = compare(column, SMOOTH)
     order = sorted(column, key=lambda name: -column[name].mean)
     best, second = leaders(column)

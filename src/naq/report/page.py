@@ -45,6 +45,16 @@ class Answer:
 
 
 @dataclass(frozen=True)
+class Advice:
+    """What to run on some tasks: the method, in a few sentences why, and the command."""
+
+    where: str
+    method: str
+    text: str
+    command: str
+
+
+@dataclass(frozen=True)
 class DataFacts:
     """One dataset of the report; ``split`` is in words (``30/10/15 classes``)."""
 
@@ -71,6 +81,7 @@ class Summary:
         data: the datasets.
         done, failed, missing: numbers of cells.
         note: a sentence under the answers, e.g. what they are about.
+        advice: what to run, per dataset and setting; ``rule``: how it was chosen.
     """
 
     best: Answer
@@ -83,6 +94,8 @@ class Summary:
     failed: int = 0
     missing: int = 0
     note: str = ""
+    advice: Sequence[Advice] = ()
+    rule: str = ""
 
 
 @dataclass(frozen=True)

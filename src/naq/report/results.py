@@ -52,7 +52,7 @@ class Results:
         order = in_reading_order()
         known = sorted(
             (request for request in asked.requests if request.experiment in order),
-            key=lambda request: order.index(request.experiment),
+            key=lambda request: (order.index(request.experiment), request.profile != "default"),
         )
         unknown = dict.fromkeys(request.experiment for request in asked.requests if request.experiment not in order)
         whole = {record.key for records in found.values() for record in records}

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from naq.experiments.views import Entry, Missing, Number, TableView
+from naq.experiments.views import Entry, Label, Missing, Number, TableView
 from naq.report.format import Parts, parts
 
 _BRIEF = 26
@@ -39,9 +39,9 @@ class Row:
 
 @dataclass(frozen=True)
 class WebTable:
-    """``heads`` are (heading, classes), ``groups`` are (heading over columns, how many)."""
+    """``heads`` are (heading, classes, whether the rows are sorted by it), ``groups`` are (heading over columns, how many)."""
 
-    heads: Sequence[tuple[str, str]]
+    heads: Sequence[tuple[str, str, bool]]
     groups: Sequence[tuple[str, int]]
     rows: Sequence[Row]
     wide: bool
@@ -54,7 +54,7 @@ def web_table(view: TableView, places: Mapping[str, int]) -> WebTable:
         view = _without_first_label(view)
     ends = _group_ends(view)
     heads = [
-        (heading, _classes("label" if i < view.labels else "num", i in ends and "end"))
+        (heading, _classes("label" if i < view.labels else "num", i in ends and "end"), i == view.sorted_by)
         for i, heading in enumerate(view.columns)
     ]
     rows = []
@@ -77,7 +77,9 @@ def is_wide(view: TableView) -> bool:
 
 def _letters(entry: Entry) -> int:
     found = parts(entry)
-    return sum(len(part) + 1 for part in (found.value, found.interval, found.spread, found.against) if part)
+    return sum(
+        len(part) + 1 for part in (found.value, found.interval, found.spread, found.against) if part
+    )  # a remark wraps
 
 
 def _families(view: TableView) -> list[str]:
@@ -94,7 +96,8 @@ def _without_first_label(view: TableView) -> TableView:
     if groups:
         groups[0] = (groups[0][0], groups[0][1] - 1)
     rows = [row[1:] for row in view.rows]
-    return replace(view, columns=view.columns[1:], rows=rows, labels=view.labels - 1, groups=groups)
+    by = None if view.sorted_by is None else view.sorted_by - 1
+    return replace(view, columns=view.columns[1:], rows=rows, labels=view.labels - 1, groups=groups, sorted_by=by)
 
 
 def _group_ends(view: TableView) -> set[int]:
@@ -110,10 +113,10 @@ def _cell(entry: Entry, column: int, labels: int, end: bool, places: Mapping[str
     shown, last = parts(entry), end and "end"
     if isinstance(entry, Missing):
         return Cell(shown, _classes("num none", last), title=entry.reason)
-    if isinstance(entry, str):
+    if isinstance(entry, str | Label):
         if column < max(1, labels):
-            return Cell(shown, _classes("label", len(entry) <= _BRIEF and "brief", last), heading=column == 0)
-        return Cell(shown, _classes("num", len(entry) > _PHRASE and "phrase", last))
+            return Cell(shown, _classes("label", len(shown.value) <= _BRIEF and "brief", last), heading=column == 0)
+        return Cell(shown, _classes("num", len(shown.value) > _PHRASE and "phrase", last))
     if not math.isfinite(entry.value):
         return Cell(shown, _classes("num none", last), title="not a number")
     return _number(entry, shown, _classes("num", entry.rank == 1 and "best", last), places)

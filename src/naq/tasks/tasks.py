@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +22,12 @@ _KEY = re.compile(r"(\d+)way_(\d+)shot_(valid|test)_(support|query)")
 class Tasks:
     """``count`` tasks of one setting. Ids are class-major: the first ``shot`` supports belong to slot 0, and so on.
 
+    Queries are class-major too, equally many of each class, unless ``slots`` says which slot each belongs to.
+
     Shapes:
         - ``support``: (count, way * shot) int64
-        - ``query``: (count, way * queries) int64
+        - ``query``: (count, way * queries) int64; with ``slots`` (count, any number)
+        - ``slots``: None, or as ``query``
     """
 
     support: np.ndarray
@@ -32,9 +35,10 @@ class Tasks:
     way: int
     shot: int
     part: str = "test"
+    slots: np.ndarray | None = None
 
     def __post_init__(self) -> None:
-        for title in ("support", "query"):
+        for title in ("support", "query") if self.slots is None else ("support", "query", "slots"):
             array = np.asarray(getattr(self, title))
             if array.ndim != 2 or array.dtype.kind not in "iu":
                 raise TaskError(
@@ -51,7 +55,12 @@ class Tasks:
             )
         if len(self.support) == 0:
             raise TaskError("the task set is empty; expected at least one task.")
-        if self.query.shape[1] == 0 or self.query.shape[1] % self.way:
+        if self.slots is not None:
+            if self.slots.shape != self.query.shape or self.query.shape[1] == 0:
+                raise TaskError(f"slots {self.slots.shape} and query {self.query.shape} differ in shape or are empty.")
+            if self.slots.min() < 0 or self.slots.max() >= self.way:
+                raise TaskError(f"slots are {self.slots.min()}..{self.slots.max()}; expected 0..{self.way - 1}.")
+        elif self.query.shape[1] == 0 or self.query.shape[1] % self.way:
             raise TaskError(f"tasks have {self.query.shape[1]} queries, which {self.way} classes cannot share equally.")
         both = np.sort(np.concatenate([self.support, self.query], axis=1), axis=1)
         repeated = (both[:, 1:] == both[:, :-1]).any(axis=1)
@@ -64,11 +73,14 @@ class Tasks:
         return len(self.support)
 
     def __repr__(self) -> str:
-        return f"Tasks({len(self)} x {self.way}-way {self.shot}-shot, {self.queries} queries per class, part={self.part!r})"
+        number = f"{self.queries} queries per class" if self.slots is None else f"{self.query.shape[1]} queries"
+        return f"Tasks({len(self)} x {self.way}-way {self.shot}-shot, {number}, part={self.part!r})"
 
     @property
     def queries(self) -> int:
-        """Queries per class."""
+        """Queries per class; a ``TaskError`` where ``slots`` are given, since classes then need not have equally many."""
+        if self.slots is not None:
+            raise TaskError("the classes of these tasks have no common number of queries; use query.shape[1] or slots.")
         return int(self.query.shape[1] // self.way)
 
     @property
@@ -78,7 +90,9 @@ class Tasks:
 
     @property
     def query_slots(self) -> np.ndarray:
-        """(way * queries,) slot of each query: the answers."""
+        """Slot of each query, the answers: (way * queries,), the same for all tasks, or ``slots`` (count, queries of a task)."""
+        if self.slots is not None:
+            return self.slots
         return np.repeat(np.arange(self.way), self.queries)
 
     def nodes(self) -> np.ndarray:
@@ -87,11 +101,12 @@ class Tasks:
 
     def relabelled(self, new_id: np.ndarray) -> Tasks:
         """The same tasks after node ``i`` became ``new_id[i]``."""
-        return Tasks(new_id[self.support], new_id[self.query], self.way, self.shot, self.part)
+        return replace(self, support=new_id[self.support], query=new_id[self.query])
 
     def take(self, count: int) -> Tasks:
         """The first ``count`` tasks."""
-        return Tasks(self.support[:count], self.query[:count], self.way, self.shot, self.part)
+        slots = None if self.slots is None else self.slots[:count]
+        return replace(self, support=self.support[:count], query=self.query[:count], slots=slots)
 
     def check(self, graph: Graph) -> Tasks:
         """Self; a ``TaskError`` unless all ids exist and each slot holds one known label, different from the others'."""
@@ -102,9 +117,10 @@ class Tasks:
             )
         if graph.labels is not None:
             support = graph.labels[self.support].reshape(len(self), self.way, self.shot)
-            query = graph.labels[self.query].reshape(len(self), self.way, self.queries)
             slot = support[:, :, :1]
-            wrong = (support != slot).any((1, 2)) | (query != slot).any((1, 2)) | (slot < 0).any((1, 2))
+            right = np.take_along_axis(slot[:, :, 0], np.broadcast_to(self.query_slots, self.query.shape), axis=1)
+            wrong = (support != slot).any((1, 2)) | (slot < 0).any((1, 2))
+            wrong |= (graph.labels[self.query] != right).any(axis=1)
             order = np.sort(slot[:, :, 0], axis=1)
             wrong |= (order[:, 1:] == order[:, :-1]).any(axis=1)
             if wrong.any():
@@ -126,7 +142,11 @@ class Tasks:
         return cls(arrays[stem + "support"], arrays[stem + "query"], way, shot, part)
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """The two arrays under the names of the task file."""
+        """The two arrays under the names of the task file, which holds no ``slots``."""
+        if self.slots is not None:
+            raise TaskError(
+                "a task file holds equally many queries per class, and these tasks do not; draw them again."
+            )
         stem = f"{self.way}way_{self.shot}shot_{self.part}_"
         kind = np.int32 if max(self.support.max(), self.query.max()) < 2**31 else np.int64
         return {stem + "support": self.support.astype(kind), stem + "query": self.query.astype(kind)}

@@ -14,7 +14,7 @@ from naq.experiments.compute import cells_of
 from naq.experiments.experiment import EXPERIMENTS, ORDER, expand, in_reading_order
 from naq.experiments.request import BUDGETS, Request
 from naq.experiments.sweep import Sweep
-from naq.experiments.views import BarView, LineView, Missing, Number, ScatterView, TableView, TextView
+from naq.experiments.views import BarView, Label, LineView, Missing, Number, ScatterView, TableView, TextView
 from naq.grid.datasets import DatasetCache
 from naq.grid.measurements import MEASUREMENTS, Context, perform
 from naq.grid.measurements.class_similarity import class_similarity_cell
@@ -114,8 +114,8 @@ def check_sentence(text):
 def check_table(view):
     assert all(len(row) == len(view.columns) for row in view.rows), view.name
     assert not view.groups or sum(width for _, width in view.groups) == len(view.columns)
-    assert all(isinstance(entry, str) for row in view.rows for entry in row[: view.labels])
-    labels = [tuple(row[: view.labels]) for row in view.rows]
+    assert all(isinstance(entry, str | Label) for row in view.rows for entry in row[: view.labels])
+    labels = [tuple(words(entry) for entry in row[: view.labels]) for row in view.rows]
     assert len(set(labels)) == len(labels), "every row has labels of its own"
     for entry in (entry for row in view.rows for entry in row):
         if isinstance(entry, Number):
@@ -123,6 +123,15 @@ def check_table(view):
             assert all(part is None or part >= 0 for part in (entry.ci, entry.spread))
         elif isinstance(entry, Missing):
             assert entry.reason == "not run" or entry.reason.startswith("failed: ")
+
+    if view.sorted_by is not None:
+        shown = [row[view.sorted_by] for row in view.rows]
+        values = [entry.value if isinstance(entry, Number) else -math.inf for entry in shown]
+        assert values == sorted(values, reverse=True) and "Sorted by" in view.note
+
+
+def words(entry):
+    return entry.text if isinstance(entry, Label) else entry
 
 
 def check_plot(view):
@@ -302,7 +311,7 @@ def test_a_sweep_shows_levels_that_are_missing_as_missing(name):
     views = views_of(name, finds(skip=lambda cell: cell in lacking))
     check_views(views)
     table = next(table for table in tables_of(views) if table.name == f"{name}-debian")
-    row = next(row for row in table.rows if row[0] == gone.row)
+    row = next(row for row in table.rows if words(row[0]) == gone.row)
     missing = [entry for entry in row if isinstance(entry, Missing)]
     assert missing and all(entry.reason == "not run" for entry in missing)
 
@@ -413,7 +422,7 @@ def main_views(find, dataset="amazon-clothing", **given):
     views = views_of("main-products", find, dataset, methods=methods, ways=(5,), **given)
     check_views(views)
     table = next(table for table in tables_of(views) if table.name == f"main-products-{dataset}")
-    return views, {tuple(row[:2]): row[2:] for row in table.rows}, table
+    return views, {(words(row[0]), row[1]): row[2:] for row in table.rows}, table
 
 
 def with_accuracy(**by_base):
@@ -587,7 +596,7 @@ def test_five_shot_columns_read_the_other_shots_of_one_training():
     shots = {(cell.config["method"], cell.config["shot"]) for cell in cells(make_request("methods"))}
     assert ("naq-feat/protonet", 5) not in shots and {("supervised/protonet", 1), ("supervised/protonet", 5)} <= shots
     table = next(t for t in tables_of(views_of("methods", finds())) if t.name == "methods-debian")
-    row = next(row for row in table.rows if row[:2] == ["ProtoNet", "NaQ-Feat"])
+    row = next(row for row in table.rows if (words(row[0]), row[1]) == ("ProtoNet", "NaQ-Feat"))
     assert row[3].value == pytest.approx(row[2].value + 10, abs=6) != row[2].value
 
 
@@ -627,3 +636,39 @@ def test_a_sweep_takes_the_way_and_shot_of_the_request():
     found = cells(Request("label-scarcity", ("debian",), "quick", ways=(3,), shots=(5,)))
     assert {(cell.config["way"], cell.config["shot"]) for cell in found} == {(3, 5)}
     assert {cell.config["perturbation"]["keep"] for cell in found if cell.config["perturbation"]} == {13}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_inductive_and_transductive_results_stand_apart_in_every_table(name):
+    views = views_of(name, finds())
+    shown = [view for view in tables_of(views) if view.title.startswith("By head: ")]
+    assert len(shown) == sum(isinstance(view, BarView) for view in views) > 0
+    for view in shown:
+        assert sum(size for _, size in view.groups) == len(view.columns)
+        over = [group for group, size in view.groups for _ in range(size)]
+        columns: dict[str, list[str]] = {}
+        for group, column in zip(over, view.columns, strict=True):
+            columns.setdefault(group, []).append(column)
+        own = ["own"] if any("TEG" in row[0] or "GLITTER" in row[0] for row in view.rows) else []
+        assert columns == {
+            "": ["method"],
+            "inductive": ["logistic", "prototype"],
+            "transductive, balanced queries": ["transductive", "em", "balanced", *own],
+            "transductive, Dirichlet(2) queries": ["prototype", "transductive", "em", "balanced"],
+        }
+        assert "balanced knows that every class has equally many queries" in view.note
+        assert "prototype, which answers each alone, is the inductive reference" in view.note
+        assert any(isinstance(e, Number) and e.mark for row in view.rows for e in row[1:])
+
+
+def test_results_without_the_new_heads_have_no_empty_columns():
+    """Records of earlier versions hold fewer heads."""
+
+    def find(cell):
+        record = finds()(cell)
+        kept = {head: e for head, e in record.result["evaluations"].items() if head in ("logistic", "prototype")}
+        return record_for(cell, record.result | {"evaluations": kept, "also": {}})
+
+    [view] = [v for v in tables_of(views_of("methods", find, methods=("bgrl",))) if v.title.startswith("By head")]
+    assert list(view.columns) == ["method", "logistic", "prototype"]
+    assert view.groups == [("", 1), ("inductive", 2)] and "Dirichlet" not in view.note

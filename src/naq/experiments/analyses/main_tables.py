@@ -30,6 +30,8 @@ BEST, CHOSEN = "best", "chosen"
 class MainTable(AccuracyTable):
     """Rows that are picked from others: ``naq-feat/best`` and ``naq-feat/chosen``, and the same of NaQ-Diff."""
 
+    by_accuracy = False
+
     def shown(self, request: Request) -> list[str]:
         rows = self.rows(request)
         picked = [f"{kind}/{how}" for kind in KINDS if _members(rows, kind) for how in (BEST, CHOSEN)]
@@ -60,7 +62,7 @@ class MainTable(AccuracyTable):
         return average_ranks(ours) | average_ranks(papers)
 
     def more_views(self, study: Study, settings: Sequence[Setting]) -> list[View]:
-        """Which base model each of the picked rows is; heads, costs and curves of the trainings are in the full tables."""
+        """Which base model each of the picked rows is; costs and curves of the trainings are in the full tables."""
         found = self.trained(study)
         picks = self.picked(study, found)
         lines: list[list[Entry]] = [

@@ -44,7 +44,7 @@ class ModelAgnostic(AccuracyTable):
         return settings
 
     def more_views(self, study: Study, settings: Sequence[Setting]) -> list[View]:
-        return []  # the full tables have them
+        return []  # the full tables have costs and curves
 
     def remarks(self, study: Study, found: Mapping[tuple[str, Setting], Score]) -> list[str]:
         """Both kinds of episodes against labels, model by model: one family of comparisons."""

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from naq.experiments.captions import Level, from_paper, gain
-from naq.experiments.experiment import EXPERIMENTS, Study
+from naq.experiments.experiment import EXPERIMENTS, Contest, Study
 from naq.experiments.names import full_name, model_of
 from naq.experiments.paper import paper_accuracy
 from naq.experiments.request import Request
@@ -65,7 +65,7 @@ class UmtraModels(Sweep):
     def steps(self, levels: Sequence[Level]) -> list[tuple[Level, Level]]:
         return []  # levels are models
 
-    def headline(self, study: Study) -> list[tuple[str, dict[str, Score]]]:
+    def headline(self, study: Study) -> list[Contest]:
         return []
 
     def comparisons(self, study: Study, found: Mapping[Key, Score]) -> dict[Key, tuple[Score, Score]]:

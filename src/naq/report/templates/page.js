@@ -58,6 +58,7 @@
     const first = [...body.rows];
     const rowsOf = () => first.filter((row) => !row.classList.contains("family"));
     const heads = all("tr.columns > th", table);
+    const given = heads.map((head) => head.getAttribute("aria-sort"));
     heads.forEach((head, column) => {
       const button = make("button", { type: "button", title: "Sort by this column" }, ...head.childNodes);
       head.append(button);
@@ -78,6 +79,8 @@
             if (lacking(a) !== lacking(b)) return lacking(a) ? 1 : -1;
             return sign * compare(a, b);
           });
+        } else {
+          heads.forEach((other, i) => given[i] && other.setAttribute("aria-sort", given[i]));
         }
         body.append(...rows);
       });

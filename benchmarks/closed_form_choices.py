@@ -1,0 +1,211 @@
+"""Which form of the closed form: every choice of ``naq-plus`` on base and validation classes, no test class is touched.
+
+    python benchmarks/closed_form_choices.py --data ../shared/data [--device cuda] [--quick]
+
+Two parts, written to ``results/closed_form_choices.json``:
+
+- ``variants``: width, smoothing, neighbours, gamma, p, kinds of pairs; the gain over ``smooth`` in points at one and five shots.
+- ``partners``: vectors of trained methods (three seeds) as they are, refined (steps 3 to 5), and beside the smoothed features with several
+  weights; the gain over ``naq-plus``.
+
+Gains are means over 400 tasks of paired differences, with 95 % intervals over tasks; a mean over graphs orders the variants.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+import naq
+from naq.data.splits import split_for
+from naq.embedders.naq_plus import NaqPlus, node_words
+from naq.embedders.refinement import refined, sharpened, without_scatter
+from naq.embedders.smoothing import centred, narrowed, on_device, smoothed, unit
+from naq.graph import Graph
+from naq.neighbors import mutual_pairs, vector_neighbors
+from naq.tasks import Tasks
+
+RESULT = Path(__file__).parent / "results" / "closed_form_choices.json"
+GRAPHS = {"debian": 5, "coauthor_cs": 5, "amazon_computers": 5, "cora": 2, "citeseer": 2}
+"""Graphs and the way of their tasks."""
+TASKS, QUERIES, SEED = 400, 8, 77
+POWERS = (1.0, 1.25, 1.5, 1.75)
+WEIGHTS = (0.25, 0.5, 1.0)
+PARTNERS: dict[str, dict[str, Any]] = {
+    "bgrl": {"epochs": 300},
+    "sugrl": {"epochs": 300},
+    "naq-feat/protonet": {"episodes": 1600, "patience": 4},
+    "naq-feat/cosmic": {"episodes": 800, "patience": 4},
+}
+
+
+def development_tasks(graph: Graph, source: str, way: int, shot: int) -> Tasks:
+    """Tasks of base and validation classes."""
+    split = split_for(source, graph)
+    sizes = np.bincount(graph.require_labels("tasks")[graph.require_labels("tasks") >= 0])
+    classes = [c for c in (*split.base, *split.valid) if sizes[c] >= shot + QUERIES]
+    return naq.sample_tasks(
+        graph, way=min(way, len(classes)), shot=shot, queries=QUERIES, count=TASKS, seed=SEED, classes=classes
+    )
+
+
+class Bench:
+    """One graph: its tasks and what the vectors of others are compared with."""
+
+    def __init__(self, name: str, source: str, device: str) -> None:
+        self.name, self.source, self.device = name, source, device
+        self.graph = naq.load(source)
+        self.tasks = [development_tasks(self.graph, source, GRAPHS[name], shot) for shot in (1, 5)]
+
+    def scores(self, vectors: np.ndarray | torch.Tensor) -> list[np.ndarray]:
+        return [naq.evaluate(vectors, tasks, head="prototype").per_task for tasks in self.tasks]
+
+
+def gain(one: np.ndarray, two: np.ndarray) -> list[float]:
+    """Points that ``one`` is above ``two``, and half the width of its 95 % interval over tasks."""
+    apart = 100 * (one - two)
+    return [round(float(apart.mean()), 2), round(float(1.96 * apart.std() / math.sqrt(len(apart))), 2)]
+
+
+def variants(bench: Bench, quick: bool) -> Iterator[tuple[str, torch.Tensor]]:
+    """Names and vectors of forms of the closed form."""
+    graph, device = bench.graph.without_labels(), torch.device(bench.device)
+    words = node_words(graph)
+    there = on_device(words, device)
+    turned = None if there is words or isinstance(words, np.ndarray) else on_device(words.T.tocsr(), device)
+    adjacency = on_device(graph.normalized_adjacency(), device)
+
+    def start(dim: int) -> torch.Tensor:
+        return unit(narrowed(there, dim, 0, turned))
+
+    def tensor(vectors: Any) -> torch.Tensor:
+        return torch.as_tensor(vectors).to(device)
+
+    def forms(
+        title: str, rows: torch.Tensor, *, k: int = 10, gammas: tuple[float, ...] = (0.5,), pairs: str = "mutual"
+    ) -> Any:
+        table = vector_neighbors(rows, k, device=device)
+        if pairs == "mutual":
+            found = mutual_pairs(table)
+        else:
+            found = np.stack([np.repeat(np.arange(len(rows)), k), table.ids.ravel()], axis=1)
+        for gamma in gammas:
+            white = without_scatter(rows, found, gamma)
+            for p in POWERS:
+                yield f"{title}, k {k}, gamma {gamma:g}, p {p:g}", sharpened(white, p)
+
+    narrow = start(256)
+    ppr = tensor(centred(smoothed(adjacency, narrow, 10)))
+    yield "no scatter step, p 1", ppr
+    yield "no scatter step, p 1.5", sharpened(ppr, 1.5)
+    yield from forms("as naq-plus", ppr, gammas=(0.1, 0.25, 0.5, 1.0, 2.0))
+    if quick:
+        return
+    for k in (5, 20):
+        yield from forms("as naq-plus", ppr, k=k)
+    yield from forms("one-way pairs", ppr, pairs="one-way")
+    again = without_scatter(ppr, mutual_pairs(vector_neighbors(ppr, 10, device=device)), 0.5)
+    yield from forms("two rounds", again)
+    for steps in (0, 2, 5, 20):
+        yield from forms(f"{steps} steps", tensor(centred(smoothed(adjacency, narrow, steps))))
+    yield from forms("two hops", tensor(centred(smoothed(adjacency, narrow, 2, "hops"))))
+    hops = tensor(unit(smoothed(adjacency, narrow, 2, "hops")))
+    yield from forms("ten steps beside two hops", centred(torch.cat([ppr, hops], dim=1)))
+    first = tensor(centred(narrow))
+    white = without_scatter(first, mutual_pairs(vector_neighbors(first, 10, device=device)), 0.5)
+    before = on_device(unit(white.cpu().numpy()), device)
+    after = tensor(centred(smoothed(adjacency, before, 10)))
+    for p in POWERS:
+        yield f"scatter of features before smoothing, p {p:g}", sharpened(after, p)
+    for dim in (128, 384, 512):
+        yield from forms(f"width {dim}", tensor(centred(smoothed(adjacency, start(dim), 10))))
+
+
+def trained(bench: Bench, method: str, seed: int, quick: bool) -> np.ndarray:
+    """Vectors of a method trained without labels; its checkpoint is the last or the one that validation tasks select."""
+    options = dict(PARTNERS[method])
+    if quick:
+        options |= {"epochs": 20} if "epochs" in options else {"episodes": 160}
+    result = naq.run(
+        bench.graph, method, way=bench.tasks[0].way, seed=seed, device=bench.device, baseline=False, **options
+    )  # fmt: skip
+    assert result.embedding is not None
+    return result.embedding
+
+
+def partners(bench: Bench, quick: bool) -> dict[str, Any]:
+    """Gains over ``naq-plus`` of trained vectors, refined and beside the smoothed features."""
+    closed = NaqPlus(bench.graph, device=bench.device)
+    plus, start = bench.scores(closed.embed()), torch.as_tensor(closed.smoothed()).to(bench.device)
+    found: dict[str, dict[str, list[list[np.ndarray]]]] = {}
+    for method in PARTNERS:
+        rows = found.setdefault(method, {})
+        for seed in range(1 if quick else 3):
+            vectors = trained(bench, method, seed, quick)
+            beside = centred(torch.from_numpy(vectors).to(bench.device))
+            rows.setdefault("alone", []).append(bench.scores(vectors))
+            rows.setdefault("refined", []).append(bench.scores(refined(vectors, device=bench.device)))
+            for weight in WEIGHTS:
+                both = refined(torch.cat([start, weight * beside], dim=1), device=bench.device)
+                rows.setdefault(f"beside, weight {weight:g}", []).append(bench.scores(both))
+        print(bench.name, method, {name: [gain(np.mean([s[i] for s in seeds], axis=0), plus[i])[0] for i in (0, 1)] for name, seeds in rows.items()}, flush=True)  # fmt: skip
+    return {
+        method: {
+            name: {
+                "over naq-plus": [gain(np.mean([s[i] for s in seeds], axis=0), plus[i]) for i in (0, 1)],
+                "over alone": [gain(np.mean([s[i] for s in seeds], axis=0), np.mean([s[i] for s in rows["alone"]], axis=0)) for i in (0, 1)],
+            }
+            for name, seeds in rows.items()
+        }
+        for method, rows in found.items()
+    }  # fmt: skip
+
+
+def each(title: str, names: list[str], work: Callable[[str], Any]) -> dict[str, Any]:
+    done = {}
+    for name in names:
+        mark = time.perf_counter()
+        done[name] = work(name)
+        print(f"{title}: {name} done in {time.perf_counter() - mark:.0f} s", flush=True)
+    return done
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--data", type=Path, required=True, help="folder of the graphs beside the bundled one")
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--graphs", nargs="*", default=list(GRAPHS))
+    parser.add_argument("--parts", nargs="*", default=["variants", "partners"])
+    parser.add_argument("--quick", action="store_true", help="few variants, short trainings: shows that it runs")
+    parser.add_argument("--out", type=Path, default=RESULT)
+    given = parser.parse_args()
+
+    def bench(name: str) -> Bench:
+        return Bench(name, "debian" if name == "debian" else str(given.data / f"{name}.npz"), given.device)
+
+    def all_variants(name: str) -> dict[str, Any]:
+        one = bench(name)
+        base = one.scores(naq.embed(one.graph, "smooth"))
+        return {
+            title: [gain(score, other) for score, other in zip(one.scores(rows), base, strict=True)]
+            for title, rows in variants(one, given.quick)
+        }
+
+    result = json.loads(given.out.read_text(encoding="utf-8")) if given.out.is_file() else {}
+    for part, work in (("variants", all_variants), ("partners", lambda name: partners(bench(name), given.quick))):
+        if part in given.parts:
+            result[part] = {**result.get(part, {}), **each(part, given.graphs, work)}
+            given.out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    print(f"written: {given.out}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,63 @@
+"""The same tasks with unbalanced queries."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from naq.errors import TaskError
+from naq.randomness import stream
+from naq.tasks.tasks import Tasks
+
+
+def dirichlet_queries(tasks: Tasks, labels: np.ndarray, *, concentration: float = 2.0, seed: int = 0) -> Tasks:
+    """Tasks with the same supports and as many queries, whose classes are not equally frequent.
+
+    For every task: class shares from a symmetric Dirichlet distribution, the number of queries of each class from the multinomial distribution of these
+    shares, then query nodes without replacement among all nodes of the class that are not supports of the task. A class with fewer nodes than its number
+    gives all it has; the rest is drawn again, by the same shares, among the classes that have some left. Veilleux et al., Realistic Evaluation of Transductive
+    Few-Shot Learning, https://arxiv.org/abs/2204.11181, draw queries so; 2 is their concentration.
+
+    Args:
+        tasks: their classes are those of their supports; the queries are only counted.
+        labels: (n,) class of every node, -1 where it is not known.
+        concentration: of the Dirichlet distribution; the higher, the more equal the shares.
+        seed: task ``i`` depends on it, on ``i`` and on the setting alone.
+
+    Shapes:
+        - answer: ``query`` and ``slots`` (count, queries of a task), class-major
+
+    Raises:
+        TaskError: where the classes of a task have too few other nodes.
+    """
+    if not np.isfinite(concentration) or concentration <= 0:
+        raise TaskError(f"concentration is {concentration!r}; expected a number above 0, e.g. 2.0.")
+    count, total, way = len(tasks), tasks.query.shape[1], tasks.way
+    support = tasks.support.reshape(count, way, tasks.shot)
+    classes = labels[support[:, :, 0]]
+    members = {int(c): np.flatnonzero(labels == c) for c in np.unique(classes)}
+    query, slots = np.empty((count, total), dtype=np.int64), np.empty((count, total), dtype=np.int64)
+    for index in range(count):
+        random = stream(seed, f"queries/dirichlet/{tasks.part}/{way}way/{tasks.shot}shot/{total}queries", index)
+        pools = [np.setdiff1d(members[int(c)], support[index, slot]) for slot, c in enumerate(classes[index])]
+        numbers = _numbers(random, np.array([len(pool) for pool in pools]), total, concentration, index)
+        query[index] = np.concatenate(
+            [random.choice(pool, size=number, replace=False) for pool, number in zip(pools, numbers)]
+        )
+        slots[index] = np.repeat(np.arange(way), numbers)
+    return replace(tasks, query=query, slots=slots)
+
+
+def _numbers(
+    random: np.random.Generator, available: np.ndarray, total: int, concentration: float, index: int
+) -> np.ndarray:
+    """Queries of each class: ``total`` in all, no class more than are available."""
+    if available.sum() < total:
+        raise TaskError(f"task {index} needs {total} queries, but its classes have {available.sum()} other nodes.")
+    shares = random.dirichlet(np.full(len(available), concentration))
+    numbers = np.zeros(len(available), dtype=np.int64)
+    while (left := total - int(numbers.sum())) > 0:
+        weight = np.where(numbers < available, shares + 1e-12, 0.0)  # a share may be zero to the last bit
+        numbers = np.minimum(numbers + random.multinomial(left, weight / weight.sum()), available)
+    return numbers
