@@ -78,6 +78,7 @@ def merged(name: str, parts: Sequence[tuple[str, TableView]]) -> TableView:
         rows=[[dataset, *row] for dataset, table in parts for row in table.rows],
         labels=first.labels + 1,
         groups=[("", first.groups[0][1] + 1), *first.groups[1:]] if first.groups else (),
+        sorted_by=None,
         note=" ".join(sentence for sentence in sentences if all(sentence in table.note for _, table in parts)),
     )
 

@@ -5,20 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from naq.experiments.accuracy_views import BALANCED, INDUCTIVE, UNBALANCED
 from naq.experiments.captions import gain, table_name
 from naq.experiments.experiment import Study
 from naq.experiments.names import full_name
 from naq.experiments.variants import gain_series
 from naq.experiments.views import BarView, Entry, Number, TableView
-from naq.protocol.evaluation import BASELINE
+from naq.protocol.evaluation import BASELINE, dirichlet
 from naq.statistics import Comparison, Score, family
 
 CLOSED = "naq-plus"
-INDUCTIVE, BALANCED, UNBALANCED = (
-    "inductive",
-    "transductive, balanced queries",
-    "transductive, Dirichlet(2) queries",
-)
 INDUCTIVE_HEADS = ("logistic", "prototype")
 TOGETHER = ("transductive", "em", "balanced")
 FAIR = ("transductive", "em")
@@ -71,7 +67,7 @@ Scores = Mapping[tuple[str, int, str], Score]
 
 def scores_of(study: Study, rows: Sequence[str], way: int, shots: Sequence[int]) -> dict[tuple[str, int, str], Score]:
     """What the figures are made of, as far as it is finished."""
-    heads = [*INDUCTIVE_HEADS, *TOGETHER, *(f"{head}/dirichlet" for head in ("prototype", *FAIR))]
+    heads = [*INDUCTIVE_HEADS, *TOGETHER, *map(dirichlet, ("prototype", *FAIR))]
     return {
         (row, shot, head): s
         for row in rows
@@ -108,10 +104,10 @@ def figures(dataset: str, found: Scores, rivals: Sequence[str], shots: Sequence[
         target = _above(dataset, BALANCED, shot)
         made.append(Figure(BALANCED, f"{shot}-shot, {head}", f"{full_name(BASELINE)}, {head}", target, test))
     together_and_alone = {
-        (shot, head): (found[CLOSED, shot, f"{head}/dirichlet"], found[CLOSED, shot, "prototype/dirichlet"])
+        (shot, head): (found[CLOSED, shot, dirichlet(head)], found[CLOSED, shot, dirichlet("prototype")])
         for shot in shots[:1]
         for head in FAIR
-        if (CLOSED, shot, f"{head}/dirichlet") in found and (CLOSED, shot, "prototype/dirichlet") in found
+        if (CLOSED, shot, dirichlet(head)) in found and (CLOSED, shot, dirichlet("prototype")) in found
     }
     for (shot, head), test in family(together_and_alone).items():
         target = _above(dataset, UNBALANCED, shot)

@@ -12,6 +12,7 @@ from naq.experiments.experiment import Experiment, Study
 from naq.experiments.request import Request
 from naq.experiments.seed_groups import Key, SeedGroup, seed_group, training_note
 from naq.experiments.views import BarView, Entry, Series, TableView, TextView, View
+from naq.protocol.evaluation import DIRICHLET, dirichlet
 from naq.protocol.methods import get_method
 from naq.statistics import Comparison, Score, family
 
@@ -19,6 +20,12 @@ MOST_CLASSES = 5
 """Of a task, where the dataset has as many validation and test classes."""
 Place = tuple[int, str]
 """Shot and head."""
+TOGETHER = ("transductive", "em", "balanced", *map(dirichlet, ("prototype", "transductive", "em")))
+"""Heads that look at queries together, and what they are measured by on Dirichlet(2) queries; ``balanced`` is told what is not so there."""
+TOGETHER_NOTE = (
+    "The queries of a task are answered together; balanced knows that every class has equally many. "
+    "Prototype answers each alone: the reference on Dirichlet(2) queries."
+)
 
 
 @dataclass(frozen=True)
@@ -82,19 +89,22 @@ class Variants(Experiment):
         }
 
     def views(self, study: Study) -> list[View]:
-        rows = self.variants(study.request)
-        found = {
-            (one.row, place): s
-            for one in rows
-            for place in _places(study.request)
-            if (s := study.score(one.row, *place)) is not None
-        }
-        tests = comparisons(rows, _places(study.request), found)
-        table = self._table(study, rows, found, tests)
+        rows, places = self.variants(study.request), _places(study.request)
+        found = _scores(study, rows, places)
+        tests = comparisons(rows, places, found)
+        table = self._table(study, rows, places, found, tests)
         if not found:
             return [TextView([NOTHING]), table]
         sentences = self._sentences(study, rows, tests) or ["Too little is finished to compare."]
-        return [findings(study, sentences), self._plot(study, rows, tests), table]
+        return [findings(study, sentences), self._plot(study, rows, tests), table, *self._transductive(study, rows)]
+
+    def _transductive(self, study: Study, rows: Sequence[Variant]) -> list[View]:
+        """The same vectors under heads that look at the queries together, at the first shot; none where no result has them."""
+        shot = (study.request.shots or (1, 5))[0]
+        found = _scores(study, rows, [(shot, head) for head in TOGETHER])
+        places = [(shot, head) for head in TOGETHER if any(place == (shot, head) for _, place in found)]
+        tests = comparisons(rows, places, found)
+        return [self._table(study, rows, places, found, tests, "transductive")] if places else []
 
     def _sentences(
         self, study: Study, rows: Sequence[Variant], tests: Mapping[tuple[str, str, Place], Comparison]
@@ -116,11 +126,11 @@ class Variants(Experiment):
         self,
         study: Study,
         rows: Sequence[Variant],
+        places: Sequence[Place],
         found: Mapping[tuple[str, Place], Score],
         tests: Mapping[tuple[str, str, Place], Comparison],
+        part: str = "",
     ) -> TableView:
-        places = _places(study.request)
-
         def accuracy(row: str, place: Place) -> Entry:
             if (row, place) not in found:
                 return study.missing(row)
@@ -147,15 +157,16 @@ class Variants(Experiment):
         ]
         trained = list(dict.fromkeys(one.method for one in rows if get_method(one.method).trains))
         return TableView(
-            table_name(study),
-            f"{self.title}: {study.dataset}, {way_of(study.request, study.dataset)}-way",
+            table_name(study, part),
+            f"{self.title}{', queries together' if part else ''}: {study.dataset}, {way_of(study.request, study.dataset)}-way",
             ["variant", *(title for _ in places for title in ("accuracy, %", *self.gains))],
             lines,
-            groups=[("", 1), *((f"{shot}-shot, {head}", 1 + len(self.gains)) for shot, head in places)],
+            groups=[("", 1), *((f"{shot}-shot, {_words(head)}", 1 + len(self.gains)) for shot, head in places)],
             note=" ".join(
                 words
                 for words in (
                     self.note,
+                    TOGETHER_NOTE if part else "",
                     "Gains are in points with their 95 % interval; better and worse: p < 0.05, Holm over all gains of the table.",
                     training_note(study.request, trained) if trained else "",
                 )
@@ -219,6 +230,15 @@ def gain_series(name: str, x: Sequence[str], tests: Sequence[Comparison | None])
         return [None if test is None else 100 * (test.difference.mean + side * test.difference.ci95) for test in tests]
 
     return Series(name, list(x), at(0), at(-1), at(1))
+
+
+def _scores(study: Study, rows: Sequence[Variant], places: Sequence[Place]) -> dict[tuple[str, Place], Score]:
+    return {(one.row, place): s for one in rows for place in places if (s := study.score(one.row, *place)) is not None}
+
+
+def _words(head: str) -> str:
+    """``em, Dirichlet(2)`` of the head's key for such queries."""
+    return head.replace(f"/{DIRICHLET}", ", Dirichlet(2)")
 
 
 def _places(request: Request) -> list[Place]:

@@ -7,6 +7,7 @@ import pytest
 
 import fake_records
 from fake_records import finds, nothing, record_for, train_result
+from naq.experiments.accuracy_views import BALANCED, INDUCTIVE, UNBALANCED
 from naq.experiments.analyses.beyond_ablation import CHANGES
 from naq.experiments.analyses.beyond_accuracy import OLDER
 from naq.experiments.compute import StoredRecords, cells_of, compute
@@ -14,7 +15,7 @@ from naq.experiments.datasets import choose_datasets, experiments_of, make_reque
 from naq.experiments.experiment import EXPERIMENTS, expand
 from naq.experiments.folder import Requests
 from naq.experiments.names import full_name
-from naq.experiments.reached import BALANCED, INDUCTIVE, UNBALANCED, Target, figures
+from naq.experiments.reached import Target, figures
 from naq.experiments.request import Request
 from naq.experiments.variants import gain_words, way_of
 from naq.experiments.views import Missing, Number, TableView, TextView
@@ -241,6 +242,28 @@ def test_gains_of_a_table_are_those_of_its_accuracies():
         assert float(refined[place + 2].split()[0]) == pytest.approx(refined[place].value - closed, abs=0.06)
     assert "Holm" in table.note
     assert any(s.startswith("TLP-BGRL, refined, against TLP-BGRL: 1-shot ") and "; 5-shot " in s for s in said(views))
+
+
+@pytest.mark.parametrize("name", ["beyond-ablation", "beyond-refinement", "beyond-inputs"])
+def test_queries_together_stand_in_a_table_of_their_own(name, every_head):
+    views = study_of(name, finds(), seeds=2).views()
+    first, together = table_of(views, f"{name}-debian"), table_of(views, f"{name}-transductive-debian")
+    assert [group for group, _ in first.groups[1:]] == [
+        f"{s}-shot, {h}" for s in (1, 5) for h in ("logistic", "prototype")
+    ]
+    assert [group for group, _ in together.groups[1:]] == [
+        f"1-shot, {head}"
+        for head in (
+            "transductive",
+            "em",
+            "balanced",
+            *(f"{h}, Dirichlet(2)" for h in ("prototype", "transductive", "em")),
+        )
+    ]
+    assert "balanced knows" in together.note and "balanced knows" not in first.note
+    assert all(
+        isinstance(entry, Number) for row in together.rows for entry in row[1 :: 1 + len(EXPERIMENTS[name].gains)]
+    )
 
 
 def test_what_is_not_finished_has_no_gain():
