@@ -63,7 +63,7 @@ def test_a_run_shows_inductive_heads_first_and_dirichlet_queries_in_a_column():
     cells = [list(column.cells) for column in table.columns]
     titles = [column.header for column in table.columns]
     assert titles == ["method", "head", "way", "shot", "accuracy %", "Dirichlet(2) %", "seconds"]
-    heads = ["logistic (chosen)", "prototype", "expansion", "transductive *", "em *", "balanced **"]
+    heads = ["logistic (chosen)", "prototype", "transductive *", "em *", "balanced **"]
     shown = cells[1]
     assert [name for name in shown if not name.startswith("own")] == [*heads, "logistic", *heads[1:]]
     by_head = dict(zip(shown, cells[5]))

@@ -11,9 +11,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from naq.errors import OptionError
+from naq.options import nearest
 
 if TYPE_CHECKING:
     from naq.protocol import Result, RunConfig
+    from naq.protocol.methods import Method
+
+SIDE_BY_SIDE = ("smooth", "naq-plus", "naq-feat/protonet")
+"""What ``naq run`` shows where no method is asked for: the baseline, the closed form, and the paper's method."""
 
 
 def pairs(given: list[str], flag: str) -> dict[str, str]:
@@ -30,8 +35,13 @@ def pairs(given: list[str], flag: str) -> dict[str, str]:
 def run_command(
     dataset: Annotated[str, typer.Argument(help="A name of 'naq list datasets', or a path.")] = "debian",
     method: Annotated[
-        list[str], typer.Option("--method", "-m", help="A name of 'naq list methods'; may be repeated.")
-    ] = ["naq-feat/protonet"],  # noqa: B006
+        list[str],
+        typer.Option(
+            "--method",
+            "-m",
+            help="A name of 'naq list methods'; may be repeated. By default smooth, naq-plus and naq-feat/protonet.",
+        ),
+    ] = [],  # noqa: B006
     way: Annotated[int, typer.Option(help="Classes per task.")] = 5,
     shot: Annotated[int, typer.Option(help="Labelled nodes per class.")] = 1,
     also_shot: Annotated[
@@ -71,7 +81,12 @@ def run_command(
     refine: Annotated[
         bool, typer.Option("--refine", help="Apply the closed form of NaQ to the vectors before testing.")
     ] = False,
-    out: Annotated[Path | None, typer.Option(help="Folder for this run; by default one under runs/.")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder for this run, with one inside for each of several methods; by default one under runs/."
+        ),
+    ] = None,
     option: Annotated[
         list[str], typer.Option("--set", "-s", help="Option of the method, NAME=VALUE, e.g. lr=3e-4.")
     ] = [],  # noqa: B006
@@ -86,20 +101,18 @@ def run_command(
     """
     from naq.cli.progress import console, load_shown, show_progress
     from naq.protocol import RunConfig, RunInputs, execute
+    from naq.protocol.evaluation import BASELINE
     from naq.protocol.methods import get_method
     from naq.report.terminal import result_table
 
-    known = [get_method(name) for name in method]
-    if out is not None and len(known) > 1:
-        raise OptionError(
-            f"--out names one folder, but {len(known)} methods were given; leave --out away: each gets its own under runs/."
-        )
+    known = [get_method(name) for name in method or SIDE_BY_SIDE]
     if epochs is not None and not any(m.in_epochs for m in known):
         raise OptionError(f"--epochs is {epochs}, but {known[0].name} is not trained in epochs; leave it out.")
+    options = _shared_out(pairs(option, "--set"), known)
     configs = [
         RunConfig.resolve(
-            m, way=way, shot=shot, also_shots=also_shot, seed=seed, head=head, features=features, options=pairs(option, "--set"),
-            episode=pairs(episode, "--episode"), episodes=episodes, epochs=epochs if m.in_epochs else None, evaluate_every=evaluate_every,
+            m, way=way, shot=shot, also_shots=also_shot, seed=seed, head=head, features=features, options=options[m.name],
+            episode=pairs(episode, "--episode") if m.episodes or len(known) == 1 else {}, episodes=episodes, epochs=epochs if m.in_epochs else None, evaluate_every=evaluate_every,
             patience=patience, select=select, device=device, refine=refine,
         )
         for m in known
@@ -109,11 +122,20 @@ def run_command(
                   f"{graph.num_features:,} features, {graph.num_classes} classes")  # fmt: skip
     results: list[Result] = []
     folders: list[Path] = []
+    with_baseline = not any(m.name == BASELINE for m in known)
     for config in configs:
         config = replace(config, dataset=graph.name)
-        folders.append(folder := out or default_folder(config))
+        folders.append(folder := default_folder(config) if out is None else _own_folder(out, config, configs))
         with show_progress(config.method) as listener:
-            inputs = RunInputs(graph, dataset, tasks, out=folder, cache="" if cache else None, listener=listener)
+            inputs = RunInputs(
+                graph,
+                dataset,
+                tasks,
+                out=folder,
+                cache="" if cache else None,
+                baseline=with_baseline,
+                listener=listener,
+            )
             try:
                 results.append(execute(config, inputs))
             except KeyboardInterrupt:
@@ -128,6 +150,22 @@ def run_command(
     for result, folder in zip(results, folders):
         _after(result, folder)
     _next_steps(dataset, results)
+
+
+def _shared_out(given: dict[str, str], known: list[Method]) -> dict[str, dict[str, str]]:
+    """The options of each method: with several methods, one that does not know an option goes without it."""
+    if len(known) > 1:
+        for name in given:
+            if not any(name in m.defaults for m in known):
+                every = sorted({option for m in known for option in m.defaults})
+                raise OptionError(f"none of the {len(known)} methods has an option {name!r}; {nearest(name, every)}")
+        return {m.name: {name: value for name, value in given.items() if name in m.defaults} for m in known}
+    return {m.name: given for m in known}
+
+
+def _own_folder(out: Path, config: RunConfig, configs: list[RunConfig]) -> Path:
+    """``--out`` itself, or a folder in it for each of several methods."""
+    return out if len(configs) == 1 else out / config.method.replace("/", "-")
 
 
 def default_folder(config: RunConfig) -> Path:
@@ -162,7 +200,7 @@ def _next_steps(dataset: str, results: list[Result]) -> None:
 
     configs = [result.config for result in results]
     shown = {config.method for config in configs}
-    other = next(m for m in ("naq-diff/protonet", "naq-feat/protonet", "smooth") if m not in shown)
+    other = next(m for m in ("naq-diff/protonet", "naq-plus", "naq-feat/protonet", "smooth") if m not in shown)
     lines = [f"naq run {shlex.quote(dataset)} --method {other}", "naq list methods"]
     if (configs[0].way, configs[0].shot) == (5, 1):
         lines.insert(1, f"naq run {shlex.quote(dataset)} --shot 5")
