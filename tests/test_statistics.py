@@ -217,6 +217,8 @@ def test_the_tail_is_students_where_one_source_is_left_and_between_them_otherwis
         assert sum(value * q**2 for (value, _), q in zip(sources, quantiles)) == pytest.approx(mean**2, rel=1e-6)
         assert half_width(sources, p) == pytest.approx(mean, rel=1e-6)
     assert tail_p(0.0, [(0.1, 3)]) == 1.0 and tail_p(0.1, []) == 0.0 and tail_p(1e6, [(1e-12, 499)]) < 1e-100
+    two_seeds = [(1e-5, 1), (1e-5, 399)]  # quantiles of one degree of freedom are as large as 1 / p
+    assert half_width(two_seeds, tail_p(0.2, two_seeds)) == pytest.approx(0.2, rel=1e-6)
 
 
 def test_the_tail_holds_for_any_variances_where_satterthwaites_does_not() -> None:

@@ -35,7 +35,8 @@ _COMPUTING: dict[str, Any] = {"rich_help_panel": "Where it is computed"}
 
 def reproduce_command(
     names: Annotated[
-        list[str], typer.Argument(help="Names of 'naq list experiments', or all, tables, analyses.", metavar="NAME")
+        list[str],
+        typer.Argument(help="Names of 'naq list experiments', or all, tables, analyses, beyond.", metavar="NAME"),
     ],
     dataset: Annotated[
         list[str],

@@ -20,14 +20,20 @@ from naq.options import nearest
 
 STAND_IN = "debian"
 """The dataset where none of the paper's is at hand."""
-GROUPS = {"all": "every table and analysis", "tables": "every table", "analyses": "every analysis"}
+KINDS = {"tables": "table", "analyses": "analysis"}
+GROUPS = {
+    "all": "every table and analysis",
+    "tables": "every table",
+    "analyses": "every analysis",
+    "beyond": "NaQ in closed form: docs/beyond.md",
+}
 
 
 def experiments_of(name: str) -> list[str]:
     """The experiments behind a name: one, or a group of them."""
     if name in GROUPS:
-        kind = {"tables": "table", "analyses": "analysis"}.get(name)
-        return [known for known in in_reading_order() if kind in (None, EXPERIMENTS[known].kind)]
+        known = {each: EXPERIMENTS[each] for each in in_reading_order()}
+        return [each for each, one in known.items() if name in ("all", one.group) or KINDS.get(name) == one.kind]
     if name not in EXPERIMENTS:
         raise OptionError(f"there is no table or analysis {name!r}; {nearest(name, [*EXPERIMENTS, *GROUPS])}")
     return [name]
@@ -93,7 +99,7 @@ def choose_datasets(
                 )
         return named
     if folder is not None:
-        found = _in_folder(folder)
+        found = {row["name"]: "" for row in listing() if row["state"] == "bundled"} | _in_folder(folder)
         chosen = {name: found[name] for name in experiment.datasets if name in found}
         if not chosen:
             raise DataError(

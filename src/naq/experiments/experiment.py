@@ -46,6 +46,7 @@ class Experiment(ABC):
         origin: where it stands in the paper.
         datasets: the paper's, by our names; used where they are at hand and no other is given.
         needs: ``labels``, ``features`` or both; a dataset without them is left out with a sentence.
+        group: a further name that ``naq reproduce`` knows it by, with others.
     """
 
     name: ClassVar[str]
@@ -55,6 +56,7 @@ class Experiment(ABC):
     datasets: ClassVar[tuple[str, ...]] = ("amazon-electronics", "cora-full")
     needs: ClassVar[tuple[str, ...]] = ("labels", "features")
     kind: ClassVar[str] = "analysis"
+    group: ClassVar[str] = ""
 
     @abstractmethod
     def groups(self, request: Request, dataset: str) -> dict[Key, SeedGroup]:
@@ -119,9 +121,10 @@ EXPERIMENTS: Registry[type[Experiment]] = Registry("a table or analysis", "naq.e
 ORDER = (
     *("methods", "main-products", "main-citation", "full-products", "full-citation", "model-agnostic"),
     *("ogbn-arxiv", "ogbn-products"),
+    *("beyond-accuracy", "beyond-ablation", "beyond-refinement", "beyond-inputs"),
     *("label-scarcity", "label-noise", "imbalance", "structure-noise", "feature-noise", "tail-tsne", "queries"),
     *("class-similarity", "metrics", "training-way", "umtra-models", "umtra", "overlap", "overlap-drop", "times"),
-    "episode-options",
+    *("episode-options", "beyond-robustness"),
 )
 """Tables, then analyses, as a reader wants them."""
 

@@ -14,6 +14,8 @@ MODELS = {
     "cola": "COLA",
     "chosen": "Best of six by validation",
     "smooth": "smooth (no training)",
+    "naq-plus": "naq-plus (no training)",
+    "naq-plus/sugrl": "naq-plus with SUGRL",
 }
 """The paper's names, and those of what it does not have."""
 
@@ -21,12 +23,12 @@ MODELS = {
 def kind_of(method: str) -> str:
     """``NaQ-Feat`` of ``naq-feat/protonet``; "" where there are no episodes."""
     kind, slash, _ = method.partition("/")
-    return KINDS.get(kind, kind) if slash else ""
+    return KINDS.get(kind, kind) if slash and method not in MODELS else ""
 
 
 def model_of(method: str) -> str:
     """``ProtoNet`` of ``naq-feat/protonet``."""
-    return MODELS.get(learner_of(method), learner_of(method))
+    return MODELS.get(method) or MODELS.get(learner_of(method), learner_of(method))
 
 
 def full_name(method: str) -> str:

@@ -251,7 +251,7 @@ def score_of(records: Sequence[Record], shot: int | None = None, head: str | Non
         return score([run for _, run in runs], " | ".join(name for name, _ in runs))
     kept = [run for name, run in runs if name == tasks]
     # Without training only a perturbation that is drawn anew for every seed makes seeds differ; the seed of an SVD does not count.
-    if trained or len(perturbations) > 1:
+    if trained or perturbations != {canonical(None)}:
         return score(kept, tasks)
     return score(kept[:1] if all(run == first for run in kept) else kept, tasks, trained=False)
 

@@ -133,7 +133,8 @@ def half_width(sources: Sequence[Term], level: float) -> float:
     """Of Banerjee's interval: every source with its own quantile, added in squares."""
     from scipy import special
 
-    return math.sqrt(sum(value * float(special.stdtrit(degrees, level / 2)) ** 2 for value, degrees in sources))
+    # the square of a quantile of one degree of freedom is no float any more where p is small
+    return math.hypot(*(math.sqrt(value) * float(special.stdtrit(degrees, level / 2)) for value, degrees in sources))
 
 
 def tail_p(mean: float, sources: Sequence[Term]) -> float:

@@ -1,0 +1,44 @@
+"""The last steps of the closed form on the vectors of other methods: scatter of neighbours removed, the rest sharpened.
+
+The training is the same with and without: the refinement comes after it, before the tasks.
+"""
+
+from __future__ import annotations
+
+from naq.experiments.analyses.beyond_accuracy import GRAPHS
+from naq.experiments.experiment import EXPERIMENTS
+from naq.experiments.names import full_name
+from naq.experiments.reached import CLOSED
+from naq.experiments.request import Request
+from naq.experiments.variants import Variant, Variants
+from naq.protocol.methods import get_method
+
+METHODS = ("naq-feat/protonet", "naq-feat/cosmic", "bgrl", "sugrl")
+
+
+@EXPERIMENTS.register
+class BeyondRefinement(Variants):
+    name = "beyond-refinement"
+    title = "Refinement of trained vectors"
+    question = "Do the last steps of the closed form improve the vectors of methods that are trained?"
+    datasets = GRAPHS
+    gains = ("gain over the vectors as they are", "gain over naq-plus")
+    note = "Refined: mutual nearest neighbours of the trained vectors, their scatter removed, the rest sharpened; the trainings are the same."
+
+    def variants(self, request: Request) -> list[Variant]:
+        closed = full_name(CLOSED)
+        rows = [Variant(closed, CLOSED)]
+        for method in label_free(request, METHODS):
+            plain = full_name(method)
+            rows += [
+                Variant(plain, method),
+                Variant(f"{plain}, refined", method, (plain, closed), {"refine": True}),
+            ]
+        return rows
+
+
+def label_free(request: Request, default: tuple[str, ...]) -> list[str]:
+    """The request's methods that are trained without labels and whose vectors a head reads; under a thin budget the first of the default."""
+    asked = request.methods or (default[:1] if request.limits.thin else default)
+    known = dict.fromkeys(map(get_method, asked))
+    return [one.name for one in known if one.trains and not one.reads_base_labels and not one.solves_tasks]
