@@ -38,7 +38,7 @@ def test_what_applies_is_written_out_and_nothing_else(method):
     assert ("episodes" in found) == ("episode" in found) == (known.learner is not None)
     assert {name in found for name in ("evaluate_every", "patience", "select")} == {known.trains}
     assert ("head_options" in found) == (found["head"] != "own") == (not known.solves_tasks)
-    assert ("features" in found) == (method != "smooth")
+    assert ("features" in found) == (method not in ("smooth", "naq-plus"))
 
 
 @pytest.mark.parametrize(

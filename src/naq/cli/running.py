@@ -72,7 +72,9 @@ def run_command(
     ] = None,
     select: Annotated[
         str,
-        typer.Option(help="Chooses the checkpoint: valid (tasks of validation classes) or clusters (tasks without labels)."),
+        typer.Option(
+            help="Chooses the checkpoint: valid (tasks of validation classes) or clusters (tasks without labels)."
+        ),
     ] = "valid",
     tasks: Annotated[
         Path | None, typer.Option(help="A task file; by default the dataset's own, else tasks are drawn.")

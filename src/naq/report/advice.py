@@ -65,7 +65,7 @@ def _cost(records: Sequence[Record]) -> tuple[int, float]:
     labels = (
         2
         if result["facts"].get("reads_base_labels")
-        else int(trained and records[0].cell.config.get("select") != "naq")
+        else int(trained and records[0].cell.config.get("select") != "clusters")
     )
     return labels, sum(record.seconds for record in records) / len(records)
 
