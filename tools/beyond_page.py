@@ -158,7 +158,10 @@ def draw(plots: Sequence[BarView], path: Path) -> None:
         names = names_of(plot)
         for value in plot.floors.values():
             panel.axvline(value, color="#6b7280", linewidth=0.9, linestyle="--")
-        sharing = {name: [s.name for s in plot.series if name in s.x] for name in names}
+        sharing = {
+            name: [s.name for s in plot.series if any(x == name and y is not None for x, y in zip(s.x, s.y))]
+            for name in names
+        }
         for number, series in enumerate(plot.series):
             there = [
                 (names.index(str(x)) + _beside(sharing[str(x)], series.name), y, y - low, high - y)
