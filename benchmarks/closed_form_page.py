@@ -8,7 +8,6 @@ A table stands between ``<!-- name -->`` and ``<!-- end -->``; the text around i
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,12 @@ import matplotlib.pyplot as plt
 HERE = Path(__file__).resolve().parent
 RECORD = json.loads((HERE / "results" / "closed_form.json").read_text())
 PAGE = HERE.parent / "docs" / "robustness.md"
-LINES = {"smooth": "tab:gray", "edges trusted": "tab:blue", "edges doubted": "tab:orange", "features alone": "tab:green"}
+LINES = {
+    "smooth": "tab:gray",
+    "edges trusted": "tab:blue",
+    "edges doubted": "tab:orange",
+    "features alone": "tab:green",
+}
 
 
 def graphs(section: str) -> dict[str, Any]:
@@ -50,7 +54,10 @@ def edges() -> str:
     rows = []
     for name, found in graphs("edges").items():
         for one in found["rewired"]:
-            kept = [cell(one["methods"][m], gap=True) for m in ("features alone", "smooth", "edges trusted", "edges doubted")]
+            kept = [
+                cell(one["methods"][m], gap=True)
+                for m in ("features alone", "smooth", "edges trusted", "edges doubted")
+            ]
             rows.append([name, f"{one['kind']} {one['share']:.0%}", f"{one['agreement']:.2f}", *kept])
     return table(["", "edges moved", "agreement", "features alone", "`smooth`", "edges trusted", "edges doubted"], rows)
 
@@ -103,10 +110,17 @@ def picture() -> None:
 
 
 def main() -> None:
-    tables = {"edges": edges(), "structure": by_method(graphs("structure")), "dense": dense(), "noise": noise(), "neighbors": neighbors()}
+    tables = {
+        "edges": edges(),
+        "structure": by_method(graphs("structure")),
+        "dense": dense(),
+        "noise": noise(),
+        "neighbors": neighbors(),
+    }
     page = PAGE.read_text()
     for name, text in tables.items():
-        page = re.sub(rf"<!-- {name} -->.*?<!-- end -->", lambda _: f"<!-- {name} -->\n{text}\n<!-- end -->", page, flags=re.DOTALL)  # noqa: B023
+        before, _, rest = page.partition(f"<!-- {name} -->")
+        page = f"{before}<!-- {name} -->\n{text}\n<!-- end -->{rest.partition('<!-- end -->')[2]}"
     PAGE.write_text(page)
     picture()
 
