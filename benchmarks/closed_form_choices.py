@@ -5,7 +5,7 @@
 Two parts, written to ``results/closed_form_choices.json``:
 
 - ``variants``: width, smoothing, neighbours, gamma, p, kinds of pairs; the gain over ``smooth`` in points at one and five shots.
-- ``partners``: vectors of trained methods (three seeds) as they are, refined (steps 3 to 5), and beside the smoothed features with several
+- ``partners``: vectors of trained methods (some seeds) as they are, refined (steps 3 to 5), and beside the smoothed features with several
   weights; the gain over ``naq-plus``.
 
 Gains are means over 400 tasks of paired differences, with 95 % intervals over tasks; a mean over graphs orders the variants.
@@ -142,14 +142,14 @@ def trained(bench: Bench, method: str, seed: int, quick: bool) -> np.ndarray:
     return result.embedding
 
 
-def partners(bench: Bench, quick: bool) -> dict[str, Any]:
+def partners(bench: Bench, seeds: int, quick: bool) -> dict[str, Any]:
     """Gains over ``naq-plus`` of trained vectors, refined and beside the smoothed features."""
     closed = NaqPlus(bench.graph, device=bench.device)
     plus, start = bench.scores(closed.embed()), torch.as_tensor(closed.smoothed()).to(bench.device)
     found: dict[str, dict[str, list[list[np.ndarray]]]] = {}
     for method in PARTNERS:
         rows = found.setdefault(method, {})
-        for seed in range(1 if quick else 3):
+        for seed in range(seeds):
             vectors = trained(bench, method, seed, quick)
             beside = centred(torch.from_numpy(vectors).to(bench.device))
             rows.setdefault("alone", []).append(bench.scores(vectors))
@@ -185,6 +185,7 @@ def main() -> None:
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--graphs", nargs="*", default=list(GRAPHS))
     parser.add_argument("--parts", nargs="*", default=["variants", "partners"])
+    parser.add_argument("--seeds", type=int, default=3, help="trainings of every partner")
     parser.add_argument("--quick", action="store_true", help="few variants, short trainings: shows that it runs")
     parser.add_argument("--out", type=Path, default=RESULT)
     given = parser.parse_args()
@@ -201,7 +202,7 @@ def main() -> None:
         }
 
     result = json.loads(given.out.read_text(encoding="utf-8")) if given.out.is_file() else {}
-    for part, work in (("variants", all_variants), ("partners", lambda name: partners(bench(name), given.quick))):
+    for part, work in (("variants", all_variants), ("partners", lambda name: partners(bench(name), given.seeds, given.quick))):
         if part in given.parts:
             result[part] = {**result.get(part, {}), **each(part, given.graphs, work)}
             given.out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")

@@ -28,6 +28,7 @@ class EveryMethod(AccuracyTable):
         *every(("supervised",), (*SIX, "gpn", "teg")),
         *RIVALS,
         "cola",
+        "naq-plus",
         *every(("naq-feat", "naq-diff"), (*SIX, "gpn", "teg")),
     )
 
