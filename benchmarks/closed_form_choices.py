@@ -35,6 +35,8 @@ from naq.neighbors import mutual_pairs, vector_neighbors
 from naq.tasks import Tasks
 
 RESULT = Path(__file__).parent / "results" / "closed_form_choices.json"
+DOCS = Path(__file__).resolve().parents[1] / "docs" / "choices.md"
+RELEASED = "as naq-plus, k 10, gamma 0.5, p 1.5"
 GRAPHS = {"debian": 5, "coauthor_cs": 5, "amazon_computers": 5, "cora": 2, "citeseer": 2}
 """Graphs and the way of their tasks."""
 TASKS, QUERIES, SEED = 400, 8, 77
@@ -135,9 +137,9 @@ def trained(bench: Bench, method: str, seed: int, quick: bool) -> np.ndarray:
     options = dict(PARTNERS[method])
     if quick:
         options |= {"epochs": 20} if "epochs" in options else {"episodes": 160}
-    result = naq.run(
-        bench.graph, method, way=bench.tasks[0].way, seed=seed, device=bench.device, baseline=False, **options
-    )  # fmt: skip
+    split = split_for(bench.source, bench.graph)
+    way = min(bench.tasks[0].way, len(split.valid), len(split.test))
+    result = naq.run(bench.graph, method, way=way, seed=seed, device=bench.device, baseline=False, **options)
     assert result.embedding is not None
     return result.embedding
 
@@ -170,6 +172,46 @@ def partners(bench: Bench, seeds: int, quick: bool) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def shown(one: list[list[float]]) -> str:
+    return " / ".join(f"{mean:+.1f} ± {half:.1f}" for mean, half in one)
+
+
+def variants_table(found: dict[str, dict[str, Any]]) -> str:
+    """A row per variant, the largest mean gain first; the released form is bold."""
+    titles = next(iter(found.values()))
+    order = sorted(
+        titles, key=lambda title: -float(np.mean([gain for one in found.values() for gain, _ in one[title]]))
+    )
+    lines = ["| form | mean | " + " | ".join(found) + " |", "|---|---:|" + "---:|" * len(found)]
+    for title in order:
+        means = [np.mean([one[title][shot][0] for one in found.values()]) for shot in (0, 1)]
+        name = f"**{title}**" if title == RELEASED else title
+        lines.append(f"| {name} | {means[0]:+.1f} / {means[1]:+.1f} | " + " | ".join(shown(one[title]) for one in found.values()) + " |")  # fmt: skip
+    return "\n".join(lines)
+
+
+def partners_table(found: dict[str, dict[str, Any]]) -> str:
+    """Per method: alone, refined and beside the smoothed features; gains over naq-plus, and of refining over the vectors alone."""
+    lines = ["| vectors | | " + " | ".join(found) + " |", "|---|---|" + "---:|" * len(found)]
+    for method, rows in next(iter(found.values())).items():
+        for i, name in enumerate(rows):
+            entries = " | ".join(shown(one[method][name]["over naq-plus"]) for one in found.values())
+            lines.append(f"| {method if i == 0 else ''} | {name} | {entries} |")
+        entries = " | ".join(shown(one[method]["refined"]["over alone"]) for one in found.values())
+        lines.append(f"| | *refined, over alone* | {entries} |")
+    return "\n".join(lines)
+
+
+def write_docs(result: dict[str, Any]) -> None:
+    """Fill the two tables of the page."""
+    page = DOCS.read_text(encoding="utf-8")
+    for name, made in (("variants", variants_table), ("partners", partners_table)):
+        begin, end = f"<!-- {name}:begin -->", f"<!-- {name}:end -->"
+        before, _, rest = page.partition(begin)
+        page = before + begin + "\n" + made(result[name]) + "\n" + end + rest.partition(end)[2]
+    DOCS.write_text(page, encoding="utf-8")
+
+
 def each(title: str, names: list[str], work: Callable[[str], Any]) -> dict[str, Any]:
     done = {}
     for name in names:
@@ -181,14 +223,20 @@ def each(title: str, names: list[str], work: Callable[[str], Any]) -> dict[str, 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--data", type=Path, required=True, help="folder of the graphs beside the bundled one")
+    parser.add_argument(
+        "--data", type=Path, default=Path("../shared/data"), help="folder of the graphs beside the bundled one"
+    )
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--graphs", nargs="*", default=list(GRAPHS))
     parser.add_argument("--parts", nargs="*", default=["variants", "partners"])
     parser.add_argument("--seeds", type=int, default=3, help="trainings of every partner")
     parser.add_argument("--quick", action="store_true", help="few variants, short trainings: shows that it runs")
     parser.add_argument("--out", type=Path, default=RESULT)
+    parser.add_argument("--docs", action="store_true", help="only write the tables of docs/choices.md again")
     given = parser.parse_args()
+    if given.docs:
+        write_docs(json.loads(RESULT.read_text(encoding="utf-8")))
+        return
 
     def bench(name: str) -> Bench:
         return Bench(name, "debian" if name == "debian" else str(given.data / f"{name}.npz"), given.device)
@@ -202,7 +250,10 @@ def main() -> None:
         }
 
     result = json.loads(given.out.read_text(encoding="utf-8")) if given.out.is_file() else {}
-    for part, work in (("variants", all_variants), ("partners", lambda name: partners(bench(name), given.seeds, given.quick))):
+    for part, work in (
+        ("variants", all_variants),
+        ("partners", lambda name: partners(bench(name), given.seeds, given.quick)),
+    ):
         if part in given.parts:
             result[part] = {**result.get(part, {}), **each(part, given.graphs, work)}
             given.out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
