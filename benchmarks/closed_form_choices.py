@@ -28,7 +28,7 @@ import naq
 from naq.data.splits import split_for
 from naq.embedders.naq_plus import NaqPlus
 from naq.embedders.node_words import node_words
-from naq.embedders.refinement import refined, sharpened, without_scatter
+from naq.embedders.refinement import PAIRS, refined, sharpened, without_scatter
 from naq.embedders.smoothing import centred, narrowed, on_device, smoothed, unit
 from naq.graph import Graph
 from naq.neighbors import mutual_pairs, vector_neighbors
@@ -36,12 +36,14 @@ from naq.tasks import Tasks
 
 RESULT = Path(__file__).parent / "results" / "closed_form_choices.json"
 DOCS = Path(__file__).resolve().parents[1] / "docs" / "choices.md"
-RELEASED = "as naq-plus, k 10, gamma 0.5, p 1.5"
+RELEASED = "nearest pairs, width 384, k 10, gamma 0.5, p 1.75"
 GRAPHS = {"debian": 5, "coauthor_cs": 5, "amazon_computers": 5, "cora": 2, "citeseer": 2}
 """Graphs and the way of their tasks."""
 TASKS, QUERIES, SEED = 400, 8, 77
-POWERS = (1.0, 1.25, 1.5, 1.75)
+POWERS = (1.0, 1.25, 1.5, 1.75, 2.0)
 WEIGHTS = (0.25, 0.5, 1.0)
+FIRST: dict[str, Any] = {"dim": 256, "pairs": "mutual", "power": 1.5}
+"""The form that partners are compared with; ``refined`` has these defaults."""
 PARTNERS: dict[str, dict[str, Any]] = {
     "bgrl": {"epochs": 300},
     "sugrl": {"epochs": 300},
@@ -96,10 +98,7 @@ def variants(bench: Bench, quick: bool) -> Iterator[tuple[str, torch.Tensor]]:
         title: str, rows: torch.Tensor, *, k: int = 10, gammas: tuple[float, ...] = (0.5,), pairs: str = "mutual"
     ) -> Any:
         table = vector_neighbors(rows, k, device=device)
-        if pairs == "mutual":
-            found = mutual_pairs(table)
-        else:
-            found = np.stack([np.repeat(np.arange(len(rows)), k), table.ids.ravel()], axis=1)
+        found = PAIRS[pairs](table)
         for gamma in gammas:
             white = without_scatter(rows, found, gamma)
             for p in POWERS:
@@ -109,12 +108,13 @@ def variants(bench: Bench, quick: bool) -> Iterator[tuple[str, torch.Tensor]]:
     ppr = tensor(centred(smoothed(adjacency, narrow, 10)))
     yield "no scatter step, p 1", ppr
     yield "no scatter step, p 1.5", sharpened(ppr, 1.5)
-    yield from forms("as naq-plus", ppr, gammas=(0.1, 0.25, 0.5, 1.0, 2.0))
+    yield from forms("mutual pairs", ppr, gammas=(0.1, 0.25, 0.5, 1.0, 2.0))
     if quick:
         return
     for k in (5, 20):
-        yield from forms("as naq-plus", ppr, k=k)
-    yield from forms("one-way pairs", ppr, pairs="one-way")
+        yield from forms("mutual pairs", ppr, k=k)
+    for k, gammas in ((5, (0.5,)), (10, (0.25, 0.5, 1.0))):
+        yield from forms("nearest pairs", ppr, k=k, gammas=gammas, pairs="nearest")
     again = without_scatter(ppr, mutual_pairs(vector_neighbors(ppr, 10, device=device)), 0.5)
     yield from forms("two rounds", again)
     for steps in (0, 2, 5, 20):
@@ -129,7 +129,9 @@ def variants(bench: Bench, quick: bool) -> Iterator[tuple[str, torch.Tensor]]:
     for p in POWERS:
         yield f"scatter of features before smoothing, p {p:g}", sharpened(after, p)
     for dim in (128, 384, 512):
-        yield from forms(f"width {dim}", tensor(centred(smoothed(adjacency, start(dim), 10))))
+        rows = tensor(centred(smoothed(adjacency, start(dim), 10)))
+        yield from forms(f"mutual pairs, width {dim}", rows)
+        yield from forms(f"nearest pairs, width {dim}", rows, pairs="nearest")
 
 
 def trained(bench: Bench, method: str, seed: int, quick: bool) -> np.ndarray:
@@ -146,7 +148,7 @@ def trained(bench: Bench, method: str, seed: int, quick: bool) -> np.ndarray:
 
 def partners(bench: Bench, seeds: int, quick: bool) -> dict[str, Any]:
     """Gains over ``naq-plus`` of trained vectors, refined and beside the smoothed features."""
-    closed = NaqPlus(bench.graph, device=bench.device)
+    closed = NaqPlus(bench.graph, device=bench.device, **FIRST)
     plus, start = bench.scores(closed.embed()), torch.as_tensor(closed.smoothed()).to(bench.device)
     found: dict[str, dict[str, list[list[np.ndarray]]]] = {}
     for method in PARTNERS:
