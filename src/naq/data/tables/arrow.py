@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +15,7 @@ import pyarrow.parquet as pq
 
 from naq.data.tables.columns import Column, Numbers, Table, Vectors
 from naq.data.tables.delimited import Choose
-from naq.data.tables.text_file import LONGEST_ROW, TextFile
+from naq.data.tables.text_file import END, LONGEST_ROW, TextFile, opened
 from naq.errors import DataError
 
 BLOCK = 1 << 25
@@ -49,20 +51,40 @@ class ArrowCells(Column):
         return ArrowCells(self.chunks.take(pa.array(rows)))
 
 
+class _WithEnd:
+    """The bytes of a file and, behind them, a row of :data:`END`."""
+
+    closed = False
+
+    def __init__(self, stream: IO[bytes], file: TextFile) -> None:
+        self.stream = stream
+        self.rest = f"\n{file.delimiter.join([END] * file.width)}\n".encode()
+
+    def read(self, size: int = -1) -> bytes:
+        block = self.stream.read(size)
+        if not block:
+            block, self.rest = self.rest, b""
+        return block
+
+    def close(self) -> None:
+        self.closed = True
+
+
 def read_csv(file: TextFile, wanted: list[str]) -> tuple[dict[str, Column], int, list[int]] | None:
     """The wanted columns, the number of rows and the numbers of ragged rows; None where pyarrow refuses the file."""
     ragged: list[int] = []
     blank: list[int] = []
 
     def skip(row: Any) -> str:
-        (ragged if row.text.strip() else blank).append(row.number)
+        cells = next(csv.reader(io.StringIO(row.text, newline=""), delimiter=file.delimiter), [""])
+        (ragged if len(cells) > 1 or cells[0].strip() else blank).append(row.number)
         return "skip"
 
     text = pa.string()
     try:
-        with pa.input_stream(str(file.path), compression="gzip" if file.path.suffix == ".gz" else None) as stream:
+        with opened(file.path) as stream:
             reader = pyarrow.csv.open_csv(
-                stream,
+                pa.PythonFile(_WithEnd(stream, file), mode="r"),
                 pyarrow.csv.ReadOptions(
                     column_names=file.columns(), skip_rows=file.skip, block_size=BLOCK, use_threads=False
                 ),
@@ -78,8 +100,11 @@ def read_csv(file: TextFile, wanted: list[str]) -> tuple[dict[str, Column], int,
             )
             schema = pa.schema([(name, text) for name in wanted])
             table = pa.Table.from_batches(list(reader), schema)
-    except (pa.ArrowException, OSError):
+    except pa.ArrowException:
         return None
+    if not table.num_rows or table.column(0)[-1].as_py() != END:
+        return None
+    table = table.slice(0, table.num_rows - 1)
     if any((pc.max(pc.binary_length(column)).as_py() or 0) > LONGEST_ROW for column in table.columns):
         return None
     # pyarrow counts from the first line of the file, and rows of white space too.

@@ -164,6 +164,11 @@ class Table:
     dropped: list[Dropped] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
+    @property
+    def name(self) -> str:
+        """The title without folders."""
+        return self.title.rpartition("/")[2]
+
     def place(self, row: int) -> str:
         return self.places([row])[0]
 

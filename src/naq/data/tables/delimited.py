@@ -1,8 +1,7 @@
 """CSV, TSV and their like: by pyarrow where it is installed, else by the standard library.
 
 The standard library's reader is the definition. pyarrow reads the same cells several times faster and is used for files that
-are UTF-8 and whose quotation marks come in pairs; whatever it refuses is read again by the standard library, which then
-says what is wrong.
+are UTF-8; whatever it refuses is read again by the standard library, which then says what is wrong.
 """
 
 from __future__ import annotations
@@ -16,14 +15,11 @@ from pathlib import Path
 import numpy as np
 
 from naq.data.tables.columns import Cells, Column, Dropped, Table
-from naq.data.tables.text_file import LONGEST_ROW, TextFile, examine, lines_of, opened, too_long
+from naq.data.tables.text_file import END, LONGEST_ROW, TextFile, examine, lines_of, too_long
 from naq.errors import DataError
 
 MOST_RAGGED = 0.1
 """Where more rows than this share have another number of cells, the file is not what it seems."""
-
-_END = "\x1eend of file\x1e"
-"""A line put behind the last one: where it does not come back as a row of its own, a quotation mark was not closed."""
 
 Choose = Callable[[list[str], bool], Sequence[str]]
 """Which columns are wanted, from all names and whether they stand in a header."""
@@ -80,15 +76,14 @@ class _Places:
 def _rows(file: TextFile) -> Iterator[tuple[int, list[str]]]:
     """Every row of data that is not blank, with the line it begins in."""
     csv.field_size_limit(LONGEST_ROW)
-    with opened(file.path) as stream:
-        lines = lines_of(stream, file.encoding)
+    with lines_of(file) as lines:
         for _ in range(file.skip):
             next(lines)
-        reader = csv.reader(chain(lines, ["\n", _END]), delimiter=file.delimiter)
+        reader = csv.reader(chain(lines, ["\n", END]), delimiter=file.delimiter)
         line = begun = file.skip
         try:
             for row in reader:
-                if row and row[0] == _END:
+                if row and row[0] == END:
                     return
                 begun = line + 1
                 if row and (len(row) > 1 or row[0].strip()):
@@ -123,7 +118,7 @@ def _by_csv(file: TextFile, wanted: list[str]) -> tuple[dict[str, Column], int, 
 
 def _by_pyarrow(file: TextFile, wanted: list[str]) -> tuple[dict[str, Column], int, list[int]] | None:
     """The same by pyarrow; None where it is not installed or the file is not for it."""
-    if file.encoding != "utf-8-sig" or file.quotes % 2 or file.width < 2:
+    if file.encoding != "utf-8-sig" or file.width < 2:
         return None
     try:
         from naq.data.tables.arrow import read_csv

@@ -122,8 +122,8 @@ def warned(imported: Imported) -> Graph:
     """The graph, with a warning where rows of the files were lost that may mean a mistake."""
     lost = [item for item in imported.report.dropped if item.why.startswith(EXPECTED)]
     if lost:
-        told = "; ".join(f"{item.count:,} {item.why} (first: {item.places[0]})" for item in lost)
-        warnings.warn(f"left out: {told}.", stacklevel=3)
+        told = "; ".join(f"{item.why}: {item.count:,} (first: {item.places[0]})" for item in lost)
+        warnings.warn(f"{told}; they are left out.", stacklevel=3)
     return imported.graph
 
 
@@ -186,6 +186,7 @@ def _assembled(
     edges = Edges(edge_table, *ends)
     if choice.weight is not None:
         edges.apply_weight(roles.named(choice.weight, list(edge_table.columns), "--weight", edge_table.title))
+    edge_table.columns = {}  # memory: from here on, node numbers are enough
     if node_table is None:
         ids = edges.by_appearance()
         if not ids:

@@ -21,7 +21,7 @@ LONGEST_ID = 1_000
 
 @dataclass
 class Nodes:
-    """The nodes of a graph: their ids, and what the table says of them."""
+    """The nodes of a graph: their ids, and what the table, called ``title``, says of them."""
 
     ids: list[str]
     title: str
@@ -64,7 +64,7 @@ def read_nodes(table: Table, choice: Choice, vectors: Sequence[tuple[str, np.nda
         notes.append(f"classes are those of column {label!r}; name another with --label")
     if choice.id is None and len(names) > 1:
         notes.append(f"ids of nodes are those of column {key!r}; name another with --id")
-    return Nodes(ids, table.title, labels, class_names, features, unused, table.dropped + dropped, notes)
+    return Nodes(ids, table.name, labels, class_names, features, unused, table.dropped + dropped, notes)
 
 
 def read_labels(table: Table, column: str) -> tuple[np.ndarray, list[str]]:

@@ -74,13 +74,12 @@ class ImportReport:
         return plain | {"features": features, "dropped": [asdict(item) for item in self.dropped]}
 
     def __str__(self) -> str:
-        lines = [f"{self.nodes:,} nodes, {self.edges:,} edges, {self.isolated:,} nodes without an edge"]
+        lines = [f"{_count(self.nodes, 'node')}, {_count(self.edges, 'edge')}, {_count(self.isolated, 'node')} without an edge"]
         lines.append("features:" if self.features else "features: none")
         for feature in self.features:
             note = f" ({feature.note})" if feature.note else ""
             shown = ", ".join(_short(example) for example in feature.examples)
-            columns = "column" if feature.width == 1 else "columns"
-            lines.append(f"  {feature.column}: {feature.kind}, {feature.width:,} {columns}{note}; e.g. {shown}")
+            lines.append(f"  {_short(feature.column)}: {feature.kind}, {_count(feature.width, 'column')}{note}; e.g. {shown}")
         lines += self._class_lines()
         lines.append("degrees:")
         most = max(self.degrees.values(), default=0)
@@ -91,7 +90,7 @@ class ImportReport:
         lines.append("dropped:" if self.dropped else "dropped: nothing")
         for item in self.dropped:
             places = ("; first: " + "; ".join(item.places)) if item.places else ""
-            lines.append(f"  {item.count:,} {item.why}{places}")
+            lines.append(f"  {item.why}: {item.count:,}{places}")
         lines += [f"not used: column {_short(name)}: {why}" for name, why in self.unused.items()]
         lines += [f"note: {note}" for note in self.notes]
         return "\n".join(lines)
@@ -101,7 +100,7 @@ class ImportReport:
             return ["labels: none"]
         shown = ", ".join(f"{_short(name)} {count:,}" for name, count in list(self.classes.items())[:_CLASSES])
         more = f", and {len(self.classes) - _CLASSES:,} more" if len(self.classes) > _CLASSES else ""
-        return [f"labels: {len(self.classes):,} classes, {self.unlabelled:,} nodes without: {shown}{more}"]
+        return [f"labels: {_count(len(self.classes), 'class', 'classes')}, {_count(self.unlabelled, 'node')} without: {shown}{more}"]
 
 
 def histogram(degrees: np.ndarray) -> dict[str, int]:
@@ -113,6 +112,10 @@ def histogram(degrees: np.ndarray) -> dict[str, int]:
         found[name] = int(((degrees >= low) & (degrees <= high)).sum())
         low, high = high + 1, 2 * high
     return found
+
+
+def _count(number: int, one: str, many: str = "") -> str:
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
 def _short(text: str) -> str:

@@ -10,6 +10,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import IO
 
@@ -19,6 +20,8 @@ from naq.errors import DataError
 TEXT_SUFFIXES = (".csv", ".tsv", ".tab", ".txt", ".edges", ".edgelist", ".psv")
 LONGEST_ROW = 1 << 24
 """Characters of one row. A longer one is nearly always a quotation mark that is never closed."""
+END = "\x1e\x1eend\x1e\x1e"
+"""Put behind the last row while reading: where it does not come back as a row, a quotation mark was not closed."""
 DELIMITERS = "\t;,| "
 _SAMPLE = 1 << 18
 _BLOCK = 1 << 22
@@ -116,15 +119,15 @@ def examine(path: Path, *, header: bool | None = None) -> TextFile:
     twice = next((name for i, name in enumerate(names) if name and name in names[:i]), None)
     if twice is not None:
         raise DataError(f"{path}, line {before + span}: two columns are called {twice!r}; rename one.")
-    names = tuple(name or str(i + 1) for i, name in enumerate(names))
+    names = tuple(name or f"column {i + 1}" for i, name in enumerate(names))
     return replace(file, header=names, skip=before + span, width=len(first))
 
 
-def lines_of(stream: IO[bytes], encoding: str) -> Iterator[str]:
-    """The lines of a stream with their ends, as the csv module wants them; one that is too long is cut."""
-    text = io.TextIOWrapper(stream, encoding=encoding, newline="")
-    while line := text.readline(LONGEST_ROW + 1):
-        yield line
+@contextmanager
+def lines_of(file: TextFile) -> Iterator[Iterator[str]]:
+    """The lines of a file with their ends, as the csv module wants them; one that is too long is cut."""
+    with opened(file.path) as stream, io.TextIOWrapper(stream, encoding=file.encoding, newline="") as text:
+        yield iter(partial(text.readline, LONGEST_ROW + 1), "")
 
 
 def _scan(path: Path) -> TextFile:
@@ -165,9 +168,9 @@ def _scan(path: Path) -> TextFile:
 
 def _first_rows(file: TextFile, count: int) -> tuple[list[tuple[int, list[str]]], int]:
     """The first rows with the lines each takes, and the lines before them: blank ones and comments (``#``)."""
-    with opened(file.path) as stream:
+    with lines_of(file) as lines:
         before, taken, sample = 0, 0, []
-        for line in lines_of(stream, file.encoding):
+        for line in lines:
             if not sample and (not line.strip() or line.startswith("#")):
                 before += 1
                 continue
