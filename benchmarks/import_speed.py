@@ -20,7 +20,13 @@ from pathlib import Path
 
 import numpy as np
 
-CASES = ("edges.csv by pyarrow", "edges.csv by the standard library", "edges.parquet", "debian by pyarrow", "debian by the standard library")
+CASES = (
+    "edges.csv by pyarrow",
+    "edges.csv by the standard library",
+    "edges.parquet",
+    "debian by pyarrow",
+    "debian by the standard library",
+)
 
 
 def write_edges(folder: Path, nodes: int, edges: int) -> None:
@@ -42,7 +48,12 @@ def write_debian(folder: Path) -> None:
     import naq
 
     graph = naq.load("debian")
-    assert graph.names is not None and graph.vocab is not None and graph.labels is not None and graph.class_names is not None
+    assert (
+        graph.names is not None
+        and graph.vocab is not None
+        and graph.labels is not None
+        and graph.class_names is not None
+    )
     with (folder / "debian-edges.csv").open("w", newline="") as stream:
         writer = csv.writer(stream)
         writer.writerow(["source", "target"])
@@ -65,7 +76,9 @@ def read(case: str, folder: Path) -> None:
 
     began, cpu = time.perf_counter(), time.process_time()
     if case.startswith("debian"):
-        graph, _ = import_tables(folder / "debian-edges.csv", folder / "debian-nodes.csv", Choice(text=["description"], label="section"))
+        graph, _ = import_tables(
+            folder / "debian-edges.csv", folder / "debian-nodes.csv", Choice(text=["description"], label="section")
+        )
     else:
         graph, _ = import_tables(folder / case.split()[0])
     facts = {
@@ -97,7 +110,9 @@ def main() -> None:
         write_edges(folder, given.nodes, given.edges)
         write_debian(folder)
         for case in CASES:
-            done = subprocess.run([sys.executable, __file__, "--read", case, name], capture_output=True, text=True, check=True)
+            done = subprocess.run(
+                [sys.executable, __file__, "--read", case, name], capture_output=True, text=True, check=True
+            )
             rows.append(json.loads(done.stdout))
             print(json.dumps(rows[-1]), flush=True)
     if given.out is not None:

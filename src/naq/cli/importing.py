@@ -28,7 +28,9 @@ def import_command(
     categorical: Annotated[list[str], typer.Option(help="Column of nodes: one-hot; may be repeated.")] = [],  # noqa: B006
     vector: Annotated[
         list[str],
-        typer.Option(help="Column of lists, prefix of columns v0, v1, ..., or .npy file with a row per node; may be repeated."),
+        typer.Option(
+            help="Column of lists, prefix of columns v0, v1, ..., or .npy file with a row per node; may be repeated."
+        ),
     ] = [],  # noqa: B006
     header: Annotated[
         bool | None, typer.Option("--header/--no-header", help="Whether first rows hold names; else seen from them.")

@@ -27,13 +27,20 @@ def cells_of(table: Table) -> dict[str, list[str]]:
 
 
 CELL = st.text(st.sampled_from("ab1 ,;\t\"'\n\r#é☃\\|"), max_size=6)
-ROWS = st.integers(2, 4).flatmap(lambda width: st.lists(st.lists(CELL, min_size=width, max_size=width), min_size=1, max_size=8))
+ROWS = st.integers(2, 4).flatmap(
+    lambda width: st.lists(st.lists(CELL, min_size=width, max_size=width), min_size=1, max_size=8)
+)
 
 
 @settings(max_examples=150, deadline=None)
 @given(ROWS, st.sampled_from(",;\t"), st.sampled_from(["\n", "\r\n"]), st.booleans(), st.booleans())
 def test_what_is_written_as_csv_is_read_back(
-    tmp_path_factory: pytest.TempPathFactory, rows: list[list[str]], delimiter: str, end: str, everywhere: bool, bom: bool
+    tmp_path_factory: pytest.TempPathFactory,
+    rows: list[list[str]],
+    delimiter: str,
+    end: str,
+    everywhere: bool,
+    bom: bool,
 ) -> None:
     path = tmp_path_factory.mktemp("csv") / "t.csv"
     names = [f"column {i}" for i in range(len(rows[0]))]
@@ -94,7 +101,9 @@ def test_small_blocks_of_pyarrow_change_nothing(tmp_path: Path, monkeypatch: pyt
     assert whole[1:] == pieces[1:] == slow[1:]
 
 
-@pytest.mark.parametrize(("name", "delimiter"), [("t.csv", ","), ("t.tsv", "\t"), ("t.txt", " "), ("t.csv", ";"), ("t.psv", "|")])
+@pytest.mark.parametrize(
+    ("name", "delimiter"), [("t.csv", ","), ("t.tsv", "\t"), ("t.txt", " "), ("t.csv", ";"), ("t.psv", "|")]
+)
 def test_delimiters_are_detected(engine: str, tmp_path: Path, name: str, delimiter: str) -> None:
     path = tmp_path / name
     path.write_text(delimiter.join(["source", "target"]) + "\n" + delimiter.join(["a", "b"]) + "\n")

@@ -79,7 +79,7 @@ class Edges:
         where = {name: i for i, name in enumerate(nodes.ids)}
         place = np.array([where.get(name, -1) for name in self.ids], dtype=np.int64)
         found = place[self.ends] if len(self.ids) else self.ends
-        unknown = (found < 0).any(axis=0)
+        unknown = np.asarray((found < 0).any(axis=0))
         if unknown.any():
             self._describe_unknown(nodes, where, found, unknown)
         self.ends = found

@@ -68,7 +68,8 @@ def numbers(table: Table, column: str) -> Feature:
     missing = np.isnan(values)
     if missing.all():
         raise DataError(f"{table.title}: column {column!r} holds no numbers; leave it out.")
-    mean, deviation = float(values[~missing].mean()), float(values[~missing].std())
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean, deviation = float(values[~missing].mean()), float(values[~missing].std())
     if not np.isfinite(mean) or not np.isfinite(deviation):
         raise DataError(f"{table.title}: numbers of column {column!r} are too large to be scaled; divide them first.")
     known = np.where(missing, mean, values)
@@ -187,7 +188,7 @@ def _kind(table: Table, column: str) -> tuple[str, str]:
     if numeric - (table.rows - rows) > 0.5 * rows:
         place = table.place(first_bad.row)
         return "", f"mostly numbers, but {_cut(first_bad.cell)} in {place}; correct it, or give --categorical or --text"
-    if len(present) <= FEW_CATEGORIES and 2 * len(present) <= rows:
+    if len(present) <= FEW_CATEGORIES and (2 * len(present) <= rows or len(present) == 2 < rows):
         return ("category", "") if len(present) > 1 else ("", f"always {_cut(present[0])}")
     if sum(len(value.split()) for value in present) >= 1.5 * len(present):
         return "text", ""

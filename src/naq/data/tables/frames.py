@@ -72,7 +72,9 @@ def _vectors(cells: list[Any], title: str) -> Column:
     width = max(map(len, lists))
     for row, cell in enumerate(lists):
         if len(cell) not in (0, width):
-            raise DataError(f"{title}, row {row}: a vector has {len(cell)} numbers, others have {width}; give one length.")
+            raise DataError(
+                f"{title}, row {row}: a vector has {len(cell)} numbers, others have {width}; give one length."
+            )
     try:
         return Vectors(np.array([cell or [np.nan] * width for cell in lists], dtype=np.float32))
     except (TypeError, ValueError) as error:

@@ -74,7 +74,9 @@ def read_graphml(path: Path) -> tuple[Table, Table]:
             found = cells.get(name, {})
             default = defaults.get(key, "")
             columns[name if name != ID else "id attribute"] = Cells.of(found.get(i, default) for i in range(len(ids)))
-    edges = Table(str(path), {"source": Cells.of(source), "target": Cells.of(target)}, len(source), _places(path, "edge"))
+    edges = Table(
+        str(path), {"source": Cells.of(source), "target": Cells.of(target)}, len(source), _places(path, "edge")
+    )
     return edges, Table(str(path), dict(columns), len(ids), _places(path, "node"))
 
 

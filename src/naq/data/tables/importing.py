@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 from naq.data.tables import roles
 from naq.data.tables.choice import Choice
-from naq.data.tables.columns import Numbers, Table
+from naq.data.tables.columns import Column, Numbers, Table
 from naq.data.tables.delimited import Choose, read_delimited
 from naq.data.tables.edges import Edges
 from naq.data.tables.features import joined
@@ -57,11 +57,9 @@ def import_tables(edges: Any, nodes: Any = None, choice: Choice = Choice(), *, n
             rows = "" if node_table is None else f" and {node_table.rows:,} nodes"
             raise DataError(f"the matrix has shape {coo.shape}{rows}; expected (nodes, nodes).")
         present = coo.data != 0
-        ends = {"source": Numbers(coo.row[present]), "target": Numbers(coo.col[present])}
+        ends: dict[str, Column] = {"source": Numbers(coo.row[present]), "target": Numbers(coo.col[present])}
         if node_table is None:
             node_table = _counted(coo.shape[0])
-        elif node_table.dropped:
-            raise DataError(f"{node_table.dropped[0].places[0]}: the row cannot be read, and a matrix needs one row per node.")
         table = Table("the matrix", ends, int(present.sum()), _entries)
         return _assembled(table, node_table, ("source", "target"), choice, title, by_row=True)
     chosen: list[str] = []
@@ -155,7 +153,9 @@ def _table(given: Any, title: str, choice: Choice, choose: Choose) -> Table:
         try:
             from naq.data.tables.arrow import read_parquet
         except ImportError as error:
-            raise MissingDependency(f'{path}: Parquet needs pyarrow, which is not installed: pip install "naq[io]".') from error
+            raise MissingDependency(
+                f'{path}: Parquet needs pyarrow, which is not installed: pip install "naq[io]".'
+            ) from error
         return read_parquet(path, choose)
     if not is_table(path) and path.exists():
         raise DataError(
@@ -174,7 +174,13 @@ def _entries(rows: Sequence[int]) -> list[str]:
 
 
 def _assembled(
-    edge_table: Table, node_table: Table | None, ends: tuple[str, str], choice: Choice, name: str, *, by_row: bool = False
+    edge_table: Table,
+    node_table: Table | None,
+    ends: tuple[str, str],
+    choice: Choice,
+    name: str,
+    *,
+    by_row: bool = False,
 ) -> Imported:
     vectors = _outside(choice)
     if node_table is None and vectors:
@@ -190,12 +196,18 @@ def _assembled(
     if node_table is None:
         ids = edges.by_appearance()
         if not ids:
-            raise DataError(f"{edge_table.title} holds no edges, so there are no nodes; give --nodes, or check the file.")
+            raise DataError(
+                f"{edge_table.title} holds no edges, so there are no nodes; give --nodes, or check the file."
+            )
         nodes = Nodes(ids, edge_table.title, None, None, [], {}, [], [])
     else:
         nodes = read_nodes(node_table, choice, vectors)
         if by_row:
-            edges.ids = [str(name) for name in edges.ids]
+            lost = node_table.dropped + nodes.dropped
+            if lost:
+                raise DataError(
+                    f"{lost[0].places[0]}: {lost[0].why}, but a matrix needs one row per node; correct the table."
+                )
             place = np.array([int(name) for name in edges.ids], dtype=np.int64)
             edges.ends = place[edges.ends] if len(place) else edges.ends
         else:
@@ -230,7 +242,9 @@ def _notes(graph: Graph, nodes: Nodes) -> list[str]:
         notes.append("the graph has no features: only methods that use edges alone can read it")
     folded = len({name.casefold() for name in nodes.ids})
     if folded < len(nodes.ids):
-        notes.append(f"{len(nodes.ids) - folded:,} ids differ from another only in upper and lower case: they are different nodes")
+        notes.append(
+            f"{len(nodes.ids) - folded:,} ids differ from another only in upper and lower case: they are different nodes"
+        )
     return notes
 
 

@@ -51,10 +51,12 @@ def read_nodes(table: Table, choice: Choice, vectors: Sequence[tuple[str, np.nda
     outside = [title for title, _ in vectors]
     names = [name for name in table.columns if name not in outside]
     key = id_column(names, choice.id, table.title)
-    label = label_column([c for c in names if c != key], choice.label, table.title)
+    label = label_column([c for c in names if c != key or choice.label], choice.label, table.title)
     if label == key:
         raise DataError(f"{table.title}: column {key!r} is both --id and --label; give two columns.")
     table, dropped = _one_row_per_id(table, key)
+    if label is not None and choice.label is None and not _looks_like_classes(table, label):
+        label = None
     labels, class_names = (None, None) if label is None else read_labels(table, label)
     features, unused = _features(table, choice, [c for c in names if c not in (key, label)])
     features += [kinds.vectors(table, [title], title) for title in outside]
@@ -67,6 +69,14 @@ def read_nodes(table: Table, choice: Choice, vectors: Sequence[tuple[str, np.nda
     return Nodes(ids, table.name, labels, class_names, features, unused, table.dropped + dropped, notes)
 
 
+def _looks_like_classes(table: Table, column: str) -> bool:
+    """Whether a column called label holds classes: two or more, and not a name of its own for every node, as in Gephi's exports."""
+    codes, values = stripped(table.columns[column])
+    known = [i for i, value in enumerate(values) if not is_missing(value)]
+    labelled = int(np.isin(codes, known).sum())
+    return len(known) > 1 and not (len(known) > 0.9 * labelled and 2 * labelled > table.rows)
+
+
 def read_labels(table: Table, column: str) -> tuple[np.ndarray, list[str]]:
     """Labels (rows,) with -1 where unknown, and the names of the classes, sorted; by value where all are whole numbers."""
     codes, values = stripped(table.columns[column])
@@ -76,7 +86,9 @@ def read_labels(table: Table, column: str) -> tuple[np.ndarray, list[str]]:
     else:
         known.sort()
     if not known:
-        raise DataError(f"{table.title}: column {column!r} holds no class; leave --label out, or fill in a few classes.")
+        raise DataError(
+            f"{table.title}: column {column!r} holds no class; leave --label out, or fill in a few classes."
+        )
     place = {value: i for i, value in enumerate(known)}
     return np.array([place.get(value, -1) for value in values], dtype=np.int64)[codes], known
 
@@ -153,7 +165,9 @@ def _features(table: Table, choice: Choice, columns: list[str]) -> tuple[list[Fe
         group = group or [named(one, everything, "--vector", table.title)]
         used |= set(group)
         found.append(kinds.vectors(table, group, shown(one)))
-    return found, {column: "features are named, and this is not one of them" for column in columns if column not in used}
+    return found, {
+        column: "features are named, and this is not one of them" for column in columns if column not in used
+    }
 
 
 def vector_file(path: Path) -> np.ndarray:

@@ -74,12 +74,16 @@ class ImportReport:
         return plain | {"features": features, "dropped": [asdict(item) for item in self.dropped]}
 
     def __str__(self) -> str:
-        lines = [f"{_count(self.nodes, 'node')}, {_count(self.edges, 'edge')}, {_count(self.isolated, 'node')} without an edge"]
+        lines = [
+            f"{_count(self.nodes, 'node')}, {_count(self.edges, 'edge')}, {_count(self.isolated, 'node')} without an edge"
+        ]
         lines.append("features:" if self.features else "features: none")
         for feature in self.features:
             note = f" ({feature.note})" if feature.note else ""
             shown = ", ".join(_short(example) for example in feature.examples)
-            lines.append(f"  {_short(feature.column)}: {feature.kind}, {_count(feature.width, 'column')}{note}; e.g. {shown}")
+            lines.append(
+                f"  {_short(feature.column)}: {feature.kind}, {_count(feature.width, 'column')}{note}; e.g. {shown}"
+            )
         lines += self._class_lines()
         lines.append("degrees:")
         most = max(self.degrees.values(), default=0)
@@ -100,7 +104,9 @@ class ImportReport:
             return ["labels: none"]
         shown = ", ".join(f"{_short(name)} {count:,}" for name, count in list(self.classes.items())[:_CLASSES])
         more = f", and {len(self.classes) - _CLASSES:,} more" if len(self.classes) > _CLASSES else ""
-        return [f"labels: {_count(len(self.classes), 'class', 'classes')}, {_count(self.unlabelled, 'node')} without: {shown}{more}"]
+        return [
+            f"labels: {_count(len(self.classes), 'class', 'classes')}, {_count(self.unlabelled, 'node')} without: {shown}{more}"
+        ]
 
 
 def histogram(degrees: np.ndarray) -> dict[str, int]:

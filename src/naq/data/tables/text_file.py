@@ -72,13 +72,6 @@ class TextFile:
         """The names of the columns, or their numbers ``1``, ``2``, ... where there is no header."""
         return list(self.header) if self.header is not None else [str(i + 1) for i in range(self.width)]
 
-    def without_header(self) -> TextFile:
-        """The same file, its first row taken as data."""
-        if self.header is None:
-            return self
-        lines, _ = _first_rows(self, 1)
-        return replace(self, header=None, skip=self.skip - lines[0][0])
-
 
 @contextmanager
 def opened(path: Path) -> Iterator[IO[bytes]]:
@@ -115,7 +108,7 @@ def examine(path: Path, *, header: bool | None = None) -> TextFile:
     named = header if header is not None else _is_header(first, [row for _, row in rows[1:]])
     if not named:
         return replace(file, skip=before, width=len(first))
-    names = tuple(cell.strip() for cell in first)
+    names = tuple(" ".join(cell.split()) for cell in first)
     twice = next((name for i, name in enumerate(names) if name and name in names[:i]), None)
     if twice is not None:
         raise DataError(f"{path}, line {before + span}: two columns are called {twice!r}; rename one.")
@@ -169,7 +162,8 @@ def _scan(path: Path) -> TextFile:
 def _first_rows(file: TextFile, count: int) -> tuple[list[tuple[int, list[str]]], int]:
     """The first rows with the lines each takes, and the lines before them: blank ones and comments (``#``)."""
     with lines_of(file) as lines:
-        before, taken, sample = 0, 0, []
+        before, taken = 0, 0
+        sample: list[str] = []
         for line in lines:
             if not sample and (not line.strip() or line.startswith("#")):
                 before += 1
