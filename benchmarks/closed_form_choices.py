@@ -202,10 +202,7 @@ def main() -> None:
         }
 
     result = json.loads(given.out.read_text(encoding="utf-8")) if given.out.is_file() else {}
-    for part, work in (
-        ("variants", all_variants),
-        ("partners", lambda name: partners(bench(name), given.seeds, given.quick)),
-    ):
+    for part, work in (("variants", all_variants), ("partners", lambda name: partners(bench(name), given.seeds, given.quick))):
         if part in given.parts:
             result[part] = {**result.get(part, {}), **each(part, given.graphs, work)}
             given.out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")

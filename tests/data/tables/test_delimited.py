@@ -124,7 +124,7 @@ def test_gz(engine: str, tmp_path: Path) -> None:
     with pytest.raises(DataError, match="is damaged or truncated"):
         delimited.read_delimited(path, everything)
     path.write_bytes(b"source,target\na,b\n")
-    with pytest.raises(DataError, match="is not a gzip file, though its name ends in .gz"):
+    with pytest.raises(DataError, match=r"is not a gzip file, though its name ends in .gz"):
         delimited.read_delimited(path, everything)
 
 

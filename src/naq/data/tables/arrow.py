@@ -92,7 +92,7 @@ def read_csv(file: TextFile, wanted: list[str]) -> tuple[dict[str, Column], int,
                     delimiter=file.delimiter, newlines_in_values=file.quotes > 0, invalid_row_handler=skip
                 ),
                 pyarrow.csv.ConvertOptions(
-                    column_types={name: text for name in wanted},
+                    column_types=dict.fromkeys(wanted, text),
                     include_columns=wanted,
                     null_values=[],
                     strings_can_be_null=False,

@@ -129,7 +129,7 @@ def _check_equal(table: Table, key: str, again: np.ndarray, earlier: np.ndarray)
     for name, column in table.columns.items():
         if name == key or not len(again):
             continue
-        codes, values = stripped(column)
+        codes, _ = stripped(column)
         wrong = np.flatnonzero(codes[again] != codes[earlier])
         if len(wrong):
             row, before = int(again[wrong[0]]), int(earlier[wrong[0]])
