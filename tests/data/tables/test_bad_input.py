@@ -106,7 +106,7 @@ def test_what_is_dropped_is_counted_and_shown(engine: str, write: Write) -> None
     assert sum(item.count for item in report.dropped[:6]) + graph.num_edges == len(rows)
     shown = str(report)
     assert "edges to nodes that are not in n.csv: 2; first: e.csv, line 6; e.csv, line 7" in shown
-    assert "1 of them differ from a node of the table only in upper and lower case, e.g. 'A' from 'a'" in shown
+    assert "of these, 1 differ from a node of the table only in upper and lower case, e.g. 'A' from 'a'" in shown
 
 
 def test_spaces_around_ids_do_not_matter_and_case_does(engine: str, write: Write) -> None:
@@ -162,7 +162,7 @@ def test_files_that_are_not_there_or_are_something_else(tmp_path: Path, write: W
     with pytest.raises(DataError, match=r"is a folder; expected a file"):
         (tmp_path / "folder.csv").mkdir()
         import_tables(tmp_path / "folder.csv")
-    with pytest.raises(DataError, match=r"e.dat has no ending that says what it is"):
+    with pytest.raises(DataError, match=r"e.dat has no ending that is known"):
         import_tables(write("e.dat", EDGES))
     pytest.importorskip("pyarrow")
     with pytest.raises(DataError, match=r"e.parquet is not a readable Parquet file"):

@@ -94,11 +94,29 @@ def test_columns_by_name_and_number(engine: str, write: Write) -> None:
     assert graph.names is not None and graph.names.tolist() == ["alice", "bob", "carol"]
 
 
-@pytest.mark.parametrize("pair", ["source,target", "src,dst", "FROM,To", ":START_ID,:END_ID", "source_id,target_id", "FromNodeId,ToNodeId", "_start,_end", "u,v", ":START_ID(Paper),:END_ID(Paper)"])  # fmt: skip
+@pytest.mark.parametrize("pair", ["source,target", "src,dst", "FROM,To", ":START_ID,:END_ID", "source_id,target_id", "FromNodeId,ToNodeId", "_start,_end", "u,v", "startNode.id,endNode.id", ":START_ID(Paper),:END_ID(Paper)"])  # fmt: skip
 def test_names_of_ends(write: Write, pair: str) -> None:
     a, b = pair.split(",")
     graph = import_tables(write("e.csv", f"{b},weight,{a}\nx,1,y\nx,1,z\n")).graph
     assert graph.names is not None and graph.names.tolist() == ["y", "x", "z"]
+
+
+@pytest.mark.parametrize("header", ["id,name", "name,id", "Nr,Name", "n.id,n.name", "title,code"])
+def test_ids_are_in_the_column_that_holds_what_edges_name(engine: str, write: Write, header: str) -> None:
+    cells = [("p", "Paris"), ("q", "Quito"), ("r", "Rome")]
+    rows = [f"{b},{a}" if header in ("name,id", "title,code") else f"{a},{b}" for a, b in cells]
+    nodes = write("n.csv", "\n".join([header, *rows]) + "\n")
+    graph = import_tables(write("e.csv", "source,target\np,q\nq,r\n"), nodes).graph
+    assert graph.names is not None and graph.names.tolist() == ["p", "q", "r"]
+    graph = import_tables(write("e.csv", "source,target\nParis,Quito\n"), nodes).graph
+    assert graph.names is not None and graph.names.tolist() == ["Paris", "Quito", "Rome"]
+
+
+def test_lists_of_words_are_no_vectors(engine: str, write: Write) -> None:
+    nodes = write("n.csv", 'id,tags\na,"[""red"", ""car""]"\nb,"[""blue""]"\nc,"[]"\nd,"[""red""]"\n')
+    report = import_tables(write("e.csv", EDGES), nodes).report
+    assert not any(f.kind == "vector" for f in report.features)
+    assert import_tables(write("e.csv", EDGES), nodes, Choice(text=["tags"])).graph.vocab.tolist() == ["blue", "car", "red"]  # type: ignore[union-attr]
 
 
 def test_order_of_nodes_is_that_of_rows(engine: str, write: Write) -> None:

@@ -95,10 +95,10 @@ class Edges:
             )
         folded = {name.casefold(): name for name in where}
         alike = [self.ids[i] for i in lost.tolist() if self.ids[i].casefold() in folded]
-        self.notes.append(f"{len(lost):,} nodes of edges are not in {nodes.title}, e.g. {first[:60]!r}")
+        self.notes.append(f"nodes that edges name and {nodes.title} does not have: {len(lost):,}, e.g. {first[:60]!r}")
         if alike:
             self.notes.append(
-                f"{len(alike):,} of them differ from a node of the table only in upper and lower case, e.g. {alike[0][:60]!r} "
+                f"of these, {len(alike):,} differ from a node of the table only in upper and lower case, e.g. {alike[0][:60]!r} "
                 f"from {folded[alike[0].casefold()][:60]!r}: write them alike"
             )
 

@@ -180,7 +180,7 @@ def _kind(table: Table, column: str) -> tuple[str, str]:
         first_bad = bad
     codes, distinct = stripped(cells)
     present = [value for value in distinct if not is_missing(value)]
-    if all(value.startswith("[") and value.endswith("]") for value in present):
+    if all(value.startswith("[") and value.endswith("]") for value in present) and _numbers_in(present[0]):
         return "vector", ""
     counts = np.bincount(codes, minlength=len(distinct))
     rows = int(sum(counts[i] for i, value in enumerate(distinct) if not is_missing(value)))
@@ -235,19 +235,25 @@ def _parsed_vectors(table: Table, column: str) -> np.ndarray:
     rows: list[list[float] | None] = []
     width = 0
     for row, cell in enumerate(table.columns[column].strings()):
-        inner = cell.strip().strip("[]() ")
-        if is_missing(inner):
+        if is_missing(cell.strip("[]() ")):
             rows.append(None)
             continue
-        parsed = [parse_number(part) for part in re.split(r"[\s,;|]+", inner.strip(",;| "))]
-        if None in parsed or (width and len(parsed) != width):
+        parsed = _numbers_in(cell)
+        if not parsed or (width and len(parsed) != width):
             expected = f"{width} numbers as in the rows before" if width else "numbers"
             raise DataError(
                 f"{table.place(row)}: {_cut(cell)} in column {column!r} is no vector; expected {expected}, such as [0.1, 0.2]."
             )
         width = len(parsed)
-        rows.append([x for x in parsed if x is not None])
+        rows.append(parsed)
     return np.array([row if row is not None else [np.nan] * width for row in rows], dtype=np.float32).reshape(-1, width)
+
+
+def _numbers_in(cell: str) -> list[float]:
+    """The numbers of a list such as ``[0.1, 0.2]``; none where it holds anything else."""
+    parsed = [parse_number(part) for part in re.split(r"[\s,;|]+", cell.strip("[]() ,;|"))]
+    found = [number for number in parsed if number is not None]
+    return found if len(found) == len(parsed) else []
 
 
 def _cut(cell: str) -> str:

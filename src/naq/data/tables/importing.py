@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,7 +18,7 @@ from naq.data.tables.delimited import Choose, read_delimited
 from naq.data.tables.edges import Edges
 from naq.data.tables.features import joined
 from naq.data.tables.frames import frame_table, networkx_tables
-from naq.data.tables.graphml import read_graphml
+from naq.data.tables.graphml import ID, read_graphml
 from naq.data.tables.nodes import Nodes, checked_vectors, read_nodes, vector_file
 from naq.data.tables.report import ImportReport
 from naq.data.tables.text_file import TEXT_SUFFIXES
@@ -48,6 +49,7 @@ def import_tables(edges: Any, nodes: Any = None, choice: Choice = Choice(), *, n
     if isinstance(edges, str | Path) and is_graphml(Path(edges)):
         if nodes is not None:
             raise DataError(f"{edges} holds its nodes itself; leave --nodes out.")
+        choice = replace(choice, id=choice.id or ID)
         return _assembled(*read_graphml(Path(edges)), ("source", "target"), choice, name or stem(Path(edges)))
     title = name or (stem(Path(edges)) if isinstance(edges, str | Path) else "graph")
     node_table = None if nodes is None else _table(nodes, "nodes", choice, lambda columns, header: columns)
@@ -159,7 +161,7 @@ def _table(given: Any, title: str, choice: Choice, choose: Choose) -> Table:
         return read_parquet(path, choose)
     if not is_table(path) and path.exists():
         raise DataError(
-            f"{path} has no ending that says what it is; expected {', '.join(TEXT_SUFFIXES)} (also with .gz), .parquet or .graphml."
+            f"{path} has no ending that is known; expected {', '.join(TEXT_SUFFIXES)} (also with .gz), .parquet or .graphml."
         )
     return read_delimited(path, choose, header=choice.header)
 
@@ -201,7 +203,7 @@ def _assembled(
             )
         nodes = Nodes(ids, edge_table.title, None, None, [], {}, [], [])
     else:
-        nodes = read_nodes(node_table, choice, vectors)
+        nodes = read_nodes(node_table, choice, vectors, [] if by_row else edges.ids)
         if by_row:
             lost = node_table.dropped + nodes.dropped
             if lost:

@@ -13,10 +13,11 @@ from naq.data.tables import features as kinds
 from naq.data.tables.choice import Choice
 from naq.data.tables.columns import Dropped, Table, Vectors, drop, is_missing
 from naq.data.tables.features import Feature, stripped
-from naq.data.tables.roles import id_column, label_column, named, shown
+from naq.data.tables.roles import id_columns, label_column, named, shown
 from naq.errors import DataError
 
 LONGEST_ID = 1_000
+SAMPLED_ENDS = 1_000
 
 
 @dataclass
@@ -33,10 +34,13 @@ class Nodes:
     notes: list[str]
 
 
-def read_nodes(table: Table, choice: Choice, vectors: Sequence[tuple[str, np.ndarray]] = ()) -> Nodes:
+def read_nodes(
+    table: Table, choice: Choice, vectors: Sequence[tuple[str, np.ndarray]] = (), ends: Sequence[str] = ()
+) -> Nodes:
     """Everything of a node table.
 
     Args:
+        ends: ids that edges name; where no column of ids is named, it is the one that holds them.
         vectors: arrays from outside with one row per row of the table, by name.
     """
     if not table.rows:
@@ -50,7 +54,7 @@ def read_nodes(table: Table, choice: Choice, vectors: Sequence[tuple[str, np.nda
         table.columns[title] = Vectors(values)
     outside = [title for title, _ in vectors]
     names = [name for name in table.columns if name not in outside]
-    key = id_column(names, choice.id, table.title)
+    key = _id_column(table, names, choice.id, ends)
     label = label_column([c for c in names if c != key or choice.label], choice.label, table.title)
     if label == key:
         raise DataError(f"{table.title}: column {key!r} is both --id and --label; give two columns.")
@@ -67,6 +71,22 @@ def read_nodes(table: Table, choice: Choice, vectors: Sequence[tuple[str, np.nda
     if choice.id is None and len(names) > 1:
         notes.append(f"ids of nodes are those of column {key!r}; name another with --id")
     return Nodes(ids, table.name, labels, class_names, features, unused, table.dropped + dropped, notes)
+
+
+def _id_column(table: Table, names: list[str], asked: str | None, ends: Sequence[str]) -> str:
+    if asked is not None:
+        return named(asked, names, "--id", table.title)
+    likely = id_columns(names)
+    wanted = list(ends[:: max(1, len(ends) // SAMPLED_ENDS)])
+    best, most = likely[0], 0.0
+    for name in likely:
+        held = set(stripped(table.columns[name])[1])
+        share = sum(end in held for end in wanted) / max(1, len(wanted))
+        if share > most:
+            best, most = name, share
+        if most > 0.9 or not wanted:
+            break
+    return best
 
 
 def _looks_like_classes(table: Table, column: str) -> bool:

@@ -95,7 +95,7 @@ class ImportReport:
         for item in self.dropped:
             places = ("; first: " + "; ".join(item.places)) if item.places else ""
             lines.append(f"  {item.why}: {item.count:,}{places}")
-        lines += [f"not used: column {_short(name)}: {why}" for name, why in self.unused.items()]
+        lines += [f"not used: {_short(name)}: {why}" for name, why in self.unused.items()]
         lines += [f"note: {note}" for note in self.notes]
         return "\n".join(lines)
 

@@ -38,7 +38,7 @@ def plain(column: str) -> str:
         if kind in ("id", "start_id", "end_id", "label", "type"):
             return {"start_id": "start", "end_id": "end"}.get(kind, kind)
         column = found["name"]
-    return re.sub(r"[\s-]+", "_", column.strip().lower()).strip("_")
+    return re.sub(r"[\s.-]+", "_", column.strip().lower()).strip("_")
 
 
 def shown(column: str) -> str:
@@ -94,12 +94,11 @@ def ends(columns: Sequence[str], source: str | None, target: str | None, title: 
     )
 
 
-def id_column(columns: Sequence[str], asked: str | None, title: str) -> str:
-    """The column of node ids: the one named, else one whose name is known, else the first."""
-    if asked is not None:
-        return named(asked, columns, "--id", title)
-    by_name = {plain(c): c for c in reversed(columns)}
-    return next((by_name[name] for name in IDS if name in by_name), columns[0])
+def id_columns(columns: Sequence[str]) -> list[str]:
+    """The columns that may hold node ids, likeliest first: by name (also Cypher's ``n.id``), then in their order."""
+    by_name = {plain(c).rpartition("n_")[2]: c for c in reversed(columns)}
+    known = [by_name[name] for name in IDS if name in by_name]
+    return list(dict.fromkeys([*known, *columns]))
 
 
 def label_column(columns: Sequence[str], asked: str | None, title: str) -> str | None:
@@ -111,7 +110,7 @@ def label_column(columns: Sequence[str], asked: str | None, title: str) -> str |
 
 
 def _end(name: str) -> str:
-    for tail in ("_node_id", "_nodeid", "nodeid", "_node", "_id", "node", "id"):
+    for tail in ("_node_id", "_nodeid", "node_id", "nodeid", "_node", "_id", "node", "id"):
         shorter = name.removesuffix(tail)
         if shorter != name and any(shorter in pair for pair in ENDS):
             return shorter
