@@ -3,7 +3,9 @@
 Each case runs in a process of its own; seconds of the wall and of the CPU are those of reading alone, memory is the largest
 resident size of the process, with Python and all libraries in it.
 
-    python benchmarks/import_speed.py [--edges 10000000] [--nodes 1000000] [--out FILE.json]
+    python benchmarks/import_speed.py [--edges 10000000] [--nodes 1000000] [--out benchmarks/results/import_speed.json]
+
+With ``--page`` the table of docs/import.md is written from the file that ``--out`` names, and nothing is measured.
 """
 
 from __future__ import annotations
@@ -17,9 +19,12 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+PAGE = Path(__file__).parents[1] / "docs" / "import.md"
+BEGIN, END = "<!-- import-speed:begin -->", "<!-- import-speed:end -->"
 CASES = (
     "edges.csv by pyarrow",
     "edges.csv by the standard library",
@@ -94,15 +99,30 @@ def read(case: str, folder: Path) -> None:
     print(json.dumps(facts))
 
 
+def write_page(rows: list[dict[str, Any]]) -> None:
+    """The table of docs/import.md."""
+    lines = ["| | nodes | edges | features | seconds | CPU seconds | memory, GB |", "|---|---|---|---|---|---|---|"]
+    for row in rows:
+        sizes = " | ".join(f"{row[key]:,}" for key in ("nodes", "edges", "features"))
+        lines.append(f"| {row['case']} | {sizes} | {row['seconds']} | {row['cpu_seconds']} | {row['peak_gigabytes']} |")
+    text = PAGE.read_text()
+    before, after = text.partition(BEGIN)[0], text.partition(END)[2]
+    PAGE.write_text(before + BEGIN + "\n" + "\n".join(lines) + "\n" + END + after)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--edges", type=int, default=10_000_000)
     parser.add_argument("--nodes", type=int, default=1_000_000)
     parser.add_argument("--out", type=Path)
+    parser.add_argument("--page", action="store_true")
     parser.add_argument("--read", nargs=2, metavar=("CASE", "FOLDER"), help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.read:
         read(given.read[0], Path(given.read[1]))
+        return
+    if given.page:
+        write_page(json.loads(given.out.read_text()))
         return
     rows = []
     with tempfile.TemporaryDirectory() as name:
