@@ -103,9 +103,10 @@ class Edges:
             )
 
     def unique(self, nodes: int) -> np.ndarray:
-        """(2, edges), each pair once; self-loops and repetitions in either direction are dropped."""
+        """(2, edges), each pair once; self-loops and repetitions in either direction are dropped. The last step: rows are let go."""
         self._drop("self-loops (a node joined to itself)", self.ends[0] == self.ends[1])
         keys = self.ends.min(axis=0) * np.int64(nodes) + self.ends.max(axis=0)
+        self.ends = self.ends[:, :0].copy()
         order = np.argsort(keys, kind="stable")
         keys = keys[order]
         again = np.zeros(len(keys), dtype=bool)
@@ -113,5 +114,6 @@ class Edges:
         if again.any():
             rows = np.sort(self.rows[order[again]])
             self.dropped += drop(self.table, "edges that repeat an earlier one, in either direction", rows)
+        self.rows = self.rows[:0].copy()
         keys = keys[~again]
         return np.stack([keys // nodes, keys % nodes])
