@@ -116,7 +116,11 @@ def test_lists_of_words_are_no_vectors(engine: str, write: Write) -> None:
     nodes = write("n.csv", 'id,tags\na,"[""red"", ""car""]"\nb,"[""blue""]"\nc,"[]"\nd,"[""red""]"\n')
     report = import_tables(write("e.csv", EDGES), nodes).report
     assert not any(f.kind == "vector" for f in report.features)
-    assert import_tables(write("e.csv", EDGES), nodes, Choice(text=["tags"])).graph.vocab.tolist() == ["blue", "car", "red"]  # type: ignore[union-attr]
+    assert import_tables(write("e.csv", EDGES), nodes, Choice(text=["tags"])).graph.vocab.tolist() == [
+        "blue",
+        "car",
+        "red",
+    ]  # type: ignore[union-attr]
 
 
 def test_order_of_nodes_is_that_of_rows(engine: str, write: Write) -> None:
