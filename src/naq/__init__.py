@@ -13,6 +13,8 @@ __version__ = "0.1.0"
 _PUBLIC = {
     "Graph": "naq.graph",
     "load": "naq.data",
+    "from_tables": "naq.data",
+    "from_networkx": "naq.data",
     "Tasks": "naq.tasks",
     "ClassSplit": "naq.tasks",
     "sample_tasks": "naq.tasks",

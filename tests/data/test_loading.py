@@ -55,9 +55,9 @@ def test_unknown(name: str, message: str, tmp_path: Path, monkeypatch: pytest.Mo
 def test_other_formats(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="is not in a format that can be read; expected a graph npz"):
         load(tmp_path)
-    (tmp_path / "a.csv").write_text("1,2\n")
-    with pytest.raises(DataError, match=r"a.csv is not in a format that can be read"):
-        load(tmp_path / "a.csv")
+    (tmp_path / "a.dat").write_text("1,2\n")
+    with pytest.raises(DataError, match=r"a.dat is not in a format that can be read; .*an edge list \(.csv, "):
+        load(tmp_path / "a.dat")
     (tmp_path / "odd.mat").write_bytes(b"")
     with pytest.raises(DataError, match=r"odd.mat is not part of a GPN dataset; expected NAME_train.mat"):
         load(tmp_path / "odd.mat")

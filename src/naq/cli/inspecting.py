@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from naq.neighbors import NeighborTable
 
 Dataset = Annotated[str, typer.Argument(help="A name of 'naq list datasets', or a path.")]
+Nodes = Annotated[Path | None, typer.Option(help="Table of nodes, where the graph is an edge list.")]
 By = Annotated[str, typer.Option("--by", help="features or diffusion.")]
 Metric = Annotated[str, typer.Option(help="Of features: cosine, euclidean or jaccard.")]
 Alpha = Annotated[float, typer.Option(help="Of diffusion: teleport probability.")]
@@ -29,6 +30,7 @@ Fill = Annotated[
 
 def neighbors_command(
     dataset: Dataset = "debian",
+    nodes: Nodes = None,
     k: Annotated[int, typer.Option("-k", help="Neighbours per node.")] = 10,
     by: By = "features",
     metric: Metric = "cosine",
@@ -44,7 +46,7 @@ def neighbors_command(
     """Make a table of nearest nodes; show some of it, save it."""
     from naq.cli.progress import load_shown
 
-    graph = load_shown(dataset)
+    graph = load_shown(dataset, nodes)
     started = time.perf_counter()
     table = make_table(graph, by, k, metric, alpha, self_loops, method, fill)
     typer.echo(f"{table} in {time.perf_counter() - started:.1f} s")
@@ -63,6 +65,7 @@ def neighbors_command(
 
 def episodes_command(
     dataset: Dataset = "debian",
+    nodes: Nodes = None,
     by: By = "features",
     way: Annotated[int, typer.Option(help="Classes per episode.")] = 5,
     shot: Annotated[int, typer.Option(help="Supports per class: a node and its nearest.")] = 1,
@@ -90,7 +93,7 @@ def episodes_command(
 
     check_counts(way=way, shot=shot, queries=queries, count=count)
     width = table_width(queries=queries, shot=shot, apart=apart)
-    graph = load_shown(dataset)
+    graph = load_shown(dataset, nodes)
     table = make_table(graph, by, width, metric, alpha, self_loops, method, fill)
     started = time.perf_counter()
     episodes = naq_episodes(

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from naq import __version__
-from naq.cli import inspecting, listing, reproducing, running
+from naq.cli import importing, inspecting, listing, reproducing, running
 from naq.errors import NaqError
 from naq.threads import prepare_process
 
@@ -21,6 +21,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
 )
 app.command("run")(running.run_command)
+app.command("import")(importing.import_command)
 app.command("reproduce")(reproducing.reproduce_command)
 app.command("report")(reproducing.report_command)
 app.command("list")(listing.list_command)

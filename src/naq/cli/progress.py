@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import sys
 import time
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
 from threading import Timer
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -60,13 +62,17 @@ def show_progress(title: str) -> Iterator[Listener]:
         yield _Bars(progress, title)
 
 
-def load_shown(dataset: str) -> Graph:
-    """:func:`naq.load`, with a moving bar."""
+def load_shown(dataset: str, nodes: Path | None = None) -> Graph:
+    """:func:`naq.load`, with a moving bar; its warnings are lines of text."""
     from naq.data import load
 
-    with show_progress(dataset) as listener:
+    with show_progress(dataset) as listener, warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
         listener("load", {"source": dataset})
-        return load(dataset)
+        graph = load(dataset, nodes=nodes)
+    for warning in caught:
+        console.print(f"{dataset}: {warning.message}", highlight=False, soft_wrap=True, markup=False)
+    return graph
 
 
 def note_of(facts: Mapping[str, Any]) -> str:

@@ -34,6 +34,7 @@ def pairs(given: list[str], flag: str) -> dict[str, str]:
 
 def run_command(
     dataset: Annotated[str, typer.Argument(help="A name of 'naq list datasets', or a path.")] = "debian",
+    nodes: Annotated[Path | None, typer.Option(help="Table of nodes, where the graph is an edge list.")] = None,
     method: Annotated[
         list[str],
         typer.Option(
@@ -119,7 +120,7 @@ def run_command(
         )
         for m in known
     ]  # fmt: skip
-    graph = load_shown(dataset)
+    graph = load_shown(dataset, nodes)
     console.print(f"[bold]{graph.name}[/bold]: {graph.num_nodes:,} nodes, {graph.num_edges:,} edges, "
                   f"{graph.num_features:,} features, {graph.num_classes} classes")  # fmt: skip
     results: list[Result] = []

@@ -5,5 +5,21 @@ from naq.data.download import dataset_root
 from naq.data.loading import load
 from naq.data.npz import save_graph
 from naq.data.splits import split_for, tasks_path
+from naq.data.tables import Choice, Imported, ImportReport, from_networkx, from_tables, import_tables
 
-__all__ = ["DATASETS", "Dataset", "dataset_root", "listing", "load", "save_graph", "split_for", "tasks_path"]
+__all__ = [
+    "DATASETS",
+    "Choice",
+    "Dataset",
+    "ImportReport",
+    "Imported",
+    "dataset_root",
+    "from_networkx",
+    "from_tables",
+    "import_tables",
+    "listing",
+    "load",
+    "save_graph",
+    "split_for",
+    "tasks_path",
+]

@@ -13,19 +13,37 @@ from naq.data.readers import READERS
 from naq.errors import DataError
 from naq.graph import Graph
 
+_SUFFIXES = (".npz", ".mat", ".zip", ".csv", ".tsv", ".gz", ".txt", ".parquet", ".graphml")
 
-def load(name_or_path: str | Path, *, root: str | Path | None = None, download: bool = True) -> Graph:
+
+def load(
+    name_or_path: str | Path,
+    *,
+    nodes: str | Path | None = None,
+    root: str | Path | None = None,
+    download: bool = True,
+) -> Graph:
     """A graph by name or from a file.
 
     Args:
         name_or_path: a name of :data:`naq.data.DATASETS`, ``pyg:Class`` or ``pyg:Class/name`` for a dataset
             of PyG, or a path: a graph npz, a ``.mat`` file or folder in GPN's layout, a folder or zip of
-            OGB's raw files. A name wins over a file of the same name; write ``./name`` for the file.
+            OGB's raw files, an edge list as text or Parquet, a GraphML file. A name wins over a file of the same
+            name; write ``./name`` for the file.
+        nodes: the table of nodes that goes with an edge list; without it, nodes are those that edges name and have no features.
         root: where datasets are kept; else the environment variable ``NAQ_DATA``, else ``~/.cache/naq/data``.
         download: whether a missing public file may be fetched.
 
     The graph's ``source`` is the name, or the path made absolute.
     """
+    if nodes is not None:
+        from naq.data.tables import import_tables
+        from naq.data.tables.importing import is_table, warned
+
+        path = Path(name_or_path).expanduser()
+        if not is_table(path):
+            raise DataError(f"nodes is {str(nodes)!r}, but {name_or_path} is no edge list in a table; leave nodes out.")
+        return warned(import_tables(path, nodes)).with_source(str(path.absolute()))
     if isinstance(name_or_path, str):
         if name_or_path.startswith("pyg:"):
             from naq.data.pyg import read_pyg
@@ -37,7 +55,7 @@ def load(name_or_path: str | Path, *, root: str | Path | None = None, download: 
     path = Path(name_or_path).expanduser()
     if _exists(name_or_path, path):
         return read_path(path).with_source(str(path.absolute()))
-    if path.suffix in (".npz", ".mat", ".zip") or isinstance(name_or_path, Path) or "/" in name_or_path:
+    if path.suffix in _SUFFIXES or isinstance(name_or_path, Path) or "/" in name_or_path:
         raise DataError(f"{path} does not exist; expected {_formats()}.")
     raise unknown(name_or_path)
 

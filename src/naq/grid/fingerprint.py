@@ -13,7 +13,7 @@ rather than one, because a report groups older results by the core they share.
 What :mod:`naq.protocol` reaches only for a switch (``OPTIONAL``: refined vectors, label-free selection) belongs to the cells that switch it on.
 
 Comments, docstrings and blank lines do not count, nor does an ``__init__.py`` that only re-exports names, nor the modules in
-``NO_NUMBERS``.
+``NO_NUMBERS`` and the readers of data.
 """
 
 from __future__ import annotations
@@ -42,6 +42,8 @@ NO_NUMBERS = (
     "protocol/machine.py",
 )
 """Files that results depend on but whose code changes no number: messages, addresses, files, progress, keys, the plot."""
+READERS = ROOT / "data"
+"""What a reader reads is in the hash of the data, so its code need not be here; the splits are, which are drawn where no file has them."""
 
 
 OPTIONAL = {
@@ -149,9 +151,13 @@ _LIBRARIES = {"builtins", "abc", "torch", "typing"}
 
 
 def _hash_of(paths: Iterable[Path]) -> str:
-    ignored = {ROOT / name for name in NO_NUMBERS}
-    texts = {_name_of(path): statements(path.read_text(encoding="utf-8")) for path in paths if path not in ignored}
+    texts = {_name_of(path): statements(path.read_text(encoding="utf-8")) for path in paths if _counts(path)}
     return digest("\0".join(f"{name}\0{text}" for name, text in sorted(texts.items()) if text))
+
+
+def _counts(path: Path) -> bool:
+    ignored = {ROOT / name for name in NO_NUMBERS}
+    return path not in ignored and (not path.is_relative_to(READERS) or path == READERS / "splits.py")
 
 
 def _name_of(path: Path) -> str:

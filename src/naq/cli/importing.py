@@ -1,0 +1,59 @@
+"""``naq import``: people's own tables to a graph file."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from naq.errors import OptionError
+
+
+def import_command(
+    edges: Annotated[
+        Path,
+        typer.Argument(help="Edges: .csv, .tsv, .txt (also .gz), .parquet, or a .graphml file.", show_default=False),
+    ],
+    nodes: Annotated[Path | None, typer.Option(help="Table of nodes: the same formats as edges.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Graph file to write (.npz); without it, only the summary.")] = None,
+    source: Annotated[str | None, typer.Option(help="Column of edges: one end.")] = None,
+    target: Annotated[str | None, typer.Option(help="Column of edges: the other end.")] = None,
+    weight: Annotated[str | None, typer.Option(help="Column of edges: rows of weight 0 are no edges.")] = None,
+    id: Annotated[str | None, typer.Option(help="Column of nodes: their names, as in edges.")] = None,
+    label: Annotated[str | None, typer.Option(help="Column of nodes: classes, empty where unknown.")] = None,
+    text: Annotated[list[str], typer.Option(help="Column of nodes: words are counted; may be repeated.")] = [],  # noqa: B006
+    numeric: Annotated[list[str], typer.Option(help="Column of nodes: numbers, scaled; may be repeated.")] = [],  # noqa: B006
+    categorical: Annotated[list[str], typer.Option(help="Column of nodes: one-hot; may be repeated.")] = [],  # noqa: B006
+    vector: Annotated[
+        list[str],
+        typer.Option(
+            help="Column of lists, prefix of columns v0, v1, ..., or .npy file with a row per node; may be repeated."
+        ),
+    ] = [],  # noqa: B006
+    header: Annotated[
+        bool | None, typer.Option("--header/--no-header", help="Whether first rows hold names; else seen from them.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="The summary as JSON.")] = False,
+) -> None:
+    """Make a graph file from your own tables, and print a summary to check.
+
+    Columns are detected by their names and cells, or named by options. See docs/import.md.
+    """
+    from naq.cli.progress import show_progress
+    from naq.data import Choice, import_tables, save_graph
+
+    if out is not None and out.suffix != ".npz":
+        raise OptionError(f"--out is {str(out)!r}; expected a name that ends in .npz.")
+    choice = Choice(source, target, weight, id, label, text, numeric, categorical, vector, header)
+    with show_progress(edges.name) as listener:
+        listener("load", {"source": str(edges)})
+        graph, report = import_tables(edges, nodes, choice, name=out.stem if out is not None else None)
+        if out is not None:
+            save_graph(out, graph)
+    if as_json:
+        typer.echo(json.dumps(report.as_json() | {"written": None if out is None else str(out)}, indent=2))
+        return
+    typer.echo(str(report))
+    typer.echo(f"Written: {out}" if out is not None else "Nothing written; give --out GRAPH.npz.")

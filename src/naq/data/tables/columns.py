@@ -1,0 +1,184 @@
+"""Columns of a table, whatever it was read from, and the table itself."""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?", "-"})
+"""Cells that stand for nothing, in any case, in columns of numbers, categories, vectors and labels."""
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+
+
+def is_missing(cell: str) -> bool:
+    return len(cell) < 5 and cell.lower() in MISSING
+
+
+def parse_number(cell: str, decimal_comma: bool = False) -> float | None:
+    """The finite number that a cell holds, NaN where it is missing, None where it holds anything else."""
+    cell = cell.strip()
+    if is_missing(cell):
+        return float("nan")
+    if decimal_comma and cell.count(",") == 1 and "." not in cell:
+        cell = cell.replace(",", ".")
+    if not _NUMBER.fullmatch(cell):
+        return None
+    value = float(cell)
+    return value if np.isfinite(value) else None
+
+
+class BadCell(Exception):
+    """A cell that cannot be read as what its column is to be."""
+
+    def __init__(self, row: int, cell: str) -> None:
+        super().__init__(cell)
+        self.row, self.cell = row, cell
+
+
+class Column(ABC):
+    """One column: as text, as numbers, or as codes into its distinct cells."""
+
+    @abstractmethod
+    def encoded(self) -> tuple[np.ndarray, list[str]]:
+        """Codes (rows,) and the distinct cells in order of appearance."""
+
+    def strings(self) -> list[str]:
+        codes, values = self.encoded()
+        return [values[code] for code in codes.tolist()]
+
+    def numbers(self, decimal_comma: bool = False) -> np.ndarray:
+        """float64 (rows,), NaN where a cell is missing; ``BadCell`` where one is no number."""
+        codes, values = self.encoded()
+        parsed = [parse_number(value, decimal_comma) for value in values]
+        for code, number in enumerate(parsed):
+            if number is None:
+                raise BadCell(int(np.flatnonzero(codes == code)[0]), values[code])
+        return np.array(parsed, dtype=np.float64)[codes] if values else np.empty(0)
+
+    def vectors(self) -> np.ndarray | None:
+        """(rows, d) where cells are vectors already, else None."""
+        return None
+
+    @abstractmethod
+    def take(self, rows: np.ndarray) -> Column:
+        """The same column with these rows only."""
+
+
+class Cells(Column):
+    """Text, given as codes and the distinct cells."""
+
+    def __init__(self, codes: np.ndarray, values: list[str]) -> None:
+        self.codes, self.values = codes, values
+
+    @classmethod
+    def of(cls, cells: Iterable[str]) -> Cells:
+        known: dict[str, int] = {}
+        codes = np.fromiter((known.setdefault(cell, len(known)) for cell in cells), dtype=np.int64)
+        return cls(codes, list(known))
+
+    def encoded(self) -> tuple[np.ndarray, list[str]]:
+        return self.codes, self.values
+
+    def take(self, rows: np.ndarray) -> Column:
+        return Cells.of(self.values[code] for code in self.codes[rows].tolist())
+
+
+class Numbers(Column):
+    """Numbers of a data frame or a Parquet file; NaN where missing."""
+
+    def __init__(self, values: np.ndarray) -> None:
+        self.values = values
+
+    def encoded(self) -> tuple[np.ndarray, list[str]]:
+        values, first, codes = np.unique(self.values, return_index=True, return_inverse=True, equal_nan=True)
+        order = np.argsort(first, kind="stable")
+        place = np.empty(len(order), dtype=np.int64)
+        place[order] = np.arange(len(order))
+        return place[codes], [number_text(value) for value in values[order].tolist()]
+
+    def numbers(self, decimal_comma: bool = False) -> np.ndarray:
+        values = self.values.astype(np.float64)
+        wrong = np.flatnonzero(np.isinf(values))
+        if len(wrong):
+            raise BadCell(int(wrong[0]), str(values[wrong[0]]))
+        return values
+
+    def take(self, rows: np.ndarray) -> Column:
+        return Numbers(self.values[rows])
+
+
+class Vectors(Column):
+    """One vector of numbers in every row."""
+
+    def __init__(self, values: np.ndarray) -> None:
+        self.values = values
+
+    def encoded(self) -> tuple[np.ndarray, list[str]]:
+        return Cells.of(str(row) for row in self.values.tolist()).encoded()
+
+    def vectors(self) -> np.ndarray | None:
+        return self.values
+
+    def take(self, rows: np.ndarray) -> Column:
+        return Vectors(self.values[rows])
+
+
+def number_text(value: Any) -> str:
+    """``3`` for 3.0 and "" for NaN: pandas turns whole numbers with gaps into floats."""
+    if isinstance(value, float):
+        return "" if value != value else str(int(value)) if value.is_integer() else repr(value)
+    return str(value)
+
+
+@dataclass
+class Dropped:
+    """Rows that were not used: why, how many, and where the first are."""
+
+    why: str
+    count: int
+    places: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Table:
+    """Named columns of equal length.
+
+    Attributes:
+        title: the file's name in messages.
+        places: where rows are, by row number: ``edges.csv, line 12``.
+        decimal_comma: whether 3,5 is a number here.
+        dropped: rows that could not be read.
+        notes: what a person should know of how it was read.
+    """
+
+    title: str
+    columns: dict[str, Column]
+    rows: int
+    places: Callable[[Sequence[int]], list[str]]
+    decimal_comma: bool = False
+    dropped: list[Dropped] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        """The title without folders."""
+        return self.title.rpartition("/")[2]
+
+    def place(self, row: int) -> str:
+        return self.places([row])[0]
+
+    def take(self, rows: np.ndarray) -> Table:
+        """The same table with these rows only."""
+        columns = {name: column.take(rows) for name, column in self.columns.items()}
+        places = self.places
+        return replace(self, columns=columns, rows=len(rows), places=lambda some: places([int(rows[i]) for i in some]))
+
+
+def drop(table: Table, why: str, rows: np.ndarray) -> list[Dropped]:
+    """A list of one entry for these rows, or of none where there are none."""
+    return [Dropped(why, len(rows), table.places(rows[:3].tolist()))] if len(rows) else []

@@ -1,0 +1,121 @@
+"""Which column is what, by the names that people and programs give them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from naq.errors import DataError
+from naq.options import nearest
+
+ENDS = (
+    ("source", "target"),
+    ("src", "dst"),
+    ("source", "dest"),
+    ("source", "destination"),
+    ("from", "to"),
+    ("start", "end"),
+    ("head", "tail"),
+    ("u", "v"),
+    ("node1", "node2"),
+    ("node_1", "node_2"),
+    ("id1", "id2"),
+    ("id_1", "id_2"),
+    ("citing", "cited"),
+    ("follower", "followee"),
+)
+"""Names of the two columns of an edge list; also with ``_id``, ``id``, ``_node``, ``node`` behind, and Neo4j's ``:START_ID``."""
+IDS = ("id", "node_id", "nodeid", "node", "key", "name", "title")
+LABELS = ("label", "class", "y")
+_NEO4J = re.compile(r"(?P<name>[^:]*):(?P<kind>[A-Za-z_]+)(\[\])?(\(.*\))?(\{.*\})?")
+
+
+def plain(column: str) -> str:
+    """A column's name as it is compared: lower case; Neo4j's ``paper:ID(Paper)`` is ``id``, ``year:int`` is ``year``."""
+    found = _NEO4J.fullmatch(column.strip())
+    if found is not None:
+        kind = found["kind"].lower()
+        if kind in ("id", "start_id", "end_id", "label", "type"):
+            return {"start_id": "start", "end_id": "end"}.get(kind, kind)
+        column = found["name"]
+    return re.sub(r"[\s.-]+", "_", column.strip().lower()).strip("_")
+
+
+def shown(column: str) -> str:
+    """A column's name in the report and in ``vocab``: without Neo4j's type."""
+    found = _NEO4J.fullmatch(column.strip())
+    return found["name"] if found is not None and found["name"] else column.strip()
+
+
+def known_name(cell: str) -> bool:
+    """Whether a cell of the first row is a name that columns have."""
+    names = {name for pair in ENDS for name in pair} | set(IDS) | set(LABELS)
+    return bool(cell.strip()) and _end(plain(cell)) in names
+
+
+def named(column: str, columns: Sequence[str], flag: str, title: str) -> str:
+    """The column that was asked for, in any case; the nearest names where there is none."""
+    for match in (lambda c: c == column, lambda c: c.lower() == column.lower(), lambda c: shown(c) == column):
+        found = [c for c in columns if match(c)]
+        if found:
+            return found[0]
+    raise DataError(f"{title} has no column {column!r} ({flag}); {nearest(column, columns)}")
+
+
+def ends(columns: Sequence[str], source: str | None, target: str | None, title: str, header: bool) -> tuple[str, str]:
+    """The two columns of an edge list: those named, else those whose names are known, else the first two of a file without header."""
+    if len(columns) < 2:
+        raise DataError(
+            f"{title} has one column ({columns[0]!r}); expected an edge list with two or more, divided by a comma, "
+            "a semicolon, a tab, a bar or a space."
+        )
+    if source is not None or target is not None:
+        a = named(source, columns, "--source", title) if source is not None else None
+        b = named(target, columns, "--target", title) if target is not None else None
+        if a is not None and a == b:
+            raise DataError(f"{title}: --source and --target are both {a!r}; give two columns.")
+        if a is not None and b is not None:
+            return a, b
+    by_name = {_end(plain(c)): c for c in reversed(columns)}
+    for first, second in ENDS:
+        pair = (by_name.get(first), by_name.get(second))
+        if source is not None:
+            pair = (a, pair[1])
+        if target is not None:
+            pair = (pair[0], b)
+        if pair[0] is not None and pair[1] is not None and pair[0] != pair[1]:
+            return pair[0], pair[1]
+    if not header and source is None and target is None:
+        return columns[0], columns[1]
+    flag = "--target" if source is not None else "--source" if target is not None else "--source and --target"
+    raise DataError(
+        f"{title} has no columns with names like source and target (it has {_some(columns)}); name them with {flag}, "
+        "or give --no-header if the first row is an edge."
+    )
+
+
+def id_columns(columns: Sequence[str]) -> list[str]:
+    """The columns that may hold node ids, likeliest first: by name (also Cypher's ``n.id``), then in their order."""
+    by_name = {plain(c).rpartition("n_")[2]: c for c in reversed(columns)}
+    known = [by_name[name] for name in IDS if name in by_name]
+    return list(dict.fromkeys([*known, *columns]))
+
+
+def label_column(columns: Sequence[str], asked: str | None, title: str) -> str | None:
+    """The column of classes: the one named, else one called label, class or y."""
+    if asked is not None:
+        return named(asked, columns, "--label", title)
+    by_name = {plain(c): c for c in reversed(columns)}
+    return next((by_name[name] for name in LABELS if name in by_name), None)
+
+
+def _end(name: str) -> str:
+    for tail in ("_node_id", "_nodeid", "node_id", "nodeid", "_node", "_id", "node", "id"):
+        shorter = name.removesuffix(tail)
+        if shorter != name and any(shorter in pair for pair in ENDS):
+            return shorter
+    return name
+
+
+def _some(columns: Sequence[str]) -> str:
+    return ", ".join(columns[:8]) + (", ..." if len(columns) > 8 else "")

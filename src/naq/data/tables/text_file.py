@@ -1,0 +1,229 @@
+"""What a delimited text file is, found before it is read: encoding, delimiter, header, and whether it is text at all."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import gzip
+import io
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import IO
+
+from naq.data.tables.roles import known_name
+from naq.errors import DataError
+
+TEXT_SUFFIXES = (".csv", ".tsv", ".tab", ".txt", ".edges", ".edgelist", ".psv")
+LONGEST_ROW = 1 << 24
+"""Characters of one row. A longer one is nearly always a quotation mark that is never closed."""
+END = "\x1e\x1eend\x1e\x1e"
+"""Put behind the last row while reading: where it does not come back as a row, a quotation mark was not closed."""
+DELIMITERS = "\t;,| "
+_SAMPLE = 1 << 18
+_BLOCK = 1 << 22
+_OTHER_FORMATS = {
+    b"\x1f\x8b": "a gzip file; add .gz to its name",
+    b"PK\x03\x04": "a zip archive (.npz, .xlsx and .ods are such); save it as CSV",
+    b"PAR1": "a Parquet file; rename it to .parquet",
+    b"%PDF": "a PDF; save it as CSV",
+    b"\x89HDF": "an HDF5 file; save it as CSV or Parquet",
+    b"\xd0\xcf\x11\xe0": "an old Excel file; save it as CSV",
+    b"SQLite format 3": "an SQLite database; export its tables as CSV",
+    b"ARROW1": "an Arrow file; save it as Parquet",
+    b"\x93NUMPY": "a NumPy array; give it with --vector",
+    b"<?xml": "an XML file; if it is GraphML, rename it to .graphml",
+    b"<graphml": "a GraphML file; rename it to .graphml",
+    b"<!DOCTYPE": "an HTML page; download the file itself",
+    b"<html": "an HTML page; download the file itself",
+}
+
+
+@dataclass(frozen=True)
+class TextFile:
+    """A delimited text file and how to read it; made by :func:`examine`.
+
+    Attributes:
+        encoding: ``utf-8-sig`` unless its bytes say otherwise.
+        first_bad: the line that is not UTF-8, where it is read in another encoding.
+        skip: lines before the first row of data: comments, blank lines, the header.
+        header: the names of the columns, or None where the file has no header.
+        width: cells of the first row.
+        quotes: how many quotation marks it holds.
+    """
+
+    path: Path
+    encoding: str
+    first_bad: int
+    quotes: int
+    delimiter: str = ","
+    header: tuple[str, ...] | None = None
+    skip: int = 0
+    width: int = 0
+
+    @property
+    def title(self) -> str:
+        return self.path.name
+
+    def columns(self) -> list[str]:
+        """The names of the columns, or their numbers ``1``, ``2``, ... where there is no header."""
+        return list(self.header) if self.header is not None else [str(i + 1) for i in range(self.width)]
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[IO[bytes]]:
+    """The bytes of a file, unpacked where its name ends in ``.gz``; every way to fail is one sentence."""
+    try:
+        with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as stream:
+            yield stream  # type: ignore[misc]
+    except FileNotFoundError as error:
+        raise DataError(f"{path} does not exist.") from error
+    except IsADirectoryError as error:
+        raise DataError(f"{path} is a folder; expected a file.") from error
+    except gzip.BadGzipFile as error:
+        raise DataError(f"{path} is not a gzip file, though its name ends in .gz; rename it.") from error
+    except (EOFError, zlib.error) as error:
+        raise DataError(f"{path} is damaged or truncated ({error}); make or download it again.") from error
+    except DataError:
+        raise
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror or error}.") from error
+
+
+def examine(path: Path, *, header: bool | None = None) -> TextFile:
+    """Look through a file once.
+
+    Args:
+        header: whether the first row holds names; decided by its cells if None.
+    """
+    file = _scan(path)
+    file = replace(file, delimiter=_delimiter(file))
+    rows, before = _first_rows(file, 200)
+    if not rows:
+        raise DataError(f"{path} holds no rows; expected a header and rows of cells.")
+    span, first = rows[0]
+    named = header if header is not None else _is_header(first, [row for _, row in rows[1:]])
+    if not named:
+        return replace(file, skip=before, width=len(first))
+    names = tuple(" ".join(cell.split()) for cell in first)
+    twice = next((name for i, name in enumerate(names) if name and name in names[:i]), None)
+    if twice is not None:
+        raise DataError(f"{path}, line {before + span}: two columns are called {twice!r}; rename one.")
+    names = tuple(name or f"column {i + 1}" for i, name in enumerate(names))
+    return replace(file, header=names, skip=before + span, width=len(first))
+
+
+@contextmanager
+def lines_of(file: TextFile) -> Iterator[Iterator[str]]:
+    """The lines of a file with their ends, as the csv module wants them; one that is too long is cut."""
+    with opened(file.path) as stream, io.TextIOWrapper(stream, encoding=file.encoding, newline="") as text:
+        yield iter(partial(text.readline, LONGEST_ROW + 1), "")
+
+
+def _scan(path: Path) -> TextFile:
+    """Encoding and quotation marks, from one pass over the bytes."""
+    with opened(path) as stream:
+        head = stream.read(16)
+        start = head.removeprefix(codecs.BOM_UTF8).lstrip()
+        for magic, meaning in _OTHER_FORMATS.items():
+            if start.lower().startswith(magic.lower()):
+                raise DataError(f"{path} is {meaning}.")
+        encoding = "utf-16" if head[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) else "utf-8-sig"
+        decoder = codecs.getincrementaldecoder(encoding)()
+        quotes = lines = first_bad = total = 0
+        block, windows = head, True
+        while block:
+            total += len(block)
+            if encoding != "utf-16" and b"\0" in block:
+                line = lines + block[: block.index(b"\0")].count(b"\n") + 1
+                raise DataError(f"{path}, line {line} holds a zero byte: it is not a text file; expected CSV or TSV.")
+            if encoding == "utf-8-sig":
+                try:
+                    decoder.decode(block)
+                except UnicodeDecodeError as error:
+                    bad = max(0, error.start - (len(error.object) - len(block)))
+                    first_bad = lines + block[:bad].count(b"\n") + 1
+                    encoding = "cp1252"
+            if encoding == "cp1252":
+                windows = windows and not any(byte in block for byte in b"\x81\x8d\x8f\x90\x9d")
+            quotes += block.count(b'"')
+            lines += block.count(b"\n")
+            block = stream.read(_BLOCK)
+    if total == 0:
+        raise DataError(f"{path} is empty; expected a header and rows of cells.")
+    if encoding == "cp1252" and not windows:
+        encoding = "latin-1"
+    return TextFile(path, encoding, first_bad, quotes)
+
+
+def _first_rows(file: TextFile, count: int) -> tuple[list[tuple[int, list[str]]], int]:
+    """The first rows with the lines each takes, and the lines before them: blank ones and comments (``#``)."""
+    with lines_of(file) as lines:
+        before, taken = 0, 0
+        sample: list[str] = []
+        for line in lines:
+            if not sample and (not line.strip() or line.startswith("#")):
+                before += 1
+                continue
+            sample.append(line)
+            taken += len(line)
+            if taken > _SAMPLE and len(sample) > 2:
+                break
+    rows: list[tuple[int, list[str]]] = []
+    reader = csv.reader(iter(sample), delimiter=file.delimiter)
+    csv.field_size_limit(LONGEST_ROW)
+    last = 0
+    try:
+        for row in reader:
+            if row:
+                rows.append((reader.line_num - last, row))
+            last = reader.line_num
+            if len(rows) == count:
+                break
+    except csv.Error as error:
+        raise too_long(file, before + reader.line_num) from error
+    return rows, before
+
+
+def too_long(file: TextFile, line: int) -> DataError:
+    return DataError(
+        f"{file.path}, line {line}: a row has over {LONGEST_ROW:,} characters; a quotation mark before it is probably "
+        "not closed, or the text is longer than can be used: shorten it."
+    )
+
+
+def _delimiter(file: TextFile) -> str:
+    """The delimiter under which the first rows have equally many cells, and more than one."""
+    best, score = ",", (0.0, 0)
+    for delimiter in DELIMITERS:
+        rows = [row for _, row in _first_rows(replace(file, delimiter=delimiter), 50)[0]]
+        width = len(rows[0]) if rows else 0
+        if width < 2:
+            continue
+        same = sum(len(row) == width for row in rows) / len(rows)
+        # A space stands in text everywhere: it counts only where nothing else divides the rows.
+        found = (round(same, 2) - (0.5 if delimiter == " " else 0.0), width)
+        if found > score:
+            best, score = delimiter, found
+    return best
+
+
+def _is_header(first: list[str], others: list[list[str]]) -> bool:
+    """Whether the first row holds names: one that columns have, or no number and, of two cells, none that occurs below."""
+    if not first[0].strip() or any(known_name(cell) for cell in first):
+        return True
+    if any(_is_number(cell.strip()) for cell in first):
+        return False
+    below = {cell.strip() for row in others for cell in row[:2]}
+    return len(first) > 2 or not ({cell.strip() for cell in first} & below)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text.replace(",", "."))
+    except ValueError:
+        return False
+    return True
