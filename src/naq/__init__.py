@@ -29,6 +29,7 @@ _PUBLIC = {
     "embed": "naq.protocol",
     "run": "naq.protocol",
     "Result": "naq.protocol",
+    "FewShotNodeClassifier": "naq.classifier",
     "NaqError": "naq.errors",
 }
 
