@@ -17,10 +17,9 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 
-from naq.classifier.prototypes import BLOCK
 from naq.embedders.naq_plus import NaqPlus
 from naq.embedders.node_words import node_words
-from naq.embedders.refinement import SMALLEST, scatter
+from naq.embedders.refinement import BLOCK, SMALLEST, scatter
 from naq.embedders.smoothing import ROUNDING, centred, narrowed, smoothed, unit
 from naq.errors import OptionError
 from naq.graph import Graph

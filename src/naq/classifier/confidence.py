@@ -49,9 +49,10 @@ def prior_temperature(per_class: float) -> float:
     return PRIOR + PRIOR_FEW / per_class
 
 
-def fitted_temperature(answer: Prototypes, slots: np.ndarray) -> Temperature:
-    """The most likely T of :data:`GRID` given the labels and the prior."""
-    centre = prior_temperature(len(slots) / answer.cosines.shape[1])
+def fitted_temperature(answer: Prototypes, slots: np.ndarray, centre: float | None = None) -> Temperature:
+    """The most likely T of :data:`GRID` given the labels and the prior, whose centre depends on their number unless one is given."""
+    if centre is None:
+        centre = prior_temperature(len(slots) / answer.cosines.shape[1])
     told = ~answer.alone
     if not told.any():
         return Temperature(centre, "prior")

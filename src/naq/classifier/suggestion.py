@@ -14,7 +14,11 @@ from naq.errors import OptionError
 from naq.neighbors.clusters import assign, centres
 from naq.options import check_whole
 
-ROUNDS = 20
+ROUNDS = 8
+FINER = 4
+"""Clusters among whose medoids small margins are sought, per cluster of the first kind."""
+MOST_CLUSTERS = 512
+"""At most so many clusters, or as many as nodes are asked for: more would take long."""
 
 
 def medoids(units: np.ndarray, count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -44,13 +48,14 @@ def suggested(units: np.ndarray, k: int, labelled: np.ndarray, chances: np.ndarr
     free[labelled] = False
     if k > free.sum():
         raise OptionError(f"k is {k}, but only {int(free.sum()):,} nodes have no label; lower k.")
-    nodes, home = medoids(units, min(len(units), k + len(labelled)), seed)
+    count = min(len(units), max(k, min(MOST_CLUSTERS, k + len(labelled))))
+    nodes, home = medoids(units, count, seed)
     empty = np.ones(len(nodes), dtype=bool)
     empty[home[labelled]] = False
     central = [int(node) for node in nodes[empty] if free[node]] + [int(node) for node in nodes[~empty] if free[node]]
     doubtful: list[int] = []
     if chances is not None:
-        finer, _ = medoids(units, min(len(units), 4 * (k + len(labelled))), seed)
+        finer, _ = medoids(units, min(len(units), max(k, min(MOST_CLUSTERS, FINER * count))), seed)
         top = np.partition(chances[finer], -2, axis=1)
         order = np.argsort(top[:, -1] - top[:, -2], kind="stable")
         doubtful = [int(node) for node in finer[order] if free[node]]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -69,12 +69,18 @@ def rows(classifier: FewShotNodeClassifier, level: float = 0.9) -> Iterator[dict
 def write_predictions(classifier: FewShotNodeClassifier, path: str | Path, level: float = 0.9) -> Path:
     """A CSV in UTF-8 with :data:`COLUMNS`, lists separated by ``|``, whole or not at all; safe to open in a spreadsheet."""
 
+    table = ([row[column] for column in COLUMNS] for row in rows(classifier, level))
+    return write_rows(path, COLUMNS, table)
+
+
+def write_rows(path: str | Path, columns: Sequence[str], table: Iterable[Sequence[Any]]) -> Path:
+    """A CSV of cells that no spreadsheet computes."""
+
     def write(temporary: Path) -> None:
         with temporary.open("w", encoding="utf-8", newline="") as file:
             writer = csv.writer(file)
-            writer.writerow(COLUMNS)
-            for row in rows(classifier, level):
-                writer.writerow([cell(row[column]) for column in COLUMNS])
+            writer.writerow(columns)
+            writer.writerows([cell(value) for value in row] for row in table)
 
     return write_atomically(path, write)
 

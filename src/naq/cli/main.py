@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from naq import __version__
-from naq.cli import inspecting, listing, reproducing, running
+from naq.cli import inspecting, listing, predicting, reproducing, running
 from naq.errors import NaqError
 from naq.threads import prepare_process
 
@@ -21,6 +21,8 @@ app = typer.Typer(
     rich_markup_mode="rich",
 )
 app.command("run")(running.run_command)
+app.command("predict")(predicting.predict_command)
+app.command("suggest")(predicting.suggest_command)
 app.command("reproduce")(reproducing.reproduce_command)
 app.command("report")(reproducing.report_command)
 app.command("list")(listing.list_command)
