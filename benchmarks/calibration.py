@@ -81,7 +81,7 @@ def best_temperature(cosines: np.ndarray, own: np.ndarray) -> float:
         top = scores.max(axis=1)
         return float((top / t + np.log(np.exp((scores - top[:, None]) / t).sum(axis=1)) - right / t).mean())
 
-    return float(min(GRID[::4], key=loss))
+    return float(min(GRID[::2], key=loss))
 
 
 def measured(
