@@ -6,13 +6,13 @@
 Measured at 1, 2, 5 and 10 labels per class: accuracy, expected calibration error (15 bins), how far the expected accuracy is from the true one, how many
 90 % prediction sets hold the class and how large they are. The prior of the temperature is that of the *other* graphs (the median of their best temperatures, draws 100 to
 103), so nothing is tried on the graph it was found on; ``shipped`` has the prior that ships. Then the nodes of unknown classes (half of the classes are named), and nodes
-that come later (a tenth), against a full fit. Results: ``benchmarks/results/calibration.json``.
+that come later (a tenth), against a full fit. Results: ``benchmarks/results/calibration.json``;
+``benchmarks/classifier_page.py`` fills the tables of ``docs/classifier.md``.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import time
 from collections.abc import Iterator
@@ -188,39 +188,6 @@ def main() -> None:
             )
     write_json(given.out, {"speed": speed, "later": later, "unknown": unknown, "calibration": results,
                            "best": [{"graph": n, "shot": s, "temperatures": t} for (n, s), t in best.items()]})  # fmt: skip
-    print_tables(json.loads(given.out.read_text()))
-
-
-def print_tables(content: dict[str, Any]) -> None:
-    """Markdown, the prior being that of the other graphs."""
-    rows = [row for row in content["calibration"] if row["prior"] == "others"]
-    print(
-        "\n| graph | labels | accuracy | macro | ECE | expected - true | sets hold | classes in a set |\n|---|---|---|---|---|---|---|---|"
-    )
-    for name in dict.fromkeys(row["graph"] for row in rows):
-        for shot in SHOTS:
-            some = [row for row in rows if row["graph"] == name and row["shot"] == shot]
-            mean = {
-                key: float(np.mean([row[key] for row in some]))
-                for key in ("accuracy", "macro", "ece", "off", "coverage", "size")
-            }
-            print(
-                f"| {name} | {shot} | {100 * mean['accuracy']:.1f} | {100 * mean['macro']:.1f} | {mean['ece']:.3f} "
-                f"| {100 * mean['off']:+.1f} | {100 * mean['coverage']:.0f} % | {mean['size']:.1f} |"
-            )
-    print(
-        "\n| labels | mean ECE | expected accuracy within 5 points | off by at most, nine of ten | sets hold |\n|---|---|---|---|---|"
-    )
-    for shot in SHOTS:
-        some = [row for row in rows if row["shot"] == shot]
-        off = np.abs([row["off"] for row in some])
-        print(
-            f"| {shot} | {np.mean([row['ece'] for row in some]):.3f} | {100 * (off < 0.05).mean():.0f} % "
-            f"| {100 * np.quantile(off, 0.9):.1f} | {100 * np.mean([row['coverage'] for row in some]):.0f} % |"
-        )
-    print("\n| graph | labels | unknown nodes found | known ones lost |\n|---|---|---|---|")
-    for row in content["unknown"]:
-        print(f"| {row['graph']} | {row['shot']} | {100 * row['found']:.0f} % | {100 * row['wrong']:.0f} % |")
 
 
 if __name__ == "__main__":

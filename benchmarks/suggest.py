@@ -4,7 +4,8 @@
 
 Labels are asked for 15 at a time, 75 in all; mean accuracy per class after 15, 30 and 75, over all nodes of these classes that have no label. A class that no label was asked of is
 never right. ``suggest`` is what ships; ``medoids`` and ``TypiClust`` (Hacohen et al., https://arxiv.org/abs/2202.02794) divide into as many clusters as there are labels in all and take
-one node of each that holds none; ``margin`` begins at random. Differences from ``suggest`` are paired over seeds (``naq.statistics``). Results: ``benchmarks/results/suggest.json``.
+one node of each that holds none; ``margin`` begins at random. Results: ``benchmarks/results/suggest.json``;
+``benchmarks/classifier_page.py`` fills the table of ``docs/classifier.md``.
 """
 
 from __future__ import annotations
@@ -25,7 +26,6 @@ from naq.classifier.confidence import fitted_temperature, probabilities
 from naq.classifier.prototypes import centred_units, solve
 from naq.classifier.suggestion import medoids, suggested
 from naq.files import write_json
-from naq.statistics import difference, score
 
 RESULTS = Path(__file__).resolve().parent / "results" / "suggest.json"
 CLASSES, BATCH, BUDGETS = 15, 15, (15, 30, 75)
@@ -105,18 +105,6 @@ def main() -> None:
         {"strategy": s, "budget": b, "accuracy": scores} for s, table in found.items() for b, scores in table.items()
     ]
     write_json(given.out, rows)
-    print("\n| | " + " | ".join(f"{b} labels" for b in BUDGETS) + " |\n|---|" + "---|" * len(BUDGETS))
-    for strategy, table in found.items():
-        cells = []
-        for budget, scores in table.items():
-            text = f"{100 * float(np.mean(scores)):.1f}"
-            if strategy != "suggest":
-                apart = difference(
-                    *(score([one], "seeds", trained=False) for one in (found["suggest"][budget], scores))
-                )
-                text += "" if apart.p < 0.05 else " (no significant difference)"
-            cells.append(text)
-        print(f"| {strategy} | " + " | ".join(cells) + " |")
 
 
 if __name__ == "__main__":

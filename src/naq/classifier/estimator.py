@@ -184,9 +184,8 @@ class FewShotNodeClassifier(ClassifierMixin, BaseEstimator):
 
     def transform(self, graph: Graph | None = None) -> np.ndarray:
         """(n, d) the vectors; those of a graph with more nodes where one is given."""
-        if graph is None or graph is self._graph():
-            return self.vectors_
-        return self.extend(graph).vectors_
+        own = self._graph()
+        return self.vectors_ if graph is None or graph is own else self.extend(graph).vectors_
 
     def extend(self, graph: Graph) -> FewShotNodeClassifier:
         """A classifier for a graph with more nodes and edges, with the same labels, without fitting again: the maps that were fitted are applied to it."""
