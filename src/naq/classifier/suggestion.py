@@ -8,11 +8,14 @@ finer clusters, so that it stands for others; and clusters are made so many that
 from __future__ import annotations
 
 import numpy as np
+import scipy.sparse as sp
 import torch
 
 from naq.errors import OptionError
-from naq.neighbors.clusters import assign, centres
+from naq.neighbors.clusters import assign
 from naq.options import check_whole
+from naq.randomness import stream
+from naq.unit_rows import unit_rows
 
 ROUNDS = 8
 FINER = 4
@@ -24,9 +27,14 @@ MOST_CLUSTERS = 512
 def medoids(units: np.ndarray, count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """(clusters,) the node nearest to each centre, largest clusters first, and (n,) the cluster of every node in that order."""
     rows = torch.from_numpy(np.ascontiguousarray(units))
-    middle = centres(rows, seed, count=count, rounds=ROUNDS)
-    home = assign(rows, middle, 1)[:, 0].numpy()
-    near = np.einsum("nd,nd->n", units, middle.numpy()[home])
+    middle = _spread_out(units, count, seed)
+    for _ in range(ROUNDS):
+        home = assign(rows, torch.from_numpy(middle), 1)[:, 0].numpy()
+        members = sp.csr_array((np.ones(len(home), np.float32), (home, np.arange(len(home)))), shape=(count, len(home)))
+        total = unit_rows(members @ units)
+        middle = np.where(total.any(axis=1, keepdims=True), total, middle)
+    home = assign(rows, torch.from_numpy(middle), 1)[:, 0].numpy()
+    near = np.einsum("nd,nd->n", units, middle[home])
     order = np.lexsort((np.arange(len(near)), -near, home))
     first = np.flatnonzero(np.concatenate([[True], home[order][1:] != home[order][:-1]]))
     nodes, clusters = order[first], home[order][first]
@@ -34,6 +42,22 @@ def medoids(units: np.ndarray, count: int, seed: int) -> tuple[np.ndarray, np.nd
     place = np.full(count, -1)
     place[clusters[by_size]] = np.arange(len(by_size))
     return nodes[by_size], place[home]
+
+
+def _spread_out(units: np.ndarray, count: int, seed: int) -> np.ndarray:
+    """(count, d) nodes to start k-means from, each drawn by its distance from those before (k-means++, Arthur and Vassilvitskii 2007)."""
+    random = stream(seed, "classifier/medoids")
+    chosen = [int(random.integers(len(units)))]
+    apart = np.full(len(units), np.inf)
+    while len(chosen) < count:
+        apart = np.minimum(apart, np.maximum(1.0 - units @ units[chosen[-1]], 0.0))
+        apart[chosen] = 0.0
+        total = np.cumsum(apart, dtype=np.float64)
+        left = np.setdiff1d(np.arange(len(units)), chosen) if total[-1] <= 0 else None
+        chosen.append(
+            int(np.searchsorted(total, random.random() * total[-1], side="right")) if left is None else int(left[0])
+        )
+    return units[chosen].copy()
 
 
 def suggested(units: np.ndarray, k: int, labelled: np.ndarray, chances: np.ndarray | None, seed: int) -> np.ndarray:
