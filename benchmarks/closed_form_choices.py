@@ -28,18 +28,22 @@ import naq
 from naq.data.splits import split_for
 from naq.embedders.naq_plus import NaqPlus
 from naq.embedders.node_words import node_words
-from naq.embedders.refinement import refined, sharpened, without_scatter
+from naq.embedders.refinement import PAIRS, refined, sharpened, without_scatter
 from naq.embedders.smoothing import centred, narrowed, on_device, smoothed, unit
 from naq.graph import Graph
 from naq.neighbors import mutual_pairs, vector_neighbors
 from naq.tasks import Tasks
 
 RESULT = Path(__file__).parent / "results" / "closed_form_choices.json"
+DOCS = Path(__file__).resolve().parents[1] / "docs" / "choices.md"
+RELEASED = "nearest pairs, width 384, k 10, gamma 0.5, p 1.75"
 GRAPHS = {"debian": 5, "coauthor_cs": 5, "amazon_computers": 5, "cora": 2, "citeseer": 2}
 """Graphs and the way of their tasks."""
 TASKS, QUERIES, SEED = 400, 8, 77
-POWERS = (1.0, 1.25, 1.5, 1.75)
+POWERS = (1.0, 1.25, 1.5, 1.75, 2.0)
 WEIGHTS = (0.25, 0.5, 1.0)
+FIRST: dict[str, Any] = {"dim": 256, "pairs": "mutual", "power": 1.5}
+"""The form that partners are compared with; ``refined`` has these defaults."""
 PARTNERS: dict[str, dict[str, Any]] = {
     "bgrl": {"epochs": 300},
     "sugrl": {"epochs": 300},
@@ -94,10 +98,7 @@ def variants(bench: Bench, quick: bool) -> Iterator[tuple[str, torch.Tensor]]:
         title: str, rows: torch.Tensor, *, k: int = 10, gammas: tuple[float, ...] = (0.5,), pairs: str = "mutual"
     ) -> Any:
         table = vector_neighbors(rows, k, device=device)
-        if pairs == "mutual":
-            found = mutual_pairs(table)
-        else:
-            found = np.stack([np.repeat(np.arange(len(rows)), k), table.ids.ravel()], axis=1)
+        found = PAIRS[pairs](table)
         for gamma in gammas:
             white = without_scatter(rows, found, gamma)
             for p in POWERS:
@@ -107,12 +108,13 @@ def variants(bench: Bench, quick: bool) -> Iterator[tuple[str, torch.Tensor]]:
     ppr = tensor(centred(smoothed(adjacency, narrow, 10)))
     yield "no scatter step, p 1", ppr
     yield "no scatter step, p 1.5", sharpened(ppr, 1.5)
-    yield from forms("as naq-plus", ppr, gammas=(0.1, 0.25, 0.5, 1.0, 2.0))
+    yield from forms("mutual pairs", ppr, gammas=(0.1, 0.25, 0.5, 1.0, 2.0))
     if quick:
         return
     for k in (5, 20):
-        yield from forms("as naq-plus", ppr, k=k)
-    yield from forms("one-way pairs", ppr, pairs="one-way")
+        yield from forms("mutual pairs", ppr, k=k)
+    for k, gammas in ((5, (0.5,)), (10, (0.25, 0.5, 1.0))):
+        yield from forms("nearest pairs", ppr, k=k, gammas=gammas, pairs="nearest")
     again = without_scatter(ppr, mutual_pairs(vector_neighbors(ppr, 10, device=device)), 0.5)
     yield from forms("two rounds", again)
     for steps in (0, 2, 5, 20):
@@ -127,7 +129,9 @@ def variants(bench: Bench, quick: bool) -> Iterator[tuple[str, torch.Tensor]]:
     for p in POWERS:
         yield f"scatter of features before smoothing, p {p:g}", sharpened(after, p)
     for dim in (128, 384, 512):
-        yield from forms(f"width {dim}", tensor(centred(smoothed(adjacency, start(dim), 10))))
+        rows = tensor(centred(smoothed(adjacency, start(dim), 10)))
+        yield from forms(f"mutual pairs, width {dim}", rows)
+        yield from forms(f"nearest pairs, width {dim}", rows, pairs="nearest")
 
 
 def trained(bench: Bench, method: str, seed: int, quick: bool) -> np.ndarray:
@@ -135,16 +139,16 @@ def trained(bench: Bench, method: str, seed: int, quick: bool) -> np.ndarray:
     options = dict(PARTNERS[method])
     if quick:
         options |= {"epochs": 20} if "epochs" in options else {"episodes": 160}
-    result = naq.run(
-        bench.graph, method, way=bench.tasks[0].way, seed=seed, device=bench.device, baseline=False, **options
-    )  # fmt: skip
+    split = split_for(bench.source, bench.graph)
+    way = min(bench.tasks[0].way, len(split.valid), len(split.test))
+    result = naq.run(bench.graph, method, way=way, seed=seed, device=bench.device, baseline=False, **options)
     assert result.embedding is not None
     return result.embedding
 
 
 def partners(bench: Bench, seeds: int, quick: bool) -> dict[str, Any]:
     """Gains over ``naq-plus`` of trained vectors, refined and beside the smoothed features."""
-    closed = NaqPlus(bench.graph, device=bench.device)
+    closed = NaqPlus(bench.graph, device=bench.device, **FIRST)
     plus, start = bench.scores(closed.embed()), torch.as_tensor(closed.smoothed()).to(bench.device)
     found: dict[str, dict[str, list[list[np.ndarray]]]] = {}
     for method in PARTNERS:
@@ -170,6 +174,46 @@ def partners(bench: Bench, seeds: int, quick: bool) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def shown(one: list[list[float]]) -> str:
+    return " / ".join(f"{mean:+.1f} ± {half:.1f}" for mean, half in one)
+
+
+def variants_table(found: dict[str, dict[str, Any]]) -> str:
+    """A row per variant, the largest mean gain first; the released form is bold."""
+    titles = next(iter(found.values()))
+    order = sorted(
+        titles, key=lambda title: -float(np.mean([gain for one in found.values() for gain, _ in one[title]]))
+    )
+    lines = ["| form | mean | " + " | ".join(found) + " |", "|---|---:|" + "---:|" * len(found)]
+    for title in order:
+        means = [np.mean([one[title][shot][0] for one in found.values()]) for shot in (0, 1)]
+        name = f"**{title}**" if title == RELEASED else title
+        lines.append(f"| {name} | {means[0]:+.1f} / {means[1]:+.1f} | " + " | ".join(shown(one[title]) for one in found.values()) + " |")  # fmt: skip
+    return "\n".join(lines)
+
+
+def partners_table(found: dict[str, dict[str, Any]]) -> str:
+    """Per method: alone, refined and beside the smoothed features; gains over naq-plus, and of refining over the vectors alone."""
+    lines = ["| vectors | | " + " | ".join(found) + " |", "|---|---|" + "---:|" * len(found)]
+    for method, rows in next(iter(found.values())).items():
+        for i, name in enumerate(rows):
+            entries = " | ".join(shown(one[method][name]["over naq-plus"]) for one in found.values())
+            lines.append(f"| {method if i == 0 else ''} | {name} | {entries} |")
+        entries = " | ".join(shown(one[method]["refined"]["over alone"]) for one in found.values())
+        lines.append(f"| | *refined, over alone* | {entries} |")
+    return "\n".join(lines)
+
+
+def write_docs(result: dict[str, Any]) -> None:
+    """Fill the two tables of the page."""
+    page = DOCS.read_text(encoding="utf-8")
+    for name, made in (("variants", variants_table), ("partners", partners_table)):
+        begin, end = f"<!-- {name}:begin -->", f"<!-- {name}:end -->"
+        before, _, rest = page.partition(begin)
+        page = before + begin + "\n" + made(result[name]) + "\n" + end + rest.partition(end)[2]
+    DOCS.write_text(page, encoding="utf-8")
+
+
 def each(title: str, names: list[str], work: Callable[[str], Any]) -> dict[str, Any]:
     done = {}
     for name in names:
@@ -181,14 +225,20 @@ def each(title: str, names: list[str], work: Callable[[str], Any]) -> dict[str, 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--data", type=Path, required=True, help="folder of the graphs beside the bundled one")
+    parser.add_argument(
+        "--data", type=Path, default=Path("../shared/data"), help="folder of the graphs beside the bundled one"
+    )
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--graphs", nargs="*", default=list(GRAPHS))
     parser.add_argument("--parts", nargs="*", default=["variants", "partners"])
     parser.add_argument("--seeds", type=int, default=3, help="trainings of every partner")
     parser.add_argument("--quick", action="store_true", help="few variants, short trainings: shows that it runs")
     parser.add_argument("--out", type=Path, default=RESULT)
+    parser.add_argument("--docs", action="store_true", help="only write the tables of docs/choices.md again")
     given = parser.parse_args()
+    if given.docs:
+        write_docs(json.loads(RESULT.read_text(encoding="utf-8")))
+        return
 
     def bench(name: str) -> Bench:
         return Bench(name, "debian" if name == "debian" else str(given.data / f"{name}.npz"), given.device)
@@ -202,7 +252,10 @@ def main() -> None:
         }
 
     result = json.loads(given.out.read_text(encoding="utf-8")) if given.out.is_file() else {}
-    for part, work in (("variants", all_variants), ("partners", lambda name: partners(bench(name), given.seeds, given.quick))):
+    for part, work in (
+        ("variants", all_variants),
+        ("partners", lambda name: partners(bench(name), given.seeds, given.quick)),
+    ):
         if part in given.parts:
             result[part] = {**result.get(part, {}), **each(part, given.graphs, work)}
             given.out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")

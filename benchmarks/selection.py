@@ -268,7 +268,7 @@ def docs_table(kept: dict[str, Any]) -> str:
         cells = [entry(criterion, of(method)) for method in methods] + [entry(criterion, kept["groups"])]
         lines.append(f"| {words} | {' | '.join(cells)} |")
     drawn = [float(np.mean([group["at_random"] for group in groups])) for groups in (*map(of, methods), kept["groups"])]
-    lines += [f"| by lot | {' | '.join(f'{one:.2f}' for one in drawn)} |", ""]
+    lines += [f"| at random | {' | '.join(f'{one:.2f}' for one in drawn)} |", ""]
     lines += [
         f"Clusters against another criterion, graph by graph and method by method ({len(kept['compared'])} differences, one family):", "",
         "| against | significantly better | significantly worse | no significant difference | mean difference, points |", "|---|---:|---:|---:|---:|",

@@ -16,15 +16,16 @@ def centre(x: np.ndarray) -> np.ndarray:
     return unit(x - x.mean(axis=0))
 
 
-def slow_refined(x: np.ndarray, k: int, shrink: float, power: float) -> np.ndarray:
+def slow_refined(x: np.ndarray, k: int, shrink: float, power: float, pairs: str = "mutual") -> np.ndarray:
     """The formula in float64 with matrix powers, loops and a full sort."""
     z = centre(x.astype(np.float64))
     n, d = z.shape
     cosine = z @ z.T
     np.fill_diagonal(cosine, -np.inf)
     near = [set(np.argsort(-row, kind="stable")[:k].tolist()) for row in cosine]
-    pairs = [(i, j) for i in range(n) for j in range(i + 1, n) if j in near[i] and i in near[j]]
-    within = sum(np.outer(z[i] - z[j], z[i] - z[j]) for i, j in pairs) / (2 * len(pairs))
+    wanted = {"mutual": lambda i, j: i in near[j], "nearest": lambda i, j: True}[pairs]
+    members = [(i, j) for i in range(n) for j in sorted(near[i]) if wanted(i, j)]
+    within = sum(np.outer(z[i] - z[j], z[i] - z[j]) for i, j in members) / (2 * len(members))
     ridge = within + shrink * np.trace(within) / d * np.eye(d)
     z = centre(z @ np.linalg.inv(scipy.linalg.sqrtm(ridge)).real)
     # Z V f^((p - 1) / 2) and Z (Z^T Z)^((p - 1) / 2) differ by the rotation V.

@@ -1,22 +1,28 @@
-"""Write measured numbers into README.md: the demo's table, the table of all methods, the report's answers and the figures of ``make bench``.
+"""Write measured numbers into README.md: the first table and its picture, the demo's table, that of all methods, the report's answers, the figures of ``make bench``.
 
-python tools/readme.py            from runs/demo, docs/reproduction and the JSON files in benchmarks/results
+python tools/readme.py            from runs/demo, docs/reproduction and the files in benchmarks/results
 python tools/readme.py --check    fail if README.md differs from them
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import re
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+
+from first_table import draw_first, first_lines, first_table
+from naq.cli.running import SIDE_BY_SIDE
 
 ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"
 RESULTS = ROOT / "benchmarks" / "results"
 TABLES = ROOT / "docs" / "reproduction" / "tables"
-DATASETS = ("debian", "coauthor-cs")
+DEMO = ROOT / "runs" / "demo"
+PICTURE = ROOT / "docs" / "accuracy.png"
 
 
 def figures_table(results: dict[str, Any]) -> str:
@@ -33,31 +39,41 @@ def figures_table(results: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def demo_table(metrics: dict[str, Any]) -> str:
-    """Method, head, accuracy and seconds of the demo's run; a column for Dirichlet(2) queries where it has them."""
-    config = metrics["config"]
-    unbalanced = any("/" in head for head in metrics["evaluations"])
-    titles = ["head", "accuracy %", *(["Dirichlet(2) queries %"] if unbalanced else []), "seconds"]
+DEMO_COLUMNS = {
+    "logistic": "logistic",
+    "prototype": "prototype",
+    "em (queries together)": "em",
+    "prototype, unbalanced queries": "prototype/dirichlet",
+    "em, unbalanced queries": "em/dirichlet",
+}
+
+
+def demo_table(runs: dict[str, Any]) -> str:
+    """Accuracy in % of every run of the demo, by head and by the queries it answered; its seconds."""
+    config = next(iter(runs.values()))["config"]
     lines = [
-        f"| {config['way']}-way {config['shot']}-shot, `{config['dataset']}` | {' | '.join(titles)} |",
-        "|---|" + "---|" * len(titles),
+        f"| {config['way']}-way {config['shot']}-shot, `{config['dataset']}` | {' | '.join(DEMO_COLUMNS)} | seconds |",
+        "|---|" + "---:|" * (len(DEMO_COLUMNS) + 1),
     ]
-
-    def accuracy(found: dict[str, Any] | None) -> str:
-        return "" if found is None else f"{100 * found['accuracy']:.2f} ± {100 * found['ci95']:.2f}"
-
-    own = sum(v for k, v in metrics["seconds"].items() if k != "baseline")
-    for name, block, seconds in (
-        ("`smooth`, which trains nothing", metrics["baseline"], metrics["seconds"]["baseline"]),
-        (f"`{config['method']}`, {config['episodes']:,} episodes", metrics["evaluations"], own),
-    ):
-        heads = [head for head in block if "/" not in head]
-        for i, head in enumerate(heads):
-            together = " (queries together)" if block[head]["transductive"] else ""
-            numbers = [accuracy(block[head]), *([accuracy(block.get(f"{head}/dirichlet"))] if unbalanced else [])]
-            taken = f"{seconds:.0f}" if i == 0 else ""
-            lines.append(f"| {name if i == 0 else ''} | {head}{together} | {' | '.join(numbers)} | {taken} |")
+    for method, metrics in runs.items():
+        trained = metrics["config"]["episodes"] if metrics["history"] else None
+        name = f"`{method}`" + (f", {trained:,} episodes" if trained else ", trains nothing")
+        found = [metrics["evaluations"][key] for key in DEMO_COLUMNS.values()]
+        numbers = [f"{100 * one['accuracy']:.2f} ± {100 * one['ci95']:.2f}" for one in found]
+        lines.append(f"| {name} | {' | '.join(numbers)} | {sum(metrics['seconds'].values()):.0f} |")
     return "\n".join(lines)
+
+
+def demo_results(folder: Path) -> dict[str, Any]:
+    """The runs in a folder of the demo by method, in the order of the command, without the accuracy of single tasks."""
+    found = {}
+    for method in SIDE_BY_SIDE:
+        metrics = json.loads((folder / method.replace("/", "-") / "metrics.json").read_text())
+        for block in ("evaluations", "baseline"):
+            for one in metrics[block].values():
+                one.pop("per_task")
+        found[method] = metrics
+    return found
 
 
 def methods_table(tables: dict[str, str]) -> str:
@@ -118,27 +134,32 @@ def read(name: str) -> dict[str, Any]:
     return json.loads((RESULTS / name).read_text())
 
 
-def main() -> int:
-    check = "--check" in sys.argv
-    demo = ROOT / "runs" / "demo" / "metrics.json"
-    if demo.exists() and not check:
-        metrics = json.loads(demo.read_text())
-        for block in ("evaluations", "baseline"):
-            for found in metrics[block].values():
-                found.pop("per_task")
-        (RESULTS / "demo.json").write_text(json.dumps(metrics, indent=2) + "\n")
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true")
+    check = parser.parse_args(arguments).check
+    if DEMO.is_dir() and not check:
+        (RESULTS / "demo.json").write_text(json.dumps(demo_results(DEMO), indent=2) + "\n")
     text = old = README.read_text()
+    lines = first_lines(RESULTS / "beyond.zip")
+    text = filled(text, "first", first_table(lines))
     text = filled(text, "demo", demo_table(read("demo.json")))
     text = filled(text, "figures", figures_table(read("figures.json")))
-    tables = {dataset: (TABLES / f"methods-{dataset}.md").read_text() for dataset in DATASETS}
-    text = filled(text, "methods", methods_table(tables))
+    text = filled(text, "methods", methods_table({"debian": methods_file("debian").read_text()}))
     text = filled(text, "reproduction", answers(read("reproduction.json")))
     if check:
         if text != old:
             print("README.md does not show the recorded results; run python tools/readme.py.", file=sys.stderr)
         return int(text != old)
     README.write_text(text)
+    draw_first(lines, PICTURE)
     return 0
+
+
+def methods_file(dataset: str) -> Path:
+    """The one table of all methods on a dataset."""
+    (file,) = TABLES.glob(f"methods-{dataset}*.md")
+    return file
 
 
 if __name__ == "__main__":

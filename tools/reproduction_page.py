@@ -26,7 +26,7 @@ PACK = ROOT / "benchmarks" / "results" / "reproduction.zip"
 SUMMARY = ROOT / "benchmarks" / "results" / "reproduction.json"
 PAGE = ROOT / "docs" / "reproduction" / "index.html"
 PICTURE = ROOT / "docs" / "reproduction.png"
-TITLE = "NaQ on debian and coauthor_cs"
+TITLE = "NaQ with the paper's settings, on debian and coauthor_cs"
 
 
 def main() -> None:
@@ -52,7 +52,9 @@ def main() -> None:
 def summary(page: Page) -> dict[str, object]:
     """The answers and the first sentences of every section."""
     said = {
-        section.title: [view.sentences[0] for view in section.views if isinstance(view, TextView)][:3]
+        section.title: [
+            view.sentences[0] for view in section.views if isinstance(view, TextView) and view.kind == "verdict"
+        ][:3]
         for section in page.sections
     }
     answers = {name: vars(getattr(page.summary, name)) for name in ("best", "margin", "real", "cost")}

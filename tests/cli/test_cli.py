@@ -57,13 +57,25 @@ def test_help_imports_nothing_heavy():
 
 
 def test_run_prints_a_table_and_writes_a_folder(graph_file, tmp_path):
-    shown = naq("run", graph_file, *SMALL, "--out", tmp_path / "r")
+    one = (graph_file, "--method", "naq-feat/protonet", *SMALL, "--out", tmp_path / "r")
+    shown = naq("run", *one)
     assert shown.returncode == 0, shown.stderr
     assert "naq-feat/protonet" in shown.stdout and "smooth (no training)" in shown.stdout and "±" in shown.stdout
     assert "no labels" in shown.stdout and "Next:" in shown.stdout
     assert json.loads((tmp_path / "r" / "metrics.json").read_text())["config"]["method"] == "naq-feat/protonet"
-    again = naq("run", graph_file, *SMALL, "--out", tmp_path / "r")
+    again = naq("run", *one)
     assert again.returncode == 0 and "already done" in again.stderr
+
+
+def test_without_a_method_three_stand_side_by_side(graph_file, tmp_path):
+    shown = naq("run", graph_file, *SMALL, "--out", tmp_path / "r")
+    assert shown.returncode == 0, shown.stderr
+    for name, folder in (("smooth", "smooth"), ("naq-plus", "naq-plus"), ("naq-feat/protonet", "naq-feat-protonet")):
+        assert name in shown.stdout
+        metrics = json.loads((tmp_path / "r" / folder / "metrics.json").read_text())
+        assert metrics["config"]["method"] == name and metrics["baseline"] == {}
+    wrong = naq("run", graph_file, "--set", "lrr=1")
+    assert wrong.returncode == 2 and "none of the 3 methods has an option 'lrr'; did you mean lr" in wrong.stderr
 
 
 def test_several_methods_share_a_table(graph_file, tmp_path):
@@ -115,7 +127,7 @@ def test_neighbors_and_episodes_are_saved_and_shown(graph_file, tmp_path):
         (("run", "debian", "--method", "naq-feet/protonet"), "did you mean naq-feat/protonet"),
         (("run", "debian", "--set", "lr"), "expected NAME=VALUE"),
         (("run", "debian", "--set", "lr=fast"), "expected float"),
-        (("run", "debian", "--episode", "metric=manhattan"), "metric is 'manhattan'"),
+        (("run", "debian", "-m", "naq-feat/protonet", "--episode", "metric=manhattan"), "metric is 'manhattan'"),
         (("run", "debian", "--way", "40"), "40-way"),
         (("run", "debian", "--method", "g-umtra/cosmic"), "cosmic cannot be trained on g-umtra episodes: it contrasts"),
         (("run", "debian", "--method", "naq-feat/maml", "--set", "order=third"), "order of maml is 'third'"),
@@ -157,7 +169,7 @@ def start(graph_file, out):
         "queries=3",
     )
     return subprocess.Popen(
-        [sys.executable, "-m", "naq", "run", str(graph_file), *words, "--no-cache", "--out", str(out)],
+        [sys.executable, "-m", "naq", "run", str(graph_file), "-m", "naq-feat/protonet", *words, "--no-cache", "--out", str(out)],
         stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**os.environ, "NAQ_CHECKPOINT_SECONDS": "0.05"},
     )  # fmt: skip
 

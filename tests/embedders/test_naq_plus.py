@@ -55,13 +55,15 @@ def by_the_book(features: Any) -> np.ndarray:
 
 
 @pytest.mark.parametrize("dense", [True, False])
-@pytest.mark.parametrize("options", [{}, {"steps": 0}, {"steps": 2, "neighbors": 4, "shrink": 1.0, "power": 1.25}])
+@pytest.mark.parametrize(
+    "options", [{}, {"steps": 0}, {"steps": 2, "neighbors": 4, "pairs": "mutual", "shrink": 1.0, "power": 1.25}]
+)
 def test_the_whole_formula(dense: bool, options: dict[str, Any]) -> None:
-    """20 features are fewer than 256 dimensions, so nothing is cut and every step can be written down."""
+    """20 features are fewer than 384 dimensions, so nothing is cut and every step can be written down."""
     graph = random_graph(120, 260, 20, dense=dense, density=0.3)
-    chosen = {"steps": 10, "neighbors": 10, "shrink": 0.5, "power": 1.5} | options
+    chosen = {"steps": 10, "neighbors": 10, "pairs": "nearest", "shrink": 0.5, "power": 1.75} | options
     start = slow_smoothed(graph, by_the_book(graph.features), chosen["steps"])
-    slow = slow_refined(start, chosen["neighbors"], chosen["shrink"], chosen["power"])
+    slow = slow_refined(start, chosen["neighbors"], chosen["shrink"], chosen["power"], chosen["pairs"])
     found = plus(graph, **options)
     assert found.dtype == np.float32 and found.shape == (120, 20)
     assert np.abs(cosines(found) - cosines(slow)).max() < 2e-3
@@ -72,12 +74,12 @@ def test_wide_features_are_cut_to_the_leading_dimensions() -> None:
     low = random.standard_normal((150, 6)) @ random.standard_normal((6, 90))
     graph = Graph(irregular(150), low, nodes=150)
     # Of rank six: six dimensions hold everything.
-    slow = slow_refined(slow_smoothed(graph, by_the_book(graph.features), 10), 10, 0.5, 1.5)
+    slow = slow_refined(slow_smoothed(graph, by_the_book(graph.features), 10), 10, 0.5, 1.75, "nearest")
     narrow, whole = plus(graph, dim=6), plus(graph)
     assert narrow.shape == (150, 6) and whole.shape == (150, 90)
     start = np.linalg.svd(by_the_book(graph.features))
     start = slow_smoothed(graph, start[0][:, :6] * start[1][:6], 10)
-    assert np.abs(cosines(narrow) - cosines(slow_refined(start, 10, 0.5, 1.5))).max() < 5e-3
+    assert np.abs(cosines(narrow) - cosines(slow_refined(start, 10, 0.5, 1.75, "nearest"))).max() < 5e-3
     # gamma mean(e) counts all dimensions, so empty ones matter a little.
     assert np.abs(cosines(narrow) - cosines(slow)).mean() < 0.05
 
@@ -85,7 +87,7 @@ def test_wide_features_are_cut_to_the_leading_dimensions() -> None:
 def test_registered_with_fixed_choices() -> None:
     assert EMBEDDERS["naq-plus"] is NaqPlus
     assert NaqPlus.defaults == {
-        "dim": 256, "steps": 10, "edges": "auto", "neighbors": 10, "shrink": 0.5, "power": 1.5,
+        "dim": 384, "steps": 10, "edges": "auto", "neighbors": 10, "pairs": "nearest", "shrink": 0.5, "power": 1.75,
     }  # fmt: skip
     assert NaqPlus.weighs_features and not NaqPlus.inductive
     graph = community_graph()

@@ -6,10 +6,10 @@ import scipy.linalg
 import torch
 
 from naq.embedders import refinement
-from naq.embedders.refinement import refined, scatter, sharpened, without_scatter
+from naq.embedders.refinement import nearest_pairs, refined, scatter, sharpened, without_scatter
 from naq.embedders.smoothing import centred
 from naq.errors import OptionError
-from naq.neighbors import mutual_pairs, vector_neighbors
+from naq.neighbors import NeighborTable, mutual_pairs, vector_neighbors
 from slow_refinement import cosines, slow_refined, unit
 
 
@@ -25,11 +25,17 @@ def as_rows(x: np.ndarray) -> torch.Tensor:
 
 
 @pytest.mark.parametrize(("k", "shrink", "power"), [(10, 0.5, 1.5), (3, 0.1, 1.0), (5, 2.0, 1.25), (10, 0.5, 0.8)])
-def test_both_steps_follow_the_formula(k: int, shrink: float, power: float) -> None:
+@pytest.mark.parametrize("pairs", ["mutual", "nearest"])
+def test_both_steps_follow_the_formula(k: int, shrink: float, power: float, pairs: str) -> None:
     x = groups()
-    found = refined(x, neighbors=k, shrink=shrink, power=power)
+    found = refined(x, neighbors=k, pairs=pairs, shrink=shrink, power=power)
     assert found.dtype == np.float32 and found.shape == x.shape
-    assert np.abs(cosines(found) - cosines(slow_refined(x, k, shrink, power))).max() < 1e-4
+    assert np.abs(cosines(found) - cosines(slow_refined(x, k, shrink, power, pairs))).max() < 1e-4
+
+
+def test_nearest_pairs_are_every_entry_of_the_table() -> None:
+    table = NeighborTable(np.array([[1, 2], [0, -1], [-1, -1]]), np.zeros((3, 2)))
+    assert nearest_pairs(table).tolist() == [[0, 1], [0, 2], [1, 0]]
 
 
 def test_scatter_is_a_loop_over_pairs(monkeypatch: pytest.MonkeyPatch) -> None:

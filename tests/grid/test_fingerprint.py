@@ -14,8 +14,9 @@ import naq
 from naq.embedders import EMBEDDERS
 from naq.grid import fingerprint as code
 from naq.grid.cells import Cell
-from naq.grid.fingerprint import ROOT, _hash_of, code_of, core_files, core_hash, statements, with_imports
+from naq.grid.fingerprint import OPTIONAL, ROOT, _hash_of, code_of, core_files, core_hash, statements, with_imports
 from naq.grid.measurements import MEASUREMENTS
+from naq.grid.measurements.train import train_cell
 from naq.grid.perturbations import PERTURBATIONS
 from naq.learners import LEARNERS
 from naq.protocol.methods import methods
@@ -290,3 +291,14 @@ def test_a_learner_of_another_package_is_hashed_by_its_own_file(tmp_path, monkey
     file.write_text(text)
     edit(monkeypatch, file_of(LEARNERS["protonet"]))
     assert own("train", method="naq-feat/mine") != before, "what it inherits counts too"
+
+
+def test_what_a_switch_reaches_belongs_to_the_cells_that_switch_it_on():
+    plain, refined, label_free = (
+        train_cell("debian", "bgrl", **more) for more in ({}, {"refine": True}, {"select": "clusters"})
+    )
+    assert not {ROOT / name for name in OPTIONAL} & core_files()
+    assert len({code_of(cell)[1] for cell in (plain, refined, label_free)}) == 1
+    assert len({code_of(cell)[2] for cell in (plain, refined, label_free)}) == 3
+    reached = with_imports([ROOT / "embedders" / "naq_plus_sugrl.py"], core_files())
+    assert {ROOT / name for name in OPTIONAL} <= reached, "a method that imports them depends on them without a switch"

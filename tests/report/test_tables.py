@@ -9,7 +9,7 @@ from urllib.parse import quote
 from naq.experiments.views import Missing, Number, TableView
 from naq.report.export import to_csv
 from naq.report.render import render
-from naq.report.tables import is_wide
+from naq.report.tables import is_wide, web_table
 from pages_under_test import Structure, page, table
 
 
@@ -104,3 +104,9 @@ def test_words_among_numbers_may_wrap_and_brief_labels_need_not():
     html = shown(TableView("t", "t", ["m", "s", "on"], [row], labels=2))
     assert 'class="label brief end"' not in html and '<th scope="row" class="label brief">TENT' in html
     assert '<td class="num phrase">cuda' in html and '<td class="label end">a long' in html
+
+
+def test_what_follows_a_number_goes_below_it_on_paper_where_columns_are_many():
+    for numbers, crowded in ((8, False), (9, True)):
+        view = TableView("t", "t", ["m"] + ["n"] * numbers, [["x", *[Number(1.0)] * numbers]])
+        assert web_table(view, {}).crowded is crowded

@@ -1,10 +1,10 @@
 r"""NaQ in closed form: no episode, no gradient, no label.
 
-Start from the ``smooth`` vectors, take mutual nearest neighbours for members of one class, divide by their scatter and sharpen what is
+Start from the ``smooth`` vectors, take nearest neighbours for members of one class, divide by their scatter and sharpen what is
 left (:mod:`naq.embedders.refinement`, with the formula). The choices are fixed: they were made on base and validation classes of
-five graphs (``docs/beyond.md``).
+five graphs (``docs/choices.md``).
 
-Features are cut to 256 dimensions by SVD, after
+Features are cut to 384 dimensions by SVD, after
 
 - sparse, non-negative ones, as counts of words are: TF-IDF;
 - sparse ones with negative values: rows of length one. Subtracting means would fill the matrix; the vectors are centred later;
@@ -17,12 +17,12 @@ A graph with neither is a :class:`~naq.errors.GraphError`. Without edges nothing
 has the zero vector; nodes with no words, of their own or of nodes they are joined to, all have the same one, opposite to the mean.
 Vectors are no wider than there are features or, where these are more than ``dim``, nodes.
 
-Cost: that of ``smooth``, one table of nearest neighbours, O(n d^2); 256 floats per node and a few blocks of 64 MiB.
+Cost: that of ``smooth``, one table of nearest neighbours, O(n d^2); 384 floats per node and a few blocks of 64 MiB.
 
 Example:
     >>> import naq
     >>> naq.embed(naq.load("debian"), "naq-plus").shape  # doctest: +SKIP
-    (34169, 256)
+    (34169, 384)
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ import scipy.sparse as sp
 
 from naq.embedders.base import Embedder, register_embedder
 from naq.embedders.node_words import edge_agreement, node_words
-from naq.embedders.refinement import NEIGHBORS, POWER, SHRINK, refined
+from naq.embedders.refinement import NEIGHBORS, PAIRS, SHRINK, refined
 from naq.embedders.smoothing import Matrix, centred, narrowed, on_device, smoothed, unit
 from naq.options import Value
 
@@ -50,7 +50,8 @@ class NaqPlus(Embedder):
     Options:
         dim: vectors' width at most.
         steps: of smoothing, 0.85 A_hat Z + 0.15 Z_0.
-        neighbors: k of the mutual nearest neighbours that count as members of one class; all other nodes where there are fewer.
+        neighbors: k of the nearest neighbours; all other nodes where there are fewer.
+        pairs: ``nearest`` counts every node and each of its nearest as members of one class, ``mutual`` only those that are in each other's list.
         shrink: gamma, how much of the mean scatter is added to every direction before it is divided by.
         edges: ``trusted`` takes the smoothed features, ``doubted`` their sum with the features themselves, ``auto`` decides by
             whether nodes are like their neighbours (:func:`~naq.embedders.node_words.edge_agreement`).
@@ -60,14 +61,15 @@ class NaqPlus(Embedder):
     _plan = ""
     name = "naq-plus"
     weighs_features = True
-    summary = "NaQ in closed form: smoothing, then the scatter of mutual neighbours removed; trains nothing"
+    summary = "NaQ in closed form: smoothing, then the scatter of neighbours removed; trains nothing"
     defaults: ClassVar[Mapping[str, Value]] = {
-        "dim": 256,
+        "dim": 384,
         "steps": 10,
         "edges": "auto",
         "neighbors": NEIGHBORS,
+        "pairs": "nearest",
         "shrink": SHRINK,
-        "power": POWER,
+        "power": 1.75,
     }
 
     def check_options(self) -> None:
@@ -75,6 +77,7 @@ class NaqPlus(Embedder):
         self.require_at_least("steps", 0)
         self.require_at_least("neighbors", 1)
         self.require_positive("shrink", "power")
+        self.require_choice("pairs", tuple(PAIRS))
         self.require_choice("edges", ("auto", "trusted", "doubted"))
 
     def embed(self) -> np.ndarray:
@@ -82,6 +85,7 @@ class NaqPlus(Embedder):
         return refined(
             self.smoothed(),
             neighbors=int(options["neighbors"]),
+            pairs=str(options["pairs"]),
             shrink=float(options["shrink"]),
             power=float(options["power"]),
             seed=self.seed,

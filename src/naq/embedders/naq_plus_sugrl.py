@@ -27,8 +27,8 @@ from naq.embedders.smoothing import centred
 from naq.embedders.sugrl import SUGRL
 from naq.options import Value
 
-WEIGHT = 0.5
-"""Of the trained vectors beside the smoothed ones."""
+WEIGHT, DIM = 0.5, 256
+"""Of the trained vectors beside the smoothed ones, and the width of these."""
 
 
 @register_embedder
@@ -49,7 +49,7 @@ class NaqPlusSugrl(SUGRL):
         self.require_at_least("beside", 0)
 
     def build(self) -> None:
-        self.start = torch.as_tensor(NaqPlus(self.graph, seed=self.seed, device=self.device).smoothed())
+        self.start = torch.as_tensor(NaqPlus(self.graph, seed=self.seed, device=self.device, dim=DIM).smoothed())
         super().build()
 
     def encode(self, nodes: np.ndarray) -> torch.Tensor:

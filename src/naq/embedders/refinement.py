@@ -8,7 +8,7 @@ Take near nodes as members of one class, as NaQ does, and estimate from all such
 
     Z^\top Z = V \operatorname{diag}(f) V^\top, \qquad Z \leftarrow Z\, V f^{(p - 1)/2}
 
-P are mutual nearest neighbours by cosine. Were :math:`S_w` the common covariance of Gaussian classes, its inverse square root would be
+P are nearest neighbours by cosine: every node with each of its k nearest, or only the mutual ones. Were :math:`S_w` the common covariance of Gaussian classes, its inverse square root would be
 the best linear map for ProtoNet's loss; ``docs/closed-form.md`` says what holds exactly and what under which assumption.
 
 Cost: O(n^2 d) for the neighbours (O(n^1.5 d) by clusters for many nodes), O(n d^2) for the rest.
@@ -23,20 +23,33 @@ import torch
 
 from naq.embedders.smoothing import ROUNDING, centred, unit
 from naq.errors import OptionError
-from naq.neighbors.vectors import mutual_pairs, vector_neighbors
+from naq.neighbors import NeighborTable, mutual_pairs, vector_neighbors
 from naq.threads import one_blas_thread
 
 NEIGHBORS, SHRINK, POWER = 10, 0.5, 1.5
 """k of the nearest neighbours, gamma and p."""
+MUTUAL = "mutual"
 BLOCK = 1 << 16
 SMALLEST = 1e-9
 """Directions with less than this share of the largest variance count as having it: what is there is rounding."""
+
+
+def nearest_pairs(table: NeighborTable) -> np.ndarray:
+    """(pairs, 2) int64: every node with each of its nearest, so that mutual ones are there twice."""
+    one = np.repeat(np.arange(table.num_nodes, dtype=np.int64), table.k)
+    two = table.ids.ravel().astype(np.int64)
+    return np.stack([one, two], axis=1)[two >= 0]
+
+
+PAIRS = {MUTUAL: mutual_pairs, "nearest": nearest_pairs}
+"""Which neighbours count as members of one class."""
 
 
 def refined(
     vectors: np.ndarray | torch.Tensor,
     *,
     neighbors: int = NEIGHBORS,
+    pairs: str = MUTUAL,
     shrink: float = SHRINK,
     power: float = POWER,
     seed: int = 0,
@@ -50,6 +63,7 @@ def refined(
     Args:
         vectors: (n, d) finite; they are centred first.
         neighbors: k of the mutual nearest neighbours; all other nodes where there are fewer.
+        pairs: ``mutual``, or ``nearest``: every node with each of its nearest.
         shrink: gamma > 0, how much of the mean scatter is added to every direction; infinity would leave the vectors as they are.
         power: p; 1 sharpens nothing.
         seed: of the clusters that neighbours are sought in where there are many nodes.
@@ -60,7 +74,7 @@ def refined(
     rows = centred(rows)
     if len(rows) > 2 and rows.shape[1] > 1:
         table = vector_neighbors(rows, min(neighbors, len(rows) - 1), device=device, seed=seed)
-        rows = without_scatter(rows, mutual_pairs(table), shrink)
+        rows = without_scatter(rows, PAIRS[pairs](table), shrink)
         rows = sharpened(rows, power)
     return rows.cpu().numpy()
 

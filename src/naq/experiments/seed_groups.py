@@ -145,7 +145,7 @@ def training(
     make: Callable[..., Cell] = train_cell,
     **more: Any,
 ) -> Cell:
-    """A train cell under the request's profile, budget, head, features and device.
+    """A train cell under the request's profile, budget, head, features and device; what trains nothing takes seconds and stays on the CPU.
 
     What comes later wins: the profile, options of the request, those given here.
     """
@@ -165,7 +165,7 @@ def training(
         evaluate_every=limits.evaluate_every if learns else None,
         patience=limits.patience if learns else limits.epoch_patience,
         select=request.select,
-        device=request.device,
+        device=request.device if known.trains else "cpu",
         options=given,
         episode=episode,
         **more,

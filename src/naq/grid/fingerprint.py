@@ -3,12 +3,14 @@
 The files are found by following ``import`` statements within the package, no list of rooms is kept:
 
 - *core*: what :mod:`naq.protocol` and the heads reach; every result depends on it.
-- *own*: what a cell's measurement, method class (with the classes it inherits from) and perturbation reach beyond the core.
+- *own*: what a cell's measurement, method class (with the classes it inherits from) and perturbation reach without passing through the core.
 
 Methods, measurements and perturbations are registered by modules that nobody imports by name (:class:`naq.registry.Registry`
 imports them when it is first read), so one is not reached from another: a new learner in a module or package of its own makes no
 stored result obsolete. (What a method looks up by name while it runs is not followed: import it.) Heads are registered in the same way, but every run is family with all of them, so they are core. Two hashes
 rather than one, because a report groups older results by the core they share.
+
+What :mod:`naq.protocol` reaches only for a switch (``OPTIONAL``: refined vectors, label-free selection) belongs to the cells that switch it on.
 
 Comments, docstrings and blank lines do not count, nor does an ``__init__.py`` that only re-exports names, nor the modules in
 ``NO_NUMBERS``.
@@ -42,6 +44,13 @@ NO_NUMBERS = (
 """Files that results depend on but whose code changes no number: messages, addresses, files, progress, keys, the plot."""
 
 
+OPTIONAL = {
+    "embedders/refinement.py": lambda config: bool(config.get("refine")),
+    "embedders/naq_plus.py": lambda config: config.get("select") == "clusters",
+}
+"""Files that only some cells need, and whether the cell of a configuration does."""
+
+
 def identify(cell: Cell, dataset_cache: DatasetCache) -> Identity:
     """What the cell's result belongs to, with the data and the code as they are now."""
     dataset = cell.config.get("dataset")
@@ -64,36 +73,39 @@ def core_files() -> frozenset[Path]:
     from naq.heads import HEADS
 
     heads = {path for head in HEADS.values() for path in _files_of(head)}
-    return frozenset(with_imports([*(ROOT / "protocol").glob("*.py"), *heads]))
+    left_out = frozenset(ROOT / name for name in OPTIONAL)
+    return frozenset(with_imports([*(ROOT / "protocol").glob("*.py"), *heads], left_out))
 
 
-def _own_parts(measurement: str, config: Mapping[str, Any]) -> tuple[str, str, str]:
-    return measurement, str(config.get("method", "")), str((config.get("perturbation") or {}).get("name", ""))
+def _own_parts(measurement: str, config: Mapping[str, Any]) -> tuple[str, str, str, tuple[str, ...]]:
+    switched_on = tuple(name for name, needed in OPTIONAL.items() if needed(config))
+    perturbation = str((config.get("perturbation") or {}).get("name", ""))
+    return measurement, str(config.get("method", "")), perturbation, switched_on
 
 
 @cache
-def _own_hash(measurement: str, method: str, perturbation: str) -> str:
+def _own_hash(measurement: str, method: str, perturbation: str, switched_on: tuple[str, ...]) -> str:
     from naq.grid.measurements import MEASUREMENTS
     from naq.grid.perturbations import PERTURBATIONS
     from naq.protocol.methods import get_method
 
-    files = _files_of(MEASUREMENTS.find(measurement).compute)
+    files = _files_of(MEASUREMENTS.find(measurement).compute) | {ROOT / name for name in switched_on}
     if method:
         known = get_method(method)
         files |= _files_of(known.learner or known.embedder)
     if perturbation:
         files |= _files_of(PERTURBATIONS.find(perturbation))
-    return _hash_of(with_imports(files) - core_files())
+    return _hash_of(with_imports(files - core_files(), core_files()))
 
 
-def with_imports(files: Iterable[Path]) -> set[Path]:
-    """The files and, transitively, the files of the package that they import."""
+def with_imports(files: Iterable[Path], left_out: frozenset[Path] = frozenset()) -> set[Path]:
+    """The files and, transitively, the files of the package that they import, but for those ``left_out`` and what only they reach."""
     found: set[Path] = set()
     left = set(files)
     while left:
         path = left.pop()
         found.add(path)
-        left |= _imported(path) - found
+        left |= _imported(path) - found - left_out
     return found
 
 

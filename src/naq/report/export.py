@@ -92,7 +92,7 @@ def to_markdown(table: TableView) -> str:
     """Title, table, note and legend. The best is bold, the second underlined, the paper's value in brackets."""
     headings = [_markdown_text(heading) for heading in _flat_headings(table)]
     rule = [":---" if i < table.labels else "---:" for i in range(len(headings))]
-    lines = [headings, rule, *([entry_text(entry, _MARKDOWN) for entry in row] for row in table.rows)]
+    lines = [headings, rule, *([entry_text(entry, MARKDOWN) for entry in row] for row in table.rows)]
     parts = [f"### {_markdown_text(table.title)}", "\n".join(f"| {' | '.join(line)} |" for line in lines)]
     parts += [_markdown_text(text) for text in (table.note, legend_text(table)) if text]
     return "\n\n".join(parts) + "\n"
@@ -103,7 +103,7 @@ def _markdown_text(text: str) -> str:
     return escaped.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
-_MARKDOWN = Markup(_markdown_text, "**%s**", "<u>%s</u>", "*%s*", "[paper %s]")
+MARKDOWN = Markup(_markdown_text, "**%s**", "<u>%s</u>", "*%s*", "[paper %s]")
 
 
 def to_latex(table: TableView) -> str:

@@ -13,6 +13,8 @@ _BRIEF = 26
 """Letters of a label that stays on one line where the page is broad."""
 _PHRASE = 12
 """Letters from which on words in a column of numbers may wrap on paper."""
+_CROWDED = 9
+"""Columns above which, on paper, what follows a number stands below it."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,7 @@ class WebTable:
     groups: Sequence[tuple[str, int]]
     rows: Sequence[Row]
     wide: bool
+    crowded: bool
 
 
 def web_table(view: TableView, places: Mapping[str, int]) -> WebTable:
@@ -63,7 +66,7 @@ def web_table(view: TableView, places: Mapping[str, int]) -> WebTable:
         family = families[i] if families else ""
         rows.append(Row(cells, family, bool(families) and (i == 0 or family != families[i - 1])))
     groups = [(heading, span) for heading, span in view.groups if span > 0]
-    return WebTable(heads, groups, rows, is_wide(view))
+    return WebTable(heads, groups, rows, is_wide(view), len(view.columns) > _CROWDED)
 
 
 def is_wide(view: TableView) -> bool:
@@ -72,7 +75,7 @@ def is_wide(view: TableView) -> bool:
     for i, heading in enumerate(view.columns):
         word = max(map(len, heading.split()), default=0)  # headings wrap
         needed += 6.6 * max([word, *(_letters(row[i]) for row in view.rows)]) + 15
-    return len(view.columns) > 9 or needed > 690
+    return len(view.columns) > _CROWDED or needed > 690
 
 
 def _letters(entry: Entry) -> int:

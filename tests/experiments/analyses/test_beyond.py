@@ -95,7 +95,7 @@ def test_tasks_have_as_many_classes_as_the_dataset_allows():
 def test_trainings_are_shared():
     accuracy, methods = (set(study_of(name, seeds=2).cells()) for name in ("beyond-accuracy", "methods"))
     own = {cell.config["method"] for cell in accuracy - methods}
-    assert own == {"naq-plus", "naq-plus/sugrl", "smooth"}
+    assert own == {"naq-plus/sugrl", "smooth"}
     assert all(not c.config["options"]["unit_first"] for c in accuracy - methods if c.config["method"] == "smooth")
     for name in ("beyond-ablation", "beyond-refinement", "beyond-inputs", "beyond-robustness"):
         plain = [
