@@ -19,11 +19,11 @@ import torch
 
 from naq.embedders.naq_plus import NaqPlus
 from naq.embedders.node_words import node_words
-from naq.embedders.refinement import BLOCK, SMALLEST, scatter
+from naq.embedders.refinement import BLOCK, PAIRS, SMALLEST, scatter
 from naq.embedders.smoothing import ROUNDING, centred, narrowed, smoothed, unit
 from naq.errors import OptionError
 from naq.graph import Graph
-from naq.neighbors.vectors import mutual_pairs, vector_neighbors
+from naq.neighbors import vector_neighbors
 from naq.threads import one_blas_thread
 
 SOLVER_ROUNDS = 8
@@ -56,7 +56,8 @@ def fitted(model: NaqPlus) -> tuple[np.ndarray, Maps]:
     first, mean, second = np.eye(d, dtype=np.float32), np.zeros(d, dtype=np.float32), np.eye(d, dtype=np.float32)
     if len(rows) > 2 and d > 1:
         neighbors = min(int(model.options["neighbors"]), len(rows) - 1)
-        pairs = mutual_pairs(vector_neighbors(rows, neighbors, device=model.device, seed=model.seed))
+        table = vector_neighbors(rows, neighbors, device=model.device, seed=model.seed)
+        pairs = PAIRS[str(model.options["pairs"])](table)
         first = _without_scatter(rows, pairs, float(model.options["shrink"]))
         between = unit(rows @ first)
         if len(pairs):

@@ -53,10 +53,11 @@ def _spread_out(units: np.ndarray, count: int, seed: int) -> np.ndarray:
         apart = np.minimum(apart, np.maximum(1.0 - units @ units[chosen[-1]], 0.0))
         apart[chosen] = 0.0
         total = np.cumsum(apart, dtype=np.float64)
-        left = np.setdiff1d(np.arange(len(units)), chosen) if total[-1] <= 0 else None
-        chosen.append(
-            int(np.searchsorted(total, random.random() * total[-1], side="right")) if left is None else int(left[0])
-        )
+        if total[-1] > 0:
+            drawn = int(np.searchsorted(total, random.random() * total[-1], side="right"))
+            chosen.append(min(drawn, len(units) - 1))
+        else:  # all others are where a chosen one is
+            chosen.append(int(np.setdiff1d(np.arange(len(units)), chosen)[0]))
     return units[chosen].copy()
 
 
