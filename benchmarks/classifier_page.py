@@ -75,6 +75,17 @@ def later_table(rows: dict[str, dict[str, float]]) -> str:
     return table(["graph", "same class as after a full fit", "accuracy", "accuracy after a full fit"], shown)
 
 
+def unlabelled_table(rows: dict[str, list[dict[str, float]]]) -> str:
+    weights = sorted({row["weight"] for some in rows.values() for row in some})
+    shown = []
+    for name, some in rows.items():
+        for shot in sorted({row["shot"] for row in some}):
+            by_weight = {row["weight"]: row for row in some if row["shot"] == shot}
+            cells = [f"{100 * by_weight[w]['accuracy']:.1f} / {100 * by_weight[w]['macro']:.1f}" for w in weights]
+            shown.append([name, f"{shot:g}", *cells])
+    return table(["graph", "labels per class", *(f"{weight:g}" for weight in weights)], shown)
+
+
 def suggest_table(rows: list[dict[str, Any]]) -> str:
     scores = {(row["strategy"], row["budget"]): score([row["accuracy"]], "seeds", trained=False) for row in rows}
     budgets = sorted({budget for _, budget in scores})
@@ -102,6 +113,7 @@ def main() -> None:
     measured = json.loads((HERE / "results" / "calibration.json").read_text())
     sections = {
         "calibration": calibration_tables(measured["calibration"]),
+        "unlabelled": unlabelled_table(measured["unlabelled"]),
         "unknown": unknown_table(measured["unknown"]),
         "later": later_table(measured["later"]),
         "suggest": suggest_table(json.loads((HERE / "results" / "suggest.json").read_text())),

@@ -30,7 +30,7 @@ from naq.classifier.unknown import NOBODY, belongs_nowhere
 from naq.embedders import TrainedEmbedder
 from naq.embedders.naq_plus import NaqPlus
 from naq.errors import NaqError, OptionError
-from naq.graph import Graph, weighted
+from naq.graph import Graph
 from naq.protocol.methods import get_method
 from naq.protocol.training import pretrained
 
@@ -225,8 +225,6 @@ class FewShotNodeClassifier(ClassifierMixin, BaseEstimator):
     @property
     def transduction_(self) -> np.ndarray:
         chosen = self.predict()
-        if chosen.dtype != object and chosen.dtype.kind == "U":
-            chosen = chosen.copy()
         chosen[self.labels_.nodes] = self.labels_.values
         return chosen
 
@@ -279,8 +277,7 @@ class FewShotNodeClassifier(ClassifierMixin, BaseEstimator):
             raise OptionError(
                 f"method is {self.method!r}, which is trained on episodes; choose one of 'naq list methods' that is not."
             )
-        read = graph if found.embedder.weighs_features else weighted(graph, "raw")
-        return found.embedder(read.without_labels(), seed=self.seed, device=self.device, **(self.options or {}))
+        return found.embedder(graph.without_labels(), seed=self.seed, device=self.device, **(self.options or {}))
 
     def _keep(self, graph: Graph, vectors: np.ndarray, maps: Maps | None, plan: str) -> None:
         for stale in ("labels_", "classes_"):
