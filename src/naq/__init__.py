@@ -31,6 +31,7 @@ _PUBLIC = {
     "embed": "naq.protocol",
     "run": "naq.protocol",
     "Result": "naq.protocol",
+    "FewShotNodeClassifier": "naq.classifier",
     "NaqError": "naq.errors",
 }
 

@@ -1,0 +1,214 @@
+"""What the probabilities of FewShotNodeClassifier are worth: a few labels in every class, all other nodes classified.
+
+    python benchmarks/calibration.py --data FOLDER
+    python benchmarks/calibration.py --graphs cora,citeseer --draws 3
+
+Measured at 1, 2, 5 and 10 labels per class: accuracy, expected calibration error (15 bins), how far the expected accuracy is from the true one, how many
+90 % prediction sets hold the class and how large they are. The prior of the temperature is that of the *other* graphs (the median of their best temperatures, draws 100 to
+103), so nothing is tried on the graph it was found on; ``shipped`` has the prior that ships. Then the nodes of unknown classes (half of the classes are named), and nodes
+that come later (a tenth), against a full fit. Results: ``benchmarks/results/calibration.json``;
+``benchmarks/classifier_page.py`` fills the tables of ``docs/classifier.md``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from naq.threads import prepare_process
+
+prepare_process()  # before torch is loaded
+
+import naq
+from naq.classifier import FewShotNodeClassifier, with_nodes
+from naq.classifier.confidence import GRID, expected_accuracy, fitted_temperature, prediction_sets, probabilities
+from naq.classifier.prototypes import Prototypes, centred_units, solve
+from naq.classifier.unknown import belongs_nowhere
+from naq.files import write_json
+
+HERE = Path(__file__).resolve().parent
+DATA = Path(os.environ.get("NAQ_SHARED_DATA") or HERE.parents[1] / "shared" / "data")
+RESULTS = HERE / "results" / "calibration.json"
+GRAPHS = ("cora", "citeseer", "amazon_computers", "coauthor_cs", "debian")
+SHOTS = (1, 2, 5, 10)
+WEIGHTS = (0.0, 1.0, 2.0, 3.0)
+DEVELOPMENT = range(100, 104)
+"""Draws that the prior is found on and the weight of nodes without a label chosen; reported are draws from 0 on."""
+
+
+def draw(truth: np.ndarray, shot: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Labelled nodes and classes: ``shot`` of every class that has more."""
+    random = np.random.default_rng(seed)
+    chosen = [
+        random.choice(members, shot, replace=False)
+        for c in np.unique(truth[truth >= 0])
+        if len(members := np.flatnonzero(truth == c)) > shot
+    ]
+    nodes = np.concatenate(chosen)
+    return nodes, truth[nodes]
+
+
+def calibration_error(sure: np.ndarray, hit: np.ndarray, bins: int = 15) -> float:
+    """Expected calibration error: the mean distance of confidence and accuracy over bins of equal width."""
+    place = np.minimum((sure * bins).astype(int), bins - 1)
+    return sum(abs(float(sure[place == b].sum() - hit[place == b].sum())) for b in range(bins)) / len(sure)
+
+
+def cases(
+    units: np.ndarray, truth: np.ndarray, shot: int, seeds: Any
+) -> Iterator[tuple[Prototypes, np.ndarray, np.ndarray, np.ndarray]]:
+    """Answers, the slots of the labels, the nodes that are counted and the slots of their true classes."""
+    for seed in seeds:
+        nodes, labels = draw(truth, shot, seed)
+        classes, slots = np.unique(labels, return_inverse=True)
+        counted = np.isin(truth, classes)
+        counted[nodes] = False
+        counted = np.flatnonzero(counted)
+        yield solve(units, nodes, slots, len(classes), 1.0), slots, counted, np.searchsorted(classes, truth[counted])
+
+
+def best_temperature(cosines: np.ndarray, own: np.ndarray) -> float:
+    """That under which the true classes are most likely."""
+    scores = cosines.astype(np.float64)
+    right = scores[np.arange(len(own)), own]
+
+    def loss(t: float) -> float:
+        top = scores.max(axis=1)
+        return float((top / t + np.log(np.exp((scores - top[:, None]) / t).sum(axis=1)) - right / t).mean())
+
+    return float(min(GRID[::2], key=loss))
+
+
+def measured(
+    answer: Prototypes, slots: np.ndarray, nodes: np.ndarray, own: np.ndarray, centre: float | None
+) -> dict[str, float]:
+    found = fitted_temperature(answer, slots, centre)
+    chances = probabilities(answer.cosines[nodes], found.value)
+    hit = chances.argmax(axis=1) == own
+    sets = prediction_sets(chances, 0.9)
+    per_class = len(slots) / answer.cosines.shape[1]
+    return {
+        "accuracy": float(hit.mean()),
+        "macro": float(np.mean([hit[own == c].mean() for c in np.unique(own)])),
+        "ece": calibration_error(chances.max(axis=1), hit),
+        "off": expected_accuracy(chances, per_class).value - float(hit.mean()),
+        "coverage": float(sets[np.arange(len(own)), own].mean()),
+        "size": float(sets.sum(axis=1).mean()),
+        "temperature": found.value,
+    }
+
+
+def helped_by(units: np.ndarray, truth: np.ndarray, shot: int) -> list[dict[str, float]]:
+    """Accuracy where the nodes without a label count as none, one, two or three of every class: what the default was chosen on."""
+    rows = []
+    for weight in WEIGHTS:
+        found = []
+        for seed in DEVELOPMENT:
+            nodes, labels = draw(truth, shot, seed)
+            classes, slots = np.unique(labels, return_inverse=True)
+            hit = classes[solve(units, nodes, slots, len(classes), weight).cosines.argmax(axis=1)] == truth
+            counted = np.isin(truth, classes)
+            counted[nodes] = False
+            each = [hit[counted & (truth == c)].mean() for c in np.unique(truth[counted])]
+            found.append((hit[counted].mean(), np.mean(each)))
+        accuracy, macro = np.mean(found, axis=0)
+        rows.append({"shot": shot, "weight": weight, "accuracy": float(accuracy), "macro": float(macro)})
+    return rows
+
+
+def unknown_errors(units: np.ndarray, truth: np.ndarray, shot: int, seeds: Any) -> dict[str, float]:
+    """Half of the classes named: nodes of the others that are found, and nodes of the named that are wrongly said to belong nowhere."""
+    found, wrong = [], []
+    for seed in seeds:
+        every = np.unique(truth[truth >= 0])
+        named = np.random.default_rng(seed).choice(every, len(every) // 2, replace=False)
+        nodes, labels = draw(np.where(np.isin(truth, named), truth, -1), shot, seed)
+        classes, slots = np.unique(labels, return_inverse=True)
+        nowhere = belongs_nowhere(solve(units, nodes, slots, len(classes), 0.0).cosines, nodes)
+        free = np.ones(len(truth), dtype=bool)
+        free[nodes] = False
+        found.append(nowhere[free & (truth >= 0) & ~np.isin(truth, classes)].mean())
+        wrong.append(nowhere[free & np.isin(truth, classes)].mean())
+    return {"found": float(np.mean(found)), "wrong": float(np.mean(wrong))}
+
+
+def later_nodes(graph: naq.Graph) -> dict[str, float]:
+    """A tenth of the nodes comes later: agreement with a full fit, and accuracy of both on these nodes."""
+    random, n = np.random.default_rng(0), graph.num_nodes
+    order = random.permutation(n)
+    old = n - n // 10
+    adjacency, features = graph.adjacency[order][:, order], graph.features[order]
+    ends = np.stack(adjacency.nonzero())
+    new = (ends >= old).any(axis=0)
+    small = naq.Graph(adjacency[:old][:, :old], features[:old])
+    larger = with_nodes(small, features[old:], ends[:, new])
+    truth = graph.labels[order]
+    nodes, labels = draw(np.where(np.arange(n) < old, truth, -1), 5, 0)
+    one = FewShotNodeClassifier().fit(small)
+    mark = time.perf_counter()
+    grown = one.extend(larger)
+    seconds = time.perf_counter() - mark
+    first, second = (
+        c.predict(support=nodes, labels=labels)[old:] for c in (grown, FewShotNodeClassifier().fit(larger))
+    )
+    known = np.isin(truth[old:], labels)
+    return {
+        "agreement": float((first == second).mean()),
+        "accuracy": float((first == truth[old:])[known].mean()),
+        "accuracy_full_fit": float((second == truth[old:])[known].mean()),
+        "seconds": seconds,
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, default=DATA)
+    parser.add_argument("--graphs", default=",".join(GRAPHS))
+    parser.add_argument("--draws", type=int, default=10)
+    parser.add_argument("--out", type=Path, default=RESULTS)
+    given = parser.parse_args()
+    graphs = given.graphs.split(",")
+    units, truth, speed, later, best, helped = {}, {}, {}, {}, {}, {}
+    for name in graphs:
+        graph = naq.load(name if name == "debian" else given.data / f"{name}.npz")
+        mark = time.perf_counter()
+        classifier = FewShotNodeClassifier().fit(graph)
+        seconds = {"fit": time.perf_counter() - mark}
+        nodes, labels = draw(graph.labels, 5, 0)
+        for what, few in (("predict", slice(None)), ("again", slice(None)), ("new_label", slice(1, None))):
+            mark = time.perf_counter()
+            classifier.predict(support=nodes[few], labels=labels[few])
+            seconds[what] = time.perf_counter() - mark
+        speed[name], units[name], truth[name] = seconds, centred_units(classifier.vectors_), graph.labels
+        for shot in SHOTS:
+            tried = cases(units[name], truth[name], shot, DEVELOPMENT)
+            best[name, shot] = [best_temperature(a.cosines[nodes], own) for a, _, nodes, own in tried]
+        helped[name] = [row for shot in SHOTS for row in helped_by(units[name], truth[name], shot)]
+        later[name] = later_nodes(graph)
+        print(name, seconds, later[name], {s: np.round(best[name, s], 3).tolist() for s in SHOTS}, flush=True)
+    results: list[dict[str, Any]] = []
+    unknown = []
+    for name in graphs:
+        for shot in SHOTS:
+            others = [t for other in graphs if other != name for t in best[other, shot]]
+            centre = float(np.median(others)) if others else None
+            for seed in range(given.draws):
+                for case in cases(units[name], truth[name], shot, [seed]):
+                    for prior, middle in (("others", centre), ("shipped", None)):
+                        row = {"graph": name, "shot": shot, "draw": seed, "prior": prior}
+                        results.append(row | measured(*case, middle))
+            unknown.append(
+                {"graph": name, "shot": shot} | unknown_errors(units[name], truth[name], shot, range(given.draws))
+            )
+    write_json(given.out, {"speed": speed, "later": later, "unlabelled": helped, "unknown": unknown, "calibration": results,
+                           "best": [{"graph": n, "shot": s, "temperatures": t} for (n, s), t in best.items()]})  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,101 @@
+"""What to label next: nodes in the middle of clusters, then also nodes between two classes.
+
+Without labels: k-means of the unit vectors into k clusters, of each the medoid, the node nearest to the centre; large clusters first. With labels, every second node
+is instead the unlabelled one whose two likeliest classes are nearest to each other (the smallest margin) among the medoids of
+finer clusters, so that it stands for others; and clusters are made so many that k of them hold no label.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+
+from naq.errors import OptionError
+from naq.neighbors.clusters import assign
+from naq.options import check_whole
+from naq.randomness import stream
+from naq.unit_rows import unit_rows
+
+ROUNDS = 8
+FINER = 4
+"""Clusters among whose medoids small margins are sought, per cluster of the first kind."""
+MOST_CLUSTERS = 512
+"""At most so many clusters, or as many as nodes are asked for: more would take long."""
+
+
+def medoids(units: np.ndarray, count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """(clusters,) the node nearest to each centre, largest clusters first, and (n,) the cluster of every node in that order."""
+    rows = torch.from_numpy(np.ascontiguousarray(units))
+    middle = _spread_out(units, count, seed)
+    for _ in range(ROUNDS):
+        home = assign(rows, torch.from_numpy(middle), 1)[:, 0].numpy()
+        members = sp.csr_array((np.ones(len(home), np.float32), (home, np.arange(len(home)))), shape=(count, len(home)))
+        total = unit_rows(members @ units)
+        middle = np.where(total.any(axis=1, keepdims=True), total, middle)
+    home = assign(rows, torch.from_numpy(middle), 1)[:, 0].numpy()
+    near = np.einsum("nd,nd->n", units, middle[home])
+    order = np.lexsort((np.arange(len(near)), -near, home))
+    first = np.flatnonzero(np.concatenate([[True], home[order][1:] != home[order][:-1]]))
+    nodes, clusters = order[first], home[order][first]
+    by_size = np.argsort(-np.bincount(home, minlength=count)[clusters], kind="stable")
+    place = np.full(count, -1)
+    place[clusters[by_size]] = np.arange(len(by_size))
+    return nodes[by_size], place[home]
+
+
+def _spread_out(units: np.ndarray, count: int, seed: int) -> np.ndarray:
+    """(count, d) nodes to start k-means from, each drawn by its distance from those before (k-means++, Arthur and Vassilvitskii 2007)."""
+    random = stream(seed, "classifier/medoids")
+    chosen = [int(random.integers(len(units)))]
+    apart = np.full(len(units), np.inf)
+    while len(chosen) < count:
+        apart = np.minimum(apart, np.maximum(1.0 - units @ units[chosen[-1]], 0.0))
+        apart[chosen] = 0.0
+        total = np.cumsum(apart, dtype=np.float64)
+        if total[-1] > 0:
+            drawn = int(np.searchsorted(total, random.random() * total[-1], side="right"))
+            chosen.append(min(drawn, len(units) - 1))
+        else:  # all others are where a chosen one is
+            chosen.append(int(np.setdiff1d(np.arange(len(units)), chosen)[0]))
+    return units[chosen].copy()
+
+
+def suggested(units: np.ndarray, k: int, labelled: np.ndarray, chances: np.ndarray | None, seed: int) -> np.ndarray:
+    """(k,) nodes without a label, the most useful first.
+
+    Args:
+        labelled: nodes that have a label.
+        chances: (n, classes) probabilities, or None where there are too few labels for any.
+    """
+    k = check_whole("k", k)
+    free = np.ones(len(units), dtype=bool)
+    free[labelled] = False
+    if k > free.sum():
+        raise OptionError(f"k is {k}, but only {int(free.sum()):,} nodes have no label; lower k.")
+    count = min(len(units), max(k, min(MOST_CLUSTERS, k + len(labelled))))
+    nodes, home = medoids(units, count, seed)
+    empty = np.ones(len(nodes), dtype=bool)
+    empty[home[labelled]] = False
+    central = [int(node) for node in nodes[empty] if free[node]] + [int(node) for node in nodes[~empty] if free[node]]
+    doubtful: list[int] = []
+    if chances is not None:
+        finer, _ = medoids(units, min(len(units), max(k, min(MOST_CLUSTERS, FINER * count))), seed)
+        top = np.partition(chances[finer], -2, axis=1)
+        order = np.argsort(top[:, -1] - top[:, -2], kind="stable")
+        doubtful = [int(node) for node in finer[order] if free[node]]
+    return np.array(_alternating(central, doubtful, np.flatnonzero(free).tolist(), k), dtype=np.int64)
+
+
+def _alternating(one: list[int], two: list[int], rest: list[int], k: int) -> list[int]:
+    """k different nodes, in turn from both lists; from the rest where they are too short."""
+    chosen: dict[int, None] = {}
+    turns = [iter(one), iter(two)]
+    while len(chosen) < k and turns:
+        for turn in list(turns):
+            node = next((x for x in turn if x not in chosen), None)
+            if node is None:
+                turns.remove(turn)
+            else:
+                chosen[node] = None
+    return list(dict.fromkeys([*chosen, *rest]))[:k]

@@ -1,0 +1,157 @@
+"""``naq predict`` and ``naq suggest``: classes for every node of one's own graph, and what to label next."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from naq.classifier import FewShotNodeClassifier
+    from naq.graph import Graph
+
+GraphName = Annotated[str, typer.Argument(help="A name of 'naq list datasets', or a path.")]
+MethodName = Annotated[str, typer.Option("--method", "-m", help="A name of 'naq list methods' that needs no labels.")]
+Device = Annotated[str, typer.Option(help="cpu or cuda.")]
+Seed = Annotated[int, typer.Option(help="Of whatever the method draws.")]
+
+
+def predict_command(
+    graph: GraphName,
+    labels: Annotated[Path, typer.Option(help="CSV with the columns node and class: names or numbers of some nodes.")],
+    out: Annotated[Path, typer.Option(help="CSV to write, one line per node.")],
+    method: MethodName = "naq-plus",
+    unknown: Annotated[bool, typer.Option("--unknown", help="Nodes may belong to none of the classes.")] = False,
+    level: Annotated[float, typer.Option(help="Share of the nodes whose prediction set shall hold the class.")] = 0.9,
+    seed: Seed = 0,
+    device: Device = "cpu",
+    as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
+) -> None:
+    """Name the class of every node from a few labels; write a table and print what to expect of it.
+
+    A cell of the table that starts with = + - @ gets an apostrophe, so that no spreadsheet computes it.
+    """
+    from naq.classifier import read_labels, write_predictions
+    from naq.cli.progress import load_shown
+
+    loaded = load_shown(graph)
+    given = read_labels(labels, loaded)
+    classifier = _fitted(loaded, method, seed, device, unknown)
+    classifier.predict(support=given.nodes, labels=given.values)
+    write_predictions(classifier, out, level)
+    facts = _summary(classifier, level) | {"written": str(out)}
+    if as_json:
+        typer.echo(json.dumps(facts, indent=2))
+        return
+    _print_summary(facts)
+    typer.echo(f"Written: {out}")
+    typer.echo(
+        f"Next:\n  naq suggest {shlex.quote(graph)} --labels {shlex.quote(str(labels))}      (what to label next)"
+    )
+
+
+def suggest_command(
+    graph: GraphName,
+    labels: Annotated[
+        Path | None, typer.Option(help="CSV with the columns node and class: what is labelled already.")
+    ] = None,
+    k: Annotated[int, typer.Option("-k", help="Nodes to suggest.")] = 10,
+    out: Annotated[Path | None, typer.Option(help="CSV to write, with an empty column class to fill in.")] = None,
+    method: MethodName = "naq-plus",
+    seed: Seed = 0,
+    device: Device = "cpu",
+    as_json: Annotated[bool, typer.Option("--json", help="Print the nodes as JSON.")] = False,
+) -> None:
+    """Say which nodes to label next: those that stand for many others, and those between two classes."""
+    from naq.classifier import read_labels
+    from naq.classifier.labels import node_name
+    from naq.classifier.table import write_rows
+    from naq.cli.progress import load_shown
+
+    loaded = load_shown(graph)
+    given = None if labels is None else read_labels(labels, loaded)
+    classifier = _fitted(loaded, method, seed, device, False)
+    if given is not None:
+        classifier.add_labels(support=given.nodes, labels=given.values)
+    nodes = classifier.suggest(k)
+    likely: list[Any] = [None] * len(nodes) if given is None else classifier.predict()[nodes].tolist()
+    names = [node_name(loaded, int(node)) for node in nodes]
+    if out is not None:
+        write_rows(out, ("node", "class", "likely"), [(name, "", guess) for name, guess in zip(names, likely)])
+    if as_json:
+        typer.echo(json.dumps([{"node": name, "likely": guess} for name, guess in zip(names, likely)], indent=2))
+        return
+    for name, guess in zip(names, likely):
+        typer.echo(name if guess is None else f"{name}  (likely {guess})")
+    if out is not None:
+        typer.echo(f"Written: {out}; fill in the column class.")
+
+
+def _fitted(graph: Graph, method: str, seed: int, device: str, unknown: bool) -> FewShotNodeClassifier:
+    from naq.classifier import FewShotNodeClassifier
+    from naq.cli.progress import show_progress
+
+    with show_progress(graph.name) as listener:
+        listener("embed", {"method": method})
+        return FewShotNodeClassifier(method, unknown=unknown, seed=seed, device=device).fit(graph)
+
+
+def _summary(classifier: FewShotNodeClassifier, level: float) -> dict[str, Any]:
+    import numpy as np
+
+    labels, chances = classifier.labels_, classifier.predict_proba()
+    final = classifier.transduction_
+    expected = classifier.expected_accuracy()
+    classes = []
+    for slot, name in enumerate(labels.classes.tolist()):
+        members = np.flatnonzero(final == name)
+        sure = float(chances[members, slot].mean(dtype=np.float64)) if len(members) else None
+        classes.append(
+            {
+                "class": name,
+                "labels": int((labels.slots == slot).sum()),
+                "nodes": len(members),
+                "mean_probability": sure,
+            }
+        )
+    nowhere = np.array([one is None for one in final]) if classifier.unknown else np.zeros(len(final), dtype=bool)
+    return {
+        "graph": classifier.graph_.name,
+        "nodes": len(final),
+        "classes": classes,
+        "unknown": int(nowhere.sum()),
+        "expected_accuracy": {
+            "value": expected.value,
+            "low": expected.low,
+            "high": expected.high,
+            "text": str(expected),
+        },
+        "prediction_set_size": float(classifier.prediction_sets(level=level).sum(axis=1).mean()),
+        "level": level,
+        "chosen": classifier.explain_choice_,
+    }
+
+
+def _print_summary(facts: dict[str, Any]) -> None:
+    from rich.table import Table
+
+    from naq.cli.running import print_table
+
+    table = Table(title=f"{facts['graph']}: {facts['nodes']:,} nodes")
+    table.add_column("class")
+    for title in ("labels", "nodes", "mean probability"):
+        table.add_column(title, justify="right")
+    for row in sorted(facts["classes"], key=lambda row: -row["nodes"]):
+        sure = "" if row["mean_probability"] is None else f"{100 * row['mean_probability']:.0f} %"
+        table.add_row(str(row["class"]), f"{row['labels']:,}", f"{row['nodes']:,}", sure)
+    if facts["unknown"]:
+        table.add_row("(none of them)", "", f"{facts['unknown']:,}", "")
+    print_table(table)
+    typer.echo(f"Expected accuracy: {facts['expected_accuracy']['text']}.")
+    typer.echo(
+        f"Prediction sets at {100 * facts['level']:.0f} %: {facts['prediction_set_size']:.1f} classes on average."
+    )
+    typer.echo(f"Chosen: {facts['chosen']}")

@@ -1,0 +1,331 @@
+"""FewShotNodeClassifier: scikit-learn's conventions, any labels, files, later nodes."""
+
+from __future__ import annotations
+
+import json
+import struct
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone, is_classifier
+from sklearn.exceptions import NotFittedError
+from sklearn.utils import estimator_checks
+
+import naq
+from graphs import random_graph
+from naq.classifier import FewShotNodeClassifier, with_nodes
+from naq.classifier.prototypes import centred_units
+from naq.errors import DataError, GraphError, OptionError
+
+
+def planted(classes: int = 3, each: int = 30, seed: int = 0, isolated: int = 0) -> naq.Graph:
+    """Classes with words and edges of their own, in mixed order; some nodes of the last class without edges."""
+    random = np.random.default_rng(seed)
+    n = classes * each
+    truth = random.permutation(np.repeat(np.arange(classes), each))
+    words = (random.random((n, 12 * classes)) < 0.05).astype(np.float32)
+    for c in range(classes):
+        words[np.ix_(truth == c, range(12 * c, 12 * c + 12))] += random.random((each, 12)) < 0.4
+    words[:, 0] += words.sum(axis=1) == 0
+    ends = random.integers(0, n, (2, 12 * n))
+    ends = ends[:, (truth[ends[0]] == truth[ends[1]]) | (random.random(12 * n) < 0.05)]
+    alone = np.flatnonzero(truth == classes - 1)[:isolated]
+    ends = ends[:, ~np.isin(ends, alone).any(axis=0)]
+    return naq.Graph(
+        ends,
+        sp.csr_array(words),
+        truth,
+        names=[f"node {i}" for i in range(n)],
+        class_names=[f"class {c}" for c in range(classes)],
+        vocab=[f"word{j}" for j in range(12 * classes)],
+        nodes=n,
+        name="planted",
+    )
+
+
+@pytest.fixture(scope="module")
+def graph() -> naq.Graph:
+    return planted(isolated=3)
+
+
+@pytest.fixture(scope="module")
+def fitted(graph: naq.Graph) -> FewShotNodeClassifier:
+    return FewShotNodeClassifier().fit(graph)
+
+
+def few(graph: naq.Graph, each: int = 2) -> dict[int, str]:
+    assert graph.labels is not None and graph.class_names is not None
+    return {
+        int(i): str(graph.class_names[c])
+        for c in np.unique(graph.labels)
+        for i in np.flatnonzero(graph.labels == c)[-each:]
+    }
+
+
+def truth_of(graph: naq.Graph) -> list[str]:
+    return graph.class_names[graph.labels].tolist()
+
+
+@pytest.mark.parametrize(
+    "check",
+    (
+        estimator_checks.check_estimator_cloneable,
+        estimator_checks.check_estimator_repr,
+        estimator_checks.check_get_params_invariance,
+        estimator_checks.check_set_params,
+        estimator_checks.check_no_attributes_set_in_init,
+        estimator_checks.check_parameters_default_constructible,
+        estimator_checks.check_estimator_tags_renamed,
+        estimator_checks.check_valid_tag_types,
+        estimator_checks.check_mixin_order,
+    ),
+)
+def test_checks_of_scikit_learn(check: object) -> None:
+    check("FewShotNodeClassifier", FewShotNodeClassifier())  # type: ignore[operator]
+
+
+def test_vectors_are_those_of_embed(graph: naq.Graph, fitted: FewShotNodeClassifier) -> None:
+    np.testing.assert_allclose(fitted.transform(), naq.embed(graph, "naq-plus"), atol=1e-4)
+    assert fitted.n_features_in_ == graph.num_features and is_classifier(fitted)
+
+
+@pytest.mark.parametrize("method", ("smooth", "naq-plus"))
+def test_a_few_labels_name_every_node(graph: naq.Graph, method: str) -> None:
+    classifier = FewShotNodeClassifier(method).fit(graph, few(graph))
+    assert classifier.classes_.tolist() == ["class 0", "class 1", "class 2"]
+    assert classifier.score(truth_of(graph)) > 0.9
+    chances = classifier.predict_proba()
+    np.testing.assert_allclose(chances.sum(axis=1), 1, atol=1e-5)
+    np.testing.assert_array_equal(classifier.classes_[chances.argmax(axis=1)], classifier.predict())
+    expected = classifier.expected_accuracy()
+    assert 0 <= expected.low <= expected.value <= expected.high <= 1
+
+
+def test_labels_of_the_graph_are_never_read(graph: naq.Graph, fitted: FewShotNodeClassifier) -> None:
+    blind = FewShotNodeClassifier().fit(graph.without_labels())
+    np.testing.assert_array_equal(blind.vectors_, fitted.vectors_)
+
+
+def test_strings_numbers_unequal_counts_and_forms(graph: naq.Graph, fitted: FewShotNodeClassifier) -> None:
+    labels = few(graph, 3)
+    labels.pop(next(iter(labels)))
+    by_name = fitted.predict({f"node {i}": c for i, c in labels.items()})
+    arrays = fitted.predict(support=list(labels), labels=list(labels.values()))
+    y = [labels.get(i) for i in range(graph.num_nodes)]
+    np.testing.assert_array_equal(by_name, arrays)
+    np.testing.assert_array_equal(by_name, fitted.predict(y))
+    numbers = fitted.predict({i: int(c[-1]) for i, c in labels.items()})
+    assert numbers.dtype.kind == "i" and [f"class {c}" for c in numbers] == by_name.tolist()
+
+
+def test_transduction_has_the_given_labels_even_against_the_vectors(
+    graph: naq.Graph, fitted: FewShotNodeClassifier
+) -> None:
+    labels = few(graph, 4)
+    odd = next(iter(labels))
+    labels[odd] = "class 2"
+    fitted.predict(labels)
+    assert fitted.transduction_[odd] == "class 2"
+    assert len(fitted.transduction_) == graph.num_nodes
+
+
+def test_more_labels_without_fitting_are_as_if_given_at_once(graph: naq.Graph) -> None:
+    one, two = FewShotNodeClassifier().fit(graph), FewShotNodeClassifier().fit(graph, few(graph, 2))
+    one.add_labels(few(graph, 1))
+    before = one.predict_proba().copy()
+    one.add_labels(few(graph, 2))
+    np.testing.assert_array_equal(one.predict_proba(), two.predict_proba())
+    assert (before != one.predict_proba()).any()
+
+
+def test_same_seed_same_numbers_and_clone(graph: naq.Graph) -> None:
+    first = FewShotNodeClassifier(seed=3, unlabelled=0.5).fit(graph, few(graph))
+    again = clone(first).fit(graph, few(graph))
+    np.testing.assert_array_equal(first.predict_proba(), again.predict_proba())
+    assert not hasattr(clone(first), "vectors_")
+
+
+def test_set_params_is_seen_by_the_next_answer(graph: naq.Graph, fitted: FewShotNodeClassifier) -> None:
+    mine = clone(fitted).fit(graph, few(graph))
+    soft = mine.predict_proba().max()
+    mine.set_params(temperature=10.0)
+    assert mine.predict_proba().max() < soft
+    assert mine.temperature_.origin == "given"
+
+
+def test_isolated_nodes_and_nodes_without_anything() -> None:
+    graph = random_graph(dense=False)
+    classifier = FewShotNodeClassifier().fit(graph, {0: "a", 1: "b"})
+    assert np.isfinite(classifier.predict_proba()).all()
+    assert set(classifier.predict()) <= {"a", "b"}
+
+
+@pytest.mark.parametrize(
+    "graph",
+    (
+        naq.Graph(np.empty((2, 0), int), np.random.default_rng(0).standard_normal((20, 5)), nodes=20),
+        naq.Graph([[0, 1, 2, 3, 4, 5], [1, 2, 0, 4, 5, 3]], nodes=6),
+        naq.Graph([[0], [1]], [[1.0, 0.0], [0.0, 1.0]], nodes=2),
+    ),
+    ids=("no edges", "no features", "two nodes"),
+)
+def test_poor_graphs(graph: naq.Graph) -> None:
+    found = FewShotNodeClassifier().fit(graph, {0: "a", graph.num_nodes - 1: "b"})
+    assert found.transduction_[0] == "a" and found.transduction_[-1] == "b"
+    assert np.isfinite(found.predict_proba()).all()
+
+
+def test_explain_choice_is_one_sentence(graph: naq.Graph, fitted: FewShotNodeClassifier) -> None:
+    fitted.predict(few(graph))
+    said = fitted.explain_choice_
+    assert (
+        said.startswith("naq-plus on 90 nodes") and "edges trusted" in said and "2 labels in each of 3 classes" in said
+    )
+    assert said.endswith(".") and "\n" not in said
+    fitted.predict(few(graph, 1))
+    assert "no class has two labels" in fitted.explain_choice_
+
+
+def test_unknown_nodes_are_told(graph: naq.Graph) -> None:
+    labels = {i: c for i, c in few(graph, 5).items() if c != "class 2"}
+    predicted = FewShotNodeClassifier(unknown=True).fit(graph, labels).predict()
+    nowhere = np.array([one is None for one in predicted])
+    other = np.array(truth_of(graph)) == "class 2"
+    assert nowhere[other].mean() > 0.8 and nowhere[~other].mean() < 0.3
+    assert not nowhere[list(labels)].any()
+
+
+def test_save_and_load(graph: naq.Graph, fitted: FewShotNodeClassifier, tmp_path: Path) -> None:
+    fitted.predict(few(graph))
+    path = fitted.save(tmp_path / "c.safetensors")
+    again = FewShotNodeClassifier.load(path, graph.without_labels())
+    np.testing.assert_array_equal(again.predict_proba(), fitted.predict_proba())
+    assert again.get_params() == fitted.get_params() and again.explain_choice_ == fitted.explain_choice_
+    larger = with_nodes(graph, graph.features[:1], [[90], [0]], names=["new"])
+    np.testing.assert_allclose(again.transform(larger), fitted.transform(larger), atol=1e-5)
+
+
+def test_load_refuses_another_graph_and_damage(graph: naq.Graph, fitted: FewShotNodeClassifier, tmp_path: Path) -> None:
+    path = fitted.save(tmp_path / "c.safetensors")
+    with pytest.raises(DataError, match=r"fitted on another graph \('planted'\)"):
+        FewShotNodeClassifier.load(path, planted(seed=1))
+    content = bytearray(path.read_bytes())
+    content[-3] ^= 1
+    damaged = tmp_path / "d.safetensors"
+    damaged.write_bytes(content)
+    with pytest.raises(DataError, match="checksum"):
+        FewShotNodeClassifier.load(damaged, graph)
+    damaged.write_bytes(content[:100])
+    with pytest.raises(DataError, match="not a readable classifier"):
+        FewShotNodeClassifier.load(damaged, graph)
+    header = json.dumps({"__metadata__": {"facts": "{}"}}).encode()
+    damaged.write_bytes(struct.pack("<Q", len(header)) + header)
+    with pytest.raises(DataError, match="expected naq-classifier-1"):
+        FewShotNodeClassifier.load(damaged, graph)
+    with pytest.raises(DataError, match="does not exist"):
+        FewShotNodeClassifier.load(tmp_path / "none", graph)
+
+
+@pytest.mark.parametrize("dense", (False, True))
+@pytest.mark.parametrize("edges", ("trusted", "doubted"))
+def test_the_same_graph_again_has_the_same_vectors(graph: naq.Graph, dense: bool, edges: str) -> None:
+    read = (
+        graph.with_features(graph.features.toarray() @ np.random.default_rng(0).standard_normal((36, 8)))
+        if dense
+        else graph
+    )
+    classifier = FewShotNodeClassifier(options={"edges": edges, "dim": 16}).fit(read)
+    again = classifier.transform(with_nodes(read, read.features[:0], np.empty((2, 0)), names=[]))
+    cosines = (centred_units(again) * centred_units(classifier.vectors_)).sum(axis=1)
+    assert cosines.min() > 0.98
+
+
+def test_later_nodes_are_named_as_a_full_fit_would() -> None:
+    whole = planted(each=60, seed=2)
+    old = 150
+    ends = np.stack(whole.adjacency.nonzero())
+    new = (ends >= old).any(axis=0)
+    small = naq.Graph(whole.adjacency[:old][:, :old], whole.features[:old], names=whole.names[:old])
+    larger = with_nodes(small, whole.features[old:], ends[:, new], names=whole.names[old:])
+    assert larger.structure_hash == whole.structure_hash
+    labels = {i: c for i, c in enumerate(truth_of(whole)) if i < 20}
+    grown = FewShotNodeClassifier().fit(small).predict(labels, graph=larger)
+    full = FewShotNodeClassifier().fit(larger).predict(labels)
+    assert (grown[old:] == full[old:]).mean() > 0.9
+    assert (grown[old:] == np.array(truth_of(whole))[old:]).mean() > 0.9
+
+
+def test_later_nodes_must_follow_the_old_ones(graph: naq.Graph, fitted: FewShotNodeClassifier) -> None:
+    with pytest.raises(GraphError, match="other names"):
+        fitted.extend(naq.Graph(graph.adjacency, graph.features, names=graph.names[::-1]))
+    with pytest.raises(GraphError, match="other features"):
+        fitted.extend(naq.Graph(graph.adjacency, graph.features * 2, names=graph.names))
+    with pytest.raises(GraphError, match="the fitted one 90"):
+        fitted.extend(naq.Graph(graph.adjacency[:50][:, :50], graph.features[:50]))
+    with pytest.raises(OptionError, match="smooth cannot map"):
+        FewShotNodeClassifier("smooth").fit(graph).extend(graph)
+    for features, names, says in (
+        (None, ["a"], "both have features"),
+        (np.ones((1, 3)), ["a"], "expected"),
+        (graph.features[:1], None, "names"),
+    ):
+        with pytest.raises(GraphError, match=says):
+            with_nodes(graph, features, np.empty((2, 0)), names=names)
+    bare = naq.Graph([[0, 1], [1, 2]], nodes=3)
+    assert with_nodes(bare, None, [[3], [0]]).num_nodes == 4
+    with pytest.raises(OptionError, match="no features that differ"):
+        FewShotNodeClassifier().fit(bare).extend(with_nodes(bare, None, [[3], [0]]))
+
+
+def test_suggest_covers_the_classes(graph: naq.Graph) -> None:
+    classifier = FewShotNodeClassifier().fit(graph)
+    first = classifier.suggest(3)
+    assert len({truth_of(graph)[i] for i in first}) == 3
+    classifier.add_labels({int(i): truth_of(graph)[i] for i in first})
+    assert not np.isin(classifier.suggest(5), first).any()
+
+
+def test_asked_too_early(graph: naq.Graph, fitted: FewShotNodeClassifier) -> None:
+    for ask in (
+        lambda c: c.predict({0: "a", 1: "b"}),
+        lambda c: c.transform(),
+        lambda c: c.suggest(2),
+        lambda c: c.save("x"),
+    ):
+        with pytest.raises(NotFittedError, match="fit"):
+            ask(FewShotNodeClassifier())
+    with pytest.raises(NotFittedError, match="no labels yet"):
+        clone(fitted).fit(graph).predict()
+
+
+@pytest.mark.parametrize(
+    ("parameters", "says"),
+    (
+        ({"method": "naq-feat/protonet"}, "trained on episodes"),
+        ({"method": "smoooth"}, "did you mean"),
+        ({"unlabelled": -1}, "unlabelled is -1"),
+        ({"temperature": 0}, "temperature is 0"),
+        ({"temperature": "hot"}, "temperature is 'hot'"),
+        ({"options": {"dimm": 3}}, "dim"),
+    ),
+)
+def test_wrong_parameters(graph: naq.Graph, parameters: dict, says: str) -> None:
+    with pytest.raises(OptionError, match=says):
+        FewShotNodeClassifier(**parameters).fit(graph)
+
+
+def test_no_graph() -> None:
+    with pytest.raises(OptionError, match=r"expected a naq\.Graph"):
+        FewShotNodeClassifier().fit(np.eye(3))
+
+
+def test_score_counts_other_nodes_only(graph: naq.Graph, fitted: FewShotNodeClassifier) -> None:
+    labels = few(graph)
+    with pytest.raises(OptionError, match="no node has a true class beside"):
+        fitted.score(labels, labels)
+    truth = truth_of(graph)
+    predicted = fitted.predict(labels)
+    others = [i for i in range(graph.num_nodes) if i not in labels]
+    assert fitted.score(labels, truth) == pytest.approx(np.mean([predicted[i] == truth[i] for i in others]))

@@ -1,0 +1,181 @@
+"""Every formula of the classifier against slow, obvious loops."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from naq import Graph
+from naq.classifier import confidence
+from naq.classifier.closed_form import least_squares
+from naq.classifier.confidence import GRID, expected_accuracy, fitted_temperature, prediction_sets, prior_temperature
+from naq.classifier.evidence import nearest_labels, telling_words
+from naq.classifier.prototypes import ROUNDS, SAMPLE, SHARPNESS, centred_units, helping_nodes, solve
+from naq.classifier.suggestion import medoids, suggested
+from naq.classifier.unknown import belongs_nowhere, otsu_threshold
+from naq.errors import OptionError
+from naq.graph.weighting import tfidf
+
+
+def units_of(n: int = 80, d: int = 6, seed: int = 0) -> np.ndarray:
+    return centred_units(np.random.default_rng(seed).standard_normal((n, d)).astype(np.float32))
+
+
+def length_one(x: np.ndarray) -> np.ndarray:
+    return x / np.linalg.norm(x)
+
+
+def slow_prototypes(units: np.ndarray, support: list[int], slots: list[int], count: int, weight: float) -> np.ndarray:
+    z = units.astype(np.float64)
+    anchors = [sum(z[i] for i, c in zip(support, slots) if c == slot) for slot in range(count)]
+    helped = [np.zeros(z.shape[1]) for _ in range(count)]
+    for _ in range(ROUNDS):
+        now = [length_one(a + weight * m) for a, m in zip(anchors, helped)]
+        total = [np.zeros(z.shape[1]) for _ in range(count)]
+        for q in range(len(z)):
+            if q in support:
+                continue
+            mass = np.exp([z[q] @ p / SHARPNESS for p in now])
+            for slot, share in enumerate(mass / mass.sum()):
+                total[slot] += share * z[q]
+        helped = [length_one(t) for t in total]
+    return np.array([length_one(a + weight * m) for a, m in zip(anchors, helped)])
+
+
+@pytest.mark.parametrize("weight", (0.0, 1.0, 3.0))
+def test_prototypes_are_the_formula(weight: float) -> None:
+    units, support, slots = units_of(), [3, 9, 10, 40, 41, 77], [0, 0, 2, 1, 1, 1]
+    found = solve(units, np.array(support), np.array(slots), 3, weight)
+    slow = slow_prototypes(units, support, slots, 3, weight)
+    np.testing.assert_allclose(found.cosines, units @ slow.T, atol=1e-5)
+    assert found.alone.tolist() == [False, False, True, False, False, False]
+
+
+def test_left_out_is_the_cosine_without_the_node_itself() -> None:
+    units, support, slots = units_of(), np.array([3, 9, 10, 40]), np.array([0, 0, 1, 1])
+    found = solve(units, support, slots, 2, 0.0)
+    np.testing.assert_allclose(found.left_out[0, 0], units[3] @ units[9], atol=1e-6)
+    np.testing.assert_allclose(found.left_out[3, 1], units[40] @ units[10], atol=1e-6)
+    np.testing.assert_allclose(found.left_out[0, 1], found.cosines[3, 1], atol=1e-6)
+
+
+def test_many_nodes_help_by_a_sample_that_is_always_the_same() -> None:
+    support = np.array([5, 7])
+    assert helping_nodes(10, support).tolist() == [0, 1, 2, 3, 4, 6, 8, 9]
+    many = helping_nodes(SAMPLE + 500, support)
+    np.testing.assert_array_equal(many, helping_nodes(SAMPLE + 500, support))
+    assert SAMPLE - 2 <= len(many) <= SAMPLE and not np.isin(support, many).any()
+
+
+def test_temperature_is_the_most_likely_under_the_prior() -> None:
+    units, support, slots = units_of(), np.arange(12), np.arange(12) % 3
+    found = solve(units, support, slots, 3, 1.0)
+    losses = []
+    for t in GRID:
+        loss = (np.log(t) - np.log(prior_temperature(4))) ** 2 / (2 * confidence.SPREAD**2)
+        for row, own in zip(found.left_out, slots):
+            loss -= np.log(np.exp(row[own] / t) / np.exp(row / t).sum())
+        losses.append(loss)
+    answer = fitted_temperature(found, slots)
+    assert answer.origin == "leave-one-out"
+    assert losses[int(np.flatnonzero(answer.value == GRID)[0])] <= min(losses) + 1e-9
+
+
+def test_one_label_per_class_has_the_temperature_of_the_prior() -> None:
+    slots = np.arange(3)
+    answer = fitted_temperature(solve(units_of(), np.array([1, 2, 3]), slots, 3, 1.0), slots)
+    assert (answer.value, answer.origin) == (prior_temperature(1), "prior")
+
+
+def test_sets_are_the_smallest_that_hold_the_level() -> None:
+    random = np.random.default_rng(1)
+    chances = random.dirichlet(np.ones(4) * 0.7, 500).astype(np.float32)
+    for level in (0.9, 0.99):
+        sets = prediction_sets(chances, level)
+        assert sets[np.arange(500), chances.argmax(axis=1)].all()
+        threshold = chances[sets & (chances < chances.max(axis=1, keepdims=True))].min(initial=1.0)
+        assert chances[chances >= threshold].sum() >= level * 500 - 1e-3
+        assert chances[chances > threshold].sum() < level * 500
+        truth = np.array([random.choice(4, p=row / row.sum()) for row in chances.astype(float)])
+        assert abs(sets[np.arange(500), truth].mean() - max(level, chances.max(axis=1).mean())) < 0.06
+    with pytest.raises(OptionError, match="level"):
+        prediction_sets(chances, 1.0)
+
+
+def test_expected_accuracy_is_the_mean_confidence() -> None:
+    chances = np.array([[0.7, 0.3], [0.1, 0.9]], dtype=np.float32)
+    answer = expected_accuracy(chances, 1.0)
+    assert answer.value == pytest.approx(0.8)
+    assert answer.low == pytest.approx(0.8 - confidence.ERRORS[1]) and answer.high <= 1.0
+    assert expected_accuracy(chances, 10.0).low > answer.low
+    with pytest.raises(OptionError, match="every node"):
+        expected_accuracy(chances[:0], 1.0)
+
+
+def test_otsu_divides_two_groups() -> None:
+    random = np.random.default_rng(0)
+    low, high = random.normal(0.2, 0.05, 300), random.normal(0.7, 0.05, 200)
+    assert low.max() < otsu_threshold(np.concatenate([low, high])) < high.min()
+    cosines = np.stack([np.concatenate([low, high]), np.full(500, -1.0)], axis=1)
+    nowhere = belongs_nowhere(cosines, np.array([0]))
+    assert not nowhere[0] and nowhere[1:300].all() and not nowhere[300:].any()
+
+
+@pytest.mark.parametrize("sparse", (False, True))
+def test_least_squares(sparse: bool) -> None:
+    import scipy.sparse as sp
+
+    random = np.random.default_rng(0)
+    words = (np.eye(60, 12) * 3 + 0.1 * random.standard_normal((60, 12))).astype(np.float32)
+    true = random.standard_normal((12, 4)).astype(np.float32)
+    found = least_squares(sp.csr_array(words) if sparse else words, words @ true)
+    np.testing.assert_allclose(found, true, atol=1e-4)
+
+
+def test_nearest_label_is_of_the_class_and_not_the_node_itself() -> None:
+    units = units_of()
+    support, slots = np.array([0, 1, 2, 3]), np.array([0, 0, 1, 1])
+    predicted = np.arange(80) % 2
+    found = nearest_labels(units, predicted, support, slots)
+    for node in range(80):
+        labelled = [i for i, c in zip(support, slots) if c == predicted[node] and i != node]
+        assert found[node] == max(labelled, key=lambda i: units[node] @ units[i])
+
+
+def test_telling_words_are_the_formula() -> None:
+    import scipy.sparse as sp
+
+    random = np.random.default_rng(0)
+    counts = sp.csr_array((random.random((30, 8)) < 0.4) * random.integers(1, 4, (30, 8)))
+    graph = Graph([[0], [1]], counts, nodes=30, vocab=[f"w{j}" for j in range(8)])
+    predicted = random.integers(0, 3, 30)
+    found = telling_words(graph, predicted, 3)
+    x = tfidf(graph.features).toarray().astype(float)
+    for node in range(30):
+        told = x[node] * (x[predicted == predicted[node]].mean(axis=0) - x.mean(axis=0))
+        best = [j for j in np.argsort(-told, kind="stable")[:3] if told[j] > 1e-7]
+        assert found[node][: len(best)] == [f"w{j}" for j in best]
+    assert telling_words(Graph([[0], [1]], counts, nodes=30), predicted, 3) == [[]] * 30
+
+
+def test_suggestions_are_medoids_then_differ_from_the_labelled() -> None:
+    middle = np.eye(4, dtype=np.float32)
+    random = np.random.default_rng(0)
+    rows = np.repeat(middle, [40, 30, 20, 10], axis=0) + 0.05 * random.standard_normal((100, 4)).astype(np.float32)
+    units = centred_units(rows)
+    nodes, home = medoids(units, 4, 0)
+    for cluster, node in enumerate(nodes):
+        members = np.flatnonzero(home == cluster)
+        assert node in members
+        centre = units[members].mean(axis=0)
+        assert units[node] @ centre >= (units[members] @ centre).max() - 1e-3
+    assert (np.diff(np.bincount(home)) <= 0).all()
+    first = suggested(units, 4, np.empty(0, int), None, 0)
+    np.testing.assert_array_equal(first, nodes)
+    chances = np.full((100, 2), 0.5)
+    second = suggested(units, 20, first, chances, 0)
+    assert len(set(second.tolist())) == 20 and not np.isin(second, first).any()
+    everything = suggested(units, 96, first, chances, 0)
+    assert sorted([*everything.tolist(), *first.tolist()]) == list(range(100))
+    with pytest.raises(OptionError, match="only 96 nodes"):
+        suggested(units, 97, first, chances, 0)

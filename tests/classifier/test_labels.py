@@ -1,0 +1,157 @@
+"""Labels in every form, and every mistake in one sentence."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from naq import Graph
+from naq.classifier.label_file import read_labels
+from naq.classifier.labels import check_enough, find_node, to_labels
+from naq.errors import DataError, OptionError
+
+NAMES = ["ant", "bee", "Cat", "dog", "007"]
+
+
+@pytest.fixture(scope="module")
+def graph() -> Graph:
+    return Graph([[0, 1, 2, 3], [1, 2, 3, 4]], features=np.eye(5) + 1, names=NAMES, nodes=5)
+
+
+def test_all_forms_are_the_same_labels(graph: Graph) -> None:
+    forms = [
+        to_labels(graph, {"bee": "x", "ant": "y", 3: "x"}),
+        to_labels(graph, ["y", "x", None, "x", ""]),
+        to_labels(graph, support=["dog", 0, 1], labels=["x", "y", "x"]),
+        to_labels(graph, np.array(["y", "x", "", "x", ""])),
+        to_labels(graph, {"bee": "x", "ant": "y", "3": "x", "Cat": None}),
+    ]
+    for labels in forms:
+        assert labels.nodes.tolist() == [0, 1, 3]
+        assert labels.values.tolist() == ["y", "x", "x"]
+        assert labels.classes.tolist() == ["x", "y"]
+
+
+@pytest.mark.parametrize("y", ([7, 5, -1, 5, -1], np.array([7, 5, np.nan, 5, np.nan]), [7, 5, None, 5, float("nan")]))
+def test_numbers_are_classes_too(graph: Graph, y: object) -> None:
+    labels = to_labels(graph, y)
+    assert labels.classes.tolist() == [5, 7]
+    assert labels.slots.tolist() == [1, 0, 0]
+
+
+def test_a_name_wins_over_a_number_and_digits_are_a_number_otherwise(graph: Graph) -> None:
+    assert find_node(graph, "007") == 4
+    assert find_node(graph, "2") == 2
+
+
+def test_new_labels_replace_old_ones_of_the_same_node(graph: Graph) -> None:
+    both = to_labels(graph, {0: "a", 1: "b"}).merged(to_labels(graph, {1: "c", 4: "a"}))
+    assert both.nodes.tolist() == [0, 1, 4]
+    assert both.values.tolist() == ["a", "c", "a"]
+    assert both.classes.tolist() == ["a", "c"]
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    (
+        ({"cat ": "x", 0: "y"}, "did you mean 'Cat'"),
+        ({"beee": "x"}, "did you mean 'bee'"),
+        ({9: "x"}, "no node 9"),
+        ({-1: "x"}, "no node -1"),
+        ({1.5: "x"}, "node is 1.5"),
+        ({"ant": "x", 0: "y"}, "keep one of them"),
+        ({"ant": "x", "bee": 3}, "two types"),
+        (["a", "b"], "2 entries but the graph has 5"),
+        ("ant", "expected a mapping"),
+        (3, "expected a mapping"),
+    ),
+)
+def test_mistakes(graph: Graph, given: object, says: str) -> None:
+    with pytest.raises(OptionError, match=says):
+        to_labels(graph, given)
+
+
+def test_labels_twice_or_half(graph: Graph) -> None:
+    with pytest.raises(OptionError, match="came twice"):
+        to_labels(graph, {0: "a"}, [1], ["b"])
+    with pytest.raises(OptionError, match="support has 2 and labels 1"):
+        to_labels(graph, support=[0, 1], labels=["a"])
+    with pytest.raises(OptionError, match="labels none"):
+        to_labels(graph, support=[0, 1])
+
+
+@pytest.mark.parametrize("given", ({}, {0: "x", 1: "x"}, {0: None}))
+def test_one_class_is_too_few(graph: Graph, given: dict) -> None:
+    with pytest.raises(OptionError, match="at least two classes"):
+        check_enough(to_labels(graph, given))
+
+
+def test_a_name_of_two_nodes_is_not_guessed() -> None:
+    twins = Graph([[0], [1]], names=["a", "a"], nodes=2)
+    with pytest.raises(OptionError, match="several nodes are named 'a'"):
+        to_labels(twins, {"a": "x"})
+
+
+@pytest.mark.parametrize(
+    "content",
+    (
+        b"node,class\nant,x\nbee,y\n",
+        b"\xef\xbb\xbfnode,class\r\nant,x\r\nbee,y\r\n",
+        b'class;remark;node\nx;"a;\nb";ant\ny;;bee\n',
+        b"Name\tLabel\nant\tx\n\nant\tx\nbee\ty\ndog\t\n",
+        b"id,class\n0,x\n1,y",
+    ),
+)
+def test_files_that_people_write(graph: Graph, tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "few.csv"
+    path.write_bytes(content)
+    labels = read_labels(path, graph)
+    assert labels.nodes.tolist() == [0, 1]
+    assert labels.values.tolist() == ["x", "y"]
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    (
+        (b"", "is empty"),
+        (b"\n\n", "is empty"),
+        (b"node,class\n", "holds no label"),
+        (b"node,class\nant,\n", "holds no label"),
+        (b"nodes,class\nant,x\n", "line 1: no column named node or name or id among 'nodes', 'class'"),
+        (b"node,name,class\nant,x,y\n", "line 1: more than one column"),
+        (b"node,class\nant,x\nbee\n", "line 3: 1 cells"),
+        (b"node,class\nant,x\nbee,y,z\n", "line 3: 3 cells"),
+        (b"node,class\n,x\n", "line 2: the cell 'node' is empty"),
+        (b"node,class\nant,x\nbeee,y\n", "line 3: there is no node 'beee'; did you mean 'bee'"),
+        (b"node,class\nant,x\nbee,y\nant,y\n", r"line 4: node 'ant' has the class 'y', but 'x' before \(.*line 2\)"),
+        (b"node,class\nant,caf\xe9\n", "line 2: byte 0xe9 is not UTF-8"),
+        (b'node,class\nant,"x\nbee,y\n', "line 2: not readable as CSV"),
+        ("node,class\nant,x\n".encode("utf-16"), "zero bytes"),
+        (b"PK\x03\x04\x00\x00", "zero bytes"),
+        (b"node,class\nant," + b"x" * 200_000 + b"\n", "line 2: not readable as CSV"),
+    ),
+)
+def test_bad_files_name_file_and_line(graph: Graph, tmp_path: Path, content: bytes, says: str) -> None:
+    path = tmp_path / "few.csv"
+    path.write_bytes(content)
+    with pytest.raises((DataError, OptionError), match=says) as error:
+        read_labels(path, graph)
+    assert "few.csv" in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_file_that_is_absent_or_a_folder(graph: Graph, tmp_path: Path) -> None:
+    for path in (tmp_path / "none.csv", tmp_path):
+        with pytest.raises(DataError, match="cannot read"):
+            read_labels(path, graph)
+
+
+def test_an_exported_formula_is_read_as_it_was(tmp_path: Path) -> None:
+    graph = Graph([[0], [1]], names=["=a", "b"], nodes=2)
+    path = tmp_path / "few.csv"
+    path.write_text("node,class\n'=a,'@x\nb,y\n")
+    labels = read_labels(path, graph)
+    assert labels.nodes.tolist() == [0, 1]
+    assert labels.values.tolist() == ["@x", "y"]

@@ -1,0 +1,103 @@
+"""naq predict and naq suggest."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import methods_under_test as suite
+from naq import Graph
+from naq.cli.main import app
+from naq.data import save_graph
+from naq.errors import NaqError
+
+
+@pytest.fixture(scope="module")
+def graph() -> Graph:
+    plain = suite.community_graph(size=24)
+    names = [f"=n{i}" if i == 5 else f"n{i}" for i in range(plain.num_nodes)]
+    vocab = [f"w{j}" for j in range(plain.num_features)]
+    return Graph(plain.adjacency, plain.features, plain.labels, names=names, vocab=vocab, name="communities")
+
+
+@pytest.fixture(scope="module")
+def graph_file(graph: Graph, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_graph(tmp_path_factory.mktemp("graph") / "communities.npz", graph)
+
+
+@pytest.fixture
+def labels(graph: Graph, tmp_path: Path) -> Path:
+    assert graph.names is not None and graph.labels is not None
+    chosen = [int(i) for c in np.unique(graph.labels) for i in np.flatnonzero(graph.labels == c)[:2]]
+    path = tmp_path / "few.csv"
+    path.write_text("node,class\n" + "".join(f"{graph.names[i]},-class {graph.labels[i]}\n" for i in chosen))
+    return path
+
+
+def run(*words: object) -> str:
+    shown = CliRunner().invoke(app, [str(word) for word in words])
+    if shown.exception is not None and not isinstance(shown.exception, SystemExit):
+        raise shown.exception
+    assert shown.exit_code == 0, shown.output
+    return shown.stdout
+
+
+def test_predict_writes_a_line_per_node(graph: Graph, graph_file: Path, labels: Path, tmp_path: Path) -> None:
+    shown = run("predict", graph_file, "--labels", labels, "--out", tmp_path / "p.csv")
+    assert "Expected accuracy" in shown and "Chosen: naq-plus" in shown and "-class 0" in shown
+    rows = list(csv.DictReader((tmp_path / "p.csv").read_text().splitlines()))
+    assert len(rows) == graph.num_nodes
+    assert rows[5]["node"] == "'=n5" and rows[6]["node"] == "n6"
+    assert graph.labels is not None
+    right = [row["class"] == f"'-class {c}" for row, c in zip(rows, graph.labels)]
+    assert np.mean(right) > 0.9
+    for row in rows:
+        assert 0 <= float(row["runner_up_probability"]) <= 1 and row["runner_up"] != row["class"]
+        assert row["given"] or float(row["probability"]) >= float(row["runner_up_probability"])
+        assert row["nearest_label"] and row["prediction_set"]
+    assert sum(row["given"] == "yes" for row in rows) == len(labels.read_text().splitlines()) - 1
+    assert any(row["words"] for row in rows)
+
+
+def test_summary_as_json(graph: Graph, graph_file: Path, labels: Path, tmp_path: Path) -> None:
+    facts = json.loads(run("predict", graph_file, "--labels", labels, "--out", tmp_path / "p.csv", "--json"))
+    assert facts["nodes"] == graph.num_nodes == sum(row["nodes"] for row in facts["classes"])
+    assert (
+        facts["expected_accuracy"]["low"] <= facts["expected_accuracy"]["value"] <= facts["expected_accuracy"]["high"]
+    )
+
+
+def test_unknown_nodes_have_no_class(graph_file: Path, labels: Path, tmp_path: Path) -> None:
+    facts = json.loads(
+        run("predict", graph_file, "--labels", labels, "--out", tmp_path / "p.csv", "--unknown", "--json")
+    )
+    rows = list(csv.DictReader((tmp_path / "p.csv").read_text().splitlines()))
+    assert sum(not row["class"] for row in rows) == facts["unknown"]
+
+
+def test_a_mistake_writes_nothing(graph_file: Path, tmp_path: Path) -> None:
+    bad = tmp_path / "bad.csv"
+    bad.write_text("node,class\nn1,a\nn99999,b\n")
+    with pytest.raises(NaqError, match=r"bad.csv, line 3: there is no node 'n99999'; did you mean"):
+        run("predict", graph_file, "--labels", bad, "--out", tmp_path / "p.csv")
+    bad.write_text("node,class\nn1,a\nn2,a\n")
+    with pytest.raises(NaqError, match="at least two classes"):
+        run("predict", graph_file, "--labels", bad, "--out", tmp_path / "p.csv")
+    assert not (tmp_path / "p.csv").exists()
+
+
+def test_suggestions_are_filled_in_and_used(graph: Graph, graph_file: Path, labels: Path, tmp_path: Path) -> None:
+    first = json.loads(run("suggest", graph_file, "-k", 4, "--json"))
+    assert len({row["node"] for row in first}) == 4 and all(row["likely"] is None for row in first)
+    shown = run("suggest", graph_file, "--labels", labels, "-k", 6, "--out", tmp_path / "next.csv")
+    assert shown.count("likely") == 6
+    rows = list(csv.DictReader((tmp_path / "next.csv").read_text().splitlines()))
+    assert len(rows) == 6 and all(row["class"] == "" for row in rows)
+    filled = tmp_path / "filled.csv"
+    filled.write_text("node,class\n" + "".join(f"{row['node']},class {i % 2}\n" for i, row in enumerate(rows)))
+    run("predict", graph_file, "--labels", filled, "--out", tmp_path / "p.csv")
