@@ -21,11 +21,10 @@ CHANGES: dict[str, dict[str, Any]] = {
     "no smoothing": {"steps": 0},
     "no scatter step": {"shrink": NO_SCATTER},
     "no sharpening": {"power": 1.0},
-    "mutual neighbours only": {"pairs": "mutual"},
     "5 neighbours": {"neighbors": 5},
     "20 neighbours": {"neighbors": 20},
-    "power 1.5": {"power": 1.5},
-    "256 dimensions": {"dim": 256},
+    "power 1.25": {"power": 1.25},
+    "128 dimensions": {"dim": 128},
     "512 dimensions": {"dim": 512},
 }
 
