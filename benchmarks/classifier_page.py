@@ -24,7 +24,6 @@ def table(titles: list[str], rows: list[list[str]]) -> str:
 
 def calibration_tables(rows: list[dict[str, Any]]) -> str:
     """One row per graph and number of labels, then one per number of labels; the prior is that of the other graphs."""
-    rows = [row for row in rows if row["prior"] == "others"]
     by_graph, by_shot = [], []
     shots = sorted({row["shot"] for row in rows})
     for name in dict.fromkeys(row["graph"] for row in rows):

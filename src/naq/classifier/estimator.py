@@ -33,6 +33,7 @@ from naq.errors import NaqError, OptionError
 from naq.graph import Graph
 from naq.protocol.methods import get_method
 from naq.protocol.training import pretrained
+from naq.threads import one_blas_thread
 
 
 class NotFitted(NaqError, NotFittedError):
@@ -313,7 +314,8 @@ class FewShotNodeClassifier(ClassifierMixin, BaseEstimator):
         self._check_parameters()
         chosen, units = self.labels_, self._unit_vectors()
         weight = 0.0 if self.unknown else float(self.unlabelled)
-        solved = solve(units, chosen.nodes, chosen.slots, len(chosen.classes), weight)
+        with one_blas_thread():  # the same bits for any number of threads, and no waiting for threads of others
+            solved = solve(units, chosen.nodes, chosen.slots, len(chosen.classes), weight)
         found = fitted_temperature(solved, chosen.slots)
         if self.temperature is not None:
             found = Temperature(float(self.temperature), "given")

@@ -25,7 +25,7 @@ ROUNDS = 5
 SHARPNESS = 1 / 15
 """The temperature tau of the shares, as in the head ``transductive``."""
 SAMPLE = 1 << 13
-"""Nodes without a label that help: of more, so many are drawn, always the same. A new label is then answered in a tenth of a second."""
+"""Nodes without a label that help: of more, so many are drawn, always the same.."""
 
 
 @dataclass(frozen=True, eq=False)
