@@ -151,6 +151,7 @@ def draw(plots: Sequence[BarView], path: Path) -> None:
     panels = figure.subplots(lines, columns, squeeze=False).ravel()
     for panel in panels[len(plots) :]:
         panel.set_axis_off()
+    kinds = list(dict.fromkeys(series.name for plot in plots for series in plot.series))
     for panel, plot in zip(panels, plots):
         names = names_of(plot)
         for value in plot.floors.values():
@@ -159,7 +160,7 @@ def draw(plots: Sequence[BarView], path: Path) -> None:
             name: [s.name for s in plot.series if any(x == name and y is not None for x, y in zip(s.x, s.y))]
             for name in names
         }
-        for number, series in enumerate(plot.series):
+        for series in plot.series:
             there = [
                 (names.index(str(x)) + _beside(sharing[str(x)], series.name), y, y - low, high - y)
                 for x, y, low, high in zip(series.x, series.y, series.low, series.high, strict=True)
@@ -173,7 +174,7 @@ def draw(plots: Sequence[BarView], path: Path) -> None:
                 markersize=4,
                 capsize=2.5,
                 linewidth=1.2,
-                color=COLOURS[number % len(COLOURS)],
+                color=COLOURS[kinds.index(series.name) % len(COLOURS)],
                 label=series.name,
             )
         panel.set_yticks(range(len(names)), names, fontsize=8)
@@ -186,8 +187,12 @@ def draw(plots: Sequence[BarView], path: Path) -> None:
         for side in ("top", "right"):
             panel.spines[side].set_visible(False)
     if len(plots[0].series) > 1:
-        entries = panels[0].get_legend_handles_labels()
-        figure.legend(*entries, loc="outside lower center", ncols=4, fontsize=8, frameon=False)
+        entries = {
+            label: mark for panel in panels for mark, label in zip(*panel.get_legend_handles_labels(), strict=True)
+        }
+        figure.legend(
+            list(entries.values()), list(entries), loc="outside lower center", ncols=4, fontsize=8, frameon=False
+        )
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, format="png", metadata={"Software": None})
 
