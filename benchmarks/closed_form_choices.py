@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 import torch
 
 import naq
@@ -80,58 +81,68 @@ def gain(one: np.ndarray, two: np.ndarray) -> list[float]:
     return [round(float(apart.mean()), 2), round(float(1.96 * apart.std() / math.sqrt(len(apart))), 2)]
 
 
-def variants(bench: Bench, quick: bool) -> Iterator[tuple[str, torch.Tensor]]:
-    """Names and vectors of forms of the closed form."""
-    graph, device = bench.graph.without_labels(), torch.device(bench.device)
-    words = node_words(graph)
-    there = on_device(words, device)
-    turned = None if there is words or isinstance(words, np.ndarray) else on_device(words.T.tocsr(), device)
-    adjacency = on_device(graph.normalized_adjacency(), device)
+class Forms:
+    """Makes forms of the closed form of one graph."""
 
-    def start(dim: int) -> torch.Tensor:
-        return unit(narrowed(there, dim, 0, turned))
+    def __init__(self, bench: Bench) -> None:
+        graph, self.device = bench.graph.without_labels(), torch.device(bench.device)
+        words = node_words(graph)
+        self.words = on_device(words, self.device)
+        dense = self.words is words or isinstance(words, np.ndarray)
+        self.turned = None if dense else on_device(sp.csr_array(words.T), self.device)
+        self.adjacency = on_device(graph.normalized_adjacency(), self.device)
 
-    def tensor(vectors: Any) -> torch.Tensor:
-        return torch.as_tensor(vectors).to(device)
+    def start(self, dim: int) -> Any:
+        return unit(narrowed(self.words, dim, 0, self.turned))
 
-    def forms(
-        title: str, rows: torch.Tensor, *, k: int = 10, gammas: tuple[float, ...] = (0.5,), pairs: str = "mutual"
-    ) -> Any:
-        table = vector_neighbors(rows, k, device=device)
-        found = PAIRS[pairs](table)
+    def smoothed(self, start: Any, steps: int = 10, smoothing: str = "ppr") -> torch.Tensor:
+        return torch.as_tensor(centred(smoothed(self.adjacency, start, steps, smoothing))).to(self.device)
+
+    def of(
+        self, title: str, rows: torch.Tensor, *, k: int = 10, gammas: tuple[float, ...] = (0.5,), pairs: str = "mutual"
+    ) -> Iterator[tuple[str, torch.Tensor]]:
+        """Every power of the scatter step with these pairs."""
+        found = PAIRS[pairs](vector_neighbors(rows, k, device=self.device))
         for gamma in gammas:
             white = without_scatter(rows, found, gamma)
             for p in POWERS:
                 yield f"{title}, k {k}, gamma {gamma:g}, p {p:g}", sharpened(white, p)
 
-    narrow = start(256)
-    ppr = tensor(centred(smoothed(adjacency, narrow, 10)))
+
+def nearest_forms(bench: Bench) -> Iterator[tuple[str, torch.Tensor]]:
+    """Every node with each of its nearest."""
+    forms = Forms(bench)
+    for dim in (256, 384, 512):
+        rows = forms.smoothed(forms.start(dim))
+        chosen: tuple[tuple[int, tuple[float, ...]], ...] = ((5, (0.5,)), (10, (0.25, 0.5, 1.0)))
+        for k, gammas in chosen if dim == 256 else ((10, (0.5,)),):
+            yield from forms.of(f"nearest pairs, width {dim}", rows, k=k, gammas=gammas, pairs="nearest")
+
+
+def other_forms(bench: Bench) -> Iterator[tuple[str, torch.Tensor]]:
+    """Mutual pairs, and what else was tried with them."""
+    forms = Forms(bench)
+    narrow = forms.start(256)
+    ppr = forms.smoothed(narrow)
     yield "no scatter step, p 1", ppr
     yield "no scatter step, p 1.5", sharpened(ppr, 1.5)
-    yield from forms("mutual pairs", ppr, gammas=(0.1, 0.25, 0.5, 1.0, 2.0))
-    if quick:
-        return
+    yield from forms.of("mutual pairs", ppr, gammas=(0.1, 0.25, 0.5, 1.0, 2.0))
     for k in (5, 20):
-        yield from forms("mutual pairs", ppr, k=k)
-    for k, gammas in ((5, (0.5,)), (10, (0.25, 0.5, 1.0))):
-        yield from forms("nearest pairs", ppr, k=k, gammas=gammas, pairs="nearest")
-    again = without_scatter(ppr, mutual_pairs(vector_neighbors(ppr, 10, device=device)), 0.5)
-    yield from forms("two rounds", again)
+        yield from forms.of("mutual pairs", ppr, k=k)
+    again = without_scatter(ppr, mutual_pairs(vector_neighbors(ppr, 10, device=forms.device)), 0.5)
+    yield from forms.of("two rounds", again)
     for steps in (0, 2, 5, 20):
-        yield from forms(f"{steps} steps", tensor(centred(smoothed(adjacency, narrow, steps))))
-    yield from forms("two hops", tensor(centred(smoothed(adjacency, narrow, 2, "hops"))))
-    hops = tensor(unit(smoothed(adjacency, narrow, 2, "hops")))
-    yield from forms("ten steps beside two hops", centred(torch.cat([ppr, hops], dim=1)))
-    first = tensor(centred(narrow))
-    white = without_scatter(first, mutual_pairs(vector_neighbors(first, 10, device=device)), 0.5)
-    before = on_device(unit(white.cpu().numpy()), device)
-    after = tensor(centred(smoothed(adjacency, before, 10)))
+        yield from forms.of(f"{steps} steps", forms.smoothed(narrow, steps))
+    hops = forms.smoothed(narrow, 2, "hops")
+    yield from forms.of("two hops", hops)
+    yield from forms.of("ten steps beside two hops", centred(torch.cat([ppr, hops], dim=1)))
+    first = torch.as_tensor(centred(narrow)).to(forms.device)
+    white = without_scatter(first, mutual_pairs(vector_neighbors(first, 10, device=forms.device)), 0.5)
+    after = forms.smoothed(on_device(unit(white.cpu().numpy()), forms.device))
     for p in POWERS:
         yield f"scatter of features before smoothing, p {p:g}", sharpened(after, p)
     for dim in (128, 384, 512):
-        rows = tensor(centred(smoothed(adjacency, start(dim), 10)))
-        yield from forms(f"mutual pairs, width {dim}", rows)
-        yield from forms(f"nearest pairs, width {dim}", rows, pairs="nearest")
+        yield from forms.of(f"mutual pairs, width {dim}", forms.smoothed(forms.start(dim)))
 
 
 def trained(bench: Bench, method: str, seed: int, quick: bool) -> np.ndarray:
@@ -180,7 +191,7 @@ def shown(one: list[list[float]]) -> str:
 
 def variants_table(found: dict[str, dict[str, Any]]) -> str:
     """A row per variant, the largest mean gain first; the released form is bold."""
-    titles = next(iter(found.values()))
+    titles = [title for title in next(iter(found.values())) if all(title in one for one in found.values())]
     order = sorted(
         titles, key=lambda title: -float(np.mean([gain for one in found.values() for gain, _ in one[title]]))
     )
@@ -214,15 +225,6 @@ def write_docs(result: dict[str, Any]) -> None:
     DOCS.write_text(page, encoding="utf-8")
 
 
-def each(title: str, names: list[str], work: Callable[[str], Any]) -> dict[str, Any]:
-    done = {}
-    for name in names:
-        mark = time.perf_counter()
-        done[name] = work(name)
-        print(f"{title}: {name} done in {time.perf_counter() - mark:.0f} s", flush=True)
-    return done
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument(
@@ -230,9 +232,11 @@ def main() -> None:
     )
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--graphs", nargs="*", default=list(GRAPHS))
-    parser.add_argument("--parts", nargs="*", default=["variants", "partners"])
+    parser.add_argument(
+        "--parts", nargs="*", choices=["nearest", "others", "partners"], default=["nearest", "others", "partners"]
+    )
     parser.add_argument("--seeds", type=int, default=3, help="trainings of every partner")
-    parser.add_argument("--quick", action="store_true", help="few variants, short trainings: shows that it runs")
+    parser.add_argument("--quick", action="store_true", help="short trainings: shows that it runs")
     parser.add_argument("--out", type=Path, default=RESULT)
     parser.add_argument("--docs", action="store_true", help="only write the tables of docs/choices.md again")
     given = parser.parse_args()
@@ -243,22 +247,28 @@ def main() -> None:
     def bench(name: str) -> Bench:
         return Bench(name, "debian" if name == "debian" else str(given.data / f"{name}.npz"), given.device)
 
-    def all_variants(name: str) -> dict[str, Any]:
+    def gains(name: str, forms: Callable[[Bench], Iterator[tuple[str, torch.Tensor]]]) -> dict[str, Any]:
         one = bench(name)
         base = one.scores(naq.embed(one.graph, "smooth"))
         return {
             title: [gain(score, other) for score, other in zip(one.scores(rows), base, strict=True)]
-            for title, rows in variants(one, given.quick)
+            for title, rows in forms(one)
         }
 
+    works: dict[str, tuple[str, Callable[[str], dict[str, Any]]]] = {
+        "nearest": ("variants", lambda name: gains(name, nearest_forms)),
+        "others": ("variants", lambda name: gains(name, other_forms)),
+        "partners": ("partners", lambda name: partners(bench(name), given.seeds, given.quick)),
+    }
     result = json.loads(given.out.read_text(encoding="utf-8")) if given.out.is_file() else {}
-    for part, work in (
-        ("variants", all_variants),
-        ("partners", lambda name: partners(bench(name), given.seeds, given.quick)),
-    ):
-        if part in given.parts:
-            result[part] = {**result.get(part, {}), **each(part, given.graphs, work)}
+    for part in given.parts:
+        kept, work = works[part]
+        for name in given.graphs:
+            mark = time.perf_counter()
+            found = result.setdefault(kept, {}).setdefault(name, {})
+            found.update(work(name))
             given.out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+            print(f"{part}: {name} done in {time.perf_counter() - mark:.0f} s", flush=True)
     print(f"written: {given.out}")
 
 
