@@ -19,7 +19,7 @@ from naq.protocol.methods import Method
 from naq.tasks import ClassSplit, save_task_file
 from naq.training import EpisodeTraining, EpochTraining, Schedule, fit
 
-HEADS_OF_A_RUN = {"logistic", "prototype", "transductive", "em", "balanced"} | {
+HEADS_OF_A_RUN = frozenset({"logistic", "prototype", "transductive", "em", "balanced"}) | {
     f"{head}/dirichlet" for head in ("prototype", "transductive", "em", "balanced")
 }
 SPLIT = ClassSplit((0, 1, 2), (3, 4), (5, 6))

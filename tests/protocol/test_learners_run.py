@@ -8,7 +8,7 @@ import naq
 from naq.errors import OptionError, TaskError, TrainingError
 from naq.protocol.methods import get_method, methods
 
-TRAINED = [name for name in methods() if "/" in name]
+TRAINED = [name for name, method in methods().items() if method.learner is not None]
 
 
 def small(graph, tasks, method, **given):

@@ -94,7 +94,7 @@ def test_every_dataset_and_setting_has_its_own_and_another_profile_is_left_to_it
 @pytest.mark.parametrize(
     "method", ["supervised/tent", "naq-diff/protonet", "bgrl", "vnt", "smooth", "naq-feat/glitter"]
 )
-@pytest.mark.parametrize("more", [{}, {"profile": "paper", "budget": "paper"}, {"head": "prototype", "features": "tfidf", "select": "naq", "episode": {"queries": 3}}])  # fmt: skip
+@pytest.mark.parametrize("more", [{}, {"profile": "paper", "budget": "paper"}, {"head": "prototype", "features": "tfidf", "select": "clusters", "episode": {"queries": 3}}])  # fmt: skip
 def test_the_command_runs_the_same_configuration(method, more):
     request = Request("methods", ("debian",), **more)
     config = training(request, "debian", method, seed=0, options={}, way=3, shot=2).config
