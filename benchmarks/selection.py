@@ -33,6 +33,7 @@ from scipy.stats import rankdata
 
 import naq
 from development import DATA, WAYS, source_of
+from naq.data.splits import split_for
 from naq.embedders.naq_plus import NaqPlus
 from naq.embedders.refinement import refined
 from naq.files import read_json, write_json
@@ -209,9 +210,10 @@ def budgets_of(quick: bool) -> dict[str, int]:
 
 def on_graph(name: str, data: Path, device: str, seeds: int, quick: bool) -> list[Group]:
     """All groups of one graph."""
-    way, mark = WAYS[name], time.perf_counter()
-    place = source_of(name, data)
+    mark, place = time.perf_counter(), source_of(name, data)
     graph = naq.load(place)
+    split = split_for(place, graph)
+    way = min(WAYS[name], len(split.valid), len(split.test))
     source = task_source(graph, place, None, way=way, shot=1)
     judge = Judge(graph, source, way, device)
     groups = [closed_form(graph, judge, device, quick)]
