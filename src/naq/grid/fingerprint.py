@@ -151,7 +151,7 @@ _LIBRARIES = {"builtins", "abc", "torch", "typing"}
 
 
 def _hash_of(paths: Iterable[Path]) -> str:
-    texts = {_name_of(path): statements(path.read_text(encoding="utf-8")) for path in paths if _counts(path)}
+    texts = {_name_of(path): _statements_of(path) for path in paths if _counts(path)}
     return digest("\0".join(f"{name}\0{text}" for name, text in sorted(texts.items()) if text))
 
 
@@ -162,6 +162,11 @@ def _counts(path: Path) -> bool:
 
 def _name_of(path: Path) -> str:
     return path.relative_to(ROOT).as_posix() if path.is_relative_to(ROOT) else path.name
+
+
+@cache
+def _statements_of(path: Path) -> str:
+    return statements(path.read_text(encoding="utf-8"))
 
 
 def statements(source: str) -> str:
