@@ -20,11 +20,10 @@ from naq.classifier.confidence import (
     expected_accuracy,
     fitted_temperature,
     prediction_sets,
-    probabilities,
 )
 from naq.classifier.growing import check_grown
 from naq.classifier.labels import Labels, check_enough, to_labels
-from naq.classifier.prototypes import centred_units, solve
+from naq.classifier.prototypes import centred_units, probabilities, solve
 from naq.classifier.suggestion import suggested
 from naq.classifier.unknown import NOBODY, belongs_nowhere
 from naq.embedders import TrainedEmbedder
@@ -33,7 +32,6 @@ from naq.errors import NaqError, OptionError
 from naq.graph import Graph
 from naq.protocol.methods import get_method
 from naq.protocol.training import pretrained
-from naq.threads import one_blas_thread
 
 
 class NotFitted(NaqError, NotFittedError):
@@ -162,13 +160,13 @@ class FewShotNodeClassifier(ClassifierMixin, BaseEstimator):
         self, given: Any = None, *, support: Any = None, labels: Any = None, level: float = 0.9
     ) -> np.ndarray:
         """(n, classes) bool: classes that together hold the true one for about ``level`` of the nodes."""
-        return prediction_sets(self._answer(given, support, labels).chances, level)
+        return prediction_sets(self._answer(given, support, labels).chances, level, self._per_class())
 
     def expected_accuracy(self, given: Any = None, *, support: Any = None, labels: Any = None) -> ExpectedAccuracy:
         """What share of the nodes without a label ``predict`` gets right, as far as can be known without their classes."""
         chances = self._answer(given, support, labels).chances
         free = np.delete(chances, self.labels_.nodes, axis=0)
-        return expected_accuracy(free, len(self.labels_.nodes) / len(self.classes_))
+        return expected_accuracy(free, self._per_class())
 
     def score(self, given: Any, y: Any = None) -> float:  # type: ignore[override]
         """Accuracy on known classes: ``score(truth)``, or ``score(labels, truth)``; nodes whose label is used do not count."""
@@ -297,6 +295,9 @@ class FewShotNodeClassifier(ClassifierMixin, BaseEstimator):
             raise NotFitted("this FewShotNodeClassifier has seen no graph; call fit(graph) first.")
         return self.graph_
 
+    def _per_class(self) -> float:
+        return len(self.labels_.nodes) / len(self.classes_)
+
     def _unit_vectors(self) -> np.ndarray:
         if self._units is None:
             self._units = centred_units(self.vectors_)
@@ -314,8 +315,7 @@ class FewShotNodeClassifier(ClassifierMixin, BaseEstimator):
         self._check_parameters()
         chosen, units = self.labels_, self._unit_vectors()
         weight = 0.0 if self.unknown else float(self.unlabelled)
-        with one_blas_thread():  # the same bits for any number of threads, and no waiting for threads of others
-            solved = solve(units, chosen.nodes, chosen.slots, len(chosen.classes), weight)
+        solved = solve(units, chosen.nodes, chosen.slots, len(chosen.classes), weight)
         found = fitted_temperature(solved, chosen.slots)
         if self.temperature is not None:
             found = Temperature(float(self.temperature), "given")
