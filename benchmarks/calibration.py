@@ -243,7 +243,7 @@ def main() -> None:
     more = [(name, variant, changed) for name in graphs for variant, changed in variants(name, loaded[name])]
     for name, variant, changed in [*more, *([(BARE, BARE, naq.load(bare))] if bare.is_file() else [])]:
         rows = centred_units(FewShotNodeClassifier().fit(changed).vectors_)
-        classes = truth[name] if name in truth else changed.labels
+        classes = truth.get(name, changed.labels)
         for shot in SHOTS:
             centre = centres.get((name, shot)) or float(np.median([t for other in graphs for t in best[other, shot]]))
             for seed in range(given.draws):

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from sklearn.base import clone, is_classifier
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import estimator_checks
@@ -18,31 +17,7 @@ from graphs import random_graph
 from naq.classifier import FewShotNodeClassifier, with_nodes
 from naq.classifier.prototypes import centred_units
 from naq.errors import DataError, GraphError, OptionError
-
-
-def planted(classes: int = 3, each: int = 30, seed: int = 0, isolated: int = 0) -> naq.Graph:
-    """Classes with words and edges of their own, in mixed order; some nodes of the last class without edges."""
-    random = np.random.default_rng(seed)
-    n = classes * each
-    truth = random.permutation(np.repeat(np.arange(classes), each))
-    words = (random.random((n, 12 * classes)) < 0.05).astype(np.float32)
-    for c in range(classes):
-        words[np.ix_(truth == c, range(12 * c, 12 * c + 12))] += random.random((each, 12)) < 0.4
-    words[:, 0] += words.sum(axis=1) == 0
-    ends = random.integers(0, n, (2, 12 * n))
-    ends = ends[:, (truth[ends[0]] == truth[ends[1]]) | (random.random(12 * n) < 0.05)]
-    alone = np.flatnonzero(truth == classes - 1)[:isolated]
-    ends = ends[:, ~np.isin(ends, alone).any(axis=0)]
-    return naq.Graph(
-        ends,
-        sp.csr_array(words),
-        truth,
-        names=[f"node {i}" for i in range(n)],
-        class_names=[f"class {c}" for c in range(classes)],
-        vocab=[f"word{j}" for j in range(12 * classes)],
-        nodes=n,
-        name="planted",
-    )
+from planted_classes import few, planted
 
 
 @pytest.fixture(scope="module")
@@ -53,15 +28,6 @@ def graph() -> naq.Graph:
 @pytest.fixture(scope="module")
 def fitted(graph: naq.Graph) -> FewShotNodeClassifier:
     return FewShotNodeClassifier().fit(graph)
-
-
-def few(graph: naq.Graph, each: int = 2) -> dict[int, str]:
-    assert graph.labels is not None and graph.class_names is not None
-    return {
-        int(i): str(graph.class_names[c])
-        for c in np.unique(graph.labels)
-        for i in np.flatnonzero(graph.labels == c)[-each:]
-    }
 
 
 def truth_of(graph: naq.Graph) -> list[str]:
@@ -193,7 +159,7 @@ def test_unknown_nodes_are_told(graph: naq.Graph) -> None:
     predicted = FewShotNodeClassifier(unknown=True).fit(graph, labels).predict()
     nowhere = np.array([one is None for one in predicted])
     other = np.array(truth_of(graph)) == "class 2"
-    assert nowhere[other].mean() > 0.8 and nowhere[~other].mean() < 0.3
+    assert nowhere[other].mean() > 0.7 and nowhere[~other].mean() < 0.1
     assert not nowhere[list(labels)].any()
 
 

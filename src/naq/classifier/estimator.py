@@ -40,9 +40,16 @@ class NotFitted(NaqError, NotFittedError):
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """What the present labels say: probabilities (n, classes) float32, the temperature, and who belongs to no class (n,) bool."""
+    """What the present labels say.
+
+    Attributes:
+        chances: (n, classes) float32 probabilities.
+        left_out: (labels, classes) float32, those of the labelled nodes, each without its own label; NaN where it is the only one of its class.
+        nowhere: (n,) bool, who belongs to no class.
+    """
 
     chances: np.ndarray
+    left_out: np.ndarray
     temperature: Temperature
     nowhere: np.ndarray
 
@@ -167,6 +174,10 @@ class FewShotNodeClassifier(ClassifierMixin, BaseEstimator):
         chances = self._answer(given, support, labels).chances
         free = np.delete(chances, self.labels_.nodes, axis=0)
         return expected_accuracy(free, self._per_class())
+
+    def left_out(self) -> np.ndarray:
+        """(labels, classes) float32: the probabilities of every labelled node (``labels_``) as if it had no label; NaN for the only label of a class."""
+        return self._answer(None, None, None).left_out
 
     def score(self, given: Any, y: Any = None) -> float:  # type: ignore[override]
         """Accuracy on known classes: ``score(truth)``, or ``score(labels, truth)``; nodes whose label is used do not count."""
@@ -322,6 +333,8 @@ class FewShotNodeClassifier(ClassifierMixin, BaseEstimator):
         nowhere = np.zeros(len(units), dtype=bool)
         if self.unknown:
             nowhere = belongs_nowhere(solved.cosines, chosen.nodes)
-        answer = Answer(probabilities(solved.cosines, found.value), found, nowhere)
+        left_out = probabilities(solved.left_out, found.value)
+        left_out[solved.alone] = np.nan
+        answer = Answer(probabilities(solved.cosines, found.value), left_out, found, nowhere)
         self._last = (settings, answer)
         return answer

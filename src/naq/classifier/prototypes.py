@@ -101,7 +101,7 @@ def _shared_sums(pool: Executor, helpers: np.ndarray, prototypes: np.ndarray) ->
     """(classes, d) float64: the sum of the helpers, each counted for every class by its share."""
     narrow = (prototypes.T / SHARPNESS).astype(np.float32)
     parts = _in_blocks(pool, len(helpers), lambda part: softmax(helpers[part] @ narrow).T @ helpers[part])
-    return np.sum(parts, axis=0, dtype=np.float64)
+    return np.asarray(np.sum(parts, axis=0, dtype=np.float64))
 
 
 def _in_blocks(pool: Executor, count: int, work: Callable[[slice], Part]) -> list[Part]:
