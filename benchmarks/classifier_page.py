@@ -181,6 +181,24 @@ def suggest_table(rows: list[dict[str, Any]]) -> str:
     return table(["", *(f"{budget} labels" for budget in budgets)], shown)
 
 
+def disagreement_table(rows: Rows) -> str:
+    """Accuracy by the rule that chooses doubtful nodes, and whether it differs from the margin alone."""
+    scores = {
+        (row["graph"], row["labels"], row["rule"]): score([row["accuracy"]], "seeds", trained=False) for row in rows
+    }
+    rules = list(dict.fromkeys(rule for _, _, rule in scores))
+    shown = []
+    for name, labels in dict.fromkeys((name, labels) for name, labels, _ in scores):
+        ships = scores[name, labels, "margin"]
+        cells = []
+        for rule in rules:
+            found = scores[name, labels, rule]
+            apart = rule != "margin" and difference(found, ships).p < 0.05
+            cells.append(f"{100 * found.mean:.1f}" + (" (significant)" if apart else ""))
+        shown.append([name, str(labels), *cells])
+    return table(["graph", "labels per class", *rules], shown)
+
+
 def filled(page: str, sections: dict[str, str]) -> str:
     for name, text in sections.items():
         pattern = re.compile(rf"(<!-- {name} -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -197,6 +215,7 @@ def main() -> None:
         "unlabelled": unlabelled_table(measured["unlabelled"]),
         "unknown": unknown_table(measured["unknown"]),
         "later": later_table(measured["later"]),
+        "disagreement": disagreement_table(json.loads((HERE / "results" / "suggest_disagreement.json").read_text())),
         "suggest": suggest_table(json.loads((HERE / "results" / "suggest.json").read_text())),
     }
     PAGE.write_text(filled(PAGE.read_text(), sections))

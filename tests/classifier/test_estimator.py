@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import copy
 import json
+import pickle
 import struct
 from pathlib import Path
 
 import numpy as np
 import pytest
 from sklearn.base import clone, is_classifier
-from sklearn.exceptions import NotFittedError
-from sklearn.utils import estimator_checks
+from sklearn.exceptions import NotFittedError, SkipTestWarning
+from sklearn.utils import estimator_checks, get_tags
+from sklearn.utils.validation import check_is_fitted
 
 import naq
 from graphs import random_graph
@@ -46,10 +49,42 @@ def truth_of(graph: naq.Graph) -> list[str]:
         estimator_checks.check_estimator_tags_renamed,
         estimator_checks.check_valid_tag_types,
         estimator_checks.check_mixin_order,
+        estimator_checks.check_estimators_unfitted,
+        estimator_checks.check_transformers_unfitted,
+        estimator_checks.check_do_not_raise_errors_in_init_or_set_params,
     ),
 )
 def test_checks_of_scikit_learn(check: object) -> None:
     check("FewShotNodeClassifier", FewShotNodeClassifier())  # type: ignore[operator]
+
+
+def test_scikit_learn_is_told_that_input_is_no_array() -> None:
+    with pytest.warns(SkipTestWarning, match="Can.t test estimator FewShotNodeClassifier"):
+        estimator_checks.check_estimator(FewShotNodeClassifier())
+    tags = get_tags(FewShotNodeClassifier())
+    assert tags.classifier_tags is not None and tags.transformer_tags is not None and not tags.input_tags.two_d_array
+
+
+def test_what_checks_with_arrays_ask_holds_for_graphs(graph: naq.Graph) -> None:
+    """fit returns self, changes no parameter and gives the same again; a pickled copy says the same."""
+    classifier = FewShotNodeClassifier(seed=2, options={"dim": 16})
+    before = copy.deepcopy(classifier.get_params())
+    with pytest.raises(NotFittedError):
+        check_is_fitted(classifier)
+    assert classifier.fit(graph, few(graph)) is classifier and classifier.get_params() == before
+    check_is_fitted(classifier)
+    chances = classifier.predict_proba().copy()
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(classifier)).predict_proba(), chances)  # noqa: S301
+    np.testing.assert_array_equal(classifier.fit(graph, few(graph)).predict_proba(), chances)
+    known = vars(classifier).copy()
+    for ask in (classifier.predict, classifier.predict_proba, classifier.transform, classifier.prediction_sets):
+        ask()
+    assert vars(classifier).keys() == known.keys() and all(
+        vars(classifier)[name] is known[name] for name in ("vectors_", "graph_", "labels_", "classes_")
+    )
+    assert classifier.classes_.tolist() == sorted(set(few(graph).values()))
+    assert classifier.transduction_.shape == (graph.num_nodes,)
+    assert chances.shape == (graph.num_nodes, 3)
 
 
 def test_vectors_are_those_of_embed(graph: naq.Graph, fitted: FewShotNodeClassifier) -> None:

@@ -11,6 +11,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError
+from sklearn.utils import Tags, TransformerTags
 
 from naq.classifier import storage
 from naq.classifier.closed_form import Extension, Maps, fitted
@@ -126,6 +127,7 @@ class FewShotNodeClassifier(ClassifierMixin, BaseEstimator):
                 pretrained(model)
             vectors = model.embed()
         self._keep(graph, vectors, maps, model.plan())
+        self._unit_vectors()  # here, so that the first prediction need not wait for them
         if labels is not None:
             self._use(labels)
         return self
@@ -266,6 +268,14 @@ class FewShotNodeClassifier(ClassifierMixin, BaseEstimator):
     @property
     def temperature_(self) -> Temperature:
         return self._answer(None, None, None).temperature
+
+    def __sklearn_tags__(self) -> Tags:
+        """Input is a graph, not an array, which scikit-learn's tools and its checks read here."""
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags = TransformerTags()
+        tags.input_tags.two_d_array = False
+        tags.no_validation = True
+        return tags
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "vectors_")
