@@ -29,7 +29,7 @@ prepare_process()  # before torch is loaded
 
 import naq
 from naq.classifier import FewShotNodeClassifier, with_nodes
-from naq.classifier.confidence import GRID, fitted_temperature, set_threshold, widened
+from naq.classifier.confidence import GRID, fitted_temperature, set_thresholds, widened
 from naq.classifier.prototypes import Prototypes, centred_units, probabilities, solve
 from naq.classifier.unknown import belongs_nowhere
 from naq.files import read_json, write_json
@@ -103,7 +103,7 @@ def measured(
     sure, right = chances.max(axis=1), chances[np.arange(len(own)), own]
     hit = chances.argmax(axis=1) == own
     place = np.minimum((sure * BINS).astype(int), BINS - 1)
-    thresholds = [set_threshold(chances, widened(0.9, factor)) for factor in FACTORS]
+    thresholds = set_thresholds(chances, [widened(0.9, factor) for factor in FACTORS])
     return {
         "accuracy": float(hit.mean()),
         "macro": float(np.mean([hit[own == c].mean() for c in np.unique(own)])),

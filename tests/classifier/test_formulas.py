@@ -173,6 +173,8 @@ def test_expected_accuracy_is_the_mean_confidence() -> None:
     below, above = shipped("interval", 1.0)
     assert answer.value == pytest.approx(0.8)
     assert answer.low == pytest.approx(0.8 + below) and answer.high == pytest.approx(min(1.0, 0.8 + above))
+    bare = expected_accuracy(chances, 1.0, bare=True)
+    assert bare.low < answer.low and bare.low == pytest.approx(max(0.0, 0.8 + shipped("bare_interval", 1.0)[0]))
     with pytest.raises(OptionError, match="every node"):
         expected_accuracy(chances[:0], 1.0)
 

@@ -14,6 +14,7 @@ say. ``benchmarks/calibration.py`` measures it, each graph with what the *other*
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -98,12 +99,16 @@ def class_shares(cosines: np.ndarray, temperature: float) -> np.ndarray:
     return probabilities(some, temperature).mean(axis=0, dtype=np.float64)
 
 
-def expected_accuracy(chances: np.ndarray, per_class: float) -> ExpectedAccuracy:
-    """The mean of the highest probabilities; the interval is the error measured on other graphs at as many labels."""
+def expected_accuracy(chances: np.ndarray, per_class: float, bare: bool = False) -> ExpectedAccuracy:
+    """The mean of the highest probabilities; the interval is the error measured on other graphs at as many labels.
+
+    Args:
+        bare: whether the graph lacks features or edges; the error is then larger.
+    """
     if not len(chances):
         raise OptionError("every node has a label, so there is no accuracy to expect; leave some without.")
     value = float(chances.max(axis=1).mean(dtype=np.float64))
-    below, above = shipped("interval", per_class)
+    below, above = shipped("bare_interval" if bare else "interval", per_class)
     return ExpectedAccuracy(value, max(0.0, value + float(below)), min(1.0, value + float(above)))
 
 
@@ -115,7 +120,8 @@ def prediction_sets(chances: np.ndarray, level: float, per_class: float) -> np.n
     """
     if not 0 < level < 1:
         raise OptionError(f"level is {level!r}; expected a probability above 0 and below 1, e.g. 0.9.")
-    sets = chances >= set_threshold(chances, widened(level, float(shipped("sets", per_class)[0])))
+    held = widened(level, float(shipped("sets", per_class)[0]))
+    sets = chances >= set_thresholds(chances, [held])[0]
     sets[np.arange(len(chances)), chances.argmax(axis=1)] = True
     return sets
 
@@ -129,11 +135,11 @@ def widened(level: float, factor: float) -> float:
     return float(1 / (1 + ((1 - level) / level) ** factor))
 
 
-def set_threshold(chances: np.ndarray, level: float) -> float:
-    """The highest probability such that all that are as high add up to ``level`` of all."""
+def set_thresholds(chances: np.ndarray, levels: Sequence[float]) -> list[float]:
+    """For each level the highest probability such that all that are as high add up to this part of all."""
     ordered = np.sort(chances, axis=None)[::-1]
-    enough = np.searchsorted(np.cumsum(ordered, dtype=np.float64), level * len(chances))
-    return float(ordered[min(int(enough), ordered.size - 1)])
+    enough = np.searchsorted(np.cumsum(ordered, dtype=np.float64), np.asarray(levels) * len(chances))
+    return [float(one) for one in ordered[np.minimum(enough, ordered.size - 1)]]
 
 
 def _surprise(scores: np.ndarray, own: np.ndarray) -> np.ndarray:

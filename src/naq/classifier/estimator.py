@@ -175,7 +175,7 @@ class FewShotNodeClassifier(ClassifierMixin, BaseEstimator):
         """What share of the nodes without a label ``predict`` gets right, as far as can be known without their classes."""
         chances = self._answer(given, support, labels).chances
         free = np.delete(chances, self.labels_.nodes, axis=0)
-        return expected_accuracy(free, self._per_class())
+        return expected_accuracy(free, self._per_class(), not (self.graph_.num_features and self.graph_.num_edges))
 
     def left_out(self) -> np.ndarray:
         """(labels, classes) float32: the probabilities of every labelled node (``labels_``) as if it had no label; NaN for the only label of a class."""
