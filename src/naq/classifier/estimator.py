@@ -251,7 +251,9 @@ class FewShotNodeClassifier(ClassifierMixin, BaseEstimator):
         if (labels := getattr(self, "labels_", None)) is not None:
             counts = np.bincount(labels.slots)
             each = f"{counts.min()}" if counts.min() == counts.max() else f"{counts.min()} to {counts.max()}"
-            parts.append(f"class means of {each} labels in each of {len(labels.classes)} classes")
+            parts.append(
+                f"class means of {each} label{'' if each == '1' else 's'} in each of {len(labels.classes)} classes"
+            )
             parts.append(
                 "all other nodes count as "
                 + (f"{self.unlabelled:g} more of each" if self.unlabelled and not self.unknown else "none")
