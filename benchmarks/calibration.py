@@ -109,9 +109,9 @@ def measured(
         "macro": float(np.mean([hit[own == c].mean() for c in np.unique(own)])),
         "ece": calibration_error(sure, hit),
         "off": float(sure.mean(dtype=np.float64) - hit.mean()),
-        "coverage": [float(((right >= t) | hit).mean()) for t in thresholds],
-        "size": [float(((chances >= t).sum(axis=1) + (sure < t)).mean()) for t in thresholds],
-        "bins": [np.bincount(place, weights, BINS).round(3).tolist() for weights in (np.ones(len(own)), sure, hit)],
+        "coverage": [round(float(((right >= t) | hit).mean()), 4) for t in thresholds],
+        "size": [round(float(((chances >= t).sum(axis=1) + (sure < t)).mean()), 3) for t in thresholds],
+        "bins": [np.bincount(place, weights, BINS).round(1).tolist() for weights in (np.ones(len(own)), sure, hit)],
         "temperature": found.value,
     }
 
@@ -248,8 +248,9 @@ def main() -> None:
             centre = centres.get((name, shot)) or float(np.median([t for other in graphs for t in best[other, shot]]))
             for seed in range(given.draws):
                 for case in cases(rows, classes, shot, [seed]):
-                    kept = {"graph": variant, "of": name, "shot": shot, "draw": seed}
-                    results.append(kept | measured(*case, centre))
+                    found = measured(*case, centre)
+                    kept = {key: found[key] for key in ("accuracy", "macro", "ece", "off", "temperature")}
+                    results.append({"graph": variant, "of": name, "shot": shot, "draw": seed} | kept)
         print(variant, "measured", flush=True)
     write_json(given.out, {"speed": speed, "later": later, "unlabelled": helped, "unknown": unknown, "factors": FACTORS, "calibration": results,
                            "best": [{"graph": n, "shot": s, "temperatures": t} for (n, s), t in best.items()]})  # fmt: skip
