@@ -28,6 +28,9 @@ def predict_command(
     level: Annotated[float, typer.Option(help="Share of the nodes whose prediction set shall hold the class.")] = 0.9,
     seed: Seed = 0,
     device: Device = "cpu",
+    report: Annotated[
+        Path | None, typer.Option(help="HTML page to write: classes, confidence and how far to trust it.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
 ) -> None:
     """Name the class of every node from a few labels; write a table and print what to expect of it.
@@ -43,11 +46,16 @@ def predict_command(
     classifier.predict(support=given.nodes, labels=given.values)
     write_predictions(classifier, out, level)
     facts = _summary(classifier, level) | {"written": str(out)}
+    if report is not None:
+        from naq.classifier.report import write_report  # draws charts, which takes a while to load
+
+        write_report(classifier, report, level, _command(graph, labels, out, report, method, unknown, level, seed))
+        facts["report"] = str(report)
     if as_json:
         typer.echo(json.dumps(facts, indent=2))
         return
     _print_summary(facts)
-    typer.echo(f"Written: {out}")
+    typer.echo(f"Written: {out}" + ("" if report is None else f", {report}"))
     typer.echo(
         f"Next:\n  naq suggest {shlex.quote(graph)} --labels {shlex.quote(str(labels))}      (what to label next)"
     )
@@ -88,6 +96,16 @@ def suggest_command(
         typer.echo(name if guess is None else f"{name}  (likely {guess})")
     if out is not None:
         typer.echo(f"Written: {out}; fill in the column class.")
+
+
+def _command(
+    graph: str, labels: Path, out: Path, report: Path, method: str, unknown: bool, level: float, seed: int
+) -> str:
+    """What makes the same files again; options that are as by default are left out."""
+    words = ["naq", "predict", graph, "--labels", str(labels), "--out", str(out), "--report", str(report)]
+    for name, value, usual in (("--method", method, "naq-plus"), ("--level", level, 0.9), ("--seed", seed, 0)):
+        words += [] if value == usual else [name, str(value)]
+    return shlex.join(words + (["--unknown"] if unknown else []))
 
 
 def _fitted(graph: Graph, method: str, seed: int, device: str, unknown: bool) -> FewShotNodeClassifier:
