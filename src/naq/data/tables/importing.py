@@ -19,6 +19,7 @@ from naq.data.tables.edges import Edges
 from naq.data.tables.features import joined
 from naq.data.tables.frames import frame_table, networkx_tables
 from naq.data.tables.graphml import ID, read_graphml
+from naq.data.tables.matching import are_ids, ends_by_cells
 from naq.data.tables.nodes import Nodes, checked_vectors, read_nodes, vector_file
 from naq.data.tables.report import ImportReport
 from naq.data.tables.text_file import TEXT_SUFFIXES
@@ -64,16 +65,38 @@ def import_tables(edges: Any, nodes: Any = None, choice: Choice = Choice(), *, n
             node_table = _counted(coo.shape[0])
         table = Table("the matrix", ends, int(present.sum()), _entries)
         return _assembled(table, node_table, ("source", "target"), choice, title, by_row=True)
+    edge_table, ends = _edge_table(edges, node_table, choice)
+    return _assembled(edge_table, node_table, ends, choice, title)
+
+
+def _edge_table(edges: Any, node_table: Table | None, choice: Choice) -> tuple[Table, tuple[str, str]]:
+    """The table of edges and its two columns of ends: by their names, else by what they hold."""
     chosen: list[str] = []
+    unnamed: list[DataError] = []
 
     def choose(columns: list[str], header: bool) -> list[str]:
-        shown = str(edges) if isinstance(edges, str | Path) else "edges"
-        chosen[:] = roles.ends(columns, choice.source, choice.target, shown, header)
-        weight = [] if choice.weight is None else [roles.named(choice.weight, columns, "--weight", shown)]
+        title = str(edges) if isinstance(edges, str | Path) else "edges"
+        weight = [] if choice.weight is None else [roles.named(choice.weight, columns, "--weight", title)]
+        try:
+            chosen[:] = roles.ends(columns, choice.source, choice.target, title, header)
+        except DataError as error:
+            if node_table is None or len(columns) < 2 or choice.source is not None or choice.target is not None:
+                raise
+            unnamed.append(error)
+            return columns
         return list(dict.fromkeys([*chosen, *weight]))
 
-    edge_table = _table(edges, "edges", choice, choose)
-    return _assembled(edge_table, node_table, (chosen[0], chosen[1]), choice, title)
+    table = _table(edges, "edges", choice, choose)
+    if not unnamed:
+        return table, (chosen[0], chosen[1])
+    assert node_table is not None
+    ends = ends_by_cells(table, node_table)
+    if ends is None:
+        raise unnamed[0]
+    if choice.header is None and are_ids(ends, node_table):
+        return _edge_table(edges, node_table, replace(choice, header=False))
+    table.notes.append(f"ends of edges are columns {ends[0]!r} and {ends[1]!r}; name others with --source and --target")
+    return table, ends
 
 
 def from_tables(
@@ -241,7 +264,7 @@ def _notes(graph: Graph, nodes: Nodes) -> list[str]:
     if graph.num_edges == 0:
         notes.append("the graph has no edges: classes can be told by features alone")
     if graph.features is None:
-        notes.append("the graph has no features: only methods that use edges alone can read it")
+        notes.append("the graph has no features: classes can be told by edges alone")
     folded = len({name.casefold() for name in nodes.ids})
     if folded < len(nodes.ids):
         notes.append(
