@@ -24,10 +24,15 @@ from naq.embedders.smoothing import ROUNDING, centred, narrowed, smoothed, unit
 from naq.errors import OptionError
 from naq.graph import Graph
 from naq.neighbors import vector_neighbors
+from naq.randomness import stream
 from naq.threads import one_blas_thread
 
 SOLVER_ROUNDS = 8
 """Of conjugate gradients for V: the start is then off by a few thousandths of its length, a hundredth in its last columns."""
+
+
+MOST_PAIRED = 200_000
+"""Of more nodes, neighbours are sought among so many that are drawn: their scatter is a mean over pairs, and millions of pairs are enough."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,22 +54,30 @@ class Maps:
 
 
 def fitted(model: NaqPlus) -> tuple[np.ndarray, Maps]:
-    """The vectors of ``model.embed()`` but for rounding, and the maps behind them."""
+    """The vectors of ``model.embed()`` but for rounding, and the maps behind them; with more than ``MOST_PAIRED`` nodes, maps of a sample."""
     rows = model.smoothed()
     rows = centred(rows.cpu().numpy() if isinstance(rows, torch.Tensor) else rows)
     d = rows.shape[1]
     first, mean, second = np.eye(d, dtype=np.float32), np.zeros(d, dtype=np.float32), np.eye(d, dtype=np.float32)
     if len(rows) > 2 and d > 1:
-        neighbors = min(int(model.options["neighbors"]), len(rows) - 1)
-        table = vector_neighbors(rows, neighbors, device=model.device, seed=model.seed)
+        paired = _drawn(rows, model.seed)
+        neighbors = min(int(model.options["neighbors"]), len(paired) - 1)
+        table = vector_neighbors(paired, neighbors, device=model.device, seed=model.seed)
         pairs = PAIRS[str(model.options["pairs"])](table)
-        first = _without_scatter(rows, pairs, float(model.options["shrink"]))
+        first = _without_scatter(paired, pairs, float(model.options["shrink"]))
         between = unit(rows @ first)
         if len(pairs):
             mean = between.mean(axis=0, dtype=np.float64).astype(np.float32)
         second = _sharpening(unit(between - mean, ROUNDING), float(model.options["power"]))
     maps = Maps(first, mean, second, model.plan().startswith("edges trusted"))
     return maps.apply(rows), maps
+
+
+def _drawn(rows: np.ndarray, seed: int) -> np.ndarray:
+    """The rows, or ``MOST_PAIRED`` of them where there are more."""
+    if len(rows) <= MOST_PAIRED:
+        return rows
+    return rows[np.sort(stream(seed, "classifier/pairs").choice(len(rows), MOST_PAIRED, replace=False))]
 
 
 def _without_scatter(rows: np.ndarray, pairs: np.ndarray, shrink: float) -> np.ndarray:

@@ -14,16 +14,16 @@ import scipy.sparse as sp
 from naq.data.tables import roles
 from naq.data.tables.choice import Choice
 from naq.data.tables.columns import Column, Numbers, Table
-from naq.data.tables.delimited import Choose, read_delimited
+from naq.data.tables.delimited import Choose
 from naq.data.tables.edges import Edges
 from naq.data.tables.features import joined
+from naq.data.tables.formats import is_graphml, read_table, stem
 from naq.data.tables.frames import frame_table, networkx_tables
 from naq.data.tables.graphml import ID, read_graphml
 from naq.data.tables.matching import are_ids, ends_by_cells
 from naq.data.tables.nodes import Nodes, checked_vectors, read_nodes, vector_file
 from naq.data.tables.report import ImportReport
-from naq.data.tables.text_file import TEXT_SUFFIXES
-from naq.errors import DataError, GraphError, MissingDependency
+from naq.errors import DataError, GraphError
 from naq.graph import Graph
 
 EXPECTED = ("rows with another", "rows without", "rows of nodes without", "edges to nodes")
@@ -65,13 +65,14 @@ def import_tables(edges: Any, nodes: Any = None, choice: Choice = Choice(), *, n
             node_table = _counted(coo.shape[0])
         table = Table("the matrix", ends, int(present.sum()), _entries)
         return _assembled(table, node_table, ("source", "target"), choice, title, by_row=True)
-    edge_table, ends = _edge_table(edges, node_table, choice)
-    return _assembled(edge_table, node_table, ends, choice, title)
+    edge_table, found = _edge_table(edges, node_table, choice)
+    return _assembled(edge_table, node_table, found, choice, title)
 
 
 def _edge_table(edges: Any, node_table: Table | None, choice: Choice) -> tuple[Table, tuple[str, str]]:
     """The table of edges and its two columns of ends: by their names, else by what they hold."""
     chosen: list[str] = []
+    unread: list[str] = []
     unnamed: list[DataError] = []
 
     def choose(columns: list[str], header: bool) -> list[str]:
@@ -84,10 +85,17 @@ def _edge_table(edges: Any, node_table: Table | None, choice: Choice) -> tuple[T
                 raise
             unnamed.append(error)
             return columns
-        return list(dict.fromkeys([*chosen, *weight]))
+        wanted = list(dict.fromkeys([*chosen, *weight]))
+        unread[:] = [column for column in columns if column not in wanted]
+        return wanted
 
     table = _table(edges, "edges", choice, choose)
     if not unnamed:
+        if unread:
+            shown = ", ".join(map(repr, unread[:5])) + (", ..." if len(unread) > 5 else "")
+            table.notes.append(
+                f"columns of edges that are not read: {shown}; with --weight, rows of weight 0 are left out"
+            )
         return table, (chosen[0], chosen[1])
     assert node_table is not None
     ends = ends_by_cells(table, node_table)
@@ -150,21 +158,6 @@ def warned(imported: Imported) -> Graph:
     return imported.graph
 
 
-def stem(path: Path) -> str:
-    """``edges`` for ``edges.csv.gz``."""
-    name = path.name.removesuffix(".gz")
-    return name.rpartition(".")[0] or name
-
-
-def is_table(path: Path) -> bool:
-    """Whether a file's name is that of a table: delimited text, also packed, or Parquet."""
-    return path.name.lower().removesuffix(".gz").endswith(TEXT_SUFFIXES) or path.suffix.lower() in (".parquet", ".pq")
-
-
-def is_graphml(path: Path) -> bool:
-    return path.name.lower().removesuffix(".gz").endswith(".graphml")
-
-
 def _table(given: Any, title: str, choice: Choice, choose: Choose) -> Table:
     if not isinstance(given, str | Path):
         table = frame_table(given, title)
@@ -173,20 +166,7 @@ def _table(given: Any, title: str, choice: Choice, choose: Choose) -> Table:
             raise DataError(f"{title} have no columns; give a data frame or a dictionary of columns.")
         table.columns = {column: table.columns[column] for column in choose(names, True)}
         return table
-    path = Path(given).expanduser()
-    if path.suffix.lower() in (".parquet", ".pq"):
-        try:
-            from naq.data.tables.arrow import read_parquet
-        except ImportError as error:
-            raise MissingDependency(
-                f'{path}: Parquet needs pyarrow, which is not installed: pip install "naq[io]".'
-            ) from error
-        return read_parquet(path, choose)
-    if not is_table(path) and path.exists():
-        raise DataError(
-            f"{path} has no ending that is known; expected {', '.join(TEXT_SUFFIXES)} (also with .gz), .parquet or .graphml."
-        )
-    return read_delimited(path, choose, header=choice.header)
+    return read_table(Path(given).expanduser(), choose, header=choice.header)
 
 
 def _counted(count: int) -> Table:

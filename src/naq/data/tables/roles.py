@@ -94,11 +94,11 @@ def ends(columns: Sequence[str], source: str | None, target: str | None, title: 
     if source is None and target is None:
         if not header:
             return columns[0], columns[1]
-        if (pair := _of_cypher(columns)) is not None:
-            return pair
+        if (found := _of_cypher(columns)) is not None:
+            return found
     flag = "--target" if source is not None else "--source" if target is not None else "--source and --target"
     raise DataError(
-        f"{title} has no columns with names like source and target (it has {_some(columns)}); name them with {flag}, "
+        f"{title} has no columns with names like source and target (it has {_some(columns)}); name them with {flag} of naq import, "
         "or give --no-header if the first row is an edge."
     )
 
@@ -110,7 +110,7 @@ def _of_cypher(columns: Sequence[str]) -> tuple[str, str] | None:
         variable, dot, ending = column.partition(".")
         if variable and dot and ending:
             by_ending.setdefault(ending, []).append(column)
-    pairs = [found for found in by_ending.values() if len(found) > 1]
+    pairs = [those for those in by_ending.values() if len(those) > 1]
     return (pairs[0][0], pairs[0][1]) if len(pairs) == 1 and len(pairs[0]) == 2 else None
 
 

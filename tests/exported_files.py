@@ -1,7 +1,7 @@
 """Files as other programs export them: the same small graph of people, again and again.
 
 Each function writes the files of one export into a folder and returns an :class:`Export`. 48 people in three trades, each with a bio, an age and a
-town; every one knows three others of the trade, and some know one of another. ``python tests/data/exports.py FOLDER`` writes all of them.
+town; every one knows three others of the trade, and some know one of another. ``python tests/exported_files.py FOLDER`` writes all of them.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import csv
 import gzip
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -29,8 +29,9 @@ class Export:
     """What a user would type: ``naq import EDGES [--nodes NODES] OPTIONS``.
 
     Attributes:
-        names: ids of the nodes, of one person of every trade at least, as the files have them.
-        note: a word that standard output must hold.
+        options: what had to be named.
+        names: ids of the nodes as the files have them, in the order of :func:`people`.
+        features: whether the files hold any.
     """
 
     edges: Path
@@ -39,7 +40,6 @@ class Export:
     edge_count: int = 0
     names: tuple[str, ...] = ()
     features: bool = True
-    notes: tuple[str, ...] = field(default=())
 
 
 @dataclass(frozen=True)
@@ -151,7 +151,7 @@ def neo4j_cypher_nodes(folder: Path) -> Export:
     )
 
 
-def _networkx(named: bool = True, weights: bool = False):  # noqa: ANN202
+def _networkx(named: bool = True, weights: bool = False):
     import networkx as nx
 
     everybody, known = people()
@@ -247,7 +247,6 @@ def excel(folder: Path) -> Export:
     return Export(
         write_csv(folder / "Kanten.csv", edges, "utf-8-sig", delimiter=";"),
         write_csv(folder / "Personen.csv", nodes, "utf-8-sig", delimiter=";"),
-        ("--source", "Von", "--target", "Nach"),
         edge_count=len(known),
         names=tuple(p.name for p in everybody),
     )
@@ -291,7 +290,6 @@ def google_sheets(folder: Path) -> Export:
     return Export(
         write_csv(folder / "People - edges.csv", edges),
         write_csv(folder / "People - nodes.csv", nodes),
-        ("--source", "Person A", "--target", "Person B"),
         edge_count=len(known),
         names=tuple(p.name for p in everybody),
     )
@@ -371,7 +369,6 @@ EXPORTS: dict[str, Callable[[Path], Export]] = {
         networkx_weights,
         networkx_two_attributes,
         networkx_weighted,
-        networkx_adjlist,
         networkx_graphml,
         networkx_pandas,
         excel,
@@ -379,11 +376,13 @@ EXPORTS: dict[str, Callable[[Path], Export]] = {
         excel_unicode_text,
         google_sheets,
         gephi,
-        matrix_market,
         parquet,
         snap,
     )
 }
+
+REFUSED: dict[str, Callable[[Path], Export]] = {one.__name__: one for one in (networkx_adjlist, matrix_market)}
+"""Formats that are not read, with advice."""
 
 
 def main(folder: Path) -> None:
