@@ -15,6 +15,9 @@ from naq.graph.weighting import tfidf
 LARGEST_PROFILE = 1 << 27
 """Classes times words at most; beyond it no words are given."""
 
+LEAST_TELLING = 0.2
+"""Words that speak for the class by less than this share of a node's best word are not named: they are nearly everybody's."""
+
 
 def nearest_labels(units: np.ndarray, predicted: np.ndarray, support: np.ndarray, slots: np.ndarray) -> np.ndarray:
     """(n,) the labelled node of the predicted class with the highest cosine, another than the node itself where there is one."""
@@ -47,7 +50,8 @@ def telling_words(graph: Graph, predicted: np.ndarray, count: int, most: int = 3
     order = np.lexsort((words.indices, -telling, rows))
     place = np.arange(len(rows)) - words.indptr[rows]
     told: list[list[str]] = [[] for _ in range(len(predicted))]
-    chosen = order[(place < most) & (telling[order] > 0)]
+    best = telling[order][np.minimum(words.indptr[rows], len(rows) - 1)]
+    chosen = order[(place < most) & (telling[order] > LEAST_TELLING * np.maximum(best, 0))]
     for node, word in zip(rows[chosen].tolist(), vocab[words.indices[chosen]].tolist()):
         told[node].append(word)
     return told
