@@ -27,6 +27,7 @@ import numpy as np
 
 CLASSES, SHOTS, WITHIN, NOISE, EXPONENT = 20, 5, 0.8, 5.0, 2.5
 STAGES = ("import", "fit", "predict")
+WRITE = "write"
 
 
 def write_files(folder: Path, nodes: int, edges: int, width: int, seed: int = 0) -> None:
@@ -131,8 +132,9 @@ def stage(name: str, folder: Path) -> None:
 
 
 def measure(folder: Path, nodes: int, edges: int, width: int) -> dict[str, Any]:
+    sizes = ["--nodes", str(nodes), "--edges", str(edges), "--features", str(width), "--folder", str(folder)]
     if not (folder / "labels.csv").exists():
-        write_files(folder, nodes, edges, width)
+        subprocess.run([sys.executable, __file__, "--stage", WRITE, *sizes], check=True)
     rows = []
     for name in STAGES:
         subprocess.run([sys.executable, __file__, "--stage", name, "--folder", str(folder)], check=True)
@@ -154,8 +156,11 @@ def main() -> None:
     parser.add_argument("--features", type=int, default=300)
     parser.add_argument("--folder", type=Path, help="where the files go; files that are there are used again")
     parser.add_argument("--out", type=Path)
-    parser.add_argument("--stage", choices=STAGES, help=argparse.SUPPRESS)
+    parser.add_argument("--stage", choices=(WRITE, *STAGES), help=argparse.SUPPRESS)
     given = parser.parse_args()
+    if given.stage == WRITE:
+        write_files(given.folder, given.nodes, given.edges, given.features)
+        return
     if given.stage:
         stage(given.stage, given.folder)
         return
