@@ -44,15 +44,17 @@ def predict_command(
     A cell of the table that starts with = + - @ gets an apostrophe, so that no spreadsheet computes it.
     """
     from naq.classifier import write_predictions
-    from naq.cli.progress import load_shown
+    from naq.cli.progress import load_shown, show_progress
 
     if not 0 < level < 1:
         raise OptionError(f"--level is {level:g}; expected a share above 0 and below 1, e.g. 0.9.")
     loaded = load_shown(graph, nodes)
     given = _given(labels, loaded)
     classifier = _fitted(loaded, method, seed, device, unknown)
-    classifier.predict(support=given.nodes, labels=given.values)
-    write_predictions(classifier, out, level)
+    with show_progress(str(out)) as listener:
+        listener("write", {})
+        classifier.predict(support=given.nodes, labels=given.values)
+        write_predictions(classifier, out, level)
     facts = _summary(classifier, level) | {"written": str(out)}
     if as_json:
         typer.echo(json.dumps(facts, indent=2))

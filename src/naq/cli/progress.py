@@ -36,6 +36,7 @@ PHASES = {
     "episodes": "drawing episodes",
     "build": "preparing",
     "embed": "embedding",
+    "write": "writing",
     "test": "testing",
     "baseline": "testing the baseline",
 }
