@@ -67,6 +67,15 @@ def test_other_formats_say_what_to_do(name: str, tmp_path: Path) -> None:
             run(*words)
 
 
+@pytest.mark.parametrize(
+    "lines", ["(0, 0) (1, 0) {}\n(0, 0) (0, 1) {}\n", "Mr Hi Mr Ho {'weight': 1}\nMr Ho Ed {'weight': 2}\n"]
+)
+def test_names_with_spaces_in_an_edge_list_of_networkx_are_not_guessed(lines: str, tmp_path: Path) -> None:
+    (tmp_path / "grid.edgelist").write_text(lines)
+    with pytest.raises(DataError, match=r"grid.edgelist: lines end in dictionaries.* do not divide into two names"):
+        run("import", tmp_path / "grid.edgelist")
+
+
 def test_what_a_spreadsheet_becomes(tmp_path: Path) -> None:
     """Decimal commas, grouped digits, title lines and old encodings, checked against the people themselves."""
     import naq
@@ -76,8 +85,10 @@ def test_what_a_spreadsheet_becomes(tmp_path: Path) -> None:
         ("excel", "Größe", [person.height for person in everybody]),
         ("excel_latin", "Größe", [person.height for person in everybody]),
         ("google_sheets", "Salary", [1000.0 * person.age for person in everybody]),
+        ("quoted_after_spaces", "share", [float(person.age) for person in everybody]),
+        ("quoted_after_spaces", "price", [100.0 * person.age for person in everybody]),
     ):
-        (tmp_path / name).mkdir()
+        (tmp_path / name).mkdir(exist_ok=True)
         export = EXPORTS[name](tmp_path / name)
         with pytest.warns(UserWarning, match="left out") if name == "excel" else _quiet():
             graph = naq.from_tables(export.edges, export.nodes)

@@ -15,6 +15,8 @@ MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?", "-"})
 _GROUPED = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d+)?", re.ASCII)
 """1,234 and 1,234,567.8, as spreadsheets show them; where 3,5 is a number, 1.234,5 is read instead."""
 _GROUPED_BY_DOTS = re.compile(r"[+-]?\d{1,3}(\.\d{3})+,\d+", re.ASCII)
+_UNITS = "%€$£¥ \u00a0"
+"""Around a number they do not count: all numbers of a column have the same."""
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 
@@ -27,6 +29,7 @@ def parse_number(cell: str, decimal_comma: bool = False) -> float | None:
     cell = cell.strip()
     if is_missing(cell):
         return float("nan")
+    cell = cell.strip(_UNITS)
     if decimal_comma:
         if cell.count(",") == 1 and ("." not in cell or _GROUPED_BY_DOTS.fullmatch(cell)):
             cell = cell.replace(".", "").replace(",", ".")
