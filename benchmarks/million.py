@@ -5,6 +5,8 @@ the class, and its 300 features are the class's centre plus five times as much n
 
     python benchmarks/million.py [--nodes 1000000] [--edges 10000000] [--folder FOLDER] [--out benchmarks/results/million.json]
 
+With ``--page`` the table of docs/import.md is written from the file that ``--out`` names, and nothing is measured.
+
 Stages are the commands of a user: ``naq import``; ``fit`` and ``save``; ``load``, ``predict`` and the CSV of all predictions. Recorded are the seconds of the whole
 process and its largest resident memory, with Python and all libraries in it; and the accuracy on all other nodes.
 """
@@ -26,6 +28,8 @@ from typing import Any
 import numpy as np
 
 CLASSES, SHOTS, WITHIN, NOISE, EXPONENT = 20, 5, 0.8, 5.0, 2.5
+PAGE = Path(__file__).parents[1] / "docs" / "import.md"
+BEGIN, END = "<!-- million:begin -->", "<!-- million:end -->"
 STAGES = ("import", "fit", "predict")
 WRITE = "write"
 
@@ -149,6 +153,27 @@ def measure(folder: Path, nodes: int, edges: int, width: int) -> dict[str, Any]:
     }
 
 
+def write_page(facts: dict[str, Any], page: Path = PAGE) -> None:
+    """The table of docs/import.md."""
+    last = facts["stages"][-1]
+    load = facts["load_average"][0]
+    lines = [
+        f"{last['nodes']:,} nodes, {last['edges']:,} edges, {last['features']} dense features, {facts['cores']} cores that others used too "
+        f"(load average {load:g} at the end); {CLASSES} classes with {SHOTS} labels each, {100 * last['accuracy']:.1f} % of the other nodes right.",
+        "",
+        "| stage | seconds | CPU seconds | memory, GB |",
+        "|---|---|---|---|",
+    ]
+    lines += [
+        f"| {row['stage']} | {row['seconds']} | {row['cpu_seconds']} | {row['peak_gigabytes']} |"
+        for row in facts["stages"]
+    ]
+    lines.append(f"| together | {facts['seconds']} | | {facts['peak_gigabytes']} |")
+    text = page.read_text()
+    before, after = text.partition(BEGIN)[0], text.partition(END)[2]
+    page.write_text(before + BEGIN + "\n" + "\n".join(lines) + "\n" + END + after)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--nodes", type=int, default=1_000_000)
@@ -156,8 +181,12 @@ def main() -> None:
     parser.add_argument("--features", type=int, default=300)
     parser.add_argument("--folder", type=Path, help="where the files go; files that are there are used again")
     parser.add_argument("--out", type=Path)
+    parser.add_argument("--page", action="store_true")
     parser.add_argument("--stage", choices=(WRITE, *STAGES), help=argparse.SUPPRESS)
     given = parser.parse_args()
+    if given.page:
+        write_page(json.loads(given.out.read_text()))
+        return
     if given.stage == WRITE:
         write_files(given.folder, given.nodes, given.edges, given.features)
         return

@@ -93,9 +93,9 @@ def _edge_table(edges: Any, node_table: Table | None, choice: Choice) -> tuple[T
     if not unnamed:
         if unread:
             shown = ", ".join(map(repr, unread[:5])) + (", ..." if len(unread) > 5 else "")
-            table.notes.append(
-                f"columns of edges that are not read: {shown}; with --weight, rows of weight 0 are left out"
-            )
+            weighted = any("weight" in column.lower() for column in unread)
+            hint = "; with --weight, rows of weight 0 are left out" if weighted else ""
+            table.notes.append(f"columns of edges that are not read: {shown}{hint}")
         return table, (chosen[0], chosen[1])
     assert node_table is not None
     ends = ends_by_cells(table, node_table)
