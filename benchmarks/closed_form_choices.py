@@ -26,6 +26,7 @@ import scipy.sparse as sp
 import torch
 
 import naq
+from development import FIRST, WAYS, development_classes, source_of
 from naq.data.splits import split_for
 from naq.embedders.naq_plus import NaqPlus
 from naq.embedders.node_words import node_words
@@ -38,13 +39,9 @@ from naq.tasks import Tasks
 RESULT = Path(__file__).parent / "results" / "closed_form_choices.json"
 DOCS = Path(__file__).resolve().parents[1] / "docs" / "choices.md"
 RELEASED = "nearest pairs, width 384, k 10, gamma 0.5, p 1.75"
-GRAPHS = {"debian": 5, "coauthor_cs": 5, "amazon_computers": 5, "cora": 2, "citeseer": 2}
-"""Graphs and the way of their tasks."""
 TASKS, QUERIES, SEED = 400, 8, 77
 POWERS = (1.0, 1.25, 1.5, 1.75, 2.0)
 WEIGHTS = (0.25, 0.5, 1.0)
-FIRST: dict[str, Any] = {"dim": 256, "pairs": "mutual", "power": 1.5}
-"""The form that partners are compared with; ``refined`` has these defaults."""
 PARTNERS: dict[str, dict[str, Any]] = {
     "bgrl": {"epochs": 300},
     "sugrl": {"epochs": 300},
@@ -55,9 +52,8 @@ PARTNERS: dict[str, dict[str, Any]] = {
 
 def development_tasks(graph: Graph, source: str, way: int, shot: int) -> Tasks:
     """Tasks of base and validation classes."""
-    split = split_for(source, graph)
     sizes = np.bincount(graph.require_labels("tasks")[graph.require_labels("tasks") >= 0])
-    classes = [c for c in (*split.base, *split.valid) if sizes[c] >= shot + QUERIES]
+    classes = [c for c in development_classes(graph, source) if sizes[c] >= shot + QUERIES]
     return naq.sample_tasks(
         graph, way=min(way, len(classes)), shot=shot, queries=QUERIES, count=TASKS, seed=SEED, classes=classes
     )
@@ -69,7 +65,7 @@ class Bench:
     def __init__(self, name: str, source: str, device: str) -> None:
         self.name, self.source, self.device = name, source, device
         self.graph = naq.load(source)
-        self.tasks = [development_tasks(self.graph, source, GRAPHS[name], shot) for shot in (1, 5)]
+        self.tasks = [development_tasks(self.graph, source, WAYS[name], shot) for shot in (1, 5)]
 
     def scores(self, vectors: np.ndarray | torch.Tensor) -> list[np.ndarray]:
         return [naq.evaluate(vectors, tasks, head="prototype").per_task for tasks in self.tasks]
@@ -231,7 +227,7 @@ def main() -> None:
         "--data", type=Path, default=Path("../shared/data"), help="folder of the graphs beside the bundled one"
     )
     parser.add_argument("--device", default="cpu")
-    parser.add_argument("--graphs", nargs="*", default=list(GRAPHS))
+    parser.add_argument("--graphs", nargs="*", default=list(WAYS))
     parser.add_argument(
         "--parts", nargs="*", choices=["nearest", "others", "partners"], default=["nearest", "others", "partners"]
     )
@@ -245,7 +241,7 @@ def main() -> None:
         return
 
     def bench(name: str) -> Bench:
-        return Bench(name, "debian" if name == "debian" else str(given.data / f"{name}.npz"), given.device)
+        return Bench(name, source_of(name, given.data), given.device)
 
     def gains(name: str, forms: Callable[[Bench], Iterator[tuple[str, torch.Tensor]]]) -> dict[str, Any]:
         one = bench(name)

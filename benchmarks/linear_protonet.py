@@ -13,7 +13,6 @@ looked for in ``$NAQ_SHARED_DATA`` or ``../shared/data``.
 from __future__ import annotations
 
 import argparse
-import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,7 +26,7 @@ import numpy as np
 import torch
 
 import naq
-from naq.data.splits import split_for
+from development import WAYS, development_classes, source_of
 from naq.embedders.refinement import NEIGHBORS, POWER, SHRINK, sharpened, without_scatter
 from naq.embedders.smoothing import centred
 from naq.files import read_json, write_json
@@ -36,12 +35,10 @@ from naq.randomness import stream
 from naq.statistics import Score, compare, score
 
 HERE = Path(__file__).resolve().parent
-DATA = Path(os.environ.get("NAQ_SHARED_DATA") or HERE.parents[1] / "shared" / "data")
 RESULTS = HERE / "results" / "linear_protonet.json"
 DOCS = HERE.parent / "docs" / "closed-form.md"
 BEGIN, END = "<!-- linear_protonet:begin -->", "<!-- linear_protonet:end -->"
-GRAPHS = {"cora": 2, "citeseer": 2, "coauthor_cs": 5, "amazon_computers": 5}
-"""Ways of the tasks."""
+GRAPHS = ("cora", "citeseer", "coauthor_cs", "amazon_computers")
 SEEDS, TASKS, QUERIES, SHOTS = 3, 400, 8, (1, 5)
 WAY, RATE, TEMPERATURE = 20, 1e-3, 0.1
 CHECKPOINTS = (100, 500, 2500)
@@ -93,11 +90,9 @@ def trained_maps(
 
 def measured(name: str) -> dict[str, Any]:
     """Accuracies of every row on one graph."""
-    path = DATA / f"{name}.npz"
-    graph = naq.load(path)
-    split = split_for(path, graph)
-    classes = tuple(split.base) + tuple(split.valid)
-    way = GRAPHS[name]
+    source = source_of(name)
+    graph = naq.load(source)
+    classes, way = development_classes(graph, source), WAYS[name]
     tasks = {
         shot: naq.sample_tasks(graph, way=way, shot=shot, queries=QUERIES, count=TASKS, classes=classes, part="valid")
         for shot in SHOTS

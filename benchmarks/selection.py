@@ -13,7 +13,6 @@ Results: benchmarks/results/selection.json.
 from __future__ import annotations
 
 import argparse
-import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -33,9 +32,10 @@ import torch
 from scipy.stats import rankdata
 
 import naq
-from naq.data import DATASETS
+from development import DATA, WAYS, source_of
+from naq.data.splits import split_for
 from naq.embedders.naq_plus import NaqPlus
-from naq.embedders.refinement import NEIGHBORS, POWER, SHRINK, refined
+from naq.embedders.refinement import refined
 from naq.files import read_json, write_json
 from naq.graph import weighted
 from naq.heads import evaluate
@@ -51,12 +51,10 @@ from naq.training import Schedule, fit
 from selection_criteria import alpha_req, neighbor_tasks, rankme
 
 HERE = Path(__file__).resolve().parent
-DATA = Path(os.environ.get("NAQ_SHARED_DATA") or HERE.parents[1] / "shared" / "data")
 RESULTS = HERE / "results" / "selection.json"
 DOCS = HERE.parent / "docs" / "selection.md"
 BEGIN, END = "<!-- selection:begin -->", "<!-- selection:end -->"
 
-WAYS = {"debian": 5, "coauthor_cs": 5, "amazon_computers": 5, "cora": 2, "citeseer": 2}
 CLOSED = "closed form"
 BUDGETS = {"naq-feat/protonet": 1920, "naq-feat/cosmic": 960, "bgrl": 320, "sugrl": 320}
 """Episodes or epochs of each training."""
@@ -157,16 +155,19 @@ def new_seed(group: Group) -> Group:
     return group
 
 
-def variant_name(dim: int = 256, steps: int = 10, neighbors: int = NEIGHBORS, shrink: float = SHRINK, power: float = POWER) -> str:  # fmt: skip
-    return f"d {dim}, steps {steps}, k {neighbors}, gamma {shrink:g}, p {power:g}"
+def variant_name(**given: Any) -> str:
+    form = {**NaqPlus.defaults, **given}
+    return (
+        f"d {form['dim']}, steps {form['steps']}, k {form['neighbors']}, gamma {form['shrink']:g}, p {form['power']:g}"
+    )
 
 
 def variants(quick: bool) -> Iterator[dict[str, Any]]:
     """Of the closed form: a grid of gamma and p, then one other choice at a time."""
     for shrink in (0.5,) if quick else (0.05, 0.5, 5.0):
-        for power in (1.0, 1.25, 1.5, 2.0):
+        for power in (1.0, 1.25, 1.5, 1.75, 2.0):
             yield {"shrink": shrink, "power": power}
-    yield from ({"dim": dim} for dim in ((64,) if quick else (64, 128, 512)))
+    yield from ({"dim": dim} for dim in ((64,) if quick else (64, 128, 256, 512)))
     yield from ({"steps": steps} for steps in ((0, 2) if quick else (0, 2, 5, 20)))
     yield from ({"neighbors": k} for k in (() if quick else (3, 30)))
 
@@ -175,7 +176,9 @@ def closed_form(graph: naq.Graph, judge: Judge, device: str, quick: bool) -> Gro
     group, start = new_seed(Group(graph.name, CLOSED)), {}
     for given in variants(quick):
         shape = {name: given[name] for name in ("dim", "steps") if name in given}
-        rest = {name: value for name, value in given.items() if name not in shape}
+        rest: dict[str, Any] = {
+            name: given.get(name, NaqPlus.defaults[name]) for name in ("neighbors", "pairs", "shrink", "power")
+        }
         key = tuple(shape.items())
         if key not in start:
             start[key] = NaqPlus(graph.without_labels(), device=device, **shape).smoothed()
@@ -207,9 +210,10 @@ def budgets_of(quick: bool) -> dict[str, int]:
 
 def on_graph(name: str, data: Path, device: str, seeds: int, quick: bool) -> list[Group]:
     """All groups of one graph."""
-    way, mark = WAYS[name], time.perf_counter()
-    place = name if name in DATASETS else str(data / f"{name}.npz")
+    mark, place = time.perf_counter(), source_of(name, data)
     graph = naq.load(place)
+    split = split_for(place, graph)
+    way = min(WAYS[name], len(split.valid), len(split.test))
     source = task_source(graph, place, None, way=way, shot=1)
     judge = Judge(graph, source, way, device)
     groups = [closed_form(graph, judge, device, quick)]

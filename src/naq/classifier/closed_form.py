@@ -19,13 +19,12 @@ import torch
 
 from naq.embedders.naq_plus import NaqPlus
 from naq.embedders.node_words import node_words
-from naq.embedders.refinement import BLOCK, PAIRS, SMALLEST, scatter
+from naq.embedders.refinement import BLOCK, PAIRS, scatter_removal, sharpening
 from naq.embedders.smoothing import ROUNDING, centred, narrowed, smoothed, unit
 from naq.errors import OptionError
 from naq.graph import Graph
 from naq.neighbors import vector_neighbors
 from naq.randomness import stream
-from naq.threads import one_blas_thread
 
 SOLVER_ROUNDS = 8
 """Of conjugate gradients for V: the start is then off by a few thousandths of its length, a hundredth in its last columns."""
@@ -55,60 +54,34 @@ class Maps:
 
 def fitted(model: NaqPlus) -> tuple[np.ndarray, Maps]:
     """The vectors of ``model.embed()`` but for rounding, and the maps behind them; with more than ``MOST_PAIRED`` nodes, maps of a sample."""
-    rows = model.smoothed()
-    rows = centred(rows.cpu().numpy() if isinstance(rows, torch.Tensor) else rows)
-    d = rows.shape[1]
-    first, mean, second = np.eye(d, dtype=np.float32), np.zeros(d, dtype=np.float32), np.eye(d, dtype=np.float32)
-    if len(rows) > 2 and d > 1:
+    rows = centred(torch.as_tensor(model.smoothed()).to(model.device))
+    first, mean, second = None, torch.zeros(rows.shape[1]), None
+    if len(rows) > 2 and rows.shape[1] > 1:
         paired = _drawn(rows, model.seed)
         neighbors = min(int(model.options["neighbors"]), len(paired) - 1)
         table = vector_neighbors(paired, neighbors, device=model.device, seed=model.seed)
-        pairs = PAIRS[str(model.options["pairs"])](table)
-        first = _without_scatter(paired, pairs, float(model.options["shrink"]))
-        between = unit(rows @ first)
-        if len(pairs):
-            mean = between.mean(axis=0, dtype=np.float64).astype(np.float32)
-        second = _sharpening(unit(between - mean, ROUNDING), float(model.options["power"]))
-    maps = Maps(first, mean, second, model.plan().startswith("edges trusted"))
-    return maps.apply(rows), maps
+        between = rows
+        first = scatter_removal(paired, PAIRS[str(model.options["pairs"])](table), float(model.options["shrink"]))
+        if first is not None:
+            between = unit(rows @ first)
+            mean = between.double().mean(dim=0).to(rows)
+            between = unit(between - mean, ROUNDING)
+        second = sharpening(between, float(model.options["power"]))
+    maps = Maps(_kept(first, rows), mean.cpu().numpy(), _kept(second, rows), model.trusts_edges)
+    return maps.apply(rows.cpu().numpy()), maps
 
 
-def _drawn(rows: np.ndarray, seed: int) -> np.ndarray:
+def _drawn(rows: torch.Tensor, seed: int) -> torch.Tensor:
     """The rows, or ``MOST_PAIRED`` of them where there are more."""
     if len(rows) <= MOST_PAIRED:
         return rows
-    return rows[np.sort(stream(seed, "classifier/pairs").choice(len(rows), MOST_PAIRED, replace=False))]
+    chosen = np.sort(stream(seed, "classifier/pairs").choice(len(rows), MOST_PAIRED, replace=False))
+    return rows[torch.from_numpy(chosen).to(rows.device)]
 
 
-def _without_scatter(rows: np.ndarray, pairs: np.ndarray, shrink: float) -> np.ndarray:
-    """U (e + gamma mean(e))^(-1/2) U^T."""
-    identity = np.eye(rows.shape[1], dtype=np.float32)
-    if not len(pairs):
-        return identity
-    values, directions = _eigen(scatter(torch.from_numpy(rows), pairs))
-    if values.sum() <= ROUNDING**2:
-        return identity
-    weights = (values + shrink * values.mean()) ** -0.5
-    return ((directions * weights) @ directions.T).astype(np.float32)
-
-
-def _sharpening(rows: np.ndarray, power: float) -> np.ndarray:
-    """V f^((p - 1) / 2)."""
-    gram = np.zeros((rows.shape[1], rows.shape[1]))
-    for start in range(0, len(rows), BLOCK):
-        part = rows[start : start + BLOCK].astype(np.float64)
-        gram += part.T @ part
-    values, directions = _eigen(gram)
-    if values.max() <= 0:
-        return np.eye(rows.shape[1], dtype=np.float32)
-    share = np.maximum(values / values.max(), SMALLEST)
-    return (directions * share ** ((power - 1) / 2)).astype(np.float32)
-
-
-def _eigen(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    with one_blas_thread():
-        values, directions = np.linalg.eigh(matrix)
-    return np.maximum(values, 0.0), directions
+def _kept(matrix: torch.Tensor | None, rows: torch.Tensor) -> np.ndarray:
+    """The matrix of a step, or the identity where the step was left out."""
+    return np.eye(rows.shape[1], dtype=np.float32) if matrix is None else matrix.cpu().numpy()
 
 
 @dataclass(frozen=True, eq=False)

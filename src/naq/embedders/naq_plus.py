@@ -58,7 +58,6 @@ class NaqPlus(Embedder):
         power: p, how much directions of large variance are favoured; 1 is not at all.
     """
 
-    _plan = ""
     name = "naq-plus"
     weighs_features = True
     summary = "NaQ in closed form: smoothing, then the scatter of neighbours removed; trains nothing"
@@ -71,6 +70,9 @@ class NaqPlus(Embedder):
         "shrink": SHRINK,
         "power": 1.75,
     }
+
+    agreement: float | None = None
+    """Of the edges with the features; None before vectors are made."""
 
     def check_options(self) -> None:
         self.require_at_least("dim", 1)
@@ -98,17 +100,23 @@ class NaqPlus(Embedder):
         there = on_device(words, self.device)
         turned = on_device(sp.csr_array(words.T), self.device) if sp.issparse(words) and there is not words else None
         start = unit(narrowed(there, int(self.options["dim"]), self.seed, turned))
-        agreement = edge_agreement(self.graph, start)
-        edges = self.options["edges"]
-        trusted = agreement >= AGREES if edges == "auto" else edges == "trusted"
-        self._plan = (
-            f"edges {'trusted' if trusted else 'doubted: features are added to what was smoothed'} "
-            f"({'as asked' if edges != 'auto' else f'neighbours agree by {agreement:.2f}, {AGREES:g} is enough'})"
-        )
+        self.agreement = edge_agreement(self.graph, start)
         adjacency = on_device(self.graph.normalized_adjacency(), self.device)
         rows = centred(smoothed(adjacency, start, int(self.options["steps"])))
-        return rows if trusted else centred(rows + centred(start))
+        return rows if self.trusts_edges else centred(rows + centred(start))
+
+    @property
+    def trusts_edges(self) -> bool:
+        """As asked or, with ``auto``, whether edges agree with the features; known once vectors are made."""
+        edges = self.options["edges"]
+        return edges == "trusted" or (edges == "auto" and self.agreement is not None and self.agreement >= AGREES)
 
     def plan(self) -> str:
         """One line: what was made of the edges and why; empty before vectors are made."""
-        return self._plan
+        if self.agreement is None:
+            return ""
+        auto = self.options["edges"] == "auto"
+        reason = f"neighbours agree by {self.agreement:.2f}, {AGREES:g} is enough" if auto else "as asked"
+        return (
+            f"edges {'trusted' if self.trusts_edges else 'doubted: features are added to what was smoothed'} ({reason})"
+        )

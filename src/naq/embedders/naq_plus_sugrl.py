@@ -1,4 +1,6 @@
-r"""The closed form with a trained view beside it: slower than ``naq-plus``, and more accurate where training finds what smoothing misses.
+r"""The closed form with a trained view beside it: slower than ``naq-plus``.
+
+On the five graphs of ``docs/beyond.md`` it shows no significant difference from ``naq-plus``: it is there to be compared with.
 
 .. math:: Z = \mathrm{refined}\left(\left[\, Z_{\mathrm{smooth}} \;\middle|\; \tfrac12 Z_{\mathrm{SUGRL}} \,\right]\right)
 

@@ -81,26 +81,38 @@ def refined(
 
 def without_scatter(rows: torch.Tensor, pairs: np.ndarray, shrink: float) -> torch.Tensor:
     """Z U (e + gamma mean(e))^(-1/2) U^T, centred; the rows themselves where pairs do not differ."""
+    matrix = scatter_removal(rows, pairs, shrink)
+    return rows if matrix is None else centred(rows @ matrix)
+
+
+def scatter_removal(rows: torch.Tensor, pairs: np.ndarray, shrink: float) -> torch.Tensor | None:
+    """(d, d) U (e + gamma mean(e))^(-1/2) U^T; None where there are no pairs or they do not differ."""
     if not len(pairs):
-        return rows
+        return None
     values, directions = _eigen(scatter(rows, pairs))
     if values.sum() <= ROUNDING**2:
-        return rows
+        return None
     weights = (values + shrink * values.mean()) ** -0.5
-    return centred(rows @ torch.from_numpy((directions * weights) @ directions.T).to(rows))
+    return torch.from_numpy((directions * weights) @ directions.T).to(rows)
 
 
 def sharpened(rows: torch.Tensor, power: float) -> torch.Tensor:
     """Z V f^((p - 1) / 2), rows of length one: directions along which the nodes vary much count for more."""
+    matrix = sharpening(rows, power)
+    return rows if matrix is None else unit(rows @ matrix)
+
+
+def sharpening(rows: torch.Tensor, power: float) -> torch.Tensor | None:
+    """(d, d) V f^((p - 1) / 2); None where all rows are zero."""
     gram = torch.zeros(rows.shape[1], rows.shape[1], dtype=torch.float64, device=rows.device)
     for start in range(0, len(rows), BLOCK):
         part = rows[start : start + BLOCK].double()
         gram += part.T @ part
     values, directions = _eigen(gram.cpu().numpy())
     if values.max() <= 0:
-        return rows
+        return None
     share = np.maximum(values / values.max(), SMALLEST)
-    return unit(rows @ torch.from_numpy(directions * share ** ((power - 1) / 2)).to(rows))
+    return torch.from_numpy(directions * share ** ((power - 1) / 2)).to(rows)
 
 
 def scatter(rows: torch.Tensor, pairs: np.ndarray) -> np.ndarray:

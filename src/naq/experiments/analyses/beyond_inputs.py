@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from naq.experiments.analyses.beyond_accuracy import GRAPHS
-from naq.experiments.analyses.beyond_refinement import label_free
+from naq.experiments.analyses.beyond_refinement import plain_and_changed
 from naq.experiments.experiment import EXPERIMENTS
-from naq.experiments.names import full_name
-from naq.experiments.reached import CLOSED
 from naq.experiments.request import Request
 from naq.experiments.variants import Variant, Variants
 
@@ -23,13 +21,5 @@ class BeyondInputs(Variants):
     note = "On naq-plus vectors: features are replaced by them, for the neighbours of the episodes too."
 
     def variants(self, request: Request) -> list[Variant]:
-        closed = full_name(CLOSED)
-        rows = [Variant(closed, CLOSED)]
-        for method in label_free(request, METHODS):
-            plain = full_name(method)
-            replaced = {"perturbation": {"name": "naq-plus-features", "seed": 0}}
-            rows += [
-                Variant(plain, method),
-                Variant(f"{plain}, on naq-plus vectors", method, (plain, closed), replaced),
-            ]
-        return rows
+        vectors = {"perturbation": {"name": "naq-plus-features", "seed": 0}}
+        return plain_and_changed(request, METHODS, "on naq-plus vectors", vectors)

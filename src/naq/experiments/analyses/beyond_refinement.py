@@ -5,6 +5,9 @@ The training is the same with and without: the refinement comes after it, before
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from naq.experiments.analyses.beyond_accuracy import GRAPHS
 from naq.experiments.experiment import EXPERIMENTS
 from naq.experiments.names import full_name
@@ -26,15 +29,19 @@ class BeyondRefinement(Variants):
     note = "Refined: mutual nearest neighbours of the trained vectors, their scatter removed, the rest sharpened; the trainings are the same."
 
     def variants(self, request: Request) -> list[Variant]:
-        closed = full_name(CLOSED)
-        rows = [Variant(closed, CLOSED)]
-        for method in label_free(request, METHODS):
-            plain = full_name(method)
-            rows += [
-                Variant(plain, method),
-                Variant(f"{plain}, refined", method, (plain, closed), {"refine": True}),
-            ]
-        return rows
+        return plain_and_changed(request, METHODS, "refined", {"refine": True})
+
+
+def plain_and_changed(
+    request: Request, methods: tuple[str, ...], change: str, settings: Mapping[str, Any]
+) -> list[Variant]:
+    """The closed form, then each method as it is and with the change, which is compared with both."""
+    closed = full_name(CLOSED)
+    rows = [Variant(closed, CLOSED)]
+    for method in label_free(request, methods):
+        plain = full_name(method)
+        rows += [Variant(plain, method), Variant(f"{plain}, {change}", method, (plain, closed), settings)]
+    return rows
 
 
 def label_free(request: Request, default: tuple[str, ...]) -> list[str]:
