@@ -28,8 +28,6 @@ from naq.randomness import stream
 
 SOLVER_ROUNDS = 8
 """Of conjugate gradients for V: the start is then off by a few thousandths of its length, a hundredth in its last columns."""
-
-
 MOST_PAIRED = 200_000
 """Of more nodes, neighbours are sought among so many that are drawn: their scatter is a mean over pairs, and millions of pairs are enough."""
 
