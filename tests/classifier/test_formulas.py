@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import methods_under_test as suite
 from naq import Graph
-from naq.classifier import confidence
-from naq.classifier.closed_form import least_squares
+from naq.classifier import closed_form, confidence
+from naq.classifier.closed_form import fitted, least_squares
 from naq.classifier.confidence import (
     GRID,
     class_shares,
@@ -19,7 +20,7 @@ from naq.classifier.confidence import (
     shipped,
     widened,
 )
-from naq.classifier.evidence import nearest_labels, telling_words
+from naq.classifier.evidence import LEAST_TELLING, nearest_labels, telling_words
 from naq.classifier.prototypes import (
     BLOCK,
     ROUNDS,
@@ -207,6 +208,19 @@ def test_least_squares(sparse: bool) -> None:
     np.testing.assert_allclose(found, true, atol=1e-4)
 
 
+def test_neighbours_of_a_sample_give_nearly_the_same_maps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where there are many nodes, the scatter is that of neighbours among some of them."""
+    graph = suite.community_graph(size=120)
+    _, whole = fitted(NaqPlus(graph, seed=0))
+    monkeypatch.setattr(closed_form, "MOST_PAIRED", graph.num_nodes // 2)
+    vectors, part = fitted(NaqPlus(graph, seed=0))
+    assert vectors.shape[0] == graph.num_nodes and not np.array_equal(whole.first, part.first)
+    relative = np.linalg.norm(part.first - whole.first) / np.linalg.norm(whole.first)
+    assert relative < 0.2
+    monkeypatch.setattr(closed_form, "MOST_PAIRED", graph.num_nodes)
+    np.testing.assert_array_equal(fitted(NaqPlus(graph, seed=0))[1].first, whole.first)
+
+
 def test_nearest_label_is_of_the_class_and_not_the_node_itself() -> None:
     units = units_of()
     support, slots = np.array([0, 1, 2, 3]), np.array([0, 0, 1, 1])
@@ -228,9 +242,14 @@ def test_telling_words_are_the_formula() -> None:
     x = tfidf(graph.features).toarray().astype(float)
     for node in range(30):
         told = x[node] * (x[predicted == predicted[node]].mean(axis=0) - x.mean(axis=0))
-        best = [j for j in np.argsort(-told, kind="stable")[:3] if told[j] > 1e-7]
+        least = LEAST_TELLING * max(told.max(), 0)
+        best = [j for j in np.argsort(-told, kind="stable")[:3] if told[j] > least + 1e-7]
         assert found[node][: len(best)] == [f"w{j}" for j in best]
+        assert all(told[int(word[1:])] > least - 1e-7 for word in found[node])
     assert telling_words(Graph([[0], [1]], counts, nodes=30), predicted, 3) == [[]] * 30
+    beside = sp.hstack([counts[:, :3], random.standard_normal((30, 2)), counts[:, 3:]])
+    names = ["w0", "w1", "w2", "size", "age", *(f"w{j}" for j in range(3, 8))]
+    assert telling_words(Graph([[0], [1]], sp.csr_array(beside), nodes=30, vocab=names), predicted, 3) == found
 
 
 def test_suggestions_are_medoids_then_differ_from_the_labelled() -> None:
