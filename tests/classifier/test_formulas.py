@@ -33,6 +33,7 @@ from naq.classifier.prototypes import (
 )
 from naq.classifier.suggestion import medoids, suggested
 from naq.classifier.unknown import belongs_nowhere, otsu_threshold, parting_threshold
+from naq.embedders.naq_plus import NaqPlus
 from naq.errors import OptionError
 from naq.graph.weighting import tfidf
 
