@@ -120,7 +120,7 @@ class Study:
 EXPERIMENTS: Registry[type[Experiment]] = Registry("a table or analysis", "naq.experiments.analyses")
 ORDER = (
     *("methods", "main-products", "main-citation", "full-products", "full-citation", "model-agnostic"),
-    *("ogbn-arxiv", "ogbn-products"),
+    *("ogbn-arxiv", "ogbn-products", "practice"),
     *("beyond-accuracy", "beyond-ablation", "beyond-refinement", "beyond-inputs"),
     *("label-scarcity", "label-noise", "imbalance", "structure-noise", "feature-noise", "tail-tsne", "queries"),
     *("class-similarity", "metrics", "training-way", "umtra-models", "umtra", "overlap", "overlap-drop", "times"),
