@@ -88,8 +88,8 @@ def practice_cell(dataset: str, peer: str, *, shots: Sequence[int], seed: int = 
 def practice(config: Mapping[str, Any], context: Context) -> dict[str, Any]:
     """``by_shot``: accuracy, mean accuracy per class, calibration error and seconds at every number of labels; ``peak_bytes`` of all together.
 
-    Seconds are those from the graph in memory to probabilities for every node, after a warm-up on a small graph; where a method does part of its work without
-    labels, that part is counted at every number of labels.
+    Seconds are of processor time, all threads together, from the graph in memory to probabilities for every node, after a warm-up on a small graph: other work on the
+    machine does not count. Where a method does part of its work without labels, that part is counted at every number of labels.
     """
     labels = context.perturbed(config).graph.require_labels("this comparison")
     kind, seed = PEERS.find(str(config["peer"])), int(config["seed"])
@@ -101,14 +101,14 @@ def practice(config: Mapping[str, Any], context: Context) -> dict[str, Any]:
     graph = Graph(source.adjacency, source.features, names=source.names, vocab=source.vocab, name=source.name)
 
     def work() -> tuple[float, dict[int, tuple[np.ndarray, float]]]:
-        start = time.perf_counter()
+        start = time.process_time()
         peer = kind(graph, seed)
-        prepared = time.perf_counter() - start
+        prepared = time.process_time() - start
         answers = {}
         for done, (shot, draw) in enumerate(draws.items(), 1):
-            start = time.perf_counter()
+            start = time.process_time()
             chances = peer.classify(draw.nodes, draw.slots, len(draw.classes))
-            answers[shot] = chances[draw.asked], time.perf_counter() - start
+            answers[shot] = chances[draw.asked], time.process_time() - start
             context.listener("classify", {"done": done, "total": len(draws)})
         return prepared, answers
 
