@@ -1,5 +1,6 @@
 """The most memory that a piece of work took, beyond what the process held before; on Linux."""
 
+# ruff: noqa: SIM105
 from __future__ import annotations
 
 import ctypes

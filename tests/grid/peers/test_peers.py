@@ -64,9 +64,7 @@ def test_a_prepared_peer_answers_other_labels_as_a_new_one_does(name):
     few, more = few_labels(1), few_labels(4)
     peer = PEERS[name](BARE, 0)
     peer.classify(*few, CLASSES)
-    np.testing.assert_allclose(
-        peer.classify(*more, CLASSES), PEERS[name](BARE, 0).classify(*more, CLASSES), atol=1e-6
-    )
+    np.testing.assert_allclose(peer.classify(*more, CLASSES), PEERS[name](BARE, 0).classify(*more, CLASSES), atol=1e-6)
 
 
 def test_label_propagation_is_its_formula():
@@ -124,7 +122,9 @@ def test_sgc_is_trained_on_the_averaged_rows(monkeypatch):
     """The rows of its labels are those of the whole of S S X."""
     seen = []
     loss = F.cross_entropy
-    monkeypatch.setattr(torch.nn.Linear, "forward", lambda self, x: seen.append(x) or F.linear(x, self.weight, self.bias))
+    monkeypatch.setattr(
+        torch.nn.Linear, "forward", lambda self, x: seen.append(x) or F.linear(x, self.weight, self.bias)
+    )
     nodes, slots = few_labels()
     PEERS["sgc"](BARE, 0).classify(nodes, slots, CLASSES)
     assert F.cross_entropy is loss

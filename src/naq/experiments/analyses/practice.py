@@ -227,7 +227,15 @@ def reached_table(
     return TableView(
         table_name(study, "reached"),
         f"Against the best of the others: {study.dataset}",
-        ["labels per class", "best of the others", "naq, %", "best other, %", "gain, points", "significant", "not below"],
+        [
+            "labels per class",
+            "best of the others",
+            "naq, %",
+            "best other, %",
+            "gain, points",
+            "significant",
+            "not below",
+        ],
         lines,
         labels=2,
         note="The best of the others is chosen on these draws; Holm over all of them. ± is the 95 % interval of the difference alone. "

@@ -23,7 +23,9 @@ class LabelPropagation(Peer):
     name = "label-propagation"
     title = "label propagation"
     reads = "edges"
+    # fmt: off
     settings = "PyG: `LabelPropagation(num_layers=50, alpha=0.9)`: the alpha of its example, the number of layers of its paper"
+    # fmt: on
 
     def __init__(self, graph: Graph, seed: int) -> None:
         super().__init__(graph, seed)
