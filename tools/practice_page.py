@@ -72,28 +72,43 @@ def shots_of(study: Study) -> list[int]:
 
 
 def short_table(found: Columns) -> TableView:
-    """Methods by graphs at :data:`SHORT` labels, the average over graphs last; sorted by the average at the fewest."""
-    over = {(graph, shot): found[graph][shot] for graph in found for shot in SHORT}
-    averages = {row: [mean(found[g][shot][row].mean for g in found) for shot in SHORT] for row in methods(found)}
-    rows = sorted(averages, key=lambda row: -averages[row][0])
-    best = {at: max(column, key=lambda row: column[row].mean) for at, column in over.items()}
-    tops = [max(averages, key=lambda row, i=i: averages[row][i]) for i in range(len(SHORT))]
+    """Methods by graphs at :data:`SHORT` labels, the average over graphs last; sorted by the average at the fewest, rows without one last."""
+    over = {f"{graph}, {labels(shot)}": found[graph][shot] for graph in found for shot in SHORT}
+    means = {at: {row: column[row].mean for row in column} for at, column in over.items()}
+    means |= {
+        f"average, {labels(shot)}": {row: mean(found[g][shot][row].mean for g in found) for row in methods(found)}
+        for shot in SHORT
+    }
+    averages = means[f"average, {labels(SHORT[0])}"]
+    every = dict.fromkeys(row for column in over.values() for row in column)
     lines: list[list[Entry]] = [
         [
             title(row),
-            *(Number(100 * column[row].mean, digits=1, rank=int(best[at] == row)) for at, column in over.items()),
-            *(Number(100 * averages[row][i], digits=1, rank=int(tops[i] == row)) for i in range(len(SHORT))),
+            *(
+                Number(100 * column[row], digits=1, rank=int(column[row] == max(column.values())))
+                if row in column
+                else "–"
+                for column in means.values()
+            ),
         ]
-        for row in rows
+        for row in sorted(every, key=lambda row: -averages.get(row, 0.0))
     ]
-    places = [*found, "average"]
+    note = f"Sorted by the average with {labels(SHORT[0])}. Labels are per class; a number is the mean over draws of labels."
     return TableView(
         f"{NAME}-short",
         "Accuracy of all other nodes, %",
-        ["method", *(f"{place}, {labels(shot)}" for place in places for shot in SHORT)],
+        ["method", *means],
         lines,
-        note="Sorted by the average with one label. Labels are per class; a number is the mean over draws of labels.",
+        note=f"{note} {not_run(found)}".strip(),
     )
+
+
+def not_run(found: Columns) -> str:
+    """Which methods some graphs lack."""
+    every = dict.fromkeys(row for by_shot in found.values() for column in by_shot.values() for row in column)
+    lacking = {row: [g for g, by_shot in found.items() if row not in by_shot[SHORT[0]]] for row in every}
+    words = [f"{title(row)} on {' and '.join(graphs)}" for row, graphs in lacking.items() if graphs]
+    return f"Not run for the time it takes: {', '.join(words)}." if words else ""
 
 
 def methods(found: Columns) -> list[str]:
@@ -163,7 +178,7 @@ def targets_table(found: Columns) -> TableView:
             *("best other on average, and points ahead of it", "significantly below the best other on"),
         ],
         lines,
-        note="Averages over the graphs, without a test of their own.",
+        note=f"Averages over the graphs, without a test of their own. {not_run(found)}".strip(),
     )
 
 

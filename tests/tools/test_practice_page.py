@@ -98,6 +98,21 @@ def test_the_average_is_over_graphs_and_the_gain_over_the_best_of_each(tool, fol
     assert tool.targets_table(found).rows[0][2].value == pytest.approx(100 * sum(gains) / 2)
 
 
+def test_a_method_that_a_graph_lacks_is_told(tool, tmp_path):
+    requests = [
+        Request("practice", ("cora",), seeds=2),
+        Request("practice", ("debian",), seeds=2, methods=("naq-plus", "sgc")),
+    ]
+    pack_folder(fill(tmp_path / "some", requests), tmp_path / "some.zip")
+    found = tool.columns_of(tool.read(tmp_path / "some.zip"))
+    table = tool.short_table(found)
+    rows = {row[0]: row for row in table.rows}
+    assert rows["GAT"][1].value > 0 and rows["GAT"][3] == "–" and rows["GAT"][-1] == "–"
+    assert rows["SGC"][-1].value > 0 and [row[0] for row in table.rows][:2] == [table.rows[0][0], "SGC"]
+    assert "GAT on debian" in table.note and "SGC on" not in table.note
+    assert "best other" not in table.note and tool.targets_table(found).rows[0][5].startswith("SGC, ")
+
+
 def test_results_that_are_not_whole_are_an_error(tool, tmp_path):
     less = fill(tmp_path / "less", [Request("practice", ("cora",), seeds=3)], leave=1)
     pack_folder(less, tmp_path / "less.zip")
