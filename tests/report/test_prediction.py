@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from naq.classifier import FewShotNodeClassifier
-from naq.classifier.report import GROUP, label_groups, prediction_page, wilson, write_report
 from naq.experiments.views import BarView, LineView, TableView
+from naq.report.prediction import GROUP, label_groups, prediction_page, wilson, write_report
 from planted_classes import few, planted
 
 
