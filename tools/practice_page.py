@@ -25,7 +25,8 @@ from naq.experiments.folder import Requests, pack_folder, unpack_folder
 from naq.experiments.views import Entry, LineView, Number, TableView
 from naq.grid.peers import PEERS
 from naq.grid.store import Store
-from naq.report.export import to_markdown
+from naq.report.export import MARKDOWN
+from naq.report.format import entry_text
 from naq.statistics import Score
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -101,6 +102,22 @@ def short_table(found: Columns) -> TableView:
         lines,
         note=f"{note} {not_run(found)}".strip(),
     )
+
+
+def readme_table(pack: Path) -> str:
+    """The short table with both numbers of labels in one column, in Markdown."""
+    table = short_table(columns_of(read(pack)))
+    numbers = table.columns[1:]
+    graphs = [name.rpartition(", ")[0] for name in numbers[:: len(SHORT)]]
+    lines = [f"| labels in every class: {' / '.join(map(str, SHORT))} | {' | '.join(graphs)} |"]
+    lines.append("|---|" + "---:|" * len(graphs))
+    for row in table.rows:
+        texts = [entry_text(entry, MARKDOWN) for entry in row]
+        pairs = [texts[i : i + len(SHORT)] for i in range(1, len(texts), len(SHORT))]
+        lines.append(
+            f"| {texts[0]} | {' | '.join('–' if set(pair) == {'–'} else ' / '.join(pair) for pair in pairs)} |"
+        )
+    return "\n".join([*lines, "", table.note])
 
 
 def not_run(found: Columns) -> str:
@@ -233,7 +250,7 @@ def main(arguments: Sequence[str] | None = None, *, page: Path = PAGE, pack: Pat
     studies = read(pack)
     found = columns_of(studies)
     if given.readme:
-        print(to_markdown(short_table(found)).partition("\n\n")[2].strip())
+        print(readme_table(pack))
         return 0
     made: list[Callable[[], TableView]] = [lambda: short_table(found), lambda: graphs_table(studies), methods_table]
     own = [*(make() for make in made), targets_table(found)]

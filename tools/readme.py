@@ -1,7 +1,7 @@
-"""Write measured numbers into README.md: the first table and its picture, the demo's table, that of all methods, the report's answers, the figures of ``make bench``.
+"""Write measured numbers into README.md (the table of practice) and docs/results.md (the rest: the demo, the closed form beside trained methods with its picture, all methods, the report's answers, ``make bench``).
 
 python tools/readme.py            from runs/demo, docs/reproduction and the files in benchmarks/results
-python tools/readme.py --check    fail if README.md differs from them
+python tools/readme.py --check    fail if the two files differ from them
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from typing import Any
 
 from first_table import draw_first, first_lines, first_table
 from naq.cli.running import SIDE_BY_SIDE
+from practice_page import readme_table
 
 ROOT = Path(__file__).resolve().parents[1]
-README = ROOT / "README.md"
+README, PAGE = ROOT / "README.md", ROOT / "docs" / "results.md"
 RESULTS = ROOT / "benchmarks" / "results"
 TABLES = ROOT / "docs" / "reproduction" / "tables"
 DEMO = ROOT / "runs" / "demo"
@@ -140,20 +141,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
     check = parser.parse_args(arguments).check
     if DEMO.is_dir() and not check:
         (RESULTS / "demo.json").write_text(json.dumps(demo_results(DEMO), indent=2) + "\n")
-    text = old = README.read_text()
     lines = first_lines(RESULTS / "beyond.zip")
-    text = filled(text, "first", first_table(lines))
-    text = filled(text, "demo", demo_table(read("demo.json")))
-    text = filled(text, "figures", figures_table(read("figures.json")))
-    text = filled(text, "methods", methods_table({"debian": methods_file("debian").read_text()}))
-    text = filled(text, "reproduction", answers(read("reproduction.json")))
-    if check:
-        if text != old:
-            print("README.md does not show the recorded results; run python tools/readme.py.", file=sys.stderr)
-        return int(text != old)
-    README.write_text(text)
-    draw_first(lines, PICTURE)
-    return 0
+    bodies = {
+        README: {"practice": readme_table(RESULTS / "practice.zip")},
+        PAGE: {
+            "first": first_table(lines),
+            "demo": demo_table(read("demo.json")),
+            "figures": figures_table(read("figures.json")),
+            "methods": methods_table({"debian": methods_file("debian").read_text()}),
+            "reproduction": answers(read("reproduction.json")),
+        },
+    }
+    differ = False
+    for path, marks in bodies.items():
+        text = old = path.read_text()
+        for mark, body in marks.items():
+            text = filled(text, mark, body)
+        differ |= text != old
+        if not check:
+            path.write_text(text)
+        elif text != old:
+            print(f"{path.name} does not show the recorded results; run python tools/readme.py.", file=sys.stderr)
+    if not check:
+        draw_first(lines, PICTURE)
+    return int(check and differ)
 
 
 def methods_file(dataset: str) -> Path:

@@ -19,7 +19,7 @@ from naq.experiments.request import Request
 from naq.grid.store import Store
 
 ROOT = Path(__file__).resolve().parents[2]
-TOOLS = ("beyond_page", "first_table", "readme")
+TOOLS = ("beyond_page", "first_table", "practice_page", "readme")
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +101,13 @@ def test_the_code_of_the_readme_runs(monkeypatch, tmp_path, capsys):
     monkeypatch.setenv("NAQ_CACHE", str(tmp_path))
     monkeypatch.setattr(naq, "load", lambda name: graph)
     code = "\n".join(re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.S))
-    for old, new in (("episodes=960", "episodes=4"), ("count=16_000", "count=16"), ("count=500", "count=20")):
+    replaced = (
+        ("episodes=960", "episodes=4"),
+        ("count=16_000", "count=16"),
+        ("count=500", "count=20"),
+        ('{"bash": "shells", "vim": "editors"}', '{0: "shells", 25: "editors"}'),
+    )
+    for old, new in replaced:
         assert code.count(old) == 1
         code = code.replace(old, new)
     names: dict[str, object] = {}
