@@ -27,8 +27,8 @@ def studio_command(
     from naq.studio.server import journal_path, may_write
 
     loaded = load_shown(graph, nodes)
-    path = journal_path(loaded, labels)
-    if labels is None and not may_write(path) and sys.stdin.isatty():
+    path = None if check and labels is None else journal_path(loaded, labels)
+    if path is not None and labels is None and not may_write(path) and sys.stdin.isatty():
         typer.echo(f"{path} cannot be written.")
         path = Path(typer.prompt("Where shall the labels be kept (a CSV file)?")).expanduser()
-    serve(loaded, path, port=port, browser=not no_browser, check=check, say=typer.echo)
+    serve(loaded, path, nodes=nodes, port=port, browser=not no_browser, check=check, say=typer.echo)

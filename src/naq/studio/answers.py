@@ -57,7 +57,7 @@ def answer(classifier: FewShotNodeClassifier, labels: Mapping[int, int], unknown
     best = chances.argmax(axis=1)
     chosen = ids[best].astype(np.int16)
     if unknown:
-        chosen[np.equal(classifier.predict(), None)] = NOWHERE
+        chosen[[one is None for one in classifier.predict()]] = NOWHERE
     free = len(nodes) < len(chances)
     return Answer(
         version,

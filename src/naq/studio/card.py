@@ -115,12 +115,16 @@ def _features(graph: Graph, node: int) -> list[dict[str, Any]]:
     mean, deviation = graph.kept("studio/moments", lambda: _moments(graph))
     assert graph.features is not None
     row = graph.features[[node]]
-    values = np.asarray(row.toarray() if sp.issparse(row) else row, dtype=np.float64).ravel()
+    values = np.asarray(row if isinstance(row, np.ndarray) else row.toarray(), dtype=np.float64).ravel()
     apart = np.divide(values - mean, deviation, out=np.zeros_like(values), where=deviation > 0)
     order = np.argsort(-np.abs(apart), kind="stable")[:WORDS]
-    name = (lambda one: str(graph.vocab[one])[:80]) if graph.vocab is not None else (lambda one: f"feature {one}")
+    vocab = graph.vocab
     return [
-        {"name": name(one), "value": round(float(values[one]), 4), "apart": round(float(apart[one]), 2)}
+        {
+            "name": f"feature {one}" if vocab is None else str(vocab[one])[:80],
+            "value": round(float(values[one]), 4),
+            "apart": round(float(apart[one]), 2),
+        }
         for one in order
         if apart[one]
     ]
@@ -130,5 +134,5 @@ def _moments(graph: Graph) -> tuple[np.ndarray, np.ndarray]:
     table = graph.features
     assert table is not None
     mean = np.asarray(table.mean(axis=0), dtype=np.float64).ravel()
-    square = table.multiply(table) if sp.issparse(table) else np.square(table, dtype=np.float64)
+    square = np.square(table, dtype=np.float64) if isinstance(table, np.ndarray) else table.multiply(table)
     return mean, np.sqrt(np.maximum(np.asarray(square.mean(axis=0)).ravel() - mean**2, 0.0))

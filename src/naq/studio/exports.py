@@ -17,7 +17,7 @@ import numpy as np
 from naq.errors import OptionError
 from naq.studio.board import NONE
 from naq.studio.colours import COLOURS, SHAPES
-from naq.studio.journal import guarded, one_line
+from naq.studio.lines import guarded, one_line
 from naq.studio.session import Session
 
 TEMPLATES = Path(__file__).with_name("templates")
@@ -65,6 +65,7 @@ def predictions_csv(session: Session) -> str:
 def code(session: Session) -> str:
     """A Python program that makes the same predictions."""
     said, graph = frozen(session), session.graph
+    table = f", nodes={str(session.nodes.absolute())!r}" if session.nodes is not None else ""
     lines = [f"    {key_of(session, node)!r}: {name!r}," for node, name in zip(said.nodes, said.classes)]
     return "\n".join(
         [
@@ -73,7 +74,7 @@ def code(session: Session) -> str:
             "import naq",
             "from naq.classifier import write_predictions",
             "",
-            f"graph = naq.load({graph.source or graph.name!r})",
+            f"graph = naq.load({graph.source or graph.name!r}{table})",
             "labels = {",
             *lines,
             "}",
@@ -170,13 +171,23 @@ def _picture(session: Session, state: dict[str, Any]) -> str:
     axes = figure.add_axes((0, 0, 1, 1))
     axes.axis("off")
     size = float(np.clip(20_000 / n, 1.5, 20))
-    axes.scatter(*places[number < 0].T, s=size, c="#9aa0a6", linewidths=0)
+    axes.scatter(places[number < 0, 0], places[number < 0, 1], s=size, c="#9aa0a6", linewidths=0)
     for one in state["classes"]:
         inside = number == one["id"]
         marker = MARKERS[SHAPES[one["colour"]]]
-        axes.scatter(*places[inside].T, s=size, c=COLOURS[one["colour"]], linewidths=0, marker=marker)
+        axes.scatter(
+            places[inside, 0], places[inside, 1], s=size, c=COLOURS[one["colour"]], linewidths=0, marker=marker
+        )
         own = given == one["id"]
-        axes.scatter(*places[own].T, s=30, c=COLOURS[one["colour"]], marker=marker, edgecolors="black", linewidths=0.8)
+        axes.scatter(
+            places[own, 0],
+            places[own, 1],
+            s=30,
+            c=COLOURS[one["colour"]],
+            marker=marker,
+            edgecolors="black",
+            linewidths=0.8,
+        )
     out = io.BytesIO()
     figure.savefig(out, format="png")
     return "data:image/png;base64," + base64.b64encode(out.getvalue()).decode()

@@ -19,16 +19,11 @@ from filelock import FileLock, Timeout
 
 from naq.errors import DataError, NaqError, OptionError
 from naq.graph import Graph
-from naq.studio.board import ACTIONS, ON_NODES, Board, Row
+from naq.studio.board import Board, Row
+from naq.studio.lines import COLUMNS, MOST_PROBLEMS, parsed, written
 
-COLUMNS = ("step", "rows", "action", "node", "name", "class", "value", "time")
-COMPUTED = tuple("=+-@\t\r")
-"""A spreadsheet computes a cell that starts with one of these, so it gets an apostrophe before it."""
-LONGEST_NAME = 200
-"""Characters of a node's name that are written; it is for people, the number counts."""
 LARGEST = 1 << 28
 """Bytes of a journal at most."""
-MOST_PROBLEMS = 100
 WHOLE_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 """The last cell of a line that was written to its end."""
 
@@ -86,10 +81,7 @@ class Journal:
         text = io.StringIO()
         writer = csv.writer(text, delimiter=self._separator, lineterminator="\n")
         for row in rows:
-            name = "" if row.node is None or self.graph.names is None else one_line(str(self.graph.names[row.node]))
-            node = "" if row.node is None else row.node
-            cells = [self._step + 1, len(rows), row.action, node, name, row.label, row.value, now]
-            writer.writerow([guarded(str(cell)) for cell in cells])
+            writer.writerow(written(self.graph, self._step + 1, len(rows), row, now))
         content = memoryview(text.getvalue().encode("utf-8", "replace"))
         start = os.fstat(self._file).st_size
         try:
@@ -132,7 +124,7 @@ class Journal:
             if not text.strip():
                 continue
             try:
-                own, count, row = self._parsed(text.rstrip("\r"))
+                own, count, row = parsed(self.graph, text.rstrip("\r"), self._separator)
             except OptionError as error:
                 self._problem(line, str(error))
                 continue
@@ -155,10 +147,12 @@ class Journal:
     def _is_whole(self, last: str) -> bool:
         """Whether a last line without an end was written to its end, or by hand; else a crash cut it off."""
         try:
-            step, _, _ = self._parsed(last.rstrip("\r"))
+            step, _, _ = parsed(self.graph, last.rstrip("\r"), self._separator)
         except OptionError:
             return False
-        return step == 0 or WHOLE_TIME.fullmatch(last.rstrip("\r").rsplit(self._separator, 1)[-1].strip('"')) is not None
+        return (
+            step == 0 or WHOLE_TIME.fullmatch(last.rstrip("\r").rsplit(self._separator, 1)[-1].strip('"')) is not None
+        )
 
     def _apply(self, step: list[Row], line: int) -> None:
         try:
@@ -203,43 +197,9 @@ class Journal:
         elif not content.endswith(b"\n"):
             os.write(self._file, b"\n")
 
-    def _parsed(self, text: str) -> tuple[int, int, Row]:
-        """Step, rows of the step, and the row of one line."""
-        try:
-            cells = next(csv.reader([text], delimiter=self._separator, strict=True))
-        except (csv.Error, StopIteration) as error:
-            raise OptionError(f"not readable as CSV ({error}); check the quotes") from error
-        if len(cells) != len(COLUMNS):
-            raise OptionError(f"{len(cells)} cells; expected {len(COLUMNS)}")
-        step, rows, action, node, name, label, value, _ = (_as_written(cell.strip()) for cell in cells)
-        if action not in (*ACTIONS, "undo", "redo"):
-            raise OptionError(f"the action is {action[:40]!r}; expected one of {', '.join((*ACTIONS, 'undo', 'redo'))}")
-        found = self._node(node, name) if action in ON_NODES else None
-        return _whole(step, "step", 0), _whole(rows, "rows", 1), Row(action, found, label, value)
-
-    def _node(self, number: str, name: str) -> int:
-        """The node that a line means: its number, if the name agrees; else by its name."""
-        if number.isascii() and number.isdigit() and len(number) < 12:
-            node = int(number)
-            names = self.graph.names
-            if node < self.graph.num_nodes and (not name or names is None or one_line(str(names[node])) == name):
-                return node
-        if name:
-            from naq.classifier.labels import find_node  # heavy, and needed for lines by hand only
-
-            return find_node(self.graph, name)
-        raise OptionError(f"there is no node {number[:40]!r}")
-
     def _problem(self, line: int, what: str) -> None:
         if len(self.problems) < MOST_PROBLEMS:
             self.problems.append(f"line {line}: {what.rstrip('.')}.")
-
-
-def one_line(name: str, longest: int = LONGEST_NAME) -> str:
-    """A node's name as people can read it in one line."""
-    start = name[: longest + 1].encode("utf-8", "replace").decode()
-    plain = " ".join("".join(" " if ord(one) < 32 or 127 <= ord(one) < 160 else one for one in start).split())
-    return plain if len(name) <= longest else plain[:longest] + "…"
 
 
 def cannot_write(path: Path, error: Exception) -> DataError:
@@ -247,59 +207,14 @@ def cannot_write(path: Path, error: Exception) -> DataError:
     return DataError(f"cannot write {path}: {why}; say where to save with --labels PATH.")
 
 
-def import_rows(graph: Graph, text: str) -> tuple[list[Row], list[str]]:
-    """Labels from a table with the columns ``node`` and ``class``, and a sentence for every line that cannot be used."""
-    from naq.classifier.labels import find_node
-
-    lines = text.lstrip("\ufeff").split("\n")
-    separator = max(",;\t", key=lines[0].count)
-    titles = [title.strip().strip('"').casefold() for title in lines[0].rstrip("\r").split(separator)]
-    places = [[titles.index(title) for title in wanted if title in titles] for wanted in (("node", "name", "id"), ("class", "label", "category"))]
-    if not all(places):
-        raise OptionError("line 1 names no columns 'node' and 'class'; start the table with node,class.")
-    rows: list[Row] = []
-    problems: list[str] = []
-    scratch = Board()
-    for line, content in enumerate(lines[1:], start=2):
-        if not content.strip():
-            continue
-        try:
-            cells = next(csv.reader([content.rstrip("\r")], delimiter=separator, strict=True))
-            if len(cells) != len(titles):
-                raise OptionError(f"{len(cells)} cells; the first line has {len(titles)}")
-            node, label = (_as_written(cells[place[0]].strip()) for place in places)
-            if label:
-                row = Row("label", find_node(graph, node), label)
-                scratch.step([row])
-                rows.append(row)
-        except (csv.Error, OptionError) as error:
-            problems.append(f"line {line}: {str(error).rstrip('.')}.")
-    return rows, problems[:MOST_PROBLEMS]
-
-
-def guarded(cell: str) -> str:
-    """A cell that no spreadsheet computes; :func:`_as_written` undoes it exactly."""
-    return "'" + cell if cell.startswith((*COMPUTED, "'")) else cell
-
-
-def _as_written(cell: str) -> str:
-    return cell[1:] if len(cell) > 1 and cell[0] == "'" and cell[1] in (*COMPUTED, "'") else cell
-
-
-def _whole(text: str, title: str, otherwise: int) -> int:
-    if not text:
-        return otherwise
-    if not (text.isascii() and text.isdigit() and len(text) < 12):
-        raise OptionError(f"{title} is {text[:20]!r}; expected a whole number or nothing")
-    return int(text)
-
-
 def _text(path: Path) -> str:
     if path.is_dir():
         raise DataError(f"{path} is a folder; give a file with --labels.")
     size = path.stat().st_size
     if size > LARGEST:
-        raise DataError(f"{path} has {size:,} bytes, more than a journal has ({LARGEST:,} at most); give another file with --labels.")
+        raise DataError(
+            f"{path} has {size:,} bytes, more than a journal has ({LARGEST:,} at most); give another file with --labels."
+        )
     return path.read_bytes().decode("utf-8-sig", "replace")
 
 
@@ -315,4 +230,3 @@ def _sync_folder(folder: Path) -> None:
         pass
     finally:
         os.close(handle)
-

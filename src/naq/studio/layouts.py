@@ -36,7 +36,7 @@ def _components(table: sp.csr_array | np.ndarray, count: int, seed: int) -> np.n
     table = table.astype(np.float32)
     n, width = table.shape
     if min(n, width) <= 3:
-        dense = table.toarray() if sp.issparse(table) else np.asarray(table)
+        dense = np.asarray(table) if isinstance(table, np.ndarray) else table.toarray()
         left, sizes, _ = np.linalg.svd(dense - dense.mean(axis=0), full_matrices=False)
         return left[:, :count] * sizes[:count]
     mean = np.asarray(table.mean(axis=0)).ravel()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import subprocess
 import sys
@@ -86,10 +87,8 @@ class Model:
         self._enter("ready")
 
     def _keep(self, folder: Path, name: str) -> None:
-        try:
+        with contextlib.suppress(DataError):  # a folder that cannot be written costs a second at the next start
             write_layout(folder, name, self.layouts[name])
-        except DataError:
-            pass  # a folder that cannot be written costs a second at the next start
 
     def _load(self, folder: Path) -> bool:
         """Read the classifier, where it is there and whole."""

@@ -18,7 +18,7 @@ from starlette.routing import Route
 from naq.errors import NaqError
 from naq.studio import exports
 from naq.studio.card import card
-from naq.studio.journal import import_rows
+from naq.studio.lines import import_rows
 from naq.studio.requests import rows_of
 from naq.studio.search import nodes_with_word, search
 from naq.studio.security import Guard, Keys
@@ -153,8 +153,13 @@ def application(session: Session, keys: Keys, port: int) -> Guard:
         Route("/api/export/{name}", export),
         Route("/api/events", events),
     ]
-    handlers: dict[Any, Callable[[Request, Exception], Awaitable[Response]]] = {NaqError: _mistake, HTTPException: _http}
-    return Guard(Starlette(routes=routes, exception_handlers=handlers), keys, port)  # type: ignore[arg-type]
+    handlers: dict[Any, Callable[[Request, Exception], Awaitable[Response]]] = {
+        NaqError: _mistake,
+        HTTPException: _http,
+    }
+    app = Starlette(routes=routes, exception_handlers=handlers)  # type: ignore[arg-type]
+    app.router.redirect_slashes = False
+    return Guard(app, keys, port)
 
 
 async def _stream(request: Request, session: Session, queue: asyncio.Queue[int]) -> AsyncIterator[bytes]:

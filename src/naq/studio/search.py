@@ -8,7 +8,6 @@ import numpy as np
 import scipy.sparse as sp
 
 from naq.graph import Graph
-from naq.graph.weighting import is_counted
 from naq.studio.session import Session
 
 MOST = 12
@@ -21,7 +20,11 @@ def search(session: Session, query: str) -> dict[str, Any]:
     if not wanted:
         return {"nodes": [], "words": []}
     names = graph.kept("studio/folded", lambda: [name.casefold() for name in session.names()])
-    hits = [(name != wanted, not name.startswith(wanted), len(name), node) for node, name in enumerate(names) if wanted in name]
+    hits = [
+        (name != wanted, not name.startswith(wanted), len(name), node)
+        for node, name in enumerate(names)
+        if wanted in name
+    ]
     nodes = [node for *_, node in sorted(hits)[:MOST]]
     if wanted.isascii() and wanted.isdigit() and int(wanted) < graph.num_nodes and int(wanted) not in nodes:
         nodes = [int(wanted), *nodes][:MOST]
@@ -30,13 +33,14 @@ def search(session: Session, query: str) -> dict[str, Any]:
 
 def _words(graph: Graph, wanted: str) -> list[dict[str, Any]]:
     """Words that begin with the text, the most frequent first after the word itself."""
-    if graph.vocab is None or graph.features is None:
+    vocab = graph.vocab
+    if vocab is None or graph.features is None:
         return []
-    folded = graph.kept("studio/vocab", lambda: [str(word).casefold()[:LONGEST] for word in graph.vocab.tolist()])
+    folded = graph.kept("studio/vocab", lambda: [str(word).casefold()[:LONGEST] for word in vocab.tolist()])
     counts = graph.kept("studio/counts", lambda: np.asarray((_columns(graph) != 0).sum(axis=0)).ravel())
     hits = [(word != wanted, -int(counts[one]), one) for one, word in enumerate(folded) if word.startswith(wanted)]
     return [
-        {"id": one, "word": str(graph.vocab[one])[:80], "nodes": -count} for _, count, one in sorted(hits)[:MOST] if count
+        {"id": one, "word": str(vocab[one])[:80], "nodes": -count} for _, count, one in sorted(hits)[:MOST] if count
     ]
 
 
@@ -48,7 +52,3 @@ def nodes_with_word(graph: Graph, word: int) -> list[int]:
 
 def _columns(graph: Graph) -> sp.csc_array:
     return sp.csc_array(graph.features)
-
-
-def searches_words(graph: Graph) -> bool:
-    return graph.vocab is not None and is_counted(graph)

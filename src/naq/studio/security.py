@@ -92,6 +92,8 @@ class Guard:
         client = scope.get("client")
         if client is not None and client[0] not in ("127.0.0.1", "::1", "testclient"):
             return PlainTextResponse("This page answers this computer only.", 403)
+        if scope.get("http_version") not in ("1.0", "1.1"):
+            return PlainTextResponse("Only HTTP/1.1 is answered.", 400)
         hosts = _all(headers, b"host")
         if len(hosts) != 1 or hosts[0].lower() not in self.hosts:
             return PlainTextResponse("Another host was asked for; open the address that naq studio printed.", 421)

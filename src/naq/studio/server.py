@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import os
 import socket
+import tempfile
 import threading
 import urllib.request
 import webbrowser
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from naq.errors import DataError, MissingDependency, OptionError
 from naq.graph import Graph
-from naq.studio.journal import one_line
+from naq.studio.lines import one_line
+
+if TYPE_CHECKING:
+    import uvicorn
+
+    from naq.studio.session import Session
 
 PORT = 8735
 TRIES = 20
@@ -58,6 +66,7 @@ def serve(
     graph: Graph,
     labels: Path | None = None,
     *,
+    nodes: Path | None = None,
     port: int | None = None,
     browser: bool = True,
     check: bool = False,
@@ -67,30 +76,56 @@ def serve(
 
     Args:
         labels: the journal; None: :func:`journal_path`.
+        nodes: the table of nodes that the graph was read with.
         port: the next free one is taken where it is in use.
         browser: whether to open it.
-        check: answer one request and end.
+        check: answer one request and end; nothing is learned, and nothing is written where ``labels`` is None.
         say: prints a line.
     """
     try:
-        import uvicorn
-
-        from naq.studio.routes import application
+        import starlette  # noqa: F401
+        import uvicorn  # noqa: F401
     except ImportError as error:
         raise MissingDependency("naq studio needs starlette, uvicorn and pacmap: pip install 'naq[studio]'.") from error
-    from naq.studio.security import Keys
     from naq.studio.session import Session
 
-    session = Session(graph, journal_path(graph, labels))
-    listener, free = bound_socket(port)
-    number = listener.getsockname()[1]
-    if not free and port != 0:
-        say(f"Port {PORT if port is None else port} is in use; using {number}.")
-    keys = Keys(number)
-    for problem in session.journal.problems[:10]:
-        say(f"{session.journal.path}, {problem}")
+    with ExitStack() as stack:
+        if check and labels is None:
+            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="naq-studio-"))
+            labels = Path(folder) / "check.csv"
+        session = Session(graph, journal_path(graph, labels), nodes=nodes)
+        stack.callback(session.stop)
+        listener, free = bound_socket(port)
+        stack.callback(listener.close)
+        number = listener.getsockname()[1]
+        if not free and port != 0:
+            say(f"Port {PORT if port is None else port} is in use; using {number}.")
+        server, address = _server(session, number)
+        for problem in session.journal.problems[:10]:
+            say(f"{session.journal.path}, {problem}")
+        if check:
+            _check(server, listener, address)
+            say(f"naq studio answers for {one_line(graph.name, 80)}: ok")
+            return
+        session.start()
+        say(f"Labels are kept in {session.journal.path}")
+        say(f"Open {address}")
+        say("(the address works once; Ctrl-C ends the studio, nothing is lost)")
+        if browser:
+            threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
+        server.run(sockets=[listener])
+
+
+def _server(session: Session, port: int) -> tuple[uvicorn.Server, str]:
+    """The server, and the address that opens it once."""
+    import uvicorn
+
+    from naq.studio.routes import application
+    from naq.studio.security import Keys
+
+    keys = Keys(port)
     settings = uvicorn.Config(
-        application(session, keys, number),
+        application(session, keys, port),
         log_level="error",
         access_log=False,
         ws="none",
@@ -100,30 +135,11 @@ def serve(
         timeout_graceful_shutdown=1,
         limit_concurrency=200,
     )
-    server = uvicorn.Server(settings)
-    address = f"http://127.0.0.1:{number}/?token={keys.invite()}"
-    session.start()
-    try:
-        if check:
-            _check(server, listener, address)
-            say(f"naq studio answers for {one_line(graph.name, 80)}: ok")
-            return
-        say(f"Labels are kept in {session.journal.path}")
-        say(f"Open {address}")
-        say("(the address works once; Ctrl-C ends the studio, nothing is lost)")
-        if browser:
-            threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
-        server.run(sockets=[listener])
-    finally:
-        session.stop()
-        listener.close()
+    return uvicorn.Server(settings), f"http://127.0.0.1:{port}/?token={keys.invite()}"
 
 
-def _check(server: object, listener: socket.socket, address: str) -> None:
+def _check(server: uvicorn.Server, listener: socket.socket, address: str) -> None:
     """Start the server, ask it for the page as a browser would, and stop it."""
-    import uvicorn
-
-    assert isinstance(server, uvicorn.Server)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
     thread.start()
     try:

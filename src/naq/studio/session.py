@@ -16,7 +16,8 @@ from naq.studio import answers
 from naq.studio.answers import NOWHERE, Answer
 from naq.studio.board import NONE, Row
 from naq.studio.colours import COLOURS, SHAPES
-from naq.studio.journal import Journal, one_line
+from naq.studio.journal import Journal
+from naq.studio.lines import one_line
 from naq.studio.model import PHASES, Model
 
 UNLABELLED = -3
@@ -27,19 +28,20 @@ MOST_LISTENERS = 32
 class Session:
     """Everything the page shows; safe to use from several threads.
 
-    ``version`` counts changes of the labels, ``answer.version`` says which of them the predictions are of.
+    ``nodes`` is the table of nodes the graph was read with, for the code that repeats it. ``version`` counts changes of the labels, ``answer.version`` says which of them the predictions are of.
     """
 
-    def __init__(self, graph: Graph, path: Path, seed: int = 0) -> None:
-        self.graph, self.journal = graph, Journal(path, graph)
+    def __init__(self, graph: Graph, path: Path, *, nodes: Path | None = None, seed: int = 0) -> None:
+        self.graph, self.nodes, self.journal = graph, nodes, Journal(path, graph)
         self.model = Model(graph, self._model_changed, seed)
         self.lock = threading.RLock()
-        self.version, self.answer = 1, None  # type: tuple[int, Answer | None]
+        self.version = 1
+        self.answer: Answer | None = None
         self.queue: list[int] = []
         self.curve: list[tuple[int, int, float, float, float]] = []
         self._listeners: dict[asyncio.Queue[int], asyncio.AbstractEventLoop] = {}
         self._wake, self._stop = threading.Condition(self.lock), False
-        self._queued_for, self._past_done, self._looked = 0, False, False
+        self._seen, self._queued_for, self._past_done = 0, 0, False
         self.threads = [
             threading.Thread(target=work, name=f"studio-{work.__name__}", daemon=True)
             for work in (self.model.run, self._answer_loop, self._suggest_loop)
@@ -116,11 +118,11 @@ class Session:
             return not self._stop
 
     def _answer_loop(self) -> None:
-        seen = 0
-        while self._until(lambda: self.model.classifier is not None and self.version != seen):
+        while self._until(lambda: self.model.classifier is not None and self.version != self._seen):
             with self.lock:
                 board = self.journal.board
-                labels, unknown, seen, steps = dict(board.labels), board.unknown, self.version, len(board.done)
+                labels, unknown, steps = dict(board.labels), board.unknown, len(board.done)
+                seen = self._seen = self.version
             classifier = self.model.classifier
             assert classifier is not None
             found = answers.answer(classifier, labels, unknown, seen)
@@ -243,9 +245,10 @@ class Session:
 
     def names(self) -> list[str]:
         """The name of every node in one line, at most 120 characters; empty where the graph has none."""
-        if self.graph.names is None:
+        names = self.graph.names
+        if names is None:
             return []
-        return self.graph.kept("studio/names", lambda: [one_line(name, 120) for name in self.graph.names.tolist()])
+        return self.graph.kept("studio/names", lambda: [one_line(name, 120) for name in names.tolist()])
 
 
 def _put(queue: asyncio.Queue[int], version: int) -> None:

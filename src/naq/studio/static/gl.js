@@ -5,7 +5,7 @@ layout(location=0) in vec2 before;
 layout(location=1) in vec2 place;
 layout(location=2) in uvec4 look;      // colour, shape, strength, flags
 uniform vec4 camera;                   // scale x, scale y, shift x, shift y
-uniform float moved, size;
+uniform float moved, size, density;
 uniform int mode;                      // 0 by class, 1 by confidence
 uniform vec3 ground;
 uniform sampler2D palette;
@@ -27,7 +27,7 @@ void main() {
   float light = dot(ground, vec3(0.3, 0.6, 0.1));
   edge = chosen ? (light > 0.5 ? vec3(0.0) : vec3(1.0)) : light > 0.5 ? own * 0.45 : mix(own, vec3(1.0), 0.65);
   rim = given || chosen ? 1.0 : 0.0;
-  pixels = size * (given ? 2.3 : chosen ? 1.7 : 1.0) + rim * 2.0;
+  pixels = given ? max(size * 2.0, 9.0 * density) : chosen ? max(size * 1.6, 6.0 * density) : size;
   shape = int(look.y);
   gl_PointSize = pixels;
 }`;
@@ -77,7 +77,7 @@ export class Points {
     gl.linkProgram(program);
     if (!gl.getProgramParameter(program, gl.LINK_STATUS) && !gl.isContextLost()) throw new Error(gl.getProgramInfoLog(program));
     gl.useProgram(program);
-    this.at = Object.fromEntries(["camera", "moved", "size", "mode", "ground", "palette", "shaped"].map((name) => [name, gl.getUniformLocation(program, name)]));
+    this.at = Object.fromEntries(["camera", "moved", "size", "density", "mode", "ground", "palette", "shaped"].map((name) => [name, gl.getUniformLocation(program, name)]));
     [this.before, this.place, this.look, this.indices] = [0, 1, 2, 3].map(() => gl.createBuffer());
     this.palette = gl.createTexture();
     gl.bindTexture(gl.TEXTURE_2D, this.palette);
@@ -114,7 +114,7 @@ export class Points {
     gl.bufferData(gl.ELEMENT_ARRAY_BUFFER, special, gl.DYNAMIC_DRAW);
   }
 
-  draw({ camera, size, mode, ground, share }) {
+  draw({ camera, size, density, mode, ground, share }) {
     const { gl, at } = this;
     gl.viewport(0, 0, this.canvas.width, this.canvas.height);
     gl.clearColor(...ground, 1);
@@ -123,6 +123,7 @@ export class Points {
     gl.uniform4fv(at.camera, camera);
     gl.uniform1f(at.moved, this.moved);
     gl.uniform1f(at.size, size);
+    gl.uniform1f(at.density, density);
     gl.uniform1i(at.mode, mode);
     gl.uniform3fv(at.ground, ground);
     const shaped = size >= 4.5;

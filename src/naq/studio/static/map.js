@@ -66,6 +66,7 @@ export class MapView {
     points.draw({
       camera: [sx, sy, -camera.x * sx, -camera.y * sy],
       size: this.pointSize() * this.density,
+      density: this.density,
       mode: store.colourBy === "class" ? 0 : 1,
       ground: rgb(this.colours.ground).map((one) => one / 255),
       share: moving ? this.share : 1,
@@ -223,19 +224,22 @@ export class MapView {
     c.fillStyle = ground; c.fillText(text, left + 8, top + 12.5);
   }
 
+  // Where each class is densest, among its labels and its surest nodes.
   centres() {
-    const groups = new Map();
-    for (const one of store.state.classes) groups.set(one.id, [[], []]);
-    const n = store.given.length, step = Math.max(1, Math.floor(n / 40000));
-    for (let i = 0; i < n; i += step) {
-      const group = groups.get(effective(i));
-      if (group && (store.given[i] >= 0 || store.sure[i] > 140)) { group[0].push(store.places[2 * i]); group[1].push(store.places[2 * i + 1]); }
-    }
+    const cells = new Map(), n = store.given.length;
     for (let i = 0; i < n; i++) {
-      const group = store.given[i] >= 0 && groups.get(store.given[i]);
-      if (group && group[0].length < 30) { group[0].push(store.places[2 * i]); group[1].push(store.places[2 * i + 1]); }
+      const id = effective(i), own = store.given[i] >= 0;
+      if (id < 0 || (!own && store.sure[i] < 128)) continue;
+      const x = store.places[2 * i], y = store.places[2 * i + 1];
+      const key = id * 4096 + Math.floor((x + 1.2) * 13) * 64 + Math.floor((y + 1.2) * 13);
+      let cell = cells.get(key);
+      if (!cell) cells.set(key, (cell = { id, weight: 0, x: 0, y: 0, mass: 0 }));
+      const mass = own ? 1 : store.sure[i] / 255;
+      cell.weight += mass; cell.mass += mass; cell.x += mass * x; cell.y += mass * y;
     }
-    return [...groups].filter(([, g]) => g[0].length).map(([id, g]) => ({ id, x: median(g[0]), y: median(g[1]) }));
+    const best = new Map();
+    for (const cell of cells.values()) if (cell.weight > (best.get(cell.id)?.weight ?? 0)) best.set(cell.id, cell);
+    return [...best.values()].map(({ id, x, y, mass }) => ({ id, x: x / mass, y: y / mass }));
   }
 
   // ---- the camera
@@ -369,8 +373,6 @@ export class MapView {
     if (store.tool === "move") this.zoom(2, px, py);
   }
 }
-
-const median = (values) => values.sort((a, b) => a - b)[values.length >> 1];
 
 function range(values, trim) {
   values.sort((a, b) => a - b);
