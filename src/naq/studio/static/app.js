@@ -17,7 +17,6 @@ function MapPanel() {
   const canvas = useRef(null), overlay = useRef(null);
   useLayoutEffect(() => {
     map = new MapView(canvas.current, overlay.current);
-    if (!map.points) { map = null; update({ webgl: false, view: "table" }); return; }
     window.naq = { map, store };
     return subscribe(() => map.wake());
   }, []);

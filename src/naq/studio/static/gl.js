@@ -59,7 +59,16 @@ void main() {
 }`;
 
 export class Points {
-  // null where the browser has no WebGL2
+  // Whether a graphics card draws: software is slower than plain pixels.
+  static possible() {
+    const gl = document.createElement("canvas").getContext("webgl2");
+    if (!gl) return false;
+    const facts = gl.getExtension("WEBGL_debug_renderer_info");
+    const name = String(gl.getParameter(facts ? facts.UNMASKED_RENDERER_WEBGL : gl.RENDERER));
+    gl.getExtension("WEBGL_lose_context")?.loseContext();
+    return !/swiftshader|llvmpipe|softpipe|software|basic render/i.test(name);
+  }
+
   static on(canvas) {
     const gl = canvas.getContext("webgl2", { antialias: false, alpha: false, preserveDrawingBuffer: false, powerPreference: "high-performance" });
     return gl ? new Points(gl, canvas) : null;

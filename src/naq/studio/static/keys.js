@@ -53,7 +53,7 @@ export function keyPressed(e, map) {
     l: () => update({ tool: "lasso" }), v: () => update({ tool: "move" }),
     k: () => update({ colourBy: store.colourBy === "class" ? "sure" : "class" }),
     p: () => setLayout(store.placesName === "pacmap" ? "pca" : "pacmap"),
-    t: () => store.webgl && update({ view: store.view === "map" ? "table" : "map" }),
+    t: () => !store.mapless && update({ view: store.view === "map" ? "table" : "map" }),
     g: () => map()?.showNode(store.current), f: () => map()?.showNodes(null),
     w: () => update({ dialog: "export" }), "?": () => update({ dialog: "help" }),
     "+": () => map()?.zoom(1.5), "=": () => map()?.zoom(1.5), "-": () => map()?.zoom(1 / 1.5),

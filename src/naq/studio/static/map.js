@@ -1,5 +1,6 @@
 // The map: a camera over the points, a canvas above them for edges, names and the lasso, and what mouse, touch and keys do.
 import { Points } from "./gl.js";
+import { PixelPoints } from "./pixels.js";
 import { Grid } from "./grid.js";
 import { paletteBytes, looksOf, rgb } from "./looks.js";
 import { classOf, effective, nodeName, className, pick, select, store, toggle, update, UNLABELLED } from "./store.js";
@@ -10,7 +11,8 @@ export class MapView {
   constructor(canvas, overlay) {
     this.canvas = canvas;
     this.overlay = overlay;
-    this.points = Points.on(canvas);
+    this.points = (Points.possible() && Points.on(canvas)) || new PixelPoints(canvas);
+    this.software = this.points instanceof PixelPoints;
     this.camera = { x: 0, y: 0, scale: 0.9 };
     this.seen = {};
     this.pointers = new Map();
@@ -18,8 +20,7 @@ export class MapView {
     this.frames = [];
     this.share = 1;
     this.colours = {};
-    if (!this.points) return;
-    canvas.addEventListener("webglcontextlost", (e) => { e.preventDefault(); update({ webgl: false, view: "table" }); });
+    canvas.addEventListener("webglcontextlost", (e) => { e.preventDefault(); update({ mapless: true, view: "table" }); });
     new ResizeObserver(() => { this.resize(); this.wake(); }).observe(canvas.parentElement);
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.restyle());
     for (const [name, action] of [["pointerdown", this.down], ["pointermove", this.move], ["pointerup", this.up], ["pointercancel", this.up],
@@ -38,10 +39,11 @@ export class MapView {
 
   resize() {
     const box = this.canvas.parentElement.getBoundingClientRect();
-    this.density = Math.min(2, devicePixelRatio || 1);
     this.width = Math.max(1, box.width);
     this.height = Math.max(1, box.height);
-    for (const one of [this.canvas, this.overlay]) {
+    this.density = Math.min(2, devicePixelRatio || 1);
+    if (this.software) this.density /= PixelPoints.coarser(this.width * this.density, this.height * this.density);
+    for (const one of this.software ? [this.canvas] : [this.canvas, this.overlay]) {
       one.width = Math.round(this.width * this.density);
       one.height = Math.round(this.height * this.density);
     }
@@ -50,7 +52,7 @@ export class MapView {
   // ---- drawing
 
   wake() {
-    if (this.awake || !this.points) return;
+    if (this.awake) return;
     this.awake = true;
     requestAnimationFrame((now) => this.frame(now));
   }
@@ -72,7 +74,7 @@ export class MapView {
       share: moving ? this.share : 1,
     });
     this.drawOverlay();
-    if (this.measuring) points.gl.readPixels(0, 0, 1, 1, points.gl.RGBA, points.gl.UNSIGNED_BYTE, new Uint8Array(4));
+    if (this.measuring && points.gl) points.gl.readPixels(0, 0, 1, 1, points.gl.RGBA, points.gl.UNSIGNED_BYTE, new Uint8Array(4));
     if (moving && this.last && now - this.last < 200) {
       const took = now - this.last;
       if (took > SLOW) this.share = Math.max(0.2, this.share * 0.85);
@@ -154,9 +156,9 @@ export class MapView {
   placeOf(node) { return this.toScreen(store.places[2 * node], store.places[2 * node + 1]); }
 
   drawOverlay() {
-    const c = this.overlay.getContext("2d");
+    const c = this.software ? this.points.context : this.overlay.getContext("2d"); // one canvas is composed faster than two
     c.setTransform(this.density, 0, 0, this.density, 0, 0);
-    c.clearRect(0, 0, this.width, this.height);
+    if (!this.software) c.clearRect(0, 0, this.width, this.height);
     if (!store.places || this.points.moved < 1) return;
     const { ink, soft, ground, accent } = this.colours;
     if (store.current >= 0) this.drawCurrent(c, ink, soft);

@@ -8,7 +8,7 @@ export const store = {
   places: null, placesName: "", wantedLayout: "pacmap",
   selection: new Set(), current: -1, card: null, queueMode: true, queue: [],
   colourBy: "class", tool: "move", lassoMode: "replace", view: "map", focusClass: null, hovered: -1,
-  dialog: null, message: "", problem: "", lost: false, webgl: true, busy: 0,
+  dialog: null, message: "", problem: "", lost: false, mapless: false, busy: 0,
   theme: localStorage.getItem("naq-theme") || "auto",
 };
 const listeners = new Set();

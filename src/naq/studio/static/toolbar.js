@@ -7,11 +7,11 @@ import { clear, setLayout, store, update } from "./store.js";
 const Choice = ({ on, children, ...rest }) => html`<button aria-pressed=${on} class=${on ? "on" : ""} ...${rest}>${children}</button>`;
 
 export function Toolbar({ map }) {
-  const { view, tool, colourBy, lassoMode, state, placesName, webgl } = store;
+  const { view, tool, colourBy, lassoMode, state, placesName, mapless } = store;
   return html`<div class="toolbar" role="toolbar" aria-label="Map">
-    <span class="group">${webgl && html`<${Choice} on=${view === "map"} onClick=${() => update({ view: "map" })}>Map<//>`}
+    <span class="group">${!mapless && html`<${Choice} on=${view === "map"} onClick=${() => update({ view: "map" })}>Map<//>`}
       <${Choice} on=${view === "table"} onClick=${() => update({ view: "table" })} title="Table of nodes (t)">Table<//></span>
-    ${!webgl && html`<span class="soft">This browser has no WebGL 2, so there is a table instead of the map.</span>`}
+    ${mapless && html`<span class="soft">The graphics card gave up; reload the page to see the map again.</span>`}
     ${view === "map" && html`
       <span class="group"><${Choice} on=${tool === "move"} onClick=${() => update({ tool: "move" })} title="Move and click (v)">Move<//>
         <${Choice} on=${tool === "lasso"} onClick=${() => update({ tool: "lasso" })} title="Draw around nodes (l); Shift adds, Alt takes away">Lasso<//></span>
