@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
@@ -29,11 +29,12 @@ def missing() -> str | None:
 
 
 @contextmanager
-def browser(*arguments: str) -> Iterator[Any]:
+def browser(*arguments: str, driver: Any = None) -> Iterator[Any]:
+    """A browser; one driver serves several."""
     from playwright.sync_api import sync_playwright
 
-    with sync_playwright() as driver:
-        opened = driver.chromium.launch(executable_path=program(), args=list(arguments or SOFTWARE_GL))
+    with sync_playwright() if driver is None else nullcontext(driver) as own:
+        opened = own.chromium.launch(executable_path=program(), args=list(arguments or SOFTWARE_GL))
         try:
             yield opened
         finally:

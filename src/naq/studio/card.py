@@ -18,6 +18,8 @@ MOST_EDGES = 2_000
 """Neighbours whose edges are drawn; the card names the first :data:`LISTED`."""
 LISTED = 40
 WORDS = 12
+TELLING = 0.15
+"""A word speaks for the class if it does so by at least this share of the most telling one; the others follow by weight."""
 LONGEST_NAME = 2_000
 
 
@@ -91,7 +93,7 @@ def _cosines(session: Session, node: int) -> np.ndarray | None:
 
 
 def _words(graph: Graph, node: int, found: Answer | None, slot: int | None) -> list[dict[str, Any]]:
-    """The node's words: those that speak most for its class first, by weight where there is no class; ``for`` is how much, -1 to 1."""
+    """The node's words: those that speak most for its class first, the others by weight; ``for`` is how much, -1 to 1."""
     table: sp.csr_array = graph.kept("studio/tfidf", lambda: tfidf(graph.features))  # type: ignore[arg-type]
     assert graph.vocab is not None
     row = slice(table.indptr[node], table.indptr[node + 1])
@@ -102,8 +104,8 @@ def _words(graph: Graph, node: int, found: Answer | None, slot: int | None) -> l
         members = (found.chosen == found.ids[slot]).astype(np.float32)
         profile = (members @ table) / max(1.0, float(members.sum()))
         speaks = weights * (np.asarray(profile).ravel() - mean)[words]
-    order = np.lexsort((words, -weights, -speaks))[:WORDS]
     most = float(np.abs(speaks).max(initial=0.0)) or 1.0
+    order = np.lexsort((words, -weights, -np.where(speaks > TELLING * most, speaks, 0.0)))[:WORDS]
     return [
         {"word": str(graph.vocab[words[one]])[:80], "id": int(words[one]), "for": round(float(speaks[one] / most), 3)}
         for one in order

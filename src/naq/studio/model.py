@@ -118,10 +118,10 @@ class Model:
                 if self._stopped:
                     return
                 self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True)
-            assert self._process.stdout is not None
-            for line in self._process.stdout:
-                self._heard(line, folder)
-            code = self._process.wait()
+            with self._process as process:
+                for line in process.stdout or ():
+                    self._heard(line, folder)
+            code = self._process.returncode
             errors.seek(0)
             told = errors.read()[-400:].strip().splitlines()
         if code and not self._stopped and self.phase != "failed":

@@ -37,8 +37,8 @@ EXPORTS: dict[str, tuple[Callable[[Session], str], str]] = {
     "report.html": (exports.report, "text/html; charset=utf-8"),
     "repeat.py": (exports.code, "text/x-python; charset=utf-8"),
 }
-HEARTBEAT = 15.0
-"""Seconds after which an idle stream of events says something, so that a tab that is gone is noticed."""
+HEARTBEAT = 0.5
+"""Seconds after which an idle stream of events says something, so that a tab that is gone and a server that ends are noticed."""
 
 
 def static_files() -> dict[str, tuple[bytes, str]]:
@@ -165,7 +165,7 @@ def application(session: Session, keys: Keys, port: int) -> Guard:
 async def _stream(request: Request, session: Session, queue: asyncio.Queue[int]) -> AsyncIterator[bytes]:
     try:
         yield b"retry: 1000\ndata: 0\n\n"
-        while not await request.is_disconnected():
+        while not session.ending() and not await request.is_disconnected():
             try:
                 version = await asyncio.wait_for(queue.get(), HEARTBEAT)
                 yield f"data: {version}\n\n".encode()

@@ -132,10 +132,12 @@ def _server(session: Session, port: int) -> tuple[uvicorn.Server, str]:
         server_header=False,
         date_header=False,
         proxy_headers=False,
-        timeout_graceful_shutdown=1,
+        timeout_graceful_shutdown=3,
         limit_concurrency=200,
     )
-    return uvicorn.Server(settings), f"http://127.0.0.1:{port}/?token={keys.invite()}"
+    server = uvicorn.Server(settings)
+    session.ending = lambda: server.should_exit
+    return server, f"http://127.0.0.1:{port}/?token={keys.invite()}"
 
 
 def _check(server: uvicorn.Server, listener: socket.socket, address: str) -> None:

@@ -28,7 +28,7 @@ MOST_LISTENERS = 32
 class Session:
     """Everything the page shows; safe to use from several threads.
 
-    ``nodes`` is the table of nodes the graph was read with, for the code that repeats it. ``version`` counts changes of the labels, ``answer.version`` says which of them the predictions are of.
+    ``ending`` says whether the server is about to end. ``nodes`` is the table of nodes the graph was read with, for the code that repeats it. ``version`` counts changes of the labels, ``answer.version`` says which of them the predictions are of.
     """
 
     def __init__(self, graph: Graph, path: Path, *, nodes: Path | None = None, seed: int = 0) -> None:
@@ -37,6 +37,7 @@ class Session:
         self.lock = threading.RLock()
         self.version = 1
         self.answer: Answer | None = None
+        self.ending: Callable[[], bool] = lambda: False
         self.queue: list[int] = []
         self.curve: list[tuple[int, int, float, float, float]] = []
         self._listeners: dict[asyncio.Queue[int], asyncio.AbstractEventLoop] = {}

@@ -13,7 +13,7 @@ export function Card({ go }) {
       : current >= 0 ? html`<${One} go=${go} node=${current} />`
       : html`<h2 class="soft">${state.learned ? "No node chosen" : "Suggestions follow"}</h2>
         <p class="soft">${state.learned ? queueMode && !store.queue.length ? "Looking for nodes worth a label …" : "Click a node on the map, or search for one." : "You can look around, search and label meanwhile."}</p>`}
-    ${(many || current >= 0) && html`<${Label} many=${many} />`}
+    ${many && html`<${Label} many=${true} />`}
   </section>`;
 }
 
@@ -40,7 +40,8 @@ function One({ go, node }) {
       <button class="link" onClick=${() => go.showNode(node)} title="Show it on the map (g)">Show <${Key}>g<//></button></div>
     <h2 class="name">${full.length > 300 ? full.slice(0, 300) + "…" : full}</h2>
     ${given?.[node] !== undefined && given[node] !== UNLABELLED && html`<p>Your label: <${ClassTag} id=${given[node]} /></p>`}
-    ${card?.prediction && html`<${Prediction} go=${walk} card=${card} />`}
+    ${card?.prediction ? html`<${Prediction} go=${walk} card=${card} />` : state.answer && html`<p class="prediction soft">Prediction: …</p>`}
+    <${Label} many=${false} />
     ${card?.words.length > 0 && html`<p class="chips" aria-label="Words">${card.words.map((one) => html`<${Word} one=${one} go=${go} />`)}</p>`}
     ${card?.features.length > 0 && html`<details open><summary>Features that stand out</summary><ul class="plain">${card.features.slice(0, 6).map((one) => html`<li>${one.name}: ${one.value} <span class="soft">${one.apart > 0 ? "+" : "−"}${Math.abs(one.apart)} sd</span></li>`)}</ul></details>`}
     ${card && html`<details><summary>Joined to ${thousands(card.degree)}, and most similar</summary><div class="near">
@@ -60,7 +61,7 @@ function Prediction({ card, go }) {
   const said = card.prediction;
   return html`<p class="prediction">${said.nowhere ? html`Seems to belong to <b>none</b>; nearest is ` : "Prediction: "}<${ClassTag} id=${said.class} sure=${said.probability} />
     <span class="soft">, else ${className(said.runner_up)} ${percent(said.runner_up_probability)}</span>
-    ${said.speaker !== null && html`<br /><span class="soft">because of</span> <button class="link" onClick=${() => go(said.speaker)}>${nodeName(said.speaker)}</button> <span class="soft">(similarity ${said.speaker_similarity.toFixed(2)})</span>`}</p>`;
+    ${said.speaker !== null && html`<br /><span class="soft">Its nearest label:</span> <button class="link" onClick=${() => go(said.speaker)}>${nodeName(said.speaker)}</button> <span class="soft">(similarity ${said.speaker_similarity.toFixed(2)})</span>`}</p>`;
 }
 
 // The classes of a selection.

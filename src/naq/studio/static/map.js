@@ -266,8 +266,9 @@ export class MapView {
     for (let k = 0; k < n; k += step) { const i = nodes ? nodes[k] : k; xs.push(p[2 * i]); ys.push(p[2 * i + 1]); }
     if (!xs.length) return;
     const [x0, x1] = range(xs, nodes ? 0.02 : 0), [y0, y1] = range(ys, nodes ? 0.02 : 0), least = Math.min(this.width, this.height);
-    const scale = Math.min(60, 0.9 * Math.min((2 * this.width) / least / Math.max(0.05, x1 - x0), (2 * this.height) / least / Math.max(0.05, y1 - y0)));
-    const to = { x: (x0 + x1) / 2, y: (y0 + y1) / 2, scale };
+    const above = Math.min(80, this.height / 5); // room for the tools
+    const scale = Math.min(60, 0.92 * Math.min((2 * this.width) / least / Math.max(0.05, x1 - x0), (2 * (this.height - above)) / least / Math.max(0.05, y1 - y0)));
+    const to = { x: (x0 + x1) / 2, y: (y0 + y1) / 2 + above / least / scale, scale };
     if (moving) this.goTo(to);
     else { this.camera = to; this.wake(); }
   }

@@ -9,7 +9,7 @@ export function Swatch({ id, colour }) {
   return html`<svg class="swatch" viewBox="0 0 12 12" aria-hidden="true"><path d=${SHAPE_PATHS[store.state.shapes[own]]} fill=${store.state.colours[own]} /></svg>`;
 }
 
-export const percent = (part) => `${Math.round(100 * part)} %`;
+export const percent = (part) => `${Math.round(100 * part)}\u00a0%`;
 export const thousands = (number) => number.toLocaleString("en");
 export const Key = ({ children }) => html`<kbd aria-hidden="true">${children}</kbd>`;
 
