@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 import naq.classifier  # noqa: F401  (seconds, once, and not within a request)
 from naq import Graph
@@ -31,7 +32,7 @@ def word_graph(n: int = 120, seed: int = 0, names: list[str] | None = None) -> G
     edges = edges[:, same | (random.random(edges.shape[1]) < 0.1)]
     kinds, vocab = ("apple", "stone", "river"), [f"{kind}{i}" for kind in ("fruit", "rock", "water") for i in range(10)]
     names = [f"{kinds[group[i]]} {i}" for i in range(n)] if names is None else names
-    return Graph(edges, counts, nodes=n, names=names, vocab=vocab, name="groups")
+    return Graph(edges, sp.csr_array(counts), nodes=n, names=names, vocab=vocab, name="groups")
 
 
 @dataclass
