@@ -22,7 +22,7 @@ function Hint() {
   const { state, queueMode } = store;
   const labelled = state.classes.filter((one) => one.labels).length;
   let text = "";
-  if (!state.labels) text = html`Which group does this node belong to? <b>Type a name for the group</b> below and press Enter. Or search for a node you know.`;
+  if (!state.labels) text = html`Which group does this node belong to? <b>Type a name for the group</b> below and press Enter. Or skip it, or search for a node you know.`;
   else if (labelled < 2) text = html`Now a node of <b>another group</b>: type its name too. With two classes, the whole map takes colour.`;
   else if (!state.learned) text = html`The map takes colour once the graph is learned. Go on labelling meanwhile.`;
   else if (state.labels < 2 * labelled) text = html`Every class becomes surer with a <b>second label</b>. Go on with the suggestions: press the number of a class.`;
@@ -83,7 +83,7 @@ function Label({ many }) {
       <button class=${`pick ${likely === one.id ? "likely" : ""}`} aria-pressed=${!many && given?.[current] === one.id} onClick=${() => label(one.id)}><${Key}>${i + 1}<//><${Swatch} id=${one.id} />${one.name}</button>`)}</div>`}
     <div class="row">
       ${likely !== null && html`<button onClick=${acceptOne} title=${`Label as ${className(likely)}`}>Accept <${Key}>Enter<//></button>`}
-      <button onClick=${none} title="It belongs to none of the classes" aria-pressed=${!many && given?.[current] === NONE}>None of them <${Key}>x<//></button>
+      ${state.classes.length > 0 && html`<button onClick=${none} title="It belongs to none of the classes" aria-pressed=${!many && given?.[current] === NONE}>None of them <${Key}>x<//></button>`}
       ${queueMode && html`<button onClick=${skip}>Skip <${Key}>s<//></button>`}
       ${labelled && html`<button onClick=${unlabel}>Remove label <${Key}>u<//></button>`}
       ${!queueMode && html`<button onClick=${clear}>Done <${Key}>Esc<//></button>`}
@@ -113,7 +113,7 @@ function NameBox() {
   };
   return html`<div class="namebox">
     <input ref=${input} id="class-name" type="text" maxlength="80" autocomplete="off" spellcheck=${false} value=${text} onInput=${(e) => { setText(e.target.value); setAt(-1); }} onKeyDown=${key}
-      placeholder=${state.classes.length ? "New class, or find one ( n )" : "Name of the group, e.g. “editors” ( n )"} aria-label="Label as: name of a new class, or of one that is there"
+      placeholder=${state.classes.length ? "New class, or find one ( n )" : "Name of its group ( n )"} aria-label="Label as: name of a new class, or of one that is there"
       role="combobox" aria-expanded=${hits.length > 0} aria-controls="class-hits" aria-activedescendant=${at >= 0 ? `class-hit-${at}` : undefined} />
     <button class="main" onClick=${send} disabled=${!plain}>${exact || at >= 0 || !plain ? "Label" : "Make class"}</button>
     ${hits.length > 0 && html`<ul id="class-hits" role="listbox" aria-label="Classes">${hits.map((one, i) => html`<li id=${`class-hit-${i}`} role="option" aria-selected=${i === at} class=${i === at ? "at" : ""}

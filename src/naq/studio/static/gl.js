@@ -27,7 +27,7 @@ void main() {
   float light = dot(ground, vec3(0.3, 0.6, 0.1));
   edge = chosen ? (light > 0.5 ? vec3(0.0) : vec3(1.0)) : light > 0.5 ? own * 0.45 : mix(own, vec3(1.0), 0.65);
   rim = given || chosen ? 1.0 : 0.0;
-  pixels = given ? max(size * 2.0, 9.0 * density) : chosen ? max(size * 1.6, 6.0 * density) : size;
+  pixels = given ? max(size * 2.0, 9.0 * density) : chosen ? max(size * 1.3, 5.0 * density) + 2.0 : size;
   shape = int(look.y);
   gl_PointSize = pixels;
 }`;
@@ -107,7 +107,6 @@ export class Points {
       gl.bindBuffer(gl.ARRAY_BUFFER, buffer);
       gl.bufferData(gl.ARRAY_BUFFER, data, gl.STATIC_DRAW);
       gl.enableVertexAttribArray(slot);
-      gl.vertexAttribPointer(slot, 2, gl.FLOAT, false, 0, 0);
     });
   }
 
@@ -117,13 +116,23 @@ export class Points {
     gl.bindBuffer(gl.ARRAY_BUFFER, this.look);
     gl.bufferData(gl.ARRAY_BUFFER, looks, gl.DYNAMIC_DRAW);
     gl.enableVertexAttribArray(2);
-    gl.vertexAttribIPointer(2, 4, gl.UNSIGNED_BYTE, 0, 0);
     this.special = special.length;
     gl.bindBuffer(gl.ELEMENT_ARRAY_BUFFER, this.indices);
     gl.bufferData(gl.ELEMENT_ARRAY_BUFFER, special, gl.DYNAMIC_DRAW);
   }
 
-  draw({ camera, size, density, mode, ground, share }) {
+  // Reads every point, or one of several.
+  attributes(every) {
+    const { gl } = this;
+    gl.bindBuffer(gl.ARRAY_BUFFER, this.before);
+    gl.vertexAttribPointer(0, 2, gl.FLOAT, false, 8 * every, 0);
+    gl.bindBuffer(gl.ARRAY_BUFFER, this.place);
+    gl.vertexAttribPointer(1, 2, gl.FLOAT, false, 8 * every, 0);
+    gl.bindBuffer(gl.ARRAY_BUFFER, this.look);
+    gl.vertexAttribIPointer(2, 4, gl.UNSIGNED_BYTE, 4 * every, 0);
+  }
+
+  draw({ camera, size, density, mode, ground, every }) {
     const { gl, at } = this;
     gl.viewport(0, 0, this.canvas.width, this.canvas.height);
     gl.clearColor(...ground, 1);
@@ -138,8 +147,10 @@ export class Points {
     const shaped = size >= 4.5;
     gl.uniform1i(at.shaped, shaped ? 1 : 0);
     shaped ? gl.enable(gl.BLEND) : gl.disable(gl.BLEND);
-    gl.drawArrays(gl.POINTS, 0, Math.ceil(this.n * share));
+    this.attributes(every);
+    gl.drawArrays(gl.POINTS, 0, Math.floor(this.n / every));
     if (!this.special) return;
+    this.attributes(1);
     gl.uniform1i(at.shaped, 1);
     gl.enable(gl.BLEND);
     gl.drawElements(gl.POINTS, this.special, gl.UNSIGNED_INT, 0);

@@ -18,7 +18,7 @@ export class MapView {
     this.pointers = new Map();
     this.lasso = null;
     this.frames = [];
-    this.share = 1;
+    this.every = 1;
     this.colours = {};
     canvas.addEventListener("webglcontextlost", (e) => { e.preventDefault(); update({ mapless: true, view: "table" }); });
     new ResizeObserver(() => { this.resize(); this.wake(); }).observe(canvas.parentElement);
@@ -64,21 +64,21 @@ export class MapView {
     this.animate(now);
     const { points, camera } = this;
     const [sx, sy] = this.scales();
-    const moving = this.goal || this.pointers.size || now - (this.wheeled || 0) < 200;
+    const moving = this.goal || (this.pointers.size && !this.lasso) || now - (this.wheeled || 0) < 200;
     points.draw({
       camera: [sx, sy, -camera.x * sx, -camera.y * sy],
       size: this.pointSize() * this.density,
       density: this.density,
       mode: store.colourBy === "class" ? 0 : 1,
       ground: rgb(this.colours.ground).map((one) => one / 255),
-      share: moving ? this.share : 1,
+      every: moving ? Math.round(this.every) : 1,
     });
     this.drawOverlay();
     if (this.measuring && points.gl) points.gl.readPixels(0, 0, 1, 1, points.gl.RGBA, points.gl.UNSIGNED_BYTE, new Uint8Array(4));
     if (moving && this.last && now - this.last < 200) {
       const took = now - this.last;
-      if (took > SLOW) this.share = Math.max(0.2, this.share * 0.85);
-      else if (took < 20) this.share = Math.min(1, this.share * 1.05);
+      if (took > SLOW) this.every = Math.min(5, this.every * 1.15);
+      else if (took < 20) this.every = Math.max(1, this.every * 0.95);
     }
     this.last = now;
     this.frames.push({ at: now, took: performance.now() - began });
@@ -88,7 +88,7 @@ export class MapView {
       document.body.dataset.drawn = String(store.arraysVersion);
       requestAnimationFrame(() => { this.drawnAt = performance.now(); });
     }
-    if (this.points.moved < 1 || this.goal || (moving && this.share < 1)) this.wake();
+    if (this.points.moved < 1 || this.goal || (moving && this.every > 1)) this.wake();
   }
 
   // Whatever changed in the store goes to the graphics card.
@@ -233,7 +233,7 @@ export class MapView {
       const id = effective(i), own = store.given[i] >= 0;
       if (id < 0 || (!own && store.sure[i] < 128)) continue;
       const x = store.places[2 * i], y = store.places[2 * i + 1];
-      const key = id * 4096 + Math.floor((x + 1.2) * 13) * 64 + Math.floor((y + 1.2) * 13);
+      const key = id * 4096 + Math.floor((x + 1.2) * 7) * 64 + Math.floor((y + 1.2) * 7);
       let cell = cells.get(key);
       if (!cell) cells.set(key, (cell = { id, weight: 0, x: 0, y: 0, mass: 0 }));
       const mass = own ? 1 : store.sure[i] / 255;

@@ -26,7 +26,7 @@ export class PixelPoints {
 
   setLooks(looks, special) { Object.assign(this, { looks, special, key: "" }); }
 
-  draw({ camera, size, density, mode, ground, share }) {
+  draw({ camera, size, density, mode, ground, every }) {
     const { canvas, context } = this, { width, height } = canvas;
     if (this.image?.width !== width || this.image?.height !== height) {
       this.image = new ImageData(width, height);
@@ -37,9 +37,9 @@ export class PixelPoints {
     if (this.n && this.looks) {
       const key = `${mode} ${ground}`;
       if (this.key !== key) { this.colour(mode, ground); this.key = key; }
-      this.project(camera, width, height, Math.ceil(this.n * share));
-      this.drawAll(Math.max(1, Math.round(size)), Math.ceil(this.n * share), width, height);
-      this.drawSpecial(size, density, ground, camera, width, height);
+      this.project(camera, width, height);
+      this.drawAll(Math.max(1, Math.round(size)), every, width, height);
+      this.drawSpecial(size, density, ground, width, height);
     }
     context.putImageData(this.image, 0, 0);
   }
@@ -64,10 +64,10 @@ export class PixelPoints {
   }
 
   // Places on the screen, in pixels; x is -1 for what is out of sight.
-  project([sx, sy, tx, ty], width, height, count) {
+  project([sx, sy, tx, ty], width, height) {
     if (!this.xs || this.xs.length !== this.n) { this.xs = new Int32Array(this.n); this.ys = new Int32Array(this.n); }
     const { xs, ys, before, place, moved } = this, still = 1 - moved;
-    for (let i = 0; i < count; i++) {
+    for (let i = 0; i < this.n; i++) {
       let x = place[2 * i], y = place[2 * i + 1];
       if (moved < 1) { x = x * moved + before[2 * i] * still; y = y * moved + before[2 * i + 1] * still; }
       const px = ((x * sx + tx + 1) * 0.5 * width) | 0, py = ((1 - y * sy - ty) * 0.5 * height) | 0;
@@ -77,32 +77,31 @@ export class PixelPoints {
     }
   }
 
-  drawAll(size, count, width, height) {
-    const { xs, ys, colours, pixels, looks } = this;
+  drawAll(size, every, width, height) {
+    const { xs, ys, colours, pixels, looks, n } = this;
     if (size <= 4) {
       const half = (size - 1) >> 1;
-      for (let i = 0; i < count; i++) {
+      for (let i = 0; i < n; i += every) {
         if (xs[i] < 0) continue;
         const left = xs[i] - half, top = ys[i] - half, right = Math.min(width, left + size), bottom = Math.min(height, top + size), own = colours[i];
         for (let y = Math.max(0, top); y < bottom; y++) for (let x = Math.max(0, left), at = y * width; x < right; x++) pixels[at + x] = own;
       }
       return;
     }
-    for (let i = 0; i < count; i++) if (xs[i] >= 0) this.stamp(looks[4 * i + 1], size, xs[i], ys[i], colours[i], width, height);
+    for (let i = 0; i < n; i += every) if (xs[i] >= 0) this.stamp(looks[4 * i + 1], size, xs[i], ys[i], colours[i], width, height);
   }
 
   // Labels and the selection, larger and with a rim, above all others.
-  drawSpecial(size, density, ground, camera, width, height) {
+  drawSpecial(size, density, ground, width, height) {
     const { special, looks, colours } = this, light = 0.3 * ground[0] + 0.6 * ground[1] + 0.1 * ground[2] > 0.5;
-    this.project(camera, width, height, this.n);
     for (const i of special) {
       if (this.xs[i] < 0) continue;
       const flags = looks[4 * i + 3], given = flags & 1, chosen = flags & 2, own = colours[i];
-      const wide = Math.round(given ? Math.max(size * 2, 9 * density) : Math.max(size * 1.6, 6 * density));
+      const wide = Math.round(given ? Math.max(size * 2, 9 * density) : Math.max(size * 1.3, 5 * density));
       const [r, g, b] = [own & 255, (own >> 8) & 255, (own >> 16) & 255];
       const rim = chosen ? pack(light ? [0, 0, 0] : [255, 255, 255]) : pack([r, g, b].map((one) => Math.round(light ? one * 0.45 : one + (255 - one) * 0.65)));
       this.stamp(looks[4 * i + 1], wide + 2, this.xs[i], this.ys[i], rim, width, height);
-      this.stamp(looks[4 * i + 1], wide - 2, this.xs[i], this.ys[i], own, width, height);
+      this.stamp(looks[4 * i + 1], wide - (given ? 2 : 0), this.xs[i], this.ys[i], own, width, height);
     }
   }
 
