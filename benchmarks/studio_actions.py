@@ -42,7 +42,9 @@ class Server:
 
     def __init__(self, graph: Path, journal: Path) -> None:
         command = [sys.executable, "-c", _SERVE, str(graph), str(journal)]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=os.environ | {"PYTHONPATH": str(ROOT / "src")})
+        self.process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, text=True, env=os.environ | {"PYTHONPATH": str(ROOT / "src")}
+        )
         assert self.process.stdout is not None
         address = next(found[1] for line in self.process.stdout if (found := re.search(r"Open (\S+)", line)))
         self.port = int(address.split(":")[2].split("/")[0])
@@ -129,15 +131,26 @@ def drawn(draw: random.Random, plain: Plain, ids: dict[str, int]) -> tuple[dict[
         made = [] if name in ids else [Row("make", label=name)]
         return {"action": "label", "nodes": [node], "new": name}, [*made, Row("label", node, name)]
     if kind in ("none", "unlabel", "skip"):
-        nothing = {"none": labels.get(node, 0) is None, "unlabel": node not in labels, "skip": node in labels or node in skipped}[kind]
+        nothing = {
+            "none": labels.get(node, 0) is None,
+            "unlabel": node not in labels,
+            "skip": node in labels or node in skipped,
+        }[kind]
         return {"action": kind, "nodes": [node]}, [] if nothing else [Row(kind, node)]
     number = ids.get(name, 9_999)
     if kind in ("label", "bulk"):
         nodes = [node] if kind == "label" else draw.sample(range(NODES), draw.randint(2, NODES))
         rows = [Row("label", one, name) for one in nodes if labels.get(one, 0) != name]
-        return {"action": "label", "nodes": nodes, "class": number}, rows if name in ids else [Row("delete", label="not there")]
+        return {"action": "label", "nodes": nodes, "class": number}, rows if name in ids else [
+            Row("delete", label="not there")
+        ]
     row = Row(kind, label=name, value={"rename": other, "merge": other, "delete": ""}.get(kind, "7"))
-    more = {"rename": {"name": other}, "merge": {"into": ids.get(other, 9_998)}, "recolour": {"colour": 7}, "delete": {}}[kind]
+    more = {
+        "rename": {"name": other},
+        "merge": {"into": ids.get(other, 9_998)},
+        "recolour": {"colour": 7},
+        "delete": {},
+    }[kind]
     return {"action": kind, "class": number} | more, [row]
 
 

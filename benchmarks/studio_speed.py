@@ -52,7 +52,11 @@ def open_debian(chromium: Any, cache: Path, journal: Path, *, wait: str = "") ->
         took = {"map": time.monotonic() - began}
         until(page, "naq.store.state.learned", 600)
         took["classifier"] = time.monotonic() - began
-        until(page, "naq.store.state.phase === 'ready' && naq.store.placesName === 'pacmap' && naq.map.points.moved === 1", 600)
+        until(
+            page,
+            "naq.store.state.phase === 'ready' && naq.store.placesName === 'pacmap' && naq.map.points.moved === 1",
+            600,
+        )
         took["PaCMAP"] = time.monotonic() - began
         if wait:
             page.evaluate(wait)
@@ -71,7 +75,9 @@ def labels(chromium: Any, cache: Path, journal: Path) -> list[float]:
         page = chromium.new_page(viewport={"width": 1360, "height": 850})
         page.goto(address)
         until(page, f"{DRAWN} && naq.store.state.learned && naq.store.queue.length > 4", 600)
-        page.evaluate("() => { naq.map.measuring = true; addEventListener('keydown', () => { window.pressed = performance.now(); }, true); }")
+        page.evaluate(
+            "() => { naq.map.measuring = true; addEventListener('keydown', () => { window.pressed = performance.now(); }, true); }"
+        )
         for name in ("one", "two", "three"):
             page.fill("#class-name", name)
             page.press("#class-name", "Enter")
@@ -110,7 +116,9 @@ def frames(chromium: Any, folder: Path) -> dict[str, float]:
         session.write([Row("label", node, f"class {node % 10}") for node in range(100)])
         chances = random.dirichlet(np.full(10, 0.3), BIG).astype(np.float32)
         ids = np.arange(10)
-        session.answer = Answer(session.version, ids, chances, chances.argmax(1).astype(np.int16), chances.max(1), None, "")
+        session.answer = Answer(
+            session.version, ids, chances, chances.argmax(1).astype(np.int16), chances.max(1), None, ""
+        )
         page = chromium.new_page(viewport={"width": 1360, "height": 850})
         page.goto(running.address)
         until(page, f"{DRAWN} && naq.store.given", 60)
@@ -148,10 +156,14 @@ def main() -> None:
             print("warm: " + ", ".join(f"{key} {value:.1f} s" for key, value in took.items()))
         if "label" in parts:
             took_ms = labels(chromium, folder / "cold", folder / "label.csv")
-            print(f"key press to pixels, 34,169 nodes: median {statistics.median(took_ms):.0f} ms, worst {max(took_ms):.0f} ms of {len(took_ms)}")
+            print(
+                f"key press to pixels, 34,169 nodes: median {statistics.median(took_ms):.0f} ms, worst {max(took_ms):.0f} ms of {len(took_ms)}"
+            )
         if "frames" in parts:
             found = frames(chromium, folder)
-            print(f"100,000 nodes: {found['fps']:.0f} frames per second; one of {found['every']:.1f} nodes drawn while moving (at worst one of {found['most']:.1f})")
+            print(
+                f"100,000 nodes: {found['fps']:.0f} frames per second; one of {found['every']:.1f} nodes drawn while moving (at worst one of {found['most']:.1f})"
+            )
     print(f"load average {os.getloadavg()[0]:.1f}")
 
 

@@ -59,11 +59,22 @@ class Studio:
         first = answer.split(b"\r\n", 1)[0].split()
         return (int(first[1]) if len(first) > 1 and first[1].isdigit() else 0), answer
 
-    def request(self, method: str, path: str, headers: dict[str, str] | None = None, body: bytes = b"") -> tuple[int, bytes]:
+    def request(
+        self, method: str, path: str, headers: dict[str, str] | None = None, body: bytes = b""
+    ) -> tuple[int, bytes]:
         """One request as a browser with the cookie sends it, but for ``headers``; a header of None is left out."""
-        own = {"Host": f"127.0.0.1:{self.port}", "Cookie": self.cookie, "Sec-Fetch-Site": "same-origin", "Connection": "close"}
+        own = {
+            "Host": f"127.0.0.1:{self.port}",
+            "Cookie": self.cookie,
+            "Sec-Fetch-Site": "same-origin",
+            "Connection": "close",
+        }
         if method == "POST":
-            own |= {"Origin": f"http://127.0.0.1:{self.port}", "Content-Type": "application/json", "Content-Length": str(len(body))}
+            own |= {
+                "Origin": f"http://127.0.0.1:{self.port}",
+                "Content-Type": "application/json",
+                "Content-Length": str(len(body)),
+            }
         own |= headers or {}
         lines = [f"{method} {path} HTTP/1.1", *(f"{key}: {value}" for key, value in own.items() if value is not None)]
         return self.raw("\r\n".join(lines).encode("utf-8", "surrogateescape") + b"\r\n\r\n" + body)

@@ -52,7 +52,9 @@ class Page:
         self.tab = context.new_page()
         self.complaints = []
         self.tab.on("pageerror", lambda error: self.complaints.append(str(error)))
-        self.tab.on("console", lambda message: self.complaints.append(message.text) if message.type == "error" else None)
+        self.tab.on(
+            "console", lambda message: self.complaints.append(message.text) if message.type == "error" else None
+        )
         self.tab.goto(address)
         until(self.tab, ready, 60)
 
@@ -106,7 +108,9 @@ def test_label_predict_undo_queue_search(opened):
     page.see("!naq.map.goal && naq.map.points.moved === 1")
     shown = colours_on_screen(page)
     assert shown.get("0,114,178", 0) > 20 and shown.get("230,159,0", 0) > 20
-    right = page.value("naq.store.names.filter((name, i) => (name.startsWith('apple') && naq.store.predicted[i] === 0) || (name.startsWith('stone') && naq.store.predicted[i] === 1)).length")
+    right = page.value(
+        "naq.store.names.filter((name, i) => (name.startsWith('apple') && naq.store.predicted[i] === 0) || (name.startsWith('stone') && naq.store.predicted[i] === 1)).length"
+    )
     assert right > 60  # of 80
     # number keys label what is suggested, and the queue advances
     first = page.value("naq.store.current")
@@ -125,7 +129,9 @@ def test_label_predict_undo_queue_search(opened):
     # undo all three, redo one
     for _ in range(3):
         page.tab.keyboard.press("Control+z")
-    page.see(f"{SETTLED} && naq.store.state.labels === 4 && naq.store.state.none === 0 && naq.store.state.skipped === 0")
+    page.see(
+        f"{SETTLED} && naq.store.state.labels === 4 && naq.store.state.none === 0 && naq.store.state.skipped === 0"
+    )
     page.tab.keyboard.press("Control+y")
     page.see(f"{SETTLED} && naq.store.given[{first}] === 0")
     # a word selects all nodes that hold it
@@ -195,8 +201,12 @@ def test_classes_and_lasso(opened):
     page.see(f"{SETTLED} && naq.store.state.classes.length === 2 && naq.store.state.labels === 4")
     # bulk accept above a confidence
     tab.click("summary:text('Accept sure')")
-    tab.evaluate("() => { const r = document.querySelector('.accept input'); r.value = 80; r.dispatchEvent(new Event('input', { bubbles: true })); }")
-    sure = page.value("naq.store.given.reduce((sum, given, i) => sum + (given === -3 && naq.store.predicted[i] >= 0 && naq.store.sure[i] >= 2.55 * 80 ? 1 : 0), 0)")
+    tab.evaluate(
+        "() => { const r = document.querySelector('.accept input'); r.value = 80; r.dispatchEvent(new Event('input', { bubbles: true })); }"
+    )
+    sure = page.value(
+        "naq.store.given.reduce((sum, given, i) => sum + (given === -3 && naq.store.predicted[i] >= 0 && naq.store.sure[i] >= 2.55 * 80 ? 1 : 0), 0)"
+    )
     tab.click(".accept button")
     page.see(f"{SETTLED} && naq.store.state.labels > 4")
     assert abs(page.value("naq.store.state.labels") - 4 - sure) <= 2  # rounding to 1/255
@@ -240,7 +250,9 @@ def test_walk_table_views_and_themes(opened):
     tab.set_viewport_size({"width": 390, "height": 800})
     page.see("document.documentElement.scrollWidth <= innerWidth")
     # everything that can be pressed has a name
-    nameless = page.value("[...document.querySelectorAll('button, input, select')].filter((e) => !(e.ariaLabel || e.textContent.trim() || e.title || e.closest('label'))).map((e) => e.outerHTML)")
+    nameless = page.value(
+        "[...document.querySelectorAll('button, input, select')].filter((e) => !(e.ariaLabel || e.textContent.trim() || e.title || e.closest('label'))).map((e) => e.outerHTML)"
+    )
     assert nameless == []
 
 
@@ -264,7 +276,11 @@ def test_two_tabs_reload_and_export(opened, tmp_path):
         saved[name] = Path(download.value.path()).read_text(encoding="utf-8")
     rows = list(csv.DictReader(saved["predictions.csv"].splitlines()))
     assert len(rows) == 120 and {row["class"] for row in rows} == {"fruit", "rock", "water"}
-    assert "river 2,water" in saved["labels.csv"] and "<h1>groups</h1>" in saved["report.html"] and "naq.FewShotNodeClassifier" in saved["repeat.py"]
+    assert (
+        "river 2,water" in saved["labels.csv"]
+        and "<h1>groups</h1>" in saved["report.html"]
+        and "naq.FewShotNodeClassifier" in saved["repeat.py"]
+    )
     assert other.complaints == []
     other.tab.close()
 
@@ -328,7 +344,11 @@ def test_webgl_draws_the_same(chromium, cache, tmp_path):
             "const own = WebGL2RenderingContext.prototype.getParameter;"
             "WebGL2RenderingContext.prototype.getParameter = function (what) { return what === 37446 || what === this.RENDERER ? 'a graphics card' : own.call(this, what); };"
         )
-        page = Page(context, running.address, f"{READY} && {SETTLED} && naq.store.placesName === 'pacmap' && naq.map.points.moved === 1")
+        page = Page(
+            context,
+            running.address,
+            f"{READY} && {SETTLED} && naq.store.placesName === 'pacmap' && naq.map.points.moved === 1",
+        )
         assert not page.value("naq.map.software")
         counted = page.tab.evaluate(
             """() => { const m = naq.map, g = m.points.gl; m.frame(performance.now()); const w = m.canvas.width, h = m.canvas.height, data = new Uint8Array(4 * w * h);
@@ -339,12 +359,20 @@ def test_webgl_draws_the_same(chromium, cache, tmp_path):
         )
         context.close()
         context = chromium.new_context(viewport={"width": 1000, "height": 700})
-        plain = Page(context, running.session and invite(running), f"{READY} && {SETTLED} && naq.store.placesName === 'pacmap' && naq.map.points.moved === 1")
+        plain = Page(
+            context,
+            running.session and invite(running),
+            f"{READY} && {SETTLED} && naq.store.placesName === 'pacmap' && naq.map.points.moved === 1",
+        )
         plain.tab.evaluate("() => { naq.map.drawOverlay = () => {}; }")
         shown = colours_on_screen(plain)
         context.close()
     painted = sum(shown.values()) - shown["255,255,255"]
-    near = lambda r, g, b: sum(count for key, count in shown.items() if max(abs(int(one) - two) for one, two in zip(key.split(","), (r, g, b))) < 3)  # noqa: E731
+    near = lambda r, g, b: sum(
+        count
+        for key, count in shown.items()
+        if max(abs(int(one) - two) for one, two in zip(key.split(","), (r, g, b))) < 3
+    )  # noqa: E731
     assert counted["blue"] > 30 and 0.5 < counted["blue"] / near(0, 114, 178) < 2
     assert counted["orange"] > 30 and 0.5 < counted["orange"] / near(230, 159, 0) < 2
     assert 0.7 < counted["painted"] / painted < 1.4

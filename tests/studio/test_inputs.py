@@ -50,7 +50,9 @@ def settled(session: Session, limit: float = 90.0) -> None:
     while time.monotonic() < end:
         with session.lock:
             answered = session.answer is None or session.answer.version == session.version
-            if session.model.phase == "failed" or (session.model.phase == "ready" and answered and session._seen == session.version):
+            if session.model.phase == "failed" or (
+                session.model.phase == "ready" and answered and session._seen == session.version
+            ):
                 return
         time.sleep(0.05)
     raise TimeoutError(session.model.phase)
@@ -82,7 +84,13 @@ def test_odd_graphs(tmp_path, kind, in_process):
     random = np.random.default_rng(0)
     n = {"one node": 1, "two nodes": 2}.get(kind, 50)
     edges = np.empty((2, 0), dtype=int) if kind in ("no edges", "one node") else random.integers(0, n, (2, 4 * n))
-    features = None if kind in ("no features", "one node") else random.standard_normal((n, 6)) if kind == "dense" else sp.csr_array((random.random((n, 40)) < 0.09).astype(float))
+    features = (
+        None
+        if kind in ("no features", "one node")
+        else random.standard_normal((n, 6))
+        if kind == "dense"
+        else sp.csr_array((random.random((n, 40)) < 0.09).astype(float))
+    )
     graph = Graph(edges, features, nodes=n, name=kind)
     session = Session(graph, tmp_path / "j.csv")
     session.start()
@@ -185,7 +193,10 @@ def test_words_find_their_nodes():
 
 def test_layouts_are_the_same_twice_and_within_the_square():
     graph = word_graph(200)
-    for make in (lambda: first_layout(graph), lambda: pacmap_layout(np.random.default_rng(0).standard_normal((200, 16)).astype(np.float32))):
+    for make in (
+        lambda: first_layout(graph),
+        lambda: pacmap_layout(np.random.default_rng(0).standard_normal((200, 16)).astype(np.float32)),
+    ):
         one, two = make(), make()
         np.testing.assert_array_equal(one, two)
         assert one.dtype == np.float32 and np.abs(one).max() <= 1.1 and np.ptp(one, axis=0).min() > 1
@@ -203,7 +214,11 @@ def test_damaged_caches_are_made_anew(tmp_path):
 def test_the_cache_is_where_neighbours_are_kept(monkeypatch):
     from naq.neighbors.table import cache_folder
 
-    for settings in ({"NAQ_CACHE": "/x"}, {"NAQ_CACHE": "", "XDG_CACHE_HOME": "/y"}, {"NAQ_CACHE": "", "XDG_CACHE_HOME": ""}):
+    for settings in (
+        {"NAQ_CACHE": "/x"},
+        {"NAQ_CACHE": "", "XDG_CACHE_HOME": "/y"},
+        {"NAQ_CACHE": "", "XDG_CACHE_HOME": ""},
+    ):
         for key, value in settings.items():
             monkeypatch.setenv(key, value)
         assert cache_root() == cache_folder()
@@ -213,7 +228,9 @@ def test_labels_lie_beside_the_graph(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     graph = word_graph()
     assert journal_path(graph) == tmp_path / "groups.studio.csv"
-    assert journal_path(graph.with_source(str(tmp_path / "data" / "my.graph.npz"))) == tmp_path / "data" / "my.studio.csv"
+    assert (
+        journal_path(graph.with_source(str(tmp_path / "data" / "my.graph.npz"))) == tmp_path / "data" / "my.studio.csv"
+    )
     assert journal_path(graph.with_source("debian"), tmp_path / "x.csv") == tmp_path / "x.csv"
 
 
@@ -246,7 +263,7 @@ def test_the_code_repeats_the_predictions(tmp_path, monkeypatch, in_process):
     graph = word_graph().with_source(str(save_graph(tmp_path / "g.npz", word_graph())))
     session = Session(graph, tmp_path / "j.csv")
     session.start()
-    session.write([Row("label", node, ("fruit", "it's \"rock\"", "\\water")[node % 3]) for node in range(6)])
+    session.write([Row("label", node, ("fruit", 'it\'s "rock"', "\\water")[node % 3]) for node in range(6)])
     settled(session)
     from naq.studio.exports import code, labels_csv, predictions_csv
 

@@ -101,7 +101,21 @@ def check_same(journal: Journal, plain: Plain) -> None:
 def random_step(draw: random.Random, nodes: int) -> list[Row]:
     name = lambda: draw.choice(["a", "b", "=c", "d,e", "'f", "🦊"])  # noqa: E731
     action = draw.choices(
-        ["label", "bulk", "none", "unlabel", "skip", "make", "rename", "merge", "recolour", "delete", "unknown", "undo", "redo"],
+        [
+            "label",
+            "bulk",
+            "none",
+            "unlabel",
+            "skip",
+            "make",
+            "rename",
+            "merge",
+            "recolour",
+            "delete",
+            "unknown",
+            "undo",
+            "redo",
+        ],
         [20, 6, 4, 5, 4, 4, 4, 2, 3, 2, 2, 14, 10],
     )[0]
     if action == "bulk":
@@ -113,7 +127,9 @@ def random_step(draw: random.Random, nodes: int) -> list[Row]:
         return [Row(action)]
     if action == "unknown":
         return [Row(action, value=draw.choice(["on", "off"]))]
-    value = str(draw.randrange(50)) if action in ("recolour", "make") else name() if action in ("rename", "merge") else ""
+    value = (
+        str(draw.randrange(50)) if action in ("recolour", "make") else name() if action in ("rename", "merge") else ""
+    )
     return [Row(action, label=name(), value=value)]
 
 
@@ -267,7 +283,9 @@ def test_a_full_disk_changes_nothing(tmp_path, monkeypatch):
 
 
 def test_import_keeps_good_lines():
-    rows, problems = import_rows(graph(), "\ufeffnode;class\r\nplain;a\r\n3;b\r\n77;b\r\n;x\r\n4;\r\nplain;a;z\r\n'=1+1;c\r\n")
+    rows, problems = import_rows(
+        graph(), "\ufeffnode;class\r\nplain;a\r\n3;b\r\n77;b\r\n;x\r\n4;\r\nplain;a;z\r\n'=1+1;c\r\n"
+    )
     assert [(row.node, row.label) for row in rows] == [(0, "a"), (3, "b"), (1, "c")]
     assert [problem.split(":")[0] for problem in problems] == ["line 4", "line 5", "line 7"]
     with pytest.raises(OptionError, match="node,class"):

@@ -26,16 +26,41 @@ def strangers(s: Studio):
     name = s.cookie.split("=")[0]
     for path in PATHS:
         yield "no cookie", ("GET", path, {"Cookie": None})
-    for cookie in ("", name, f"{name}=", f"{name}=x", f"{name}={'a' * 43}", s.cookie[:-1], s.cookie.upper(), s.cookie + "x", "a=b; c=d", f"{name}-x={s.cookie.split('=')[1]}", "\x7f=;;=", "," * 3000):
+    for cookie in (
+        "",
+        name,
+        f"{name}=",
+        f"{name}=x",
+        f"{name}={'a' * 43}",
+        s.cookie[:-1],
+        s.cookie.upper(),
+        s.cookie + "x",
+        "a=b; c=d",
+        f"{name}-x={s.cookie.split('=')[1]}",
+        "\x7f=;;=",
+        "," * 3000,
+    ):
         yield "wrong cookie", ("GET", "/api/state", {"Cookie": cookie})
         yield "wrong cookie", ("POST", "/api/act", {"Cookie": cookie}, b'{"action":"undo"}')
-    for token in ("", "x", "a" * 32, "%00", s.address.split("token=")[1][:-1], s.address.split("token=")[1] + "&token=x", "../..", "é"):
+    for token in (
+        "",
+        "x",
+        "a" * 32,
+        "%00",
+        s.address.split("token=")[1][:-1],
+        s.address.split("token=")[1] + "&token=x",
+        "../..",
+        "é",
+    ):
         yield "wrong token", ("GET", f"/?token={token}", {"Cookie": None})
     for host in ("evil.example", f"evil.example:{s.port}", "127.0.0.1", f"127.0.0.1:{s.port + 1}", "localhost", f"localhost.evil.example:{s.port}",
                  f"127.0.0.1.evil.example:{s.port}", f"0.0.0.0:{s.port}", f"[::1]:{s.port}", f"127.1:{s.port}", f"2130706433:{s.port}", "", f"127.0.0.1:{s.port}@evil.example",
                  f" evil.example:{s.port}", f"127.0.0.1:{s.port},evil.example", f"127.0.0.1:{s.port}\r\nHost: evil.example"):  # fmt: skip
         yield "other host (DNS rebinding)", ("GET", "/api/state", {"Host": host})
-        yield "other host (DNS rebinding)", ("POST", "/api/act", {"Host": host, "Origin": f"http://{host.split(chr(13))[0]}"}, b'{"action":"undo"}')
+        yield (
+            "other host (DNS rebinding)",
+            ("POST", "/api/act", {"Host": host, "Origin": f"http://{host.split(chr(13))[0]}"}, b'{"action":"undo"}'),
+        )
     for origin in ("http://evil.example", "null", f"https://127.0.0.1:{s.port}", f"http://127.0.0.1:{s.port + 1}", f"http://127.0.0.1:{s.port}.evil.example", "http://127.0.0.1",
                    f"http://localhost:{s.port}", "", "file://", f"http://127.0.0.1:{s.port}/", f"http://evil@127.0.0.1:{s.port}"):  # fmt: skip
         yield "other origin", ("POST", "/api/act", {"Origin": origin}, b'{"action":"undo"}')
@@ -58,7 +83,14 @@ def climbers(s: Studio):
         yield "method", (method, "/api/state")
     yield "method", ("POST", "/api/state", {}, b"{}")
     yield "method", ("GET", "/api/act")
-    yield "websocket", ("GET", "/api/act", {"Upgrade": "websocket", "Connection": "Upgrade", "Sec-WebSocket-Key": "x", "Sec-WebSocket-Version": "13"})
+    yield (
+        "websocket",
+        (
+            "GET",
+            "/api/act",
+            {"Upgrade": "websocket", "Connection": "Upgrade", "Sec-WebSocket-Key": "x", "Sec-WebSocket-Version": "13"},
+        ),
+    )
 
 
 def oversized(s: Studio):
@@ -72,11 +104,21 @@ def oversized(s: Studio):
     yield "5 MB import", ("POST", "/api/import", {}, b'"' + b"a" * 5_000_000 + b'"')
     yield "deep", ("POST", "/api/act", {}, b"[" * 1_000_000)
     yield "many nodes", ("POST", "/api/act", {}, json.dumps({"action": "none", "nodes": [0] * 400_000}).encode())
-    yield "chunked", ("POST", "/api/act", {"Content-Length": None, "Transfer-Encoding": "chunked"}, b"2\r\n{}\r\n0\r\n\r\n")
+    yield (
+        "chunked",
+        ("POST", "/api/act", {"Content-Length": None, "Transfer-Encoding": "chunked"}, b"2\r\n{}\r\n0\r\n\r\n"),
+    )
 
 
 def malformed(s: Studio):
-    for kind in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data", "application/json; charset=utf-7", "", None):
+    for kind in (
+        "text/plain",
+        "application/x-www-form-urlencoded",
+        "multipart/form-data",
+        "application/json; charset=utf-7",
+        "",
+        None,
+    ):
         yield "type", ("POST", "/api/act", {"Content-Type": kind}, b'{"action":"undo"}')
     bad = ['', '{', '[]', 'null', '1', '"undo"', 'NaN', '{"action": 1}', '{"action": null}', '{"action": "dance"}', '{"action": "undo\\u0000"}', '{"action": "label"}',
            '{"action": "label", "nodes": [], "class": 0}', '{"action": "label", "nodes": [99], "class": 0}', '{"action": "label", "nodes": [-1], "class": 0}', '{"action": "label", "nodes": ["1"], "class": 0}',
@@ -108,10 +150,20 @@ def garbage(s: Studio):
     yield b"GET /api/state HTTP/1.1\r\nHost : x\r\n\r\n"
     yield b"GET /\x00 HTTP/1.1\r\n" + full + b"\r\n"
     yield b"POST /api/act HTTP/1.1\r\n" + full + length + b"Content-Length: 2\r\nContent-Length: 17\r\n\r\n{}"
-    yield b"POST /api/act HTTP/1.1\r\n" + full + length + b"Content-Length: 17\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
+    yield (
+        b"POST /api/act HTTP/1.1\r\n"
+        + full
+        + length
+        + b"Content-Length: 17\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
+    )
     yield b"POST /api/act HTTP/1.1\r\n" + full + length + b"Content-Length: 17, 17\r\n\r\n" + b'{"action":"redo"}'
     yield b"POST /api/act HTTP/1.1\r\n" + full + length + b"Content-Length: 100\r\n\r\n{"
-    yield b"POST /api/act HTTP/1.1\r\n" + full + b"Content-Type: application/json\r\nOrigin: a\r\nOrigin: b\r\nContent-Length: 17\r\n\r\n" + b'{"action":"redo"}'
+    yield (
+        b"POST /api/act HTTP/1.1\r\n"
+        + full
+        + b"Content-Type: application/json\r\nOrigin: a\r\nOrigin: b\r\nContent-Length: 17\r\n\r\n"
+        + b'{"action":"redo"}'
+    )
     yield b"\r\n" * 1000
     yield b"A" * 200_000
 
@@ -148,7 +200,13 @@ def test_the_token_works_once_and_becomes_a_cookie(open_studio):
 
 
 def test_every_answer_has_the_headers(open_studio):
-    for request in (("GET", "/"), ("GET", "/api/state"), ("GET", "/nothing"), ("GET", "/", {"Cookie": None}), ("GET", "/", {"Host": "x"})):
+    for request in (
+        ("GET", "/"),
+        ("GET", "/api/state"),
+        ("GET", "/nothing"),
+        ("GET", "/", {"Cookie": None}),
+        ("GET", "/", {"Host": "x"}),
+    ):
         head = open_studio.request(*request)[1].split(b"\r\n\r\n")[0].lower().decode()
         policy = next(line for line in head.split("\r\n") if line.startswith("content-security-policy"))
         assert "default-src 'none'" in policy and "unsafe" not in policy and "frame-ancestors 'none'" in policy

@@ -22,10 +22,15 @@ export function Classes({ go }) {
       ${open === one.id && html`<tr><td colspan="4"><${Change} one=${one} close=${() => setOpen(null)} /></td></tr>`}`; })}
     </tbody></table>`}
     ${(state.none > 0 || state.nowhere > 0) && html`<p class="soft">${thousands(state.none + state.nowhere)} nodes belong to none of them${state.none ? ` (${thousands(state.none)} said by you)` : ""}.</p>`}
-    ${state.classes.length > 1 && html`<label class="check"><input type="checkbox" checked=${state.unknown} onChange=${(e) => act({ action: "unknown", value: e.target.checked ? "on" : "off" }, e.target.checked ? "Nodes may belong to none of the classes." : "Every node belongs to a class.")} />
+    ${state.classes.length > 1 && html`<label class="check"><input type="checkbox" checked=${state.unknown} onChange=${(e) => may(e.target.checked)} />
       Nodes may belong to none of these</label>
       ${!state.unknown && html`<p class="soft">Tick this if there are groups that you do not name.</p>`}`}
   </section>`;
+}
+
+function may(on) {
+  update({ state: { ...store.state, unknown: on } }); // shown at once
+  act({ action: "unknown", value: on ? "on" : "off" }, on ? "Nodes may belong to none of the classes." : "Every node belongs to a class.");
 }
 
 function Change({ one, close }) {

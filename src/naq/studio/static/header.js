@@ -21,23 +21,29 @@ export function Header({ go }) {
   </header>`;
 }
 
+const entriesOf = (found) => [...found.nodes.map((node) => ({ node })), ...found.words.map((word) => ({ word }))];
+
 function Search({ go }) {
   const [text, setText] = useState(""), [found, setFound] = useState(null), [at, setAt] = useState(0);
-  const latest = useRef(0), input = useRef(null);
+  const latest = useRef(0), input = useRef(null), hasty = useRef(null); // hasty: Enter came before the answer
   useEffect(() => {
     const wanted = ++latest.current;
     if (!text.trim()) { setFound(null); return; }
     const timer = setTimeout(async () => {
       try {
         const answer = await getJson(`/api/search?q=${encodeURIComponent(text.slice(0, 100))}`);
-        if (wanted === latest.current) { setFound(answer); setAt(0); }
+        if (wanted !== latest.current) return;
+        setFound({ ...answer, text });
+        setAt(0);
+        if (hasty.current) choose(entriesOf(answer)[0], hasty.current);
       } catch (error) { update({ problem: error.message }); }
     }, 60);
     return () => clearTimeout(timer);
   }, [text]);
-  const entries = found ? [...found.nodes.map((node) => ({ node })), ...found.words.map((word) => ({ word }))] : [];
-  const close = () => { setText(""); setFound(null); input.current.blur(); };
+  const entries = found ? entriesOf(found) : [];
+  const close = () => { hasty.current = null; setText(""); setFound(null); input.current.blur(); };
   const choose = async (entry, mode = "replace") => {
+    hasty.current = null;
     if (!entry) return;
     if (entry.node !== undefined) { pick(entry.node); go.showNode(entry.node); } else {
       const nodes = await getJson(`/api/word/${entry.word.id}`);
@@ -48,7 +54,7 @@ function Search({ go }) {
   };
   const key = (e) => {
     if (e.key === "ArrowDown" || e.key === "ArrowUp") { e.preventDefault(); setAt((at + (e.key === "ArrowDown" ? 1 : entries.length - 1)) % Math.max(1, entries.length)); }
-    else if (e.key === "Enter") { e.preventDefault(); choose(entries[at], e.shiftKey ? "add" : "replace"); }
+    else if (e.key === "Enter") { e.preventDefault(); const mode = e.shiftKey ? "add" : "replace"; if (found?.text === text) choose(entries[at], mode); else hasty.current = mode; }
     else if (e.key === "Escape") { e.stopPropagation(); close(); }
   };
   const option = (entry, i) => html`<li id=${`hit-${i}`} role="option" aria-selected=${i === at} class=${i === at ? "at" : ""}

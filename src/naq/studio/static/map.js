@@ -247,6 +247,7 @@ export class MapView {
   // ---- the camera
 
   goTo(to) {
+    store.hovered = -1;
     const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
     if (calm) { this.camera = to; this.goal = null; } else this.goal = { from: { ...this.camera }, to };
     this.wake();
