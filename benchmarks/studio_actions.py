@@ -27,11 +27,11 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "studio")]
 
-from studio_under_test import word_graph
 from test_journal import Plain
 
 from naq.data.npz import save_graph
 from naq.studio.board import Row
+from studio_under_test import word_graph
 
 NODES = 40
 NAMES = ["a", "b", "=c", "d,e", "'f", "🦊", "<i>g</i>", '"h"']

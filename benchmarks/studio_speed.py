@@ -101,11 +101,11 @@ def labels(chromium: Any, cache: Path, journal: Path) -> list[float]:
 def frames(chromium: Any, folder: Path) -> dict[str, float]:
     """Frames per second while 100,000 coloured nodes are panned and zoomed, and of how many one is drawn meanwhile."""
     import numpy as np
-    from studio_under_test import studio
 
     import naq
     from naq.studio.answers import Answer
     from naq.studio.board import Row
+    from studio_under_test import studio
 
     random = np.random.default_rng(0)
     graph = naq.Graph(random.integers(0, BIG, (2, 3 * BIG)), nodes=BIG, name="big")

@@ -11,10 +11,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from chromium_under_test import WITHOUT_GL, browser, missing, until
-from studio_under_test import studio, word_graph
 
+from chromium_under_test import WITHOUT_GL, browser, missing, until
 from naq.data.npz import save_graph
+from studio_under_test import studio, word_graph
 
 pytestmark = pytest.mark.skipif(missing() is not None, reason=str(missing()))
 READY = "window.naq && naq.store.state && naq.store.places && naq.store.state.learned && naq.store.queue.length"
@@ -191,7 +191,7 @@ def test_classes_and_lasso(opened):
     tab.click("[aria-label='Colour 8']")
     page.see("naq.store.state.classes[0].colour === 7")
     tab.select_option("[aria-label='Merge into']", label="rock")
-    page.see(f"naq.store.state.classes.length === 1 && naq.store.state.classes[0].labels === 4")
+    page.see("naq.store.state.classes.length === 1 && naq.store.state.classes[0].labels === 4")
     tab.click("[aria-label='Change rock']")
     tab.click(".change button:text('Delete')")
     tab.click(".change .danger")
@@ -368,11 +368,14 @@ def test_webgl_draws_the_same(chromium, cache, tmp_path):
         shown = colours_on_screen(plain)
         context.close()
     painted = sum(shown.values()) - shown["255,255,255"]
-    near = lambda r, g, b: sum(
-        count
-        for key, count in shown.items()
-        if max(abs(int(one) - two) for one, two in zip(key.split(","), (r, g, b))) < 3
-    )  # noqa: E731
+
+    def near(r, g, b):
+        return sum(
+            count
+            for key, count in shown.items()
+            if max(abs(int(one) - two) for one, two in zip(key.split(","), (r, g, b))) < 3
+        )
+
     assert counted["blue"] > 30 and 0.5 < counted["blue"] / near(0, 114, 178) < 2
     assert counted["orange"] > 30 and 0.5 < counted["orange"] / near(230, 159, 0) < 2
     assert 0.7 < counted["painted"] / painted < 1.4

@@ -9,7 +9,6 @@ import time
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from studio_under_test import studio, word_graph
 from typer.testing import CliRunner
 
 from naq import Graph
@@ -23,6 +22,7 @@ from naq.studio.layouts import first_layout, pacmap_layout
 from naq.studio.search import nodes_with_word, search
 from naq.studio.server import bound_socket, journal_path, serve
 from naq.studio.session import Session
+from studio_under_test import studio, word_graph
 
 
 @pytest.fixture(autouse=True)

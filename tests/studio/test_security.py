@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 
 import pytest
-from studio_under_test import Studio, studio, word_graph
 
 from naq.studio.board import Row
+from studio_under_test import Studio, studio, word_graph
 
 PATHS = ["/", "/static/app.js", "/api/state", "/api/names", "/api/arrays", "/api/layout/pca", "/api/node/1", "/api/search?q=a", "/api/word/1",
          "/api/export/labels.csv", "/api/export/repeat.py", "/api/events"]  # fmt: skip
