@@ -3,7 +3,7 @@
 python benchmarks/studio_speed.py                     all parts
 python benchmarks/studio_speed.py warm label frames   some of: cold warm label frames
 
-``cold`` empties no cache of yours: it uses a folder of its own, and measures the second of two starts, so that compiled code is there but nothing of the graph.
+``cold`` empties no cache of yours: it uses a folder of its own. Compiled code of an earlier run may be there, nothing of the graph is.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ def start(cache: Path, journal: Path) -> tuple[subprocess.Popen[str], str]:
     raise SystemExit("naq studio printed no address.")
 
 
-def open_debian(chromium: Any, cache: Path, journal: Path, *, wait: str = "") -> dict[str, float]:
-    """Seconds from the command to the map, and to what ``wait`` says."""
+def open_debian(chromium: Any, cache: Path, journal: Path) -> dict[str, float]:
+    """Seconds from the command to the map, to predictions and to the final map."""
     began = time.monotonic()
     process, address = start(cache, journal)
     try:
@@ -58,8 +58,6 @@ def open_debian(chromium: Any, cache: Path, journal: Path, *, wait: str = "") ->
             600,
         )
         took["PaCMAP"] = time.monotonic() - began
-        if wait:
-            page.evaluate(wait)
         page.close()
     finally:
         process.terminate()
@@ -142,20 +140,23 @@ def frames(chromium: Any, folder: Path) -> dict[str, float]:
 def main() -> None:
     words = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     words.add_argument("parts", nargs="*", default=["cold", "warm", "label", "frames"])
-    parts = words.parse_args().parts
+    words.add_argument("--cache", type=Path, help="for warm and label: a cache in which debian was prepared before")
+    given = words.parse_args()
+    parts = given.parts
     print(f"load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores, {threading.active_count()} thread here")
     with tempfile.TemporaryDirectory() as name, browser() as chromium:
         folder = Path(name)
         if "cold" in parts:
             took = open_debian(chromium, folder / "cold", folder / "cold.csv")
             print("cold: " + ", ".join(f"{key} {value:.1f} s" for key, value in took.items()))
+        cache = given.cache or folder / "cold"
         if {"warm", "label"} & set(parts):
-            open_debian(chromium, folder / "cold", folder / "prepare.csv")
+            open_debian(chromium, cache, folder / "prepare.csv")
         if "warm" in parts:
-            took = open_debian(chromium, folder / "cold", folder / "warm.csv")
+            took = open_debian(chromium, cache, folder / "warm.csv")
             print("warm: " + ", ".join(f"{key} {value:.1f} s" for key, value in took.items()))
         if "label" in parts:
-            took_ms = labels(chromium, folder / "cold", folder / "label.csv")
+            took_ms = labels(chromium, cache, folder / "label.csv")
             print(
                 f"key press to pixels, 34,169 nodes: median {statistics.median(took_ms):.0f} ms, worst {max(took_ms):.0f} ms of {len(took_ms)}"
             )

@@ -56,7 +56,7 @@ class Page:
             "console", lambda message: self.complaints.append(message.text) if message.type == "error" else None
         )
         self.tab.goto(address)
-        until(self.tab, ready, 60)
+        until(self.tab, ready, 40)
 
     def see(self, expression, limit=30.0):
         return until(self.tab, expression, limit)
@@ -132,8 +132,9 @@ def test_label_predict_undo_queue_search(opened):
     page.see(
         f"{SETTLED} && naq.store.state.labels === 4 && naq.store.state.none === 0 && naq.store.state.skipped === 0"
     )
+    page.see(f"naq.store.current === {first}")  # it is suggested again
     page.tab.keyboard.press("Control+y")
-    page.see(f"{SETTLED} && naq.store.given[{first}] === 0")
+    page.see(f"{SETTLED} && naq.store.given[{first}] === 0 && naq.store.current !== {first}")
     # a word selects all nodes that hold it
     page.tab.fill("#search", "water3")
     page.see("document.querySelector('#hits [role=option] .word')")
@@ -264,6 +265,7 @@ def test_two_tabs_reload_and_export(opened, tmp_path):
     other.see("naq.store.state.classes.length === 3 && naq.store.given[2] === 2")
     other.tab.keyboard.press("Control+z")
     page.see(f"{SETTLED} && naq.store.state.classes.length === 2")
+    other.see(f"{SETTLED} && naq.store.state.classes.length === 2")
     page.tab.keyboard.press("Control+y")
     other.see(f"{SETTLED} && naq.store.state.classes.length === 3")
     page.tab.reload()

@@ -199,6 +199,11 @@ def test_the_token_works_once_and_becomes_a_cookie(open_studio):
     assert s.request("GET", again[again.index("/?") :], {"Cookie": None, "Sec-Fetch-Site": "none"})[0] == 303
 
 
+def test_cookies_of_others_do_no_harm(open_studio):
+    others = 'a={"b":1}; c="d;e"; \xe9=\xfc; f; ' + open_studio.cookie + "; g=h"
+    assert open_studio.request("GET", "/api/state", {"Cookie": others})[0] == 200
+
+
 def test_every_answer_has_the_headers(open_studio):
     for request in (
         ("GET", "/"),

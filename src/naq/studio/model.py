@@ -111,8 +111,9 @@ class Model:
         from naq.data.npz import save_graph
 
         self._enter("learn" if self.classifier is None else "arrange")
+        # -P: nothing is imported from the current folder, where people keep files of any name.
         path = save_graph(temporary / "graph.npz", self.graph.without_labels(), compression=zipfile.ZIP_STORED)
-        command = [sys.executable, "-m", "naq.studio.prepare", str(path), str(folder), METHOD, str(self.seed)]
+        command = [sys.executable, "-P", "-m", "naq.studio.prepare", str(path), str(folder), METHOD, str(self.seed)]
         with (temporary / "errors.txt").open("w+", encoding="utf-8") as errors:
             with self._lock:
                 if self._stopped:

@@ -16,7 +16,6 @@ from naq.threads import prepare_process
 
 def main() -> None:
     prepare_process()
-    sys.path[:] = [place for place in sys.path if place]  # nothing is imported from the current folder
     warnings.simplefilter("ignore")
     if hasattr(os, "nice"):
         os.nice(5)  # answering the page comes first

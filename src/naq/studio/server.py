@@ -29,7 +29,7 @@ TRIES = 20
 def journal_path(graph: Graph, given: Path | None = None) -> Path:
     """Where the labels are kept: beside the graph's file, in the current folder for a graph that has a name only."""
     if given is not None:
-        return given
+        return given.expanduser().absolute()
     source = Path(graph.source) if graph.source else Path(graph.name)
     if source.is_absolute():
         return source.with_name(f"{source.name.split('.')[0] or source.name}.studio.csv")

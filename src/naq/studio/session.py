@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -42,7 +44,7 @@ class Session:
         self.curve: list[tuple[int, int, float, float, float]] = []
         self._listeners: dict[asyncio.Queue[int], asyncio.AbstractEventLoop] = {}
         self._wake, self._stop = threading.Condition(self.lock), False
-        self._seen, self._queued_for, self._past_done = 0, 0, False
+        self._seen, self._answered, self._queued_for, self._past_done = 0, 0, 0, False
         self.threads = [
             threading.Thread(target=work, name=f"studio-{work.__name__}", daemon=True)
             for work in (self.model.run, self._answer_loop, self._suggest_loop)
@@ -76,6 +78,11 @@ class Session:
             board = self.journal.board
             gone = {*board.labels, *board.skipped}
             self.queue = [node for node in self.queue if node not in gone]
+            if rows[0].action == "undo":  # what lost its label is suggested again
+                back = [
+                    node for (kind, node), _, _ in board.undone[-1] if kind in ("node", "skip") and node not in gone
+                ]
+                self.queue = [*back[:1], *(node for node in self.queue if node not in back[:1])]
             self._wake.notify_all()
         self.publish()
 
@@ -128,7 +135,7 @@ class Session:
             assert classifier is not None
             found = answers.answer(classifier, labels, unknown, seen)
             with self.lock:
-                self.answer = found
+                self.answer, self._answered = found, seen
                 if found is not None and found.expected is not None and seen == self.version:
                     said = found.expected
                     count = sum(number != NONE for number in labels.values())
@@ -139,6 +146,8 @@ class Session:
 
     def _suggest_loop(self) -> None:
         """Fills the queue when it runs short, or when the labels have moved on; computes the curve of the past once."""
+        if sys.platform == "linux":  # there a thread has a priority of its own: predictions and the page come first
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 10)
         while self._until(self._wants_suggestions):
             classifier = self.model.classifier
             assert classifier is not None
@@ -197,6 +206,7 @@ class Session:
                 },
                 "version": self.version,
                 "answer": None if found is None else found.version,
+                "pending": model.classifier is not None and self._answered != self.version,
                 "classes": [
                     {
                         "id": number,

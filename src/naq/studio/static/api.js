@@ -15,7 +15,9 @@ export const getJson = async (path) => (await get(path)).json();
 
 export async function post(path, body) {
   const text = JSON.stringify(body);
-  return (await answer(await fetch(path, { method: "POST", headers: { "Content-Type": "application/json" }, body: text }))).json();
+  // keepalive: what was done just before a reload still arrives (browsers allow it for small bodies)
+  const sent = fetch(path, { method: "POST", headers: { "Content-Type": "application/json" }, body: text, keepalive: text.length < 30000 });
+  return (await answer(await sent)).json();
 }
 
 export async function getLayout(name) {

@@ -4,7 +4,7 @@ import { getArrays, getJson, getLayout, listen, post } from "./api.js";
 export const UNLABELLED = -3, NOWHERE = -2, NONE = -1;
 
 export const store = {
-  state: null, names: [], given: null, predicted: null, sure: null, arraysVersion: -1,
+  state: null, names: [], given: null, predicted: null, sure: null, arraysVersion: -1, arraysOf: "",
   places: null, placesName: "", wantedLayout: "pacmap",
   selection: new Set(), current: -1, card: null, queueMode: true, queue: [],
   colourBy: "class", tool: "move", lassoMode: "replace", view: "map", focusClass: null, hovered: -1,
@@ -44,16 +44,18 @@ export async function refresh() {
       const patch = { state, queue: state.queue };
       const n = state.graph.nodes;
       if (!before && state.graph.named) patch.names = await getJson("/api/names");
-      if (!before || before.version !== state.version || before.answer !== state.answer || store.given === null) {
+      // While a prediction is under way, its answer brings everything at once.
+      const stale = `${state.version} ${state.answer}` !== store.arraysOf;
+      if (store.given === null || (stale && !state.pending)) {
         const arrays = await getArrays(n);
-        Object.assign(patch, { given: arrays.given, predicted: arrays.predicted, sure: arrays.sure, arraysVersion: state.answer ?? 0 });
+        Object.assign(patch, { given: arrays.given, predicted: arrays.predicted, sure: arrays.sure, arraysVersion: state.answer ?? 0, arraysOf: `${state.version} ${state.answer}` });
       }
       const wanted = [store.wantedLayout, "pacmap", "pca"].find((name) => state.layouts.includes(name));
       if (wanted && wanted !== store.placesName) Object.assign(patch, { places: await getLayout(wanted), placesName: wanted });
       document.title = `${state.graph.name} · naq studio`;
       update({ ...patch, problem: "" });
       follow();
-      if (store.current >= 0 && (!before || before.answer !== state.answer || before.version !== state.version || !store.card)) loadCard(store.current);
+      if (store.current >= 0 && !state.pending && (stale || !store.card)) loadCard(store.current);
     } while (again);
   } catch (error) {
     update({ problem: error.message });
