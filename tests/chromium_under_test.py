@@ -46,7 +46,9 @@ def until(page: Any, expression: str, limit: float = 30.0) -> Any:
     end = time.monotonic() + limit
     while not (value := page.evaluate(f"() => {expression}")):
         if time.monotonic() > end:
-            known = page.evaluate("() => window.naq ? JSON.stringify({ ...naq.store.state, colours: 0, shapes: 0, problem: naq.store.problem, lost: naq.store.lost, places: naq.store.placesName }) : document.body.innerText")
+            known = page.evaluate(
+                "() => window.naq ? JSON.stringify({ ...naq.store.state, colours: 0, shapes: 0, problem: naq.store.problem, lost: naq.store.lost, places: naq.store.placesName }) : document.body.innerText"
+            )
             raise TimeoutError(f"{expression} did not become true within {limit} s; the page knows {known[:1500]}")
         time.sleep(0.02)
     return value

@@ -182,6 +182,15 @@ def test_classes_and_lasso(opened):
     assert sum(number == 2 for number in board.labels.values()) == whole
     tab.keyboard.press("Control+z")
     page.see(f"{SETTLED} && naq.store.state.labels === 4 && naq.store.state.classes.length === 2")
+    # a mistake is told, and stays in sight
+    tab.click("[aria-label='Change fruit']")
+    tab.fill(".change input[type=text]", "rock")
+    tab.click(".change button:text('Rename')")
+    page.see("document.querySelector('.banner')?.textContent.includes('there is a class')")
+    tab.wait_for_timeout(300)
+    tab.click(".banner button")
+    page.see("!document.querySelector('.banner')")
+    page.complaints.clear()  # the browser notes the refusal
     # rename, recolour, make, merge, delete
     tab.click("[aria-label='Change fruit']")
     tab.fill(".change input[type=text]", "<img src=x onerror=alert(1)> 🍎")

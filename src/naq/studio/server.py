@@ -133,6 +133,7 @@ def _server(session: Session, port: int) -> tuple[uvicorn.Server, str]:
         server_header=False,
         date_header=False,
         proxy_headers=False,
+        timeout_keep_alive=75,
         timeout_graceful_shutdown=3,
         limit_concurrency=200,
     )

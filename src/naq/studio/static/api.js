@@ -36,17 +36,20 @@ export async function getArrays(n) {
   };
 }
 
-// Calls back after every change, and when the connection is lost or back.
+// Calls back after every change, and when the connection is lost or back. A tab that nobody sees does not listen: browsers allow six connections to a server.
 export function listen(changed, lost) {
-  let source;
+  let source = null;
   const open = () => {
+    if (source && source.readyState !== EventSource.CLOSED) return;
     source = new EventSource("/api/events");
     source.onmessage = () => { lost(false); changed(); };
     source.onerror = () => {
       lost(true);
-      if (source.readyState === EventSource.CLOSED) setTimeout(open, 1500);
+      if (source.readyState === EventSource.CLOSED) setTimeout(() => document.hidden || open(), 1500);
     };
   };
   open();
   addEventListener("pagehide", () => source.close());
+  addEventListener("pageshow", open);
+  document.addEventListener("visibilitychange", () => { if (document.hidden) source.close(); else open(); });
 }

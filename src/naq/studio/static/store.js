@@ -8,7 +8,7 @@ export const store = {
   places: null, placesName: "", wantedLayout: "pacmap",
   selection: new Set(), current: -1, card: null, queueMode: true, queue: [],
   colourBy: "class", tool: "move", lassoMode: "replace", view: "map", focusClass: null, hovered: -1,
-  dialog: null, message: "", problem: "", lost: false, mapless: false, busy: 0,
+  dialog: null, message: "", problem: "", unreachable: false, lost: false, mapless: false, busy: 0,
   theme: localStorage.getItem("naq-theme") || "auto",
 };
 const listeners = new Set();
@@ -53,12 +53,14 @@ export async function refresh() {
       const wanted = [store.wantedLayout, "pacmap", "pca"].find((name) => state.layouts.includes(name));
       if (wanted && wanted !== store.placesName) Object.assign(patch, { places: await getLayout(wanted), placesName: wanted });
       document.title = `${state.graph.name} · naq studio`;
-      update({ ...patch, problem: "" });
+      update(patch);
+      if (store.unreachable) update({ unreachable: false, problem: "" }); // a mistake that someone made stays in sight
       follow();
       if (store.current >= 0 && !state.pending && (stale || !store.card)) loadCard(store.current);
     } while (again);
   } catch (error) {
-    update({ problem: error.message });
+    update({ problem: error.message, unreachable: true });
+    setTimeout(refresh, 3000);
   } finally {
     fetching = false;
   }
