@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from naq import __version__
-from naq.cli import importing, inspecting, listing, predicting, reproducing, running
+from naq.cli import importing, inspecting, listing, predicting, reproducing, running, studio
 from naq.errors import NaqError
 from naq.threads import prepare_process
 
@@ -24,6 +24,7 @@ app.command("run")(running.run_command)
 app.command("import")(importing.import_command)
 app.command("predict")(predicting.predict_command)
 app.command("suggest")(predicting.suggest_command)
+app.command("studio")(studio.studio_command)
 app.command("reproduce")(reproducing.reproduce_command)
 app.command("report")(reproducing.report_command)
 app.command("list")(listing.list_command)
