@@ -103,6 +103,6 @@ def _push(
 ) -> tuple[np.ndarray, np.ndarray, dict[str, Any]]:
     others = (np.bincount(graph.components)[graph.components] - 1).astype(np.int64)
     indptr, indices = transition.indptr.astype(np.int64), transition.indices.astype(np.int32)
-    ids, scores, reached = push_topk(indptr, indices, others, k, alpha, tolerance, progress)
+    ids, scores, reached, _ = push_topk(indptr, indices, others, k, alpha, tolerance, progress)
     refined = float((reached[others > 0] < tolerance).mean()) if (others > 0).any() else 0.0
     return ids, scores, {"share_refined": round(refined, 6)}
