@@ -146,27 +146,32 @@ def _one(
             bound /= 4.0
         count, visits = _relax(indptr, indices, alpha, omega, bound, forward, front, count)
         work += visits
-        found, held = _select(i, alpha, forward, count, ids, scores, window)
-        if found < need:
+        positive, held = _best(i, alpha, forward, count, window[0], window[1])
+        if positive < need:
             continue
         low, high = _too_close(i, bound, nodes, twin, window, held)
         if low == high:
             break
         left = 0.0
-        for place in range(high - low):
-            near[place] = window[1][low + place]
-            corrections[place], mass, more = _correction(indptr, indices, alpha, near[place], nodes, backward, front)
+        for place in range(low, high):
+            j = window[1][place]
+            corrections[place], mass, more = _correction(indptr, indices, alpha, j, nodes, backward, front)
+            near[place] = j
             left = max(left, mass)
             work += more
-        for place in range(high - low):
+        for place in range(low, high):
             estimate[near[place]] += corrections[place]
-        _, held = _select(i, alpha, forward, count, ids, scores, window)
+            window[0][place] += corrections[place] * _root(nodes, i) / _root(nodes, near[place])
+        _sort_again(window[0], window[1], held)
         settled = _too_close(i, left * bound, nodes, twin, window, held) == (0, 0)
         if settled or refinements == REFINEMENTS or work + 4 * visits > REFINE_VISITS:
             break
         refinements += 1
-        for place in range(high - low):  # the residuals they were made of are about to change
+        for place in range(low, high):  # the residuals they were made of are about to change
             estimate[near[place]] -= corrections[place]
+    ids[:] = -1
+    scores[:] = 0.0
+    _best(i, alpha, forward, count, scores, ids)
     _end(forward, count)
     return bound, work
 
@@ -256,23 +261,36 @@ def _correction(indptr: Any, indices: Any, alpha: Any, j: Any, residuals: Any, w
 
 
 @njit(cache=True)
-def _select(i: Any, alpha: Any, walk: Any, count: Any, ids: Any, scores: Any, window: Any) -> Any:
-    """Fill the row and the window, best first: how many were found for each."""
+def _best(i: Any, alpha: Any, walk: Any, count: Any, scores: Any, ids: Any) -> Any:
+    """Fill a list with the best touched nodes, best first: how many have a positive score, and how many the list holds."""
     nodes, estimate, touched = walk
-    window_scores, window_ids = window
-    ids[:] = -1
-    scores[:] = 0.0
-    found, held = 0, 0
-    root = _root(nodes, i)
+    positive, held = 0, 0
+    root, own, worst = _root(nodes, i), np.float64(nodes[i].degree), 0.0
     for u in touched[:count]:
-        if u != i:
-            value = (estimate[u] + alpha * nodes[u].residual) * root / _root(nodes, u)
-            if value > 0.0:
-                held = heap_offer(window_scores, window_ids, held, value, u)
-                found = heap_offer(scores, ids, found, np.float32(value), u)
-    heap_sort(scores, ids, found)
-    heap_sort(window_scores, window_ids, held)
-    return found, held
+        node = nodes[u]
+        amount = estimate[u] + alpha * node.residual
+        if u == i or amount <= 0.0:
+            continue
+        positive += 1
+        # A squared comparison that is safely below the worst kept score spares the division and the root.
+        if amount * amount * own < worst * node.degree:
+            continue
+        held = heap_offer(scores, ids, held, scores.dtype.type(amount * root / _root(nodes, u)), u)
+        if held == len(ids):
+            worst = np.float64(scores[0]) * np.float64(scores[0]) * (1.0 - 1e-6)
+    heap_sort(scores, ids, held)
+    return positive, held
+
+
+@njit(cache=True)
+def _sort_again(scores: Any, ids: Any, held: Any) -> None:
+    """By insertion: only a few places have changed."""
+    for place in range(1, held):
+        score, node = scores[place], ids[place]
+        while place > 0 and scores[place - 1] < score:
+            scores[place], ids[place] = scores[place - 1], ids[place - 1]
+            place -= 1
+        scores[place], ids[place] = score, node
 
 
 @njit(cache=True)
