@@ -29,7 +29,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from naq import Graph
+from naq import Graph, load
 from naq.files import write_json
 from naq.neighbors import push
 from naq.neighbors.diffusion import push_arrays
@@ -101,9 +101,9 @@ def measure(name: str, which: str, seeds: int) -> dict[str, Any]:
 
 
 def right_of_ten(name: str, which: str, rows: int) -> float:
-    """The share of the first ten neighbours that belong there, ties allowed."""
-    nodes, edges, _ = GRAPHS[name]
-    indptr, indices, others = push_arrays(power_law(nodes, edges), self_loops=True)
+    """The share of the first ten neighbours that belong there, ties allowed; ``name`` may be a graph file."""
+    graph = power_law(*GRAPHS[name][:2]) if name in GRAPHS else load(name)
+    indptr, indices, others = push_arrays(graph, self_loops=True)
     there = np.flatnonzero(others > 10)
     chosen = there[np.linspace(0, len(there) - 1, rows).astype(int)]
     asked = np.zeros_like(others)
@@ -127,8 +127,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, default=2000)
     parser.add_argument("--quality", type=int, default=40, help="rows whose first ten are checked; 0: none")
-    parser.add_argument("--only", nargs="+", choices=list(GRAPHS), default=list(GRAPHS))
+    parser.add_argument("--only", nargs="*", choices=list(GRAPHS), default=list(GRAPHS))
     parser.add_argument("--skip", choices=("before", "now"))
+    parser.add_argument("--graph", nargs="*", default=[], help="graph files whose first ten are checked too")
     given = parser.parse_args()
     found: dict[str, Any] = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     for name in given.only:
@@ -141,6 +142,11 @@ def main() -> None:
             if given.quality:
                 entry[which]["right_of_ten"] = alone(right_of_ten, name, which, given.quality)
             print(name, which, json.dumps(entry[which]), flush=True)
+        write_json(RESULTS, found)
+    for path in given.graph:
+        shares = {which: alone(right_of_ten, path, which, given.quality) for which in ("before", "now")}
+        found.setdefault("right_of_ten", {})[Path(path).stem] = shares
+        print(path, shares, flush=True)
         write_json(RESULTS, found)
     sizes = [name for name in ("20k", "50k", "100k") if "sample" in found.get(name, {}).get("now", {})]
     if len(sizes) == 3:
