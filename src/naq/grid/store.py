@@ -63,6 +63,10 @@ class Store:
         """The record of a cell that failed."""
         return self._read(self._file("failed", key), done=False)
 
+    def drop(self, key: str) -> None:
+        """Forget a finished cell: it is computed again when it is asked for."""
+        self._file("cells", key).unlink(missing_ok=True)
+
     def put(self, record: Record) -> None:
         """Store a record. A result replaces an earlier failure; a failure never replaces a result."""
         key = record.key
