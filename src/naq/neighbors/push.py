@@ -15,7 +15,7 @@ and for the symmetric diffusion :math:`S_{ij} = \sqrt{d_i / d_j} R_{ij}` an erro
 **The boundary.** Where the scores on both sides of the tenth place are too close to call, first the nodes near the boundary get a short
 push of their own without over-relaxation. It leaves a share m of its mass, and :math:`R_{uj} = d_j R_{ju} / d_u` turns what it has
 settled, :math:`0 \le p^{(j)} \le R_{j\cdot}`, into a correction of the score of j after which its error is at most
-:math:`\epsilon m \sqrt{d_i d_j}`. Where that does not decide, the tolerance is divided by four while ``REFINE_VISITS`` lasts. Twins, nodes
+:math:`\epsilon m \sqrt{d_i d_j}`. Where that does not decide, the tolerance is divided by four while ``REFINE_VISITS`` last. Twins, nodes
 with the same neighbours, have equal scores whatever the tolerance, so that a boundary between them is left alone.
 """
 
@@ -39,8 +39,9 @@ BACK = 1e-2
 """Tolerance of their own pushes: a few dozen edge visits each."""
 REFINEMENTS = 4
 """How often an unsettled node's tolerance is divided by four."""
-REFINE_VISITS = 100_000
-"""No refinement is begun that would bring a node above so many edge visits: hubs make everything near everything."""
+REFINE_VISITS, REFINE_TOTAL = 100_000, 10_000_000_000
+"""No refinement is begun that would bring a node above so many edge visits: hubs make everything near everything. In a small graph a node may have
+its share of the total, ten times as many at most: a refined row costs little there."""
 SLACK = 0.1
 """Signed residuals cancel: the error seen at the boundary is about a tenth of the bound."""
 DEEPENINGS = 64
@@ -140,6 +141,7 @@ def _one(
     _begin(forward, i)
     count, bound = 1, tolerance
     refinements, work = 0, 0
+    most = max(REFINE_VISITS, min(10 * REFINE_VISITS, REFINE_TOTAL // len(nodes)))
     near, corrections = np.empty(WINDOW, dtype=np.int32), np.empty(WINDOW)
     for deepening in range(DEEPENINGS):
         if deepening > 0:
@@ -164,7 +166,7 @@ def _one(
             window[0][place] += corrections[place] * _root(nodes, i) / _root(nodes, near[place])
         _sort_again(window[0], window[1], held)
         settled = _too_close(i, left * bound, nodes, twin, window, held) == (0, 0)
-        if settled or refinements == REFINEMENTS or work + 4 * visits > REFINE_VISITS:
+        if settled or refinements == REFINEMENTS or work + 4 * visits > most:
             break
         refinements += 1
         for place in range(low, high):  # the residuals they were made of are about to change
