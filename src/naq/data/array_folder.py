@@ -199,7 +199,9 @@ def _mapped(file: Path, entry: Any) -> np.ndarray:
         dtype, size = np.dtype(str(entry["dtype"])), int(entry["bytes"])
         str(entry["sha256"])
     except (KeyError, TypeError, ValueError) as error:
-        raise DataError(f"{file.parent / MANIFEST} describes {file.name} wrongly ({error}); make the folder again.") from error
+        raise DataError(
+            f"{file.parent / MANIFEST} describes {file.name} wrongly ({error}); make the folder again."
+        ) from error
     if dtype.hasobject:
         raise DataError(f"{file} holds pickled objects, which are never read; save plain numbers or strings.")
     try:
@@ -209,7 +211,9 @@ def _mapped(file: Path, entry: Any) -> np.ndarray:
     except OSError as error:
         raise DataError(f"{file} cannot be read ({error.strerror}); make the folder again.") from error
     if there != size or any(side < 0 for side in shape):
-        raise DataError(f"{file} has {there:,} bytes but {MANIFEST} says {size:,}; it is truncated: make the folder again.")
+        raise DataError(
+            f"{file} has {there:,} bytes but {MANIFEST} says {size:,}; it is truncated: make the folder again."
+        )
     if _described(head) != (shape, dtype) or HEADER_BYTES + dtype.itemsize * int(np.prod(shape)) != size:
         raise DataError(f"{file} is not the array that {MANIFEST} describes ({shape}, {dtype}); make the folder again.")
     if 0 in shape:
@@ -238,4 +242,6 @@ def check_sums(path: str | Path, manifest: Mapping[str, Any]) -> None:
             while piece := stream.read(CHUNK):
                 digest.update(piece)
         if digest.hexdigest() != entry["sha256"]:
-            raise DataError(f"{Path(path) / name}.npy does not have the checksum of {MANIFEST}; it is damaged: make the folder again.")
+            raise DataError(
+                f"{Path(path) / name}.npy does not have the checksum of {MANIFEST}; it is damaged: make the folder again."
+            )

@@ -140,7 +140,9 @@ def _csr(arrays: dict[str, np.ndarray], prefix: str, shape: tuple[int, int], pat
     indptr, indices = arrays[f"{prefix}_indptr"], arrays.get(f"{prefix}_indices", np.empty(0, dtype=np.int32))
     for key, array in (("indptr", indptr), ("indices", indices)):
         if array.ndim != 1 or array.dtype not in (np.dtype(np.int32), np.dtype(np.int64)):
-            raise DataError(f"{path}: {prefix}_{key} has shape {array.shape} and type {array.dtype}; expected whole numbers.")
+            raise DataError(
+                f"{path}: {prefix}_{key} has shape {array.shape} and type {array.dtype}; expected whole numbers."
+            )
     if indptr[0] != 0 or indptr[-1] != len(indices) or _falls(indptr):
         raise DataError(
             f"{path}: {prefix}_indptr must start at 0, never fall and end at {len(indices):,}; the folder is damaged."
@@ -153,7 +155,9 @@ def _csr(arrays: dict[str, np.ndarray], prefix: str, shape: tuple[int, int], pat
         )
     data: np.ndarray = arrays.get(f"{prefix}_data", np.broadcast_to(np.float32(1), len(indices)))
     if data.shape != indices.shape or data.dtype != np.float32:
-        raise DataError(f"{path}: {prefix}_data has shape {data.shape} and type {data.dtype}; expected {len(indices):,} float32.")
+        raise DataError(
+            f"{path}: {prefix}_data has shape {data.shape} and type {data.dtype}; expected {len(indices):,} float32."
+        )
     return on_arrays(data, indices, indptr, shape)
 
 

@@ -259,10 +259,16 @@ class Graph:
         if self.mapped:
             clean = checks.clean_features(features, self.num_nodes)
             width = None if clean is None else clean.shape[1]
-            for array in () if clean is None else (clean,) if isinstance(clean, np.ndarray) else (clean.data, clean.indices):
+            for array in (
+                () if clean is None else (clean,) if isinstance(clean, np.ndarray) else (clean.data, clean.indices)
+            ):
                 array.setflags(write=False)
             return self._with(
-                features=clean, vocab=checks.clean_names(vocab, width, "vocab"), changes=dict.fromkeys(checks.CHANGES, 0), _derived={}, _own={}
+                features=clean,
+                vocab=checks.clean_names(vocab, width, "vocab"),
+                changes=dict.fromkeys(checks.CHANGES, 0),
+                _derived={},
+                _own={},
             )
         return Graph(
             self.adjacency,
