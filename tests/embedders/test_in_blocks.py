@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from graphs import random_graph, without_features
 
 import naq
+from graphs import random_graph, without_features
 from naq.data.generator import generate
 from naq.data.mapped import open_graph, save_mapped
 from naq.embedders import EMBEDDERS
@@ -24,7 +24,11 @@ def planted(tmp_path, **options):
 
 
 def in_memory(graph: Graph) -> Graph:
-    return Graph(sp.csr_array(graph.adjacency), np.array(graph.features) if isinstance(graph.features, np.ndarray) else sp.csr_array(graph.features), name="same")
+    return Graph(
+        sp.csr_array(graph.adjacency),
+        np.array(graph.features) if isinstance(graph.features, np.ndarray) else sp.csr_array(graph.features),
+        name="same",
+    )
 
 
 def cosines(vectors: np.ndarray) -> np.ndarray:

@@ -2,7 +2,9 @@
 
 from naq.data.catalog import DATASETS, Dataset, listing
 from naq.data.download import dataset_root
+from naq.data.generator import generate
 from naq.data.loading import load
+from naq.data.mapped import save_mapped
 from naq.data.npz import save_graph
 from naq.data.splits import split_for, tasks_path
 from naq.data.tables import Choice, Imported, ImportReport, from_networkx, from_tables, import_tables
@@ -16,10 +18,12 @@ __all__ = [
     "dataset_root",
     "from_networkx",
     "from_tables",
+    "generate",
     "import_tables",
     "listing",
     "load",
     "save_graph",
+    "save_mapped",
     "split_for",
     "tasks_path",
 ]

@@ -40,7 +40,8 @@ def sampled_neighbors(
     order = np.argsort(near.ravel(), kind="stable")
     bounds = np.searchsorted(near.ravel()[order], np.arange(len(middle) + 1))
     owners = order // near.shape[1]
-    checked = np.unique(np.linspace(0, len(wanted) - 1, CHECKED).astype(np.int64))
+    sound = np.flatnonzero(asked.any(dim=1).numpy())
+    checked = sound[np.unique(np.linspace(0, len(sound) - 1, CHECKED).astype(np.int64))] if len(sound) else sound
     found, true = _Heaps(len(wanted), k), _Heaps(len(wanted), k)
     for start in range(0, n, block):
         part = torch.from_numpy(np.array(rows[start : start + block]))

@@ -59,7 +59,9 @@ def embed(
     model = found.embedder(graph, seed=seed, device=device, **options)
     if out is not None:
         if refine:
-            raise OptionError("refine=True does not work in blocks; leave out= away, or use naq-plus, which is refined.")
+            raise OptionError(
+                "refine=True does not work in blocks; leave out= away, or use naq-plus, which is refined."
+            )
         return model.embed_to(out)
     if isinstance(model, TrainedEmbedder):
         pretrained(model)

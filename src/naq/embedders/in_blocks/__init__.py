@@ -13,18 +13,16 @@ which estimates the same mean over pairs.
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
 from naq.embedders.in_blocks.refinement import closed_form
 from naq.embedders.in_blocks.row_file import RowFile, centre
-from naq.embedders.in_blocks.tiles import Agreement, Tiles, smooth_tile, tile_width
+from naq.embedders.in_blocks.tiles import Agreement, smooth_tile
 from naq.embedders.in_blocks.words import Words
 from naq.embedders.smoothing import unit
-from naq.files import write_atomically
+from naq.encoders.tiles import Tiles, mapped_rows, tile_width
 from naq.graph import Graph
 
 __all__ = ["RowFile", "Start", "centre", "closed_form", "mapped_rows", "smoothed_rows"]
@@ -76,21 +74,3 @@ def smoothed_rows(start: Start, folder: Path, steps: int, smoothing: str, *, agr
             found.add(number, held)
         out.array(number)[:] = smooth_tile(start.graph, held, steps, smoothing)
     return out, found.value() if found is not None else 0.0
-
-
-def mapped_rows(path: str | Path | None, make: Callable[[Path, Path], None]) -> np.ndarray:
-    """(n, d) read-only, memory-mapped: the file that ``make(temporary file, scratch folder)`` writes, at ``path`` or, with None, without a name.
-
-    A file without a name is gone when nobody holds its array any more.
-    """
-    if path is None:
-        with tempfile.TemporaryDirectory(prefix="naq-") as folder:
-            file = Path(folder, "rows.npy")
-            make(file, Path(folder))
-            return np.load(file, mmap_mode="r")
-
-    def write(temporary: Path) -> None:
-        with tempfile.TemporaryDirectory(dir=temporary.parent, prefix=".naq-") as folder:
-            make(temporary, Path(folder))
-
-    return np.load(write_atomically(path, write), mmap_mode="r")
