@@ -100,7 +100,7 @@ def poke(folder, name, place, value):
 
 DAMAGES = {
     "truncated": (lambda f: os.truncate(f / "adj_indices.npy", HEADER_BYTES + 8), "truncated"),
-    "one byte more": (lambda f: (f / "labels.npy").open("ab").write(b"x"), "truncated"),
+    "one byte more": (lambda f: (f / "labels.npy").write_bytes((f / "labels.npy").read_bytes() + b"x"), "truncated"),
     "gone": (lambda f: (f / "attr_data.npy").unlink(), "cannot be read"),
     "no json": (lambda f: (f / MANIFEST).write_text("{"), "not readable JSON"),
     "foreign": (lambda f: change(f, "format", "zarr"), "another program"),

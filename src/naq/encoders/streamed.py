@@ -20,7 +20,7 @@ import scipy.sparse as sp
 import torch
 from numba import njit, prange
 
-from naq.encoders.operator import GraphOperator
+from naq.encoders.operator import CROWDED, GraphOperator
 from naq.encoders.rows import SparseRows, renumber, sparse_product, take_rows
 from naq.encoders.tiles import inverse_root_degrees
 from naq.graph import Graph
@@ -90,7 +90,7 @@ class StreamedOperator(GraphOperator):
         return parts[0] if len(parts) == 1 else torch.cat(parts)
 
     def _inputs_of(self, nodes: np.ndarray) -> Iterator[torch.Tensor | SparseRows]:
-        """Rows of A_hat X, dense or sparse as X is, a piece at a time."""
+        """Rows of A_hat X, sparse where they are, a piece at a time."""
         features = self.graph.require_features("an encoder")
         nodes = np.asarray(nodes, dtype=np.int64)
         for part in self._pieces(nodes):
@@ -103,6 +103,9 @@ class StreamedOperator(GraphOperator):
             taken = take_rows(features, around)
             right = sp.csr_array((taken.data, taken.indices, taken.indptr), shape=taken.shape)
             product = sp.csr_array((rows.data, rows.indices, rows.indptr), shape=rows.shape) @ right
+            if product.nnz > CROWDED * product.shape[0] * product.shape[1]:
+                yield torch.from_numpy(product.toarray())
+                continue
             product.sort_indices()
             indices = product.indices.astype(np.int32, copy=False)
             yield SparseRows(product.indptr.astype(np.int64, copy=False), indices, product.data, product.shape)
