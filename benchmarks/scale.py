@@ -3,7 +3,7 @@
     python benchmarks/scale.py [--nodes 100000 1000000 10000000] [--sparse] [--folder FOLDER] [--out benchmarks/results/scale.json]
     python benchmarks/scale.py --page      # docs/scale.png and the tables of docs/scale.md from the results
 
-Every size runs in a process of its own: generate, open, naq-plus in its stages (64 columns), 100 training episodes of ProtoNet with and without a cap on hubs, 500 tasks. Recorded are
+Every size runs in a process of its own: generate, open, naq-plus in its stages (64 columns), 50 training episodes of ProtoNet with and without a cap on hubs, 500 tasks. Recorded are
 seconds, CPU seconds of all threads, the largest anonymous memory (what the program holds; pages of mapped files can be dropped) and the load average. On a machine that others use, CPU seconds are what to
 compare. A size that is measured again replaces the earlier one.
 """
@@ -26,9 +26,13 @@ from typing import Any
 import numpy as np
 
 ROOT = Path(__file__).parents[1]
-RESULTS, PAGE, PICTURE = Path(__file__).parent / "results" / "scale.json", ROOT / "docs" / "scale.md", ROOT / "docs" / "scale.png"
+RESULTS, PAGE, PICTURE = (
+    Path(__file__).parent / "results" / "scale.json",
+    ROOT / "docs" / "scale.md",
+    ROOT / "docs" / "scale.png",
+)
 BEGIN, END = "<!-- scale:begin -->", "<!-- scale:end -->"
-WORDS, COLUMNS, EPISODES, CAP, TASKS = 2000, 64, 100, 32, 500
+WORDS, COLUMNS, EPISODES, CAP, TASKS = 2000, 64, 50, 32, 500
 STAGES = (
     "generate", "open", "verify", "words", "smoothing", "neighbours", "closed form", "training", "training, capped", "evaluation",
 )  # fmt: skip
@@ -47,11 +51,11 @@ class Stopwatch:
 
     def __init__(self) -> None:
         self.rows: dict[str, dict[str, float]] = {}
-        self._peak, self._running = 0, True
+        self._peak, self.running = 0, True
         threading.Thread(target=self._watch, daemon=True).start()
 
     def _watch(self) -> None:
-        while self._running:
+        while self.running:
             self._peak = max(self._peak, anonymous_bytes())
             time.sleep(0.02)
 
@@ -62,7 +66,11 @@ class Stopwatch:
         yield
         seconds, cpu = time.perf_counter() - began, time.process_time() - cpu
         peak = max(self._peak, anonymous_bytes())
-        self.rows[name] = {"seconds": round(seconds, 2), "cpu_seconds": round(cpu, 2), "gigabytes": round(peak / 1e9, 3)}
+        self.rows[name] = {
+            "seconds": round(seconds, 2),
+            "cpu_seconds": round(cpu, 2),
+            "gigabytes": round(peak / 1e9, 3),
+        }
         print(f"  {name:18} {seconds:9.1f} s {cpu:9.1f} CPU s {peak / 1e9:7.2f} GB", flush=True)
 
 
@@ -119,14 +127,15 @@ def measure(folder: Path, nodes: int, sparse: bool, watch: Stopwatch | None) -> 
     # Episodes of nearest vectors: a table of all nodes is another stage, see Neighbours in docs/scale.md.
     wanted = np.sort(np.random.default_rng(0).choice(nodes, 500, replace=False))
     ids, _, facts["recall"] = sampled_neighbors(out.array, wanted, 10, block=block)
-    draws = np.random.default_rng(1).permuted(np.tile(np.arange(500), (EPISODES, 1)), axis=1)[:, :5]
-    episodes = Episodes(wanted[draws][:, :, None], ids[draws], np.ones((EPISODES, 5, 10), dtype=bool), {})
+    count = 3 if quiet else EPISODES
+    draws = np.random.default_rng(1).permuted(np.tile(np.arange(500), (count, 1)), axis=1)[:, :5]
+    episodes = Episodes(wanted[draws][:, :, None], ids[draws], np.ones((count, 5, 10), dtype=bool), {})
     for name, cap in (("training", 0), ("training, capped", CAP)):
         model = LEARNERS["protonet"](graph, way=5, hub_cap=cap)
         optimizer = model.optimizer()
         model.step(episodes[:1], 0, optimizer)
         with watch.stage(name):
-            for number in range(EPISODES):
+            for number in range(count):
                 model.step(episodes[number : number + 1], number, optimizer)
         del model, optimizer
     tasks = sample_tasks(graph, way=5, shot=1, queries=8, count=TASKS, seed=0)
@@ -134,6 +143,7 @@ def measure(folder: Path, nodes: int, sparse: bool, watch: Stopwatch | None) -> 
         facts["accuracy"] = round(evaluate(out.array, tasks, "prototype").accuracy, 4)
     facts["torch_threads"] = torch.get_num_threads()
     if quiet:
+        watch.running = False
         del globals()["print"]
     return facts
 
@@ -143,7 +153,11 @@ def worker(nodes: int, sparse: bool, folder: Path) -> None:
     watch = Stopwatch()
     before = os.getloadavg()
     facts = measure(folder / "run", nodes, sparse, watch)
-    facts |= {"sparse": sparse, "cores": os.cpu_count(), "load_average": [round(before[0], 1), round(os.getloadavg()[0], 1)]}
+    facts |= {
+        "sparse": sparse,
+        "cores": os.cpu_count(),
+        "load_average": [round(before[0], 1), round(os.getloadavg()[0], 1)],
+    }
     (folder / "facts.json").write_text(json.dumps(facts | {"stages": watch.rows}))
 
 
@@ -172,8 +186,15 @@ def write_page() -> None:
             continue
         what = f"{WORDS:,} words, sparse" if kind else f"{COLUMNS} dense features"
         sizes = [f"{row['nodes'] / 1e6:g} M" for row in rows]
-        lines += ["", f"**{what}**, 10 edges per node: CPU seconds (seconds) and memory in GB; slope of CPU seconds over nodes on log-log axes.", ""]
-        lines += ["| stage | " + " | ".join(f"{size} nodes" for size in sizes) + " | slope |", "|---|" + "---|" * (len(rows) + 1)]
+        lines += [
+            "",
+            f"**{what}**, 10 edges per node: CPU seconds (seconds) and memory in GB; slope of CPU seconds over nodes on log-log axes.",
+            "",
+        ]
+        lines += [
+            "| stage | " + " | ".join(f"{size} nodes" for size in sizes) + " | slope |",
+            "|---|" + "---|" * (len(rows) + 1),
+        ]
         steep = slopes(rows, "cpu_seconds") if len(rows) > 1 else {}
         for stage in STAGES:
             cells = [row["stages"][stage] for row in rows]
@@ -197,7 +218,9 @@ def write_page() -> None:
         axes.grid(alpha=0.3)
     figure.savefig(PICTURE, dpi=110)
     text = PAGE.read_text()
-    PAGE.write_text(text.partition(BEGIN)[0] + BEGIN + "\n" + "\n".join(lines).strip() + "\n" + END + text.partition(END)[2])
+    PAGE.write_text(
+        text.partition(BEGIN)[0] + BEGIN + "\n" + "\n".join(lines).strip() + "\n" + END + text.partition(END)[2]
+    )
 
 
 def main() -> None:

@@ -1,0 +1,211 @@
+"""Estimates of ``naq estimate`` beside measured times and memory, on generated graphs in memory and memory-mapped.
+
+    python benchmarks/estimate.py [--out benchmarks/results/estimate.json] [--fit]
+
+Every graph runs in a process of its own. The machine's rates are probed before and after the stages of a graph, since others may use it meanwhile. ``--fit`` prints the factors that the graphs of ``FITTED`` give
+(to be copied into naq.protocol.estimate); the others are what the estimates are judged on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from scale import Stopwatch
+
+RESULTS = Path(__file__).parent / "results" / "estimate.json"
+EPISODES = 60
+GRAPHS: dict[str, dict[str, Any]] = {
+    "held-30k-dense": {"nodes": 30_000, "features": 64, "mapped": False},
+    "held-40k-sparse": {"nodes": 40_000, "features": 1000, "sparse": True, "mapped": False},
+    "mapped-50k-dense": {"nodes": 50_000, "features": 64, "mapped": True},
+    "mapped-60k-sparse": {"nodes": 60_000, "features": 1000, "sparse": True, "mapped": True},
+    "held-80k-dense": {"nodes": 80_000, "features": 96, "mapped": False},
+    "mapped-150k-sparse": {"nodes": 150_000, "features": 2000, "sparse": True, "mapped": True},
+    "mapped-200k-dense": {"nodes": 200_000, "features": 48, "mapped": True},
+}
+FITTED = ("held-30k-dense", "held-40k-sparse", "mapped-50k-dense", "mapped-60k-sparse")
+DIM = 64
+DIFFUSED = 300
+"""Nodes whose diffusion is pushed; the time of all follows."""
+
+
+def run_stages(
+    folder: Path, nodes: int, features: int, sparse: bool, mapped: bool
+) -> tuple[Any, dict[str, Callable[[], Any]]]:
+    """The graph's sizes and its stages, to be called in order."""
+    import naq
+    from naq.data import generate, load, save_graph
+    from naq.embedders.in_blocks import RowFile, Start, centre, refinement, smoothed_rows
+    from naq.embedders.node_words import edge_agreement, node_words
+    from naq.embedders.refinement import nearest_pairs, sharpened, without_scatter
+    from naq.embedders.smoothing import centred, narrowed, smoothed, unit
+    from naq.learners import LEARNERS
+    from naq.neighbors import vector_neighbors
+    from naq.protocol.estimate import sizes_of
+    from naq.protocol.evaluation import every_head
+    from naq.tasks import dirichlet_queries, sample_tasks
+
+    path = generate(folder / "graph", nodes, 10 * nodes, features=features, sparse=sparse)
+    if not mapped:
+        path = save_graph(folder / "graph.npz", naq.Graph(*_plain(load(path))))
+    sizes, state = sizes_of(path), {}
+    block = 1 << 16
+
+    def words() -> None:
+        graph = state["graph"]
+        if mapped:
+            state["start"] = Start(graph.without_labels(), DIM, 0, folder, block=block)
+        else:
+            state["start"] = unit(narrowed(node_words(graph), DIM, 0))
+
+    def smoothing() -> None:
+        graph, start = state["graph"], state["start"]
+        if mapped:
+            state["tiles"] = smoothed_rows(start, folder, 10, "ppr", agreement=True)[0]
+            state["out"] = RowFile(folder / "z.npy", nodes, start.width)
+            centre(state["tiles"].rows, state["out"].write, nodes, block)
+        else:
+            edge_agreement(graph, start)
+            state["rows"] = centred(smoothed(graph.normalized_adjacency(), start, 10))
+
+    def neighbours() -> None:
+        if mapped:
+            state["pairs"] = refinement.near_pairs(state["out"].array, 10, "nearest", 0, block)
+        else:
+            import torch
+
+            state["rows"] = torch.from_numpy(state["rows"])
+            state["pairs"] = nearest_pairs(vector_neighbors(state["rows"], 10))
+
+    def closed() -> None:
+        if mapped:
+            refinement.near_pairs = lambda *_: state["pairs"]
+            refinement.closed_form(
+                state["out"], neighbors=10, pairs="nearest", shrink=0.5, power=1.75, seed=0, block=block
+            )
+            state["vectors"] = state["out"].array
+        else:
+            state["vectors"] = sharpened(without_scatter(state["rows"], state["pairs"], 0.5), 1.75).numpy()
+
+    def evaluation() -> None:
+        every_head(state["vectors"], state["tasks"], state["unbalanced"])
+
+    def prepare() -> None:
+        graph, pairs = state["graph"], state["pairs"]
+        state["tasks"] = sample_tasks(graph, way=5, shot=1, queries=8, count=500, seed=0)
+        state["unbalanced"] = dirichlet_queries(state["tasks"], graph.labels)
+        own = pairs[np.isin(pairs[:, 0], np.unique(pairs[:, 0])[:: max(1, nodes // 500)])]
+        ids = np.full((nodes, 10), -1, dtype=np.int32)
+        for node in np.unique(own[:, 0]):
+            near = own[own[:, 0] == node, 1]
+            ids[node, : len(near)] = near
+        table = naq.NeighborTable(ids, (ids >= 0).astype(np.float32))
+        state["episodes"] = naq.naq_episodes(table, way=5, queries=10, count=EPISODES + 1, seed=0)
+        state["model"] = LEARNERS["protonet"](graph.without_labels(), way=5)
+        state["optimizer"] = state["model"].optimizer()
+        state["model"].step(state["episodes"][:1], 0, state["optimizer"])
+
+    def training() -> None:
+        for number in range(1, EPISODES + 1):
+            state["model"].step(state["episodes"][number : number + 1], number, state["optimizer"])
+
+    def load_it() -> None:
+        state["graph"] = load(path)
+
+    return sizes, {
+        "load": load_it, "words": words, "smoothing": smoothing, "neighbours": neighbours, "closed form": closed,
+        "evaluation": evaluation, "prepare": prepare, "training": training,
+    }  # fmt: skip
+
+
+def _plain(graph: Any) -> tuple[Any, Any, Any]:
+    import scipy.sparse as sp
+
+    features = graph.features
+    return (
+        sp.csr_array(graph.adjacency),
+        features if isinstance(features, np.ndarray) else sp.csr_array(features),
+        graph.labels,
+    )
+
+
+def worker(name: str, folder: Path) -> None:
+    from naq.protocol import estimate as model
+
+    given = {"sparse": False, **GRAPHS[name]}
+    small, mine = folder / "small", folder / "run"
+    for place in (small, mine):
+        place.mkdir()
+    _, stages = run_stages(small, **{**given, "nodes": 3000})
+    kept = vars(sys.modules["naq.embedders.in_blocks.refinement"])["near_pairs"]
+    for key in ("load", "words", "smoothing", "neighbours", "closed form", "prepare", "training", "evaluation"):
+        stages[key]()
+    sys.modules["naq.embedders.in_blocks.refinement"].near_pairs = kept  # type: ignore[attr-defined]
+    sizes, stages = run_stages(mine, **given)
+    before, watch = model.probe(), Stopwatch()
+    for key in ("load", "words", "smoothing", "neighbours", "closed form", "prepare", "training", "evaluation"):
+        with watch.stage(key):
+            stages[key]()
+    model.probe.cache_clear()
+    after = model.probe()
+    mean = {key: 2 / (1 / value + 1 / vars(after)[key]) for key, value in vars(before).items()}
+    rates = replace(before, **mean)
+    found = {s.name: s for s in model.estimate(sizes, "naq-plus", options={"dim": DIM}, rates=rates).stages}
+    trained = model.estimate(sizes, "naq-feat/protonet", episodes=EPISODES, rates=rates).stages
+    found |= {s.name: s for s in trained if s.name == "training"}
+    rows = [
+        {
+            "graph": name, "stage": key, "estimated": round(stage.seconds, 3), "measured": watch.rows[key]["seconds"],
+            "ratio": round(stage.seconds / max(watch.rows[key]["seconds"], 1e-3), 3), "factor": model.FACTORS[key],
+            "estimated_gigabytes": round(stage.memory / 1e9, 3), "measured_gigabytes": watch.rows[key]["gigabytes"],
+            "load_average": round(os.getloadavg()[0], 1),
+        }
+        for key, stage in found.items()
+    ]  # fmt: skip
+    (folder / "facts.json").write_text(json.dumps(rows))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, default=RESULTS)
+    parser.add_argument("--only", nargs="*", default=list(GRAPHS))
+    parser.add_argument("--fit", action="store_true")
+    parser.add_argument("--worker", help=argparse.SUPPRESS)
+    parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.worker:
+        worker(given.worker, given.folder)
+        return
+    known = json.loads(given.out.read_text()) if given.out.exists() else []
+    for name in given.only:
+        with tempfile.TemporaryDirectory() as folder:
+            subprocess.run([sys.executable, __file__, "--worker", name, "--folder", folder], check=True)
+            rows = json.loads(Path(folder, "facts.json").read_text())
+        for row in rows:
+            fitted = "fitted" if name in FITTED else ""
+            print(
+                f"{name:20} {row['stage']:14} {row['estimated']:9.2f} s, measured {row['measured']:9.2f} s: {row['ratio']:.2f} {fitted}"
+            )
+        known = [row for row in known if row["graph"] != name] + rows
+    given.out.write_text(json.dumps(known, indent=1) + "\n")
+    if given.fit:
+        factors: dict[str, list[float]] = {}
+        for row in known:
+            if row["graph"] in FITTED and row["measured"] >= 0.05:
+                factors.setdefault(row["stage"], []).append(row["factor"] / row["ratio"])
+        print({stage: float(f"{np.exp(np.mean(np.log(values))):.3g}") for stage, values in factors.items()})
+
+
+if __name__ == "__main__":
+    main()
