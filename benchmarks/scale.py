@@ -171,6 +171,23 @@ def slopes(rows: list[dict[str, Any]], key: str) -> dict[str, float]:
     return found
 
 
+def billion(results: list[dict[str, Any]]) -> list[str]:
+    """What a billion nodes would take: the largest measured graph's cost per node, a hundred or a thousand times as often."""
+    largest = max((row for row in results if row["sparse"]), key=lambda row: row["nodes"])
+    times, n = 1e9 / largest["nodes"], 1e9
+    hours = {stage: largest["stages"][stage]["cpu_seconds"] * times / 3600 for stage in STAGES}
+    spent = ("generate", "open", "words", "smoothing", "neighbours", "closed form")
+    disk = largest["disk_gigabytes"] * times
+    return [
+        "",
+        f"**A billion nodes and ten billion edges**, from the cost per node at {largest['nodes'] / 1e6:g} million: " + ", ".join(f"{stage} {hours[stage]:.1f}" for stage in spent)
+        + f" core hours, {sum(hours[stage] for stage in spent):.0f} together. The graph takes {disk:,.0f} GB on disk, {COLUMNS} columns of vectors {4 * n * COLUMNS / 1e9:,.0f} GB and twice that while they are made. "
+        f"Memory: degrees, their roots and sums of the agreement {36 * n / 1e9:.0f} GB and {12 * n / 1e9:.0f} GB per column of a tile, so a machine with 64 GB smooths one or two columns at a time and reads the {4 * 20 * n / 1e9:.0f} GB of edges "
+        f"{11 * COLUMNS // 2} to {11 * COLUMNS} times: at 2 GB/s {11 * COLUMNS // 2 * 80 / 2 / 3600:.1f} to {11 * COLUMNS * 80 / 2 / 3600:.1f} hours of reading, more than the arithmetic on 16 cores. With 256 GB it is {12 * COLUMNS * n / 1e9 / 220:.0f} tiles. "
+        "This is an extrapolation; nothing of this size was run.",
+    ]  # fmt: skip
+
+
 def write_page() -> None:
     import matplotlib
 
@@ -211,6 +228,7 @@ def write_page() -> None:
                 x = [row["nodes"] for row in rows]
                 left.loglog(x, [row["stages"][stage]["cpu_seconds"] for row in rows], "o-", ms=4, label=stage)
                 right.loglog(x, [row["stages"][stage]["gigabytes"] for row in rows], "o-", ms=4, label=stage)
+    lines += billion(results)
     left.set(xlabel="nodes", ylabel="CPU seconds")
     right.set(xlabel="nodes", ylabel="memory, GB")
     right.legend(fontsize=7, loc="center left", bbox_to_anchor=(1, 0.5))

@@ -248,11 +248,11 @@ def _embedded(method: Method, s: Sizes, r: Rates, options: Mapping[str, Any]) ->
 
 def _compared(s: Sizes) -> float:
     """Pairs of rows whose cosine is computed in the search for neighbours."""
-    from naq.embedders.in_blocks.refinement import SAMPLED, SEARCH_ALL
+    from naq.embedders.in_blocks.refinement import SEARCHED
 
     n = float(s.nodes)
-    if s.mapped and n > SEARCH_ALL:
-        return n * CENTRES + SAMPLED * PROBES * n / CENTRES
+    if s.mapped and n > SEARCHED:
+        return n * CENTRES + SEARCHED * PROBES * n / CENTRES
     if n <= EXACT_NODES["cpu"]:
         return n * n / 2
     return (PROBES + 1) * n**1.5

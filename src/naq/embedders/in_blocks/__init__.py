@@ -7,8 +7,8 @@ Three things are never held whole: features and what is made of them are read in
 goes by columns: no column of Z needs another, so some columns of all nodes (a tile) are held in memory for all steps, while the adjacency is read from its file once per step.
 Row blocks of Z would have to read rows of all other blocks in random order. Memory: 3 tiles (12 bytes per node and column of a tile, one column at least) and some blocks of rows; disk: twice the embedding while it is made.
 
-The numbers are those of the methods in memory but for the order of additions. Up to ``SEARCH_ALL`` nodes the closed form takes every node's neighbours, above it those of ``SAMPLED`` nodes,
-which estimates the same mean over pairs.
+The numbers are those of the methods in memory but for the order of additions. Up to 65,536 nodes the closed form takes every node's neighbours, above that those of a sample of
+65,536, which estimates the same mean over pairs.
 """
 
 from __future__ import annotations

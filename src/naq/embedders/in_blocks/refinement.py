@@ -15,10 +15,8 @@ from naq.neighbors import vector_neighbors
 from naq.neighbors.sampled import sampled_neighbors
 from naq.randomness import stream
 
-SEARCH_ALL = 1 << 17
-"""Up to so many nodes every node's neighbours are sought."""
-SAMPLED = 1 << 16
-"""Nodes whose neighbours are sought where there are more."""
+SEARCHED = 1 << 16
+"""Nodes whose neighbours are sought: all where there are no more, else a sample of so many."""
 PAIRS_AT_ONCE = 1 << 16
 
 
@@ -46,15 +44,15 @@ def closed_form(
 
 
 def near_pairs(rows: np.ndarray, k: int, pairs: str, seed: int, block: int) -> np.ndarray:
-    """(pairs, 2) of near nodes: of all nodes, or above ``SEARCH_ALL`` of a sample of them."""
+    """(pairs, 2) of near nodes: of all nodes, or a sample of ``SEARCHED`` of them."""
     n = len(rows)
-    if n <= SEARCH_ALL:
+    if n <= SEARCHED:
         return PAIRS[pairs](vector_neighbors(np.array(rows), k, seed=seed))
     if pairs == MUTUAL:
         raise OptionError(
-            f"pairs is 'mutual', which needs the neighbours of every node, but there are {n:,} nodes and {SEARCH_ALL:,} is the most in blocks; use pairs='nearest'."
+            f"pairs is 'mutual', which needs the neighbours of every node, but there are {n:,} nodes and {SEARCHED:,} is the most in blocks; use pairs='nearest'."
         )
-    wanted = np.sort(stream(seed, "closed-form/sample").choice(n, SAMPLED, replace=False))
+    wanted = np.sort(stream(seed, "closed-form/sample").choice(n, SEARCHED, replace=False))
     ids = sampled_neighbors(rows, wanted, k, seed=seed, block=block)[0]
     return np.stack([np.repeat(wanted, k), ids.ravel()], axis=1)[ids.ravel() >= 0]
 
