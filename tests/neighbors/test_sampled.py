@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
-from naq.neighbors import vector_neighbors
+from naq.neighbors import sampled, vector_neighbors
 from naq.neighbors.sampled import sampled_neighbors
 from naq.unit_rows import unit_rows
+
+
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch):
+    monkeypatch.setattr(sampled, "ENTRIES", 1)
 
 
 def test_few_clusters_find_the_exact_neighbours():

@@ -216,7 +216,8 @@ def _one_way(indptr: Any, indices: Any, pieces: Any) -> Any:
     for piece in prange(pieces):
         for r in range(piece * ROWS, min(rows, (piece + 1) * ROWS)):
             for e in range(indptr[r], indptr[r + 1]):
-                low, high = min(r, np.int64(indices[e])), max(r, np.int64(indices[e]))
+                column = np.int64(indices[e])
+                low, high = (r, column) if r < column else (column, r)
                 bits = mixed(np.uint64(low) * np.uint64(rows) + np.uint64(high) + np.uint64(1))
                 sums[piece] += bits if r == low else ~bits + np.uint64(1)
     return sums.sum() != np.uint64(0)
