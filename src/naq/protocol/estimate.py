@@ -236,26 +236,40 @@ def _embedded(method: Method, s: Sizes, r: Rates, options: Mapping[str, Any]) ->
         ),
     ]
     if method.name != "smooth":
+        stages.append(_stage("neighbours", _search(s, width, r), 2 * block if s.mapped else 3 * rows, disk))
         stages.append(
-            _stage("neighbours", 2.0 * width * _compared(s) / r.matmul, 2 * block if s.mapped else 3 * rows, disk)
-        )
-        stages.append(
-            _stage("closed form", 8.0 * s.nodes * width * width / r.matmul, 6 * block if s.mapped else 3 * rows, disk)
+            _stage(
+                "closed form",
+                _multiplied(s, width) / r.matmul + 64.0 * rows / r.copy,
+                6 * block if s.mapped else 3 * rows,
+                disk,
+            )
         )
     stages.append(_evaluation(s, r, width))
     return stages
 
 
-def _compared(s: Sizes) -> float:
-    """Pairs of rows whose cosine is computed in the search for neighbours."""
+def _multiplied(s: Sizes, width: int) -> float:
+    """Multiplications and additions of the closed form: pairs and the Gram matrix in float64, which takes twice as long, and two products of all rows."""
+    from naq.embedders.in_blocks.refinement import SEARCHED
+
+    pairs = 10.0 * (min(s.nodes, SEARCHED) if s.mapped else s.nodes)
+    return (4.0 * pairs + 8.0 * s.nodes) * width * width
+
+
+def _search(s: Sizes, width: int, r: Rates) -> float:
+    """Seconds to compute cosines of pairs of rows and to offer them to the lists of the nearest, some 64 bytes of work each."""
     from naq.embedders.in_blocks.refinement import SEARCHED
 
     n = float(s.nodes)
     if s.mapped and n > SEARCHED:
-        return n * CENTRES + SEARCHED * PROBES * n / CENTRES
-    if n <= EXACT_NODES["cpu"]:
-        return n * n / 2
-    return (PROBES + 1) * n**1.5
+        offered = SEARCHED * PROBES * n / CENTRES
+        compared = n * CENTRES + offered
+    elif n <= EXACT_NODES["cpu"]:
+        compared, offered = n * n / 2, n * n
+    else:
+        compared, offered = (PROBES + 1) * n**1.5, PROBES * n**1.5
+    return 2.0 * width * compared / r.matmul + 64.0 * offered / r.copy
 
 
 def _evaluation(s: Sizes, r: Rates, width: int) -> Stage:
@@ -271,13 +285,15 @@ def _trained(method: Method, s: Sizes, r: Rates, options: Mapping[str, Any], epi
     cap = float(options.get("hub_cap", 0)) or float("inf")
     nodes = min(float(s.nodes), 55.0 * (1 + min(s.degree, cap)))
     inputs = nodes * (1 + min(s.end_degree, cap)) * 4.0 * min(s.features, 64) if s.mapped else 0.0
-    row = s.feature_entries / s.nodes * (1 + s.degree if s.sparse else 1)
-    flops = 6.0 * nodes * 2 * latent * (min(row, s.features) + latent) + 12.0 * s.features * 2 * latent
+    row = s.feature_entries / s.nodes * (1 + min(s.degree, cap)) if s.sparse else float(s.features)
+    row = min(float(s.features), 10 * row)  # a sparse product is about ten times slower per multiplication
+    flops = 6.0 * nodes * 2 * latent * (row + latent)
+    adam = 40.0 * s.features * 2 * latent / r.copy
     memory = 8.0 * nodes * 3 * latent + 16.0 * s.features * 2 * latent + 24.0 * s.nodes
     memory += 0.0 if s.mapped else 36.0 * s.entries
-    stages.append(_stage("training", episodes * (20 / r.steps + inputs / r.gather + flops / r.matmul), memory))
+    stages.append(_stage("training", episodes * (20 / r.steps + inputs / r.gather + flops / r.matmul + adam), memory))
     evaluation = _evaluation(s, r, latent)
-    whole = 2.0 * s.nodes * 2 * latent * (min(s.features, row) + latent) / r.matmul
+    whole = 2.0 * s.nodes * 2 * latent * (row + latent) / r.matmul
     rows = 4.0 * s.nodes * latent
     stages.append(
         Stage(
