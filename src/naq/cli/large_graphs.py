@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -50,7 +50,8 @@ def embed_command(
     graph, started = load_shown(dataset, nodes), time.perf_counter()
     with show_progress(method) as listener:
         listener("embed", {"method": method})
-        vectors = embed(graph, method, seed=seed, out=out, **pairs(set_, "--set"))
+        options: dict[str, Any] = {**pairs(set_, "--set")}
+        vectors = embed(graph, method, seed=seed, out=out, **options)
     typer.echo(f"Written: {out} {vectors.shape} in {time.perf_counter() - started:.1f} s")
 
 

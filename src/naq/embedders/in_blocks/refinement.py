@@ -70,7 +70,7 @@ def _scatter(rows: np.ndarray, pairs: np.ndarray) -> np.ndarray:
         part = pairs[start : start + PAIRS_AT_ONCE]
         used, place = np.unique(part, return_inverse=True)
         held = torch.from_numpy(np.array(rows[used]))
-        place = torch.from_numpy(place.reshape(part.shape))
-        apart = (held[place[:, 0]] - held[place[:, 1]]).double()
+        ends = torch.from_numpy(place.reshape(part.shape))
+        apart = (held[ends[:, 0]] - held[ends[:, 1]]).double()
         total += (apart.T @ apart).numpy()
     return total / (2 * len(pairs))

@@ -42,8 +42,10 @@ class Words:
         if self.matrix is not features or weighting == "none":
             return
         if self.sparse and self._counted():
-            frequency = sum(np.bincount(part.indices, minlength=self.matrix.shape[1]) for part in self._raw())
-            idf = idf_of(np.asarray(frequency), self.nodes)
+            frequency = np.zeros(self.matrix.shape[1], dtype=np.int64)
+            for part in self._raw():
+                frequency += np.bincount(part.indices, minlength=len(frequency))
+            idf = idf_of(frequency, self.nodes)
             self._change = lambda rows: tfidf(rows, idf)
         elif self.sparse and weighting == "words":
             self._change = _unit_sparse
