@@ -34,12 +34,10 @@ class Words:
         self.nodes, self.rows_at_once = graph.num_nodes, block
         self._change: Callable[[Any], Any] = lambda rows: rows
         features = graph.features
-        if weighting == "words" and (features is None or not _differ(features, block)):
-            self.matrix: Any = diffused(graph)
-        else:
-            self.matrix = graph.require_features("an embedding")
+        by_diffusion = weighting == "words" and (features is None or not _differ(features, block))
+        self.matrix: Any = diffused(graph) if by_diffusion else graph.require_features("an embedding")
         self.sparse = not isinstance(self.matrix, np.ndarray)
-        if self.matrix is not features or weighting == "none":
+        if by_diffusion or weighting == "none":
             return
         if self.sparse and self._counted():
             frequency = np.zeros(self.matrix.shape[1], dtype=np.int64)
