@@ -40,7 +40,7 @@ DIFFUSED = {
     "diffused-6k": {"nodes": 6000, "features": 8, "mapped": False},
 }
 """Graphs of which only the diffusion table is made: it takes longer than all other stages."""
-FITTED = ("held-20k-sparse", "mapped-30k-sparse", "diffused-3k")
+FITTED = ("held-20k-sparse", "mapped-30k-sparse", "held-40k-dense", "diffused-3k")
 STAGES = ("load", "words", "smoothing", "neighbours", "closed form", "prepare", "training", "evaluation")
 DIM = 64
 

@@ -28,7 +28,10 @@ def forget(monkeypatch):
 
 def test_slopes_are_exponents():
     module = benchmark("scale")
-    rows = [{"nodes": n, "stages": {stage: {"cpu_seconds": 1e-3 * n**1.25} for stage in module.STAGES}} for n in (10**5, 10**6)]
+    rows = [
+        {"nodes": n, "stages": {stage: {"cpu_seconds": 1e-3 * n**1.25} for stage in module.STAGES}}
+        for n in (10**5, 10**6)
+    ]
     assert set(module.slopes(rows, "cpu_seconds").values()) == {1.25}
     del rows[0]["stages"]["words"]
     assert "words" not in module.slopes(rows, "cpu_seconds")
@@ -36,7 +39,10 @@ def test_slopes_are_exponents():
 
 def test_pages_are_those_of_the_results(tmp_path, monkeypatch):
     kept = ROOT / "docs" / "scale.md"
-    for name, arguments in (("scale", ()), ("estimate", (json.loads((ROOT / "benchmarks/results/estimate.json").read_text()),))):
+    for name, arguments in (
+        ("scale", ()),
+        ("estimate", (json.loads((ROOT / "benchmarks/results/estimate.json").read_text()),)),
+    ):
         module = benchmark(name)
         page = tmp_path / "scale.md"
         page.write_text(kept.read_text())

@@ -27,14 +27,14 @@ from naq.protocol.config import EPISODES
 from naq.protocol.methods import Method, get_method
 
 FACTORS: dict[str, float] = {
-    "load": 1.0,
+    "load": 4.7,
     "words": 1.0,
-    "smoothing": 1.0,
-    "neighbours": 1.0,
-    "closed form": 1.0,
-    "diffusion table": 1.0,
-    "training": 1.0,
-    "evaluation": 1.0,
+    "smoothing": 0.85,
+    "neighbours": 0.93,
+    "closed form": 3.6,
+    "diffusion table": 12.0,
+    "training": 1.2,
+    "evaluation": 1.5,
 }
 """Measured seconds of a stage over work / rate."""
 PROCESS = 0.35e9
@@ -209,7 +209,7 @@ def _stage(name: str, ideal: float, memory: float, disk: float = 0.0) -> Stage:
 def _load(s: Sizes, r: Rates) -> Stage:
     index = 4.0 * s.entries + (4.0 * s.feature_entries if s.sparse else 0.0)
     if s.mapped:
-        return _stage("load", index / r.copy, 20.0 * s.nodes)
+        return _stage("load", 2.0 * index / r.copy, 20.0 * s.nodes)
     held = 12.0 * s.entries + (12.0 if s.sparse else 4.0) * s.feature_entries
     return _stage("load", 60.0 * held / r.copy, 5.0 * held)
 
@@ -219,7 +219,7 @@ def _embedded(method: Method, s: Sizes, r: Rates, options: Mapping[str, Any]) ->
     rows, steps = 4.0 * s.nodes * width, int(options.get("steps", 10))
     narrow = s.features > width
     passes = 8 * (width + 16) if narrow else 1
-    work = 4.0 * s.feature_entries * passes / r.gather if s.sparse else 4.0 * s.feature_entries / r.copy
+    work = 4.0 * s.feature_entries * passes / r.gather if s.sparse else 2400.0 * s.feature_entries / r.copy
     if narrow and not s.sparse:
         work += 2.0 * s.feature_entries * passes / r.matmul
     disk = 2.0 * rows if s.mapped else 0.0
