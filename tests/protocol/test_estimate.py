@@ -42,8 +42,9 @@ def test_smoothing_is_the_bytes_it_gathers():
 def test_a_mapped_graph_costs_in_proportion_to_its_size():
     large = replace(SIZES, nodes=10_000_000, entries=200_000_000, feature_entries=640_000_000)
     one, ten = (seconds(estimate(sizes, rates=RATES)) for sizes in (SIZES, large))
-    for stage in ("load", "words", "smoothing", "neighbours", "closed form"):
+    for stage in ("load", "words", "smoothing", "neighbours"):
         assert ten[stage] == pytest.approx(10 * one[stage])
+    assert one["closed form"] < ten["closed form"] < 10 * one["closed form"]  # pairs are of a sample
     held = seconds(estimate(replace(large, mapped=False), rates=RATES))
     assert held["neighbours"] > 2 * ten["neighbours"]
 

@@ -22,7 +22,7 @@ def generate_command(
     seed: Annotated[int, typer.Option(help="Of everything.")] = 0,
 ) -> None:
     """Make a random graph with power-law degrees and planted classes, of any size: try a size before you have the data."""
-    from naq.data import generate
+    from naq.data.generator import generate
 
     started = time.perf_counter()
     generate(out, nodes, edges, classes=classes, features=features, sparse=sparse, seed=seed)

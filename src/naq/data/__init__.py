@@ -1,8 +1,9 @@
 """Where graphs come from: names, files, splits and tasks that go with them."""
 
+from typing import Any
+
 from naq.data.catalog import DATASETS, Dataset, listing
 from naq.data.download import dataset_root
-from naq.data.generator import generate
 from naq.data.loading import load
 from naq.data.mapped import save_mapped
 from naq.data.npz import save_graph
@@ -27,3 +28,11 @@ __all__ = [
     "split_for",
     "tasks_path",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "generate":  # needs compiled code, which nothing else here does
+        from naq.data.generator import generate
+
+        return generate
+    raise AttributeError(f"module 'naq.data' has no attribute {name!r}")

@@ -17,20 +17,18 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numba import njit, prange
 
 from naq.data.array_folder import MANIFEST, check_sums, new_folder, open_arrays, read_manifest
 from naq.data.npz import MOST_COLUMNS, _strings, checked_labels
 from naq.data.readers import READERS, Reader
 from naq.errors import DataError, GraphError
 from naq.graph import Graph
-from naq.hashing import mixed
 
 FORMAT, VERSION = "naq-graph", 1
 _NAMES = ("class_names", "names", "vocab")
 ARRAYS = frozenset({"adj_indptr", "adj_indices", "attr_indptr", "attr_indices", "attr_data", "attr", "labels", *_NAMES})
 ROWS = 1 << 16
-"""Rows that one piece of a scan goes through."""
+"""Rows that one piece of a scan goes through, and entries that are checked at once."""
 
 
 @READERS.register
@@ -147,7 +145,9 @@ def _csr(arrays: dict[str, np.ndarray], prefix: str, shape: tuple[int, int], pat
         raise DataError(
             f"{path}: {prefix}_indptr must start at 0, never fall and end at {len(indices):,}; the folder is damaged."
         )
-    bad = _first_bad_row(indptr, indices, shape[1], prefix == "adj", -(-shape[0] // ROWS))
+    from naq.data.index_scan import first_bad_row
+
+    bad = first_bad_row(indptr, indices, shape[1], prefix == "adj", -(-shape[0] // ROWS))
     if bad >= 0:
         loop = " without itself" if prefix == "adj" else ""
         raise DataError(
@@ -174,7 +174,9 @@ def _falls(indptr: np.ndarray) -> bool:
 
 
 def _verify(adjacency: sp.csr_array, features: Any, path: Path) -> None:
-    if _one_way(adjacency.indptr, adjacency.indices, -(-adjacency.shape[0] // ROWS)):
+    from naq.data.index_scan import one_way
+
+    if one_way(adjacency.indptr, adjacency.indices, -(-adjacency.shape[0] // ROWS)):
         raise DataError(f"{path}: some edges are there in one direction only; make the folder again.")
     values = features if isinstance(features, np.ndarray) else None if features is None else features.data
     if values is not None:
@@ -187,37 +189,3 @@ def _text(array: np.ndarray, path: Path) -> np.ndarray:
     if array.ndim != 1 or array.dtype.kind != "U":
         raise DataError(f"{path}: names have shape {array.shape} and type {array.dtype}; expected one text per node.")
     return array
-
-
-@njit(cache=True, parallel=True)
-def _first_bad_row(indptr: Any, indices: Any, columns: Any, square: Any, pieces: Any) -> Any:
-    """The first row that is not ascending, leaves 0..columns - 1 or, in a ``square`` matrix, holds its own number; -1 if none."""
-    rows = len(indptr) - 1
-    found = np.full(pieces, rows, dtype=np.int64)
-    for piece in prange(pieces):
-        for r in range(piece * ROWS, min(rows, (piece + 1) * ROWS)):
-            last, sound = np.int64(-1), True
-            for e in range(indptr[r], indptr[r + 1]):
-                column = np.int64(indices[e])
-                sound &= (column > last) & ((not square) | (column != r))
-                last = column
-            if not sound or last >= columns:
-                found[piece] = r
-                break
-    first = found.min() if pieces else rows
-    return -1 if first == rows else first
-
-
-@njit(cache=True, parallel=True)
-def _one_way(indptr: Any, indices: Any, pieces: Any) -> Any:
-    """Whether hashes of the edges above the diagonal and of those below have different sums."""
-    rows = len(indptr) - 1
-    sums = np.zeros(pieces, dtype=np.uint64)
-    for piece in prange(pieces):
-        for r in range(piece * ROWS, min(rows, (piece + 1) * ROWS)):
-            for e in range(indptr[r], indptr[r + 1]):
-                column = np.int64(indices[e])
-                low, high = (r, column) if r < column else (column, r)
-                bits = mixed(np.uint64(low) * np.uint64(rows) + np.uint64(high) + np.uint64(1))
-                sums[piece] += bits if r == low else ~bits + np.uint64(1)
-    return sums.sum() != np.uint64(0)

@@ -178,7 +178,7 @@ class Estimate:
         rows.append(("together", f"{self.seconds:,.1f}", f"{self.memory / 1e9:.2f}", f"{disk / 1e9:.2f}"))
         lines = [f"{a:<18}{b:>12}{c:>13}{d:>11}" for a, b, c, d in rows]
         where = "memory-mapped" if self.sizes.mapped else "in memory"
-        head = f"{self.method} on {self.sizes.nodes:,} nodes and {self.sizes.entries // 2:,} edges ({where}), expected within a factor of two:"
+        head = f"{self.method} on {self.sizes.nodes:,} nodes and {self.sizes.entries // 2:,} edges ({where}); a factor of two either way is possible:"
         return "\n".join([head, *lines])
 
 
