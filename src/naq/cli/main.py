@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from naq import __version__
-from naq.cli import importing, inspecting, listing, predicting, reproducing, running, studio
+from naq.cli import importing, inspecting, large_graphs, listing, predicting, reproducing, running, studio
 from naq.errors import NaqError
 from naq.threads import prepare_process
 
@@ -30,6 +30,9 @@ app.command("report")(reproducing.report_command)
 app.command("list")(listing.list_command)
 app.command("neighbors")(inspecting.neighbors_command)
 app.command("episodes")(inspecting.episodes_command)
+app.command("embed")(large_graphs.embed_command)
+app.command("generate")(large_graphs.generate_command)
+app.command("estimate")(large_graphs.estimate_command)
 
 
 def _show_version(value: bool) -> None:

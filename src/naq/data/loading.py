@@ -8,6 +8,7 @@ from pathlib import Path
 
 from naq.data.catalog import BUNDLED, Dataset, find, unknown
 from naq.data.download import dataset_root, obtain
+from naq.data.mapped import FolderReader, open_graph
 from naq.data.npz import read_graph, save_graph
 from naq.data.readers import READERS
 from naq.errors import DataError
@@ -22,20 +23,27 @@ def load(
     nodes: str | Path | None = None,
     root: str | Path | None = None,
     download: bool = True,
+    verify: bool = False,
 ) -> Graph:
     """A graph by name or from a file.
 
     Args:
         name_or_path: a name of :data:`naq.data.DATASETS`, ``pyg:Class`` or ``pyg:Class/name`` for a dataset
-            of PyG, or a path: a graph npz, a ``.mat`` file or folder in GPN's layout, a folder or zip of
+            of PyG, or a path: a graph npz, a graph folder (``naq import --mmap``), a ``.mat`` file or folder in GPN's layout, a folder or zip of
             OGB's raw files, an edge list as text or Parquet, a GraphML file. A name wins over a file of the same
             name; write ``./name`` for the file.
         nodes: the table of nodes that goes with an edge list; without it, nodes are those that edges name and have no features.
         root: where datasets are kept; else the environment variable ``NAQ_DATA``, else ``~/.cache/naq/data``.
         download: whether a missing public file may be fetched.
+        verify: read a graph folder through once and compare its checksums; :mod:`naq.data.mapped` says what is checked without.
 
     The graph's ``source`` is the name, or the path made absolute.
     """
+    if verify:
+        path = Path(name_or_path).expanduser()
+        if not FolderReader().fits(path):
+            raise DataError(f"verify is True, but {name_or_path} is no graph folder; leave verify out.")
+        return open_graph(path, verify=True).with_source(str(path.absolute()))
     if nodes is not None:
         from naq.data.tables import import_tables
         from naq.data.tables.formats import is_table

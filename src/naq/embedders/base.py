@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 import torch
 
+from naq.errors import OptionError
 from naq.graph import Graph
 from naq.options import Configurable
 from naq.registry import Registry
+
+BLOCK_ROWS = 1 << 16
+"""Rows of an embedding that are held at once where it is made in blocks."""
 
 EMBEDDERS: Registry[type[Embedder]] = Registry("an embedder", "naq.embedders")
 register_embedder = EMBEDDERS.register
@@ -40,6 +45,17 @@ class Embedder(Configurable, ABC):
     @abstractmethod
     def embed(self) -> np.ndarray:
         """(n, d) float32."""
+
+    def embed_to(self, path: str | Path | None, *, block: int = BLOCK_ROWS, tile: int | None = None) -> np.ndarray:
+        """(n, d) float32 as a memory-mapped .npy file, made in blocks; a file without a name where ``path`` is None.
+
+        Args:
+            block: rows held at once.
+            tile: columns that are smoothed at once; None decides by the memory that is free. Neither changes the numbers but for their last bits.
+        """
+        raise OptionError(
+            f"{self.name} does not work in blocks; use naq-plus or smooth, or load the graph from an npz file into memory."
+        )
 
     def plan(self) -> str:
         """One line on what was decided about this graph and why, for the report; empty where nothing was."""

@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 from naq.encoders import GCN, AugmentedOperator, GraphOperator
+from naq.encoders.streamed import operator_for
 from naq.episodes import Episodes
 from naq.errors import OptionError
 from naq.graph import Graph
@@ -85,7 +86,7 @@ class Learner(nn.Module, Configurable, ABC):
 
     def build(self) -> None:
         """Make the modules; here the GCN of width ``latent``."""
-        self.operator = GraphOperator(self.graph, self.device)
+        self.operator = operator_for(self.graph, self.device)
         self.encoder = GCN(self.operator, int(self.options["latent"]), seed=self.seed)
 
     def check_options(self) -> None:

@@ -35,11 +35,21 @@ from naq.training import Trained
 
 
 def embed(
-    graph: Graph, method: str = "naq-plus", *, refine: bool = False, seed: int = 0, device: str = "cpu", **options: Any
+    graph: Graph,
+    method: str = "naq-plus",
+    *,
+    refine: bool = False,
+    seed: int = 0,
+    device: str = "cpu",
+    out: str | Path | None = None,
+    **options: Any,
 ) -> np.ndarray:
     """(n, d) float32 vectors of a registered method that needs no labels and no episodes, e.g. ``naq-plus`` or ``bgrl``.
 
     ``refine`` applies the closed form of NaQ to the vectors, which ``naq-plus`` does anyway.
+
+    ``out`` is a .npy file that the vectors are written to, in blocks (``naq-plus`` and ``smooth``, on the CPU); what is returned is mapped from it. A graph that is itself
+    mapped is embedded in blocks with and without ``out``.
 
     A method that is trained stops, and its weights are chosen, by label-free tasks: clusters of smoothed features as classes.
     """
@@ -47,6 +57,12 @@ def embed(
     if found.embedder is None:
         raise OptionError(f"{method} is trained on episodes; use naq.run(graph, method={method!r}).embedding instead.")
     model = found.embedder(graph, seed=seed, device=device, **options)
+    if out is not None:
+        if refine:
+            raise OptionError(
+                "refine=True does not work in blocks; leave out= away, or use naq-plus, which is refined."
+            )
+        return model.embed_to(out)
     if isinstance(model, TrainedEmbedder):
         pretrained(model)
     vectors = model.embed()
