@@ -52,6 +52,7 @@ class ProtoNet(Learner):
     summary = "distance to class means"
     _streamed: StreamedOperator | None = None
     defaults: ClassVar[Mapping[str, Value]] = {"latent": 256, "lr": 1e-4, "hub_cap": 0}
+    switches = frozenset({"hub_cap"})
 
     def check_options(self) -> None:
         super().check_options()
