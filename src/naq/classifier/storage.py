@@ -57,9 +57,7 @@ def load(kind: type[Kind], path: str | Path, graph: Graph) -> Kind:
         raise DataError(f"{path} is no classifier ({error!r}); save it again.") from error
 
 
-def _made(
-    kind: type[Kind], path: Path, tensors: dict[str, np.ndarray], facts: dict[str, Any], graph: Graph
-) -> Kind:
+def _made(kind: type[Kind], path: Path, tensors: dict[str, np.ndarray], facts: dict[str, Any], graph: Graph) -> Kind:
     if facts["graph"] != graph.without_labels().hash:
         raise DataError(
             f"{path} was fitted on another graph ({facts['name']!r}) than the one given ({graph.name!r}): edges or features "
@@ -71,4 +69,3 @@ def _made(
     if facts["classes"] is not None:
         classifier._use(Labels(tensors["nodes"], np.array(facts["classes"]), tensors["slots"]))
     return classifier
-

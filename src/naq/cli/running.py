@@ -174,7 +174,8 @@ def _own_folder(out: Path, config: RunConfig, configs: list[RunConfig]) -> Path:
 def default_folder(config: RunConfig) -> Path:
     """``runs/debian/naq-feat-protonet/5way-1shot-seed0``."""
     name = f"{config.way}way-{config.shot}shot-seed{config.seed}{'-refined' if config.refine else ''}"
-    return Path("runs") / config.dataset / config.method.replace("/", "-") / name
+    dataset = config.dataset if config.dataset.strip(". ") else "graph"
+    return Path("runs") / dataset / config.method.replace("/", "-") / name
 
 
 def print_table(table: Any) -> None:

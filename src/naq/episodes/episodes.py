@@ -13,6 +13,7 @@ import numpy as np
 from naq.episodes.draws import BLOCK, blocks
 from naq.errors import DataError, OptionError
 from naq.files import read_npz, write_npz
+from naq.memory import require
 from naq.neighbors.table import description
 from naq.options import check_whole
 
@@ -166,6 +167,9 @@ def load_episodes(path: str | Path) -> Episodes:
 
 
 def check_counts(**values: int) -> None:
-    """Way, shot, queries and count are whole and positive."""
+    """Way, shot, queries and count are whole and positive, and the episodes fit into memory."""
     for name, value in values.items():
         check_whole(name, value, 2 if name == "way" else 1)
+    nodes = values.get("shot", 1) + values.get("queries", values.get("views", 1))
+    size = values.get("count", 1) * values.get("way", 2) * nodes
+    require(12.0 * min(size, 10**300), f"{values.get('count', 1):,} episodes of these sizes", "lower them")

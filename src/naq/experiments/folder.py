@@ -104,7 +104,9 @@ def unpack_folder(path: str | Path, folder: str | Path) -> int:
             raise DataError(f"{path} is no file of packed results: it has no {REQUESTS} or no {RECORDS}.")
         try:
             value = parse_json(members[REQUESTS])
-            packed = Requests._of(verify_seal(value, unsealed=isinstance(value, dict) and value.get("format") == 3), path)
+            packed = Requests._of(
+                verify_seal(value, unsealed=isinstance(value, dict) and value.get("format") == 3), path
+            )
         except ValueError as error:
             raise DataError(f"{path}: {REQUESTS} is damaged ({error}); make it with naq report --pack.") from error
         records = records_of(members[RECORDS], path)

@@ -115,7 +115,9 @@ def _array(content: bytes, name: str, path: Path) -> np.ndarray:
         )
     size, there = math.prod(map(int, shape)) * dtype.itemsize, len(content) - member.tell()
     if any(side < 0 for side in shape) or size != there:
-        raise DataError(f"{path}: array {name} claims {size:,} bytes but its member has {there:,}; the file is damaged.")
+        raise DataError(
+            f"{path}: array {name} claims {size:,} bytes but its member has {there:,}; the file is damaged."
+        )
     # NumPy widens strings of no characters to one, which takes memory for numbers of them that no file holds.
     if size == 0:
         if math.prod(map(int, shape)) > there + 1_000_000:

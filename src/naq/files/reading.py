@@ -38,7 +38,9 @@ def read_bytes(path: str | Path, kind: str = "file", *, most: int | None = None)
             memory.require(2 * size, f"reading {path}", "use a larger machine", DataError)
             return stream.read()
     except OSError as error:
-        raise DataError(f"cannot read {path}: {error.strerror or error}; check its permissions and the disk.") from error
+        raise DataError(
+            f"cannot read {path}: {error.strerror or error}; check its permissions and the disk."
+        ) from error
 
 
 def set_aside(path: Path, *, folder: Path | None = None) -> Path | None:

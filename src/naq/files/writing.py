@@ -15,7 +15,9 @@ def write_atomically(path: str | Path, write: Callable[[Path], None]) -> Path:
     path = Path(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:100]}.", suffix=".tmp" + path.suffix[:20])
+        handle, name = tempfile.mkstemp(
+            dir=path.parent, prefix=f".{path.name[:100]}.", suffix=".tmp" + path.suffix[:20]
+        )
     except (OSError, ValueError) as error:
         raise DataError(f"cannot write {path}: {_reason(error)}; choose a folder you may write to.") from error
     os.close(handle)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
@@ -13,6 +14,17 @@ from naq.errors import DataError
 from naq.files.reading import file_of
 
 PIECE = 1 << 20
+
+
+def _check_end(path: Path) -> None:
+    """A comment that was cut off is noticed by nobody else."""
+    with path.open("rb") as stream:
+        size = stream.seek(0, os.SEEK_END)
+        stream.seek(max(0, size - (1 << 16) - 22))
+        tail = stream.read()
+    place = tail.rfind(b"PK\5\6")
+    if place >= 0 and len(tail) != place + 22 + int.from_bytes(tail[place + 20 : place + 22], "little"):
+        raise DataError(f"{path} is cut off at its end, or something follows it; make or download it again.")
 
 
 class Members(Mapping[str, bytes]):
@@ -65,6 +77,7 @@ def open_zip(path: str | Path, kind: str, *, copies: float = 2.0) -> Iterator[Me
     path = file_of(path, kind)
     try:
         with zipfile.ZipFile(path) as archive:
+            _check_end(path)
             members = Members(archive, path)
             largest = max((members.size(name) for name in members), default=0)
             memory.require(copies * largest, f"a member of {path}", "use a larger machine", DataError)

@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 from naq.encoders import GCN, AugmentedOperator, GraphOperator
+from naq.encoders.widths import check_widths
 from naq.episodes import Episodes
 from naq.errors import OptionError
 from naq.graph import Graph
@@ -69,6 +70,7 @@ class Learner(nn.Module, Configurable, ABC):
     ) -> None:
         super().__init__()
         self.configure(options)
+        check_widths(graph, self.options)
         self.progress = progress
         self.graph = graph.without_labels()
         self.base_labels = base_labels

@@ -25,6 +25,8 @@ from naq.neighbors.fill import check_fill, filled
 from naq.neighbors.push import push_topk
 from naq.neighbors.table import NeighborTable, cached, check_k
 
+LEAST_ALPHA = 1e-4
+"""The work of the push grows with 1 / alpha."""
 METHODS = ("auto", "push", "exact")
 EXACT_UP_TO = 4e9
 """``auto`` solves exactly up to this many multiplications: a few seconds."""
@@ -69,8 +71,11 @@ def diffusion_neighbors(
     """
     k = check_k(graph, k)
     check_fill(fill)
-    if not 0.0 < alpha < 1.0:
-        raise OptionError(f"alpha is {alpha!r}; expected a teleport probability between 0 and 1, e.g. 0.1.")
+    if not LEAST_ALPHA <= alpha < 1.0:
+        raise OptionError(
+            f"alpha is {alpha!r}; expected a teleport probability between 0 and 1, e.g. 0.1, and at least {LEAST_ALPHA:g}: "
+            "smaller ones take for ever."
+        )
     if not 0.0 < tolerance < 1.0:
         raise OptionError(f"tolerance is {tolerance!r}; expected a small positive number, e.g. 1e-4.")
     if method not in METHODS:

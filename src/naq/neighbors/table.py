@@ -17,6 +17,7 @@ import numpy as np
 from naq.errors import DataError, OptionError
 from naq.files import parse_json, read_npz, write_npz
 from naq.graph import Graph
+from naq.memory import require
 from naq.options import check_whole
 
 
@@ -115,6 +116,7 @@ def check_k(graph: Graph, k: int) -> int:
         raise OptionError(
             f"k is {k}, but graph {graph.name!r} has {graph.num_nodes:,} nodes, so a node has {graph.num_nodes - 1:,} others at most; lower k."
         )
+    require(24.0 * k * graph.num_nodes, f"a table of {k:,} neighbours for each of {graph.num_nodes:,} nodes", "lower k")
     return k
 
 
