@@ -79,7 +79,9 @@ def _fill_descriptors() -> None:
 
 def _is_descriptor(stream: Any) -> bool:
     """Whether this is what Python started with."""
-    return isinstance(stream, io.TextIOWrapper) and isinstance(getattr(stream.buffer, "raw", None), io.FileIO)
+    if not isinstance(stream, io.TextIOWrapper):
+        return False
+    return isinstance(getattr(stream.buffer, "raw", stream.buffer), io.FileIO)  # PYTHONUNBUFFERED: no buffer in between
 
 
 def _wrapped(stream: io.TextIOWrapper, raw: _Steady) -> IO[str]:
@@ -90,5 +92,5 @@ def _wrapped(stream: io.TextIOWrapper, raw: _Steady) -> IO[str]:
         io.BufferedWriter(raw),
         encoding=stream.encoding,
         errors="backslashreplace",
-        line_buffering=terminal or stream.line_buffering,
+        line_buffering=terminal or stream.line_buffering or stream.write_through,
     )
