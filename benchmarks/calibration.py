@@ -4,10 +4,11 @@
     python benchmarks/calibration.py --graphs cora,citeseer --draws 3
 
 Measured at 1, 2, 5 and 10 labels per class: accuracy, expected calibration error (15 bins), how far the expected accuracy is from the true one, how many
-90 % prediction sets hold the class and how large they are. The prior of the temperature is that of the *other* graphs (the median of their best temperatures, draws 100 to
-103), so nothing is tried on the graph it was found on. Then the nodes of unknown classes (half of the classes are named), and nodes
-that come later (a tenth), against a full fit. Results: ``benchmarks/results/calibration.json``;
-``benchmarks/classifier_page.py`` fills the tables of ``docs/classifier.md``.
+90 % prediction sets hold the class and how large they are, for sets as wide as the probabilities say and for wider ones. The prior of the temperature is that of the *other* graphs (the
+median of their best temperatures, draws 100 to 103), so nothing is tried on the graph it was found on. Every graph is also measured without its edges and without its features, and a sixth
+has none: their errors widen the interval of the expected accuracy. Then the nodes of unknown classes (half of the classes are named), and nodes
+that come later (a tenth), against a full fit. Results: ``benchmarks/results/calibration.json``; from them
+``benchmarks/classifier_page.py`` fills the tables of ``docs/classifier.md`` and writes what ships, ``src/naq/classifier/measured.json``.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.metrics import roc_auc_score
 
 from naq.threads import prepare_process
 
@@ -27,8 +29,8 @@ prepare_process()  # before torch is loaded
 
 import naq
 from naq.classifier import FewShotNodeClassifier, with_nodes
-from naq.classifier.confidence import GRID, expected_accuracy, fitted_temperature, prediction_sets, probabilities
-from naq.classifier.prototypes import Prototypes, centred_units, solve
+from naq.classifier.confidence import GRID, fitted_temperature, set_thresholds, widened
+from naq.classifier.prototypes import Prototypes, centred_units, probabilities, solve
 from naq.classifier.unknown import belongs_nowhere
 from naq.files import read_json, write_json
 
@@ -38,6 +40,14 @@ RESULTS = HERE / "results" / "calibration.json"
 GRAPHS = ("cora", "citeseer", "amazon_computers", "coauthor_cs", "debian")
 SHOTS = (1, 2, 5, 10)
 WEIGHTS = (0.0, 1.0, 2.0, 3.0)
+FACTORS = [round(0.8 + 0.05 * i, 2) for i in range(19)]
+"""How much wider prediction sets are tried (:func:`naq.classifier.confidence.widened`)."""
+UNKNOWN_FROM = 200
+"""First draw of those with unnamed classes; how their threshold is found was chosen on others."""
+BINS = 10
+"""Of the reliability plot."""
+BARE = "cora_full_structure"
+"""A graph without features."""
 DEVELOPMENT = range(100, 104)
 """Draws that the prior is found on and the weight of nodes without a label chosen; reported are draws from 0 on."""
 
@@ -87,21 +97,29 @@ def best_temperature(cosines: np.ndarray, own: np.ndarray) -> float:
 
 def measured(
     answer: Prototypes, slots: np.ndarray, nodes: np.ndarray, own: np.ndarray, centre: float | None
-) -> dict[str, float]:
+) -> dict[str, Any]:
     found = fitted_temperature(answer, slots, centre)
     chances = probabilities(answer.cosines[nodes], found.value)
+    sure, right = chances.max(axis=1), chances[np.arange(len(own)), own]
     hit = chances.argmax(axis=1) == own
-    sets = prediction_sets(chances, 0.9)
-    per_class = len(slots) / answer.cosines.shape[1]
+    place = np.minimum((sure * BINS).astype(int), BINS - 1)
+    thresholds = set_thresholds(chances, [widened(0.9, factor) for factor in FACTORS])
     return {
         "accuracy": float(hit.mean()),
         "macro": float(np.mean([hit[own == c].mean() for c in np.unique(own)])),
-        "ece": calibration_error(chances.max(axis=1), hit),
-        "off": expected_accuracy(chances, per_class).value - float(hit.mean()),
-        "coverage": float(sets[np.arange(len(own)), own].mean()),
-        "size": float(sets.sum(axis=1).mean()),
+        "ece": calibration_error(sure, hit),
+        "off": float(sure.mean(dtype=np.float64) - hit.mean()),
+        "coverage": [round(float(((right >= t) | hit).mean()), 4) for t in thresholds],
+        "size": [round(float(((chances >= t).sum(axis=1) + (sure < t)).mean()), 3) for t in thresholds],
+        "bins": [np.bincount(place, weights, BINS).round(1).tolist() for weights in (np.ones(len(own)), sure, hit)],
         "temperature": found.value,
     }
+
+
+def variants(name: str, graph: naq.Graph) -> Iterator[tuple[str, naq.Graph]]:
+    """The graph without edges and without features, as people also have them."""
+    yield f"{name} without edges", naq.Graph(np.empty((2, 0), int), graph.features, nodes=graph.num_nodes)
+    yield f"{name} without features", naq.Graph(graph.adjacency, nodes=graph.num_nodes)
 
 
 def helped_by(units: np.ndarray, truth: np.ndarray, shot: int) -> list[dict[str, float]]:
@@ -122,20 +140,22 @@ def helped_by(units: np.ndarray, truth: np.ndarray, shot: int) -> list[dict[str,
     return rows
 
 
-def unknown_errors(units: np.ndarray, truth: np.ndarray, shot: int, seeds: Any) -> dict[str, float]:
-    """Half of the classes named: nodes of the others that are found, and nodes of the named that are wrongly said to belong nowhere."""
-    found, wrong = [], []
-    for seed in seeds:
+def unknown_errors(units: np.ndarray, truth: np.ndarray, shot: int, draws: int) -> dict[str, float]:
+    """Half of the classes named: nodes of the others that are found, nodes of the named that are wrongly said to belong nowhere, and how well the cosine ranks both."""
+    measures = []
+    for seed in range(UNKNOWN_FROM, UNKNOWN_FROM + draws):
         every = np.unique(truth[truth >= 0])
         named = np.random.default_rng(seed).choice(every, len(every) // 2, replace=False)
         nodes, labels = draw(np.where(np.isin(truth, named), truth, -1), shot, seed)
         classes, slots = np.unique(labels, return_inverse=True)
-        nowhere = belongs_nowhere(solve(units, nodes, slots, len(classes), 0.0).cosines, nodes)
-        free = np.ones(len(truth), dtype=bool)
+        cosines = solve(units, nodes, slots, len(classes), 0.0).cosines
+        free = truth >= 0
         free[nodes] = False
-        found.append(nowhere[free & (truth >= 0) & ~np.isin(truth, classes)].mean())
-        wrong.append(nowhere[free & np.isin(truth, classes)].mean())
-    return {"found": float(np.mean(found)), "wrong": float(np.mean(wrong))}
+        other, nowhere = ~np.isin(truth, classes)[free], belongs_nowhere(cosines, nodes)[free]
+        area = roc_auc_score(other, -cosines.max(axis=1)[free])
+        measures.append((nowhere[other].mean(), nowhere[~other].mean(), area))
+    found, wrong, area = np.mean(measures, axis=0)
+    return {"found": float(found), "wrong": float(wrong), "auroc": float(area)}
 
 
 def later_nodes(graph: naq.Graph) -> dict[str, float]:
@@ -188,15 +208,15 @@ def main() -> None:
     parser.add_argument("--speed", action="store_true", help="measure seconds only, into the results that are there")
     given = parser.parse_args()
     graphs = given.graphs.split(",")
+    loaded = {name: naq.load(name if name == "debian" else given.data / f"{name}.npz") for name in graphs}
     if given.speed:
-        loaded = {name: naq.load(name if name == "debian" else given.data / f"{name}.npz") for name in graphs}
         speed = {name: timed(graph)[1] for name, graph in loaded.items()}
         print(speed)
         write_json(given.out, read_json(given.out) | {"speed": speed})
         return
     units, truth, speed, later, best, helped = {}, {}, {}, {}, {}, {}
     for name in graphs:
-        graph = naq.load(name if name == "debian" else given.data / f"{name}.npz")
+        graph = loaded[name]
         classifier, seconds = timed(graph)
         speed[name], units[name], truth[name] = seconds, centred_units(classifier.vectors_), graph.labels
         for shot in SHOTS:
@@ -207,17 +227,32 @@ def main() -> None:
         print(name, seconds, later[name], {s: np.round(best[name, s], 3).tolist() for s in SHOTS}, flush=True)
     results: list[dict[str, Any]] = []
     unknown = []
+    centres = {}
     for name in graphs:
         for shot in SHOTS:
             others = [t for other in graphs if other != name for t in best[other, shot]]
-            centre = float(np.median(others)) if others else None
+            centres[name, shot] = float(np.median(others)) if others else None
             for seed in range(given.draws):
                 for case in cases(units[name], truth[name], shot, [seed]):
-                    results.append({"graph": name, "shot": shot, "draw": seed} | measured(*case, centre))
-            unknown.append(
-                {"graph": name, "shot": shot} | unknown_errors(units[name], truth[name], shot, range(given.draws))
-            )
-    write_json(given.out, {"speed": speed, "later": later, "unlabelled": helped, "unknown": unknown, "calibration": results,
+                    kept = {"graph": name, "of": name, "shot": shot, "draw": seed}
+                    results.append(kept | measured(*case, centres[name, shot]))
+            unknown.append({"graph": name, "shot": shot} | unknown_errors(units[name], truth[name], shot, given.draws))
+        print(name, "measured", flush=True)
+    del units
+    bare = given.data / f"{BARE}.npz"
+    more = [(name, variant, changed) for name in graphs for variant, changed in variants(name, loaded[name])]
+    for name, variant, changed in [*more, *([(BARE, BARE, naq.load(bare))] if bare.is_file() else [])]:
+        rows = centred_units(FewShotNodeClassifier().fit(changed).vectors_)
+        classes = truth.get(name, changed.labels)
+        for shot in SHOTS:
+            centre = centres.get((name, shot)) or float(np.median([t for other in graphs for t in best[other, shot]]))
+            for seed in range(given.draws):
+                for case in cases(rows, classes, shot, [seed]):
+                    found = measured(*case, centre)
+                    kept = {key: found[key] for key in ("accuracy", "macro", "ece", "off", "temperature")}
+                    results.append({"graph": variant, "of": name, "shot": shot, "draw": seed} | kept)
+        print(variant, "measured", flush=True)
+    write_json(given.out, {"speed": speed, "later": later, "unlabelled": helped, "unknown": unknown, "factors": FACTORS, "calibration": results,
                            "best": [{"graph": n, "shot": s, "temperatures": t} for (n, s), t in best.items()]})  # fmt: skip
 
 

@@ -22,8 +22,8 @@ prepare_process()  # before torch is loaded
 
 import naq
 from naq.classifier import FewShotNodeClassifier
-from naq.classifier.confidence import fitted_temperature, probabilities
-from naq.classifier.prototypes import centred_units, solve
+from naq.classifier.confidence import fitted_temperature
+from naq.classifier.prototypes import centred_units, probabilities, solve
 from naq.classifier.suggestion import medoids, suggested
 from naq.files import write_json
 

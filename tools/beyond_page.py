@@ -114,7 +114,7 @@ def check_complete(study: Study, pack: Path) -> None:
     if missing:
         raise SystemExit(
             f"{pack.name} lacks {len(missing)} of {len(study.cells())} results of {study.experiment.name} on {study.dataset}, "
-            f"e.g. {missing[0].title}; run naq reproduce {GROUP} to the end."
+            f"e.g. {missing[0].title}; run naq reproduce {study.experiment.name} to the end."
         )
 
 

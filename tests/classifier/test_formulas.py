@@ -5,14 +5,35 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import methods_under_test as suite
 from naq import Graph
-from naq.classifier import confidence
-from naq.classifier.closed_form import least_squares
-from naq.classifier.confidence import GRID, expected_accuracy, fitted_temperature, prediction_sets, prior_temperature
-from naq.classifier.evidence import nearest_labels, telling_words
-from naq.classifier.prototypes import ROUNDS, SAMPLE, SHARPNESS, centred_units, helping_nodes, solve
+from naq.classifier import closed_form, confidence
+from naq.classifier.closed_form import fitted, least_squares
+from naq.classifier.confidence import (
+    GRID,
+    class_shares,
+    expected_accuracy,
+    fitted_temperature,
+    measured,
+    prediction_sets,
+    prior_temperature,
+    shipped,
+    widened,
+)
+from naq.classifier.evidence import LEAST_TELLING, nearest_labels, telling_words
+from naq.classifier.prototypes import (
+    BLOCK,
+    ROUNDS,
+    SAMPLE,
+    SHARPNESS,
+    centred_units,
+    helping_nodes,
+    probabilities,
+    solve,
+)
 from naq.classifier.suggestion import medoids, suggested
-from naq.classifier.unknown import belongs_nowhere, otsu_threshold
+from naq.classifier.unknown import belongs_nowhere, otsu_threshold, parting_threshold
+from naq.embedders.naq_plus import NaqPlus
 from naq.errors import OptionError
 from naq.graph.weighting import tfidf
 
@@ -67,18 +88,46 @@ def test_many_nodes_help_by_a_sample_that_is_always_the_same() -> None:
     assert SAMPLE - 2 <= len(many) <= SAMPLE and not np.isin(support, many).any()
 
 
-def test_temperature_is_the_most_likely_under_the_prior() -> None:
-    units, support, slots = units_of(), np.arange(12), np.arange(12) % 3
+@pytest.mark.parametrize("cores", (1, 3))
+def test_blocks_of_any_number_of_threads_are_the_plain_product(cores: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    units, support, slots = units_of(n=2 * BLOCK + 77), np.array([3, 9, BLOCK + 5, 4000]), np.array([0, 0, 1, 2])
+    once = solve(units, support, slots, 3, 1.0)
+    monkeypatch.setattr("naq.classifier.prototypes.available_cores", lambda: cores)
+    again = solve(units, support, slots, 3, 1.0)
+    np.testing.assert_array_equal(once.cosines, again.cosines)
+    helpers = units.astype(np.float64)[np.setdiff1d(np.arange(len(units)), support)]
+    anchors = np.array([units[support[slots == c]].astype(np.float64).sum(axis=0) for c in range(3)])
+    now = anchors / np.linalg.norm(anchors, axis=1, keepdims=True)
+    for _ in range(ROUNDS):
+        mass = np.exp(helpers @ now.T / SHARPNESS)
+        total = (mass / mass.sum(axis=1, keepdims=True)).T @ helpers
+        now = anchors + total / np.linalg.norm(total, axis=1, keepdims=True)
+        now /= np.linalg.norm(now, axis=1, keepdims=True)
+    np.testing.assert_allclose(again.cosines, units @ now.T, atol=1e-4)
+    chances = probabilities(again.cosines, 0.2)
+    mass = np.exp(again.cosines.astype(np.float64) / 0.2)
+    np.testing.assert_allclose(chances, mass / mass.sum(axis=1, keepdims=True), atol=1e-5)
+
+
+@pytest.mark.parametrize("labels", (12, 60))
+def test_temperature_is_the_most_likely_under_the_prior(labels: int) -> None:
+    units, support, slots = units_of(), np.arange(labels), np.arange(labels) % 3
+    slots[:2] = 0  # unequal numbers
     found = solve(units, support, slots, 3, 1.0)
+    centre = prior_temperature(labels / 3)
+    mass = np.exp(found.cosines.astype(np.float64) / centre)
+    share = (mass / mass.sum(axis=1, keepdims=True)).mean(axis=0)
+    np.testing.assert_allclose(class_shares(found.cosines, centre), share, atol=1e-6)
+    weights = [share[c] * labels / sum(share[other] for other in slots) for c in slots]
     losses = []
     for t in GRID:
-        loss = (np.log(t) - np.log(prior_temperature(4))) ** 2 / (2 * confidence.SPREAD**2)
-        for row, own in zip(found.left_out, slots):
-            loss -= np.log(np.exp(row[own] / t) / np.exp(row / t).sum())
+        loss = (np.log(t) - np.log(centre)) ** 2 / (2 * confidence.SPREAD**2)
+        for row, own, weight in zip(found.left_out, slots, weights):
+            loss -= weight * np.log(np.exp(row[own] / t) / np.exp(row / t).sum())
         losses.append(loss)
     answer = fitted_temperature(found, slots)
     assert answer.origin == "leave-one-out"
-    assert losses[int(np.flatnonzero(answer.value == GRID)[0])] <= min(losses) + 1e-9
+    assert losses[int(np.flatnonzero(answer.value == GRID)[0])] <= min(losses) + 1e-6
 
 
 def test_one_label_per_class_has_the_temperature_of_the_prior() -> None:
@@ -91,23 +140,43 @@ def test_sets_are_the_smallest_that_hold_the_level() -> None:
     random = np.random.default_rng(1)
     chances = random.dirichlet(np.ones(4) * 0.7, 500).astype(np.float32)
     for level in (0.9, 0.99):
-        sets = prediction_sets(chances, level)
+        sets = prediction_sets(chances, level, 5.0)
+        held = widened(level, float(shipped("sets", 5.0)[0]))
         assert sets[np.arange(500), chances.argmax(axis=1)].all()
         threshold = chances[sets & (chances < chances.max(axis=1, keepdims=True))].min(initial=1.0)
-        assert chances[chances >= threshold].sum() >= level * 500 - 1e-3
-        assert chances[chances > threshold].sum() < level * 500
+        assert chances[chances >= threshold].sum() >= held * 500 - 1e-3
+        assert chances[chances > threshold].sum() < held * 500
         truth = np.array([random.choice(4, p=row / row.sum()) for row in chances.astype(float)])
-        assert abs(sets[np.arange(500), truth].mean() - max(level, chances.max(axis=1).mean())) < 0.06
+        assert abs(sets[np.arange(500), truth].mean() - max(held, chances.max(axis=1).mean())) < 0.06
     with pytest.raises(OptionError, match="level"):
-        prediction_sets(chances, 1.0)
+        prediction_sets(chances, 1.0, 5.0)
+
+
+def test_few_labels_have_wider_sets_and_intervals() -> None:
+    chances = np.random.default_rng(2).dirichlet(np.ones(6) * 0.5, 300).astype(np.float32)
+    one, ten = (prediction_sets(chances, 0.9, count).sum() for count in (1.0, 10.0))
+    assert one > ten
+    assert np.diff(shipped("interval", 1.0))[0] > np.diff(shipped("interval", 10.0))[0]
+
+
+def test_what_ships_is_read_between_measured_numbers_of_labels() -> None:
+    table = measured()
+    for place, shot in enumerate(table["shots"]):
+        assert shipped("temperature", shot).tolist() == [table["temperature"][place]]
+        assert shipped("interval", shot).tolist() == table["interval"][place]
+    middle = shipped("interval", np.sqrt(2.0 * 5.0))
+    np.testing.assert_allclose(middle, np.mean(table["interval"][1:3], axis=0))
+    assert shipped("sets", 1000.0).tolist() == [table["sets"][-1]]
 
 
 def test_expected_accuracy_is_the_mean_confidence() -> None:
     chances = np.array([[0.7, 0.3], [0.1, 0.9]], dtype=np.float32)
     answer = expected_accuracy(chances, 1.0)
+    below, above = shipped("interval", 1.0)
     assert answer.value == pytest.approx(0.8)
-    assert answer.low == pytest.approx(0.8 - confidence.ERRORS[1]) and answer.high <= 1.0
-    assert expected_accuracy(chances, 10.0).low > answer.low
+    assert answer.low == pytest.approx(0.8 + below) and answer.high == pytest.approx(min(1.0, 0.8 + above))
+    bare = expected_accuracy(chances, 1.0, bare=True)
+    assert bare.low < answer.low and bare.low == pytest.approx(max(0.0, 0.8 + shipped("bare_interval", 1.0)[0]))
     with pytest.raises(OptionError, match="every node"):
         expected_accuracy(chances[:0], 1.0)
 
@@ -116,9 +185,17 @@ def test_otsu_divides_two_groups() -> None:
     random = np.random.default_rng(0)
     low, high = random.normal(0.2, 0.05, 300), random.normal(0.7, 0.05, 200)
     assert low.max() < otsu_threshold(np.concatenate([low, high])) < high.min()
-    cosines = np.stack([np.concatenate([low, high]), np.full(500, -1.0)], axis=1)
-    nowhere = belongs_nowhere(cosines, np.array([0]))
-    assert not nowhere[0] and nowhere[1:300].all() and not nowhere[300:].any()
+    nearest, second = np.concatenate([low, high]), random.normal(0.15, 0.05, 500)
+    nowhere = belongs_nowhere(np.stack([nearest, second], axis=1), np.array([0]))
+    assert not nowhere[0] and not nowhere[300:].any() and nowhere[1:300].mean() > 0.9
+
+
+def test_the_parting_threshold_is_the_best_of_all_edges() -> None:
+    random = np.random.default_rng(0)
+    low, high = random.normal(0.2, 0.1, 400), random.normal(0.5, 0.1, 400)
+    found = parting_threshold(low, high)
+    wrong = [(low >= t).sum() + (high < t).sum() for t in np.linspace(-0.2, 0.9, 2000)]
+    assert (low >= found).sum() + (high < found).sum() <= min(wrong) + 3
 
 
 @pytest.mark.parametrize("sparse", (False, True))
@@ -130,6 +207,19 @@ def test_least_squares(sparse: bool) -> None:
     true = random.standard_normal((12, 4)).astype(np.float32)
     found = least_squares(sp.csr_array(words) if sparse else words, words @ true)
     np.testing.assert_allclose(found, true, atol=1e-4)
+
+
+def test_neighbours_of_a_sample_give_nearly_the_same_maps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where there are many nodes, the scatter is that of neighbours among some of them."""
+    graph = suite.community_graph(size=120)
+    _, whole = fitted(NaqPlus(graph, seed=0))
+    monkeypatch.setattr(closed_form, "MOST_PAIRED", graph.num_nodes // 2)
+    vectors, part = fitted(NaqPlus(graph, seed=0))
+    assert vectors.shape[0] == graph.num_nodes and not np.array_equal(whole.first, part.first)
+    relative = np.linalg.norm(part.first - whole.first) / np.linalg.norm(whole.first)
+    assert relative < 0.2
+    monkeypatch.setattr(closed_form, "MOST_PAIRED", graph.num_nodes)
+    np.testing.assert_array_equal(fitted(NaqPlus(graph, seed=0))[1].first, whole.first)
 
 
 def test_nearest_label_is_of_the_class_and_not_the_node_itself() -> None:
@@ -153,9 +243,14 @@ def test_telling_words_are_the_formula() -> None:
     x = tfidf(graph.features).toarray().astype(float)
     for node in range(30):
         told = x[node] * (x[predicted == predicted[node]].mean(axis=0) - x.mean(axis=0))
-        best = [j for j in np.argsort(-told, kind="stable")[:3] if told[j] > 1e-7]
+        least = LEAST_TELLING * max(told.max(), 0)
+        best = [j for j in np.argsort(-told, kind="stable")[:3] if told[j] > least + 1e-7]
         assert found[node][: len(best)] == [f"w{j}" for j in best]
+        assert all(told[int(word[1:])] > least - 1e-7 for word in found[node])
     assert telling_words(Graph([[0], [1]], counts, nodes=30), predicted, 3) == [[]] * 30
+    beside = sp.hstack([counts[:, :3], random.standard_normal((30, 2)), counts[:, 3:]])
+    names = ["w0", "w1", "w2", "size", "age", *(f"w{j}" for j in range(3, 8))]
+    assert telling_words(Graph([[0], [1]], sp.csr_array(beside), nodes=30, vocab=names), predicted, 3) == found
 
 
 def test_suggestions_are_medoids_then_differ_from_the_labelled() -> None:

@@ -94,6 +94,7 @@ def test_a_name_of_two_nodes_is_not_guessed() -> None:
         to_labels(twins, {"a": "x"})
 
 
+@pytest.mark.filterwarnings("ignore:.*above the table")
 @pytest.mark.parametrize(
     "content",
     (
@@ -102,6 +103,10 @@ def test_a_name_of_two_nodes_is_not_guessed() -> None:
         b'class;remark;node\nx;"a;\nb";ant\ny;;bee\n',
         b"Name\tLabel\nant\tx\n\nant\tx\nbee\ty\ndog\t\n",
         b"id,class\n0,x\n1,y",
+        b"node,class\n ant ,x \nbee, y\n,\n",
+        "node\tclass\nant\tx\nbee\ty\n".encode("utf-16"),
+        b"name:ID,:LABEL,node\nno,x,ant\nno,y,bee\n",
+        b"Labels of today,\nnode,class\nant,x\nbee,y\n",
     ),
 )
 def test_files_that_people_write(graph: Graph, tmp_path: Path, content: bytes) -> None:
@@ -116,21 +121,21 @@ def test_files_that_people_write(graph: Graph, tmp_path: Path, content: bytes) -
     ("content", "says"),
     (
         (b"", "is empty"),
-        (b"\n\n", "is empty"),
+        (b"\n\n", "holds no rows"),
         (b"node,class\n", "holds no label"),
         (b"node,class\nant,\n", "holds no label"),
-        (b"nodes,class\nant,x\n", "line 1: no column named node or name or id among 'nodes', 'class'"),
-        (b"node,name,class\nant,x,y\n", "line 1: more than one column"),
-        (b"node,class\nant,x\nbee\n", "line 3: 1 cells"),
-        (b"node,class\nant,x\nbee,y,z\n", "line 3: 3 cells"),
-        (b"node,class\n,x\n", "line 2: the cell 'node' is empty"),
+        (b"nodes,class\nant,x\n", "line 1: no column named node or id or name among 'nodes', 'class'"),
+        (b"node,kind\nant,x\n", "line 1: no column named class or label or category among 'node', 'kind'"),
+        (b"node,class\nant,x\nbee\n", "line 3: expected 2 cells as in the first row"),
+        (b"node,class\nant,x\nbee,y,z\n", "line 3: expected 2 cells as in the first row"),
+        (b"node,class\n" + b"ant,x\n" * 30 + b"bee,y,z\n", "line 32: another number of cells than the first line"),
+        (b"node,class\n,x\n", "line 2: the class 'x' has no node"),
         (b"node,class\nant,x\nbeee,y\n", "line 3: there is no node 'beee'; did you mean 'bee'"),
         (b"node,class\nant,x\nbee,y\nant,y\n", r"line 4: node 'ant' has the class 'y', but 'x' before \(.*line 2\)"),
-        (b"node,class\nant,caf\xe9\n", "line 2: byte 0xe9 is not UTF-8"),
-        (b'node,class\nant,"x\nbee,y\n', "line 2: not readable as CSV"),
-        ("node,class\nant,x\n".encode("utf-16"), "zero bytes"),
-        (b"PK\x03\x04\x00\x00", "zero bytes"),
-        (b"node,class\nant," + b"x" * 200_000 + b"\n", "line 2: not readable as CSV"),
+        (b'node,class\nant,"x\nbee,y\n', "line 2: a quotation mark is opened and never closed"),
+        (b"node,class\nant,\0\n", "line 2 holds a zero byte"),
+        (b"PK\x03\x04\x00\x00", "is a zip archive"),
+        (b"node,class\nant," + b"x" * 200_000 + b"\n", "line 2: the class has 200,000 characters"),
     ),
 )
 def test_bad_files_name_file_and_line(graph: Graph, tmp_path: Path, content: bytes, says: str) -> None:
@@ -143,9 +148,28 @@ def test_bad_files_name_file_and_line(graph: Graph, tmp_path: Path, content: byt
 
 
 def test_a_file_that_is_absent_or_a_folder(graph: Graph, tmp_path: Path) -> None:
-    for path in (tmp_path / "none.csv", tmp_path):
-        with pytest.raises(DataError, match="cannot read"):
-            read_labels(path, graph)
+    (tmp_path / "folder.csv").mkdir()
+    for name, says in (("none.csv", "does not exist"), ("folder.csv", "is a folder")):
+        with pytest.raises(DataError, match=says):
+            read_labels(tmp_path / name, graph)
+
+
+def test_what_may_be_a_mistake_is_said(graph: Graph, tmp_path: Path) -> None:
+    path = tmp_path / "few.csv"
+    path.write_bytes("node,class\nant,Café\nbee,café\n".encode("latin-1"))
+    with pytest.warns(UserWarning) as said:
+        labels = read_labels(path, graph)
+    assert labels.classes.tolist() == ["Café", "café"]
+    assert ["is not UTF-8 (first in line 2)" in str(one.message) for one in said] == [True, False]
+    assert "classes 'Café' and 'café' differ only in upper and lower case" in str(said[1].message)
+
+
+def test_a_number_is_no_place_where_names_are_numbers(tmp_path: Path) -> None:
+    graph = Graph([[0, 1], [1, 2]], names=["10", "11", "12"], nodes=3)
+    assert find_node(graph, "11") == 1
+    with pytest.raises(OptionError, match=r"there is no node '1'; did you mean '12' or '11' or '10'\?"):
+        find_node(graph, "1")
+    assert find_node(graph, 1) == 1
 
 
 def test_an_exported_formula_is_read_as_it_was(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -70,6 +71,16 @@ def test_summary_as_json(graph: Graph, graph_file: Path, labels: Path, tmp_path:
     assert (
         facts["expected_accuracy"]["low"] <= facts["expected_accuracy"]["value"] <= facts["expected_accuracy"]["high"]
     )
+
+
+def test_report_is_written_and_says_how(graph_file: Path, labels: Path, tmp_path: Path) -> None:
+    page = tmp_path / "my page.html"
+    words = ("predict", graph_file, "--labels", labels, "--out", tmp_path / "p.csv", "--report", page, "--level", 0.8)
+    assert str(page) in run(*words)
+    html = page.read_text()
+    assert "How often a probability is right" in html and "for 80 % of the nodes" in html
+    said = re.sub("<[^>]+>", "", html)
+    assert "--level 0.8" in said and "my page.html" in said and "--seed" not in said
 
 
 def test_unknown_nodes_have_no_class(graph_file: Path, labels: Path, tmp_path: Path) -> None:

@@ -64,7 +64,7 @@ def fresh() -> Iterator[None]:
 
 
 def forget() -> None:
-    for cached in (code.core_hash, code.core_files, code._own_hash, code._imported):
+    for cached in (code.core_hash, code.core_files, code._own_hash, code._imported, code._statements_of):
         cached.cache_clear()
 
 
@@ -126,10 +126,13 @@ def test_the_hash_of_files_is_of_names_and_statements_and_of_no_order(tmp_path):
     two.write_text("B = 2\n")
     before = _hash_of([one, two])
     assert _hash_of([two, one]) == before and _hash_of([one]) != before
+    forget()
     one.write_text('"""Why."""\n\n# because\nA = 1\n')
     assert _hash_of([one, two]) == before
+    forget()
     one.write_text("A = 3\n")
     assert _hash_of([one, two]) != before
+    forget()
     one.write_text("B = 2\n")
     two.write_text("A = 1\n")
     assert _hash_of([one, two]) != before

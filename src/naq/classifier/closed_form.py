@@ -24,9 +24,12 @@ from naq.embedders.smoothing import ROUNDING, centred, narrowed, smoothed, unit
 from naq.errors import OptionError
 from naq.graph import Graph
 from naq.neighbors import vector_neighbors
+from naq.randomness import stream
 
 SOLVER_ROUNDS = 8
 """Of conjugate gradients for V: the start is then off by a few thousandths of its length, a hundredth in its last columns."""
+MOST_PAIRED = 200_000
+"""Of more nodes, neighbours are sought among so many that are drawn: their scatter is a mean over pairs, and millions of pairs are enough."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,14 +51,15 @@ class Maps:
 
 
 def fitted(model: NaqPlus) -> tuple[np.ndarray, Maps]:
-    """The vectors of ``model.embed()`` but for rounding, and the maps behind them."""
+    """The vectors of ``model.embed()`` but for rounding, and the maps behind them; with more than ``MOST_PAIRED`` nodes, maps of a sample."""
     rows = centred(torch.as_tensor(model.smoothed()).to(model.device))
     first, mean, second = None, torch.zeros(rows.shape[1]), None
     if len(rows) > 2 and rows.shape[1] > 1:
-        neighbors = min(int(model.options["neighbors"]), len(rows) - 1)
-        table = vector_neighbors(rows, neighbors, device=model.device, seed=model.seed)
+        paired = _drawn(rows, model.seed)
+        neighbors = min(int(model.options["neighbors"]), len(paired) - 1)
+        table = vector_neighbors(paired, neighbors, device=model.device, seed=model.seed)
         between = rows
-        first = scatter_removal(rows, PAIRS[str(model.options["pairs"])](table), float(model.options["shrink"]))
+        first = scatter_removal(paired, PAIRS[str(model.options["pairs"])](table), float(model.options["shrink"]))
         if first is not None:
             between = unit(rows @ first)
             mean = between.double().mean(dim=0).to(rows)
@@ -63,6 +67,14 @@ def fitted(model: NaqPlus) -> tuple[np.ndarray, Maps]:
         second = sharpening(between, float(model.options["power"]))
     maps = Maps(_kept(first, rows), mean.cpu().numpy(), _kept(second, rows), model.trusts_edges)
     return maps.apply(rows.cpu().numpy()), maps
+
+
+def _drawn(rows: torch.Tensor, seed: int) -> torch.Tensor:
+    """The rows, or ``MOST_PAIRED`` of them where there are more."""
+    if len(rows) <= MOST_PAIRED:
+        return rows
+    chosen = np.sort(stream(seed, "classifier/pairs").choice(len(rows), MOST_PAIRED, replace=False))
+    return rows[torch.from_numpy(chosen).to(rows.device)]
 
 
 def _kept(matrix: torch.Tensor | None, rows: torch.Tensor) -> np.ndarray:

@@ -2,26 +2,37 @@ r"""What a cosine is worth: probabilities, the accuracy to expect and prediction
 
 .. math:: P(c \mid i) = \mathrm{softmax}_c\!\left(\cos(\hat z_i, p_c) / T\right)
 
-T is that which makes the labels most likely, each classified without itself (leave-one-out), under a log-normal prior; a label that is
-the only one of its class says nothing, and with one label in every class T is the prior's. The prior's centre is
-``0.095 + 0.03 / k`` for k labels per class, its spread 0.1: what the best temperature was for ``naq-plus`` vectors on five graphs
-(``benchmarks/calibration.py`` measures it again, leaving out the graph it is tried on).
+T is that which makes the labels most likely, each classified without itself (leave-one-out), under a log-normal prior. A label
+counts by the share of all nodes that its class seems to have: what is asked is how many *nodes* are right, and a large class is often the harder one. A label that
+is the only one of its class says nothing, and with one label in every class T is the prior's.
+
+What the labels cannot say was measured on labelled graphs, by the number of labels per class, and ships in ``measured.json``: the centre of the prior,
+how far the true accuracy is from the mean probability, and how much wider prediction sets must be than the probabilities
+say. ``benchmarks/calibration.py`` measures it, each graph with what the *other* graphs gave.
 """
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from naq.classifier.prototypes import Prototypes, softmax
+from naq.classifier.prototypes import Prototypes, probabilities
 from naq.errors import OptionError
 
-PRIOR, PRIOR_FEW, SPREAD = 0.095, 0.03, 0.1
+SPREAD = 0.07
+"""Standard deviation of log T under the prior."""
 GRID = np.exp(np.linspace(np.log(0.01), np.log(1.0), 121))
 """Temperatures that are tried."""
-ERRORS = {1: 0.17, 2: 0.17, 5: 0.06, 10: 0.05}
-"""Nine of ten times the expected accuracy was within this of the truth, by labels per class (``benchmarks/calibration.py``)."""
+COARSE = 8
+"""First every so manieth of them, then those around the best."""
+SHARES = 1 << 12
+"""Nodes that the shares of the classes are taken from: of more, about so many at equal distances."""
 
 
 @dataclass(frozen=True)
@@ -44,9 +55,22 @@ class ExpectedAccuracy:
         return f"{100 * self.value:.0f} % ({100 * self.low:.0f} to {100 * self.high:.0f} % in nine of ten cases)"
 
 
+@cache
+def measured() -> dict[str, Any]:
+    """What ships: lists with one entry for each number of labels in ``shots``."""
+    return json.loads((Path(__file__).parent / "measured.json").read_text(encoding="utf-8"))
+
+
+def shipped(name: str, per_class: float) -> np.ndarray:
+    """A value of :func:`measured` at so many labels per class: between two of the measured numbers by their logarithms, beyond them the nearest."""
+    at, values = np.log(measured()["shots"]), np.array(measured()[name], dtype=np.float64)
+    flat = values.reshape(len(at), -1).T
+    return np.array([np.interp(np.log(per_class), at, one) for one in flat])
+
+
 def prior_temperature(per_class: float) -> float:
     """The centre of the prior with so many labels per class."""
-    return PRIOR + PRIOR_FEW / per_class
+    return float(shipped("temperature", per_class)[0])
 
 
 def fitted_temperature(answer: Prototypes, slots: np.ndarray, centre: float | None = None) -> Temperature:
@@ -57,41 +81,68 @@ def fitted_temperature(answer: Prototypes, slots: np.ndarray, centre: float | No
     if not told.any():
         return Temperature(centre, "prior")
     scores, own = answer.left_out[told], slots[told]
-    loss = np.array([_surprise(scores / t, own) for t in GRID])
-    loss += (np.log(GRID) - np.log(centre)) ** 2 / (2 * SPREAD**2)
-    return Temperature(float(GRID[loss.argmin()]), "leave-one-out")
+    share = class_shares(answer.cosines, centre)[own]
+    weights = share * len(own) / share.sum()
+
+    def loss(place: int) -> float:
+        off = (np.log(GRID[place]) - np.log(centre)) ** 2 / (2 * SPREAD**2)
+        return float(weights @ _surprise(scores / GRID[place], own) + off)
+
+    best = min(range(0, len(GRID), COARSE), key=loss)
+    around = range(max(0, best - COARSE + 1), min(len(GRID), best + COARSE))
+    return Temperature(float(GRID[min(around, key=loss)]), "leave-one-out")
 
 
-def probabilities(cosines: np.ndarray, temperature: float) -> np.ndarray:
-    """(nodes, classes) float32."""
-    return softmax(cosines / np.float32(temperature))
+def class_shares(cosines: np.ndarray, temperature: float) -> np.ndarray:
+    """(classes,) float64: the mean probability of every class."""
+    some = cosines[:: max(1, len(cosines) // SHARES)]
+    return probabilities(some, temperature).mean(axis=0, dtype=np.float64)
 
 
-def expected_accuracy(chances: np.ndarray, per_class: float) -> ExpectedAccuracy:
-    """The mean of the highest probabilities; the interval is the error measured on other graphs at as many labels."""
+def expected_accuracy(chances: np.ndarray, per_class: float, bare: bool = False) -> ExpectedAccuracy:
+    """The mean of the highest probabilities; the interval is the error measured on other graphs at as many labels.
+
+    Args:
+        bare: whether the graph lacks features or edges; the error is then larger.
+    """
     if not len(chances):
         raise OptionError("every node has a label, so there is no accuracy to expect; leave some without.")
     value = float(chances.max(axis=1).mean(dtype=np.float64))
-    apart = float(np.interp(np.log(per_class), np.log(list(ERRORS)), list(ERRORS.values())))
-    return ExpectedAccuracy(value, max(0.0, value - apart), min(1.0, value + apart))
+    below, above = shipped("bare_interval" if bare else "interval", per_class)
+    return ExpectedAccuracy(value, max(0.0, value + float(below)), min(1.0, value + float(above)))
 
 
-def prediction_sets(chances: np.ndarray, level: float) -> np.ndarray:
+def prediction_sets(chances: np.ndarray, level: float, per_class: float) -> np.ndarray:
     """(nodes, classes) bool: the likeliest class and all that are at least as likely as one threshold.
 
-    The threshold is the highest that lets the sets hold ``level`` of all probability, over all nodes together: were the probabilities exact,
-    a set would hold the true class of a node with that probability on average, and no smaller sets would.
+    The threshold is the highest that lets the sets hold :func:`widened` of all probability, over all nodes together: were the probabilities exact, no smaller
+    sets would hold the true class as often.
     """
     if not 0 < level < 1:
         raise OptionError(f"level is {level!r}; expected a probability above 0 and below 1, e.g. 0.9.")
-    ordered = np.sort(chances, axis=None)[::-1]
-    enough = np.searchsorted(np.cumsum(ordered, dtype=np.float64), level * len(chances))
-    sets = chances >= ordered[min(int(enough), ordered.size - 1)]
+    held = widened(level, float(shipped("sets", per_class)[0]))
+    sets = chances >= set_thresholds(chances, [held])[0]
     sets[np.arange(len(chances)), chances.argmax(axis=1)] = True
     return sets
 
 
-def _surprise(scores: np.ndarray, own: np.ndarray) -> float:
-    """Minus the log-likelihood."""
+def widened(level: float, factor: float) -> float:
+    """The probability that sets must hold so that they hold the true class with probability ``level``: its log-odds times a factor.
+
+    >>> round(widened(0.9, 1.0), 3), round(widened(0.9, 1.3), 3)
+    (0.9, 0.946)
+    """
+    return float(1 / (1 + ((1 - level) / level) ** factor))
+
+
+def set_thresholds(chances: np.ndarray, levels: Sequence[float]) -> list[float]:
+    """For each level the highest probability such that all that are as high add up to this part of all."""
+    ordered = np.sort(chances, axis=None)[::-1]
+    enough = np.searchsorted(np.cumsum(ordered, dtype=np.float64), np.asarray(levels) * len(chances))
+    return [float(one) for one in ordered[np.minimum(enough, ordered.size - 1)]]
+
+
+def _surprise(scores: np.ndarray, own: np.ndarray) -> np.ndarray:
+    """(labels,) minus the log-likelihood."""
     top = scores.max(axis=1)
-    return float((top + np.log(np.exp(scores - top[:, None]).sum(axis=1)) - scores[np.arange(len(own)), own]).sum())
+    return top + np.log(np.exp(scores - top[:, None]).sum(axis=1)) - scores[np.arange(len(own)), own]

@@ -11,6 +11,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError
+from sklearn.utils import Tags, TransformerTags
 
 from naq.classifier import storage
 from naq.classifier.closed_form import Extension, Maps, fitted
@@ -20,11 +21,10 @@ from naq.classifier.confidence import (
     expected_accuracy,
     fitted_temperature,
     prediction_sets,
-    probabilities,
 )
 from naq.classifier.growing import check_grown
 from naq.classifier.labels import Labels, check_enough, to_labels
-from naq.classifier.prototypes import centred_units, solve
+from naq.classifier.prototypes import centred_units, probabilities, solve
 from naq.classifier.suggestion import suggested
 from naq.classifier.unknown import NOBODY, belongs_nowhere
 from naq.embedders import TrainedEmbedder
@@ -33,7 +33,6 @@ from naq.errors import NaqError, OptionError
 from naq.graph import Graph
 from naq.protocol.methods import get_method
 from naq.protocol.training import pretrained
-from naq.threads import one_blas_thread
 
 
 class NotFitted(NaqError, NotFittedError):
@@ -42,9 +41,16 @@ class NotFitted(NaqError, NotFittedError):
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """What the present labels say: probabilities (n, classes) float32, the temperature, and who belongs to no class (n,) bool."""
+    """What the present labels say.
+
+    Attributes:
+        chances: (n, classes) float32 probabilities.
+        left_out: (labels, classes) float32, those of the labelled nodes, each without its own label; NaN where it is the only one of its class.
+        nowhere: (n,) bool, who belongs to no class.
+    """
 
     chances: np.ndarray
+    left_out: np.ndarray
     temperature: Temperature
     nowhere: np.ndarray
 
@@ -121,6 +127,7 @@ class FewShotNodeClassifier(ClassifierMixin, BaseEstimator):
                 pretrained(model)
             vectors = model.embed()
         self._keep(graph, vectors, maps, model.plan())
+        self._unit_vectors()  # here, so that the first prediction need not wait for them
         if labels is not None:
             self._use(labels)
         return self
@@ -162,13 +169,17 @@ class FewShotNodeClassifier(ClassifierMixin, BaseEstimator):
         self, given: Any = None, *, support: Any = None, labels: Any = None, level: float = 0.9
     ) -> np.ndarray:
         """(n, classes) bool: classes that together hold the true one for about ``level`` of the nodes."""
-        return prediction_sets(self._answer(given, support, labels).chances, level)
+        return prediction_sets(self._answer(given, support, labels).chances, level, self._per_class())
 
     def expected_accuracy(self, given: Any = None, *, support: Any = None, labels: Any = None) -> ExpectedAccuracy:
         """What share of the nodes without a label ``predict`` gets right, as far as can be known without their classes."""
         chances = self._answer(given, support, labels).chances
         free = np.delete(chances, self.labels_.nodes, axis=0)
-        return expected_accuracy(free, len(self.labels_.nodes) / len(self.classes_))
+        return expected_accuracy(free, self._per_class(), not (self.graph_.num_features and self.graph_.num_edges))
+
+    def left_out(self) -> np.ndarray:
+        """(labels, classes) float32: the probabilities of every labelled node (``labels_``) as if it had no label; NaN for the only label of a class."""
+        return self._answer(None, None, None).left_out
 
     def score(self, given: Any, y: Any = None) -> float:  # type: ignore[override]
         """Accuracy on known classes: ``score(truth)``, or ``score(labels, truth)``; nodes whose label is used do not count."""
@@ -240,7 +251,9 @@ class FewShotNodeClassifier(ClassifierMixin, BaseEstimator):
         if (labels := getattr(self, "labels_", None)) is not None:
             counts = np.bincount(labels.slots)
             each = f"{counts.min()}" if counts.min() == counts.max() else f"{counts.min()} to {counts.max()}"
-            parts.append(f"class means of {each} labels in each of {len(labels.classes)} classes")
+            parts.append(
+                f"class means of {each} label{'' if each == '1' else 's'} in each of {len(labels.classes)} classes"
+            )
             parts.append(
                 "all other nodes count as "
                 + (f"{self.unlabelled:g} more of each" if self.unlabelled and not self.unknown else "none")
@@ -257,6 +270,14 @@ class FewShotNodeClassifier(ClassifierMixin, BaseEstimator):
     @property
     def temperature_(self) -> Temperature:
         return self._answer(None, None, None).temperature
+
+    def __sklearn_tags__(self) -> Tags:
+        """Input is a graph, not an array, which scikit-learn's tools and its checks read here."""
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags = TransformerTags()
+        tags.input_tags.two_d_array = False
+        tags.no_validation = True
+        return tags
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "vectors_")
@@ -297,6 +318,9 @@ class FewShotNodeClassifier(ClassifierMixin, BaseEstimator):
             raise NotFitted("this FewShotNodeClassifier has seen no graph; call fit(graph) first.")
         return self.graph_
 
+    def _per_class(self) -> float:
+        return len(self.labels_.nodes) / len(self.classes_)
+
     def _unit_vectors(self) -> np.ndarray:
         if self._units is None:
             self._units = centred_units(self.vectors_)
@@ -314,14 +338,15 @@ class FewShotNodeClassifier(ClassifierMixin, BaseEstimator):
         self._check_parameters()
         chosen, units = self.labels_, self._unit_vectors()
         weight = 0.0 if self.unknown else float(self.unlabelled)
-        with one_blas_thread():  # the same bits for any number of threads, and no waiting for threads of others
-            solved = solve(units, chosen.nodes, chosen.slots, len(chosen.classes), weight)
+        solved = solve(units, chosen.nodes, chosen.slots, len(chosen.classes), weight)
         found = fitted_temperature(solved, chosen.slots)
         if self.temperature is not None:
             found = Temperature(float(self.temperature), "given")
         nowhere = np.zeros(len(units), dtype=bool)
         if self.unknown:
             nowhere = belongs_nowhere(solved.cosines, chosen.nodes)
-        answer = Answer(probabilities(solved.cosines, found.value), found, nowhere)
+        left_out = probabilities(solved.left_out, found.value)
+        left_out[solved.alone] = np.nan
+        answer = Answer(probabilities(solved.cosines, found.value), left_out, found, nowhere)
         self._last = (settings, answer)
         return answer

@@ -94,11 +94,11 @@ def from_pairs(graph: Graph, pairs: Sequence[tuple[Any, Any]], where: Sequence[s
     return _collected(np.array(nodes, dtype=np.int64), [found[node][0] for node in nodes])
 
 
-def check_enough(labels: Labels) -> Labels:
-    """The labels, once there are two classes."""
+def check_enough(labels: Labels, place: str = "") -> Labels:
+    """The labels, once there are two classes; ``place`` begins the message."""
     if len(labels.classes) < 2:
-        what = f"only of {labels.classes[0]!r}" if len(labels.classes) else "of no class"
-        raise OptionError(f"there are labels {what}; give labels of at least two classes.")
+        what = f"only of {str(labels.classes[0])!r}" if len(labels.classes) else "of no class"
+        raise OptionError(f"{place}there are labels {what}; give labels of at least two classes.")
     return labels
 
 
@@ -110,7 +110,7 @@ def find_node(graph: Graph, node: Any, place: str = "") -> int:
             if names[node] < 0:
                 raise OptionError(f"{place}several nodes are named {node!r}; give the number of the one that is meant.")
             return names[node]
-        if node.isascii() and node.isdigit() and int(node) < graph.num_nodes:
+        if node.isascii() and node.isdigit() and int(node) < graph.num_nodes and not _numbered(graph):
             return int(node)
         raise OptionError(f"{place}there is no node {node!r}; {_nearest(node, graph)}")
     if isinstance(node, bool | np.bool_) or not isinstance(node, int | np.integer):
@@ -139,6 +139,16 @@ def _names(graph: Graph) -> dict[str, int]:
     return graph.kept("classifier/names", make)
 
 
+def _numbered(graph: Graph) -> bool:
+    """Whether most names are numbers: then a number that is no name is a mistake, and not the place of a node."""
+
+    def make() -> bool:
+        names = _names(graph)
+        return 2 * sum(name.isascii() and name.isdigit() for name in names) > len(names)
+
+    return graph.kept("classifier/numbered", make)
+
+
 def _nearest(node: str, graph: Graph) -> str:
     known = _names(graph)
     plain = node.strip().casefold()
@@ -146,6 +156,8 @@ def _nearest(node: str, graph: Graph) -> str:
     close = close or difflib.get_close_matches(node, known, n=3, cutoff=0.6)
     if close:
         return f"did you mean {' or '.join(map(repr, close))}?"
+    if _numbered(graph):
+        return f"expected a name of the graph, e.g. {next(iter(known))!r}."
     return f"expected a name of the graph or a number from 0 to {graph.num_nodes - 1}."
 
 

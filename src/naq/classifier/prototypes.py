@@ -14,18 +14,26 @@ prototype head; w = 1 is the default, chosen over 0, 2, 3, soft k-means and EM w
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 
 from naq.randomness import stream
+from naq.threads import available_cores, one_blas_thread
 from naq.unit_rows import unit_rows
 
 ROUNDS = 5
 SHARPNESS = 1 / 15
 """The temperature tau of the shares, as in the head ``transductive``."""
 SAMPLE = 1 << 13
-"""Nodes without a label that help: of more, so many are drawn, always the same.."""
+"""Nodes without a label that help: of more, so many are drawn, always the same."""
+BLOCK = 1 << 11
+"""Rows that one thread takes at a time. Sums are added block by block in their order, so that the number of threads changes no bit."""
+
+Part = TypeVar("Part")
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,21 +66,47 @@ def solve(units: np.ndarray, support: np.ndarray, slots: np.ndarray, count: int,
 
     Cost: O((rounds ``SAMPLE`` + nodes) d classes).
     """
-    of_class = np.zeros((count, len(support)))
-    of_class[slots, np.arange(len(support))] = 1.0
-    anchors = of_class @ units[support].astype(np.float64)
-    helped = np.zeros_like(anchors)
-    helpers = units[helping_nodes(len(units), support)] if unlabelled > 0 else units[:0]
-    for _ in range(ROUNDS if len(helpers) else 0):
-        narrow = unit_rows(anchors + unlabelled * helped).T.astype(np.float32)
-        helped = unit_rows((softmax(helpers @ narrow / np.float32(SHARPNESS)).T @ helpers).astype(np.float64))
-    prototypes = unit_rows(anchors + unlabelled * helped)
-    cosines = units @ prototypes.T.astype(np.float32)
-    left_out = units[support].astype(np.float64) @ prototypes.T
-    own = unit_rows(anchors[slots] - units[support] + unlabelled * helped[slots])
-    alone = np.bincount(slots, minlength=count)[slots] == 1
-    left_out[np.arange(len(support)), slots] = np.einsum("id,id->i", own, units[support].astype(np.float64))
-    return Prototypes(cosines, left_out, alone)
+    with one_blas_thread(), ThreadPoolExecutor(available_cores()) as pool:  # one BLAS thread for each of the pool
+        own_rows = units[support].astype(np.float64)
+        of_class = np.zeros((count, len(support)))
+        of_class[slots, np.arange(len(support))] = 1.0
+        anchors = of_class @ own_rows
+        helped = np.zeros_like(anchors)
+        helpers = units[helping_nodes(len(units), support)] if unlabelled > 0 else units[:0]
+        for _ in range(ROUNDS if len(helpers) else 0):
+            helped = unit_rows(_shared_sums(pool, helpers, unit_rows(anchors + unlabelled * helped)))
+        prototypes = unit_rows(anchors + unlabelled * helped)
+        cosines = np.empty((len(units), count), dtype=np.float32)
+        narrow = prototypes.T.astype(np.float32)
+        _in_blocks(pool, len(units), lambda part: np.matmul(units[part], narrow, out=cosines[part]))
+        left_out = own_rows @ prototypes.T
+    without = unit_rows(anchors[slots] - own_rows + unlabelled * helped[slots])
+    left_out[np.arange(len(support)), slots] = np.einsum("id,id->i", without, own_rows)
+    return Prototypes(cosines, left_out, np.bincount(slots, minlength=count)[slots] == 1)
+
+
+def probabilities(cosines: np.ndarray, temperature: float) -> np.ndarray:
+    """(nodes, classes) float32, ``softmax(cosines / temperature)``."""
+    chances = np.empty(cosines.shape, dtype=np.float32)
+
+    def fill(part: slice) -> None:
+        chances[part] = softmax(cosines[part] / np.float32(temperature))
+
+    with ThreadPoolExecutor(available_cores()) as pool:
+        _in_blocks(pool, len(cosines), fill)
+    return chances
+
+
+def _shared_sums(pool: Executor, helpers: np.ndarray, prototypes: np.ndarray) -> np.ndarray:
+    """(classes, d) float64: the sum of the helpers, each counted for every class by its share."""
+    narrow = (prototypes.T / SHARPNESS).astype(np.float32)
+    parts = _in_blocks(pool, len(helpers), lambda part: softmax(helpers[part] @ narrow).T @ helpers[part])
+    return np.asarray(np.sum(parts, axis=0, dtype=np.float64))
+
+
+def _in_blocks(pool: Executor, count: int, work: Callable[[slice], Part]) -> list[Part]:
+    """What ``work`` gives for each block of rows, in their order, computed by the pool."""
+    return list(pool.map(work, [slice(start, start + BLOCK) for start in range(0, count, BLOCK)]))
 
 
 def softmax(scores: np.ndarray) -> np.ndarray:

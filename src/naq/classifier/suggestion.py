@@ -84,10 +84,10 @@ def suggested(units: np.ndarray, k: int, labelled: np.ndarray, chances: np.ndarr
         top = np.partition(chances[finer], -2, axis=1)
         order = np.argsort(top[:, -1] - top[:, -2], kind="stable")
         doubtful = [int(node) for node in finer[order] if free[node]]
-    return np.array(_alternating(central, doubtful, np.flatnonzero(free).tolist(), k), dtype=np.int64)
+    return np.array(alternating(central, doubtful, np.flatnonzero(free).tolist(), k), dtype=np.int64)
 
 
-def _alternating(one: list[int], two: list[int], rest: list[int], k: int) -> list[int]:
+def alternating(one: list[int], two: list[int], rest: list[int], k: int) -> list[int]:
     """k different nodes, in turn from both lists; from the rest where they are too short."""
     chosen: dict[int, None] = {}
     turns = [iter(one), iter(two)]

@@ -9,11 +9,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from naq.errors import OptionError
+
 if TYPE_CHECKING:
-    from naq.classifier import FewShotNodeClassifier
+    from naq.classifier import FewShotNodeClassifier, Labels
     from naq.graph import Graph
 
-GraphName = Annotated[str, typer.Argument(help="A name of 'naq list datasets', or a path.")]
+GraphName = Annotated[
+    str,
+    typer.Argument(
+        help="A graph file, an edge list (.csv, .tsv, .txt, .parquet, .graphml), or a name of 'naq list datasets'."
+    ),
+]
+Nodes = Annotated[Path | None, typer.Option(help="Table of nodes, where the graph is an edge list.")]
 MethodName = Annotated[str, typer.Option("--method", "-m", help="A name of 'naq list methods' that needs no labels.")]
 Device = Annotated[str, typer.Option(help="cpu or cuda.")]
 Seed = Annotated[int, typer.Option(help="Of whatever the method draws.")]
@@ -23,38 +31,55 @@ def predict_command(
     graph: GraphName,
     labels: Annotated[Path, typer.Option(help="CSV with the columns node and class: names or numbers of some nodes.")],
     out: Annotated[Path, typer.Option(help="CSV to write, one line per node.")],
+    nodes: Nodes = None,
     method: MethodName = "naq-plus",
     unknown: Annotated[bool, typer.Option("--unknown", help="Nodes may belong to none of the classes.")] = False,
     level: Annotated[float, typer.Option(help="Share of the nodes whose prediction set shall hold the class.")] = 0.9,
     seed: Seed = 0,
     device: Device = "cpu",
+    report: Annotated[
+        Path | None, typer.Option(help="HTML page to write: classes, confidence and how far to trust it.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
 ) -> None:
     """Name the class of every node from a few labels; write a table and print what to expect of it.
 
     A cell of the table that starts with = + - @ gets an apostrophe, so that no spreadsheet computes it.
     """
-    from naq.classifier import read_labels, write_predictions
-    from naq.cli.progress import load_shown
+    from naq.classifier import write_predictions
+    from naq.cli.progress import load_shown, show_progress
 
-    loaded = load_shown(graph)
-    given = read_labels(labels, loaded)
+    if not 0 < level < 1:
+        raise OptionError(f"--level is {level:g}; expected a share above 0 and below 1, e.g. 0.9.")
+    loaded = load_shown(graph, nodes)
+    given = _given(labels, loaded)
     classifier = _fitted(loaded, method, seed, device, unknown)
-    classifier.predict(support=given.nodes, labels=given.values)
-    write_predictions(classifier, out, level)
+    with show_progress(str(out)) as listener:
+        listener("write", {})
+        classifier.predict(support=given.nodes, labels=given.values)
+        write_predictions(classifier, out, level)
     facts = _summary(classifier, level) | {"written": str(out)}
+    if report is not None:
+        from naq.report.prediction import write_report  # draws charts, which takes a while to load
+
+        write_report(
+            classifier, report, level, _command(graph, nodes, labels, out, report, method, unknown, level, seed)
+        )
+        facts["report"] = str(report)
     if as_json:
         typer.echo(json.dumps(facts, indent=2))
         return
     _print_summary(facts)
-    typer.echo(f"Written: {out}")
+    typer.echo(f"Written: {out}" + ("" if report is None else f", {report}"))
+    table = "" if nodes is None else f" --nodes {shlex.quote(str(nodes))}"
     typer.echo(
-        f"Next:\n  naq suggest {shlex.quote(graph)} --labels {shlex.quote(str(labels))}      (what to label next)"
+        f"Next:\n  naq suggest {shlex.quote(graph)}{table} --labels {shlex.quote(str(labels))}      (what to label next)"
     )
 
 
 def suggest_command(
     graph: GraphName,
+    nodes: Nodes = None,
     labels: Annotated[
         Path | None, typer.Option(help="CSV with the columns node and class: what is labelled already.")
     ] = None,
@@ -66,19 +91,18 @@ def suggest_command(
     as_json: Annotated[bool, typer.Option("--json", help="Print the nodes as JSON.")] = False,
 ) -> None:
     """Say which nodes to label next: those that stand for many others, and those between two classes."""
-    from naq.classifier import read_labels
     from naq.classifier.labels import node_name
     from naq.classifier.table import write_rows
     from naq.cli.progress import load_shown
 
-    loaded = load_shown(graph)
-    given = None if labels is None else read_labels(labels, loaded)
+    loaded = load_shown(graph, nodes)
+    given = None if labels is None else _given(labels, loaded)
     classifier = _fitted(loaded, method, seed, device, False)
     if given is not None:
         classifier.add_labels(support=given.nodes, labels=given.values)
-    nodes = classifier.suggest(k)
-    likely: list[Any] = [None] * len(nodes) if given is None else classifier.predict()[nodes].tolist()
-    names = [node_name(loaded, int(node)) for node in nodes]
+    chosen = classifier.suggest(k)
+    likely: list[Any] = [None] * len(chosen) if given is None else classifier.predict()[chosen].tolist()
+    names = [node_name(loaded, int(node)) for node in chosen]
     if out is not None:
         write_rows(out, ("node", "class", "likely"), [(name, "", guess) for name, guess in zip(names, likely)])
     if as_json:
@@ -88,6 +112,35 @@ def suggest_command(
         typer.echo(name if guess is None else f"{name}  (likely {guess})")
     if out is not None:
         typer.echo(f"Written: {out}; fill in the column class.")
+
+
+def _command(
+    graph: str,
+    nodes: Path | None,
+    labels: Path,
+    out: Path,
+    report: Path,
+    method: str,
+    unknown: bool,
+    level: float,
+    seed: int,
+) -> str:
+    """What makes the same files again; options that are as by default are left out."""
+    words = ["naq", "predict", graph, *([] if nodes is None else ["--nodes", str(nodes)])]
+    words += ["--labels", str(labels), "--out", str(out), "--report", str(report)]
+    for name, value, usual in (("--method", method, "naq-plus"), ("--level", level, 0.9), ("--seed", seed, 0)):
+        words += [] if value == usual else [name, str(value)]
+    return shlex.join(words + (["--unknown"] if unknown else []))
+
+
+def _given(path: Path, graph: Graph) -> Labels:
+    """The labels of a file, of two classes at least; checked before anything takes long."""
+    from naq.classifier import read_labels
+    from naq.classifier.labels import check_enough
+    from naq.cli.progress import shown_warnings
+
+    with shown_warnings(str(path)):
+        return check_enough(read_labels(path, graph), f"{path}: ")
 
 
 def _fitted(graph: Graph, method: str, seed: int, device: str, unknown: bool) -> FewShotNodeClassifier:

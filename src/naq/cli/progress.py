@@ -36,6 +36,7 @@ PHASES = {
     "episodes": "drawing episodes",
     "build": "preparing",
     "embed": "embedding",
+    "write": "writing",
     "test": "testing",
     "baseline": "testing the baseline",
 }
@@ -66,13 +67,19 @@ def load_shown(dataset: str, nodes: Path | None = None) -> Graph:
     """:func:`naq.load`, with a moving bar; its warnings are lines of text."""
     from naq.data import load
 
-    with show_progress(dataset) as listener, warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", UserWarning)
+    with show_progress(dataset) as listener, shown_warnings(dataset):
         listener("load", {"source": dataset})
-        graph = load(dataset, nodes=nodes)
+        return load(dataset, nodes=nodes)
+
+
+@contextmanager
+def shown_warnings(title: str) -> Iterator[None]:
+    """Warnings of what is done within are lines of text."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        yield
     for warning in caught:
-        console.print(f"{dataset}: {warning.message}", highlight=False, soft_wrap=True, markup=False)
-    return graph
+        console.print(f"{title}: {warning.message}", highlight=False, soft_wrap=True, markup=False)
 
 
 def note_of(facts: Mapping[str, Any]) -> str:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from naq.data.readers import READERS, Reader
-from naq.data.tables.importing import import_tables, is_graphml, is_table, warned
+from naq.data.tables.formats import is_graphml, is_table
+from naq.data.tables.importing import import_tables, warned
 from naq.graph import Graph
 
 

@@ -38,7 +38,8 @@ def load(
     """
     if nodes is not None:
         from naq.data.tables import import_tables
-        from naq.data.tables.importing import is_table, warned
+        from naq.data.tables.formats import is_table
+        from naq.data.tables.importing import warned
 
         path = _expanded(name_or_path)
         if not is_table(path):
@@ -79,6 +80,9 @@ def read_path(path: Path) -> Graph:
     for reader in READERS.values():
         if reader().fits(path):
             return reader().read(path)
+    from naq.data.tables.formats import check_known_format
+
+    check_known_format(path)
     raise DataError(f"{path} is not in a format that can be read; expected {_formats()}.")
 
 

@@ -122,7 +122,16 @@ ORDER = (
     *("methods", "main-products", "main-citation", "full-products", "full-citation", "model-agnostic"),
     *("ogbn-arxiv", "ogbn-products"),
     *("beyond-accuracy", "beyond-ablation", "beyond-refinement", "beyond-inputs"),
-    *("label-scarcity", "label-noise", "imbalance", "structure-noise", "feature-noise", "tail-tsne", "queries"),
+    *(
+        "practice",
+        "label-scarcity",
+        "label-noise",
+        "imbalance",
+        "structure-noise",
+        "feature-noise",
+        "tail-tsne",
+        "queries",
+    ),
     *("class-similarity", "metrics", "training-way", "umtra-models", "umtra", "overlap", "overlap-drop", "times"),
     *("episode-options", "beyond-robustness"),
 )

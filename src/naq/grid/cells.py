@@ -50,7 +50,7 @@ class Cell:
     def title(self) -> str:
         """A short line for progress and logs: ``debian naq-feat/protonet 5-way 1-shot seed 0``."""
         config = self.config
-        parts = [str(config.get("dataset", "")), str(config.get("method", self.measurement))]
+        parts = [str(config.get("dataset", "")), str(config.get("method") or config.get("peer") or self.measurement)]
         if "way" in config:
             parts.append(f"{config['way']}-way" + (f" {config['shot']}-shot" if "shot" in config else ""))
         perturbation = config.get("perturbation")

@@ -3,9 +3,9 @@
 The files are found by following ``import`` statements within the package, no list of rooms is kept:
 
 - *core*: what :mod:`naq.protocol` and the heads reach; every result depends on it.
-- *own*: what a cell's measurement, method class (with the classes it inherits from) and perturbation reach without passing through the core.
+- *own*: what a cell's measurement, method class (with the classes it inherits from), peer and perturbation reach without passing through the core.
 
-Methods, measurements and perturbations are registered by modules that nobody imports by name (:class:`naq.registry.Registry`
+Methods, peers, measurements and perturbations are registered by modules that nobody imports by name (:class:`naq.registry.Registry`
 imports them when it is first read), so one is not reached from another: a new learner in a module or package of its own makes no
 stored result obsolete. (What a method looks up by name while it runs is not followed: import it.) Heads are registered in the same way, but every run is family with all of them, so they are core. Two hashes
 rather than one, because a report groups older results by the core they share.
@@ -78,15 +78,16 @@ def core_files() -> frozenset[Path]:
     return frozenset(with_imports([*(ROOT / "protocol").glob("*.py"), *heads], left_out))
 
 
-def _own_parts(measurement: str, config: Mapping[str, Any]) -> tuple[str, str, str, tuple[str, ...]]:
+def _own_parts(measurement: str, config: Mapping[str, Any]) -> tuple[str, str, str, str, tuple[str, ...]]:
     switched_on = tuple(name for name, needed in OPTIONAL.items() if needed(config))
     perturbation = str((config.get("perturbation") or {}).get("name", ""))
-    return measurement, str(config.get("method", "")), perturbation, switched_on
+    return measurement, str(config.get("method", "")), str(config.get("peer", "")), perturbation, switched_on
 
 
 @cache
-def _own_hash(measurement: str, method: str, perturbation: str, switched_on: tuple[str, ...]) -> str:
+def _own_hash(measurement: str, method: str, peer: str, perturbation: str, switched_on: tuple[str, ...]) -> str:
     from naq.grid.measurements import MEASUREMENTS
+    from naq.grid.peers import PEERS
     from naq.grid.perturbations import PERTURBATIONS
     from naq.protocol.methods import get_method
 
@@ -94,6 +95,8 @@ def _own_hash(measurement: str, method: str, perturbation: str, switched_on: tup
     if method:
         known = get_method(method)
         files |= _files_of(known.learner or known.embedder)
+    if peer:
+        files |= _files_of(PEERS.find(peer))
     if perturbation:
         files |= _files_of(PERTURBATIONS.find(perturbation))
     return _hash_of(with_imports(files - core_files(), core_files()))
@@ -150,7 +153,7 @@ _LIBRARIES = {"builtins", "abc", "torch", "typing"}
 
 
 def _hash_of(paths: Iterable[Path]) -> str:
-    texts = {_name_of(path): statements(path.read_text(encoding="utf-8")) for path in paths if _counts(path)}
+    texts = {_name_of(path): _statements_of(path) for path in paths if _counts(path)}
     return digest("\0".join(f"{name}\0{text}" for name, text in sorted(texts.items()) if text))
 
 
@@ -165,6 +168,11 @@ def _counts(path: Path) -> bool:
 
 def _name_of(path: Path) -> str:
     return path.relative_to(ROOT).as_posix() if path.is_relative_to(ROOT) else path.name
+
+
+@cache
+def _statements_of(path: Path) -> str:
+    return statements(path.read_text(encoding="utf-8"))
 
 
 def statements(source: str) -> str:

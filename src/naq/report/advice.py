@@ -74,14 +74,14 @@ def _why(chosen: str, best: str, similar: Sequence[str], standings: Mapping[str,
     if not similar:
         return "significantly better than every other method compared here."
     if chosen == best:
-        return f"the highest mean, and none without a significant difference from it is cheaper: {_listed(similar)}."
+        return f"the highest mean. No significant difference from {_listed(similar)}, at no lower cost."
     behind = standings[chosen].to_best
     assert behind is not None
     rest = [name for name in similar if name != chosen]
-    others = f", and than the others without one: {_listed(rest)}" if rest else ""
+    others = f" No significant difference either from {_listed(rest)}, which cost more." if rest else ""
     return (
-        f"no significant difference from the best, {best} with {best_mean:.1f} % ({amount(behind.difference)} more); "
-        f"cheaper than it{others}."
+        f"no significant difference from the best, {best} with {best_mean:.1f} % ({amount(behind.difference)} more), "
+        f"and cheaper.{others}"
     )
 
 

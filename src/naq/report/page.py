@@ -139,3 +139,19 @@ class Page:
     older: Sequence[tuple[str, Sequence[Section]]] = ()
     notices: Sequence[str] = ()
     made: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class ShortPage:
+    """A page without cells: a few questions with their answers, and sections.
+
+    Attributes:
+        answers: (question, answer), the first the largest.
+        command: makes the page again.
+    """
+
+    title: str
+    subtitle: str
+    answers: Sequence[tuple[str, Answer]]
+    sections: Sequence[Section]
+    command: str = ""

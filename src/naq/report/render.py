@@ -23,16 +23,16 @@ from naq.report import charts
 from naq.report.axes import finite, num
 from naq.report.export import csv_text, to_csv
 from naq.report.format import AGAINST, MARKS, clean, counted, duration, legend, rounded, shorten, slug
-from naq.report.page import Made, Page, Section
+from naq.report.page import Made, Page, Section, ShortPage
 from naq.report.tables import web_table
 
 _LONG = 10
 """Rows of a table from which on it starts on a printed page of its own, with its heading."""
 
 
-def write_page(page: Page, path: str | Path) -> Path:
+def write_page(page: Page | ShortPage, path: str | Path) -> Path:
     """Write the page; a reader sees the old file or the new one."""
-    html = render(page)
+    html = render_short(page) if isinstance(page, ShortPage) else render(page)
 
     def write(temporary: Path) -> None:
         temporary.write_text(html, encoding="utf-8")
@@ -50,6 +50,19 @@ def render(page: Page) -> str:
         anchors=_anchors(page.sections),
         places={key: place for place, key in enumerate(made)},
         cells=_packed(list(made.values())),
+        style=_asset("style.css"),
+        script=_asset("page.js"),
+    )
+
+
+def render_short(page: ShortPage) -> str:
+    """A short page as one HTML text that needs no other file and no network."""
+    template = _environment().get_template("short.html.j2")
+    return template.render(
+        page=page,
+        anchors=_anchors(page.sections),
+        places={},
+        cells=_packed([]),
         style=_asset("style.css"),
         script=_asset("page.js"),
     )

@@ -42,7 +42,7 @@ def dropped(report: ImportReport) -> dict[str, tuple[int, list[str]]]:
         (b"source,target\na,b\n\0\0,c\n", {}, r"e.csv, line 3 holds a zero byte: it is not a text file"),
         (b"PAR1xxxxPAR1", {}, r"e.csv is a Parquet file; rename it"),
         (b"PK\x03\x04xxxx", {}, r"e.csv is a zip archive .*save it as CSV"),
-        (gzip.compress(b"source,target\na,b\n"), {}, r"e.csv is a gzip file; add .gz to its name"),
+        (gzip.compress(b"source,target\na,b\n", mtime=0), {}, r"e.csv is a gzip file; add .gz to its name"),
         (b"<?xml version='1.0'?><graphml/>", {}, r"e.csv is an XML file; if it is GraphML, rename it"),
         (b"\n <!doctype html><html>", {}, r"e.csv is an HTML page"),
         ("source,target\na," + "x" * 2000 + "\n", {}, r"e.csv, line 2: an id has 2,000 characters; expected at most 1,000"),

@@ -3,6 +3,7 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -10,12 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from naq.data import import_tables
 from naq.data.tables import delimited
-from naq.data.tables.columns import Table
-from naq.data.tables.text_file import examine
+from naq.data.tables.columns import Table, parse_number
+from naq.data.tables.layout import examine
 from naq.errors import DataError
 
 pa = pytest.importorskip("pyarrow")
+Write = Callable[..., Path]
 
 
 def everything(columns: list[str], header: bool) -> list[str]:
@@ -180,3 +183,31 @@ def test_numbers_are_the_same_however_they_are_read(tmp_path: Path) -> None:
             with pytest.raises(BadCell) as error:
                 found[0]["source"].numbers()
             assert (error.value.row, error.value.cell) == (1, bad)
+
+
+def test_a_title_above_the_table_is_left_out_and_lines_are_counted(engine: str, write: Write) -> None:
+    text = '# remark\nOur nodes;;\n\n"id\n(short)";about;size\na;red apple;1,5\n;;\nb;"green\npear";2.500,5\n;;\nc;blue plum;3\n'
+    graph, report = import_tables(write("e.csv", "From\tTo\na\tb\nb\tc\n"), write("n.csv", text))
+    assert graph.names is not None and graph.names.tolist() == ["a", "b", "c"]
+    assert [(one.column, one.kind) for one in report.features] == [("about", "text"), ("size", "number")]
+    assert report.features[1].examples == ["1.5", "2500.5", "3"]
+    assert [(one.why, one.places) for one in report.dropped] == [
+        ("rows of nodes without an id", ["n.csv, line 7", "n.csv, line 10"])
+    ]
+    assert any("the line 'Our nodes' above the table was left out" in note for note in report.notes)
+
+
+@pytest.mark.parametrize("text", ["only,one\na,b\nb,c\n", "source,target\na,\nb,\n", "x\na,b\n"])
+def test_a_header_or_a_single_row_is_no_title(write: Write, text: str) -> None:
+    assert examine(write("e.csv", text)).title_line == ""
+
+
+def test_numbers_as_spreadsheets_show_them() -> None:
+    assert [parse_number(cell) for cell in ("1,234", "1,234,567.5", "12 %", "$5", "-1,000")] == [
+        1234, 1234567.5, 12, 5, -1000,
+    ]  # fmt: skip
+    assert [parse_number(cell, decimal_comma=True) for cell in ("1,5", "1.234,5", "-1.234.567,25 €", "1.5")] == [
+        1.5, 1234.5, -1234567.25, 1.5,
+    ]  # fmt: skip
+    assert [parse_number(cell) for cell in ("1,23", "12,34,567", "1,2345", "%", "1 2", "€x")] == [None] * 6
+    assert [parse_number(cell, decimal_comma=True) for cell in ("1.23,5", "1,2,3", "1.234.5,0")] == [None] * 3

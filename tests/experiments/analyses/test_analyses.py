@@ -254,6 +254,7 @@ def test_the_papers_numbers_stand_beside_ours(name, dataset):
         "training-way",
         "umtra",
         "episode-options",
+        "practice",
     }
     ogb = {"ogbn-arxiv", "ogbn-products"}
     poster = {("label-scarcity", "cora-full"), ("imbalance", "cora-full")}

@@ -12,6 +12,11 @@ import numpy as np
 
 MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?", "-"})
 """Cells that stand for nothing, in any case, in columns of numbers, categories, vectors and labels."""
+_GROUPED = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d+)?", re.ASCII)
+"""1,234 and 1,234,567.8, as spreadsheets show them; where 3,5 is a number, 1.234,5 is read instead."""
+_GROUPED_BY_DOTS = re.compile(r"[+-]?\d{1,3}(\.\d{3})+,\d+", re.ASCII)
+_UNITS = "%€$£¥ \u00a0"
+"""Around a number they do not count: all numbers of a column have the same."""
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 
@@ -24,8 +29,12 @@ def parse_number(cell: str, decimal_comma: bool = False) -> float | None:
     cell = cell.strip()
     if is_missing(cell):
         return float("nan")
-    if decimal_comma and cell.count(",") == 1 and "." not in cell:
-        cell = cell.replace(",", ".")
+    cell = cell.strip(_UNITS)
+    if decimal_comma:
+        if cell.count(",") == 1 and ("." not in cell or _GROUPED_BY_DOTS.fullmatch(cell)):
+            cell = cell.replace(".", "").replace(",", ".")
+    elif _GROUPED.fullmatch(cell):
+        cell = cell.replace(",", "")
     if not _NUMBER.fullmatch(cell):
         return None
     value = float(cell)

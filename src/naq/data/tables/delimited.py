@@ -15,7 +15,8 @@ from pathlib import Path
 import numpy as np
 
 from naq.data.tables.columns import Cells, Column, Dropped, Table
-from naq.data.tables.text_file import END, LONGEST_ROW, TextFile, examine, lines_of, too_long
+from naq.data.tables.layout import examine
+from naq.data.tables.text_file import END, LONGEST_ROW, TextFile, lines_of, too_long
 from naq.errors import DataError
 
 MOST_RAGGED = 0.1
@@ -41,6 +42,12 @@ def read_delimited(path: Path, choose: Choose, *, header: bool | None = None) ->
     if ragged:
         lines = _Places(file, [])(ragged[:3])
         table.dropped.append(Dropped(f"rows with another number of cells than {file.width}", len(ragged), lines))
+    if file.title_line:
+        table.notes.append(f"{path.name}: the line {file.title_line[:60]!r} above the table was left out")
+    if file.dictionaries:
+        table.notes.append(
+            f"{path.name}: the dictionaries at the ends of lines are not read: every edge counts the same"
+        )
     if file.first_bad:
         table.notes.append(
             f"{path.name} is not UTF-8 (first in line {file.first_bad}); it was read as {_encoding_name(file)}: check that "
@@ -79,7 +86,7 @@ def _rows(file: TextFile) -> Iterator[tuple[int, list[str]]]:
     with lines_of(file) as lines:
         for _ in range(file.skip):
             next(lines)
-        reader = csv.reader(chain(lines, ["\n", END]), delimiter=file.delimiter)
+        reader = csv.reader(chain(lines, ["\n", END]), delimiter=file.delimiter, skipinitialspace=file.spaced)
         line = begun = file.skip
         try:
             for row in reader:
@@ -118,7 +125,7 @@ def _by_csv(file: TextFile, wanted: list[str]) -> tuple[dict[str, Column], int, 
 
 def _by_pyarrow(file: TextFile, wanted: list[str]) -> tuple[dict[str, Column], int, list[int]] | None:
     """The same by pyarrow; None where it is not installed or the file is not for it."""
-    if file.encoding != "utf-8-sig" or file.width < 2:
+    if file.encoding != "utf-8-sig" or file.width < 2 or file.dictionaries or file.spaced:
         return None
     try:
         from naq.data.tables.arrow import read_csv

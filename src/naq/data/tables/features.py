@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from naq.data.tables.columns import BadCell, Column, Table, Vectors, is_missing, parse_number
-from naq.data.tables.roles import plain, shown
+from naq.data.tables.roles import array_kind, plain, shown
 from naq.errors import DataError
 
 RARE_WORDS_FROM = 1_000
@@ -180,6 +180,11 @@ def _kind(table: Table, column: str) -> tuple[str, str]:
         first_bad = bad
     codes, distinct = stripped(cells)
     present = [value for value in distinct if not is_missing(value)]
+    if array := array_kind(column):
+        if array in ("string", "char"):
+            return ("text", "") if len(present) > 1 else ("", f"always {_cut(present[0])}")
+        lengths = {len(_numbers_in(value)) for value in present}
+        return ("vector", "") if len(lengths) == 1 and 0 not in lengths else ("", "arrays of different lengths")
     if all(value.startswith("[") and value.endswith("]") for value in present) and _numbers_in(present[0]):
         return "vector", ""
     counts = np.bincount(codes, minlength=len(distinct))

@@ -8,7 +8,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from naq.data.tables.columns import Cells, Table
-from naq.data.tables.text_file import opened
+from naq.data.tables.text_file import LONGEST_ROW, opened
 from naq.errors import DataError
 
 _PROLOG = 1 << 16
@@ -51,7 +51,7 @@ def read_graphml(path: Path) -> tuple[Table, Table]:
                     for child in element:
                         name = keys.get(child.get("key", ""), "")
                         if name:
-                            cells.setdefault(name, {})[len(ids)] = child.text or ""
+                            cells.setdefault(name, {})[len(ids)] = _short_enough(child.text or "", name, path, len(ids))
                     ids.append(_needed(element, "id", path, f"node {len(ids) + 1}"))
                 elif tag == "edge":
                     title = f"edge {len(source) + 1}"
@@ -78,6 +78,14 @@ def read_graphml(path: Path) -> tuple[Table, Table]:
         str(path), {"source": Cells.of(source), "target": Cells.of(target)}, len(source), _places(path, "edge")
     )
     return edges, Table(str(path), dict(columns), len(ids), _places(path, "node"))
+
+
+def _short_enough(text: str, name: str, path: Path, node: int) -> str:
+    if len(text) > LONGEST_ROW:
+        raise DataError(
+            f"{path}, node {node + 1}: {name!r} has {len(text):,} characters; expected at most {LONGEST_ROW:,}: shorten it."
+        )
+    return text
 
 
 def _needed(element: ElementTree.Element, name: str, path: Path, title: str) -> str:

@@ -14,15 +14,16 @@ import scipy.sparse as sp
 from naq.data.tables import roles
 from naq.data.tables.choice import Choice
 from naq.data.tables.columns import Column, Numbers, Table
-from naq.data.tables.delimited import Choose, read_delimited
+from naq.data.tables.delimited import Choose
 from naq.data.tables.edges import Edges
 from naq.data.tables.features import joined
+from naq.data.tables.formats import is_graphml, read_table, stem
 from naq.data.tables.frames import frame_table, networkx_tables
 from naq.data.tables.graphml import ID, read_graphml
+from naq.data.tables.matching import are_ids, ends_by_cells
 from naq.data.tables.nodes import Nodes, checked_vectors, read_nodes, vector_file
 from naq.data.tables.report import ImportReport
-from naq.data.tables.text_file import TEXT_SUFFIXES
-from naq.errors import DataError, GraphError, MissingDependency
+from naq.errors import DataError, GraphError
 from naq.graph import Graph
 
 EXPECTED = ("rows with another", "rows without", "rows of nodes without", "edges to nodes")
@@ -64,16 +65,46 @@ def import_tables(edges: Any, nodes: Any = None, choice: Choice = Choice(), *, n
             node_table = _counted(coo.shape[0])
         table = Table("the matrix", ends, int(present.sum()), _entries)
         return _assembled(table, node_table, ("source", "target"), choice, title, by_row=True)
+    edge_table, found = _edge_table(edges, node_table, choice)
+    return _assembled(edge_table, node_table, found, choice, title)
+
+
+def _edge_table(edges: Any, node_table: Table | None, choice: Choice) -> tuple[Table, tuple[str, str]]:
+    """The table of edges and its two columns of ends: by their names, else by what they hold."""
     chosen: list[str] = []
+    unread: list[str] = []
+    unnamed: list[DataError] = []
 
     def choose(columns: list[str], header: bool) -> list[str]:
-        shown = str(edges) if isinstance(edges, str | Path) else "edges"
-        chosen[:] = roles.ends(columns, choice.source, choice.target, shown, header)
-        weight = [] if choice.weight is None else [roles.named(choice.weight, columns, "--weight", shown)]
-        return list(dict.fromkeys([*chosen, *weight]))
+        title = str(edges) if isinstance(edges, str | Path) else "edges"
+        weight = [] if choice.weight is None else [roles.named(choice.weight, columns, "--weight", title)]
+        try:
+            chosen[:] = roles.ends(columns, choice.source, choice.target, title, header)
+        except DataError as error:
+            if node_table is None or len(columns) < 2 or choice.source is not None or choice.target is not None:
+                raise
+            unnamed.append(error)
+            return columns
+        wanted = list(dict.fromkeys([*chosen, *weight]))
+        unread[:] = [column for column in columns if column not in wanted]
+        return wanted
 
-    edge_table = _table(edges, "edges", choice, choose)
-    return _assembled(edge_table, node_table, (chosen[0], chosen[1]), choice, title)
+    table = _table(edges, "edges", choice, choose)
+    if not unnamed:
+        if unread:
+            shown = ", ".join(map(repr, unread[:5])) + (", ..." if len(unread) > 5 else "")
+            weighted = any("weight" in column.lower() for column in unread)
+            hint = "; with --weight, rows of weight 0 are left out" if weighted else ""
+            table.notes.append(f"columns of edges that are not read: {shown}{hint}")
+        return table, (chosen[0], chosen[1])
+    assert node_table is not None
+    ends = ends_by_cells(table, node_table)
+    if ends is None:
+        raise unnamed[0]
+    if choice.header is None and are_ids(ends, node_table):
+        return _edge_table(edges, node_table, replace(choice, header=False))
+    table.notes.append(f"ends of edges are columns {ends[0]!r} and {ends[1]!r}; name others with --source and --target")
+    return table, ends
 
 
 def from_tables(
@@ -127,21 +158,6 @@ def warned(imported: Imported) -> Graph:
     return imported.graph
 
 
-def stem(path: Path) -> str:
-    """``edges`` for ``edges.csv.gz``."""
-    name = path.name.removesuffix(".gz")
-    return name.rpartition(".")[0] or name
-
-
-def is_table(path: Path) -> bool:
-    """Whether a file's name is that of a table: delimited text, also packed, or Parquet."""
-    return path.name.lower().removesuffix(".gz").endswith(TEXT_SUFFIXES) or path.suffix.lower() in (".parquet", ".pq")
-
-
-def is_graphml(path: Path) -> bool:
-    return path.name.lower().removesuffix(".gz").endswith(".graphml")
-
-
 def _table(given: Any, title: str, choice: Choice, choose: Choose) -> Table:
     if not isinstance(given, str | Path):
         table = frame_table(given, title)
@@ -150,20 +166,7 @@ def _table(given: Any, title: str, choice: Choice, choose: Choose) -> Table:
             raise DataError(f"{title} have no columns; give a data frame or a dictionary of columns.")
         table.columns = {column: table.columns[column] for column in choose(names, True)}
         return table
-    path = Path(given).expanduser()
-    if path.suffix.lower() in (".parquet", ".pq"):
-        try:
-            from naq.data.tables.arrow import read_parquet
-        except ImportError as error:
-            raise MissingDependency(
-                f'{path}: Parquet needs pyarrow, which is not installed: pip install "naq[io]".'
-            ) from error
-        return read_parquet(path, choose)
-    if not is_table(path) and path.exists():
-        raise DataError(
-            f"{path} has no ending that is known; expected {', '.join(TEXT_SUFFIXES)} (also with .gz), .parquet or .graphml."
-        )
-    return read_delimited(path, choose, header=choice.header)
+    return read_table(Path(given).expanduser(), choose, header=choice.header)
 
 
 def _counted(count: int) -> Table:
@@ -241,7 +244,7 @@ def _notes(graph: Graph, nodes: Nodes) -> list[str]:
     if graph.num_edges == 0:
         notes.append("the graph has no edges: classes can be told by features alone")
     if graph.features is None:
-        notes.append("the graph has no features: only methods that use edges alone can read it")
+        notes.append("the graph has no features: classes can be told by edges alone")
     folded = len({name.casefold() for name in nodes.ids})
     if folded < len(nodes.ids):
         notes.append(

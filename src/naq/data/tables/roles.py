@@ -27,7 +27,7 @@ ENDS = (
 """Names of the two columns of an edge list; also with ``_id``, ``id``, ``_node``, ``node`` behind, and Neo4j's ``:START_ID``."""
 IDS = ("id", "node_id", "nodeid", "node", "key", "name", "title")
 LABELS = ("label", "class", "y")
-_NEO4J = re.compile(r"(?P<name>[^:]*):(?P<kind>[A-Za-z_]+)(\[\])?(\(.*\))?(\{.*\})?")
+_NEO4J = re.compile(r"(?P<name>[^:]*):(?P<kind>[A-Za-z_]+)(?P<array>\[\])?(\(.*\))?(\{.*\})?")
 
 
 def plain(column: str) -> str:
@@ -45,6 +45,12 @@ def shown(column: str) -> str:
     """A column's name in the report and in ``vocab``: without Neo4j's type."""
     found = _NEO4J.fullmatch(column.strip())
     return found["name"] if found is not None and found["name"] else column.strip()
+
+
+def array_kind(column: str) -> str:
+    """Neo4j's type of a column of arrays, divided by semicolons: ``string`` for ``towns:string[]``; "" for other columns."""
+    found = _NEO4J.fullmatch(column.strip())
+    return found["kind"].lower() if found is not None and found["array"] else ""
 
 
 def known_name(cell: str) -> bool:
@@ -85,13 +91,27 @@ def ends(columns: Sequence[str], source: str | None, target: str | None, title: 
             pair = (pair[0], b)
         if pair[0] is not None and pair[1] is not None and pair[0] != pair[1]:
             return pair[0], pair[1]
-    if not header and source is None and target is None:
-        return columns[0], columns[1]
+    if source is None and target is None:
+        if not header:
+            return columns[0], columns[1]
+        if (found := _of_cypher(columns)) is not None:
+            return found
     flag = "--target" if source is not None else "--source" if target is not None else "--source and --target"
     raise DataError(
-        f"{title} has no columns with names like source and target (it has {_some(columns)}); name them with {flag}, "
+        f"{title} has no columns with names like source and target (it has {_some(columns)}); name them with {flag} of naq import, "
         "or give --no-header if the first row is an edge."
     )
+
+
+def _of_cypher(columns: Sequence[str]) -> tuple[str, str] | None:
+    """``a.name`` and ``b.name``, as Neo4j's browser calls what ``RETURN a.name, b.name`` gives: the one pair of equal endings."""
+    by_ending: dict[str, list[str]] = {}
+    for column in columns:
+        variable, dot, ending = column.partition(".")
+        if variable and dot and ending:
+            by_ending.setdefault(ending, []).append(column)
+    pairs = [those for those in by_ending.values() if len(those) > 1]
+    return (pairs[0][0], pairs[0][1]) if len(pairs) == 1 and len(pairs[0]) == 2 else None
 
 
 def id_columns(columns: Sequence[str]) -> list[str]:

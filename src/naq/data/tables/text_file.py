@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 import codecs
-import csv
 import gzip
 import io
+import re
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import IO
 
-from naq.data.tables.roles import known_name
 from naq.errors import DataError
+from naq.files import file_of
 
 TEXT_SUFFIXES = (".csv", ".tsv", ".tab", ".txt", ".edges", ".edgelist", ".psv")
 LONGEST_ROW = 1 << 24
 """Characters of one row. A longer one is nearly always a quotation mark that is never closed."""
 END = "\x1e\x1eend\x1e\x1e"
 """Put behind the last row while reading: where it does not come back as a row, a quotation mark was not closed."""
-DELIMITERS = "\t;,| "
-_SAMPLE = 1 << 18
+DICTIONARY = re.compile(r"[\s,;|]\{(?:['\"].*)?\}\s*$")
 _BLOCK = 1 << 22
 _OTHER_FORMATS = {
     b"\x1f\x8b": "a gzip file; add .gz to its name",
@@ -44,7 +43,7 @@ _OTHER_FORMATS = {
 
 @dataclass(frozen=True)
 class TextFile:
-    """A delimited text file and how to read it; made by :func:`examine`.
+    """A delimited text file and how to read it; made by :func:`naq.data.tables.layout.examine`.
 
     Attributes:
         encoding: ``utf-8-sig`` unless its bytes say otherwise.
@@ -53,6 +52,9 @@ class TextFile:
         header: the names of the columns, or None where the file has no header.
         width: cells of the first row.
         quotes: how many quotation marks it holds.
+        title_line: a line above the header, as spreadsheets have it, or "".
+        dictionaries: whether every line ends in a dictionary, as NetworkX writes edges; these are not read.
+        spaced: whether a space stands between a delimiter and a quoted cell: ``"a", "b"``.
     """
 
     path: Path
@@ -63,6 +65,9 @@ class TextFile:
     header: tuple[str, ...] | None = None
     skip: int = 0
     width: int = 0
+    title_line: str = ""
+    dictionaries: bool = False
+    spaced: bool = False
 
     @property
     def title(self) -> str:
@@ -77,6 +82,7 @@ class TextFile:
 def opened(path: Path) -> Iterator[IO[bytes]]:
     """The bytes of a file, unpacked where its name ends in ``.gz``; every way to fail is one sentence."""
     try:
+        file_of(path, "table")
         with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as stream:
             yield stream  # type: ignore[misc]
     except FileNotFoundError as error:
@@ -93,37 +99,15 @@ def opened(path: Path) -> Iterator[IO[bytes]]:
         raise DataError(f"{path} cannot be read: {error.strerror or error}.") from error
 
 
-def examine(path: Path, *, header: bool | None = None) -> TextFile:
-    """Look through a file once.
-
-    Args:
-        header: whether the first row holds names; decided by its cells if None.
-    """
-    file = _scan(path)
-    file = replace(file, delimiter=_delimiter(file))
-    rows, before = _first_rows(file, 200)
-    if not rows:
-        raise DataError(f"{path} holds no rows; expected a header and rows of cells.")
-    span, first = rows[0]
-    named = header if header is not None else _is_header(first, [row for _, row in rows[1:]])
-    if not named:
-        return replace(file, skip=before, width=len(first))
-    names = tuple(" ".join(cell.split()) for cell in first)
-    twice = next((name for i, name in enumerate(names) if name and name in names[:i]), None)
-    if twice is not None:
-        raise DataError(f"{path}, line {before + span}: two columns are called {twice!r}; rename one.")
-    names = tuple(name or f"column {i + 1}" for i, name in enumerate(names))
-    return replace(file, header=names, skip=before + span, width=len(first))
-
-
 @contextmanager
 def lines_of(file: TextFile) -> Iterator[Iterator[str]]:
     """The lines of a file with their ends, as the csv module wants them; one that is too long is cut."""
     with opened(file.path) as stream, io.TextIOWrapper(stream, encoding=file.encoding, newline="") as text:
-        yield iter(partial(text.readline, LONGEST_ROW + 1), "")
+        lines = iter(partial(text.readline, LONGEST_ROW + 1), "")
+        yield (DICTIONARY.sub("\n", line) for line in lines) if file.dictionaries else lines
 
 
-def _scan(path: Path) -> TextFile:
+def scan(path: Path) -> TextFile:
     """Encoding and quotation marks, from one pass over the bytes."""
     with opened(path) as stream:
         head = stream.read(16)
@@ -159,71 +143,8 @@ def _scan(path: Path) -> TextFile:
     return TextFile(path, encoding, first_bad, quotes)
 
 
-def _first_rows(file: TextFile, count: int) -> tuple[list[tuple[int, list[str]]], int]:
-    """The first rows with the lines each takes, and the lines before them: blank ones and comments (``#``)."""
-    with lines_of(file) as lines:
-        before, taken = 0, 0
-        sample: list[str] = []
-        for line in lines:
-            if not sample and (not line.strip() or line.startswith("#")):
-                before += 1
-                continue
-            sample.append(line)
-            taken += len(line)
-            if taken > _SAMPLE and len(sample) > 2:
-                break
-    rows: list[tuple[int, list[str]]] = []
-    reader = csv.reader(iter(sample), delimiter=file.delimiter)
-    csv.field_size_limit(LONGEST_ROW)
-    last = 0
-    try:
-        for row in reader:
-            if row:
-                rows.append((reader.line_num - last, row))
-            last = reader.line_num
-            if len(rows) == count:
-                break
-    except csv.Error as error:
-        raise too_long(file, before + reader.line_num) from error
-    return rows, before
-
-
 def too_long(file: TextFile, line: int) -> DataError:
     return DataError(
         f"{file.path}, line {line}: a row has over {LONGEST_ROW:,} characters; a quotation mark before it is probably "
         "not closed, or the text is longer than can be used: shorten it."
     )
-
-
-def _delimiter(file: TextFile) -> str:
-    """The delimiter under which the first rows have equally many cells, and more than one."""
-    best, score = ",", (0.0, 0)
-    for delimiter in DELIMITERS:
-        rows = [row for _, row in _first_rows(replace(file, delimiter=delimiter), 50)[0]]
-        width = len(rows[0]) if rows else 0
-        if width < 2:
-            continue
-        same = sum(len(row) == width for row in rows) / len(rows)
-        # A space stands in text everywhere: it counts only where nothing else divides the rows.
-        found = (round(same, 2) - (0.5 if delimiter == " " else 0.0), width)
-        if found > score:
-            best, score = delimiter, found
-    return best
-
-
-def _is_header(first: list[str], others: list[list[str]]) -> bool:
-    """Whether the first row holds names: one that columns have, or no number and, of two cells, none that occurs below."""
-    if not first[0].strip() or any(known_name(cell) for cell in first):
-        return True
-    if any(_is_number(cell.strip()) for cell in first):
-        return False
-    below = {cell.strip() for row in others for cell in row[:2]}
-    return len(first) > 2 or not ({cell.strip() for cell in first} & below)
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text.replace(",", "."))
-    except ValueError:
-        return False
-    return True
