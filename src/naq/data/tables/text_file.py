@@ -16,6 +16,7 @@ from typing import IO
 
 from naq.errors import DataError
 from naq.files import file_of
+from naq.memory import room
 
 TEXT_SUFFIXES = (".csv", ".tsv", ".tab", ".txt", ".edges", ".edgelist", ".psv")
 LONGEST_ROW = 1 << 24
@@ -82,7 +83,7 @@ class TextFile:
 def opened(path: Path) -> Iterator[IO[bytes]]:
     """The bytes of a file, unpacked where its name ends in ``.gz``; every way to fail is one sentence."""
     try:
-        file_of(path, "table")
+        file_of(path)
         with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as stream:
             yield stream  # type: ignore[misc]
     except FileNotFoundError as error:
@@ -118,9 +119,12 @@ def scan(path: Path) -> TextFile:
         encoding = "utf-16" if head[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) else "utf-8-sig"
         decoder = codecs.getincrementaldecoder(encoding)()
         quotes = lines = first_bad = total = 0
+        most = room()
         block, windows = head, True
         while block:
             total += len(block)
+            if total > most:
+                raise DataError(f"{path} holds more text than free memory ({most:,.0f} bytes); use a larger machine.")
             if encoding != "utf-16" and b"\0" in block:
                 line = lines + block[: block.index(b"\0")].count(b"\n") + 1
                 raise DataError(f"{path}, line {line} holds a zero byte: it is not a text file; expected CSV or TSV.")
