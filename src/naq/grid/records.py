@@ -17,7 +17,8 @@ from naq.grid.cells import Cell, Identity
 
 FORMAT = 2
 """2 has a checksum; records of format 1, which have none, are read too."""
-PACK_FORMAT = 1
+PACK_FORMAT = 2
+"""Likewise."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,7 +109,9 @@ Find = Callable[[Cell], Record | None]
 def write_records(path: str | Path, records: Iterable[Record]) -> int:
     """Write records into one xz file and return how many; equal records give equal bytes."""
     rows = [record.to_json() for record in records]
-    text = json.dumps({"format": PACK_FORMAT, "records": rows}, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    text = json.dumps(
+        sealed({"format": PACK_FORMAT, "records": rows}), sort_keys=True, separators=(",", ":"), allow_nan=False
+    )
     packed = lzma.compress(text.encode(), preset=6)
 
     def write(temporary: Path) -> None:
@@ -131,8 +134,9 @@ def records_of(content: bytes, path: str | Path) -> list[Record]:
         if not reader.eof or reader.unused_data:
             raise DataError("it ends too early, or is too large, or something follows it")
         data = parse_json(text)
-        if not isinstance(data, dict) or data.get("format") != PACK_FORMAT:
+        if not isinstance(data, dict) or data.get("format") not in (1, PACK_FORMAT):
             raise DataError(f"it does not have format {PACK_FORMAT}")
+        data = verify_seal(data, unsealed=data["format"] == 1)
         records = [Record.from_json(each) for each in data["records"]]
         if not all(record.done for record in records):
             raise DataError("it holds records that are not finished")

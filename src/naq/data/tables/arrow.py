@@ -124,6 +124,7 @@ def read_parquet(path: Path, choose: Choose) -> Table:
             wanted = list(choose(list(names), True))
             _check_size(file.metadata, len(wanted), path)
             table = file.read(columns=wanted)
+            table.validate(full=True)  # text that is no UTF-8, offsets that lead nowhere
     except FileNotFoundError as error:
         raise DataError(f"{path} does not exist.") from error
     except DataError:

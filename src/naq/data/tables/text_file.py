@@ -96,6 +96,10 @@ def opened(path: Path) -> Iterator[IO[bytes]]:
         raise DataError(f"{path} is damaged or truncated ({error}); make or download it again.") from error
     except DataError:
         raise
+    except UnicodeError as error:
+        raise DataError(
+            f"{path} is not text in the encoding that it begins with ({error}); save it as UTF-8."
+        ) from error
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror or error}.") from error
 
@@ -140,6 +144,11 @@ def scan(path: Path) -> TextFile:
             quotes += block.count(b'"')
             lines += block.count(b"\n")
             block = stream.read(_BLOCK)
+    if encoding == "utf-8-sig":
+        try:
+            decoder.decode(b"", final=True)
+        except UnicodeDecodeError:  # it ends within a character
+            first_bad, encoding = lines + 1, "cp1252"
     if total == 0:
         raise DataError(f"{path} is empty; expected a header and rows of cells.")
     if encoding == "cp1252" and not windows:
