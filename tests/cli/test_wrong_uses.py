@@ -125,7 +125,6 @@ def _table() -> list[tuple[str, ...]]:
         ("label-noise", "--learner", "nonsense"), ("label-noise", "--head", "nonsense"), ("label-noise", "--features", "nonsense"),
         ("label-noise", "--select", "nonsense"), ("label-noise", "--json"), ("label-noise", "--episode", "nonsense=1"),
         ("label-noise", "--quick", "--budget", "full"), ("label-noise", "--way", "0"), ("label-noise", "--shot", "x"),
-        ("label-noise", "--method", "smooth"),
     )]  # fmt: skip
     uses += [
         ("report", path) for path in ("absent", "junk.npz", "fifo", "g.npz", "junk.zip", "empty.npz", "x" * 300, "a\0b")

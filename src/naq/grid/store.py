@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import stat
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -190,6 +191,8 @@ class Store:
 
 
 def _checked(path: Path, *, done: bool, name: str = "") -> Record:
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise DataError(f"{path} is no file.")
     try:
         with path.open("rb") as stream:
             if os.fstat(stream.fileno()).st_size > LARGEST:
