@@ -30,7 +30,7 @@ class Counted:
         self.at, self.count = at, 0
         self.sync, self.replace = os.fsync, Path.replace
         os.fsync = self._sync
-        Path.replace = self._replace  # type: ignore[assignment, method-assign]
+        Path.replace = lambda source, target: self._replace(source, target)  # type: ignore[assignment, method-assign]
 
     def _point(self) -> None:
         self.count += 1
