@@ -121,9 +121,14 @@ def in_child(work: Callable[[Path], Any], folder: Path, at: int | None) -> tuple
 
 def main() -> None:
     kind, place, every = sys.argv[1], Path(sys.argv[2]), int((*sys.argv, "1")[3])
-    import naq.protocol.runs  # every child has it then
+    import naq.data
+    import naq.experiments.analyses.label_noise
+    import naq.grid.measurements.empty
+    import naq.grid.runners
+    import naq.protocol.runs  # every child has them then
+    import report_folders
 
-    _ = naq.protocol.runs, writing
+    _ = naq, writing, report_folders
     code, expected, count = in_child(WORK[kind], place / "whole", None)
     assert code == 0
     kills, wrong = 0, []
