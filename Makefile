@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test numeric lint bench clean install
+.PHONY: demo test numeric fuzz lint bench clean install
 
 install: $(VENV)/.installed
 
@@ -29,6 +29,11 @@ test: install
 NUMERIC := tests/encoders tests/heads tests/learners tests/embedders tests/training
 numeric: install
 	for set in default avx2; do ATEN_CPU_CAPABILITY=$$set $(PYTEST) $(NUMERIC) || exit 1; done
+
+# Damaged files for hours: other seeds each time; the table of docs/trust.md is of benchmarks/fuzz.py alone.
+fuzz: install
+	NAQ_FUZZ=5000 $(BIN)/python -m pytest -q tests/fuzz
+	$(BIN)/python benchmarks/fuzz.py --each 20000 --first $$(date +%s)
 
 lint: install
 	$(BIN)/ruff check .

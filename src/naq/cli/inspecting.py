@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from naq.cli.sharding import Sharding, check_sharding, make_in_shards, remove_shards
-from naq.errors import OptionError
+from naq.errors import OptionError, plain
 
 if TYPE_CHECKING:
     import numpy as np
@@ -188,7 +188,7 @@ def find_node(graph: Graph, text: str) -> int:
         found = np.flatnonzero(graph.names == text)
         if len(found):
             return int(found[0])
-    if text.isdigit() and int(text) < graph.num_nodes:
+    if text.isascii() and text.isdigit() and len(text) < 20 and int(text) < graph.num_nodes:
         return int(text)
     raise OptionError(
         f"there is no node {text!r}; give a name of the graph or a number from 0 to {graph.num_nodes - 1}."
@@ -196,7 +196,8 @@ def find_node(graph: Graph, text: str) -> int:
 
 
 def name_of(graph: Graph, node: int) -> str:
-    return str(graph.names[node]) if graph.names is not None else str(node)
+    """For the terminal: a name may hold anything."""
+    return plain(str(graph.names[node]), 80) if graph.names is not None else str(node)
 
 
 def _show_class(graph: Graph, slot: int, support: np.ndarray, query: np.ndarray) -> None:

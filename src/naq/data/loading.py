@@ -49,7 +49,7 @@ def load(
         from naq.data.tables.formats import is_table
         from naq.data.tables.importing import warned
 
-        path = Path(name_or_path).expanduser()
+        path = _expanded(name_or_path)
         if not is_table(path):
             raise DataError(f"nodes is {str(nodes)!r}, but {name_or_path} is no edge list in a table; leave nodes out.")
         return warned(import_tables(path, nodes)).with_source(str(path.absolute()))
@@ -61,7 +61,7 @@ def load(
         dataset = find(name_or_path)
         if dataset is not None:
             return _load_named(dataset, root, download).with_source(dataset.name)
-    path = Path(name_or_path).expanduser()
+    path = _expanded(name_or_path)
     if _exists(name_or_path, path):
         return read_path(path).with_source(str(path.absolute()))
     if path.suffix in _SUFFIXES or isinstance(name_or_path, Path) or "/" in name_or_path:
@@ -69,10 +69,17 @@ def load(
     raise unknown(name_or_path)
 
 
+def _expanded(given: str | Path) -> Path:
+    try:
+        return Path(given).expanduser()
+    except RuntimeError:  # ~ of a user without a home
+        return Path(given)
+
+
 def _exists(given: str | Path, path: Path) -> bool:
     try:
         return given != "" and path.exists()
-    except OSError:  # a name too long to be a file
+    except (OSError, ValueError):  # a name too long to be a file, or with a zero byte
         return False
 
 

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 
+from naq.encoders.widths import check_widths
 from naq.errors import OptionError
 from naq.graph import Graph
 from naq.options import Configurable
@@ -39,6 +40,7 @@ class Embedder(Configurable, ABC):
     def __init__(self, graph: Graph, *, seed: int = 0, device: str | torch.device = "cpu", **options: Any) -> None:
         self.graph = graph.without_labels()
         self.configure(options)
+        check_widths(graph, self.options)
         self.seed = seed
         self.device = torch.device(device)
 

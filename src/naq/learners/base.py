@@ -12,6 +12,7 @@ from torch import nn
 
 from naq.encoders import GCN, AugmentedOperator, GraphOperator
 from naq.encoders.streamed import operator_for
+from naq.encoders.widths import check_widths
 from naq.episodes import Episodes
 from naq.errors import OptionError
 from naq.graph import Graph
@@ -70,6 +71,7 @@ class Learner(nn.Module, Configurable, ABC):
     ) -> None:
         super().__init__()
         self.configure(options)
+        check_widths(graph, self.options)
         self.progress = progress
         self.graph = graph.without_labels()
         self.base_labels = base_labels

@@ -24,6 +24,8 @@ from naq.neighbors.fill import check_fill, filled
 from naq.neighbors.push import push_topk
 from naq.neighbors.table import NeighborTable, cached, check_k
 
+LEAST_ALPHA = 1e-4
+"""The work of the push grows with 1 / alpha."""
 METHODS = ("auto", "push", "exact")
 TOLERANCE = 1e-4
 EXACT_UP_TO = 4e9
@@ -87,8 +89,11 @@ def diffusion_info(
 ) -> dict[str, Any]:
     """What describes the table, checked; ``auto`` is decided."""
     k = check_k(graph, k)
-    if not 0.0 < alpha < 1.0:
-        raise OptionError(f"alpha is {alpha!r}; expected a teleport probability between 0 and 1, e.g. 0.1.")
+    if not LEAST_ALPHA <= alpha < 1.0:
+        raise OptionError(
+            f"alpha is {alpha!r}; expected a teleport probability between 0 and 1, e.g. 0.1, and at least {LEAST_ALPHA:g}: "
+            "smaller ones take for ever."
+        )
     if not 0.0 < tolerance < 1.0:
         raise OptionError(f"tolerance is {tolerance!r}; expected a small positive number, e.g. 1e-4.")
     if method not in METHODS:
