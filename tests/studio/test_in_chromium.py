@@ -56,7 +56,7 @@ class Page:
             "console", lambda message: self.complaints.append(message.text) if message.type == "error" else None
         )
         self.tab.goto(address)
-        until(self.tab, ready, 40)
+        until(self.tab, ready, 120)
 
     def see(self, expression, limit=30.0):
         return until(self.tab, expression, limit)

@@ -49,10 +49,8 @@ def settled(session: Session, limit: float = 90.0) -> None:
     end = time.monotonic() + limit
     while time.monotonic() < end:
         with session.lock:
-            answered = session.answer is None or session.answer.version == session.version
-            if session.model.phase == "failed" or (
-                session.model.phase == "ready" and answered and session._seen == session.version
-            ):
+            answered = session._answered == session._seen == session.version
+            if session.model.phase == "failed" or (session.model.phase == "ready" and answered):
                 return
         time.sleep(0.05)
     raise TimeoutError(session.model.phase)
