@@ -17,7 +17,7 @@ def file_of(path: str | Path, kind: str = "file") -> Path:
     try:
         mode = path.stat().st_mode
     except FileNotFoundError as error:
-        raise DataError(f"{kind} {path} does not exist.") from error
+        raise DataError(f"{'' if kind == 'file' else kind + ' '}{path} does not exist.") from error
     except (OSError, ValueError) as error:
         raise DataError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}.") from error
     if stat.S_ISDIR(mode):

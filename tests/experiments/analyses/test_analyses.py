@@ -187,7 +187,8 @@ def test_cells_are_of_measurements_methods_and_perturbations_that_exist(name, bu
         config = cell.config
         assert cell.measurement in MEASUREMENTS and config["dataset"] == "debian"
         if "method" in config:
-            assert set(config["options"]) == set(known[config["method"]].defaults)
+            model = known[config["method"]].model
+            assert set(config["options"]) == set(model.defaults) - model.switches
         if config["perturbation"] is not None:
             assert resolve_perturbation(config["perturbation"]) == config["perturbation"], (
                 "every default is written out"
