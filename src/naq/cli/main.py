@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from naq import __version__
-from naq.cli import importing, inspecting, listing, predicting, reproducing, running
+from naq.cli import doctor, importing, inspecting, listing, predicting, reproducing, running
 from naq.errors import NaqError
 from naq.threads import prepare_process
 
@@ -27,6 +27,7 @@ app.command("suggest")(predicting.suggest_command)
 app.command("reproduce")(reproducing.reproduce_command)
 app.command("report")(reproducing.report_command)
 app.command("list")(listing.list_command)
+app.command("doctor")(doctor.doctor_command)
 app.command("neighbors")(inspecting.neighbors_command)
 app.command("episodes")(inspecting.episodes_command)
 
