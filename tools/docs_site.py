@@ -20,7 +20,6 @@ SITE = ROOT / "docs" / "site"
 FENCE = re.compile(r"^```(\w+) (\S+)$", re.M)
 LEXERS = {"csv": "text", "tsv": "text", "txt": "text", "graphml": "xml"}
 OPTIONAL = re.compile(r"^(\S+)\?\n", re.M)
-PICTURES = (".png", ".svg")
 
 
 def put_together(target: Path) -> None:
@@ -29,17 +28,14 @@ def put_together(target: Path) -> None:
     shutil.copytree(SITE, target, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copytree(ROOT / "examples" / "gallery", target / "examples")
     for path in sorted((ROOT / "docs").iterdir()):
-        if path.suffix == ".md":
-            (target / path.name).write_text(for_sphinx(path.read_text(encoding="utf-8")), encoding="utf-8")
-        elif path.suffix in PICTURES:
+        if path.suffix in (".md", ".png", ".svg"):
             shutil.copy(path, target)
         elif path.is_dir() and path.name != "site":
             shutil.copytree(path, target / path.name, ignore=shutil.ignore_patterns("tables"))
     for name in ("CONTRIBUTING.md", "CHANGELOG.md"):
-        text = (ROOT / name).read_text(encoding="utf-8")
-        (target / name.lower()).write_text(for_sphinx(text), encoding="utf-8")
+        shutil.copy(ROOT / name, target / name.lower())
     for page in target.glob("*.md"):
-        text = page.read_text(encoding="utf-8")
+        text = for_sphinx(page.read_text(encoding="utf-8"))
         page.write_text(OPTIONAL.sub(lambda line: _if_there(line[1], target), text), encoding="utf-8")
     for name, text in method_pages():
         (target / name).parent.mkdir(exist_ok=True)
@@ -68,7 +64,12 @@ def method_pages() -> Iterator[tuple[str, str]]:
         "embedders": ("Methods without episodes", EMBEDDERS),
         "heads": ("Heads, which solve tasks from vectors", HEADS),
     }
-    index = ["Every method", "============", "", "One page per learner, method and head, written from its docstring. Which one to use: :doc:`methods`."]
+    index = [
+        "Every method",
+        "============",
+        "",
+        "One page per learner, method and head, written from its docstring. Which one to use: :doc:`methods`.",
+    ]
     for kind, (title, registry) in kinds.items():
         index += ["", title, "-" * len(title), "", ".. list-table::", "   :widths: 25 75", ""]
         files = {name: f"{kind}/{name.replace('/', '-')}" for name in sorted(registry)}
@@ -123,7 +124,20 @@ def main() -> int:
     source, built = ROOT / "build" / "docs-source", ROOT / "build" / "docs"
     put_together(source)
     shutil.rmtree(built, ignore_errors=True)
-    failed = sphinx(["-q", "-n", "-W", "--keep-going", "-b", "html", "-d", str(ROOT / "build" / "docs-doctrees"), str(source), str(built)])
+    failed = sphinx(
+        [
+            "-q",
+            "-n",
+            "-W",
+            "--keep-going",
+            "-b",
+            "html",
+            "-d",
+            str(ROOT / "build" / "docs-doctrees"),
+            str(source),
+            str(built),
+        ]
+    )
     if failed:
         return failed
     loads = network_loads(built)

@@ -13,9 +13,17 @@ project = "NaQ"
 author = copyright = "the NaQ contributors"
 version = release = naq.__version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_gallery.gen_gallery", "mathml", "known_names"]
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "sphinx_gallery.gen_gallery",
+    "mathml",
+    "known_names",
+]
 myst_heading_anchors = 3
 nitpicky = True
+exclude_patterns = ["examples"]  # read by the gallery
 
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"  # signatures keep their types; without this every parameter would have them twice

@@ -15,7 +15,16 @@ SHORT = {
     "sp": "scipy.sparse",
     "nx": "networkx",
 }
-TYPING = ("collections.abc", "typing", "pathlib", "types", "naq.options", "naq.graph", "naq.tasks", "naq.protocol.config")
+TYPING = (
+    "collections.abc",
+    "typing",
+    "pathlib",
+    "types",
+    "naq.options",
+    "naq.graph",
+    "naq.tasks",
+    "naq.protocol.config",
+)
 """Where types are looked for that signatures write without their module."""
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from docutils import nodes
-from docutils.utils.math import wrap_math_code
 from docutils.utils.math.latex2mathml import tex2mathml
 from sphinx.application import Sphinx
 from sphinx.errors import SphinxError
@@ -13,7 +12,7 @@ from sphinx.writers.html5 import HTML5Translator
 def _formula(node: nodes.Element, *, as_block: bool) -> str:
     text = node.astext()
     try:
-        return str(tex2mathml(wrap_math_code(text, as_block) if as_block else text, as_block=as_block))
+        return str(tex2mathml(text, as_block=as_block))
     except Exception as error:
         raise SphinxError(f"no MathML for {text!r}: {error}") from error
 

@@ -67,10 +67,20 @@ plt.show()
 edges = np.array([0.2, 0.4, 0.6, 0.7, 0.8, 0.9, 0.95, 1.0])
 group = np.digitize(probability[~given], edges[1:-1])
 right = (predicted == truth)[~given]
-shown = [(probability[~given][group == i].mean(), right[group == i].mean(), np.count_nonzero(group == i)) for i in range(len(edges) - 1) if np.any(group == i)]
+shown = [
+    (probability[~given][group == i].mean(), right[group == i].mean(), np.count_nonzero(group == i))
+    for i in range(len(edges) - 1)
+    if np.any(group == i)
+]
 said, true, count = np.array(shown).T
 fig, ax = plt.subplots(figsize=(5, 4.5), layout="constrained")
 ax.plot([0, 1], [0, 1], color="grey", linewidth=1)
 ax.scatter(said, true, s=20 + count / 8)
-ax.set(xlabel="probability given", ylabel="share that is right", xlim=(0.2, 1.02), ylim=(0.2, 1.02), title="Size: number of packages")
+ax.set(
+    xlabel="probability given",
+    ylabel="share that is right",
+    xlim=(0.2, 1.02),
+    ylim=(0.2, 1.02),
+    title="Size: number of packages",
+)
 plt.show()

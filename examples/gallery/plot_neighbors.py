@@ -17,7 +17,9 @@ debian = naq.load("debian")
 sections = ["editors", "games", "haskell", "mail", "math", "php", "sound", "video"]
 numbers = [debian.class_names.tolist().index(name) for name in sections]
 keep = np.flatnonzero(np.isin(debian.labels, numbers))
-graph = naq.Graph(debian.adjacency[keep][:, keep], debian.features[keep], debian.labels[keep], class_names=debian.class_names)
+graph = naq.Graph(
+    debian.adjacency[keep][:, keep], debian.features[keep], debian.labels[keep], class_names=debian.class_names
+)
 print(graph)
 
 # %%
