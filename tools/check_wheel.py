@@ -35,7 +35,7 @@ DATA = (
 )
 """What a wheel holds beside modules and its metadata."""
 METADATA = ("METADATA", "WHEEL", "RECORD", "entry_points.txt", "top_level.txt", "licenses/LICENSE")
-SDIST = ("LICENSE", "PKG-INFO", "README.md", "pyproject.toml", "setup.cfg", "src/*")
+SDIST = ("LICENSE", "MANIFEST.in", "PKG-INFO", "README.md", "pyproject.toml", "setup.cfg", "src/*")
 LARGEST = 5_000_000
 EDGES = "a,b\n" + "".join(
     f"{group}{i},{group}{(i + step) % 12}\n" for group in "xy" for i in range(12) for step in (1, 2, 3)

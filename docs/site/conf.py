@@ -26,7 +26,7 @@ nitpicky = True
 exclude_patterns = ["examples"]  # read by the gallery
 
 autodoc_member_order = "bysource"
-autodoc_typehints = "none"  # signatures keep their types; without this every parameter would have them twice
+autodoc_typehints = "signature"
 autodoc_class_signature = "mixed"
 napoleon_custom_sections = [("Options", "params_style"), "Shapes", "Cost"]
 napoleon_use_rtype = False
@@ -36,6 +36,7 @@ python_maximum_signature_line_length = 100
 sphinx_gallery_conf = {
     "examples_dirs": "examples",
     "gallery_dirs": "gallery",
+    "within_subsection_order": "FileNameSortKey",
     "abort_on_example_error": True,
     "download_all_examples": False,
     "remove_config_comments": True,
@@ -60,4 +61,4 @@ html_theme_options = {
     "footer_end": [],
     "secondary_sidebar_items": ["page-toc"],
 }
-html_sidebars = {"index": []}
+html_sidebars = {"index": [], "start": [], "api": []}

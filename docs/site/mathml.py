@@ -2,19 +2,37 @@
 
 from __future__ import annotations
 
+from xml.etree import ElementTree
+
 from docutils import nodes
 from docutils.utils.math.latex2mathml import tex2mathml
 from sphinx.application import Sphinx
 from sphinx.errors import SphinxError
 from sphinx.writers.html5 import HTML5Translator
 
+ACCENTS = ("ˆ", "~", "ˉ")
+MATHML = "http://www.w3.org/1998/Math/MathML"
+ElementTree.register_namespace("", MATHML)
+
+
+def mathml(text: str, *, as_block: bool = False) -> str:
+    """A formula of LaTeX as MathML. docutils writes the index of an accented letter straight below it; here it goes to the side."""
+    tree = ElementTree.fromstring(tex2mathml(text, as_block=as_block))
+    for node in tree.iter(f"{{{MATHML}}}munderover"):
+        letter, index, accent = node
+        if accent.text in ACCENTS:
+            accented = ElementTree.Element(f"{{{MATHML}}}mover", {"accent": "true"})
+            accented.extend([letter, accent])
+            node[:] = [accented, index]
+            node.tag = f"{{{MATHML}}}msub"
+    return ElementTree.tostring(tree, encoding="unicode")
+
 
 def _formula(node: nodes.Element, *, as_block: bool) -> str:
-    text = node.astext()
     try:
-        return str(tex2mathml(text, as_block=as_block))
+        return mathml(node.astext(), as_block=as_block)
     except Exception as error:
-        raise SphinxError(f"no MathML for {text!r}: {error}") from error
+        raise SphinxError(f"no MathML for {node.astext()!r}: {error}") from error
 
 
 def _inline(writer: HTML5Translator, node: nodes.Element) -> None:
