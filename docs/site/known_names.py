@@ -20,6 +20,7 @@ TYPING = (
     "typing",
     "pathlib",
     "types",
+    "torch_geometric.data",
     "naq.options",
     "naq.graph",
     "naq.tasks",
@@ -30,7 +31,7 @@ TYPING = (
 
 def exists(name: str) -> bool:
     """Whether a name of a module, or of something in it, can be imported."""
-    head, _, rest = name.partition(".")
+    head, _, rest = name.partition("[")[0].partition(".")  # parsed types may keep a bracket
     parts = [*SHORT.get(head, head).split("."), *(rest.split(".") if rest else [])]
     for cut in range(len(parts), 0, -1):
         try:

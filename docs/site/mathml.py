@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import html
+import re
 from xml.etree import ElementTree
 
 from docutils import nodes
@@ -11,13 +13,16 @@ from sphinx.errors import SphinxError
 from sphinx.writers.html5 import HTML5Translator
 
 ACCENTS = ("ˆ", "~", "ˉ")
+ENTITY = re.compile(r"&(?!(?:lt|gt|amp);)\w+;")
+"""Names that HTML knows and XML does not."""
 MATHML = "http://www.w3.org/1998/Math/MathML"
 ElementTree.register_namespace("", MATHML)
 
 
 def mathml(text: str, *, as_block: bool = False) -> str:
     """A formula of LaTeX as MathML. docutils writes the index of an accented letter straight below it; here it goes to the side."""
-    tree = ElementTree.fromstring(tex2mathml(text, as_block=as_block))
+    written = ENTITY.sub(lambda name: html.unescape(name[0]), tex2mathml(text, as_block=as_block))
+    tree = ElementTree.fromstring(written)
     for node in tree.iter(f"{{{MATHML}}}munderover"):
         letter, index, accent = node
         if accent.text in ACCENTS:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from textwrap import dedent
 
 import pytest
 
@@ -83,6 +86,29 @@ def test_loads_from_a_network_are_found(tmp_path: Path) -> None:
         "static/bad.css: https://c.org/z.css",
         "static/bad.css: http://d.org/p.png",
     ]
+
+
+def formulas() -> Iterator[tuple[str, bool]]:
+    """(LaTeX, whether it is a block) of every formula in a docstring."""
+    for path in (ROOT / "src" / "naq").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
+                text = (ast.get_docstring(node) or "") + "\n"
+                yield from ((found, False) for found in re.findall(r":math:`([^`]+)`", text))
+                yield from ((dedent(found), True) for found in re.findall(r"\.\. math::\n((?:    .*\n|\n)+)", text))
+
+
+def test_every_formula_becomes_mathml(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("sphinx", reason="the site is an extra")
+    monkeypatch.syspath_prepend(ROOT / "docs" / "site")
+    from mathml import mathml
+
+    found = list(formulas())
+    assert sum(block for _, block in found) > 20
+    for text, block in found:
+        assert mathml(text, as_block=block).startswith("<math ")
+    accented = re.sub(r"\s", "", mathml(r"\hat z_q"))
+    assert '<msub><moveraccent="true"><mi>z</mi><mostretchy="false">ˆ</mo></mover><mi>q</mi></msub>' in accented
 
 
 @pytest.mark.slow
