@@ -8,6 +8,7 @@ pip would have to fetch CUDA to install torch, nothing of it is fetched: only th
 from __future__ import annotations
 
 import argparse
+import csv
 import json
 import os
 import shutil
@@ -164,9 +165,10 @@ def use(bin_folder: Path, place: Path) -> str:
         "page.html",
         cwd=place,
     )
-    lines = (place / "predictions.csv").read_text(encoding="utf-8").splitlines()
-    if len(lines) != 25 or sum(",first," in line for line in lines) != 12:
-        raise Failed("naq predict did not find the two halves of the graph")
+    with (place / "predictions.csv").open(newline="", encoding="utf-8") as file:
+        classes = {row["node"]: row["class"] for row in csv.DictReader(file)}
+    if classes != {f"{group}{i}": name for group, name in (("x", "first"), ("y", "second")) for i in range(12)}:
+        raise Failed(f"naq predict did not find the two halves of the graph: {classes}")
     run(naq, "run", "debian", "--method", "smooth", "--out", "runs", cwd=place)
     tried += ["import", "predict", "run"]
     if "studio" in run(naq, "--help", cwd=place):

@@ -31,7 +31,8 @@ TYPING = (
 
 def exists(name: str) -> bool:
     """Whether a name of a module, or of something in it, can be imported."""
-    head, _, rest = name.partition("[")[0].partition(".")  # parsed types may keep a bracket
+    name = name.partition("[")[0]  # of a type with arguments, its own
+    head, _, rest = name.partition(".")
     parts = [*SHORT.get(head, head).split("."), *(rest.split(".") if rest else [])]
     for cut in range(len(parts), 0, -1):
         try:
