@@ -26,10 +26,12 @@ def mathml(text: str, *, as_block: bool = False) -> str:
     for node in tree.iter(f"{{{MATHML}}}munderover"):
         letter, index, accent = node
         if accent.text in ACCENTS:
-            accented = ElementTree.Element(f"{{{MATHML}}}mover", {"accent": "true"})
+            accented = ElementTree.Element(f"{{{MATHML}}}mover")
             accented.extend([letter, accent])
             node[:] = [accented, index]
             node.tag = f"{{{MATHML}}}msub"
+    for node in tree.iter(f"{{{MATHML}}}mover"):
+        node.attrib.pop("accent", None)  # without a font for mathematics, Chromium would draw it into the letter
     return ElementTree.tostring(tree, encoding="unicode")
 
 
