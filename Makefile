@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test numeric lint bench docs dist release-check clean install
+.PHONY: demo test numeric fuzz lint bench docs dist release-check clean install
 
 install: $(VENV)/.installed
 
@@ -20,13 +20,20 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 demo: install
 	$(BIN)/naq run debian --episodes 800 --features auto --set lr=3e-4 --out runs/demo
 
+# Two processes with one thread each: tests are many and small.
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --dist loadfile
 test: install
-	$(BIN)/python -m pytest -q
+	$(PYTEST)
 
 # The tests of arithmetic under other instruction sets: nothing may rest on the last bit of a float.
 NUMERIC := tests/encoders tests/heads tests/learners tests/embedders tests/training
 numeric: install
-	for set in default avx2; do ATEN_CPU_CAPABILITY=$$set $(BIN)/python -m pytest -q $(NUMERIC) || exit 1; done
+	for set in default avx2; do ATEN_CPU_CAPABILITY=$$set $(PYTEST) $(NUMERIC) || exit 1; done
+
+# Damaged files for hours: other seeds each time; the table of docs/trust.md is of benchmarks/fuzz.py alone.
+fuzz: install
+	NAQ_FUZZ=5000 $(BIN)/python -m pytest -q tests/fuzz
+	$(BIN)/python benchmarks/fuzz.py --each 20000 --first $$(date +%s)
 
 lint: install
 	$(BIN)/ruff check .

@@ -5,9 +5,45 @@ Every message is one sentence that says what was given, what was expected and wh
 
 from __future__ import annotations
 
+import unicodedata
+
+LONGEST = 500
+"""Characters of a message: what a file holds may be quoted, and files hold anything."""
+
+
+def plain(text: str, longest: int = LONGEST) -> str:
+    """``text`` on one line that can do nothing to a terminal: control characters escaped, the middle left out where it is too long.
+
+    >>> plain("a\x1b[31m b\n")
+    'a\\x1b[31m b\\n'
+    """
+    if len(text) > 4 * longest:
+        text = text[: 2 * longest] + text[-2 * longest :]
+        cut = True
+    else:
+        cut = False
+    if not text.isprintable():
+        text = "".join(c if c.isprintable() else _escaped(c) for c in text)
+    if len(text) > longest or cut:
+        end = longest // 3
+        text = text[: longest - end - 5] + " ... " + text[-end:]
+    return text
+
+
+def _escaped(character: str) -> str:
+    if unicodedata.category(character) == "Zs":
+        return " "
+    return character.encode("unicode_escape").decode("ascii")
+
 
 class NaqError(Exception):
-    """Base of every error a user can cause. The command line prints it without a traceback."""
+    """Base of every error a user can cause. The command line prints it without a traceback.
+
+    The message is made :func:`plain`: names and bytes of files may be part of it.
+    """
+
+    def __init__(self, message: object = "") -> None:
+        super().__init__(plain(str(message)))
 
 
 class GraphError(NaqError, ValueError):

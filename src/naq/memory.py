@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from naq.errors import NaqError, OptionError
+
 if TYPE_CHECKING:
     import torch
 
@@ -18,7 +20,22 @@ def free_bytes(device: torch.device) -> float:
         import torch
 
         return SHARE * torch.cuda.mem_get_info(device)[0]
-    return SHARE * min(_machine(), _group())
+    return SHARE * room()
+
+
+def room() -> float:
+    """Bytes that this process may still take on this machine: what is free, in its container, within its own limit."""
+    return min(_machine(), _group(), _limit())
+
+
+SMALL = 1 << 26
+"""Bytes that are always there."""
+
+
+def require(needed: float, what: str, advice: str, error: type[NaqError] = OptionError) -> None:
+    """Raise an ``error`` where so many bytes are not free: before they are taken, not when all memory is gone."""
+    if needed > SMALL and needed > (free := room()):
+        raise error(f"{what} needs {needed / 1e9:,.1f} GB of memory, but {free / 1e9:,.1f} GB are free; {advice}.")
 
 
 def _machine() -> float:
@@ -37,6 +54,20 @@ def _group(folder: str = "/sys/fs/cgroup") -> float:
         limit = Path(folder, "memory.max").read_text().strip()
         return float("inf") if limit == "max" else float(limit) - float(Path(folder, "memory.current").read_text())
     except (OSError, ValueError):
+        return float("inf")
+
+
+def _limit() -> float:
+    """What ``ulimit -v`` leaves to this process."""
+    try:
+        import resource
+
+        most = resource.getrlimit(resource.RLIMIT_AS)[0]
+        if most == resource.RLIM_INFINITY:
+            return float("inf")
+        taken = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+        return max(0.0, float(most - taken))
+    except (ImportError, OSError, ValueError, IndexError):  # another system
         return float("inf")
 
 

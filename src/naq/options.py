@@ -77,12 +77,14 @@ class Configurable:
 
     Attributes:
         defaults: every option with its default; values that are given are checked against their types.
+        switches: options that are left out of a run's configuration while they have their default, so that a method that gains one keeps its results.
         options: the values in force, set by :meth:`configure`.
     """
 
     name: ClassVar[str]
     summary: ClassVar[str]
     defaults: ClassVar[Mapping[str, Value]] = {}
+    switches: ClassVar[frozenset[str]] = frozenset()
     options: dict[str, Value]
 
     def configure(self, given: Mapping[str, Any]) -> None:

@@ -6,9 +6,14 @@ the library sets the same variables itself where it wants equal bits for any num
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
+import tempfile
+import warnings
 from collections.abc import MutableMapping
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import Any
 
 SETTINGS = {
@@ -24,6 +29,34 @@ def prepare_process(environment: MutableMapping[str, str] | None = None) -> None
     chosen = os.environ if environment is None else environment
     for name, value in SETTINGS.items():
         chosen.setdefault(name, value)
+    count = chosen.get("NUMBA_NUM_THREADS", "1")
+    if not (count.isascii() and count.isdigit() and 0 < int(count) < 10_000):
+        warnings.warn(f"NUMBA_NUM_THREADS is {count!r}, which is no number of threads; it is not used.", stacklevel=2)
+        del chosen["NUMBA_NUM_THREADS"]
+    if environment is None and "NUMBA_CACHE_DIR" not in chosen and not any(map(_writable, _code_folders())):
+        folder = tempfile.mkdtemp(prefix="naq-numba-")
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        chosen["NUMBA_CACHE_DIR"] = folder
+
+
+def _code_folders() -> list[Path]:
+    """Where numba keeps compiled code: beside the source, or in the user's cache folder."""
+    folders = [Path(__file__).parent / "__pycache__"]
+    try:
+        return [*folders, Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "numba"]
+    except RuntimeError:  # a user without a home
+        return folders
+
+
+def _writable(folder: Path) -> bool:
+    """Whether the folder can be written to, or made."""
+    try:
+        while not folder.exists():
+            folder = folder.parent
+        with tempfile.TemporaryFile(dir=folder):
+            return True
+    except OSError:
+        return False
 
 
 def available_cores() -> int:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import copy
-import json
 import pickle
-import struct
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +18,7 @@ from graphs import random_graph
 from naq.classifier import FewShotNodeClassifier, with_nodes
 from naq.classifier.prototypes import centred_units
 from naq.errors import DataError, GraphError, OptionError
+from naq.files import write_tensors
 from planted_classes import few, planted
 
 
@@ -221,8 +220,7 @@ def test_load_refuses_another_graph_and_damage(graph: naq.Graph, fitted: FewShot
     damaged.write_bytes(content[:100])
     with pytest.raises(DataError, match="not a readable classifier"):
         FewShotNodeClassifier.load(damaged, graph)
-    header = json.dumps({"__metadata__": {"facts": "{}"}}).encode()
-    damaged.write_bytes(struct.pack("<Q", len(header)) + header)
+    write_tensors(damaged, {}, {})
     with pytest.raises(DataError, match="expected naq-classifier-1"):
         FewShotNodeClassifier.load(damaged, graph)
     with pytest.raises(DataError, match="does not exist"):

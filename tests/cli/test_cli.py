@@ -120,6 +120,15 @@ def test_neighbors_and_episodes_are_saved_and_shown(graph_file, tmp_path):
     assert load_episodes(tmp_path / "e.npz").query.shape == (50, 3, 4)
 
 
+def test_neighbors_in_shards_are_the_same_table(graph_file, tmp_path):
+    words = ("neighbors", graph_file, "-k", 4, "--by", "diffusion", "--method", "push", "--fill", "random", "--out")
+    for name, more in (("whole", ()), ("shards", ("--shards", 3))):
+        shown = naq(*words, tmp_path / f"{name}.npz", *more)
+        assert shown.returncode == 0, shown.stderr
+    assert (tmp_path / "whole.npz").read_bytes() == (tmp_path / "shards.npz").read_bytes()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["shards.npz", "whole.npz"]
+
+
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
@@ -145,6 +154,8 @@ def test_neighbors_and_episodes_are_saved_and_shown(graph_file, tmp_path):
         (("list", "method"), "did you mean methods"),
         (("neighbors", "debian", "-k", "100000"), "lower k"),
         (("neighbors", "debian", "--by", "magic"), "features or diffusion"),
+        (("neighbors", "debian", "--shards", "4"), "a table in shards needs --out T.npz"),
+        (("neighbors", "debian", "--shards", "0", "--out", "t.npz"), "--shards is 0"),
         (("episodes", "debian", "--way", "1"), "way is 1"),
     ],
 )

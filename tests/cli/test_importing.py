@@ -6,6 +6,7 @@ import json
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import naq
@@ -86,3 +87,42 @@ def test_an_edge_list_where_a_graph_is_expected(
     assert code == 0 and "a: c" in out
     code, out, err = run(monkeypatch, capsys, "neighbors", "edges.csv", "-k", "2")
     assert code == 2 and "has no features" in err
+
+
+def test_a_folder_of_mapped_arrays(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ("import", "edges.csv", "--nodes", "nodes.csv", "--out")
+    assert run(monkeypatch, capsys, *words, "g.npz")[0] == 0
+    code, out, err = run(monkeypatch, capsys, *words, "mapped", "--mmap")
+    assert code == 0 and "Written: mapped" in out, err
+    code, out, err = run(monkeypatch, capsys, "import", "g.npz", "--mmap", "--out", "again")
+    assert code == 0 and "nodes=3" in out, err
+    assert naq.load("mapped").hash == naq.load("again").hash == naq.load("g.npz").hash and naq.load("again").mapped
+    code, out, err = run(monkeypatch, capsys, "import", "again", "--verify")
+    assert code == 0 and "every checksum is right" in out, err
+    for wrong, sentence in (
+        ((*words, "m.npz", "--mmap"), "--mmap writes a folder"),
+        (("import", "g.npz", "--mmap"), "needs --out"),
+        (("import", "g.npz", "--verify"), "no graph folder"),
+    ):
+        code, _, err = run(monkeypatch, capsys, *wrong)
+        assert code == 2 and sentence in err
+
+
+def test_a_generated_graph_is_estimated_and_embedded(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, err = run(
+        monkeypatch, capsys, "generate", "--nodes", "300", "--edges", "900", "--classes", "3", "--features", "40", "--sparse", "--out", "large"
+    )  # fmt: skip
+    assert code == 0 and "Written: large" in out, err
+    code, out, err = run(monkeypatch, capsys, "estimate", "large", "--method", "naq-diff/protonet", "--episodes", "10")
+    assert code == 0 and "diffusion table" in out and "training" in out and "together" in out, err
+    code, out, err = run(monkeypatch, capsys, "estimate", "large", "--json")
+    assert code == 0 and json.loads(out)["sizes"]["nodes"] == 300, err
+    code, out, err = run(monkeypatch, capsys, "embed", "large", "--out", "z.npy", "--set", "dim=8")
+    assert code == 0 and "(300, 8)" in out, err
+    assert np.load(folder / "z.npy").shape == (300, 8)
+    code, _, err = run(monkeypatch, capsys, "embed", "large", "--out", "z.csv")
+    assert code == 2 and ".npy" in err

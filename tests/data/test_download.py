@@ -5,6 +5,7 @@ import socket
 import sys
 import threading
 import time
+import urllib.request
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import ClassVar
 import pytest
 
 from naq.data import DATASETS, catalog, dataset_root, load
-from naq.data.download import fetch, obtain, sidecar, verify
+from naq.data.download import _Redirects, fetch, obtain, sidecar, verify
 from naq.errors import DataError
 
 BODY = bytes(range(256)) * 20_000
@@ -31,13 +32,28 @@ class Handler(BaseHTTPRequestHandler):
         if kind == "absent":
             self.send_error(404)
             return
+        if kind == "away":
+            self.send_response(302)
+            self.send_header("Location", "http://example.org/x")
+            self.end_headers()
+            return
+        if kind == "slow":
+            self.send_response(200)
+            self.end_headers()
+            for _ in range(100):
+                self.wfile.write(b"x")
+                self.wfile.flush()
+                time.sleep(0.02)
+            return
         if kind == "moved":
             self.send_response(302)
             self.send_header("Location", "/whole")
             self.end_headers()
             return
         self.send_response(200)
-        if kind != "unsized":
+        if kind in ("superscript", "huge", "negative"):
+            self.send_header("Content-Length", {"superscript": "\xb2", "huge": "9" * 15, "negative": "-1"}[kind])
+        elif kind != "unsized":
             self.send_header("Content-Length", str(len(body) + (1000 if kind in ("short", "stalled") else 0)))
         self.end_headers()
         if kind == "reset":
@@ -134,10 +150,40 @@ def test_connection_refused(tmp_path: Path) -> None:
     assert nothing_left(tmp_path / "f.bin")
 
 
-@pytest.mark.parametrize("url", ["file:///etc/hostname", "ftp://example.org/x"])
+@pytest.mark.parametrize("url", ["file:///etc/hostname", "ftp://example.org/x", "http://example.org/x"])
 def test_only_the_web(tmp_path: Path, url: str) -> None:
-    with pytest.raises(DataError, match="is not a web address"):
+    with pytest.raises(DataError, match="is not an address that files are taken from"):
         fetch(url, tmp_path / "f.bin")
+
+
+@pytest.mark.parametrize("kind", ["superscript", "huge", "negative"])
+def test_a_length_that_is_no_number_is_refused(server: str, tmp_path: Path, kind: str) -> None:
+    with pytest.raises(DataError, match="announces a length of"):
+        fetch(f"{server}/{kind}", tmp_path / "f.bin")
+    assert nothing_left(tmp_path / "f.bin")
+
+
+def test_a_redirect_leads_to_no_other_kind_of_address(server: str, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="is not an address that files are taken from"):
+        fetch(f"{server}/away", tmp_path / "f.bin")
+    request = urllib.request.Request("https://example.org/a")
+    with pytest.raises(DataError, match="expected an https:// address"):
+        _Redirects().redirect_request(request, None, 302, "", {}, "http://127.0.0.1/b")
+
+
+def test_a_slow_or_large_download_is_given_up(server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("naq.data.download.DEADLINE", 0.2)
+    with pytest.raises(DataError, match="was given up after"):
+        fetch(f"{server}/slow", tmp_path / "f.bin")
+    monkeypatch.undo()
+    monkeypatch.setattr("naq.data.download.LARGEST", 1000)
+    with pytest.raises(DataError, match="was given up after"):
+        fetch(f"{server}/unsized", tmp_path / "f.bin")
+    assert nothing_left(tmp_path / "f.bin")
+
+
+def test_every_dataset_comes_over_https() -> None:
+    assert all(remote.url.startswith("https://") for dataset in DATASETS.values() for remote in dataset.files)
 
 
 def test_first_download_is_recorded_and_held_to(server: str, tmp_path: Path) -> None:

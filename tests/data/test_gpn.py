@@ -66,7 +66,7 @@ def test_dense_attributes_and_row_vectors(write_gpn: Write) -> None:
         ),
         (TRAIN, TEST, {"test": {"Label": np.array([2.0])}}, "Index has 2 entries, Label 1"),
         (TRAIN, TEST, {"test": {"Label": np.ones((2, 2))}}, r"Label has shape \(2, 2\)"),
-        (TRAIN, TEST, {"test": {"Label": "ab"}}, "Label has shape .* type <U"),
+        (TRAIN, TEST, {"test": {"Label": "ab"}}, "Label is no array of numbers"),
         (TRAIN, TEST, {"test": {"Attributes": sp.csc_matrix((2, 4))}}, "has 3 features and Toy_test.mat 4"),
         (TRAIN, TEST, {"test": {"Attributes": "word"}}, "Attributes"),
         (
@@ -105,22 +105,6 @@ def test_damaged_missing_and_ambiguous(write_gpn: Write) -> None:
         load(folder)
     write_gpn(TRAIN, TEST, stem="Other")
     with pytest.raises(DataError, match=r"holds several datasets \(Other, Toy\)"):
-        load(folder)
-
-
-def test_sparse_index_arrays_are_checked(write_gpn: Write, monkeypatch: pytest.MonkeyPatch) -> None:
-    import scipy.io
-
-    folder = write_gpn(TRAIN, TEST)
-    real = scipy.io.loadmat
-
-    def hostile(*args: Any, **options: Any) -> Any:
-        content = real(*args, **options)
-        content["Attributes"].indices[:] = 10_000_000
-        return content
-
-    monkeypatch.setattr(scipy.io, "loadmat", hostile)
-    with pytest.raises(DataError, match="Attributes is no usable matrix"):
         load(folder)
 
 

@@ -67,7 +67,7 @@ def test_bad_text(text: str, options: dict[str, Any], message: str) -> None:
 
 
 def test_text_beyond_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(text_table, "memory_bytes", lambda: 40)
+    monkeypatch.setattr(text_table, "room", lambda: 40.0)
     with pytest.raises(DataError, match="more than this machine's memory"):
         read("1\n" * 100)
     monkeypatch.setattr(text_table, "LONGEST_LINE", 8)

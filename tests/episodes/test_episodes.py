@@ -156,9 +156,16 @@ def test_save_and_load(tmp_path: Path) -> None:
 def test_files_that_hold_no_episodes(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"is no episode file; .*found \['x'\]"):
         load_episodes(write_npz(tmp_path / "a.npz", {"x": np.ones(2)}))
-    arrays = {"support": np.ones((1, 2, 1)), "query": np.ones((1, 2, 3)), "mask": np.ones((1, 2, 3))}
+    arrays = {"support": np.ones((1, 2, 1), int), "query": np.ones((1, 2, 3), int), "mask": np.ones((1, 2, 3), bool)}
+    for name, wrong in (
+        ("support", arrays["support"] - 2),
+        ("query", arrays["query"] - 2),
+        ("mask", np.ones((1, 2, 3))),
+    ):
+        with pytest.raises(DataError, match=r"nodes below 0|have types"):
+            load_episodes(write_npz(tmp_path / "w.npz", arrays | {name: wrong, "info": np.array("{}")}))
     with pytest.raises(DataError, match="damaged description"):
         load_episodes(write_npz(tmp_path / "b.npz", arrays | {"info": np.array("{")}))
-    arrays["mask"] = np.ones((1, 2, 2))
+    arrays["mask"] = np.ones((1, 2, 2), bool)
     with pytest.raises(DataError, match="are no episodes"):
         load_episodes(write_npz(tmp_path / "c.npz", arrays | {"info": np.array("{}")}))

@@ -10,7 +10,8 @@ from graphs import islands, random_edges, random_graph
 from naq import Graph, NeighborTable, diffusion_neighbors, load
 from naq.errors import OptionError
 from naq.graph.operators import normalized_adjacency
-from naq.neighbors import diffusion, exact
+from naq.neighbors import diffusion, exact, push
+from naq.neighbors.twins import twins
 from shared_data import shared
 
 
@@ -235,3 +236,64 @@ def test_info_says_how() -> None:
     table = diffusion_neighbors(islands(), k=3, fill="random", seed=4, alpha=0.2, self_loops=False)
     expected = {"kind": "diffusion", "alpha": 0.2, "self_loops": False, "k": 3, "fill": "random", "seed": 4}
     assert table.info == expected | {"method": "exact"}
+
+
+def hubs(n: int, edges: int, seed: int = 0) -> Graph:
+    """Expected degrees by a power law with exponent 2.2: a few nodes have a good part of all edges."""
+    random = np.random.default_rng(seed)
+    ends = np.cumsum((np.arange(n) + 2.0) ** (-1 / 1.2))
+    return Graph(np.searchsorted(ends / ends[-1], random.random((2, edges))), nodes=n)
+
+
+def pushed(graph: Graph, k: int, **options: Any) -> tuple[np.ndarray, ...]:
+    transition = normalized_adjacency(graph.adjacency, dtype=np.float64)
+    others = (np.bincount(graph.components)[graph.components] - 1).astype(np.int64)
+    arrays = transition.indptr.astype(np.int64), transition.indices.astype(np.int32), others
+    return push.push_topk(*arrays, k, 0.1, options.pop("tolerance", 1e-4), **options)
+
+
+def test_the_work_for_a_node_is_bounded_by_the_tolerance_it_reached_whatever_the_hubs() -> None:
+    graphs = [hubs(600, 6000), hubs(2000, 20_000), Graph([[0] * 1999, list(range(1, 2000))], nodes=2000)]
+    assert graphs[1].degrees.max() > 50 * np.median(graphs[1].degrees)
+    for graph in graphs:
+        for tolerance in (1e-2, 1e-4):
+            _, _, reached, visits = pushed(graph, 3, tolerance=tolerance)
+            there = reached > 0
+            # 1 / (alpha * bound) for the last round, a quarter of it for the one before, and so on.
+            assert (visits[there] <= 4 / 3 / (0.1 * reached[there]) + push.WINDOW / (0.1 * push.BACK)).all()
+            assert (visits[~there] == 0).all() and visits.max() <= 40 * push.REFINE_VISITS
+
+
+def test_push_with_hubs_is_within_its_bound() -> None:
+    graph = hubs(800, 4800, seed=3)
+    s, degree = dense_diffusion(graph), graph.degrees + 1.0
+    table = diffusion_neighbors(graph, k=20, method="push")
+    check_bound(table, s, degree, 1e-4)
+    assert np.array_equal(table.counts, diffusion_neighbors(graph, k=20, method="exact").counts)
+    best = diffusion_neighbors(graph, k=10, method="exact")
+    worst = np.take_along_axis(s, np.maximum(best.ids, 0), 1).min(axis=1)
+    found = np.take_along_axis(s, np.maximum(table.ids[:, :10], 0), 1)
+    assert (found >= worst[:, None] * (1 - 1e-6)).mean() > 0.88
+
+
+def test_a_range_of_seeds_is_that_part_of_the_table() -> None:
+    graph = Graph(random_edges(900, 1500, seed=6), nodes=900)
+    whole = pushed(graph, 10)
+    for low, high in ((0, 300), (300, 301), (301, 900), (5, 5)):
+        for one, all_ in zip(pushed(graph, 10, seeds=(low, high)), whole):
+            assert np.array_equal(one, all_[low:high])
+
+
+def test_twins_have_the_same_neighbours() -> None:
+    graph = Graph(
+        np.array([[0, 1], [0, 2], [0, 3], [4, 5], [5, 6], [4, 6], [6, 7], [8, 9], [8, 10], [9, 10], [8, 11]]).T,
+        nodes=13,
+    )
+    for matrix in (graph.adjacency, normalized_adjacency(graph.adjacency)):
+        found = twins(matrix.indptr, matrix.indices)
+        assert found.tolist() == [0, 1, 1, 1, 4, 4, 6, 7, 8, 9, 9, 11, 12]
+    random = random_graph(300, 280, seed=9)
+    lists = [frozenset(row) for row in np.split(random.adjacency.indices, random.adjacency.indptr[1:-1])]
+    found = twins(random.adjacency.indptr, random.adjacency.indices)
+    same = np.array([[a - {v} == b - {u} for v, b in enumerate(lists)] for u, a in enumerate(lists)])
+    assert np.array_equal(found[:, None] == found, same) and same.sum() > 320

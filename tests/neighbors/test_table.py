@@ -121,7 +121,9 @@ def test_one_cached_table_serves_all_features_labels_and_fills(tmp_path: Path, m
     assert not np.array_equal(plain["feature"].ids, diffusion_neighbors(graph, k=8, fill="feature", cache=tmp_path).ids)
 
 
-@pytest.mark.parametrize("damage", ["truncated", "junk", "empty", "other size", "no info"])
+@pytest.mark.parametrize(
+    "damage", ["truncated", "junk", "empty", "other size", "no info", "shuffled", "another graph's"]
+)
 def test_a_corrupted_cache_file_is_made_again(tmp_path: Path, damage: str) -> None:
     graph = random_graph()
     good = diffusion_neighbors(graph, k=4, cache=tmp_path)
@@ -129,11 +131,18 @@ def test_a_corrupted_cache_file_is_made_again(tmp_path: Path, damage: str) -> No
     whole = path.read_bytes()
     if damage == "other size":
         good.first(2).save(path)
+    elif damage == "shuffled":
+        NeighborTable(good.ids[::-1], good.scores, good.info).save(path)
+    elif damage == "another graph's":
+        diffusion_neighbors(random_graph(seed=1), k=4, cache=tmp_path / "other")
+        (other,) = (tmp_path / "other" / "tables").iterdir()
+        other.replace(path)
     elif damage == "no info":
         write_npz(path, {"ids": good.ids, "scores": good.scores})
     else:
         path.write_bytes({"truncated": whole[: len(whole) // 2], "junk": b"junk" * 50, "empty": b""}[damage])
-    assert equal(diffusion_neighbors(graph, k=4, cache=tmp_path), good)
+    with pytest.warns(UserWarning, match="a neighbour table of the cache is not used and is made again"):
+        assert equal(diffusion_neighbors(graph, k=4, cache=tmp_path), good)
     assert path.read_bytes() == whole
 
 

@@ -14,6 +14,7 @@ import methods_under_test as suite
 import naq
 from naq.data import save_graph
 from naq.errors import DataError, GraphError, OptionError, TaskError
+from naq.files import write_sealed
 from naq.heads.prototype import PrototypeHead
 from naq.protocol import RunConfig, RunInputs, execute
 from naq.protocol.tasks import task_source
@@ -134,7 +135,7 @@ def test_resuming_under_other_arithmetic_warns_and_goes_on(graph, tasks, tmp_pat
     stopped(graph, tasks, out)
     kept = json.loads((out / "config.json").read_text())
     kept["arithmetic"] |= {"torch_threads": 99, "mkl_cbwr": "OTHER"}
-    (out / "config.json").write_text(json.dumps(kept))
+    write_sealed(out / "config.json", kept)
     words = rf"torch_threads 99 -> {torch.get_num_threads()}, mkl_cbwr OTHER -> .*the last digits may differ"
     with pytest.warns(UserWarning, match=words):
         again = small(graph, tasks, out=out)

@@ -7,7 +7,7 @@ from torch import nn
 
 from naq.errors import OptionError, TrainingError
 from naq.training import Schedule, fit
-from naq.training.checkpoint import load_state
+from naq.training.checkpoint import load_state, save_state
 
 
 class Steps:
@@ -105,11 +105,30 @@ def test_a_checkpoint_of_another_run_is_refused(tmp_path):
         fit(Steps(2), accuracies(0.1), Schedule(2), checkpoint=path, key="b")
 
 
-def test_a_damaged_checkpoint_is_one_sentence(tmp_path):
+def test_a_damaged_checkpoint_is_set_aside_and_training_starts_again(tmp_path):
     path = tmp_path / "c.safetensors"
-    path.write_bytes(b"\x10\x00\x00\x00\x00\x00\x00\x00garbage")
-    with pytest.raises(TrainingError, match="damaged"):
-        fit(Steps(2), accuracies(0.1), Schedule(2), checkpoint=path)
+    fit(Steps(2), accuracies(0.1), Schedule(2), checkpoint=path)
+    whole = path.read_bytes()
+    for number, damage in enumerate(
+        (b"\x10\x00\x00\x00\x00\x00\x00\x00garbage", whole[:-1], whole[:-1] + bytes([whole[-1] ^ 1]))
+    ):
+        path.write_bytes(damage)
+        with pytest.warns(UserWarning, match="training starts from the beginning"):
+            trained = fit(Steps(2), accuracies(0.1), Schedule(2), checkpoint=path)
+        assert trained.resumed_from == 0 and len(list((tmp_path / "damaged").iterdir())) == number + 1
+
+
+def test_optimiser_state_of_another_shape_never_reaches_torch(tmp_path):
+    path = tmp_path / "c.safetensors"
+    fit(Steps(2), accuracies(0.1), Schedule(2), checkpoint=path)
+    tensors, facts = load_state(path)
+    first = next(name for name in tensors if name.startswith("model/"))
+    save_state(path, tensors | {"optimizer/0/exp_avg": torch.zeros(7, 3)}, facts)
+    with pytest.warns(UserWarning, match="does not fit the model"):
+        assert fit(Steps(2), accuracies(0.1), Schedule(2), checkpoint=path).resumed_from == 0
+    save_state(path, tensors | {first: torch.zeros(7, 3)}, facts)
+    with pytest.warns(UserWarning, match="does not fit the model"):
+        assert fit(Steps(2), accuracies(0.1), Schedule(2), checkpoint=path).resumed_from == 0
 
 
 def test_resuming_a_finished_training_trains_no_more(tmp_path):

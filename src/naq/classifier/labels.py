@@ -110,7 +110,13 @@ def find_node(graph: Graph, node: Any, place: str = "") -> int:
             if names[node] < 0:
                 raise OptionError(f"{place}several nodes are named {node!r}; give the number of the one that is meant.")
             return names[node]
-        if node.isascii() and node.isdigit() and int(node) < graph.num_nodes and not _numbered(graph):
+        if (
+            node.isascii()
+            and node.isdigit()
+            and len(node) < 20
+            and int(node) < graph.num_nodes
+            and not _numbered(graph)
+        ):
             return int(node)
         raise OptionError(f"{place}there is no node {node!r}; {_nearest(node, graph)}")
     if isinstance(node, bool | np.bool_) or not isinstance(node, int | np.integer):

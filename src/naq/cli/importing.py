@@ -17,7 +17,10 @@ def import_command(
         typer.Argument(help="Edges: .csv, .tsv, .txt (also .gz), .parquet, or a .graphml file.", show_default=False),
     ],
     nodes: Annotated[Path | None, typer.Option(help="Table of nodes: the same formats as edges.")] = None,
-    out: Annotated[Path | None, typer.Option(help="Graph file to write (.npz); without it, only the summary.")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Graph file to write (.npz), with --mmap a folder; without it, only the summary."),
+    ] = None,
     source: Annotated[str | None, typer.Option(help="Column of edges: one end.")] = None,
     target: Annotated[str | None, typer.Option(help="Column of edges: the other end.")] = None,
     weight: Annotated[str | None, typer.Option(help="Column of edges: rows of weight 0 are no edges.")] = None,
@@ -35,6 +38,12 @@ def import_command(
     header: Annotated[
         bool | None, typer.Option("--header/--no-header", help="Whether first rows hold names; else seen from them.")
     ] = None,
+    mmap: Annotated[
+        bool, typer.Option("--mmap", help="Write a folder of memory-mapped arrays; edges may also be a graph .npz.")
+    ] = False,
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Read a graph folder through and check it; all else is left out.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="The summary as JSON.")] = False,
 ) -> None:
     """Make a graph file from your own tables, and print a summary to check.
@@ -42,16 +51,27 @@ def import_command(
     Columns are detected by their names and cells, or named by options. See docs/import.md.
     """
     from naq.cli.progress import show_progress
-    from naq.data import Choice, import_tables, save_graph
+    from naq.data import Choice, import_tables, load, save_graph, save_mapped
 
-    if out is not None and out.suffix != ".npz":
+    if verify:
+        typer.echo(f"{load(edges, verify=True)}: every checksum is right.")
+        return
+    if mmap and out is not None and out.suffix == ".npz":
+        raise OptionError(f"--out is {str(out)!r}, but --mmap writes a folder; give a name without .npz.")
+    if mmap and edges.suffix == ".npz":
+        graph = load(edges)
+        if out is None:
+            raise OptionError(f"--mmap of {edges} needs --out FOLDER.")
+        typer.echo(f"{graph}\nWritten: {save_mapped(out, graph)}")
+        return
+    if out is not None and not mmap and out.suffix != ".npz":
         raise OptionError(f"--out is {str(out)!r}; expected a name that ends in .npz.")
     choice = Choice(source, target, weight, id, label, text, numeric, categorical, vector, header)
     with show_progress(edges.name) as listener:
         listener("load", {"source": str(edges)})
         graph, report = import_tables(edges, nodes, choice, name=out.stem if out is not None else None)
         if out is not None:
-            save_graph(out, graph)
+            (save_mapped if mmap else save_graph)(out, graph)
     if as_json:
         typer.echo(json.dumps(report.as_json() | {"written": None if out is None else str(out)}, indent=2))
         return

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from naq.errors import OptionError
+from naq.cli.sharding import Sharding, check_sharding, make_in_shards, remove_shards
+from naq.errors import OptionError, plain
 
 if TYPE_CHECKING:
     import numpy as np
@@ -42,13 +43,32 @@ def neighbors_command(
         list[str], typer.Option(help="Show the neighbours of this node, by number or name; may be repeated.")
     ] = [],  # noqa: B006
     out: Annotated[Path | None, typer.Option(help="Save the table as npz.")] = None,
+    engine: Annotated[str, typer.Option(help="local, processes or ray.", metavar="NAME")] = "local",
+    workers: Annotated[int, typer.Option(help="Of processes and ray: shards computed at a time.")] = 2,
+    address: Annotated[str | None, typer.Option(help="Of ray: a running cluster; else one is started here.")] = None,
+    shards: Annotated[
+        int | None, typer.Option(help="Parts of the table, kept beside --out until all are there; else 8 per worker.")
+    ] = None,
 ) -> None:
-    """Make a table of nearest nodes; show some of it, save it."""
+    """Make a table of nearest nodes; show some of it, save it.
+
+    With --engine or --shards it is made in parts: what is finished stays when the command is stopped, and the same command goes on.
+    """
     from naq.cli.progress import load_shown
 
+    in_shards = engine != "local" or shards is not None or address is not None
+    if in_shards:
+        check_sharding(out, shards, by)
     graph = load_shown(dataset, nodes)
     started = time.perf_counter()
-    table = make_table(graph, by, k, metric, alpha, self_loops, method, fill)
+    if in_shards:
+        assert out is not None
+        plan = Sharding(engine, workers, address, shards or 8 * (1 if engine == "local" else workers))
+        table = make_in_shards(
+            graph, plan, out, by, k, metric, alpha, self_loops, method, fill, imported=nodes is not None
+        )
+    else:
+        table = make_table(graph, by, k, metric, alpha, self_loops, method, fill)
     typer.echo(f"{table} in {time.perf_counter() - started:.1f} s")
     short = int((table.counts < k).sum())
     typer.echo(f"{short:,} of {graph.num_nodes:,} nodes have fewer than {k} neighbours.")
@@ -61,6 +81,8 @@ def neighbors_command(
     if out is not None:
         table.save(out)
         typer.echo(f"Written: {out}")
+        if in_shards:
+            remove_shards(out)
 
 
 def episodes_command(
@@ -166,7 +188,7 @@ def find_node(graph: Graph, text: str) -> int:
         found = np.flatnonzero(graph.names == text)
         if len(found):
             return int(found[0])
-    if text.isdigit() and int(text) < graph.num_nodes:
+    if text.isascii() and text.isdigit() and len(text) < 20 and int(text) < graph.num_nodes:
         return int(text)
     raise OptionError(
         f"there is no node {text!r}; give a name of the graph or a number from 0 to {graph.num_nodes - 1}."
@@ -174,7 +196,8 @@ def find_node(graph: Graph, text: str) -> int:
 
 
 def name_of(graph: Graph, node: int) -> str:
-    return str(graph.names[node]) if graph.names is not None else str(node)
+    """For the terminal: a name may hold anything."""
+    return plain(str(graph.names[node]), 80) if graph.names is not None else str(node)
 
 
 def _show_class(graph: Graph, slot: int, support: np.ndarray, query: np.ndarray) -> None:

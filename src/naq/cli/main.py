@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+import warnings
+from typing import Annotated, Any
 
 import typer
 
 from naq import __version__
-from naq.cli import doctor, importing, inspecting, listing, predicting, reproducing, running
-from naq.errors import NaqError
+from naq.cli import doctor, importing, inspecting, large_graphs, listing, predicting, reproducing, running, studio
+from naq.cli.streams import steady_streams
+from naq.errors import NaqError, plain
 from naq.threads import prepare_process
+
+NO_MEMORY = "not enough memory; use a smaller graph, a smaller latent width or fewer queries."
 
 app = typer.Typer(
     name="naq",
@@ -24,12 +28,16 @@ app.command("run")(running.run_command)
 app.command("import")(importing.import_command)
 app.command("predict")(predicting.predict_command)
 app.command("suggest")(predicting.suggest_command)
+app.command("studio")(studio.studio_command)
 app.command("reproduce")(reproducing.reproduce_command)
 app.command("report")(reproducing.report_command)
 app.command("list")(listing.list_command)
 app.command("doctor")(doctor.doctor_command)
 app.command("neighbors")(inspecting.neighbors_command)
 app.command("episodes")(inspecting.episodes_command)
+app.command("embed")(large_graphs.embed_command)
+app.command("generate")(large_graphs.generate_command)
+app.command("estimate")(large_graphs.estimate_command)
 
 
 def _show_version(value: bool) -> None:
@@ -50,20 +58,49 @@ def _root(
 
 def main() -> None:
     """Entry point: a user's mistake is one sentence and exit code 2, Ctrl-C is 130."""
-    prepare_process()
+    with steady_streams() as lost, warnings.catch_warnings():
+        warnings.showwarning = _show_warning  # type: ignore[assignment]
+        prepare_process()
+        code = _run()
+    for sentence in lost:
+        print(f"naq: {sentence}", file=sys.stderr)
+    sys.exit(code or (1 if lost else 0))
+
+
+def _run() -> int:
+    """The one place that turns failures into sentences; what is not listed is a bug, and its traceback is shown."""
     try:
-        app(standalone_mode=True)
+        found = app(standalone_mode=False)
+        return found if isinstance(found, int) else 0
     except NaqError as error:
-        print(f"naq: {error}", file=sys.stderr)
-        sys.exit(2)
+        return _failed(str(error), 2)
     except KeyboardInterrupt:
-        print("naq: stopped.", file=sys.stderr)
-        sys.exit(130)
-    except BrokenPipeError:
-        sys.exit(0)
+        return _failed("stopped.", 130)
     except MemoryError:
-        print(
-            "naq: not enough memory; use a smaller graph, a smaller latent width or fewer queries.",
-            file=sys.stderr,
-        )
-        sys.exit(1)
+        return _failed(NO_MEMORY, 1)
+    except BrokenPipeError:
+        return 0
+    except OSError as error:
+        place = f"{error.filename}: " if error.filename else ""
+        return _failed(f"{place}{error.strerror or error}.", 2)
+    except Exception as error:
+        if type(error).__name__ == "NoArgsIsHelpError":
+            error.show()  # type: ignore[attr-defined]
+            return 2
+        if type(error).__name__ == "Abort":
+            return _failed("stopped.", 130)
+        if hasattr(error, "format_message") and hasattr(error, "exit_code"):  # of Click, which Typer may carry along
+            return _failed(f"{error.format_message()} ('--help' lists the options.)", error.exit_code)
+        if any(words in str(error) for words in ("can't allocate memory", "out of memory", "Unable to allocate")):
+            return _failed(NO_MEMORY, 1)
+        raise
+
+
+def _failed(sentence: str, code: int) -> int:
+    print(f"naq: {plain(sentence)}", file=sys.stderr)
+    return code
+
+
+def _show_warning(message: Warning | str, category: type[Warning], *rest: Any) -> None:
+    if issubclass(category, UserWarning):
+        print(f"naq: {plain(str(message))}", file=sys.stderr)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from naq.errors import OptionError
+from naq.errors import OptionError, plain
 
 if TYPE_CHECKING:
     from naq.classifier import FewShotNodeClassifier, Labels
@@ -109,7 +109,7 @@ def suggest_command(
         typer.echo(json.dumps([{"node": name, "likely": guess} for name, guess in zip(names, likely)], indent=2))
         return
     for name, guess in zip(names, likely):
-        typer.echo(name if guess is None else f"{name}  (likely {guess})")
+        typer.echo(plain(str(name) if guess is None else f"{name}  (likely {guess})", 200))
     if out is not None:
         typer.echo(f"Written: {out}; fill in the column class.")
 
@@ -145,8 +145,10 @@ def _given(path: Path, graph: Graph) -> Labels:
 
 def _fitted(graph: Graph, method: str, seed: int, device: str, unknown: bool) -> FewShotNodeClassifier:
     from naq.classifier import FewShotNodeClassifier
+    from naq.cli.checking import check_device_of
     from naq.cli.progress import show_progress
 
+    check_device_of(device)
     with show_progress(graph.name) as listener:
         listener("embed", {"method": method})
         return FewShotNodeClassifier(method, unknown=unknown, seed=seed, device=device).fit(graph)
@@ -190,16 +192,17 @@ def _summary(classifier: FewShotNodeClassifier, level: float) -> dict[str, Any]:
 
 def _print_summary(facts: dict[str, Any]) -> None:
     from rich.table import Table
+    from rich.text import Text
 
     from naq.cli.running import print_table
 
-    table = Table(title=f"{facts['graph']}: {facts['nodes']:,} nodes")
+    table = Table(title=Text(f"{plain(facts['graph'], 80)}: {facts['nodes']:,} nodes"))
     table.add_column("class")
     for title in ("labels", "nodes", "mean probability"):
         table.add_column(title, justify="right")
     for row in sorted(facts["classes"], key=lambda row: -row["nodes"]):
         sure = "" if row["mean_probability"] is None else f"{100 * row['mean_probability']:.0f} %"
-        table.add_row(str(row["class"]), f"{row['labels']:,}", f"{row['nodes']:,}", sure)
+        table.add_row(Text(plain(str(row["class"]), 80)), f"{row['labels']:,}", f"{row['nodes']:,}", sure)
     if facts["unknown"]:
         table.add_row("(none of them)", "", f"{facts['unknown']:,}", "")
     print_table(table)

@@ -25,6 +25,7 @@ from rich.progress import (
 )
 from rich.text import Text
 
+from naq.errors import plain
 from naq.progress import Listener
 
 if TYPE_CHECKING:
@@ -79,7 +80,12 @@ def shown_warnings(title: str) -> Iterator[None]:
         warnings.simplefilter("always", UserWarning)
         yield
     for warning in caught:
-        console.print(f"{title}: {warning.message}", highlight=False, soft_wrap=True, markup=False)
+        console.print(_shown(title, str(warning.message)), highlight=False, soft_wrap=True, markup=False)
+
+
+def _shown(title: str, text: str) -> str:
+    """A line for the terminal; names and messages may hold anything."""
+    return f"{plain(title, 100)}: {plain(text)}"
 
 
 def note_of(facts: Mapping[str, Any]) -> str:
@@ -118,7 +124,7 @@ class _Bars:
         elif phase in PHASES:
             self._bar(PHASES[phase], 0, None, "")
         elif text := _text_of(phase, facts):
-            self.progress.console.print(f"{self.title}: {text}", highlight=False, soft_wrap=True)
+            self.progress.console.print(_shown(self.title, text), highlight=False, soft_wrap=True, markup=False)
 
     def _bar(self, name: str, done: int, total: int | None, note: str) -> None:
         if name != self.name:
@@ -165,7 +171,7 @@ class _Lines:
         return self.tenth > before
 
     def _line(self, text: str) -> None:
-        console.print(f"{self.title}: {text}", highlight=False, soft_wrap=True)
+        console.print(_shown(self.title, text), highlight=False, soft_wrap=True, markup=False)
 
 
 def _text_of(phase: str, facts: Mapping[str, Any]) -> str:
@@ -221,7 +227,7 @@ class CellsProgress(AbstractContextManager["CellsProgress"]):
             self._show("")
             return
         what = f"failed: {facts['error']}" if facts["error"] else f"{facts['seconds']:.1f} s"
-        print(f"{self.finished}/{self.total} {facts['cell']}: {what}", file=sys.stderr, flush=True)
+        print(f"{self.finished}/{self.total} {_shown(str(facts['cell']), what)}", file=sys.stderr, flush=True)
 
 
 def _words(phase: str, facts: Mapping[str, Any]) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from naq.errors import OptionError
+from naq.errors import OptionError, plain
 from naq.options import nearest
 
 if TYPE_CHECKING:
@@ -102,6 +102,8 @@ def run_command(
 
     Stopped with Ctrl-C or killed, the same command goes on where it was.
     """
+    from rich.markup import escape
+
     from naq.cli.progress import console, load_shown, show_progress
     from naq.protocol import RunConfig, RunInputs, execute
     from naq.protocol.evaluation import BASELINE
@@ -121,7 +123,7 @@ def run_command(
         for m in known
     ]  # fmt: skip
     graph = load_shown(dataset, nodes)
-    console.print(f"[bold]{graph.name}[/bold]: {graph.num_nodes:,} nodes, {graph.num_edges:,} edges, "
+    console.print(f"[bold]{escape(plain(graph.name, 80))}[/bold]: {graph.num_nodes:,} nodes, {graph.num_edges:,} edges, "
                   f"{graph.num_features:,} features, {graph.num_classes} classes")  # fmt: skip
     results: list[Result] = []
     folders: list[Path] = []
@@ -174,7 +176,8 @@ def _own_folder(out: Path, config: RunConfig, configs: list[RunConfig]) -> Path:
 def default_folder(config: RunConfig) -> Path:
     """``runs/debian/naq-feat-protonet/5way-1shot-seed0``."""
     name = f"{config.way}way-{config.shot}shot-seed{config.seed}{'-refined' if config.refine else ''}"
-    return Path("runs") / config.dataset / config.method.replace("/", "-") / name
+    dataset = config.dataset if config.dataset.strip(". ") else "graph"
+    return Path("runs") / dataset / config.method.replace("/", "-") / name
 
 
 def print_table(table: Any) -> None:

@@ -13,7 +13,7 @@ from naq.errors import DataError
 BUNDLED = Path(__file__).parent / "bundled"
 
 _GPN = "https://raw.githubusercontent.com/kaize0409/GPN_Graph-Few-shot/master/few_shot_data/"
-_OGB = "http://snap.stanford.edu/ogb/data/nodeproppred/"
+_OGB = "https://snap.stanford.edu/ogb/data/nodeproppred/"
 
 
 @dataclass(frozen=True)
@@ -159,6 +159,10 @@ def listing(root: str | Path | None = None) -> list[dict[str, Any]]:
     from naq.data.npz import sizes_of_file
 
     rows = []
+    try:
+        dataset_root(root)
+    except DataError:  # a user without a home has no datasets on disk
+        root = "."
     for dataset in DATASETS.values():
         facts: dict[str, Any] = {key: getattr(dataset, key) for key in ("nodes", "edges", "features", "classes")}
         ready = dataset.ready(root)

@@ -10,24 +10,35 @@ import hashlib
 import http.client
 import os
 import sys
+import time
 import urllib.error
+import urllib.parse
 import urllib.request
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
 from naq.errors import DataError
-from naq.files import write_atomically
+from naq.files import file_of, write_atomically
 
 TIMEOUT = 30.0
+"""Seconds without a byte."""
+DEADLINE = 3 * 3600.0
+"""Seconds of one download in all: a server that sends a byte a second is none."""
+LARGEST = 8 << 30
+"""Bytes of one file; the largest of the paper's datasets has 1.4 GB."""
 _PIECE = 1 << 20
 
 
 def dataset_root(root: str | Path | None = None) -> Path:
     """Where datasets are kept: the argument, else ``NAQ_DATA``, else ``~/.cache/naq/data``."""
     chosen = root or os.environ.get("NAQ_DATA") or Path("~/.cache/naq/data")
-    return Path(chosen).expanduser()
+    try:
+        return Path(chosen).expanduser()
+    except RuntimeError as error:
+        raise DataError(f"there is no home folder for {chosen}; set NAQ_DATA to a folder for datasets.") from error
 
 
 def obtain(url: str, path: Path, *, sha256: str | None = None, download: bool = True, timeout: float = TIMEOUT) -> Path:
@@ -41,8 +52,7 @@ def obtain(url: str, path: Path, *, sha256: str | None = None, download: bool = 
 
 def fetch(url: str, path: Path, *, sha256: str | None = None, timeout: float = TIMEOUT) -> Path:
     """Download ``url`` to ``path`` atomically; a short or wrong body leaves nothing behind."""
-    if not url.startswith(("http://", "https://")):
-        raise DataError(f"{url} is not a web address; expected http:// or https://.")
+    _check_address(url)
 
     def write(temporary: Path) -> None:
         with _opened(url, path, timeout) as response, temporary.open("wb") as out:
@@ -58,13 +68,16 @@ def fetch(url: str, path: Path, *, sha256: str | None = None, timeout: float = T
 
 def verify(path: Path, sha256: str | None = None) -> Path:
     """``path``, once it has the right checksum: the published one, else the one recorded at first sight."""
-    with path.open("rb") as stream:
+    with file_of(path, "download").open("rb") as stream:
         found = hashlib.file_digest(stream, "sha256").hexdigest()
     record = sidecar(path)
     if sha256 is None and record.is_file():
         sha256 = (record.read_text(encoding="utf-8", errors="replace").split() or [""])[0]
     if sha256 is None:
-        write_atomically(record, lambda place: _write_line(place, f"{found}  {path.name}"))
+        try:
+            write_atomically(record, lambda place: _write_line(place, f"{found}  {path.name}"))
+        except DataError as error:
+            warnings.warn(f"the checksum of {path.name} could not be recorded: {error}", stacklevel=2)
     elif found != sha256:
         raise DataError(
             f"{path} has the SHA-256 {found}; expected {sha256 or 'the one in ' + record.name}: it was "
@@ -86,11 +99,33 @@ def _by_hand(url: str, path: Path) -> str:
     return f"download {url} elsewhere and put it at {path}"
 
 
+def _check_address(url: str) -> None:
+    """https, so that nobody on the way changes a file; plain http only to this machine itself."""
+    parts = urllib.parse.urlsplit(url)
+    if parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in ("127.0.0.1", "::1", "localhost")):
+        return
+    raise DataError(f"{url} is not an address that files are taken from; expected https://.")
+
+
+class _Redirects(urllib.request.HTTPRedirectHandler):
+    """Follows a redirect only to an address that would be taken itself."""
+
+    max_redirections = 5
+
+    def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> Any:
+        _check_address(newurl)
+        if req.full_url.startswith("https:") and not newurl.startswith("https:"):
+            raise DataError(f"{req.full_url} leads to {newurl}; expected an https:// address.")
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+
 @contextmanager
 def _opened(url: str, path: Path, timeout: float) -> Iterator[Any]:
     request = urllib.request.Request(url, headers={"User-Agent": "naq"})
     try:
-        response = urllib.request.urlopen(request, timeout=timeout)
+        response = urllib.request.build_opener(_Redirects).open(request, timeout=timeout)
+    except DataError:
+        raise
     except urllib.error.HTTPError as error:
         error.close()
         raise DataError(f"{url} answered {error.code} {error.reason}; {_by_hand(url, path)}.") from error
@@ -105,19 +140,24 @@ def _opened(url: str, path: Path, timeout: float) -> Iterator[Any]:
 
 def _copy(response: Any, out: IO[bytes], url: str, path: Path) -> str:
     """Copy the body and return its SHA-256; a body shorter than announced is an error."""
-    length = response.headers.get("Content-Length", "")
-    total = int(length) if length.isdigit() else None
+    total = _announced(response.headers.get("Content-Length"), url)
+    end = time.monotonic() + DEADLINE
     digest, done = hashlib.sha256(), 0
     with _progress(path.name, total) as advance:
         while True:
             try:
-                piece = response.read(_PIECE)
+                piece = response.read1(_PIECE)
             except (OSError, http.client.HTTPException) as error:
                 raise DataError(
                     f"the download of {url} broke off after {done:,} bytes ({error}); try again."
                 ) from error
             if not piece:
                 break
+            if done + len(piece) > LARGEST or time.monotonic() > end:
+                raise DataError(
+                    f"the download of {url} was given up after {done:,} bytes: it has more than {LARGEST:,} or takes "
+                    f"more than {DEADLINE / 3600:.0f} hours; {_by_hand(url, path)}."
+                )
             out.write(piece)
             digest.update(piece)
             done += len(piece)
@@ -125,6 +165,15 @@ def _copy(response: Any, out: IO[bytes], url: str, path: Path) -> str:
     if total is not None and done != total:
         raise DataError(f"the download of {url} broke off after {done:,} of {total:,} bytes; try again.")
     return digest.hexdigest()
+
+
+def _announced(length: str | None, url: str) -> int | None:
+    """The size that the server announces, if it does."""
+    if length is None:
+        return None
+    if not (length.isascii() and length.isdigit()) or len(length) > 15 or int(length) > LARGEST:
+        raise DataError(f"{url} announces a length of {length!r}; expected a number of at most {LARGEST:,} bytes.")
+    return int(length)
 
 
 @contextmanager

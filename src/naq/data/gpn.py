@@ -13,10 +13,12 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from naq.data.matlab import read_mat
 from naq.data.npz import checked_labels
 from naq.data.readers import READERS, Reader
 from naq.data.text_table import read_table
 from naq.errors import DataError, GraphError
+from naq.files import file_of
 from naq.graph import Graph
 from naq.tasks import ClassSplit
 
@@ -124,14 +126,7 @@ def _part(path: Path) -> tuple[np.ndarray, sp.csr_array, np.ndarray]:
 
 
 def _mat(path: Path, keys: list[str]) -> dict[str, Any]:
-    from scipy.io import loadmat
-
-    if not path.is_file():
-        raise DataError(f"{path} does not exist.")
-    try:
-        content = loadmat(path, variable_names=keys)
-    except Exception as error:  # SciPy's reader meets damaged files with many kinds of error
-        raise DataError(f"{path} is not a readable .mat file ({error}); download it again.") from error
+    content = read_mat(path, keys)
     missing = [key for key in keys if key not in content]
     if missing:
         raise DataError(f"{path} has no variable {missing[0]}; expected {', '.join(keys)}.")
@@ -155,7 +150,7 @@ def _vector(values: Any, title: str) -> np.ndarray:
 
 
 def _edges(path: Path) -> np.ndarray:
-    with path.open(encoding="utf-8", errors="replace") as stream:
+    with file_of(path, "edge list").open(encoding="utf-8", errors="replace") as stream:
         return read_table(stream, str(path), columns=2, dtype=np.int64)
 
 

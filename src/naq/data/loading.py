@@ -8,6 +8,7 @@ from pathlib import Path
 
 from naq.data.catalog import BUNDLED, Dataset, find, unknown
 from naq.data.download import dataset_root, obtain
+from naq.data.mapped import FolderReader, open_graph
 from naq.data.npz import read_graph, save_graph
 from naq.data.readers import READERS
 from naq.errors import DataError
@@ -22,26 +23,33 @@ def load(
     nodes: str | Path | None = None,
     root: str | Path | None = None,
     download: bool = True,
+    verify: bool = False,
 ) -> Graph:
     """A graph by name or from a file.
 
     Args:
         name_or_path: a name of :data:`naq.data.DATASETS`, ``pyg:Class`` or ``pyg:Class/name`` for a dataset
-            of PyG, or a path: a graph npz, a ``.mat`` file or folder in GPN's layout, a folder or zip of
+            of PyG, or a path: a graph npz, a graph folder (``naq import --mmap``), a ``.mat`` file or folder in GPN's layout, a folder or zip of
             OGB's raw files, an edge list as text or Parquet, a GraphML file. A name wins over a file of the same
             name; write ``./name`` for the file.
         nodes: the table of nodes that goes with an edge list; without it, nodes are those that edges name and have no features.
         root: where datasets are kept; else the environment variable ``NAQ_DATA``, else ``~/.cache/naq/data``.
         download: whether a missing public file may be fetched.
+        verify: read a graph folder through once and compare its checksums; :mod:`naq.data.mapped` says what is checked without.
 
     The graph's ``source`` is the name, or the path made absolute.
     """
+    if verify:
+        path = Path(name_or_path).expanduser()
+        if not FolderReader().fits(path):
+            raise DataError(f"verify is True, but {name_or_path} is no graph folder; leave verify out.")
+        return open_graph(path, verify=True).with_source(str(path.absolute()))
     if nodes is not None:
         from naq.data.tables import import_tables
         from naq.data.tables.formats import is_table
         from naq.data.tables.importing import warned
 
-        path = Path(name_or_path).expanduser()
+        path = _expanded(name_or_path)
         if not is_table(path):
             raise DataError(f"nodes is {str(nodes)!r}, but {name_or_path} is no edge list in a table; leave nodes out.")
         return warned(import_tables(path, nodes)).with_source(str(path.absolute()))
@@ -53,7 +61,7 @@ def load(
         dataset = find(name_or_path)
         if dataset is not None:
             return _load_named(dataset, root, download).with_source(dataset.name)
-    path = Path(name_or_path).expanduser()
+    path = _expanded(name_or_path)
     if _exists(name_or_path, path):
         return read_path(path).with_source(str(path.absolute()))
     if path.suffix in _SUFFIXES or isinstance(name_or_path, Path) or "/" in name_or_path:
@@ -61,10 +69,17 @@ def load(
     raise unknown(name_or_path)
 
 
+def _expanded(given: str | Path) -> Path:
+    try:
+        return Path(given).expanduser()
+    except RuntimeError:  # ~ of a user without a home
+        return Path(given)
+
+
 def _exists(given: str | Path, path: Path) -> bool:
     try:
         return given != "" and path.exists()
-    except OSError:  # a name too long to be a file
+    except (OSError, ValueError):  # a name too long to be a file, or with a zero byte
         return False
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from naq import memory
 from naq.data.readers import READERS, Reader
 from naq.errors import DataError, GraphError
 from naq.files import read_npz, write_npz
@@ -21,6 +22,10 @@ KEYS = frozenset({f"{m}_{part}" for m in ("adj", "attr") for part in _SPARSE} | 
 """Every array the graph file may hold; others in the same archive are never opened."""
 
 MOST_COLUMNS = 2**31 - 1
+COPIES = 6
+"""Memory that checking a graph takes, as a multiple of its arrays: indices of 64 bits, edges sorted in both directions."""
+BYTES_PER_COLUMN = 128
+"""What anything that reads features takes for each column at least: counts, weights and their gradients."""
 MOST_CLASSES = 1_000_000
 _LAST_CHARACTER = 0x10FFFF
 
@@ -50,6 +55,8 @@ def read_graph(path: str | Path, *, name: str | None = None) -> Graph:
     arrays = read_npz(path, kind="graph file", only=KEYS)
     if "adj_indptr" not in arrays and path.name.endswith(".tasks.npz"):
         raise DataError(f"{path} is a task file; give the graph file it belongs to, without .tasks in its name.")
+    held = sum(array.nbytes for array in arrays.values())
+    memory.require(COPIES * held, f"the graph of {path}", "use a larger machine", DataError)
     adjacency = csr_of(arrays, "adj", path)
     if adjacency.shape[0] != adjacency.shape[1]:
         raise DataError(f"{path}: adj_shape is {adjacency.shape}; expected a square (n, n).")
@@ -122,6 +129,9 @@ def csr_of(arrays: Mapping[str, np.ndarray], prefix: str, path: Path) -> sp.csr_
         raise DataError(
             f"{path}: {prefix}_indptr has {len(indptr):,} entries; expected {rows + 1:,} for {rows:,} rows."
         )
+    memory.require(
+        BYTES_PER_COLUMN * columns, f"{path}: {prefix}_shape ({rows}, {columns})", "give fewer columns", DataError
+    )
     if indptr[0] != 0 or indptr[-1] != len(indices) or (np.diff(indptr) < 0).any():
         raise DataError(
             f"{path}: {prefix}_indptr must start at 0, never fall and end at {len(indices):,}, the length of "

@@ -34,7 +34,10 @@ def tasks_path(source: str | Path, *, root: str | Path | None = None) -> Path | 
     else:
         place = Path(source).expanduser().absolute()
         path = place.with_name(f"{place.name.removesuffix('.npz')}.tasks.npz") if place.name else place
-    return path if path.is_file() else None
+    try:
+        return path if path.is_file() else None
+    except (OSError, ValueError):  # a name that no file can have
+        return None
 
 
 def split_for(source: str | Path, graph: Graph, *, seed: int = 0, root: str | Path | None = None) -> ClassSplit:

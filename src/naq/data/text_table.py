@@ -9,7 +9,7 @@ from typing import IO, Any
 import numpy as np
 
 from naq.errors import DataError
-from naq.files import memory_bytes
+from naq.memory import room
 
 LONGEST_LINE = 1 << 23
 
@@ -22,7 +22,7 @@ class _Lines:
         self.number, self.last = 0, ""
 
     def __iter__(self) -> Iterator[str]:
-        most = 2 * memory_bytes() // self.itemsize  # a number and what ends it take two characters or more
+        most = 2 * room() // self.itemsize  # a number and what ends it take two characters or more
         read = 0
         while line := self.stream.readline(LONGEST_LINE):
             self.number, self.last = self.number + 1, line

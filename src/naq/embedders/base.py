@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 import torch
 
+from naq.encoders.widths import check_widths
+from naq.errors import OptionError
 from naq.graph import Graph
 from naq.options import Configurable
 from naq.registry import Registry
+
+BLOCK_ROWS = 1 << 16
+"""Rows of an embedding that are held at once where it is made in blocks."""
 
 EMBEDDERS: Registry[type[Embedder]] = Registry("an embedder", "naq.embedders")
 register_embedder = EMBEDDERS.register
@@ -34,12 +40,24 @@ class Embedder(Configurable, ABC):
     def __init__(self, graph: Graph, *, seed: int = 0, device: str | torch.device = "cpu", **options: Any) -> None:
         self.graph = graph.without_labels()
         self.configure(options)
+        check_widths(graph, self.options)
         self.seed = seed
         self.device = torch.device(device)
 
     @abstractmethod
     def embed(self) -> np.ndarray:
         """(n, d) float32."""
+
+    def embed_to(self, path: str | Path | None, *, block: int = BLOCK_ROWS, tile: int | None = None) -> np.ndarray:
+        """(n, d) float32 as a memory-mapped .npy file, made in blocks; a file without a name where ``path`` is None.
+
+        Args:
+            block: rows held at once.
+            tile: columns that are smoothed at once; None decides by the memory that is free. Neither changes the numbers but for their last bits.
+        """
+        raise OptionError(
+            f"{self.name} does not work in blocks; use naq-plus or smooth, or load the graph from an npz file into memory."
+        )
 
     def plan(self) -> str:
         """One line on what was decided about this graph and why, for the report; empty where nothing was."""

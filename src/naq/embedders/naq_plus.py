@@ -28,12 +28,14 @@ Example:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar
+from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 
-from naq.embedders.base import Embedder, register_embedder
+from naq.embedders.base import BLOCK_ROWS, Embedder, register_embedder
+from naq.embedders.in_blocks import RowFile, Start, centre, closed_form, mapped_rows, smoothed_rows
 from naq.embedders.node_words import edge_agreement, node_words
 from naq.embedders.refinement import NEIGHBORS, PAIRS, SHRINK, refined
 from naq.embedders.smoothing import Matrix, centred, narrowed, on_device, smoothed, unit
@@ -83,16 +85,34 @@ class NaqPlus(Embedder):
         self.require_choice("edges", ("auto", "trusted", "doubted"))
 
     def embed(self) -> np.ndarray:
+        if self.graph.mapped:
+            return self.embed_to(None)
+        return refined(self.smoothed(), **self._closed_form(), device=self.device)
+
+    def _closed_form(self) -> dict[str, Any]:
         options = self.options
-        return refined(
-            self.smoothed(),
-            neighbors=int(options["neighbors"]),
-            pairs=str(options["pairs"]),
-            shrink=float(options["shrink"]),
-            power=float(options["power"]),
-            seed=self.seed,
-            device=self.device,
-        )
+        return {
+            "neighbors": int(options["neighbors"]),
+            "pairs": str(options["pairs"]),
+            "shrink": float(options["shrink"]),
+            "power": float(options["power"]),
+            "seed": self.seed,
+        }
+
+    def embed_to(self, path: str | Path | None, *, block: int = BLOCK_ROWS, tile: int | None = None) -> np.ndarray:
+        return mapped_rows(path, lambda file, folder: self._in_blocks(file, folder, block, tile))
+
+    def _in_blocks(self, file: Path, folder: Path, block: int, tile: int | None) -> None:
+        n, steps = self.graph.num_nodes, int(self.options["steps"])
+        start = Start(self.graph, int(self.options["dim"]), self.seed, folder, block=block, tile=tile)
+        tiles, self.agreement = smoothed_rows(start, folder, steps, "ppr", agreement=True)
+        out = RowFile(file, n, start.width)
+        centre(tiles.rows, out.write, n, block)
+        if not self.trusts_edges:
+            centre(start.tiles.rows, tiles.write, n, block)
+            centre(lambda low, high: out.rows(low, high) + tiles.rows(low, high), out.write, n, block)
+        closed_form(out, **self._closed_form(), block=block)
+        out.close()
 
     def smoothed(self) -> Matrix:
         """(n, d) the vectors before the closed form, centred; on the device."""

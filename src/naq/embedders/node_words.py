@@ -84,15 +84,14 @@ def are_components(features: np.ndarray) -> bool:
         d >= FEWEST_COLUMNS
         and n > d
         and any(
-            n * _mean_squared_cosine(columns) < UNCORRELATED
+            n * mean_squared_cosine(columns.T.astype(np.float64) @ columns) < UNCORRELATED
             for columns in (features, features - features.mean(axis=0, dtype=np.float64))
         )
     )
 
 
-def _mean_squared_cosine(columns: np.ndarray) -> float:
-    """Over pairs of different columns; 1 / n is what independent ones have by chance."""
-    gram = columns.T.astype(np.float64) @ columns
+def mean_squared_cosine(gram: np.ndarray) -> float:
+    """Over pairs of different columns with this Gram matrix; 1 / n is what independent ones have by chance."""
     length = np.sqrt(np.diag(gram))
     cosines = np.divide(gram, np.outer(length, length), out=np.zeros_like(gram), where=np.outer(length, length) > 0)
     np.fill_diagonal(cosines, 0)

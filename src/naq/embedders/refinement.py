@@ -87,13 +87,17 @@ def without_scatter(rows: torch.Tensor, pairs: np.ndarray, shrink: float) -> tor
 
 def scatter_removal(rows: torch.Tensor, pairs: np.ndarray, shrink: float) -> torch.Tensor | None:
     """(d, d) U (e + gamma mean(e))^(-1/2) U^T; None where there are no pairs or they do not differ."""
-    if not len(pairs):
-        return None
-    values, directions = _eigen(scatter(rows, pairs))
+    matrix = removal_of(scatter(rows, pairs), shrink) if len(pairs) else None
+    return None if matrix is None else torch.from_numpy(matrix).to(rows)
+
+
+def removal_of(scattered: np.ndarray, shrink: float) -> np.ndarray | None:
+    """(d, d) float64 of a scatter matrix; None where it is zero."""
+    values, directions = _eigen(scattered)
     if values.sum() <= ROUNDING**2:
         return None
     weights = (values + shrink * values.mean()) ** -0.5
-    return torch.from_numpy((directions * weights) @ directions.T).to(rows)
+    return (directions * weights) @ directions.T
 
 
 def sharpened(rows: torch.Tensor, power: float) -> torch.Tensor:
@@ -108,11 +112,17 @@ def sharpening(rows: torch.Tensor, power: float) -> torch.Tensor | None:
     for start in range(0, len(rows), BLOCK):
         part = rows[start : start + BLOCK].double()
         gram += part.T @ part
-    values, directions = _eigen(gram.cpu().numpy())
+    matrix = sharpening_of(gram.cpu().numpy(), power)
+    return None if matrix is None else torch.from_numpy(matrix).to(rows)
+
+
+def sharpening_of(gram: np.ndarray, power: float) -> np.ndarray | None:
+    """(d, d) float64 of the rows' Gram matrix; None where it is zero."""
+    values, directions = _eigen(gram)
     if values.max() <= 0:
         return None
     share = np.maximum(values / values.max(), SMALLEST)
-    return torch.from_numpy(directions * share ** ((power - 1) / 2)).to(rows)
+    return directions * share ** ((power - 1) / 2)
 
 
 def scatter(rows: torch.Tensor, pairs: np.ndarray) -> np.ndarray:

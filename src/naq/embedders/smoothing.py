@@ -94,16 +94,21 @@ def truncated_svd(
     Args:
         transposed: the transpose where it is at hand; a sparse tensor needs it.
     """
-    width = min(dim + oversample, *matrix.shape)
-    basis = stream(seed, "smooth/svd").standard_normal((matrix.shape[1], width)).astype(np.float32)
+    basis = svd_start(matrix.shape, dim, seed, oversample)
     if isinstance(matrix, torch.Tensor):
         return _svd_on_device(matrix, matrix.T if transposed is None else transposed, basis, dim, iterations)
     turned = matrix.T.tocsr() if sp.issparse(matrix) else matrix.T
     for _ in range(iterations):
         basis = scipy.linalg.qr(turned @ (matrix @ basis), mode="economic", check_finite=False)[0]
     image = matrix @ basis
-    rotation = _rotation(image.T.astype(np.float64) @ image.astype(np.float64), basis, dim)
+    rotation = svd_rotation(image.T.astype(np.float64) @ image.astype(np.float64), basis, dim)
     return np.ascontiguousarray(image @ rotation, dtype=np.float32)
+
+
+def svd_start(shape: tuple[int, int], dim: int, seed: int, oversample: int) -> np.ndarray:
+    """(columns, at most dim + oversample) the random vectors a randomised SVD starts from."""
+    width = min(dim + oversample, *shape)
+    return stream(seed, "smooth/svd").standard_normal((shape[1], width)).astype(np.float32)
 
 
 def _svd_on_device(matrix: Matrix, turned: Matrix, start: np.ndarray, dim: int, iterations: int) -> torch.Tensor:
@@ -112,11 +117,11 @@ def _svd_on_device(matrix: Matrix, turned: Matrix, start: np.ndarray, dim: int, 
         basis = torch.linalg.qr(turned @ (matrix @ basis)).Q
     image = matrix @ basis
     gram = (image.double().T @ image.double()).cpu().numpy()
-    rotation = _rotation(gram, basis.cpu().numpy(), dim)
+    rotation = svd_rotation(gram, basis.cpu().numpy(), dim)
     return image @ torch.from_numpy(rotation).to(image)
 
 
-def _rotation(gram: np.ndarray, basis: np.ndarray, dim: int) -> np.ndarray:
+def svd_rotation(gram: np.ndarray, basis: np.ndarray, dim: int) -> np.ndarray:
     """(width, dim) to the leading right vectors, each with a positive largest entry."""
     # The small eigenproblem of (matrix basis)^T (matrix basis) is symmetric in the rows of the matrix.
     _, rotation = np.linalg.eigh(gram)

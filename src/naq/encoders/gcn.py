@@ -10,6 +10,7 @@ Kipf and Welling, Semi-Supervised Classification with Graph Convolutional Networ
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -18,6 +19,7 @@ from torch import nn
 
 from naq.encoders.operator import GraphOperator, Operator
 from naq.encoders.rows import sparse_product
+from naq.encoders.tiles import Tiles, mapped_rows, multiply, tile_width
 from naq.errors import OptionError
 from naq.randomness import torch_seed
 
@@ -89,7 +91,9 @@ class GCN(nn.Module):
 
     @torch.no_grad()
     def encode_all(self) -> torch.Tensor:
-        """Vectors of all nodes; every first-layer row is computed once."""
+        """Vectors of all nodes; every first-layer row is computed once. Those of a memory-mapped graph are in a file without a name."""
+        if self.operator.graph.mapped:
+            return torch.from_numpy(mapped_rows(None, self._all_in_tiles, mode="c"))
         n = self.operator.graph.num_nodes
         inner = torch.empty(n, self.latent, device=self.operator.device)
         for start in range(0, n, self.BLOCK):
@@ -103,3 +107,18 @@ class GCN(nn.Module):
                 sparse_product(rows, inner[torch.from_numpy(around).to(inner.device)]) + self.bias2
             )
         return out
+
+    def _all_in_tiles(self, file: Path, folder: Path) -> None:
+        """The same on the CPU, to a file: what neighbours are asked for lies in tiles of columns."""
+        graph = self.operator.graph
+        n, out = graph.num_nodes, np.lib.format.open_memmap(file, "w+", np.float32, (graph.num_nodes, self.latent))
+        inner = Tiles(folder, "inner", n, self.latent, tile_width(n, self.latent))
+        for start in range(0, n, self.BLOCK):
+            nodes = np.arange(start, min(n, start + self.BLOCK))
+            hidden = torch.relu(self.operator.first_layer(nodes, self.weight1) + self.bias1)
+            inner.write(start, (hidden @ self.weight2).cpu().numpy())
+        for number in range(len(inner)):
+            columns = inner.columns(number)
+            values = torch.from_numpy(multiply(graph, np.array(inner.array(number)))) + self.bias2[columns].cpu()
+            out[:, columns] = self._last(values).numpy()
+        out.flush()

@@ -13,6 +13,8 @@ import numpy as np
 from naq.episodes.draws import BLOCK, blocks
 from naq.errors import DataError, OptionError
 from naq.files import read_npz, write_npz
+from naq.memory import require
+from naq.neighbors.table import description
 from naq.options import check_whole
 
 CHUNK = 1024
@@ -152,14 +154,22 @@ def load_episodes(path: str | Path) -> Episodes:
         raise DataError(
             f"{path} is no episode file; expected arrays support, query, mask and info, found {sorted(arrays)}."
         )
-    try:
-        info = json.loads(str(arrays["info"]))
-    except json.JSONDecodeError as error:
-        raise DataError(f"{path} has a damaged description ({error}); make the episodes again.") from error
-    return Episodes(arrays["support"], arrays["query"], arrays["mask"].astype(bool), info)
+    support, query, mask = (arrays[name] for name in ("support", "query", "mask"))
+    if support.dtype.kind not in "iu" or query.dtype.kind not in "iu" or mask.dtype.kind != "b":
+        raise DataError(
+            f"{path}: support, query and mask have types {support.dtype}, {query.dtype} and {mask.dtype}; expected "
+            "whole numbers, whole numbers and true or false."
+        )
+    found = Episodes(support, query, mask, description(arrays["info"], path))
+    if support.size == 0 or int(support.min()) < 0 or int(np.where(mask, query, 0).min(initial=0)) < 0:
+        raise DataError(f"{path} holds no supports, or nodes below 0; make the episodes again.")
+    return found
 
 
 def check_counts(**values: int) -> None:
-    """Way, shot, queries and count are whole and positive."""
+    """Way, shot, queries and count are whole and positive, and the episodes fit into memory."""
     for name, value in values.items():
         check_whole(name, value, 2 if name == "way" else 1)
+    nodes = values.get("shot", 1) + values.get("queries", values.get("views", 1))
+    size = values.get("count", 1) * values.get("way", 2) * nodes
+    require(12.0 * min(size, 10**300), f"{values.get('count', 1):,} episodes of these sizes", "lower them")

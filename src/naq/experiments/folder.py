@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import tempfile
 import zipfile
-import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from naq.errors import DataError, NaqError
 from naq.experiments.request import Request
-from naq.files import read_json, write_atomically, write_json
+from naq.files import open_zip, parse_json, read_sealed, verify_seal, write_atomically, write_sealed
+from naq.grid.records import records_of
 from naq.grid.store import Store
 
-FORMAT = 3
+FORMAT = 4
+"""4 has a checksum; requests of format 3, which have none, are read too."""
 REQUESTS, RECORDS = "requests.json", "records.json.xz"
 
 
@@ -31,9 +33,12 @@ class Requests:
         file = Path(folder) / REQUESTS
         if not file.exists():
             return cls()
-        data = read_json(file)
+        return cls._of(read_sealed(file, FORMAT), file)
+
+    @classmethod
+    def _of(cls, data: Mapping[str, Any], file: str | Path) -> Requests:
         try:
-            if data["format"] != FORMAT:
+            if data["format"] not in (3, FORMAT):
                 raise DataError(
                     f"{file} has format {data['format']!r}; expected {FORMAT}: it was made by another version."
                 )
@@ -47,8 +52,11 @@ class Requests:
                         f"{file}: the request for {request.experiment!r} has datasets {given['datasets']!r}; expected a list of at "
                         "least one: correct it, or delete the file and run naq reproduce again."
                     )
-            return cls(requests, dict(data["paths"]))
-        except (KeyError, TypeError, ValueError) as error:
+            paths = data["paths"]
+            if not isinstance(paths, dict) or not all(isinstance(path, str) for path in paths.values()):
+                raise TypeError("paths are no texts by name")
+            return cls(requests, dict(paths))
+        except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
             if isinstance(error, NaqError):
                 raise
             raise DataError(
@@ -69,7 +77,7 @@ class Requests:
 
     def save(self, folder: str | Path) -> None:
         requests = [request.to_json() for request in self.requests]
-        write_json(Path(folder) / REQUESTS, {"format": FORMAT, "requests": requests, "paths": self.paths})
+        write_sealed(Path(folder) / REQUESTS, {"format": FORMAT, "requests": requests, "paths": self.paths})
 
 
 def pack_folder(folder: str | Path, path: str | Path) -> int:
@@ -91,23 +99,21 @@ def pack_folder(folder: str | Path, path: str | Path) -> int:
 
 def unpack_folder(path: str | Path, folder: str | Path) -> int:
     """Put the results of a packed file into a folder, beside what is there, and return how many were new."""
-    with tempfile.TemporaryDirectory() as place:
+    with open_zip(path, "file of packed results; make it with naq report --pack") as members:
+        if not {REQUESTS, RECORDS} <= set(members):
+            raise DataError(f"{path} is no file of packed results: it has no {REQUESTS} or no {RECORDS}.")
         try:
-            with zipfile.ZipFile(path) as archive:
-                for name in (REQUESTS, RECORDS):
-                    (Path(place) / name).write_bytes(archive.read(name))
-        except (OSError, EOFError, KeyError, ValueError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
-            raise DataError(
-                f"{path} is no file of packed results ({error}); make it with naq report --pack."
-            ) from error
-        try:
-            packed, kept = Requests.load(place), Requests.load(folder)
-            store = Store(folder)
-            store.prepare()
-            new = store.unpack(Path(place) / RECORDS)
-        except DataError as error:
-            # the temporary folder means nothing to a reader: what is wrong there is wrong in the file that was given
-            raise DataError(str(error).replace(str(place), str(path))) from error
+            value = parse_json(members[REQUESTS])
+            packed = Requests._of(
+                verify_seal(value, unsealed=isinstance(value, dict) and value.get("format") == 3), path
+            )
+        except ValueError as error:
+            raise DataError(f"{path}: {REQUESTS} is damaged ({error}); make it with naq report --pack.") from error
+        records = records_of(members[RECORDS], path)
+    kept = Requests.load(folder)
+    store = Store(folder)
+    store.prepare()
+    new = store.add(records)
     kept.add(packed.requests, {})
     kept.save(folder)
     return new

@@ -14,6 +14,10 @@ TABLE = {"naq-feat": ("metric", "fill"), "naq-diff": ("alpha", "self_loops", "fi
 """Options of episodes that belong to their neighbour table."""
 
 
+MOST = 10**9
+"""Seeds or episodes."""
+
+
 @dataclass(frozen=True)
 class Budget:
     """How much every training may cost.
@@ -119,8 +123,10 @@ class Request:
         if self.profile not in PROFILES:
             raise OptionError(f"there is no profile {self.profile!r}; {nearest(self.profile, PROFILES)}")
         for name in ("seeds", "episodes"):
-            if getattr(self, name) < 0:
-                raise OptionError(f"{name} is {getattr(self, name)}; expected at least 1, or 0 for the budget's own.")
+            if not 0 <= getattr(self, name) <= MOST:
+                raise OptionError(
+                    f"{name} is {getattr(self, name)}; expected at least 1 and at most {MOST:,}, or 0 for the budget's own."
+                )
         for name, least in (("ways", 2), ("shots", 1)):
             if any(value < least for value in getattr(self, name)):
                 raise OptionError(

@@ -13,6 +13,8 @@ from naq.errors import GraphError
 
 SPARSE_BELOW = 0.1
 """Dense features with a smaller share of non-zeros than this are stored as CSR."""
+CHANGES = ("self_loops_dropped", "duplicates_merged", "made_undirected")
+"""What is counted of the changes to an adjacency."""
 
 
 def clean_adjacency(adjacency: Any, nodes: int | None) -> tuple[sp.csr_array, dict[str, int]]:
@@ -58,11 +60,7 @@ def clean_adjacency(adjacency: Any, nodes: int | None) -> tuple[sp.csr_array, di
     indptr = np.zeros(n + 1, dtype=np.int64)
     np.cumsum(np.bincount(both // n, minlength=n), out=indptr[1:])
     clean = sp.csr_array((np.ones(len(both), dtype=np.float32), (both % n).astype(indices_type), indptr), shape=(n, n))
-    return clean, {
-        "self_loops_dropped": int(loops.sum()),
-        "duplicates_merged": int(duplicates),
-        "made_undirected": int(one_way),
-    }
+    return clean, dict(zip(CHANGES, (int(loops.sum()), int(duplicates), int(one_way))))
 
 
 def _sorted_unique(keys: np.ndarray) -> np.ndarray:
@@ -166,7 +164,7 @@ def clean_labels(labels: Any, n: int) -> np.ndarray | None:
         raise GraphError(
             f"labels have type {array.dtype}; expected whole numbers, with -1 where unknown (put names in class_names)."
         )
-    array = array.astype(np.int64)
+    array = array.astype(np.int64, copy=not isinstance(array, np.memmap))
     if len(array) and array.min() < -1:
         raise GraphError(f"labels hold {array.min()}; expected 0, 1, 2, ... and -1 where unknown.")
     return array
@@ -181,7 +179,7 @@ def clean_names(names: Sequence[str] | np.ndarray | None, length: int | None, wh
         raise GraphError(
             f"{what} has shape {array.shape}; expected {'one per item' if length is None else f'{length:,} of them'}."
         )
-    return array.astype(np.str_)
+    return array.astype(np.str_, copy=not isinstance(array, np.memmap))
 
 
 def check_class_names(labels: np.ndarray | None, class_names: np.ndarray | None) -> None:

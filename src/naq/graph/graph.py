@@ -15,6 +15,9 @@ from naq.graph import checks, operators
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
+HASHED = 1 << 22
+"""Entries that are converted and hashed at once."""
+
 
 class Graph:
     """An undirected, unweighted graph with optional features, labels and names. Checked once, then immutable.
@@ -32,6 +35,9 @@ class Graph:
         name: what to call the graph in tables and folders.
         nodes: number of nodes; needed with an edge list.
         source: the dataset name or path it was loaded from, which is where its tasks are looked for; no part of the content.
+
+    Attributes:
+        mapped: whether structure and features are memory-mapped files; methods then work in blocks and never copy them whole.
 
     Shapes:
         - ``adjacency``: CSR (n, n), float32 ones, indices sorted
@@ -68,6 +74,38 @@ class Graph:
         checks.check_class_names(self.labels, self.class_names)
         self.name = str(name)
         self.source = source
+        self.mapped = False
+        self._seal()
+
+    @classmethod
+    def on_clean_arrays(
+        cls,
+        adjacency: sp.csr_array,
+        features: sp.csr_array | np.ndarray | None = None,
+        labels: np.ndarray | None = None,
+        *,
+        names: np.ndarray | None = None,
+        class_names: np.ndarray | None = None,
+        vocab: np.ndarray | None = None,
+        name: str = "graph",
+    ) -> Graph:
+        """A graph on memory-mapped arrays, which are used as they are: large ones are neither checked nor copied.
+
+        The caller answers for the adjacency (symmetric, no loops, columns ascending, float32 ones) and for the features (finite float32).
+        """
+        graph = object.__new__(cls)
+        n = adjacency.shape[0]
+        graph.adjacency, graph.changes = adjacency, dict.fromkeys(checks.CHANGES, 0)
+        graph.features, graph.labels = features, checks.clean_labels(labels, n)
+        graph.names = checks.clean_names(names, n, "names")
+        graph.vocab = checks.clean_names(vocab, None if features is None else features.shape[1], "vocab")
+        graph.class_names = checks.clean_names(class_names, None, "class_names")
+        checks.check_class_names(graph.labels, graph.class_names)
+        graph.name, graph.source, graph.mapped = str(name), None, True
+        graph._seal()
+        return graph
+
+    def _seal(self) -> None:
         self._derived: dict[str, Any] = {}
         self._own: dict[str, Any] = {}
         self._frozen = True
@@ -218,6 +256,20 @@ class Graph:
     def with_features(self, features: Any) -> Graph:
         """The same structure, labels and names with other features of the same nodes."""
         vocab = self.vocab if features is not None and features.shape[1] == self.num_features else None
+        if self.mapped:
+            clean = checks.clean_features(features, self.num_nodes)
+            width = None if clean is None else clean.shape[1]
+            for array in (
+                () if clean is None else (clean,) if isinstance(clean, np.ndarray) else (clean.data, clean.indices)
+            ):
+                array.setflags(write=False)
+            return self._with(
+                features=clean,
+                vocab=checks.clean_names(vocab, width, "vocab"),
+                changes=dict.fromkeys(checks.CHANGES, 0),
+                _derived={},
+                _own={},
+            )
         return Graph(
             self.adjacency,
             features,
@@ -307,7 +359,8 @@ class Graph:
 
 def _add(digest: hashlib.blake2b, title: str, array: np.ndarray, kind: str) -> None:
     digest.update(f"{title}:{array.shape}".encode())
-    digest.update(np.ascontiguousarray(array, dtype=kind).data)
+    for start in range(0, len(array), HASHED):
+        digest.update(np.ascontiguousarray(array[start : start + HASHED], dtype=kind).data)
 
 
 def _strided() -> Any:

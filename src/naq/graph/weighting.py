@@ -15,17 +15,22 @@ WEIGHTINGS = {
 }
 
 
-def tfidf(features: sp.csr_array) -> sp.csr_array:
-    """(1 + log count) times smoothed inverse document frequency, rows of unit length."""
+def tfidf(features: sp.csr_array, idf: np.ndarray | None = None) -> sp.csr_array:
+    """(1 + log count) times smoothed inverse document frequency, rows of unit length; ``idf`` where these are some rows of many."""
     n = features.shape[0]
-    frequency = np.bincount(features.indices, minlength=features.shape[1])
-    idf = np.log((1 + n) / (1 + frequency)) + 1.0
+    if idf is None:
+        idf = idf_of(np.bincount(features.indices, minlength=features.shape[1]), n)
     counts = np.maximum(features.data.astype(np.float64), np.finfo(np.float32).tiny)
     values = np.where(counts > 1.0, 1.0 + np.log(np.maximum(counts, 1.0)), counts) * idf[features.indices]
     rows = np.repeat(np.arange(n), np.diff(features.indptr))
     norms = np.sqrt(np.bincount(rows, weights=values**2, minlength=n))
     values /= norms[rows]
     return sp.csr_array((values.astype(np.float32), features.indices, features.indptr), shape=features.shape)
+
+
+def idf_of(frequency: np.ndarray, n: int) -> np.ndarray:
+    """Smoothed inverse document frequency of words that ``frequency`` of ``n`` nodes have."""
+    return np.log((1 + n) / (1 + frequency)) + 1.0
 
 
 def is_counted(graph: Graph) -> bool:

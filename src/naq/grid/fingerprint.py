@@ -35,7 +35,6 @@ NO_NUMBERS = (
     "data/catalog.py",
     "data/download.py",
     "errors.py",
-    "files.py",
     "progress.py",
     "grid/cells.py",
     "protocol/curve.py",
@@ -160,7 +159,11 @@ def _hash_of(paths: Iterable[Path]) -> str:
 
 def _counts(path: Path) -> bool:
     ignored = {ROOT / name for name in NO_NUMBERS}
-    return path not in ignored and (not path.is_relative_to(READERS) or path == READERS / "splits.py")
+    return (
+        path not in ignored
+        and not path.is_relative_to(ROOT / "files")
+        and (not path.is_relative_to(READERS) or path == READERS / "splits.py")
+    )
 
 
 def _name_of(path: Path) -> str:

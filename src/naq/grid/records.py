@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import json
 import lzma
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from naq import memory
 from naq.errors import DataError
-from naq.files import memory_bytes, write_atomically
+from naq.files import parse_json, read_bytes, sealed, verify_seal, write_atomically
 from naq.grid.cells import Cell, Identity
 
-FORMAT = 1
-PACK_FORMAT = 1
+FORMAT = 2
+"""2 has a checksum; records of format 1, which have none, are read too."""
+PACK_FORMAT = 2
+"""Likewise."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +50,7 @@ class Record:
         return self.result is not None
 
     def to_json(self) -> dict[str, Any]:
-        return {
+        content = {
             "format": FORMAT,
             "key": self.key,
             "measurement": self.cell.measurement,
@@ -58,13 +62,15 @@ class Record:
             "error": self.error,
             "result": None if self.result is None else dict(self.result),
         }
+        return sealed(content)
 
     @classmethod
     def from_json(cls, data: Any) -> Record:
-        """The inverse of :meth:`to_json`; raises ``DataError`` for anything else and for a record that does not fit its key."""
+        """The inverse of :meth:`to_json`; raises ``DataError`` for anything else and for a record that does not fit its key or checksum."""
         try:
-            if data["format"] != FORMAT:
+            if data["format"] not in (1, FORMAT):
                 raise DataError(f"the record has format {data['format']!r}; expected {FORMAT}.")
+            data = verify_seal(data, unsealed=data["format"] == 1)
             record = cls(
                 Cell(str(data["measurement"]), data["config"]),
                 Identity(**data["identity"]),
@@ -76,11 +82,24 @@ class Record:
             )
             if (record.result is None) == (record.error is None) or record.key != data["key"]:
                 raise DataError("the record does not fit its key.")
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            _check_kinds(record)
+        except (KeyError, TypeError, ValueError, AttributeError, RecursionError, OverflowError) as error:
             if isinstance(error, DataError):
                 raise
             raise DataError(f"this is no record of a cell ({error!r}).") from error
         return record
+
+
+def _check_kinds(record: Record) -> None:
+    """A record of format 1 may hold anything: what its fields are is checked, and that a result is not empty."""
+    if record.result is not None and (not isinstance(record.result, dict) or not record.result):
+        raise DataError("the record holds no result.")
+    if record.error is not None and not isinstance(record.error, str):
+        raise DataError("the record's error is no text.")
+    if not isinstance(record.machine, dict) or not isinstance(record.cell.config, dict):
+        raise DataError("the record does not say what was computed, or where.")
+    if not math.isfinite(record.seconds) or not all(isinstance(v, str) for v in asdict(record.identity).values()):
+        raise DataError("the record's seconds or identity are none.")
 
 
 Find = Callable[[Cell], Record | None]
@@ -90,37 +109,43 @@ Find = Callable[[Cell], Record | None]
 def write_records(path: str | Path, records: Iterable[Record]) -> int:
     """Write records into one xz file and return how many; equal records give equal bytes."""
     rows = [record.to_json() for record in records]
-    text = json.dumps({"format": PACK_FORMAT, "records": rows}, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    text = json.dumps(
+        sealed({"format": PACK_FORMAT, "records": rows}), sort_keys=True, separators=(",", ":"), allow_nan=False
+    )
     packed = lzma.compress(text.encode(), preset=6)
-    write_atomically(path, lambda temporary: _write(temporary, packed))
+
+    def write(temporary: Path) -> None:
+        temporary.write_bytes(packed)
+
+    write_atomically(path, write)
     return len(rows)
 
 
 def read_records(path: str | Path) -> list[Record]:
     """The finished records in a file of :func:`write_records`, all of them checked."""
+    return records_of(read_bytes(path, "pack of results"), path)
+
+
+def records_of(content: bytes, path: str | Path) -> list[Record]:
+    """The same from the content of such a file; ``path`` is for messages."""
     try:
-        reader = lzma.LZMADecompressor()
-        text = reader.decompress(Path(path).read_bytes(), max_length=memory_bytes() // 4)
-        if not reader.eof:
-            raise DataError("it ends too early or is too large")
-        data = json.loads(text, parse_constant=no_number)
-        if not isinstance(data, dict) or data.get("format") != PACK_FORMAT:
+        reader = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=1 << 28)
+        text = reader.decompress(content, max_length=_most(len(content)))
+        if not reader.eof or reader.unused_data:
+            raise DataError("it ends too early, or is too large, or something follows it")
+        data = parse_json(text)
+        if not isinstance(data, dict) or data.get("format") not in (1, PACK_FORMAT):
             raise DataError(f"it does not have format {PACK_FORMAT}")
+        data = verify_seal(data, unsealed=data["format"] == 1)
         records = [Record.from_json(each) for each in data["records"]]
         if not all(record.done for record in records):
             raise DataError("it holds records that are not finished")
-    except FileNotFoundError as error:
-        raise DataError(f"{path} does not exist.") from error
-    except (OSError, lzma.LZMAError, EOFError, ValueError, KeyError, TypeError, RecursionError) as error:
+    except (lzma.LZMAError, EOFError, ValueError, KeyError, TypeError, RecursionError, MemoryError) as error:
         reason = str(error).rstrip(".")
         raise DataError(f"{path} is no readable pack of results ({reason}); make or download it again.") from error
     return records
 
 
-def no_number(constant: str) -> Any:
-    """For ``json.loads(parse_constant=)``: NaN and Infinity are errors."""
-    raise ValueError(f"{constant} is no number")
-
-
-def _write(path: Path, content: bytes) -> None:
-    path.write_bytes(content)
+def _most(packed: int) -> int:
+    """Bytes that a pack may unfold to: JSON of results shrinks to a tenth, hardly to a hundredth; its objects take ten times the text."""
+    return int(min(1000 * packed + (1 << 20), memory.room() / 12))

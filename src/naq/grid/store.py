@@ -12,22 +12,23 @@ file system has locks that work between hosts (NFS 4, Lustre with ``flock``, ...
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
+import stat
 import time
-import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from filelock import FileLock, Timeout
 
 from naq.errors import DataError
-from naq.files import write_json
-from naq.grid.records import Record, no_number, read_records, write_records
+from naq.files import parse_json, set_aside, write_json
+from naq.grid.records import Record, read_records, write_records
 
 ABANDONED = 14 * 24 * 3600.0
 """Seconds after which the checkpoints of a stopped cell are removed."""
+LARGEST = 1 << 28
+"""Bytes of one record; results have some kilobytes, vectors of a few nodes some megabytes."""
 UNFINISHED = 300.0
 """Seconds after which a temporary file counts as left by a process that ended."""
 
@@ -62,6 +63,10 @@ class Store:
     def failure(self, key: str) -> Record | None:
         """The record of a cell that failed."""
         return self._read(self._file("failed", key), done=False)
+
+    def drop(self, key: str) -> None:
+        """Forget a finished cell: it is computed again when it is asked for."""
+        self._file("cells", key).unlink(missing_ok=True)
 
     def put(self, record: Record) -> None:
         """Store a record. A result replaces an earlier failure; a failure never replaces a result."""
@@ -145,7 +150,11 @@ class Store:
 
     def unpack(self, path: str | Path) -> int:
         """Store the records of a pack that are not here yet, and return how many. All are checked before one is written."""
-        new = [record for record in read_records(path) if self.get(record.key) is None]
+        return self.add(read_records(path))
+
+    def add(self, records: Iterable[Record]) -> int:
+        """Store the records that are not here yet, and return how many."""
+        new = [record for record in records if self.get(record.key) is None]
         for record in new:
             self.put(record)
         return len(new)
@@ -164,22 +173,20 @@ class Store:
             return _checked(path, done=done)
         except FileNotFoundError:
             return None
+        except (IsADirectoryError, DataError):
+            return self._put_aside(path, done=done)
         except OSError as error:
             raise DataError(f"cannot read {path}: {error.strerror or error}; check its permissions.") from error
-        except DataError:
-            return self._put_aside(path, done=done)
 
     def _put_aside(self, path: Path, *, done: bool) -> Record | None:
         """Move a damaged file away; a whole one that another process has just put in its place is given back."""
-        aside = self.folder / "damaged" / f"{path.stem}.{uuid.uuid4().hex}.json"
-        try:
-            aside.parent.mkdir(exist_ok=True)
-            path.rename(aside)
-        except FileNotFoundError:
-            return _checked_or_none(path, done=done)
-        except OSError:
-            self.set_aside.append(f"{path.parent.name}/{path.name}")  # a read-only folder: it stays where it is
+        if not path.exists():
             return None
+        aside = set_aside(path, folder=self.folder / "damaged")
+        if aside is None:
+            if (record := _checked_or_none(path, done=done)) is None:
+                self.set_aside.append(f"{path.parent.name}/{path.name}")  # a read-only folder: it stays where it is
+            return record
         if (record := _checked_or_none(aside, done=done, name=path.stem)) is not None:
             aside.rename(path)
             return record
@@ -188,9 +195,14 @@ class Store:
 
 
 def _checked(path: Path, *, done: bool, name: str = "") -> Record:
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise DataError(f"{path} is no file.")
     try:
-        data = json.loads(path.read_bytes(), parse_constant=no_number)
-    except (ValueError, RecursionError) as error:
+        with path.open("rb") as stream:
+            if os.fstat(stream.fileno()).st_size > LARGEST:
+                raise ValueError(f"it has more than {LARGEST:,} bytes")
+            data = parse_json(stream.read())
+    except ValueError as error:
         raise DataError(f"{path} is not JSON ({error}).") from error
     record = Record.from_json(data)
     if record.key != (name or path.stem) or record.done != done:

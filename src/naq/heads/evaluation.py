@@ -15,6 +15,9 @@ from naq.heads.base import Head, make_head
 from naq.options import Value
 from naq.tasks import Tasks
 
+ROWS = 1 << 16
+"""Rows of an embedding that are checked at once."""
+
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
@@ -145,7 +148,9 @@ def _as_matrix(embedding: Any, tasks: Tasks, *, all_rows: bool) -> tuple[np.ndar
     if embedding.dtype.kind not in "fiu":
         raise OptionError(f"embedding has type {embedding.dtype}; expected real numbers.")
     if embedding.dtype.kind == "f":
-        _check_no_rows(np.flatnonzero(~np.isfinite(embedding).all(axis=1))[:1].tolist())
+        for start in range(0, len(embedding), ROWS):
+            block = embedding[start : start + ROWS]
+            _check_no_rows((start + np.flatnonzero(~np.isfinite(block).all(axis=1))[:1]).tolist())
     return embedding, tasks
 
 

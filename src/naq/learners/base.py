@@ -11,6 +11,8 @@ import torch
 from torch import nn
 
 from naq.encoders import GCN, AugmentedOperator, GraphOperator
+from naq.encoders.streamed import operator_for
+from naq.encoders.widths import check_widths
 from naq.episodes import Episodes
 from naq.errors import OptionError
 from naq.graph import Graph
@@ -69,6 +71,7 @@ class Learner(nn.Module, Configurable, ABC):
     ) -> None:
         super().__init__()
         self.configure(options)
+        check_widths(graph, self.options)
         self.progress = progress
         self.graph = graph.without_labels()
         self.base_labels = base_labels
@@ -85,7 +88,7 @@ class Learner(nn.Module, Configurable, ABC):
 
     def build(self) -> None:
         """Make the modules; here the GCN of width ``latent``."""
-        self.operator = GraphOperator(self.graph, self.device)
+        self.operator = operator_for(self.graph, self.device)
         self.encoder = GCN(self.operator, int(self.options["latent"]), seed=self.seed)
 
     def check_options(self) -> None:

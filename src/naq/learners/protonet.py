@@ -19,12 +19,15 @@ Example:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import ClassVar
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 
+from naq.encoders import Operator
+from naq.encoders.streamed import StreamedOperator
 from naq.episodes import Episodes
 from naq.learners.base import Learner, register_learner
 from naq.learners.episode_vectors import encode_episodes, mean_by_episode, squared_distances
@@ -38,6 +41,8 @@ class ProtoNet(Learner):
     Options:
         latent: width of the vectors (256; the hidden layer is twice as wide).
         lr: Adam's learning rate (1e-4).
+        hub_cap: neighbours of a node that a training step reads at most, drawn anew in every step and weighted so that their sum has the right mean
+            (:mod:`naq.encoders.streamed`); 0, the default, reads all. Tasks are always solved with all.
 
     Shapes:
         - ``loss``: Episodes of one or more episodes -> scalar
@@ -45,10 +50,27 @@ class ProtoNet(Learner):
 
     name = "protonet"
     summary = "distance to class means"
-    defaults: ClassVar[Mapping[str, Value]] = {"latent": 256, "lr": 1e-4}
+    _streamed: StreamedOperator | None = None
+    defaults: ClassVar[Mapping[str, Value]] = {"latent": 256, "lr": 1e-4, "hub_cap": 0}
+    switches = frozenset({"hub_cap"})
+
+    def check_options(self) -> None:
+        super().check_options()
+        self.require_at_least("hub_cap", 0)
+
+    def _encode(self, update: int) -> Callable[[np.ndarray, Operator], torch.Tensor] | None:
+        """Reads hubs by a sample of their neighbours, where that is asked for."""
+        cap = int(self.options["hub_cap"])
+        if not cap:
+            return None
+        if self._streamed is None:
+            own = self.operator
+            self._streamed = own if isinstance(own, StreamedOperator) else StreamedOperator(self.graph, self.device)
+        capped = self._streamed.capped(cap, self.seed, update)
+        return lambda nodes, view: self.encoder.encode(nodes, capped if view is self.operator else view)
 
     def loss(self, episodes: Episodes, update: int = 0) -> torch.Tensor:
-        support, query, episode, slot = encode_episodes(self, episodes, update)
+        support, query, episode, slot = encode_episodes(self, episodes, update, self._encode(update))
         prototypes = support.mean(dim=2)
         if not len(query):
             return support.sum() * 0.0

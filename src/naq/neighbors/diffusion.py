@@ -9,12 +9,11 @@ with :math:`T = \tilde D^{-1/2} (A + I) \tilde D^{-1/2}` as in the paper's text 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from naq.errors import OptionError
 from naq.graph import Graph
@@ -25,7 +24,10 @@ from naq.neighbors.fill import check_fill, filled
 from naq.neighbors.push import push_topk
 from naq.neighbors.table import NeighborTable, cached, check_k
 
+LEAST_ALPHA = 1e-4
+"""The work of the push grows with 1 / alpha."""
 METHODS = ("auto", "push", "exact")
+TOLERANCE = 1e-4
 EXACT_UP_TO = 4e9
 """``auto`` solves exactly up to this many multiplications: a few seconds."""
 
@@ -38,7 +40,7 @@ def diffusion_neighbors(
     self_loops: bool = True,
     fill: str = "none",
     method: str = "auto",
-    tolerance: float = 1e-4,
+    tolerance: float = TOLERANCE,
     seed: int = 0,
     device: str = "cpu",
     cache: str | Path | None = None,
@@ -67,42 +69,77 @@ def diffusion_neighbors(
         >>> naq.diffusion_neighbors(path, k=3).ids.tolist()
         [[1, 2, 3], [0, 2, 3], [3, 1, 0], [2, 1, 0], [-1, -1, -1]]
     """
-    k = check_k(graph, k)
+    info = diffusion_info(graph, k, alpha=alpha, self_loops=self_loops, method=method, tolerance=tolerance)
     check_fill(fill)
-    if not 0.0 < alpha < 1.0:
-        raise OptionError(f"alpha is {alpha!r}; expected a teleport probability between 0 and 1, e.g. 0.1.")
+    if fill == "feature":
+        graph.require_features("fill='feature'")
+
+    def make() -> NeighborTable:
+        if info["method"] == "exact":
+            return NeighborTable(*exact_rows(graph, info, device, progress), info)
+        ids, scores, counts = diffusion_rows(push_arrays(graph, self_loops), info, None, progress)
+        return NeighborTable(ids, scores, info | share_refined(counts))
+
+    table = cached(graph, info, cache, make, reads_features=False)
+    return filled(table, fill, seed=seed, feature_ids=lambda: feature_neighbors(graph, info["k"], cache=cache).ids)
+
+
+def diffusion_info(
+    graph: Graph, k: int, *, alpha: float, self_loops: bool, method: str, tolerance: float
+) -> dict[str, Any]:
+    """What describes the table, checked; ``auto`` is decided."""
+    k = check_k(graph, k)
+    if not LEAST_ALPHA <= alpha < 1.0:
+        raise OptionError(
+            f"alpha is {alpha!r}; expected a teleport probability between 0 and 1, e.g. 0.1, and at least {LEAST_ALPHA:g}: "
+            "smaller ones take for ever."
+        )
     if not 0.0 < tolerance < 1.0:
         raise OptionError(f"tolerance is {tolerance!r}; expected a small positive number, e.g. 1e-4.")
     if method not in METHODS:
         raise OptionError(f"method is {method!r}; expected one of {', '.join(METHODS)}.")
-    if fill == "feature":
-        graph.require_features("fill='feature'")
-    transition = normalized_adjacency(graph.adjacency, self_loops=self_loops, dtype=np.float64)
     if method == "auto":
+        transition = normalized_adjacency(graph.adjacency, self_loops=self_loops, dtype=np.float64)
         method = "exact" if exact_cost(transition, graph.components, alpha) <= EXACT_UP_TO else "push"
     info: dict[str, Any] = {"kind": "diffusion", "alpha": alpha, "self_loops": self_loops, "k": k, "method": method}
-    info |= {"tolerance": tolerance} if method == "push" else {}
-
-    def make() -> NeighborTable:
-        if method == "exact":
-            return NeighborTable(*exact_topk(transition, graph.components, k, alpha, device, progress), info)
-        ids, scores, found = _push(graph, transition, k, alpha, tolerance, progress)
-        return NeighborTable(ids, scores, info | found)
-
-    table = cached(graph, info, cache, make, reads_features=False)
-    return filled(table, fill, seed=seed, feature_ids=lambda: feature_neighbors(graph, k, cache=cache).ids)
+    return info | ({"tolerance": tolerance} if method == "push" else {})
 
 
-def _push(
-    graph: Graph,
-    transition: sp.csr_array,
-    k: int,
-    alpha: float,
-    tolerance: float,
-    progress: Callable[[int, int], None] | None,
-) -> tuple[np.ndarray, np.ndarray, dict[str, Any]]:
+def exact_rows(
+    graph: Graph, info: Mapping[str, Any], device: str = "cpu", progress: Callable[[int, int], None] | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """ids and scores (n, k) of the table that ``info`` describes, with ``method`` exact."""
+    transition = normalized_adjacency(graph.adjacency, self_loops=info["self_loops"], dtype=np.float64)
+    return exact_topk(transition, graph.components, info["k"], info["alpha"], device, progress)
+
+
+PushArrays = tuple[np.ndarray, np.ndarray, np.ndarray]
+
+
+def push_arrays(graph: Graph, self_loops: bool) -> PushArrays:
+    """What :func:`~naq.neighbors.push.push_topk` reads of a graph."""
+    transition = normalized_adjacency(graph.adjacency, self_loops=self_loops, dtype=np.float64)
     others = (np.bincount(graph.components)[graph.components] - 1).astype(np.int64)
-    indptr, indices = transition.indptr.astype(np.int64), transition.indices.astype(np.int32)
-    ids, scores, reached = push_topk(indptr, indices, others, k, alpha, tolerance, progress)
-    refined = float((reached[others > 0] < tolerance).mean()) if (others > 0).any() else 0.0
-    return ids, scores, {"share_refined": round(refined, 6)}
+    return transition.indptr.astype(np.int64), transition.indices.astype(np.int32), others
+
+
+def diffusion_rows(
+    arrays: PushArrays,
+    info: Mapping[str, Any],
+    seeds: tuple[int, int] | None,
+    progress: Callable[[int, int], None] | None = None,
+) -> tuple[np.ndarray, np.ndarray, tuple[int, int]]:
+    """ids and scores (s, k) of the nodes first..last-1, or of all, by push; how many were refined, and of how many.
+
+    Args:
+        arrays: of :func:`push_arrays`.
+        info: of :func:`diffusion_info`, with ``method`` push.
+    """
+    ids, scores, reached, _ = push_topk(*arrays, info["k"], info["alpha"], info["tolerance"], progress, seeds)
+    return ids, scores, (int(((reached > 0) & (reached < info["tolerance"])).sum()), int((reached > 0).sum()))
+
+
+def share_refined(counts: tuple[int, int]) -> dict[str, float]:
+    """What the table says of the counts of all its rows."""
+    refined, nodes = counts
+    return {"share_refined": round(refined / nodes, 6) if nodes else 0.0}

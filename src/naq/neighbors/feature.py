@@ -10,8 +10,11 @@ CUDA, go through blocks of matrix products: memory O(block x n). Nothing is n x 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from naq.errors import OptionError
 from naq.graph import Graph
@@ -51,19 +54,34 @@ def feature_neighbors(
         >>> naq.feature_neighbors(g, k=1).ids.tolist()
         [[1], [0], [0]]
     """
-    features = graph.require_features("feature_neighbors")
-    k = check_k(graph, k)
-    if metric not in METRICS:
-        raise OptionError(f"metric is {metric!r}; expected one of {', '.join(METRICS)}.")
+    info = feature_info(graph, k, metric)
     check_fill(fill, ("none", "lowest", "random"))
-    info = {"kind": "feature", "metric": metric, "k": k}
 
     def make() -> NeighborTable:
-        if graph.sparse_features and str(device) == "cpu":
-            ids, scores = inverted_index_topk(features, k, metric, progress)
-        else:
-            ids, scores = block_topk(features, k, metric, device, progress)
-        return NeighborTable(ids, scores, info)
+        return NeighborTable(*feature_rows(graph, info, None, device, progress), info)
 
     table = cached(graph, info, cache, make, reads_features=True)
     return filled(table, fill, seed=seed)
+
+
+def feature_info(graph: Graph, k: int, metric: str) -> dict[str, Any]:
+    """What describes the table, checked."""
+    graph.require_features("feature_neighbors")
+    k = check_k(graph, k)
+    if metric not in METRICS:
+        raise OptionError(f"metric is {metric!r}; expected one of {', '.join(METRICS)}.")
+    return {"kind": "feature", "metric": metric, "k": k}
+
+
+def feature_rows(
+    graph: Graph,
+    info: Mapping[str, Any],
+    seeds: tuple[int, int] | None,
+    device: str = "cpu",
+    progress: Callable[[int, int], None] | None = None,
+) -> tuple[np.ndarray, np.ndarray]:
+    """ids and scores (s, k) of the nodes first..last-1, or of all, in the table that ``info`` describes."""
+    features = graph.require_features("feature_neighbors")
+    if graph.sparse_features and str(device) == "cpu":
+        return inverted_index_topk(features, info["k"], info["metric"], progress, seeds)
+    return block_topk(features, info["k"], info["metric"], device, progress, seeds=seeds)

@@ -24,20 +24,26 @@ def block_topk(
     device: str,
     progress: Callable[[int, int], None] | None,
     mark: Mark = no_mark,
+    seeds: tuple[int, int] | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """ids (n, k) and scores (n, k); same rules as the inverted index: float64 scores rounded to float32, ties to the lowest id."""
+    """ids (s, k) and scores (s, k); same rules as the inverted index: float64 scores rounded to float32, ties to the lowest id.
+
+    Args:
+        seeds: the nodes first..last-1 whose rows are wanted; None is all of them.
+    """
     n = features.shape[0]
+    first, last = (0, n) if seeds is None else seeds
     if metric == "jaccard":
         features = binary(features)
     size = torch.from_numpy(squared_norms(features)).to(device)
     mark("compute")
     right = _on_device(features, device)
     mark("transfer")
-    ids = np.full((n, k), -1, dtype=np.int32)
-    scores = np.zeros((n, k), dtype=np.float32)
+    ids = np.full((last - first, k), -1, dtype=np.int32)
+    scores = np.zeros((last - first, k), dtype=np.float32)
     block = int(max(1, min(4096, BLOCK_ENTRIES // n)))
-    for start in range(0, n, block):
-        stop = min(n, start + block)
+    for start in range(first, last, block):
+        stop = min(last, start + block)
         left = features[start:stop]
         left = torch.from_numpy(np.array(left) if isinstance(left, np.ndarray) else left.toarray()).to(
             device, torch.float64
@@ -54,11 +60,11 @@ def block_topk(
         chosen, found = stable_topk(values, k)
         mark("selection")
         keep = torch.isfinite(found)
-        ids[start:stop] = torch.where(keep, chosen, -1).cpu().numpy()
-        scores[start:stop] = torch.where(keep, found, 0).cpu().numpy()
+        ids[start - first : stop - first] = torch.where(keep, chosen, -1).cpu().numpy()
+        scores[start - first : stop - first] = torch.where(keep, found, 0).cpu().numpy()
         mark("transfer")
         if progress is not None:
-            progress(stop, n)
+            progress(stop - first, last - first)
     return ids, scores
 
 

@@ -26,10 +26,19 @@ HEAVY_BYTES = 256 << 20
 
 
 def inverted_index_topk(
-    features: sp.csr_array, k: int, metric: str, progress: Callable[[int, int], None] | None
+    features: sp.csr_array,
+    k: int,
+    metric: str,
+    progress: Callable[[int, int], None] | None,
+    seeds: tuple[int, int] | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """ids (n, k) and scores (n, k): float64 scores rounded to float32, ties to the lowest id."""
+    """ids (s, k) and scores (s, k): float64 scores rounded to float32, ties to the lowest id.
+
+    Args:
+        seeds: the nodes first..last-1 whose rows are wanted; None is all of them.
+    """
     n = features.shape[0]
+    first, last = (0, n) if seeds is None else seeds
     if metric == "jaccard":
         features = binary(features)
     columns = sp.csr_array(features.T)
@@ -37,17 +46,18 @@ def inverted_index_topk(
     heavy, place = _heavy_columns(columns)
     by_size = np.argsort(size, kind="stable").astype(np.int32)
     ends = np.searchsorted(size[by_size], size[by_size], side="right")
-    ids = np.full((n, k), -1, dtype=np.int32)
-    scores = np.zeros((n, k), dtype=np.float32)
+    ids = np.full((last - first, k), -1, dtype=np.int32)
+    scores = np.zeros((last - first, k), dtype=np.float32)
     block = max(256, n // 64)
-    for start in range(0, n, block):
-        stop = min(n, start + block)
+    for start in range(first, last, block):
+        stop = min(last, start + block)
+        part = slice(start - first, stop - first)
         _rows(
             features.indptr, features.indices, features.data, columns.indptr, columns.indices, columns.data, heavy, place,
-            size, by_size, ends, start, stop, METRICS.index(metric), ids, scores, numba.get_num_threads(),
+            size, by_size, ends, start, METRICS.index(metric), ids[part], scores[part], numba.get_num_threads(),
         )  # fmt: skip
         if progress is not None:
-            progress(stop, n)
+            progress(stop - first, last - first)
     return ids, scores
 
 
@@ -77,28 +87,29 @@ def _score(metric: Any, dot: Any, size_i: Any, size_j: Any) -> Any:
 @njit(cache=True, parallel=True)
 def _rows(
     indptr: Any, indices: Any, data: Any, col_ptr: Any, col_rows: Any, col_data: Any, heavy: Any, place: Any,
-    size: Any, by_size: Any, ends: Any, start: Any, stop: Any, metric: Any, ids: Any, scores: Any, threads: Any,
+    size: Any, by_size: Any, ends: Any, first: Any, metric: Any, ids: Any, scores: Any, threads: Any,
 ) -> None:  # fmt: skip
     n = len(indptr) - 1
     for thread in prange(threads):
         dots = np.zeros(n, dtype=np.float64)
         everyone = np.arange(n).astype(np.uint32)  # unsigned: an index that cannot be negative is not checked
         met, last = np.empty(n + 1, dtype=np.uint32), np.full(n, -1, dtype=np.int64)
-        for i in range(start + thread, stop, threads):
+        for row in range(thread, len(ids), threads):
+            i = first + row
             columns = indices[indptr[i] : indptr[i + 1]]
             values = data[indptr[i] : indptr[i + 1]]
             if _visits(columns, col_ptr, place, n) >= n:
                 _add_columns(columns, values, col_ptr, col_rows, col_data, heavy, place, dots)
-                found = _select(i, size, metric, dots, everyone, scores[i], ids[i])
+                found = _select(i, size, metric, dots, everyone, scores[row], ids[row])
                 dots[:] = 0.0
             else:
                 count = _meet(i, columns, values, col_ptr, col_rows, col_data, dots, met, last)
-                found = _select(i, size, metric, dots, met[:count], scores[i], ids[i])
+                found = _select(i, size, metric, dots, met[:count], scores[row], ids[row])
                 if metric == 1:
-                    found = _offer_others(i, size, by_size, ends, last, found, scores[i], ids[i])
+                    found = _offer_others(i, size, by_size, ends, last, found, scores[row], ids[row])
                 for position in range(count):
                     dots[met[position]] = 0.0
-            heap_sort(scores[i], ids[i], found)
+            heap_sort(scores[row], ids[row], found)
 
 
 @njit(cache=True)

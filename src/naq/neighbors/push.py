@@ -6,7 +6,17 @@ symmetric form of the system is positive definite, any order of relaxations with
 :math:`|q_u| \le \epsilon d_u` everywhere, reversibility (:math:`d_u R_{uj} = d_j R_{ju}`) gives :math:`|R_{ij} - p_j| \le \epsilon d_j`,
 and for the symmetric diffusion :math:`S_{ij} = \sqrt{d_i / d_j} R_{ij}` an error of at most :math:`\epsilon \sqrt{d_i d_j}`.
 
-Cost per node is bounded by the residual moved, not by the graph: O(1 / (alpha * tolerance)) edge visits at most.
+**Cost.** The threshold grows with the degree, so a hub is relaxed only for a residual that pays for its edges: relaxing u visits
+:math:`d_u` edges and lowers the energy :math:`\tfrac12 r^T M^{-1} r` of the symmetric form by at least
+:math:`\tfrac12 \omega (2 - \omega) \epsilon^2 d_u`, out of at most :math:`1 / (2 \alpha d_i)`. A node costs at most
+:math:`1 / (\omega (2-\omega) \alpha d_i \epsilon^2)` edge visits, whatever the graph's size and hubs; what is measured stays below
+:math:`1 / (\alpha \epsilon)`, the bound of the push without over-relaxation.
+
+**The boundary.** Where the scores on both sides of the tenth place are too close to call, first the nodes near the boundary get a short
+push of their own without over-relaxation. It leaves a share m of its mass, and :math:`R_{uj} = d_j R_{ju} / d_u` turns what it has
+settled, :math:`0 \le p^{(j)} \le R_{j\cdot}`, into a correction of the score of j after which its error is at most
+:math:`\epsilon m \sqrt{d_i d_j}`. Where that does not decide, the tolerance is divided by four while ``REFINE_VISITS`` last. Twins, nodes
+with the same neighbours, have equal scores whatever the tolerance, so that a boundary between them is left alone.
 """
 
 from __future__ import annotations
@@ -19,17 +29,25 @@ import numpy as np
 from numba import njit, prange
 
 from naq.neighbors.topk import heap_offer, heap_sort
+from naq.neighbors.twins import twins
 
 SETTLE = 10
 """The boundary after this many neighbours (the paper's query count) is refined where it is too close to call."""
+WINDOW = 32
+"""Of the first so many nodes, those near the boundary are corrected."""
+BACK = 1e-2
+"""Tolerance of their own pushes: a few dozen edge visits each."""
 REFINEMENTS = 4
 """How often an unsettled node's tolerance is divided by four."""
-REFINE_VISITS = 100_000
-"""No further refinement once a node has cost this many edge visits: hubs make everything near everything."""
+REFINE_VISITS, REFINE_TOTAL = 100_000, 10_000_000_000
+"""No refinement is begun that would bring a node above so many edge visits: hubs make everything near everything. In a small graph a node may have
+its share of the total, ten times as many at most: a refined row costs little there."""
 SLACK = 0.1
 """Signed residuals cancel: the error seen at the boundary is about a tenth of the bound."""
 DEEPENINGS = 64
 """How often it may be divided by four while a node has found fewer neighbours than its component holds."""
+NODE = np.dtype([("residual", np.float64), ("degree", np.float32), ("state", np.int32)])
+"""What a visit reads and writes, in one cache line. States: 0 untouched, 1 touched, 2 in the next front."""
 
 
 def push_topk(
@@ -40,165 +58,265 @@ def push_topk(
     alpha: float,
     tolerance: float,
     progress: Callable[[int, int], None] | None = None,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """ids (n, k), scores (n, k) and the tolerance each node ended with (n,).
+    seeds: tuple[int, int] | None = None,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """ids (s, k), scores (s, k), the tolerance each node ended with (s,) and its edge visits (s,).
 
     Args:
         indptr, indices: adjacency, with the self-loops where they are wanted.
         others: (n,) number of other nodes in each node's component.
+        seeds: the nodes first..last-1 whose rows are wanted; None is all of them.
     """
     n = len(indptr) - 1
-    ids = np.full((n, k), -1, dtype=np.int32)
-    scores = np.zeros((n, k), dtype=np.float32)
-    reached = np.zeros(n, dtype=np.float64)
-    degree = np.diff(indptr).astype(np.float64)
+    first, last = (0, n) if seeds is None else seeds
+    size = last - first
+    ids = np.full((size, k), -1, dtype=np.int32)
+    scores = np.zeros((size, k), dtype=np.float32)
+    reached = np.zeros(size, dtype=np.float64)
+    visits = np.zeros(size, dtype=np.int64)
     omega = 2.0 / (1.0 + np.sqrt(1.0 - (1.0 - alpha) ** 2))
-    block = max(256, n // 64)
-    for start in range(0, n, block):
-        stop = min(n, start + block)
+    twin = twins(indptr, indices)
+    # Memory of its own for every thread and block: a block is worth setting it up.
+    block = max(256, size // 64, n // 64)
+    for start in range(0, size, block):
+        stop = min(size, start + block)
+        part = slice(start, stop)
         _rows(
-            indptr,
-            indices,
-            degree,
-            others,
-            start,
-            stop,
-            alpha,
-            omega,
-            tolerance,
-            ids,
-            scores,
-            reached,
-            numba.get_num_threads(),
-        )
+            indptr, indices, others, twin, first + start, alpha, omega, tolerance,
+            ids[part], scores[part], reached[part], visits[part], numba.get_num_threads(),
+        )  # fmt: skip
         if progress is not None:
-            progress(stop, n)
-    return ids, scores, reached
+            progress(stop, size)
+    return ids, scores, reached, visits
 
 
 @njit(cache=True, parallel=True)
 def _rows(
-    indptr: Any, indices: Any, degree: Any, others: Any, start: Any, stop: Any, alpha: Any, omega: Any, tolerance: Any,
-    ids: Any, scores: Any, reached: Any, threads: Any,
+    indptr: Any, indices: Any, others: Any, twin: Any, first: Any, alpha: Any, omega: Any, tolerance: Any,
+    ids: Any, scores: Any, reached: Any, visits: Any, threads: Any,
+) -> None:  # fmt: skip
+    for thread in prange(threads):
+        _rows_of_thread(
+            indptr, indices, others, twin, first, alpha, omega, tolerance,
+            ids, scores, reached, visits, thread, threads,
+        )  # fmt: skip
+
+
+@njit(cache=True)
+def _rows_of_thread(
+    indptr: Any, indices: Any, others: Any, twin: Any, first: Any, alpha: Any, omega: Any, tolerance: Any,
+    ids: Any, scores: Any, reached: Any, visits: Any, thread: Any, threads: Any,
 ) -> None:  # fmt: skip
     n = len(indptr) - 1
-    for thread in prange(threads):
-        estimate, residual = np.zeros(n), np.zeros(n)
-        front = np.empty((2, n + 1), dtype=np.int32)
-        touched = np.empty(n + 1, dtype=np.int32)
-        flag = np.zeros(n, dtype=np.uint8)
-        for i in range(start + thread, stop, threads):
-            if others[i] > 0:
-                reached[i] = _one(
-                    indptr, indices, degree, i, min(others[i], ids.shape[1]), alpha, omega, tolerance,
-                    estimate, residual, front, touched, flag, ids[i], scores[i],
-                )  # fmt: skip
+    forward = (_fresh_nodes(indptr), np.zeros(n), np.empty(n + 1, dtype=np.int32))
+    backward = (_fresh_nodes(indptr), np.zeros(n), np.empty(n + 1, dtype=np.int32))
+    front = np.empty((2, n + 1), dtype=np.int32)
+    window = (np.empty(WINDOW), np.empty(WINDOW, dtype=np.int32))
+    for row in range(thread, len(ids), threads):
+        i = first + row
+        if others[i] > 0:
+            need = min(others[i], ids.shape[1])
+            reached[row], visits[row] = _one(
+                indptr, indices, twin, i, need, alpha, omega, tolerance,
+                forward, backward, front, window, ids[row], scores[row],
+            )  # fmt: skip
+
+
+@njit(cache=True)
+def _fresh_nodes(indptr: Any) -> Any:
+    nodes = np.empty(len(indptr) - 1, dtype=NODE)
+    for u in range(len(nodes)):
+        nodes[u].residual = 0.0
+        nodes[u].degree = indptr[u + 1] - indptr[u]
+        nodes[u].state = 0
+    return nodes
 
 
 @njit(cache=True)
 def _one(
-    indptr: Any, indices: Any, degree: Any, i: Any, need: Any, alpha: Any, omega: Any, tolerance: Any,
-    estimate: Any, residual: Any, front: Any, touched: Any, flag: Any, ids: Any, scores: Any,
+    indptr: Any, indices: Any, twin: Any, i: Any, need: Any, alpha: Any, omega: Any, tolerance: Any,
+    forward: Any, backward: Any, front: Any, window: Any, ids: Any, scores: Any,
 ) -> Any:  # fmt: skip
-    residual[i] = 1.0
-    touched[0], flag[i] = i, 1
+    nodes, estimate, _ = forward
+    _begin(forward, i)
     count, bound = 1, tolerance
     refinements, work = 0, 0
+    most = max(REFINE_VISITS, min(10 * REFINE_VISITS, REFINE_TOTAL // len(nodes)))
+    near, corrections = np.empty(WINDOW, dtype=np.int32), np.empty(WINDOW)
     for deepening in range(DEEPENINGS):
         if deepening > 0:
             bound /= 4.0
-        count, visits = _relax(
-            indptr, indices, degree, alpha, omega, bound, estimate, residual, front, touched, count, flag
-        )
+        count, visits = _relax(indptr, indices, alpha, omega, bound, forward, front, count)
         work += visits
-        found, settled = _select(i, alpha, bound, degree, estimate, residual, touched[:count], ids, scores)
-        if found >= need:
-            if settled or refinements == REFINEMENTS or work > REFINE_VISITS:
-                break
-            refinements += 1
-    for position in range(count):
-        u = touched[position]
-        estimate[u], residual[u], flag[u] = 0.0, 0.0, 0
-    return bound
+        positive, held = _best(i, alpha, forward, count, window[0], window[1])
+        if positive < need:
+            continue
+        low, high = _too_close(i, bound, nodes, twin, window, held)
+        if low == high:
+            break
+        left = 0.0
+        for place in range(low, high):
+            j = window[1][place]
+            corrections[place], mass, more = _correction(indptr, indices, alpha, j, nodes, backward, front)
+            near[place] = j
+            left = max(left, mass)
+            work += more
+        for place in range(low, high):
+            estimate[near[place]] += corrections[place]
+            window[0][place] += corrections[place] * _root(nodes, i) / _root(nodes, near[place])
+        _sort_again(window[0], window[1], held)
+        settled = _too_close(i, left * bound, nodes, twin, window, held) == (0, 0)
+        if settled or refinements == REFINEMENTS or work + 4 * visits > most:
+            break
+        refinements += 1
+        for place in range(low, high):  # the residuals they were made of are about to change
+            estimate[near[place]] -= corrections[place]
+    ids[:] = -1
+    scores[:] = 0.0
+    _best(i, alpha, forward, count, scores, ids)
+    _end(forward, count)
+    return bound, work
 
 
 @njit(cache=True)
-def _relax(
-    indptr: Any, indices: Any, degree: Any, alpha: Any, omega: Any, bound: Any,
-    estimate: Any, residual: Any, front: Any, touched: Any, count: Any, flag: Any,
-) -> Any:  # fmt: skip
-    """Relax until every residual is within ``bound * degree``. Flags: 0 untouched, 1 touched, 2 in the next front.
+def _begin(walk: Any, i: Any) -> None:
+    nodes, _, touched = walk
+    nodes[i].residual = 1.0
+    nodes[i].state = 1
+    touched[0] = i
+
+
+@njit(cache=True)
+def _end(walk: Any, count: Any) -> None:
+    nodes, estimate, touched = walk
+    for position in range(count):
+        u = touched[position]
+        estimate[u] = 0.0
+        nodes[u].residual = 0.0
+        nodes[u].state = 0
+
+
+@njit(cache=True)
+def _relax(indptr: Any, indices: Any, alpha: Any, omega: Any, bound: Any, walk: Any, front: Any, count: Any) -> Any:
+    """Relax until every residual is within ``bound * degree``: how many nodes are touched, and the edge visits.
 
     The inner loop appends first and counts afterwards, and its node numbers are unsigned: no branch to mispredict.
     """
+    nodes, estimate, touched = walk
     length = 0
     for position in range(count):
         u = touched[position]
-        if abs(residual[u]) > bound * degree[u]:
-            front[0, length], flag[u] = u, 2
+        if abs(nodes[u].residual) > bound * nodes[u].degree:
+            front[0, length] = u
+            nodes[u].state = 2
             length += 1
     now, end, visits = 0, np.uint64(count), 0
     while length > 0:
         new = np.uint64(0)
         for position in range(length):
             u = front[now, position]
-            flag[u] = 1
-            rest = residual[u]
-            if abs(rest) <= bound * degree[u]:
+            own = nodes[u]
+            own.state = 1
+            rest = own.residual
+            if abs(rest) <= bound * own.degree:
                 continue
             moved = omega * rest
-            residual[u] = rest - moved
+            own.residual = rest - moved
             estimate[u] += alpha * moved
             visits += indptr[u + 1] - indptr[u]
-            share = (1.0 - alpha) * moved / degree[u]
+            share = (1.0 - alpha) * moved / own.degree
             for e in range(indptr[u], indptr[u + 1]):
                 v = np.uint64(indices[e])
-                value = residual[v] + share
-                residual[v] = value
-                state = flag[v]
+                node = nodes[v]
+                value = node.residual + share
+                node.residual = value
+                state = node.state
                 touched[end] = v
                 end += np.uint64(state == 0)
-                enters = (abs(value) > bound * degree[v]) & (state != 2)
+                enters = (abs(value) > bound * node.degree) & (state != 2)
                 front[1 - now, new] = v
                 new += np.uint64(enters)
-                flag[v] = np.uint8(2) if enters else max(state, np.uint8(1))
-            if flag[u] == 1 and abs(residual[u]) > bound * degree[u]:
+                node.state = np.int32(2) if enters else max(state, np.int32(1))
+            if own.state == 1 and abs(own.residual) > bound * own.degree:
                 front[1 - now, new] = u
                 new += np.uint64(1)
-                flag[u] = 2
+                own.state = 2
         length, now = int(new), 1 - now
     return np.int64(end), visits
 
 
 @njit(cache=True)
-def _select(
-    i: Any,
-    alpha: Any,
-    bound: Any,
-    degree: Any,
-    estimate: Any,
-    residual: Any,
-    touched: Any,
-    ids: Any,
-    scores: Any,
-) -> Any:
-    """Fill the row; say how many were found and whether the boundary at SETTLE is clear of the typical error."""
-    ids[:] = -1
-    scores[:] = 0.0
-    found = 0
-    edge_scores = np.zeros(SETTLE + 1, dtype=np.float64)
-    edge_ids = np.full(SETTLE + 1, -1, dtype=np.int32)
-    edge = 0
-    for u in touched:
-        if u != i:
-            value = (estimate[u] + alpha * residual[u]) * np.sqrt(degree[i] / degree[u])
-            if value > 0.0:
-                edge = heap_offer(edge_scores, edge_ids, edge, value, u)
-                found = heap_offer(scores, ids, found, np.float32(value), u)
-    heap_sort(scores, ids, found)
-    if edge <= SETTLE:
-        return found, True
-    heap_sort(edge_scores, edge_ids, edge)
-    inside, outside = edge_ids[SETTLE - 1], edge_ids[SETTLE]
-    slack = bound * np.sqrt(degree[i]) * (np.sqrt(degree[inside]) + np.sqrt(degree[outside]))
-    return found, edge_scores[SETTLE - 1] - edge_scores[SETTLE] > SLACK * slack
+def _correction(indptr: Any, indices: Any, alpha: Any, j: Any, residuals: Any, walk: Any, front: Any) -> Any:
+    """What a short push from j adds to its estimate, the share of mass that push has not settled, and its edge visits."""
+    nodes, estimate, touched = walk
+    _begin(walk, j)
+    count, visits = _relax(indptr, indices, alpha, 1.0, BACK, walk, front, 1)
+    total, left = 0.0, 0.0
+    for position in range(count):
+        u = touched[position]
+        settled = estimate[u] + alpha * nodes[u].residual
+        total += settled * residuals[u].residual / nodes[u].degree
+        left += (1.0 - alpha) * nodes[u].residual
+    _end(walk, count)
+    # The selection adds the first step of that push, alpha * residual, for every node.
+    return total * residuals[j].degree - alpha * residuals[j].residual, left, visits
+
+
+@njit(cache=True)
+def _best(i: Any, alpha: Any, walk: Any, count: Any, scores: Any, ids: Any) -> Any:
+    """Fill a list with the best touched nodes, best first: how many have a positive score, and how many the list holds."""
+    nodes, estimate, touched = walk
+    positive, held = 0, 0
+    root, own, worst = _root(nodes, i), np.float64(nodes[i].degree), 0.0
+    for u in touched[:count]:
+        node = nodes[u]
+        amount = estimate[u] + alpha * node.residual
+        if u == i or amount <= 0.0:
+            continue
+        positive += 1
+        # A squared comparison that is safely below the worst kept score spares the division and the root.
+        if amount * amount * own < worst * node.degree:
+            continue
+        held = heap_offer(scores, ids, held, scores.dtype.type(amount * root / _root(nodes, u)), u)
+        if held == len(ids):
+            worst = np.float64(scores[0]) * np.float64(scores[0]) * (1.0 - 1e-6)
+    heap_sort(scores, ids, held)
+    return positive, held
+
+
+@njit(cache=True)
+def _sort_again(scores: Any, ids: Any, held: Any) -> None:
+    """By insertion: only a few places have changed."""
+    for place in range(1, held):
+        score, node = scores[place], ids[place]
+        while place > 0 and scores[place - 1] < score:
+            scores[place], ids[place] = scores[place - 1], ids[place - 1]
+            place -= 1
+        scores[place], ids[place] = score, node
+
+
+@njit(cache=True)
+def _too_close(i: Any, bound: Any, nodes: Any, twin: Any, window: Any, held: Any) -> Any:
+    """First and last + 1 place of the window that the typical error may bring across the boundary; (0, 0) where it is clear."""
+    scores, ids = window
+    if held <= SETTLE:
+        return 0, 0
+    error = SLACK * bound * _root(nodes, i)
+    low, high = 0, held
+    while low < SETTLE and _clear(low, SETTLE, error, nodes, twin, scores, ids):
+        low += 1
+    while high > SETTLE and _clear(SETTLE - 1, high - 1, error, nodes, twin, scores, ids):
+        high -= 1
+    return (low, high) if low < SETTLE < high else (0, 0)
+
+
+@njit(cache=True)
+def _clear(one: Any, two: Any, error: Any, nodes: Any, twin: Any, scores: Any, ids: Any) -> Any:
+    """Whether the first place is ahead of the second by more than the error, or equal to it for good."""
+    apart = error * (_root(nodes, ids[one]) + _root(nodes, ids[two]))
+    return scores[one] - scores[two] > apart or twin[ids[one]] == twin[ids[two]]
+
+
+@njit(cache=True, inline="always")
+def _root(nodes: Any, u: Any) -> Any:
+    return np.sqrt(np.float64(nodes[u].degree))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,8 +15,9 @@ from typing import Any
 import numpy as np
 
 from naq.errors import DataError, OptionError
-from naq.files import read_npz, write_npz
+from naq.files import parse_json, read_npz, write_npz
 from naq.graph import Graph
+from naq.memory import require
 from naq.options import check_whole
 
 
@@ -32,7 +35,10 @@ class NeighborTable:
     info: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        ids, scores = np.asarray(self.ids), np.asarray(self.scores, dtype=np.float32)
+        ids, scores = np.asarray(self.ids), np.asarray(self.scores)
+        if scores.dtype.kind not in "biuf":
+            raise DataError(f"scores have type {scores.dtype}; expected numbers.")
+        scores = scores.astype(np.float32, copy=False)
         if ids.ndim != 2 or ids.shape != scores.shape or ids.dtype.kind not in "iu":
             raise DataError(
                 f"ids {ids.shape} and scores {scores.shape} are no neighbour table; expected two arrays (nodes, k)."
@@ -70,22 +76,37 @@ class NeighborTable:
 
     def save(self, path: str | Path) -> Path:
         """Write ids, scores and how they were made."""
+        return write_npz(path, self._arrays())
+
+    def _arrays(self) -> dict[str, np.ndarray]:
         text = json.dumps(dict(self.info), sort_keys=True)
-        return write_npz(path, {"ids": self.ids, "scores": self.scores, "info": np.array(text)})
+        return {"ids": self.ids, "scores": self.scores, "info": np.array(text)}
 
     @classmethod
     def load(cls, path: str | Path) -> NeighborTable:
         """Read a table written by :meth:`save`."""
-        arrays = read_npz(path, kind="neighbour table")
+        return cls._from(read_npz(path, kind="neighbour table"), path)
+
+    @classmethod
+    def _from(cls, arrays: Mapping[str, np.ndarray], path: str | Path) -> NeighborTable:
         if not {"ids", "scores", "info"} <= set(arrays):
             raise DataError(
                 f"{path} is no neighbour table; expected arrays ids, scores and info, found {sorted(arrays)}."
             )
-        try:
-            info = json.loads(str(arrays["info"]))
-        except json.JSONDecodeError as error:
-            raise DataError(f"{path} has a damaged description ({error}); make the table again.") from error
-        return cls(arrays["ids"], arrays["scores"], info)
+        return cls(arrays["ids"], arrays["scores"], description(arrays["info"], path))
+
+
+def description(text: np.ndarray, path: str | Path) -> dict[str, Any]:
+    """How a table or episodes were made, from the ``info`` of their file."""
+    try:
+        if text.shape != () or text.dtype.kind != "U":
+            raise ValueError("it is no text")
+        info = parse_json(str(text))
+        if not isinstance(info, dict):
+            raise ValueError("it is no JSON object")
+    except (ValueError, OverflowError) as error:
+        raise DataError(f"{path} has a damaged description ({error}); make it again.") from error
+    return info
 
 
 def check_k(graph: Graph, k: int) -> int:
@@ -95,15 +116,19 @@ def check_k(graph: Graph, k: int) -> int:
         raise OptionError(
             f"k is {k}, but graph {graph.name!r} has {graph.num_nodes:,} nodes, so a node has {graph.num_nodes - 1:,} others at most; lower k."
         )
+    require(24.0 * k * graph.num_nodes, f"a table of {k:,} neighbours for each of {graph.num_nodes:,} nodes", "lower k")
     return k
 
 
-def cache_folder() -> Path:
-    """``$NAQ_CACHE``, or ``naq`` in the user's cache folder."""
-    given = os.environ.get("NAQ_CACHE")
+def cache_folder() -> Path | None:
+    """``$NAQ_CACHE``, or ``naq`` in the user's cache folder; None for a user who has no home."""
+    given = os.environ.get("NAQ_CACHE") or os.environ.get("XDG_CACHE_HOME")
     if given:
-        return Path(given)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "naq"
+        return Path(given) / ("" if os.environ.get("NAQ_CACHE") else "naq")
+    try:
+        return Path.home() / ".cache" / "naq"
+    except RuntimeError:
+        return None
 
 
 def cached(
@@ -125,13 +150,26 @@ def cached(
     content = graph.without_labels().hash if reads_features else graph.structure_hash
     name = hashlib.blake2b(f"{content}|{text}".encode(), digest_size=12).hexdigest()
     path = Path(cache) / "tables" / f"{name}.npz"
-    if path.exists():
-        try:
-            table = NeighborTable.load(path)
+    try:
+        if path.exists():
+            table = _of_cache(path, name)
             if table.num_nodes == graph.num_nodes and table.k == info["k"] and dict(info).items() <= table.info.items():
                 return table
-        except DataError:
+    except (DataError, OSError) as error:
+        with contextlib.suppress(OSError):
             path.unlink(missing_ok=True)
+        warnings.warn(f"a neighbour table of the cache is not used and is made again: {error}", stacklevel=2)
     table = make()
-    table.save(path)
+    try:
+        write_npz(path, {**table._arrays(), "key": np.array(name)})
+    except (DataError, OSError) as error:
+        warnings.warn(f"the neighbour table is not kept in the cache: {error}", stacklevel=2)
     return table
+
+
+def _of_cache(path: Path, name: str) -> NeighborTable:
+    """The table of a cache file, once its checksums fit and it says of itself that it belongs there."""
+    arrays = read_npz(path, kind="neighbour table", ours=True)
+    if str(arrays.get("key")) != name:
+        raise DataError(f"{path} holds the table of another graph or of other options.")
+    return NeighborTable._from(arrays, path)

@@ -111,7 +111,7 @@ class RunConfig:
             head=OWN if solver is None else solver.name,
             head_options=None if solver is None else dict(solver.options),
             features=None if getattr(known.model, "weighs_features", False) else weighting,
-            options=merge_options(known.name, known.model.defaults, _with_epochs(known, options or {}, epochs)),
+            options=_resolved(known, _with_epochs(known, options or {}, epochs)),
             episode=_episode(known, int(way), int(shot), episode or {}),
             episodes=None if known.learner is None else int(EPISODES if episodes is None else episodes),
             evaluate_every=None if schedule is None else schedule.evaluate_every,
@@ -152,6 +152,13 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return dict(value)
     return list(value) if isinstance(value, tuple) else value
+
+
+def _resolved(method: Method, given: Mapping[str, Any]) -> dict[str, Value]:
+    """Every option with its value, but for switches that are off."""
+    defaults, switches = method.model.defaults, method.model.switches
+    options = merge_options(method.name, defaults, given)
+    return {name: value for name, value in options.items() if name not in switches or value != defaults[name]}
 
 
 def _with_epochs(method: Method, options: Mapping[str, Any], epochs: int | None) -> Mapping[str, Any]:

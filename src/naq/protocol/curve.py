@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from naq.errors import plain
+
 if TYPE_CHECKING:
     from naq.protocol import Result
 
@@ -59,9 +61,10 @@ def draw_curve(result: Result, path: Path) -> None:
     axes.grid(axis="y", color="#e5e7eb", linewidth=0.8)
     config = result.config
     figure.suptitle(
-        f"{config.method} on {config.dataset}, {config.way}-way {config.shot}-shot: "
+        f"{config.method} on {plain(config.dataset, 60)}, {config.way}-way {config.shot}-shot: "
         f"{100 * result.accuracy:.2f} ± {100 * result.ci95:.2f} % on test tasks ({config.head})",
         fontsize=10.5,
         color="#111827",
+        parse_math=False,  # a name may hold dollars
     )
     figure.savefig(path, format="png")

@@ -15,7 +15,7 @@ import torch
 
 from naq.data import load
 from naq.embedders import Embedder, TrainedEmbedder, refined
-from naq.errors import NaqError, OptionError
+from naq.errors import OptionError
 from naq.graph import Graph, resolve, weighted
 from naq.heads import Evaluation, Head
 from naq.neighbors.table import cache_folder
@@ -35,11 +35,21 @@ from naq.training import Trained
 
 
 def embed(
-    graph: Graph, method: str = "naq-plus", *, refine: bool = False, seed: int = 0, device: str = "cpu", **options: Any
+    graph: Graph,
+    method: str = "naq-plus",
+    *,
+    refine: bool = False,
+    seed: int = 0,
+    device: str = "cpu",
+    out: str | Path | None = None,
+    **options: Any,
 ) -> np.ndarray:
     """(n, d) float32 vectors of a registered method that needs no labels and no episodes, e.g. ``naq-plus`` or ``bgrl``.
 
     ``refine`` applies the closed form of NaQ to the vectors, which ``naq-plus`` does anyway.
+
+    ``out`` is a .npy file that the vectors are written to, in blocks (``naq-plus`` and ``smooth``, on the CPU); what is returned is mapped from it. A graph that is itself
+    mapped is embedded in blocks with and without ``out``.
 
     A method that is trained stops, and its weights are chosen, by label-free tasks: clusters of smoothed features as classes.
     """
@@ -47,6 +57,12 @@ def embed(
     if found.embedder is None:
         raise OptionError(f"{method} is trained on episodes; use naq.run(graph, method={method!r}).embedding instead.")
     model = found.embedder(graph, seed=seed, device=device, **options)
+    if out is not None:
+        if refine:
+            raise OptionError(
+                "refine=True does not work in blocks; leave out= away, or use naq-plus, which is refined."
+            )
+        return model.embed_to(out)
     if isinstance(model, TrainedEmbedder):
         pretrained(model)
     vectors = model.embed()
@@ -191,7 +207,23 @@ def execute(config: RunConfig, inputs: RunInputs) -> Result:
         "also": {k: other.fingerprint for k, other in others.items()},
         **({} if inputs.base_labels is None else {"base_labels": labels_hash(given.base_labels)}),
     }
-    folder = RunFolder(inputs.out, config, data) if inputs.out is not None else None
+    seconds["load"] += time.perf_counter() - mark
+    if inputs.out is None:
+        return _execute(config, inputs, data, given, others, None, seconds)
+    with RunFolder(inputs.out, config, data, listener) as folder:
+        return _execute(config, inputs, data, given, others, folder, seconds)
+
+
+def _execute(
+    config: RunConfig,
+    inputs: RunInputs,
+    data: Mapping[str, Any],
+    given: TaskSource,
+    others: Mapping[str, TaskSource],
+    folder: RunFolder | None,
+    seconds: dict[str, float],
+) -> Result:
+    graph, listener, mark = inputs.graph, inputs.listener, time.perf_counter()
     if folder is not None and (done := folder.finished()) is not None:
         listener("finished", {"folder": str(inputs.out)})
         return done
@@ -205,12 +237,7 @@ def execute(config: RunConfig, inputs: RunInputs) -> Result:
         key = json.dumps([config.to_json(), data], sort_keys=True)
         training = ModelTraining(config, read, given, others, key, cache, listener)
         kept = None if inputs.checkpoint is None else Path(inputs.checkpoint)
-        try:
-            model, trained = training.run(kept if folder is None else folder.checkpoint)
-        except NaqError:
-            if folder is not None:
-                folder.forget()
-            raise
+        model, trained = training.run(kept if folder is None else folder.checkpoint)
         seconds |= training.seconds
         plan = training.plan
     mark = time.perf_counter()
@@ -252,8 +279,10 @@ def execute(config: RunConfig, inputs: RunInputs) -> Result:
 def check_device(device: str) -> None:
     """One sentence where the device is not there."""
     try:
-        torch.empty(1, device=device)
-    except (RuntimeError, AssertionError) as error:
+        if torch.device(device).type not in ("cpu", "cuda"):
+            raise RuntimeError("another kind of device")
+        torch.zeros(1, device=device).cpu()
+    except (RuntimeError, AssertionError, ValueError, TypeError, OverflowError) as error:
         raise OptionError(
             f"device is {device!r}, which cannot be used here; choose 'cpu' or an available 'cuda'."
         ) from error

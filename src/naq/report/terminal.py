@@ -11,6 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from naq.errors import plain
 from naq.experiments.views import Number, TableView
 from naq.report.format import Markup, entry_text, legend_text
 
@@ -42,7 +43,8 @@ def result_table(results: Iterable[Result]) -> Table:
             best[_compared(e)] = max(best.get(_compared(e), 0.0), e.accuracy)
     unbalanced = any(row.unbalanced is not None for row in rows)
     first = results[0].config
-    table = Table(title=f"{first.dataset}: {first.way}-way {first.shot}-shot, {len(results[0].per_task)} test tasks")
+    heading = f"{plain(first.dataset, 80)}: {first.way}-way {first.shot}-shot, {len(results[0].per_task)} test tasks"
+    table = Table(title=Text(heading))
     for title in ("method", "head"):
         table.add_column(title)
     for title in ("way", "shot", "accuracy %", *(["Dirichlet(2) %"] if unbalanced else []), "seconds"):

@@ -2,34 +2,24 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 
-from naq.errors import TrainingError
-from naq.files import write_atomically
+from naq.files import read_tensors, write_tensors
 
 
 def save_state(path: Path, tensors: Mapping[str, torch.Tensor], facts: Mapping[str, Any]) -> None:
     """Tensors, and facts as JSON in the header."""
-    flat = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    header = {"facts": json.dumps(dict(facts), allow_nan=False)}
-    write_atomically(path, lambda temporary: save_file(flat, temporary, metadata=header))
+    write_tensors(path, {name: tensor.detach().cpu().contiguous().numpy() for name, tensor in tensors.items()}, facts)
 
 
 def load_state(path: Path) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
-    """What :func:`save_state` wrote."""
-    try:
-        with safe_open(path, framework="pt") as archive:
-            facts = json.loads((archive.metadata() or {}).get("facts", "{}"))
-            return {name: archive.get_tensor(name) for name in archive.keys()}, facts  # noqa: SIM118
-    except (SafetensorError, OSError, ValueError) as error:
-        raise TrainingError(f"checkpoint {path} is damaged ({error}); delete it to start again.") from error
+    """What :func:`save_state` wrote, once its checksum fits; a ``DataError`` otherwise."""
+    arrays, facts = read_tensors(path, "checkpoint")
+    return {name: torch.from_numpy(array) for name, array in arrays.items()}, facts
 
 
 def optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, torch.Tensor]:
@@ -42,10 +32,15 @@ def optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, torch.Tenso
 
 
 def restore_optimizer(optimizer: torch.optim.Optimizer, flat: Mapping[str, torch.Tensor]) -> None:
-    """Put named tensors back."""
+    """Put named tensors back; a ``ValueError`` where they are not of the shapes of the weights, which torch does not check."""
     state: dict[int, dict[str, torch.Tensor]] = {}
+    weights = [weight for group in optimizer.param_groups for weight in group["params"]]
     for key, value in flat.items():
-        index, name = key.split("/", 1)
+        index, _, name = key.partition("/")
+        if not index.isascii() or not index.isdigit() or int(index) >= len(weights) or not name:
+            raise ValueError(f"the optimiser has no state {key!r}")
+        if value.ndim and value.shape != weights[int(index)].shape:
+            raise ValueError(f"the optimiser's state {key!r} has shape {tuple(value.shape)}")
         state.setdefault(int(index), {})[name] = value
     optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import time
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -12,7 +13,8 @@ from typing import Any
 
 import torch
 
-from naq.errors import OptionError, TrainingError
+from naq.errors import DataError, OptionError, TrainingError
+from naq.files import set_aside
 from naq.training import checkpoint as files
 from naq.training.interrupt import CleanInterrupt
 from naq.training.trainable import Trainable
@@ -173,16 +175,33 @@ class _State:
         self.resumed_from = training.done(self.update)
 
     def _restore(self, path: Path) -> None:
-        tensors, facts = files.load_state(path)
+        """Go on from the checkpoint; one that is damaged is set aside, and training starts from the beginning."""
+        try:
+            tensors, facts = files.load_state(path)
+        except DataError as error:
+            self._start_again(path, str(error))
+            return
         if facts.get("key") != self.key:
             raise TrainingError(
                 f"checkpoint {path} belongs to a run with other settings; choose another folder or delete it."
             )
-        self.training.model.load_state_dict(files.strip_prefix(tensors, "model"))
-        files.restore_optimizer(self.training.optimizer, files.strip_prefix(tensors, "optimizer"))
-        self.best_weights = {name: files.strip_prefix(tensors, f"best{name}") for name in self.sets}
-        self.update, self.history, self.before = facts["update"], History(**facts["history"]), facts["seconds"]
-        self.losses = [torch.tensor(loss) for loss in facts["losses"]]
+        model, optimizer = self.training.model, self.training.optimizer
+        weights = {name: value.clone() for name, value in model.state_dict().items()}
+        try:
+            model.load_state_dict(files.strip_prefix(tensors, "model"))
+            files.restore_optimizer(optimizer, files.strip_prefix(tensors, "optimizer"))
+            self.best_weights = {name: files.strip_prefix(tensors, f"best{name}") for name in self.sets}
+            self.update, self.history, self.before = facts["update"], History(**facts["history"]), facts["seconds"]
+            self.losses = [torch.tensor(loss) for loss in facts["losses"]]
+        except (RuntimeError, ValueError, KeyError, TypeError) as error:  # whole, but not of this code
+            model.load_state_dict(weights)
+            self.best_weights = {}
+            self._start_again(path, f"{path} does not fit the model ({error}).")
+
+    def _start_again(self, path: Path, reason: str) -> None:
+        aside = set_aside(path)
+        where = "it could not be moved" if aside is None else f"it is now {aside}"
+        warnings.warn(f"{reason.rstrip('.')}; {where}, and training starts from the beginning.", stacklevel=2)
 
     @property
     def seconds(self) -> float:

@@ -9,6 +9,7 @@ import time
 
 import pytest
 
+from naq.errors import NaqError
 from naq.grid.datasets import DatasetCache
 from naq.grid.fingerprint import identify
 from naq.grid.runners import Setup, make_runner
@@ -36,6 +37,13 @@ def is_free(store, cell):
     if held is not None:
         held.release()
     return held is not None
+
+
+def test_an_address_that_does_not_answer_is_one_sentence(store, empties):
+    with make_runner("ray", 1, "127.0.0.1:1") as lost, pytest.raises(NaqError, match="no Ray cluster answers at 127"):
+        lost.run(empties(1), store)
+    with pytest.raises(NaqError, match="address is 'x', but the engine is processes"):
+        make_runner("processes", 1, "x")
 
 
 def test_all_are_computed_and_filed_by_this_process(runner, store, empties, capfd):

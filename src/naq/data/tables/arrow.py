@@ -17,6 +17,8 @@ from naq.data.tables.columns import Column, Numbers, Table, Vectors
 from naq.data.tables.delimited import Choose
 from naq.data.tables.text_file import END, LONGEST_ROW, TextFile, opened
 from naq.errors import DataError
+from naq.files import file_of
+from naq.memory import require
 
 BLOCK = 1 << 25
 
@@ -117,13 +119,17 @@ def read_csv(file: TextFile, wanted: list[str]) -> tuple[dict[str, Column], int,
 def read_parquet(path: Path, choose: Choose) -> Table:
     """The wanted columns of a Parquet file: text, numbers, or lists of equally many numbers."""
     try:
-        with pq.ParquetFile(path) as file:
+        with pq.ParquetFile(file_of(path)) as file:
             names = file.schema_arrow.names
             wanted = list(choose(list(names), True))
+            _check_size(file.metadata, len(wanted), path)
             table = file.read(columns=wanted)
+            table.validate(full=True)  # text that is no UTF-8, offsets that lead nowhere
     except FileNotFoundError as error:
         raise DataError(f"{path} does not exist.") from error
-    except (pa.ArrowException, OSError) as error:
+    except DataError:
+        raise
+    except (pa.ArrowException, OSError, ValueError, OverflowError, MemoryError) as error:
         raise DataError(
             f"{path} is not a readable Parquet file ({_short(error)}); rename it if it is something else, or write it again."
         ) from error
@@ -133,6 +139,14 @@ def read_parquet(path: Path, choose: Choose) -> Table:
         return [f"{path.name}, row {row + 1}" for row in rows]
 
     return Table(str(path), columns, table.num_rows, places)
+
+
+def _check_size(facts: Any, columns: int, path: Path) -> None:
+    """From the file's own facts, before anything is unpacked: bytes of all pages, and rows that may take none."""
+    size = sum(max(0, facts.row_group(i).total_byte_size) for i in range(facts.num_row_groups))
+    if facts.num_rows < 0:
+        raise DataError(f"{path} has {facts.num_rows} rows; it is damaged, write it again.")
+    require(max(3 * size, 16 * facts.num_rows * columns), f"reading {path}", "use a larger machine", DataError)
 
 
 def arrow_column(chunks: pa.ChunkedArray, name: str, title: str) -> Column:

@@ -205,7 +205,7 @@ def _numbered_groups(columns: Sequence[str]) -> dict[str, list[str]]:
     found: dict[str, dict[int, str]] = {}
     for column in columns:
         match = _NUMBERED.fullmatch(shown(column))
-        if match is not None:
+        if match is not None and len(match[2]) < 10:
             found.setdefault(match[1], {})[int(match[2])] = column
     groups = {}
     for prefix, members in found.items():

@@ -66,6 +66,10 @@ def read_graphml(path: Path) -> tuple[Table, Table]:
         except ElementTree.ParseError as error:
             line, column = error.position
             raise DataError(f"{path}, line {line}: not readable XML ({error.msg}, column {column}).") from error
+        except DataError:
+            raise
+        except (LookupError, ValueError, RecursionError) as error:  # an encoding that there is not, brackets too deep
+            raise DataError(f"{path} is not readable XML ({error}).") from error
     if not graphs:
         raise DataError(f"{path} holds no <graph>; expected one graph of nodes and edges.")
     columns = {ID: Cells.of(ids)}

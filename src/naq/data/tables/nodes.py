@@ -15,6 +15,8 @@ from naq.data.tables.columns import Dropped, Table, Vectors, drop, is_missing
 from naq.data.tables.features import Feature, stripped
 from naq.data.tables.roles import id_columns, label_column, named, shown
 from naq.errors import DataError
+from naq.files import file_of
+from naq.memory import require
 
 LONGEST_ID = 1_000
 SAMPLED_ENDS = 1_000
@@ -193,11 +195,14 @@ def _features(table: Table, choice: Choice, columns: list[str]) -> tuple[list[Fe
 def vector_file(path: Path) -> np.ndarray:
     """The (nodes, d) array of an ``.npy`` file, never a pickle."""
     try:
-        values = np.load(path, allow_pickle=False, mmap_mode="r")
+        values = np.load(file_of(path), allow_pickle=False, mmap_mode="r")
     except FileNotFoundError as error:
         raise DataError(f"{path} does not exist.") from error
-    except (OSError, ValueError, EOFError) as error:
+    except DataError:
+        raise
+    except Exception as error:  # NumPy parses the header as Python, and fails in as many ways
         raise DataError(f"{path} is not a readable .npy array of numbers; save it with numpy.save.") from error
+    require(5 * getattr(values, "size", 0), f"reading {path}", "give fewer columns", DataError)
     return checked_vectors(values, str(path))
 
 

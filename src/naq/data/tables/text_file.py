@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import IO
 
 from naq.errors import DataError
+from naq.files import file_of
+from naq.memory import room
 
 TEXT_SUFFIXES = (".csv", ".tsv", ".tab", ".txt", ".edges", ".edgelist", ".psv")
 LONGEST_ROW = 1 << 24
@@ -81,6 +83,7 @@ class TextFile:
 def opened(path: Path) -> Iterator[IO[bytes]]:
     """The bytes of a file, unpacked where its name ends in ``.gz``; every way to fail is one sentence."""
     try:
+        file_of(path)
         with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as stream:
             yield stream  # type: ignore[misc]
     except FileNotFoundError as error:
@@ -93,6 +96,10 @@ def opened(path: Path) -> Iterator[IO[bytes]]:
         raise DataError(f"{path} is damaged or truncated ({error}); make or download it again.") from error
     except DataError:
         raise
+    except UnicodeError as error:
+        raise DataError(
+            f"{path} is not text in the encoding that it begins with ({error}); save it as UTF-8."
+        ) from error
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror or error}.") from error
 
@@ -116,9 +123,12 @@ def scan(path: Path) -> TextFile:
         encoding = "utf-16" if head[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) else "utf-8-sig"
         decoder = codecs.getincrementaldecoder(encoding)()
         quotes = lines = first_bad = total = 0
+        most = room()
         block, windows = head, True
         while block:
             total += len(block)
+            if total > most:
+                raise DataError(f"{path} holds more text than free memory ({most:,.0f} bytes); use a larger machine.")
             if encoding != "utf-16" and b"\0" in block:
                 line = lines + block[: block.index(b"\0")].count(b"\n") + 1
                 raise DataError(f"{path}, line {line} holds a zero byte: it is not a text file; expected CSV or TSV.")
@@ -134,6 +144,11 @@ def scan(path: Path) -> TextFile:
             quotes += block.count(b'"')
             lines += block.count(b"\n")
             block = stream.read(_BLOCK)
+    if encoding == "utf-8-sig":
+        try:
+            decoder.decode(b"", final=True)
+        except UnicodeDecodeError:  # it ends within a character
+            first_bad, encoding = lines + 1, "cp1252"
     if total == 0:
         raise DataError(f"{path} is empty; expected a header and rows of cells.")
     if encoding == "cp1252" and not windows:

@@ -59,11 +59,19 @@ def _record(cell: Cell, identity: Identity, result: dict[str, Any] | None, error
     return Record(cell, identity, result, error, seconds, made_on, datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
 
 
+LOST = "the worker process died"
+
+
+def worker_lost(sentence: str) -> bool:
+    """Whether a cell failed because its worker ended."""
+    return sentence.startswith(LOST)
+
+
 def worker_exit(how: str, stderr: str = "") -> str:
     """The sentence for a worker that ended while it computed a cell; ``stderr`` is the last line it wrote."""
     reason = f"; it last wrote: {stderr}" if stderr else ""
     return (
-        f"the worker process died ({how}) while it computed this cell{reason}; if memory ran out, use fewer workers, "
+        f"{LOST} ({how}) while it computed this cell{reason}; if memory ran out, use fewer workers, "
         "then retry the failed cells."
     )
 

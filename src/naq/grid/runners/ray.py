@@ -1,4 +1,4 @@
-"""``ray``: actors on a Ray cluster, a local one unless ``RAY_ADDRESS`` names another.
+"""``ray``: actors on a Ray cluster, a local one unless an address or ``RAY_ADDRESS`` names another.
 
 Actors that see the folder of the store find the checkpoints of a stopped cell there; others need not see it.
 """
@@ -7,28 +7,41 @@ from __future__ import annotations
 
 import logging
 import os
+import socket
 from typing import Any
 
-from naq.errors import MissingDependency
+from naq.errors import MissingDependency, NaqError
 from naq.grid.runners.computing import sentence_of
 from naq.grid.runners.pool import WAIT, Answer, Order, PoolRunner, Slot, Worker, threads_of, worker_environment
 
 QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
 """No usage statistics are sent, and no warning on machines without an accelerator."""
+ANSWER = 5.0
+"""Seconds in which a cluster has to answer."""
 
 
 class RayRunner(PoolRunner):
-    def __init__(self, workers: int) -> None:
+    def __init__(self, workers: int, address: str | None = None) -> None:
         super().__init__(workers)
         self._ray = import_ray()
-        self._own_cluster = False
+        self._address = address or os.environ.get("RAY_ADDRESS")
+        self._own_cluster = self._connected = False
 
     def _connect(self) -> None:
         options: dict[str, Any] = {"logging_level": logging.ERROR, "log_to_driver": False}
-        if not os.environ.get("RAY_ADDRESS"):
+        if self._address is None:
             options |= {"num_cpus": self.workers, "include_dashboard": False}
             self._own_cluster = True
-        self._ray.init(**options)
+        else:
+            check_answers(self._address)
+            options["address"] = self._address
+        try:
+            self._ray.init(**options)
+        except (ConnectionError, RuntimeError, ValueError) as error:
+            raise NaqError(
+                f"the Ray cluster at {self._address or 'this machine'} cannot be used: {sentence_of(error)}"
+            ) from error
+        self._connected = True
 
     def _start(self) -> Slot:
         if not self._ray.is_initialized():
@@ -46,9 +59,9 @@ class RayRunner(PoolRunner):
 
     def close(self) -> None:
         super().close()
-        if self._own_cluster:
+        if self._connected:
             self._ray.shutdown()
-            self._own_cluster = False
+            self._own_cluster = self._connected = False
 
 
 class _RaySlot(Slot):
@@ -74,6 +87,19 @@ class _RaySlot(Slot):
     def close(self) -> None:
         if self._ray.is_initialized():
             self._ray.kill(self.actor)
+
+
+def check_answers(address: str) -> None:
+    """Raise one sentence where nothing listens at ``host:port`` or ``ray://host:port``; other addresses are left to Ray."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if not host or not port.isdigit():
+        return
+    try:
+        socket.create_connection((host, int(port)), timeout=ANSWER).close()
+    except OSError as error:
+        raise NaqError(
+            f"no Ray cluster answers at {address} ({error.strerror or error}); start one with 'ray start --head', or leave the address out."
+        ) from error
 
 
 def import_ray() -> Any:

@@ -1,0 +1,100 @@
+"""What neighbours by vectors and by sparse features cost as the graph grows.
+
+    python benchmarks/neighbor_scale.py                       100 and 300 thousand nodes
+    python benchmarks/neighbor_scale.py --nodes 1000000 --only vectors
+
+Vectors: 64 numbers with a decaying spectrum around 20 class centres, as spread out as the classes are, searched among clusters, with the recall that the table states.
+Sparse features: 20 words of 10,000 with Zipf's frequencies per node, through the inverted index; a range of rows is timed and the whole table
+extrapolated. Seconds are of the processor. Results: benchmarks/results/neighbor_scale.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import os
+import resource
+import time
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from naq.files import write_json
+from naq.neighbors.inverted_index import inverted_index_topk
+from naq.neighbors.vectors import vector_neighbors
+
+RESULTS = Path(__file__).resolve().parent / "results" / "neighbor_scale.json"
+WIDTH, CLASSES = 64, 20
+WORDS, PER_NODE = 10_000, 20
+ROWS = 1000
+
+
+def made_up_vectors(nodes: int) -> np.ndarray:
+    """Classes and noise, both with the spectrum 1, 1/2, 1/3, ... of an SVD."""
+    random = np.random.default_rng(0)
+    spectrum = 1.0 / np.sqrt(np.arange(1, WIDTH + 1))
+    centres = random.standard_normal((CLASSES, WIDTH)) * spectrum
+    noise = random.standard_normal((nodes, WIDTH), dtype=np.float32) * spectrum.astype(np.float32)
+    return (centres[random.integers(0, CLASSES, nodes)] + noise).astype(np.float32)
+
+
+def made_up_words(nodes: int) -> sp.csr_array:
+    random = np.random.default_rng(0)
+    ends = np.cumsum(1.0 / np.arange(10, WORDS + 10))
+    columns = np.searchsorted(ends / ends[-1], random.random(nodes * PER_NODE)).clip(max=WORDS - 1)
+    rows = np.repeat(np.arange(nodes), PER_NODE)
+    return sp.csr_array((np.ones(len(rows), dtype=np.float32), (rows, columns)), shape=(nodes, WORDS))
+
+
+def vectors(nodes: int) -> dict[str, Any]:
+    given = made_up_vectors(nodes)
+    vector_neighbors(given[:3000], 10, exact=False)  # compiles
+    cpu, wall = time.process_time(), time.perf_counter()
+    table = vector_neighbors(given, 10, exact=False)
+    return {
+        "cpu_seconds": round(time.process_time() - cpu, 1),
+        "wall_seconds": round(time.perf_counter() - wall, 1),
+        "recall": round(table.info["recall"], 4),
+        "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
+        "load": round(os.getloadavg()[0], 1),
+    }
+
+
+def words(nodes: int) -> dict[str, Any]:
+    features = made_up_words(nodes)
+    inverted_index_topk(features[:500], 10, "cosine", None)  # compiles
+    begin = time.process_time()
+    inverted_index_topk(features, 10, "cosine", None, (0, 1))
+    setup = time.process_time() - begin
+    begin = time.process_time()
+    inverted_index_topk(features, 10, "cosine", None, (nodes // 2, nodes // 2 + ROWS))
+    each = (time.process_time() - begin - setup) / ROWS
+    return {
+        "cpu_ms_per_row": round(1e3 * each, 3),
+        "table_cpu_seconds": round(setup + each * nodes, 1),
+        "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
+        "load": round(os.getloadavg()[0], 1),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--nodes", type=int, nargs="+", default=[100_000, 300_000])
+    parser.add_argument("--only", choices=("vectors", "words"))
+    given = parser.parse_args()
+    found: dict[str, Any] = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    for task in (vectors, words):
+        name = task.__name__
+        for nodes in given.nodes if given.only in (None, name) else ():
+            with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+                found.setdefault(name, {})[str(nodes)] = pool.submit(task, nodes).result()
+            print(name, nodes, json.dumps(found[name][str(nodes)]), flush=True)
+            write_json(RESULTS, found)
+
+
+if __name__ == "__main__":
+    main()

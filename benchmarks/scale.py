@@ -1,0 +1,285 @@
+"""Time and memory of each stage on generated graphs of 0.1, 1 and 10 million nodes, 10 edges per node, memory-mapped.
+
+    python benchmarks/scale.py [--nodes 100000 1000000 10000000] [--sparse] [--folder FOLDER] [--out benchmarks/results/scale.json]
+    python benchmarks/scale.py --page      # docs/scale.png and the tables of docs/scale.md from the results
+
+Every size runs in a process of its own: generate, open, naq-plus in its stages (64 columns), 20 training episodes of ProtoNet with and without a cap on hubs, 500 tasks. Recorded are
+seconds, CPU seconds, the largest anonymous memory (what the program holds; pages of mapped files can be dropped) and the load average. On a machine that others use, CPU seconds are what to
+compare; one thread, so that none are spent waiting for another. A size that is measured again replaces the earlier one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+ROOT = Path(__file__).parents[1]
+RESULTS, PAGE, PICTURE = (
+    Path(__file__).parent / "results" / "scale.json",
+    ROOT / "docs" / "scale.md",
+    ROOT / "docs" / "scale.png",
+)
+BEGIN, END = "<!-- scale:begin -->", "<!-- scale:end -->"
+WORDS, COLUMNS, EPISODES, CAP, TASKS = 2000, 64, 20, 32, 500
+STAGES = (
+    "generate", "open", "verify", "words", "smoothing", "neighbours", "closed form", "training", "training, capped", "evaluation",
+)  # fmt: skip
+
+
+def anonymous_bytes() -> int:
+    """Memory that this process holds itself, without pages of files."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("RssAnon:"):
+            return 1024 * int(line.split()[1])
+    raise RuntimeError("/proc/self/status has no RssAnon; this benchmark needs Linux.")
+
+
+class Stopwatch:
+    """Seconds, CPU seconds and peak memory of named stages."""
+
+    def __init__(self, keep: Callable[[dict[str, Any]], None] = lambda rows: None) -> None:
+        self.rows: dict[str, dict[str, float]] = {}
+        self.keep = keep
+        self._peak, self.running = 0, True
+        threading.Thread(target=self._watch, daemon=True).start()
+
+    def _watch(self) -> None:
+        while self.running:
+            self._peak = max(self._peak, anonymous_bytes())
+            time.sleep(0.02)
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        self._peak = anonymous_bytes()
+        began, cpu = time.perf_counter(), time.process_time()
+        yield
+        seconds, cpu = time.perf_counter() - began, time.process_time() - cpu
+        peak = max(self._peak, anonymous_bytes())
+        self.rows[name] = {
+            "seconds": round(seconds, 2),
+            "cpu_seconds": round(cpu, 2),
+            "gigabytes": round(peak / 1e9, 3),
+        }
+        print(f"  {name:18} {seconds:9.1f} s {cpu:9.1f} CPU s {peak / 1e9:7.2f} GB", flush=True)
+        self.keep(self.rows)
+
+
+def warm_up(folder: Path, sparse: bool) -> None:
+    """Compile and load everything that is timed, on a small graph."""
+    measure(folder / "small", 3000, sparse, None, {})
+
+
+def measure(folder: Path, nodes: int, sparse: bool, watch: Stopwatch | None, facts: dict[str, Any]) -> None:
+    """All stages; ``facts`` is added to. None as ``watch`` times nothing."""
+    import torch
+
+    from naq.data import generate, load
+    from naq.embedders.in_blocks import RowFile, Start, centre, refinement, smoothed_rows
+    from naq.episodes import Episodes
+    from naq.heads import evaluate
+    from naq.learners import LEARNERS
+    from naq.neighbors.sampled import sampled_neighbors
+    from naq.tasks import sample_tasks
+
+    quiet = watch is None
+    watch = Stopwatch() if watch is None else watch
+    if quiet:
+        globals()["print"] = lambda *_, **__: None
+    folder.mkdir(parents=True, exist_ok=True)
+    place, features = folder / "graph", WORDS if sparse else COLUMNS
+    with watch.stage("generate"):
+        generate(place, nodes, 10 * nodes, features=features, sparse=sparse)
+    facts["disk_gigabytes"] = round(sum(file.stat().st_size for file in place.iterdir()) / 1e9, 2)
+    with watch.stage("open"):
+        graph = load(place)
+    with watch.stage("verify"):
+        load(place, verify=True)
+    facts |= {"nodes": graph.num_nodes, "edges": graph.num_edges, "largest_degree": int(graph.degrees.max())}
+    block = 1 << 16
+    with watch.stage("words"):
+        start = Start(graph.without_labels(), COLUMNS, 0, folder, block=block)
+    facts["tile"] = start.tiles.tile
+    with watch.stage("smoothing"):
+        tiles, agreement = smoothed_rows(start, folder, 10, "ppr", agreement=True)
+    facts["agreement"] = round(agreement, 3)
+    out = RowFile(folder / "z.npy", nodes, start.width)
+    centre(tiles.rows, out.write, nodes, block)
+    with watch.stage("neighbours"):
+        pairs = refinement.near_pairs(out.array, 10, "nearest", 0, block)
+    kept = refinement.near_pairs
+    refinement.near_pairs = lambda *_: pairs
+    try:
+        with watch.stage("closed form"):
+            refinement.closed_form(out, neighbors=10, pairs="nearest", shrink=0.5, power=1.75, seed=0, block=block)
+    finally:
+        refinement.near_pairs = kept
+    # Episodes of nearest vectors: a table of all nodes is another stage, see Neighbours in docs/scale.md.
+    wanted = np.sort(np.random.default_rng(0).choice(nodes, 500, replace=False))
+    ids, _, facts["recall"] = sampled_neighbors(out.array, wanted, 10, block=block)
+    count = 3 if quiet else EPISODES
+    draws = np.random.default_rng(1).permuted(np.tile(np.arange(500), (count, 1)), axis=1)[:, :5]
+    episodes = Episodes(wanted[draws][:, :, None], ids[draws], np.ones((count, 5, 10), dtype=bool), {})
+    for name, cap in (("training", 0), ("training, capped", CAP)):
+        model = LEARNERS["protonet"](graph, way=5, hub_cap=cap)
+        optimizer = model.optimizer()
+        model.step(episodes[:1], 0, optimizer)
+        with watch.stage(name):
+            for number in range(count):
+                model.step(episodes[number : number + 1], number, optimizer)
+        del model, optimizer
+    tasks = sample_tasks(graph, way=5, shot=1, queries=8, count=TASKS, seed=0)
+    with watch.stage("evaluation"):
+        facts["accuracy"] = round(evaluate(out.array, tasks, "prototype").accuracy, 4)
+    facts["torch_threads"] = torch.get_num_threads()
+    if quiet:
+        watch.running = False
+        del globals()["print"]
+
+
+def worker(nodes: int, sparse: bool, folder: Path) -> None:
+    """All stages of one size; the file of facts grows with every stage, so that a run that is stopped leaves those it finished."""
+    warm_up(folder, sparse)
+    before, facts = os.getloadavg(), {"nodes": nodes, "edges": 10 * nodes, "sparse": sparse, "cores": os.cpu_count()}
+
+    def keep(rows: dict[str, Any]) -> None:
+        load = [round(before[0], 1), round(os.getloadavg()[0], 1)]
+        (folder / "facts.json").write_text(json.dumps(facts | {"load_average": load, "stages": rows}))
+
+    watch = Stopwatch(keep)
+    measure(folder / "run", nodes, sparse, watch, facts)
+    keep(watch.rows)
+
+
+def slopes(rows: list[dict[str, Any]], key: str) -> dict[str, float]:
+    """Of a stage's ``key`` over nodes on log-log axes, by least squares."""
+    found = {}
+    for stage in STAGES:
+        there = [row for row in rows if stage in row["stages"]]
+        if len(there) > 1:
+            x = np.log([row["nodes"] for row in there])
+            y = np.log([max(row["stages"][stage][key], 1e-3) for row in there])
+            found[stage] = round(float(np.polyfit(x, y, 1)[0]), 2)
+    return found
+
+
+def _listed(title: str, rows: list[dict[str, Any]], key: str, shape: str) -> str:
+    return f"{title}: " + ", ".join(shape.format(row[key]) if key in row else "not run" for row in rows) + ". "
+
+
+def billion(results: list[dict[str, Any]]) -> list[str]:
+    """What a billion nodes would take: the largest measured graph's cost per node, a hundred or a thousand times as often."""
+    spent = ("generate", "open", "words", "smoothing", "neighbours", "closed form")
+    whole = (row for row in results if row["sparse"] and set(spent) <= set(row["stages"]))
+    largest = max(whole, key=lambda row: row["nodes"])
+    times, n = 1e9 / largest["nodes"], 1e9
+    hours = {stage: largest["stages"][stage]["cpu_seconds"] * times / 3600 for stage in spent}
+    disk = largest["disk_gigabytes"] * times
+    return [
+        "",
+        f"**A billion nodes and ten billion edges**, from the cost per node at {largest['nodes'] / 1e6:g} million: " + ", ".join(f"{stage} {hours[stage]:.1f}" for stage in spent)
+        + f" core hours, {sum(hours[stage] for stage in spent):.0f} together. The graph takes {disk:,.0f} GB on disk, {COLUMNS} columns of vectors {4 * n * COLUMNS / 1e9:,.0f} GB and twice that while they are made. "
+        f"Memory: degrees, their roots and sums of the agreement {36 * n / 1e9:.0f} GB and {12 * n / 1e9:.0f} GB per column of a tile, so a machine with 64 GB smooths one or two columns at a time and reads the {4 * 20 * n / 1e9:.0f} GB of edges "
+        f"{11 * COLUMNS // 2} to {11 * COLUMNS} times: at 2 GB/s {11 * COLUMNS // 2 * 80 / 2 / 3600:.1f} to {11 * COLUMNS * 80 / 2 / 3600:.1f} hours of reading, more than the arithmetic on 16 cores. With 256 GB it is {12 * COLUMNS * n / 1e9 / 220:.0f} tiles. "
+        "This is an extrapolation; nothing of this size was run.",
+    ]  # fmt: skip
+
+
+def write_page() -> None:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    results = json.loads(RESULTS.read_text())
+    lines, figure = [], plt.figure(figsize=(11, 4.2), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    for kind in (True, False):
+        rows = sorted((row for row in results if row["sparse"] is kind), key=lambda row: row["nodes"])
+        if not rows:
+            continue
+        what = f"{WORDS:,} words, sparse" if kind else f"{COLUMNS} dense features"
+        sizes = [f"{row['nodes'] / 1e6:g} M" for row in rows]
+        lines += [
+            "",
+            f"**{what}**, 10 edges per node: CPU seconds (seconds) and memory in GB; slope of CPU seconds over nodes on log-log axes.",
+            "",
+        ]
+        lines += [
+            "| stage | " + " | ".join(f"{size} nodes" for size in sizes) + " | slope |",
+            "|---|" + "---|" * (len(rows) + 1),
+        ]
+        steep = slopes(rows, "cpu_seconds") if len(rows) > 1 else {}
+        for stage in STAGES:
+            cells = [row["stages"].get(stage) for row in rows]
+            shown = [
+                f"{c['cpu_seconds']:,.1f} ({c['seconds']:,.1f}), {c['gigabytes']:.2f}" if c else "not run"
+                for c in cells
+            ]
+            lines.append(f"| {stage} | " + " | ".join(shown) + f" | {steep.get(stage, float('nan')):.2f} |")
+        lines += [
+            "",
+            "Load average when it began and ended: " + ", ".join(f"{size} {row['load_average']}" for size, row in zip(sizes, rows)) + f" on {rows[0]['cores']} cores. "
+            + _listed("On disk", rows, "disk_gigabytes", "{} GB") + _listed("Largest degree", rows, "largest_degree", "{:,}")
+            + _listed("Share of the true neighbours found", rows, "recall", "{:.3f}") + _listed("Accuracy of 500 5-way 1-shot tasks", rows, "accuracy", "{:.1%}"),
+        ]  # fmt: skip
+        if kind or not any(row["sparse"] for row in results):
+            for stage in STAGES:
+                there = [row for row in rows if stage in row["stages"]]
+                x = [row["nodes"] for row in there]
+                left.loglog(x, [row["stages"][stage]["cpu_seconds"] for row in there], "o-", ms=4, label=stage)
+                right.loglog(x, [row["stages"][stage]["gigabytes"] for row in there], "o-", ms=4, label=stage)
+    lines += billion(results)
+    left.set(xlabel="nodes", ylabel="CPU seconds")
+    right.set(xlabel="nodes", ylabel="memory, GB")
+    right.legend(fontsize=7, loc="center left", bbox_to_anchor=(1, 0.5))
+    for axes in (left, right):
+        axes.grid(alpha=0.3)
+    figure.savefig(PICTURE, dpi=110)
+    text = PAGE.read_text()
+    PAGE.write_text(
+        text.partition(BEGIN)[0] + BEGIN + "\n" + "\n".join(lines).strip() + "\n" + END + text.partition(END)[2]
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--nodes", type=int, nargs="+", default=[100_000, 1_000_000, 10_000_000])
+    parser.add_argument("--sparse", action="store_true")
+    parser.add_argument("--folder", type=Path, help="where graphs and vectors go for a while")
+    parser.add_argument("--out", type=Path, default=RESULTS)
+    parser.add_argument("--page", action="store_true")
+    parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.page:
+        write_page()
+        return
+    if given.worker:
+        worker(given.nodes[0], given.sparse, given.folder)
+        return
+    for nodes in given.nodes:
+        with tempfile.TemporaryDirectory(dir=given.folder) as name:
+            print(f"{nodes:,} nodes", flush=True)
+            command = [sys.executable, __file__, "--worker", "--nodes", str(nodes), "--folder", name]
+            one = {"OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+            subprocess.run([*command, *(["--sparse"] if given.sparse else [])], check=False, env={**os.environ, **one})
+            facts = json.loads(Path(name, "facts.json").read_text())
+        known = json.loads(given.out.read_text()) if given.out.exists() else []
+        known = [row for row in known if (row["nodes"], row["sparse"]) != (nodes, given.sparse)] + [facts]
+        known.sort(key=lambda row: (row["sparse"], row["nodes"]))
+        given.out.write_text(json.dumps(known, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,247 @@
+"""A folder of plain .npy files and a manifest.json that names each with shape, type, size and checksum.
+
+Arrays are memory-mapped when they are read and streamed when they are written, so that neither takes the memory of an array. A folder appears under
+its name once it is whole: it is written beside it under a temporary name. The checksum is SHA-256 of an array's bytes, without the header of its file; the
+header must say what the manifest says.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import io
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from naq.errors import DataError
+
+MANIFEST = "manifest.json"
+HEADER_BYTES = 128
+"""Of every array file: its length may be known last, and the header is then written anew in its place."""
+CHUNK = 1 << 24
+"""Bytes that are written, read and summed at once."""
+
+
+class ArrayFile:
+    """One .npy file that is written from front to end, a piece at a time.
+
+    Args:
+        path: the file.
+        dtype: of the elements.
+        row: the shape of one entry along the first dimension; () for a vector.
+    """
+
+    def __init__(self, path: Path, dtype: Any, row: tuple[int, ...] = ()) -> None:
+        self.path, self.dtype, self.row = path, np.dtype(dtype).newbyteorder("<"), row
+        if self.dtype.hasobject:
+            raise DataError(f"array {path.stem!r} holds Python objects; only numbers and strings can be saved.")
+        self.length = 0
+        self._digest = hashlib.sha256()
+        self._stream: BinaryIO = path.open("wb")
+        self._stream.write(bytes(HEADER_BYTES))
+
+    def append(self, piece: np.ndarray) -> None:
+        """Add entries; they are converted to the type of the file."""
+        if piece.shape[1:] != self.row:
+            raise DataError(f"array {self.path.stem!r}: a piece has shape {piece.shape}; expected (any, {self.row}).")
+        step = max(1, CHUNK // max(1, self.dtype.itemsize * int(np.prod(self.row))))
+        for start in range(0, len(piece), step):
+            part = np.ascontiguousarray(piece[start : start + step], dtype=self.dtype)
+            data = part.view(np.uint8).data if part.dtype.itemsize else b""
+            self._digest.update(data)
+            self._stream.write(data)
+        self.length += len(piece)
+
+    def close(self) -> dict[str, Any]:
+        """Finish the file; its entry in the manifest."""
+        shape = (self.length, *self.row)
+        self._stream.seek(0)
+        self._stream.write(_header(shape, self.dtype))
+        self._stream.flush()
+        os.fsync(self._stream.fileno())
+        self._stream.close()
+        return {
+            "shape": list(shape),
+            "dtype": self.dtype.str,
+            "bytes": self.path.stat().st_size,
+            "sha256": self._digest.hexdigest(),
+        }
+
+    def abandon(self) -> None:
+        """Close the file as it is."""
+        self._stream.close()
+
+
+def _header(shape: tuple[int, ...], dtype: np.dtype) -> bytes:
+    text = f"{{'descr': {dtype.str!r}, 'fortran_order': False, 'shape': {shape!r}, }}"
+    room = HEADER_BYTES - 10
+    assert len(text) < room
+    return b"\x93NUMPY\x01\x00" + room.to_bytes(2, "little") + text.ljust(room - 1).encode("ascii") + b"\n"
+
+
+class FolderWriter:
+    """Arrays on their way to a folder: :meth:`array` opens one, :meth:`put` writes one at once. Made by :func:`new_folder`."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.facts: dict[str, Any] = {}
+        self._open: dict[str, ArrayFile] = {}
+
+    def array(self, name: str, dtype: Any, row: tuple[int, ...] = ()) -> ArrayFile:
+        """A file to append to; it is closed with the folder."""
+        self._open[name] = ArrayFile(self.folder / f"{name}.npy", dtype, row)
+        return self._open[name]
+
+    def put(self, name: str, values: np.ndarray, dtype: Any = None) -> None:
+        """A whole array."""
+        self.array(name, values.dtype if dtype is None else dtype, values.shape[1:]).append(values)
+
+    def _finish(self, kind: str, version: int) -> None:
+        entries = {name: file.close() for name, file in self._open.items()}
+        manifest = {"format": kind, "version": version, **self.facts, "arrays": entries}
+        text = json.dumps(manifest, indent=2, allow_nan=False) + "\n"
+        (self.folder / MANIFEST).write_text(text, encoding="utf-8")
+
+    def _abandon(self) -> None:
+        for file in self._open.values():
+            file.abandon()
+
+
+@contextlib.contextmanager
+def new_folder(path: str | Path, kind: str, version: int) -> Iterator[FolderWriter]:
+    """A folder of arrays that is there whole when the block ends, and not at all where it fails.
+
+    A folder of the same kind under this name is replaced; anything else that is there is an error.
+    """
+    path = Path(path)
+    check_free(path, kind)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp"))
+    except OSError as error:
+        raise DataError(f"cannot write {path}: {error.strerror or error}; choose a folder you may write to.") from error
+    temporary.chmod(0o755)
+    writer = FolderWriter(temporary)
+    try:
+        yield writer
+        writer._finish(kind, version)
+        if path.exists():
+            old = temporary.with_suffix(".old")
+            path.rename(old)
+            temporary.rename(path)
+            shutil.rmtree(old, ignore_errors=True)
+        else:
+            temporary.rename(path)
+    except OSError as error:
+        raise DataError(
+            f"cannot write {path}: {error.strerror or error}; free some space or choose another folder."
+        ) from error
+    finally:
+        writer._abandon()
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def check_free(path: Path, kind: str) -> None:
+    """One sentence where something is in the way that is no folder of this kind."""
+    if not path.exists() or (path.is_dir() and not any(path.iterdir())):
+        return
+    with contextlib.suppress(DataError):
+        read_manifest(path, kind)
+        return
+    raise DataError(f"{path} exists and is no folder of format {kind!r}; it is not replaced: choose another name.")
+
+
+def read_manifest(path: str | Path, kind: str, version: int | None = None) -> dict[str, Any]:
+    """The manifest, once it is known to be of this format and, where that is asked for, version."""
+    path = Path(path)
+    try:
+        manifest = json.loads((path / MANIFEST).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise DataError(f"{path} has no readable {MANIFEST}; expected a folder of format {kind!r}.") from error
+    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise DataError(f"{path / MANIFEST} is not readable JSON ({error}); make the folder again.") from error
+    if not isinstance(manifest, dict) or manifest.get("format") != kind:
+        raise DataError(f"{path / MANIFEST} is not of format {kind!r}; the folder belongs to another program.")
+    if version is not None and manifest.get("version") != version:
+        raise DataError(
+            f"{path} has version {manifest.get('version')!r} of format {kind!r}, but this program reads version {version}; make the folder again."
+        )
+    if not isinstance(manifest.get("arrays"), dict):
+        raise DataError(f"{path / MANIFEST} lists no arrays; make the folder again.")
+    return manifest
+
+
+def open_arrays(path: str | Path, manifest: Mapping[str, Any], known: frozenset[str]) -> dict[str, np.ndarray]:
+    """The arrays of the manifest, memory-mapped read-only; sizes, shapes and types are checked, contents are not read.
+
+    Args:
+        known: names that may occur; no other file is opened.
+    """
+    path = Path(path)
+    arrays: dict[str, np.ndarray] = {}
+    for name, entry in manifest["arrays"].items():
+        if name not in known:
+            raise DataError(f"{path / MANIFEST} lists an array {name!r}, which is unknown; make the folder again.")
+        arrays[name] = _mapped(path / f"{name}.npy", entry)
+    return arrays
+
+
+def _mapped(file: Path, entry: Any) -> np.ndarray:
+    try:
+        shape = tuple(int(side) for side in entry["shape"])
+        dtype, size = np.dtype(str(entry["dtype"])), int(entry["bytes"])
+        str(entry["sha256"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise DataError(
+            f"{file.parent / MANIFEST} describes {file.name} wrongly ({error}); make the folder again."
+        ) from error
+    if dtype.hasobject:
+        raise DataError(f"{file} holds pickled objects, which are never read; save plain numbers or strings.")
+    try:
+        there = file.stat().st_size
+        with file.open("rb") as stream:
+            head = stream.read(HEADER_BYTES)
+    except OSError as error:
+        raise DataError(f"{file} cannot be read ({error.strerror}); make the folder again.") from error
+    if there != size or any(side < 0 for side in shape):
+        raise DataError(
+            f"{file} has {there:,} bytes but {MANIFEST} says {size:,}; it is truncated: make the folder again."
+        )
+    if _described(head) != (shape, dtype) or HEADER_BYTES + dtype.itemsize * int(np.prod(shape)) != size:
+        raise DataError(f"{file} is not the array that {MANIFEST} describes ({shape}, {dtype}); make the folder again.")
+    if 0 in shape:
+        return np.empty(shape, dtype=dtype)
+    return np.memmap(file, dtype=dtype, mode="r", offset=HEADER_BYTES, shape=shape)
+
+
+def _described(head: bytes) -> tuple[tuple[int, ...], np.dtype] | None:
+    """Shape and type in the header of an array file; None where it is none of ours."""
+    try:
+        stream = io.BytesIO(head)
+        if np.lib.format.read_magic(stream) != (1, 0):
+            return None
+        shape, fortran, dtype = np.lib.format.read_array_header_1_0(stream)
+    except ValueError:
+        return None
+    return None if fortran or stream.tell() != HEADER_BYTES else (shape, dtype)
+
+
+def check_sums(path: str | Path, manifest: Mapping[str, Any]) -> None:
+    """Read every array once and compare its bytes with the manifest's checksum."""
+    for name, entry in manifest["arrays"].items():
+        digest = hashlib.sha256()
+        with (Path(path) / f"{name}.npy").open("rb") as stream:
+            stream.seek(HEADER_BYTES)
+            while piece := stream.read(CHUNK):
+                digest.update(piece)
+        if digest.hexdigest() != entry["sha256"]:
+            raise DataError(
+                f"{Path(path) / name}.npy does not have the checksum of {MANIFEST}; it is damaged: make the folder again."
+            )

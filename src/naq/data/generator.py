@@ -1,0 +1,357 @@
+r"""Large random graphs with power-law degrees, planted classes and features that know them, streamed to a graph folder.
+
+Every draw is a hash of (seed, what, number), so the graph depends on its arguments alone: not on threads, pieces or order.
+
+- Classes have unequal sizes. The members of a class are numbered from the one with the most edges on: member r of m has an expected degree proportional to
+  :math:`(r + r_0 m)^{-1/(\gamma - 1)}`, a power law with exponent :math:`\gamma`; :math:`r_0` keeps the largest near :math:`\sqrt{2 M}`, above which pairs would repeat.
+- An edge starts at a member of a class drawn by size and ends, with probability ``within``, in the same class, else in any. Repeats and loops are dropped.
+- Dense features are the class's centre plus ``noise`` times a normal deviate. Sparse ones count words: half of a node's words are of its class's own list, half are of a common list where word w has
+  frequency proportional to :math:`1/\sqrt{w}`.
+- A keyed permutation of the numbers (a Feistel network) hides all this: hubs and classes lie anywhere.
+
+Memory: some pieces of 64 MiB, whatever the size of the graph. Edges are sorted by way of files, one per range of rows.
+"""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit, prange
+
+from naq.data.array_folder import ArrayFile, FolderWriter, new_folder
+from naq.data.mapped import FORMAT, VERSION, facts_of, index_type
+from naq.errors import OptionError
+from naq.hashing import mixed
+from naq.options import check_whole
+from naq.randomness import stream, word
+
+PIECE = 1 << 22
+"""Edges drawn at once."""
+BUCKET_ENTRIES = 1 << 23
+"""Entries of the adjacency that are sorted at once, about: 64 MiB."""
+ROWS_AT_ONCE = 1 << 15
+LONGEST, SHORTEST = 32, 8
+"""Words of a node with sparse features."""
+ROUNDS = 4
+
+
+class Plan(NamedTuple):
+    """What decides every draw, for compiled code."""
+
+    nodes: int
+    bounds: np.ndarray
+    """(classes + 1,) where each class begins in the order of places."""
+    offset: float
+    """r_0 as a share of the class."""
+    slope: float
+    """1 - 1 / (exponent - 1)."""
+    within: float
+    key: np.uint64
+    bits: int
+    """Of half a place, for the permutation."""
+
+
+def generate(
+    out: str | Path,
+    nodes: int,
+    edges: int,
+    *,
+    classes: int = 20,
+    features: int = 64,
+    sparse: bool = False,
+    exponent: float = 2.5,
+    within: float = 0.8,
+    noise: float = 5.0,
+    seed: int = 0,
+) -> Path:
+    """Write a random graph as a folder that :func:`naq.load` maps.
+
+    Args:
+        out: the folder.
+        nodes, edges: how many; loops and repeats are dropped, so that a few edges fewer remain.
+        classes: planted; every class has a share of at least half of 1 / classes.
+        features: columns.
+        sparse: counts of words in place of dense numbers.
+        exponent: of the degrees, more than 2.
+        within: probability that an edge stays in its class.
+        noise: of dense features, as a multiple of the spread of the class centres.
+        seed: of everything.
+
+    Example:
+        >>> import naq
+        >>> naq.load(naq.data.generate("/tmp/doc-generated", 1000, 5000, features=8))  # doctest: +SKIP
+        Graph('doc-generated', nodes=1,000, edges=4,772, features=8, classes=20)
+    """
+    nodes, edges = check_whole("nodes", nodes, 2), check_whole("edges", edges, 1)
+    classes, features = check_whole("classes", classes), check_whole("features", features)
+    if classes * 2 > nodes:
+        raise OptionError(f"classes is {classes}, but there are {nodes:,} nodes; give two nodes or more per class.")
+    if nodes * nodes >= 2**63:
+        raise OptionError(f"nodes is {nodes:,}; expected at most {math.isqrt(2**63 - 1):,}.")
+    if not exponent > 2.0:
+        raise OptionError(f"exponent is {exponent!r}; expected more than 2, e.g. 2.5.")
+    if not 0.0 <= within <= 1.0:
+        raise OptionError(f"within is {within!r}; expected a probability, e.g. 0.8.")
+    plan = _plan(nodes, edges, classes, exponent, within, seed)
+    with new_folder(out, FORMAT, VERSION) as writer:
+        written = _write_edges(writer, plan, edges)
+        if sparse:
+            _write_words(writer, plan, features)
+        else:
+            _write_dense(writer, plan, features, noise, seed)
+        labels = writer.array("labels", np.int64)
+        for start in range(0, nodes, ROWS_AT_ONCE):
+            labels.append(_classes_of(plan, start, min(nodes, start + ROWS_AT_ONCE)))
+        writer.put("class_names", np.array([f"class-{number:03d}" for number in range(classes)]))
+        writer.facts |= facts_of(Path(out).name, nodes, written, features)
+    return Path(out)
+
+
+def _plan(nodes: int, edges: int, classes: int, exponent: float, within: float, seed: int) -> Plan:
+    share = 0.5 / classes + 0.5 * stream(seed, "generator/classes").dirichlet(np.full(classes, 5.0))
+    bounds = np.concatenate([[0], np.round(np.cumsum(share) * nodes)]).astype(np.int64)
+    bounds[-1] = nodes
+    slope = 1.0 - 1.0 / (exponent - 1.0)
+    stubs = 2.0 * edges
+    low, high = 1e-15, 1.0
+    for _ in range(200):
+        middle = math.sqrt(low * high)
+        largest = stubs * ((middle + 1.0 / nodes) ** slope - middle**slope) / ((1.0 + middle) ** slope - middle**slope)
+        low, high = (middle, high) if largest > math.sqrt(stubs) else (low, middle)
+    bits = max(1, (max(2, nodes) - 1).bit_length() + 1 >> 1)
+    return Plan(nodes, bounds, high, slope, within, word(seed, "generator"), bits)
+
+
+def _write_edges(writer: FolderWriter, plan: Plan, edges: int) -> int:
+    """The adjacency; how many edges there are."""
+    n = plan.nodes
+    count = max(1, -(-2 * edges // BUCKET_ENTRIES))
+    rows = -(-n // count)
+    count = -(-n // rows)
+    files = [(writer.folder / f"bucket-{number}.tmp").open("wb") for number in range(count)]
+    try:
+        for start in range(0, edges, PIECE):
+            keys = _edges(plan, start, min(edges, start + PIECE))
+            sorted_keys, bounds = _by_bucket(keys, np.int64(n), np.int64(rows), count)
+            for file, low, high in zip(files, bounds[:-1], bounds[1:]):
+                file.write(sorted_keys[low:high].data)
+    finally:
+        for file in files:
+            file.close()
+    indptr = writer.array("adj_indptr", index_type(2 * edges))
+    indices = writer.array("adj_indices", index_type(n))
+    indptr.append(np.zeros(1, dtype=np.int64))
+    total = 0
+    for number, file in enumerate(files):
+        total += _write_bucket(Path(file.name), indptr, indices, n, number * rows, min(n, (number + 1) * rows), total)
+    return total // 2
+
+
+def _write_bucket(file: Path, indptr: ArrayFile, indices: ArrayFile, n: int, first: int, stop: int, total: int) -> int:
+    keys = np.fromfile(file, dtype=np.int64)
+    file.unlink()
+    keys.sort()
+    columns = np.empty(len(keys), dtype=indices.dtype)
+    ends = np.zeros(stop - first, dtype=np.int64)
+    kept = _rows_of(keys, np.int64(n), np.int64(first), columns, ends)
+    indices.append(columns[:kept])
+    indptr.append(total + np.cumsum(ends))
+    return kept
+
+
+def _write_dense(writer: FolderWriter, plan: Plan, width: int, noise: float, seed: int) -> None:
+    centres = stream(seed, "generator/centres").standard_normal((len(plan.bounds) - 1, width)).astype(np.float32)
+    file = writer.array("attr", np.float32, (width,))
+    key = word(seed, "generator/noise")
+    for start in range(0, plan.nodes, ROWS_AT_ONCE):
+        stop = min(plan.nodes, start + ROWS_AT_ONCE)
+        block = np.empty((stop - start, width), dtype=np.float32)
+        _dense_rows(plan, centres, np.float32(noise), key, start, block)
+        file.append(block)
+
+
+def _write_words(writer: FolderWriter, plan: Plan, width: int) -> None:
+    indptr = writer.array("attr_indptr", index_type(plan.nodes * LONGEST))
+    indices, data = writer.array("attr_indices", np.int32), writer.array("attr_data", np.float32)
+    indptr.append(np.zeros(1, dtype=np.int64))
+    total = 0
+    for start in range(0, plan.nodes, ROWS_AT_ONCE):
+        height = min(plan.nodes, start + ROWS_AT_ONCE) - start
+        columns = np.empty((height, LONGEST), dtype=np.int32)
+        counts = np.empty((height, LONGEST), dtype=np.float32)
+        lengths = np.empty(height, dtype=np.int64)
+        _word_rows(plan, width, start, columns, counts, lengths)
+        there = np.arange(LONGEST) < lengths[:, None]
+        indices.append(columns[there])
+        data.append(counts[there])
+        indptr.append(total + np.cumsum(lengths))
+        total += int(lengths.sum())
+
+
+@njit(cache=True)
+def _uniform(bits: Any) -> Any:
+    """In [0, 1), from the upper 53 bits."""
+    return np.float64(bits >> np.uint64(11)) * (1.0 / 9007199254740992.0)
+
+
+@njit(cache=True)
+def _permuted(place: Any, plan: Any) -> Any:
+    """A node's number from its place: Feistel rounds on the bits, again until the result is in range."""
+    half = np.uint64(plan.bits)
+    mask = (np.uint64(1) << half) - np.uint64(1)
+    x = np.uint64(place)
+    while True:
+        left, right = x >> half, x & mask
+        for turn in range(ROUNDS):
+            left, right = right, left ^ (mixed(plan.key ^ (right << np.uint64(3)) ^ np.uint64(turn)) & mask)
+        x = (left << half) | right
+        if x < np.uint64(plan.nodes):
+            return np.int64(x)
+
+
+@njit(cache=True)
+def _place_of(node: Any, plan: Any) -> Any:
+    """The inverse of :func:`_permuted`."""
+    half = np.uint64(plan.bits)
+    mask = (np.uint64(1) << half) - np.uint64(1)
+    x = np.uint64(node)
+    while True:
+        left, right = x >> half, x & mask
+        for back in range(ROUNDS):
+            turn = ROUNDS - 1 - back
+            left, right = right ^ (mixed(plan.key ^ (left << np.uint64(3)) ^ np.uint64(turn)) & mask), left
+        x = (left << half) | right
+        if x < np.uint64(plan.nodes):
+            return np.int64(x)
+
+
+@njit(cache=True)
+def _class_of(place: Any, bounds: Any) -> Any:
+    low, high = 0, len(bounds) - 1
+    while high - low > 1:
+        middle = (low + high) >> 1
+        if place < bounds[middle]:
+            high = middle
+        else:
+            low = middle
+    return low
+
+
+@njit(cache=True)
+def _member(chosen: Any, bits: Any, plan: Any, floor: Any, ceiling: Any) -> Any:
+    """A node of a class, drawn by expected degree."""
+    size = plan.bounds[chosen + 1] - plan.bounds[chosen]
+    share = (floor + _uniform(bits) * (ceiling - floor)) ** (1.0 / plan.slope) - plan.offset
+    rank = min(max(np.int64(share * size), 0), size - 1)
+    return _permuted(plan.bounds[chosen] + rank, plan)
+
+
+@njit(cache=True, parallel=True)
+def _edges(plan: Any, start: Any, stop: Any) -> Any:
+    """(edges, 2) the ends of edges ``start`` to ``stop``."""
+    ends = np.empty((stop - start, 2), dtype=np.int64)
+    floor, ceiling = plan.offset**plan.slope, (1.0 + plan.offset) ** plan.slope
+    for e in prange(stop - start):
+        bits = mixed(plan.key + np.uint64(start + e) * np.uint64(0x9E3779B97F4A7C15))
+        one = mixed(bits + np.uint64(1))
+        chosen = _class_of(np.int64(_uniform(one) * plan.nodes), plan.bounds)
+        ends[e, 0] = _member(chosen, mixed(bits + np.uint64(2)), plan, floor, ceiling)
+        if _uniform(mixed(bits + np.uint64(3))) >= plan.within:
+            chosen = _class_of(np.int64(_uniform(mixed(bits + np.uint64(4))) * plan.nodes), plan.bounds)
+        ends[e, 1] = _member(chosen, mixed(bits + np.uint64(5)), plan, floor, ceiling)
+    return ends
+
+
+@njit(cache=True)
+def _by_bucket(ends: Any, n: Any, rows: Any, count: Any) -> Any:
+    """Both directions of every edge that is no loop as row * n + column, grouped by row // rows, and where groups begin."""
+    bounds = np.zeros(count + 1, dtype=np.int64)
+    for e in range(len(ends)):
+        if ends[e, 0] != ends[e, 1]:
+            bounds[ends[e, 0] // rows + 1] += 1
+            bounds[ends[e, 1] // rows + 1] += 1
+    for b in range(count):
+        bounds[b + 1] += bounds[b]
+    place = bounds[:-1].copy()
+    keys = np.empty(bounds[-1], dtype=np.int64)
+    for e in range(len(ends)):
+        one, two = ends[e, 0], ends[e, 1]
+        if one != two:
+            keys[place[one // rows]] = one * n + two
+            place[one // rows] += 1
+            keys[place[two // rows]] = two * n + one
+            place[two // rows] += 1
+    return keys, bounds
+
+
+@njit(cache=True)
+def _rows_of(keys: Any, n: Any, first: Any, columns: Any, counts: Any) -> Any:
+    """Columns of sorted keys without repeats, and how many each row has; how many in all."""
+    kept, last, row, begin = 0, np.int64(-1), first, first * n
+    for key in keys:
+        if key == last:
+            continue
+        last = key
+        while key >= begin + n:
+            row += 1
+            begin += n
+        columns[kept] = key - begin
+        counts[row - first] += 1
+        kept += 1
+    return kept
+
+
+@njit(cache=True, parallel=True)
+def _classes_of(plan: Any, start: Any, stop: Any) -> Any:
+    labels = np.empty(stop - start, dtype=np.int64)
+    for i in prange(stop - start):
+        labels[i] = _class_of(_place_of(start + i, plan), plan.bounds)
+    return labels
+
+
+@njit(cache=True, parallel=True)
+def _dense_rows(plan: Any, centres: Any, noise: Any, key: Any, start: Any, out: Any) -> None:
+    """Centres plus normal deviates, two at a time (Box and Muller 1958)."""
+    height, width = out.shape
+    for i in prange(height):
+        centre = centres[_class_of(_place_of(start + i, plan), plan.bounds)]
+        own = mixed(key + np.uint64(start + i) * np.uint64(0x9E3779B97F4A7C15))
+        for j in range(0, width, 2):
+            bits = mixed(own + np.uint64(j + 1))
+            one = (np.float32(bits >> np.uint64(40)) + np.float32(0.5)) * np.float32(1.0 / 16777216.0)
+            angle = np.float32(bits & np.uint64(0xFFFFFF)) * np.float32(2.0 * np.pi / 16777216.0)
+            length = np.sqrt(np.float32(-2.0) * np.log(one))
+            out[i, j] = centre[j] + noise * length * np.cos(angle)
+            if j + 1 < width:
+                out[i, j + 1] = centre[j + 1] + noise * length * np.sin(angle)
+
+
+@njit(cache=True, parallel=True)
+def _word_rows(plan: Any, width: Any, start: Any, columns: Any, counts: Any, lengths: Any) -> None:
+    """Sorted words and their counts; the first ``lengths[i]`` of row i are filled."""
+    classes = len(plan.bounds) - 1
+    list_length = max(1, width // (2 * classes))
+    for i in prange(len(lengths)):
+        own = mixed(~plan.key + np.uint64(start + i) * np.uint64(0x9E3779B97F4A7C15))
+        first = _class_of(_place_of(start + i, plan), plan.bounds) * list_length
+        length = SHORTEST + np.int64(_uniform(mixed(own)) * (LONGEST - SHORTEST + 1))
+        row, many, kept = columns[i], counts[i], 0
+        for w in range(length):
+            bits = mixed(own + np.uint64(2 * w + 1))
+            share = _uniform(mixed(own + np.uint64(2 * w + 2)))
+            drawn = first + np.int64(share * list_length) if bits & np.uint64(1) else np.int64(share * share * width)
+            drawn = min(drawn, width - 1)
+            place = kept
+            while place > 0 and row[place - 1] >= drawn:
+                place -= 1
+            if place < kept and row[place] == drawn:
+                many[place] += 1
+                continue
+            for q in range(kept, place, -1):
+                row[q], many[q] = row[q - 1], many[q - 1]
+            row[place], many[place] = drawn, 1
+            kept += 1
+        lengths[i] = kept

@@ -1,0 +1,123 @@
+"""Node vectors in files: by tiles, which are some columns of all nodes, and by rows.
+
+A product with A_hat needs vectors of neighbours, which lie anywhere, but no column of it needs another: so a tile is held in memory while its product is made, and the
+adjacency is read from its own arrays. Memory: some tiles of 4 bytes per node and column.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from numba import njit, prange
+
+from naq.files import write_atomically
+from naq.graph import Graph
+from naq.memory import free_bytes
+
+HELD = 4
+"""Tiles that are in memory at once, with room for one more."""
+
+
+def tile_width(nodes: int, width: int) -> int:
+    """Columns of a tile: as many as fit into the memory that is free, a multiple of 16 where that many fit."""
+    fitting = max(1, int(free_bytes(torch.device("cpu")) // (4 * HELD * nodes)))
+    return min(width, fitting if fitting < 16 else fitting // 16 * 16)
+
+
+class Tiles:
+    """(n, d) float32 on disk, stored by tiles of columns; the last tile may be narrower."""
+
+    def __init__(self, folder: Path, name: str, nodes: int, width: int, tile: int) -> None:
+        self.nodes, self.width, self.tile = nodes, width, tile
+        self._arrays = [
+            np.lib.format.open_memmap(
+                folder / f"{name}-{first}.npy", "w+", np.float32, (nodes, min(tile, width - first))
+            )
+            for first in range(0, width, tile)
+        ]
+
+    def like(self, folder: Path, name: str) -> Tiles:
+        """Tiles of the same shape."""
+        return Tiles(folder, name, self.nodes, self.width, self.tile)
+
+    def __len__(self) -> int:
+        return len(self._arrays)
+
+    def array(self, number: int) -> np.ndarray:
+        return self._arrays[number]
+
+    def columns(self, number: int) -> slice:
+        return slice(number * self.tile, min(self.width, (number + 1) * self.tile))
+
+    def rows(self, start: int, stop: int) -> np.ndarray:
+        """(rows, d) of all tiles."""
+        return np.concatenate([array[start:stop] for array in self._arrays], axis=1)
+
+    def write(self, start: int, rows: np.ndarray) -> None:
+        """(rows, d) from ``start`` on."""
+        for number, array in enumerate(self._arrays):
+            array[start : start + len(rows)] = rows[:, self.columns(number)]
+
+
+def mapped_rows(
+    path: str | Path | None, make: Callable[[Path, Path], None], mode: Literal["r", "c"] = "r"
+) -> np.ndarray:
+    """(n, d) memory-mapped, read-only (``r``) or with changes kept in memory (``c``): the file that ``make(temporary file, scratch folder)`` writes, at ``path`` or, with None, without a name.
+
+    A file without a name is gone when nobody holds its array any more.
+    """
+    if path is None:
+        with tempfile.TemporaryDirectory(prefix="naq-") as folder:
+            file = Path(folder, "rows.npy")
+            make(file, Path(folder))
+            return np.load(file, mmap_mode=mode)
+
+    def write(temporary: Path) -> None:
+        with tempfile.TemporaryDirectory(dir=temporary.parent, prefix=".naq-") as folder:
+            make(temporary, Path(folder))
+
+    return np.load(write_atomically(path, write), mmap_mode=mode)
+
+
+def inverse_root_degrees(graph: Graph) -> np.ndarray:
+    """(n,) 1 / sqrt(degree + 1), float64."""
+    return 1.0 / np.sqrt(graph.degrees + 1.0)
+
+
+def multiply(graph: Graph, held: np.ndarray) -> np.ndarray:
+    """A_hat times some columns of all nodes; A_hat is not formed."""
+    out = np.empty_like(held)
+    scale, adjacency = inverse_root_degrees(graph), graph.adjacency
+    multiply_rows(adjacency.indptr, adjacency.indices, scale, held, held, np.float32(1), np.float32(0), out)
+    return out
+
+
+@njit(cache=True, parallel=True)
+def multiply_rows(indptr: Any, indices: Any, scale: Any, now: Any, start: Any, move: Any, stay: Any, out: Any) -> None:
+    """out = move A_hat now + stay start; the node itself is added in its place among its neighbours, as in A_hat."""
+    for i in prange(len(out)):
+        row, own = out[i], now[i]
+        for k in range(len(row)):
+            row[k] = 0.0
+        before = True
+        for e in range(indptr[i], indptr[i + 1]):
+            j = indices[e]
+            if before and j > i:
+                before = False
+                value = np.float32(scale[i] * scale[i])
+                for k in range(len(row)):
+                    row[k] += value * own[k]
+            value, other = np.float32(scale[i] * scale[j]), now[j]
+            for k in range(len(row)):
+                row[k] += value * other[k]
+        if before:
+            value = np.float32(scale[i] * scale[i])
+            for k in range(len(row)):
+                row[k] += value * own[k]
+        for k in range(len(row)):
+            row[k] = move * row[k] + stay * start[i, k]

@@ -1,0 +1,55 @@
+// Requests to the server that sent this page; nothing else is ever asked.
+
+export class Refused extends Error {}
+
+async function answer(response) {
+  if (response.ok) return response;
+  let why = `The studio answered ${response.status}.`;
+  try { why = (await response.json()).error || why; } catch { /* no JSON */ }
+  if (response.status === 403) why = "This page is locked: open the address that naq studio printed last.";
+  throw new Refused(why);
+}
+
+export const get = async (path) => answer(await fetch(path));
+export const getJson = async (path) => (await get(path)).json();
+
+export async function post(path, body) {
+  const text = JSON.stringify(body);
+  // keepalive: what was done just before a reload still arrives (browsers allow it for small bodies)
+  const sent = fetch(path, { method: "POST", headers: { "Content-Type": "application/json" }, body: text, keepalive: text.length < 30000 });
+  return (await answer(await sent)).json();
+}
+
+export async function getLayout(name) {
+  return new Float32Array(await (await get(`/api/layout/${name}`)).arrayBuffer());
+}
+
+// Per node: the given class, the predicted class, its probability of 255; and the version of the labels.
+export async function getArrays(n) {
+  const response = await get("/api/arrays");
+  const bytes = await response.arrayBuffer();
+  return {
+    version: Number(response.headers.get("x-version")),
+    given: new Int16Array(bytes, 0, n),
+    predicted: new Int16Array(bytes, 2 * n, n),
+    sure: new Uint8Array(bytes, 4 * n, n),
+  };
+}
+
+// Calls back after every change, and when the connection is lost or back. A tab that nobody sees does not listen: browsers allow six connections to a server.
+export function listen(changed, lost) {
+  let source = null;
+  const open = () => {
+    if (source && source.readyState !== EventSource.CLOSED) return;
+    source = new EventSource("/api/events");
+    source.onmessage = () => { lost(false); changed(); };
+    source.onerror = () => {
+      lost(true);
+      if (source.readyState === EventSource.CLOSED) setTimeout(() => document.hidden || open(), 1500);
+    };
+  };
+  open();
+  addEventListener("pagehide", () => source.close());
+  addEventListener("pageshow", open);
+  document.addEventListener("visibilitychange", () => { if (document.hidden) source.close(); else open(); });
+}

@@ -1,0 +1,58 @@
+// Help with all keys, and saving and exporting.
+import { html, useEffect, useRef, useState } from "./preact.js";
+import { get, post } from "./api.js";
+import { KEYS } from "./keys.js";
+import { importText, store, update } from "./store.js";
+
+export function Dialogs() {
+  const { dialog } = store;
+  if (!dialog) return null;
+  return html`<${Dialog} key=${dialog} title=${dialog === "help" ? "How it works" : "Save and export"}>${dialog === "help" ? html`<${Help} />` : html`<${Export} />`}<//>`;
+}
+
+function Dialog({ title, children }) {
+  const own = useRef(null);
+  useEffect(() => { own.current.showModal(); }, []);
+  const close = () => update({ dialog: null });
+  return html`<dialog ref=${own} aria-label=${title} onClose=${close} onClick=${(e) => e.target === own.current && close()}>
+    <div class="row spread"><h2>${title}</h2><button onClick=${close} aria-label="Close">✕</button></div>${children}</dialog>`;
+}
+
+const Help = () => html`<ol>
+    <li>Look at the suggested node and type the name of its group, or search for a node you know.</li>
+    <li>Do the same for a second group. From then on every node has a class and a probability, and the map shows them.</li>
+    <li>Go on: press the number of a class. Suggestions are nodes that stand for many others, or lie between two classes.</li>
+    <li>Stop when the expected accuracy is good enough, and export.</li></ol>
+  <p>Points with a rim are your labels. Paler points are less sure. Grey points have no class. Point at a class in the list to see only it.</p>
+  <table class="keys"><tbody>${KEYS.map(([key, what]) => html`<tr><th><kbd>${key}</kbd></th><td>${what}</td></tr>`)}</tbody></table>`;
+
+const EXPORTS = [
+  ["predictions.csv", "Predictions", "a class and a probability for every node"],
+  ["labels.csv", "Labels", "what you labelled, for naq predict"],
+  ["report.html", "Report", "one page to send to others"],
+  ["repeat.py", "Python code", "that makes the same predictions"],
+];
+
+function Export() {
+  const [invite, setInvite] = useState(""), file = useRef(null);
+  const save = async (name) => {
+    try {
+      const blob = await (await get(`/api/export/${name}`)).blob();
+      const link = document.createElement("a");
+      link.href = URL.createObjectURL(blob);
+      link.download = `${store.state.graph.name.replace(/[^\w-]+/g, "-").slice(0, 60)}-${name}`;
+      link.click();
+      setTimeout(() => URL.revokeObjectURL(link.href), 60000);
+      update({ message: `${link.download} saved.` });
+    } catch (error) { update({ problem: error.message, dialog: null }); }
+  };
+  return html`<p>Every action is on the disk already, in <code class="file">${store.state.file}</code>. Starting <code>naq studio</code> again goes on from there.</p>
+    <ul class="exports">${EXPORTS.map(([name, title, what]) => html`<li><button onClick=${() => save(name)} data-export=${name}>${title}</button> <span>${what}</span></li>`)}</ul>
+    <h3>Labels from a table</h3>
+    <p class="soft">CSV with the columns node and class; lines that cannot be used are reported, the others count.</p>
+    <input ref=${file} type="file" accept=".csv,.tsv,.txt,text/csv" aria-label="Table of labels" onChange=${async (e) => { const [one] = e.target.files; if (one) importText(await one.text()); }} />
+    ${store.imported && html`<p>${store.imported.changed} labels imported${store.imported.problems.length ? `, ${store.imported.problems.length} lines not used:` : "."}</p><ul class="plain">${store.imported.problems.slice(0, 20).map((one) => html`<li>${one}</li>`)}</ul>`}
+    <h3>Another browser</h3>
+    <p class="soft">This page is open to this browser only. <button onClick=${async () => setInvite((await post("/api/invite", {})).address)}>Another browser</button></p>
+    ${invite && html`<p>Works once, on this computer: <code class="file">${invite}</code></p>`}`;
+}

@@ -1,0 +1,233 @@
+// All that the page knows, in one place; components read it, actions change it.
+import { getArrays, getJson, getLayout, listen, post } from "./api.js";
+
+export const UNLABELLED = -3, NOWHERE = -2, NONE = -1;
+
+export const store = {
+  state: null, names: [], given: null, predicted: null, sure: null, arraysVersion: -1, arraysOf: "",
+  places: null, placesName: "", wantedLayout: "pacmap",
+  selection: new Set(), current: -1, card: null, queueMode: true, queue: [],
+  colourBy: "class", tool: "move", lassoMode: "replace", view: "map", focusClass: null, hovered: -1,
+  dialog: null, message: "", problem: "", unreachable: false, lost: false, mapless: false, busy: 0,
+  theme: localStorage.getItem("naq-theme") || "auto",
+};
+const listeners = new Set();
+export const subscribe = (f) => { listeners.add(f); return () => listeners.delete(f); };
+
+let queued = false;
+export function update(patch) {
+  Object.assign(store, patch);
+  if (queued) return;
+  queued = true;
+  queueMicrotask(() => { queued = false; listeners.forEach((f) => f()); });
+}
+
+export const nodeName = (node) => store.names[node] || `node ${node}`;
+export const classOf = (id) => store.state?.classes.find((one) => one.id === id);
+export const className = (id) =>
+  id === NONE || id === NOWHERE ? "none of them" : classOf(id)?.name ?? "no class";
+// The class a node counts for: the given one, else the predicted one.
+export const effective = (node) => (store.given[node] !== UNLABELLED ? store.given[node] : store.predicted[node]);
+export const targets = () => (store.selection.size ? [...store.selection] : store.current >= 0 ? [store.current] : []);
+
+// ---- what comes from the server
+
+let fetching = false, again = false;
+export async function refresh() {
+  if (fetching) { again = true; return; }
+  fetching = true;
+  try {
+    do {
+      again = false;
+      const state = await getJson("/api/state");
+      const before = store.state;
+      const patch = { state, queue: state.queue };
+      const n = state.graph.nodes;
+      if (!before && state.graph.named) patch.names = await getJson("/api/names");
+      // While a prediction is under way, its answer brings everything at once.
+      const stale = `${state.version} ${state.answer}` !== store.arraysOf;
+      if (store.given === null || (stale && !state.pending)) {
+        const arrays = await getArrays(n);
+        Object.assign(patch, { given: arrays.given, predicted: arrays.predicted, sure: arrays.sure, arraysVersion: state.answer ?? 0, arraysOf: `${state.version} ${state.answer}` });
+      }
+      const wanted = [store.wantedLayout, "pacmap", "pca"].find((name) => state.layouts.includes(name));
+      if (wanted && wanted !== store.placesName) Object.assign(patch, { places: await getLayout(wanted), placesName: wanted });
+      document.title = `${state.graph.name} · naq studio`;
+      update(patch);
+      if (store.unreachable) update({ unreachable: false, problem: "" }); // a mistake that someone made stays in sight
+      follow();
+      if (store.current >= 0 && !state.pending && (stale || !store.card)) loadCard(store.current);
+    } while (again);
+  } catch (error) {
+    update({ problem: error.message, unreachable: true });
+    setTimeout(refresh, 3000);
+  } finally {
+    fetching = false;
+  }
+}
+
+export function connect() {
+  refresh();
+  listen(refresh, (lost) => { if (lost !== store.lost) { update({ lost }); if (!lost) refresh(); } });
+  // Progress has no events of its own while one phase goes on.
+  setInterval(() => { if (store.state && !["ready", "failed"].includes(store.state.phase)) refresh(); }, 2000);
+}
+
+// In the queue, the first of it is shown.
+function follow() {
+  if (!store.queueMode) return;
+  const first = store.queue.length ? store.queue[0] : -1;
+  if (first !== store.current) show(first);
+}
+
+function show(node) {
+  update({ current: node, card: store.card?.node === node ? store.card : null });
+  if (node >= 0) loadCard(node);
+}
+
+async function loadCard(node) {
+  try {
+    const card = await getJson(`/api/node/${node}`);
+    if (store.current === node) update({ card });
+  } catch (error) { update({ problem: error.message }); }
+}
+
+export async function setLayout(name) {
+  store.wantedLayout = name;
+  if (store.state.layouts.includes(name)) update({ places: await getLayout(name), placesName: name });
+}
+
+// ---- choosing nodes
+
+export function pick(node) {
+  if (node < 0) { clear(); return; }
+  update({ queueMode: false, selection: new Set([node]) });
+  show(node);
+}
+
+export function toggle(node) {
+  const selection = new Set(store.selection);
+  selection.delete(node) || selection.add(node);
+  update({ selection, queueMode: false });
+  if (selection.has(node)) show(node);
+}
+
+// mode: replace, add or subtract
+export function select(nodes, mode = "replace") {
+  const selection = mode === "replace" ? new Set() : new Set(store.selection);
+  for (const node of nodes) mode === "subtract" ? selection.delete(node) : selection.add(node);
+  update({ selection, queueMode: false, message: `${selection.size.toLocaleString("en")} nodes selected.` });
+  const only = selection.size === 1 ? [...selection][0] : -1;
+  update({ current: only, card: null });
+  if (only >= 0) loadCard(only);
+}
+
+export function clear() { update({ selection: new Set() }); toQueue(); }
+
+export function toQueue() {
+  update({ queueMode: true, selection: new Set(), current: -1, card: null });
+  follow();
+}
+
+// ---- actions
+
+let typing = Promise.resolve(); // one after the other, in the order of the keys
+function send(body, said) {
+  update({ busy: store.busy + 1 });
+  const sent = typing.then(() => post("/api/act", body)).then((done) => {
+    update({ busy: store.busy - 1, message: said ?? "", problem: "" });
+    return done;
+  }, (error) => {
+    update({ busy: store.busy - 1, problem: error.message });
+    refresh();
+    return null;
+  });
+  typing = sent;
+  return sent;
+}
+
+// Shows a label before the server has answered; what it sends afterwards replaces it.
+function paint(nodes, id) {
+  if (!store.given) return;
+  const given = store.given.slice();
+  for (const node of nodes) given[node] = id;
+  update({ given });
+}
+
+function advance(nodes) {
+  const gone = new Set(nodes);
+  update({ queue: store.queue.filter((node) => !gone.has(node)) });
+  if (store.queueMode) follow();
+  else if (store.selection.size > 1) update({ selection: new Set() }), toQueue();
+}
+
+const count = (nodes) => (nodes.length === 1 ? nodeName(nodes[0]) : `${nodes.length.toLocaleString("en")} nodes`);
+
+export function label(id) {
+  const nodes = targets();
+  const found = classOf(id);
+  if (!nodes.length || !found) return;
+  performance.mark("naq-key");
+  paint(nodes, id);
+  send({ action: "label", nodes, class: id }, `${count(nodes)}: ${found.name}`);
+  advance(nodes);
+}
+
+export function labelNew(name) {
+  const nodes = targets();
+  const found = store.state.classes.find((one) => one.name === name.trim());
+  if (found && nodes.length) return label(found.id);
+  if (!nodes.length) return send({ action: "make", name }, `Class ${name} made.`);
+  const sent = send({ action: "label", nodes, new: name }, `${count(nodes)}: ${name} (new class)`);
+  advance(nodes);
+  return sent;
+}
+
+export function none() {
+  const nodes = targets();
+  if (!nodes.length) return;
+  paint(nodes, NONE);
+  send({ action: "none", nodes }, `${count(nodes)}: none of the classes`);
+  advance(nodes);
+}
+
+export function unlabel() {
+  const nodes = targets().filter((node) => store.given[node] !== UNLABELLED);
+  if (!nodes.length) return update({ message: "Nothing here has a label." });
+  paint(nodes, UNLABELLED);
+  send({ action: "unlabel", nodes }, `${count(nodes)}: label removed`);
+}
+
+export function skip() {
+  const nodes = targets();
+  if (!nodes.length || !store.queueMode) return;
+  send({ action: "skip", nodes }, `${count(nodes)} skipped`);
+  advance(nodes);
+}
+
+export function acceptOne() {
+  const nodes = targets();
+  if (nodes.length !== 1 || store.predicted[nodes[0]] < 0) return;
+  label(store.predicted[nodes[0]]);
+}
+
+export const undo = () => store.state.undo && send({ action: "undo" }, "Undone.");
+export const redo = () => store.state.redo && send({ action: "redo" }, "Done again.");
+export const act = (body, said) => send(body, said);
+
+export async function acceptAll(above, id) {
+  const done = await send({ action: "accept", above, class: id ?? null });
+  if (done) update({ message: done.changed ? `${(done.changed).toLocaleString("en")} predictions became labels; Undo takes them back.` : "No prediction is that sure." });
+}
+
+export async function importText(text) {
+  try {
+    const done = await post("/api/import", { text });
+    update({ message: `${done.changed} labels imported.`, imported: done, problem: "" });
+  } catch (error) { update({ problem: error.message }); }
+}
+
+export function setTheme(theme) {
+  localStorage.setItem("naq-theme", theme);
+  update({ theme });
+}

@@ -1,0 +1,54 @@
+"""Chromium without a screen, driven by playwright, drawing in software as any machine can."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from typing import Any
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+SOFTWARE_GL = ["--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--no-sandbox"]
+WITHOUT_GL = ["--disable-gpu", "--disable-3d-apis", "--no-sandbox"]
+
+
+def program() -> str | None:
+    return next((found for name in NAMES if (found := shutil.which(name))), None)
+
+
+def missing() -> str | None:
+    """Why no browser can be driven, or None."""
+    if program() is None:
+        return "no Chromium found"
+    try:
+        import playwright.sync_api  # noqa: F401
+    except ImportError:
+        return "playwright is not installed"
+    return None
+
+
+@contextmanager
+def browser(*arguments: str, driver: Any = None) -> Iterator[Any]:
+    """A browser; one driver serves several."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() if driver is None else nullcontext(driver) as own:
+        opened = own.chromium.launch(executable_path=program(), args=list(arguments or SOFTWARE_GL))
+        try:
+            yield opened
+        finally:
+            opened.close()
+
+
+def until(page: Any, expression: str, limit: float = 30.0) -> Any:
+    """The value of a JavaScript expression once it is true. (The page's policy forbids playwright's own waiting, which evaluates text.)"""
+    end = time.monotonic() + limit
+    while not (value := page.evaluate(f"() => {expression}")):
+        if time.monotonic() > end:
+            known = page.evaluate(
+                "() => window.naq ? JSON.stringify({ ...naq.store.state, colours: 0, shapes: 0, problem: naq.store.problem, lost: naq.store.lost, places: naq.store.placesName }) : document.body.innerText"
+            )
+            raise TimeoutError(f"{expression} did not become true within {limit} s; the page knows {known[:1500]}")
+        time.sleep(0.02)
+    return value

@@ -1,0 +1,193 @@
+"""Single files that once took all memory, changed a result or ended the process."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import struct
+import sys
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from damaged_files import TARGETS, Bench, _make_cell, _make_classifier, _read_cell, small_graph
+from naq import memory
+from naq.data import load, save_graph
+from naq.data.catalog import BUNDLED
+from naq.errors import DataError, NaqError
+from naq.files import read_npz, write_npz, write_tensors
+
+
+def test_columns_that_no_machine_holds(tmp_path: Path) -> None:
+    """240 rows and 2^31 - 1 columns in some kilobytes: counting the words would take 17 GB."""
+    arrays = read_npz(save_graph(tmp_path / "g.npz", small_graph()))
+    arrays["attr_shape"] = np.array([40, 2**31 - 1])
+    arrays.pop("vocab", None)
+    with pytest.raises(DataError, match=r"attr_shape .* needs .* GB of memory"):
+        load(write_npz(tmp_path / "h.npz", arrays))
+
+
+def test_arrays_are_added_up_before_memory_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    arrays = {f"a{i}": np.zeros(3_000_000) for i in range(6)}
+    path = write_npz(tmp_path / "x.npz", arrays)
+    assert path.stat().st_size < 200_000
+    monkeypatch.setattr(memory, "room", lambda: 1e8)
+    with pytest.raises(DataError, match="reading the arrays of"):
+        read_npz(path)
+
+
+def test_a_member_that_claims_to_be_shorter_is_refused(tmp_path: Path) -> None:
+    """Two changed fields once changed 33,344 labels of debian: the header of an array said int8, and nobody read on to the CRC."""
+    source = BUNDLED / "debian.npz"
+    with zipfile.ZipFile(source) as archive:
+        members = {
+            entry.filename: archive.read(entry) for entry in archive.infolist() if entry.filename == "labels.npy"
+        }
+    labels = members["labels.npy"]
+    shorter = labels.replace(b"'<i2'", b"'|i1'", 1)
+    assert shorter != labels
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as archive:
+        archive.writestr("labels.npy", labels)
+    content = out.getvalue().replace(labels, shorter)
+    (tmp_path / "x.npz").write_bytes(content)
+    with pytest.raises(DataError, match=r"Bad CRC|does not have the size and the CRC"):
+        read_npz(tmp_path / "x.npz")
+
+
+def test_a_name_twice_in_a_zip_is_refused(tmp_path: Path) -> None:
+    whole = save_graph(tmp_path / "g.npz", small_graph())
+    with zipfile.ZipFile(whole) as archive, zipfile.ZipFile(tmp_path / "h.npz", "w") as twice:
+        for entry in archive.infolist():
+            twice.writestr(entry.filename, archive.read(entry))
+        with pytest.warns(UserWarning, match="Duplicate name"):
+            twice.writestr("labels.npy", archive.read("names.npy"))
+    with pytest.raises(DataError, match=r"'labels\.npy' twice"):
+        load(tmp_path / "h.npz")
+
+
+@pytest.mark.parametrize(
+    "change", [{"result": {}}, {"result": {"number": 2}}, {"seconds": 0.1}, {"error": "none"}, {"machine": []}]
+)
+def test_an_edited_cell_is_set_aside(change: dict[str, object], tmp_path: Path) -> None:
+    path = _make_cell(tmp_path)
+    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    assert _read_cell(path) is None
+    assert not path.exists() and len(list((tmp_path / "damaged").iterdir())) == 1
+
+
+def test_records_of_the_first_format_are_read(tmp_path: Path) -> None:
+    """They have no checksum; one without a result is none."""
+    path = _make_cell(tmp_path)
+    old = {name: value for name, value in json.loads(path.read_text()).items() if name != "checksum"} | {"format": 1}
+    path.write_text(json.dumps(old))
+    assert _read_cell(path) is not None
+    path.write_text(json.dumps(old | {"result": {}}))
+    assert _read_cell(path) is None
+    path.write_text(json.dumps(old | {"format": 2}))
+    assert _read_cell(path) is None, "format 2 has a checksum"
+
+
+def test_packs_of_earlier_versions_are_read(tmp_path: Path) -> None:
+    from naq.experiments.folder import unpack_folder
+
+    packs = sorted((Path(__file__).parents[2] / "benchmarks" / "results").glob("*.zip"), key=lambda p: p.stat().st_size)
+    assert unpack_folder(packs[0], tmp_path / "results") > 0
+
+
+def test_a_pack_that_unfolds_to_more_than_it_may(tmp_path: Path) -> None:
+    import lzma
+
+    from naq.grid.records import read_records
+
+    (tmp_path / "x").write_bytes(lzma.compress(b" " * 300_000_000, preset=1))
+    with pytest.raises(DataError, match="too large"):
+        read_records(tmp_path / "x")
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["graph", "tasks", "labels", "csv: edges", "mat", "checkpoint", "cell", "pack", "requests", "npy", "parquet"],
+)
+def test_a_pipe_is_refused_and_never_waited_for(name: str, tmp_path: Path) -> None:
+    bench = Bench(TARGETS[name], tmp_path / "x")
+    path = tmp_path / "x" / "made" / bench.path
+    path.unlink()
+    os.mkfifo(path)
+    if name == "cell":
+        assert TARGETS[name].read(path) is None
+        return
+    with pytest.raises(NaqError, match=r"a pipe or a device|no edge list|does not exist|has no "):
+        TARGETS[name].read(path)
+
+
+def test_a_classifier_of_the_first_format_is_still_read(tmp_path: Path) -> None:
+    """Its checksum is the one that every file has now."""
+    path = _make_classifier(tmp_path)
+    size = struct.unpack("<Q", path.read_bytes()[:8])[0]
+    header = json.loads(path.read_bytes()[8 : 8 + size])
+    assert (
+        set(header["__metadata__"]) == {"facts", "checksum"} and "naq-classifier-1" in header["__metadata__"]["facts"]
+    )
+
+
+def test_facts_that_are_no_object(tmp_path: Path) -> None:
+    from naq.training.checkpoint import load_state
+
+    write_tensors(tmp_path / "c", {"a": np.ones(3)}, {})
+    load_state(tmp_path / "c")
+    (tmp_path / "c").write_bytes((2**40).to_bytes(8, "little") + b"{}")
+    with pytest.raises(DataError):
+        load_state(tmp_path / "c")
+
+
+def test_a_cache_that_cannot_be_used_is_gone_without(tmp_path: Path) -> None:
+    from naq.neighbors import feature_neighbors
+
+    (tmp_path / "file").write_text("")
+    for cache in (tmp_path / "file", Path("/proc/none"), tmp_path / ("x" * 300)):
+        with pytest.warns(UserWarning, match="the neighbour table is not kept in the cache|not used"):
+            assert feature_neighbors(small_graph(), 3, cache=cache).k == 3
+
+
+def test_a_user_without_a_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    from naq.data import listing
+    from naq.data.download import dataset_root
+    from naq.neighbors.table import cache_folder
+
+    for name in ("NAQ_CACHE", "XDG_CACHE_HOME", "NAQ_DATA", "HOME"):
+        monkeypatch.delenv(name, raising=False)
+
+    def nobody(*_: object) -> None:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "home", nobody)
+    monkeypatch.setattr(Path, "expanduser", lambda path: nobody() if str(path).startswith("~") else path)
+    assert cache_folder() is None and len(listing()) > 3
+    with pytest.raises(DataError, match="set NAQ_DATA"):
+        dataset_root()
+
+
+def test_threads_that_are_none() -> None:
+    from naq.threads import prepare_process
+
+    for wrong in ("0", "-1", "x", "", "²"):
+        environment = {"NUMBA_NUM_THREADS": wrong}
+        with pytest.warns(UserWarning, match="no number of threads"):
+            prepare_process(environment)
+        assert "NUMBA_NUM_THREADS" not in environment
+
+
+@pytest.mark.parametrize("how", [">/dev/full", ">&-", "2>/dev/full >/dev/null", "PYTHONIOENCODING=ascii", "| head -1"])
+def test_output_that_goes_nowhere(how: str, tmp_path: Path) -> None:
+    import subprocess
+
+    before, after = (how, "") if how.startswith("PYTHON") else ("", how)
+    program = f"{before} {sys.executable} -m naq --help {after}"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+    done = subprocess.run(["bash", "-c", program], capture_output=True, text=True, cwd=tmp_path, env=environment)
+    assert "Traceback" not in done.stderr and "Exception ignored" not in done.stderr, done.stderr
+    assert done.returncode == (1 if how == ">/dev/full" else 0)

@@ -1,0 +1,239 @@
+"""Two hundred hostile requests: all refused, nothing written, the server still answers."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from naq.studio.board import Row
+from studio_under_test import Studio, studio, word_graph
+
+PATHS = ["/", "/static/app.js", "/api/state", "/api/names", "/api/arrays", "/api/layout/pca", "/api/node/1", "/api/search?q=a", "/api/word/1",
+         "/api/export/labels.csv", "/api/export/repeat.py", "/api/events"]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def open_studio(tmp_path_factory):
+    path = tmp_path_factory.mktemp("studio") / "j.csv"
+    with studio(word_graph(30), path) as running:
+        running.session.write([Row("label", 1, "mine")])
+        yield running
+
+
+def strangers(s: Studio):
+    """Requests of someone without the cookie, or from elsewhere."""
+    name = s.cookie.split("=")[0]
+    for path in PATHS:
+        yield "no cookie", ("GET", path, {"Cookie": None})
+    for cookie in (
+        "",
+        name,
+        f"{name}=",
+        f"{name}=x",
+        f"{name}={'a' * 43}",
+        s.cookie[:-1],
+        s.cookie.upper(),
+        s.cookie + "x",
+        "a=b; c=d",
+        f"{name}-x={s.cookie.split('=')[1]}",
+        "\x7f=;;=",
+        "," * 3000,
+    ):
+        yield "wrong cookie", ("GET", "/api/state", {"Cookie": cookie})
+        yield "wrong cookie", ("POST", "/api/act", {"Cookie": cookie}, b'{"action":"undo"}')
+    for token in (
+        "",
+        "x",
+        "a" * 32,
+        "%00",
+        s.address.split("token=")[1][:-1],
+        s.address.split("token=")[1] + "&token=x",
+        "../..",
+        "é",
+    ):
+        yield "wrong token", ("GET", f"/?token={token}", {"Cookie": None})
+    for host in ("evil.example", f"evil.example:{s.port}", "127.0.0.1", f"127.0.0.1:{s.port + 1}", "localhost", f"localhost.evil.example:{s.port}",
+                 f"127.0.0.1.evil.example:{s.port}", f"0.0.0.0:{s.port}", f"[::1]:{s.port}", f"127.1:{s.port}", f"2130706433:{s.port}", "", f"127.0.0.1:{s.port}@evil.example",
+                 f" evil.example:{s.port}", f"127.0.0.1:{s.port},evil.example", f"127.0.0.1:{s.port}\r\nHost: evil.example"):  # fmt: skip
+        yield "other host (DNS rebinding)", ("GET", "/api/state", {"Host": host})
+        yield (
+            "other host (DNS rebinding)",
+            ("POST", "/api/act", {"Host": host, "Origin": f"http://{host.split(chr(13))[0]}"}, b'{"action":"undo"}'),
+        )
+    for origin in ("http://evil.example", "null", f"https://127.0.0.1:{s.port}", f"http://127.0.0.1:{s.port + 1}", f"http://127.0.0.1:{s.port}.evil.example", "http://127.0.0.1",
+                   f"http://localhost:{s.port}", "", "file://", f"http://127.0.0.1:{s.port}/", f"http://evil@127.0.0.1:{s.port}"):  # fmt: skip
+        yield "other origin", ("POST", "/api/act", {"Origin": origin}, b'{"action":"undo"}')
+        yield "other origin", ("GET", "/api/state", {"Origin": origin})
+    for site in ("cross-site", "same-site", "CROSS-SITE", "", "same-origin, cross-site", "none"):
+        yield "other site", ("POST", "/api/act", {"Sec-Fetch-Site": site}, b'{"action":"undo"}')
+        if site != "none":
+            yield "other site", ("GET", "/api/state", {"Sec-Fetch-Site": site})
+    yield "no origin at all", ("POST", "/api/act", {"Origin": None, "Sec-Fetch-Site": None}, b'{"action":"undo"}')
+
+
+def climbers(s: Studio):
+    """With the cookie: paths that want to reach the file system, and methods that are not there."""
+    for path in ("/static/../routes.py", "/static/%2e%2e/routes.py", "/static/..%2froutes.py", "/static/..%5croutes.py", "/static/%2fetc%2fpasswd", "/static//etc/passwd", "/static/....//", "/static/",
+                 "/static/app.js%00.png", "/static/app.js/", "/static/.", "/static/..", "/static/%252e%252e", "/../../etc/passwd", "//etc/passwd", "/etc/passwd", "/static/C:%5cwindows", "/static/~root",
+                 "/api/export/../../etc/passwd", "/api/export/%2e%2e%2fj.csv", "/api/export/j.csv", "/api/layout/../../x", "/api/layout/%2e%2e", "/api/layout/pacmap.npz", "/api/node/-1", "/api/node/999999",
+                 "/api/node/1e3", "/api/node/%00", "/api/node/99999999999999999999999999", "/api/word/-1", "/api/word/999999", "/api/word/x", "/.git/config", "/static/prepare.py", "/api"):  # fmt: skip
+        yield "traversal", ("GET", path)
+    for method in ("PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "CONNECT", "PROPFIND", "get"):
+        yield "method", (method, "/api/state")
+    yield "method", ("POST", "/api/state", {}, b"{}")
+    yield "method", ("GET", "/api/act")
+    yield (
+        "websocket",
+        (
+            "GET",
+            "/api/act",
+            {"Upgrade": "websocket", "Connection": "Upgrade", "Sec-WebSocket-Key": "x", "Sec-WebSocket-Version": "13"},
+        ),
+    )
+
+
+def oversized(s: Studio):
+    yield "long path", ("GET", "/" + "a" * 5_000)
+    yield "long query", ("GET", "/api/search?q=" + "a" * 5_000)
+    yield "long header", ("GET", "/api/state", {"X": "a" * 200_000})
+    yield "huge length", ("POST", "/api/act", {"Content-Length": "1000000000"}, b"{}")
+    yield "absurd length", ("POST", "/api/act", {"Content-Length": "9" * 400}, b"{}")
+    yield "negative length", ("POST", "/api/act", {"Content-Length": "-1"}, b"{}")
+    yield "5 MB", ("POST", "/api/act", {}, b'"' + b"a" * 5_000_000 + b'"')
+    yield "5 MB import", ("POST", "/api/import", {}, b'"' + b"a" * 5_000_000 + b'"')
+    yield "deep", ("POST", "/api/act", {}, b"[" * 1_000_000)
+    yield "many nodes", ("POST", "/api/act", {}, json.dumps({"action": "none", "nodes": [0] * 400_000}).encode())
+    yield (
+        "chunked",
+        ("POST", "/api/act", {"Content-Length": None, "Transfer-Encoding": "chunked"}, b"2\r\n{}\r\n0\r\n\r\n"),
+    )
+
+
+def malformed(s: Studio):
+    for kind in (
+        "text/plain",
+        "application/x-www-form-urlencoded",
+        "multipart/form-data",
+        "application/json; charset=utf-7",
+        "",
+        None,
+    ):
+        yield "type", ("POST", "/api/act", {"Content-Type": kind}, b'{"action":"undo"}')
+    bad = ['', '{', '[]', 'null', '1', '"undo"', 'NaN', '{"action": 1}', '{"action": null}', '{"action": "dance"}', '{"action": "undo\\u0000"}', '{"action": "label"}',
+           '{"action": "label", "nodes": [], "class": 0}', '{"action": "label", "nodes": [99], "class": 0}', '{"action": "label", "nodes": [-1], "class": 0}', '{"action": "label", "nodes": ["1"], "class": 0}',
+           '{"action": "label", "nodes": [true], "class": 0}', '{"action": "label", "nodes": [1.5], "class": 0}', '{"action": "label", "nodes": [NaN], "class": 0}', '{"action": "label", "nodes": 3, "class": 0}',
+           '{"action": "label", "nodes": [2], "class": 77}', '{"action": "label", "nodes": [2], "class": "mine"}', '{"action": "label", "nodes": [2], "class": null}', '{"action": "label", "nodes": [2], "new": ""}',
+           '{"action": "label", "nodes": [2], "new": "\\ud800"}', '{"action": "label", "nodes": [2], "new": 3}', '{"action": "make", "name": "\\u0007"}', '{"action": "make", "name": "mine"}', '{"action": "make", "name": "a", "colour": 50}',
+           '{"action": "make", "name": "a", "colour": -1}', '{"action": "make", "name": "a", "colour": true}', '{"action": "rename", "class": 0, "name": "   "}', '{"action": "rename", "class": true, "name": "b"}',
+           '{"action": "merge", "class": 0, "into": 0}', '{"action": "merge", "class": 0, "into": 9}', '{"action": "recolour", "class": 0, "colour": "red"}', '{"action": "delete", "class": -1}', '{"action": "delete"}',
+           '{"action": "accept", "above": 2}', '{"action": "accept", "above": "1"}', '{"action": "accept", "above": 0.5}', '{"action": "unknown", "value": "maybe"}', '{"action": "redo"}']  # fmt: skip
+    for body in bad:
+        yield "body", ("POST", "/api/act", {}, body.encode())
+    yield "long name", ("POST", "/api/act", {}, json.dumps({"action": "make", "name": "a" * 5_000}).encode())
+    yield "not UTF-8", ("POST", "/api/act", {}, b'{"action": "\xff\xfe"}')
+    for body in ("[]", '{"text": 1}', '{"text": ""}', '{"text": "a,b\\n1,2"}'):
+        yield "import", ("POST", "/api/import", {}, body.encode())
+
+
+def garbage(s: Studio):
+    host = f"Host: 127.0.0.1:{s.port}\r\n".encode()
+    full = host + f"Cookie: {s.cookie}\r\n".encode()
+    length = b"Content-Type: application/json\r\nSec-Fetch-Site: same-origin\r\n"
+    yield b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(range(256))
+    yield b"GET\r\n\r\n"
+    yield b"GET /api/state\r\n\r\n"
+    yield b"GET /api/state HTTP/9.9\r\n" + full + b"\r\n"
+    yield b"GET /api/state HTTP/1.1\r\n\r\n"
+    yield b"GET http://evil.example/api/state HTTP/1.1\r\nHost: evil.example\r\n\r\n"
+    yield b"GET /api/state HTTP/1.1\r\n" + host + host + b"\r\n"
+    yield b"GET /api/state HTTP/1.1\r\nHost : x\r\n\r\n"
+    yield b"GET /\x00 HTTP/1.1\r\n" + full + b"\r\n"
+    yield b"POST /api/act HTTP/1.1\r\n" + full + length + b"Content-Length: 2\r\nContent-Length: 17\r\n\r\n{}"
+    yield (
+        b"POST /api/act HTTP/1.1\r\n"
+        + full
+        + length
+        + b"Content-Length: 17\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
+    )
+    yield b"POST /api/act HTTP/1.1\r\n" + full + length + b"Content-Length: 17, 17\r\n\r\n" + b'{"action":"redo"}'
+    yield b"POST /api/act HTTP/1.1\r\n" + full + length + b"Content-Length: 100\r\n\r\n{"
+    yield (
+        b"POST /api/act HTTP/1.1\r\n"
+        + full
+        + b"Content-Type: application/json\r\nOrigin: a\r\nOrigin: b\r\nContent-Length: 17\r\n\r\n"
+        + b'{"action":"redo"}'
+    )
+    yield b"\r\n" * 1000
+    yield b"A" * 200_000
+
+
+def test_hostile_requests_are_refused(open_studio):
+    s = open_studio
+    before = s.session.journal.path.read_bytes()
+    asked = [*strangers(s), *climbers(s), *oversized(s), *malformed(s)]
+    raw = list(garbage(s))
+    assert len(asked) + len(raw) >= 200
+    for what, request in asked:
+        status, answer = s.request(*request)
+        cut_off = status == 0 and len(request[-1]) > 1 << 16  # answered before all of it was sent
+        assert 400 <= status < 500 or cut_off, (what, request[:3], status, answer[:300])
+        assert b"Traceback" not in answer and b"root:" not in answer
+    for content in raw:
+        status, answer = s.raw(content, limit=0.5)
+        assert status == 0 or 400 <= status < 500, (content[:80], status, answer[:300])
+    assert s.session.journal.path.read_bytes() == before
+    assert s.get("/api/state")["labels"] == 1
+
+
+def test_the_token_works_once_and_becomes_a_cookie(open_studio):
+    s = open_studio
+    path = s.address[s.address.index("/?") :]
+    status, answer = s.request("GET", path, {"Cookie": None, "Sec-Fetch-Site": "none"})
+    head = answer.split(b"\r\n\r\n")[0].lower()
+    assert status == 303 and b"samesite=strict" in head and b"httponly" in head and b"location: /\r\n" in head
+    assert s.request("GET", path, {"Cookie": None, "Sec-Fetch-Site": "none"})[0] == 403
+    assert s.request("GET", path, {"Sec-Fetch-Site": "none"})[0] == 303  # a browser that is known is let in
+    status, answer = s.request("POST", "/api/invite", {}, b"{}")
+    again = json.loads(answer.split(b"\r\n\r\n", 1)[1])["address"]
+    assert s.request("GET", again[again.index("/?") :], {"Cookie": None, "Sec-Fetch-Site": "none"})[0] == 303
+
+
+def test_cookies_of_others_do_no_harm(open_studio):
+    others = 'a={"b":1}; c="d;e"; \xe9=\xfc; f; ' + open_studio.cookie + "; g=h"
+    assert open_studio.request("GET", "/api/state", {"Cookie": others})[0] == 200
+
+
+def test_every_answer_has_the_headers(open_studio):
+    for request in (
+        ("GET", "/"),
+        ("GET", "/api/state"),
+        ("GET", "/nothing"),
+        ("GET", "/", {"Cookie": None}),
+        ("GET", "/", {"Host": "x"}),
+    ):
+        head = open_studio.request(*request)[1].split(b"\r\n\r\n")[0].lower().decode()
+        policy = next(line for line in head.split("\r\n") if line.startswith("content-security-policy"))
+        assert "default-src 'none'" in policy and "unsafe" not in policy and "frame-ancestors 'none'" in policy
+        assert "nosniff" in head and "no-referrer" in head and "cache-control: no-store" in head
+        assert "access-control" not in head and "server:" not in head
+
+
+def test_only_this_computer_is_listened_to(open_studio):
+    from naq.studio.server import bound_socket
+
+    listener, _ = bound_socket(0)
+    assert listener.getsockname()[0] == "127.0.0.1"
+    listener.close()
+
+
+def test_the_page_needs_nothing_from_elsewhere():
+    from naq.studio.routes import static_files
+
+    for name, (content, _) in static_files().items():
+        text = content.decode()
+        if name.endswith((".js", ".css", ".html")) and name != "preact.js":
+            assert "http://" not in text and "https://" not in text, name
+            assert "innerHTML" not in text and "eval(" not in text and "dangerouslySetInnerHTML" not in text, name
+        if name.endswith(".html"):
+            assert "<script>" not in text and "style=" not in text and "onclick" not in text.lower()

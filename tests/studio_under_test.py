@@ -1,0 +1,109 @@
+"""A studio on a free port in a thread of this process, and requests to it byte by byte."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+import naq.classifier  # noqa: F401  (seconds, once, and not within a request)
+from naq import Graph
+from naq.studio.server import _server, bound_socket
+from naq.studio.session import Session
+
+
+def word_graph(n: int = 120, seed: int = 0, names: list[str] | None = None) -> Graph:
+    """Three groups that words and edges tell apart; nodes are named after theirs."""
+    random = np.random.default_rng(seed)
+    group = np.arange(n) % 3
+    counts = (random.random((n, 30)) < 0.08).astype(np.float32)
+    for one in range(3):
+        counts[group == one, 10 * one : 10 * one + 10] += random.random(((group == one).sum(), 10)) < 0.5
+    edges = random.integers(0, n, size=(2, 6 * n))
+    same = group[edges[0]] == group[edges[1]]
+    edges = edges[:, same | (random.random(edges.shape[1]) < 0.1)]
+    kinds, vocab = ("apple", "stone", "river"), [f"{kind}{i}" for kind in ("fruit", "rock", "water") for i in range(10)]
+    names = [f"{kinds[group[i]]} {i}" for i in range(n)] if names is None else names
+    return Graph(edges, sp.csr_array(counts), nodes=n, names=names, vocab=vocab, name="groups")
+
+
+@dataclass
+class Studio:
+    """A running server; ``cookie`` opens it."""
+
+    session: Session
+    port: int
+    cookie: str
+    address: str
+
+    def raw(self, content: bytes, limit: float = 30.0) -> tuple[int, bytes]:
+        """The status and the whole answer; status 0 where the connection was closed without one."""
+        answer = b""
+        with socket.create_connection(("127.0.0.1", self.port), timeout=limit) as line:
+            try:
+                line.sendall(content)
+                while piece := line.recv(1 << 16):
+                    answer += piece
+                    if b"\r\n\r\n" in answer and b"text/event-stream" in answer:
+                        break
+            except (ConnectionError, TimeoutError):
+                pass
+        first = answer.split(b"\r\n", 1)[0].split()
+        return (int(first[1]) if len(first) > 1 and first[1].isdigit() else 0), answer
+
+    def request(
+        self, method: str, path: str, headers: dict[str, str] | None = None, body: bytes = b""
+    ) -> tuple[int, bytes]:
+        """One request as a browser with the cookie sends it, but for ``headers``; a header of None is left out."""
+        own = {
+            "Host": f"127.0.0.1:{self.port}",
+            "Cookie": self.cookie,
+            "Sec-Fetch-Site": "same-origin",
+            "Connection": "close",
+        }
+        if method == "POST":
+            own |= {
+                "Origin": f"http://127.0.0.1:{self.port}",
+                "Content-Type": "application/json",
+                "Content-Length": str(len(body)),
+            }
+        own |= headers or {}
+        lines = [f"{method} {path} HTTP/1.1", *(f"{key}: {value}" for key, value in own.items() if value is not None)]
+        return self.raw("\r\n".join(lines).encode("utf-8", "surrogateescape") + b"\r\n\r\n" + body)
+
+    def act(self, **asked: Any) -> tuple[int, bytes]:
+        return self.request("POST", "/api/act", body=json.dumps(asked).encode())
+
+    def get(self, path: str) -> Any:
+        status, answer = self.request("GET", path)
+        assert status == 200, answer
+        return json.loads(answer.split(b"\r\n\r\n", 1)[1])
+
+
+@contextmanager
+def studio(graph: Graph, path: Path, *, learn: bool = False) -> Iterator[Studio]:
+    """``learn``: also fit and predict in the background."""
+    session = Session(graph, path)
+    listener, _ = bound_socket(0)
+    port = listener.getsockname()[1]
+    server, address = _server(session, port)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
+    thread.start()
+    try:
+        keys = server.config.app.keys  # type: ignore[union-attr]
+        if learn:
+            session.start()
+        yield Studio(session, port, f"{keys.cookie_name}={keys.cookie}", address)
+    finally:
+        server.should_exit = True
+        thread.join(timeout=10)
+        session.stop()
+        listener.close()
