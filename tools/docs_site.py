@@ -1,6 +1,6 @@
 """Builds the documentation site into build/docs: ``make docs``.
 
-The pages of docs/, CONTRIBUTING.md, CHANGELOG.md, the pages that only the site has (docs/site), the examples, and one page per registered method are
+The pages of docs/, CONTRIBUTING.md, CHANGELOG.md, SECURITY.md, the pages that only the site has (docs/site), the examples, and one page per registered method are
 put side by side in build/docs-source; Sphinx reads them there, with warnings as errors. Afterwards every page is searched for things that a browser
 would load from a network.
 """
@@ -19,7 +19,8 @@ ROOT = Path(__file__).resolve().parents[1]
 SITE = ROOT / "docs" / "site"
 FENCE = re.compile(r"^```(\w+) (\S+)$", re.M)
 LEXERS = {"csv": "text", "tsv": "text", "txt": "text", "graphml": "xml"}
-OPTIONAL = re.compile(r"^(\S+)\?\n", re.M)
+MOVED = ("CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")
+"""Pages of the repository's first folder that the site has too, in small letters."""
 
 
 def put_together(target: Path) -> None:
@@ -32,11 +33,10 @@ def put_together(target: Path) -> None:
             shutil.copy(path, target)
         elif path.is_dir() and path.name != "site":
             shutil.copytree(path, target / path.name, ignore=shutil.ignore_patterns("tables"))
-    for name in ("CONTRIBUTING.md", "CHANGELOG.md"):
+    for name in MOVED:
         shutil.copy(ROOT / name, target / name.lower())
     for page in target.glob("*.md"):
-        text = for_sphinx(page.read_text(encoding="utf-8"))
-        page.write_text(OPTIONAL.sub(lambda line: _if_there(line[1], target), text), encoding="utf-8")
+        page.write_text(for_sphinx(page.read_text(encoding="utf-8")), encoding="utf-8")
     for name, text in method_pages():
         (target / name).parent.mkdir(exist_ok=True)
         (target / name).write_text(text, encoding="utf-8")
@@ -44,13 +44,10 @@ def put_together(target: Path) -> None:
 
 def for_sphinx(text: str) -> str:
     """A page as GitHub shows it, as MyST reads it: links among the pages that were moved, files in code blocks as captions."""
-    text = text.replace("](docs/", "](").replace("](../CONTRIBUTING.md", "](contributing.md")
+    text = text.replace("](docs/", "](")
+    for name in MOVED:
+        text = text.replace(f"](../{name}", f"]({name.lower()}")
     return FENCE.sub(lambda fence: f"```{{code-block}} {LEXERS[fence[1]]}\n:caption: {fence[2]}\n", text)
-
-
-def _if_there(name: str, target: Path) -> str:
-    """A line of a toctree that ends in ``?`` stays where the page exists."""
-    return f"{name}\n" if (target / f"{name}.md").exists() else ""
 
 
 def method_pages() -> Iterator[tuple[str, str]]:
