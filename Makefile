@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test numeric fuzz lint bench clean install
+.PHONY: demo test numeric fuzz lint bench docs dist release-check clean install
 
 install: $(VENV)/.installed
 
@@ -43,6 +43,24 @@ lint: install
 
 bench: install
 	$(BIN)/python benchmarks/figures.py
+
+# The site, in build/docs; its packages are an extra of their own.
+docs: $(VENV)/.installed-docs
+	$(BIN)/python tools/docs_site.py
+
+$(VENV)/.installed-docs: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
+	touch $@
+
+# Wheel and sdist, in dist.
+dist: install
+	rm -rf build/lib build/bdist.* dist
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt build
+	$(BIN)/python -m build --outdir dist .
+
+# The wheel in an empty environment of every Python that is found: minutes.
+release-check: dist
+	$(BIN)/python tools/check_wheel.py
 
 clean:
 	rm -rf $(VENV) build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache

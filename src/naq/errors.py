@@ -39,7 +39,7 @@ def _escaped(character: str) -> str:
 class NaqError(Exception):
     """Base of every error a user can cause. The command line prints it without a traceback.
 
-    The message is made :func:`plain`: names and bytes of files may be part of it.
+    The message is made :func:`~naq.errors.plain`: names and bytes of files may be part of it.
     """
 
     def __init__(self, message: object = "") -> None:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from naq import __version__
-from naq.cli import importing, inspecting, large_graphs, listing, predicting, reproducing, running, studio
+from naq.cli import doctor, importing, inspecting, large_graphs, listing, predicting, reproducing, running, studio
 from naq.cli.streams import steady_streams
 from naq.errors import NaqError, plain
 from naq.threads import prepare_process
@@ -32,6 +32,7 @@ app.command("studio")(studio.studio_command)
 app.command("reproduce")(reproducing.reproduce_command)
 app.command("report")(reproducing.report_command)
 app.command("list")(listing.list_command)
+app.command("doctor")(doctor.doctor_command)
 app.command("neighbors")(inspecting.neighbors_command)
 app.command("episodes")(inspecting.episodes_command)
 app.command("embed")(large_graphs.embed_command)

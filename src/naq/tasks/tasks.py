@@ -90,7 +90,7 @@ class Tasks:
 
     @property
     def query_slots(self) -> np.ndarray:
-        """Slot of each query, the answers: (way * queries,), the same for all tasks, or ``slots`` (count, queries of a task)."""
+        """Slots of the queries, which are the answers, (way * queries,) the same for all tasks, or ``slots`` (count, queries of a task)."""
         if self.slots is not None:
             return self.slots
         return np.repeat(np.arange(self.way), self.queries)

@@ -36,7 +36,7 @@ log 0; here logarithms are of at least 1e-12. Columns are scaled by max - min; s
 in :math:`\pm 1 / \sqrt{\text{outputs}}`. Training queries are those of the episodes (the release: 1 per class).
 
 Cost: at ``k_keep=0`` the features of the two-hop neighbourhood V are read once forward and once backward, and inner steps work on
-Gram matrices (:mod:`naq.learners.meta_batch`). With learned edges each inner step reads these features and |V| distances for each
+Gram matrices (:mod:`naq.learners.meta_batch`). With learned edges each inner step reads these features and ``|V|`` distances for each
 row of W that is needed.
 
 Example:

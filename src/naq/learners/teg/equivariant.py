@@ -7,7 +7,7 @@ Points have coordinates x and structural features h, and every point of one set 
 .. math::
     m_{ij} = \mathrm{MLP}_e(h_i, h_j, |x_i - x_j|^2), \qquad
     x_i \leftarrow x_i + \frac{1}{|N(i)|} \sum_{j \in N(i)} (x_i - x_j)\, \phi(m_{ij}), \qquad
-    h_i \leftarrow h_i + \mathrm{MLP}_h\Big(h_i, \sum_{j \in N(i)} m_{ij}\Big)
+    h_i \leftarrow h_i + \mathrm{MLP}_h\left(h_i, \sum_{j \in N(i)} m_{ij}\right)
 
 Rotating, reflecting or moving all coordinates does the same to the result and leaves h as it is. The sum of differences is
 :math:`x_i \sum_j w_{ij} - \sum_j w_{ij} x_j`, one matrix product, and the first layer of :math:`\mathrm{MLP}_e` is a sum of three

@@ -5,7 +5,7 @@ Wang, Ding, Zhang, Chen, Li, Task-Adaptive Few-shot Node Classification, https:/
 With node vectors E, the class mean :math:`m_c` over its supports and :math:`A_r = \tilde D^{-1} (A + I)`:
 
 .. math::
-    (a, b) &= G\, \tfrac1N \textstyle\sum_c m_c + g, \qquad
+    (a, b) &= G\, \tfrac1N {\textstyle\sum_c m_c} + g, \qquad
     W_l' = W_l \odot (1 + a_l) + b_l \quad\text{(biases likewise)} \\
     u_c &= \mathrm{ReLU}(m_c W_1' + b_1') W_2' + b_2' \\
     v_q &= \tfrac{1}{|s|} 1^\top \left(A_s\, \mathrm{ReLU}(A_s E_s W_1' + b_1') W_2' + b_2'\right) \\

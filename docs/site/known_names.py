@@ -1,0 +1,62 @@
+"""References to Python names that have no entry on the site: a name that exists is shown as code, one that does not is a warning."""
+
+from __future__ import annotations
+
+import builtins
+from importlib import import_module
+
+from docutils import nodes
+from sphinx.addnodes import pending_xref
+from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
+
+SHORT = {
+    "np": "numpy",
+    "sp": "scipy.sparse",
+    "nx": "networkx",
+}
+TYPING = (
+    "collections.abc",
+    "typing",
+    "pathlib",
+    "types",
+    "torch_geometric.data",
+    "naq.options",
+    "naq.graph",
+    "naq.tasks",
+    "naq.protocol.config",
+)
+"""Where types are looked for that signatures write without their module."""
+
+
+def exists(name: str) -> bool:
+    """Whether a name of a module, or of something in it, can be imported."""
+    name = name.partition("[")[0]  # of a type with arguments, its own
+    head, _, rest = name.partition(".")
+    parts = [*SHORT.get(head, head).split("."), *(rest.split(".") if rest else [])]
+    for cut in range(len(parts), 0, -1):
+        try:
+            found = import_module(".".join(parts[:cut]))
+        except ImportError:
+            continue
+        for part in parts[cut:]:
+            if part in getattr(found, "__annotations__", {}):
+                return True
+            if not hasattr(found, part):
+                return False
+            found = getattr(found, part)
+        return True
+    return hasattr(builtins, name) or any(hasattr(import_module(module), name) for module in TYPING)
+
+
+def _resolve(app: Sphinx, env: BuildEnvironment, node: pending_xref, content: nodes.Element) -> nodes.Element | None:
+    if node.get("refdomain") != "py":
+        return None
+    target = node["reftarget"]
+    inside = [target] + [f"{node[key]}.{target}" for key in ("py:module", "py:class") if node.get(key)]
+    return content if any(map(exists, inside)) else None
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    app.connect("missing-reference", _resolve)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,87 @@
+"""What a release consists of: one version everywhere, a wheel with only what is needed, a Dockerfile that names files there are."""
+
+from __future__ import annotations
+
+import importlib.util
+import io
+import re
+import subprocess
+import tarfile
+import tomllib
+import zipfile
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import naq
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def tool(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, ROOT / "tools" / f"{name}.py")
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def archives(
+    folder: Path, left_out: str = "", more: str = "", in_sdist: str = "src/naq/__init__.py"
+) -> tuple[Path, Path]:
+    """A wheel and an sdist with empty files of the right names."""
+    modules = {
+        f"naq/{path.relative_to(ROOT / 'src' / 'naq').as_posix()}" for path in (ROOT / "src" / "naq").rglob("*.py")
+    }
+    names = modules | {*tool("check_wheel").DATA[:4], "naq-0.1.0.dist-info/METADATA"}
+    with zipfile.ZipFile(folder / "naq.whl", "w") as wheel:
+        for name in sorted(names - {left_out} | set(filter(None, [more]))):
+            wheel.writestr(name, "")
+    with tarfile.open(folder / "naq.tar.gz", "w:gz") as sdist:
+        sdist.addfile(tarfile.TarInfo(f"naq-0.1.0/{in_sdist}"), io.BytesIO())
+    return folder / "naq.whl", folder / "naq.tar.gz"
+
+
+def test_contents_are_checked(tmp_path: Path) -> None:
+    tool("check_wheel").check_contents(*archives(tmp_path))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"left_out": "naq/py.typed"},
+        {"left_out": "naq/heads/em.py"},
+        {"more": "tests/test_docs.py"},
+        {"more": "naq/data/bundled/notes.txt"},
+        {"in_sdist": "tests/test_docs.py"},
+    ],
+    ids=str,
+)
+def test_what_is_missing_or_too_much_is_named(tmp_path: Path, wrong: dict[str, str]) -> None:
+    checks = tool("check_wheel")
+    with pytest.raises(checks.Failed, match=re.escape(next(iter(wrong.values())))):
+        checks.check_contents(*archives(tmp_path, **wrong))
+
+
+def test_one_version() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    changes = re.findall(
+        r"^## \[(.+?)\] - (\d{4}-\d\d-\d\d|unreleased)$", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.M
+    )
+    cited = re.search(r"^version: (.+)$", (ROOT / "CITATION.cff").read_text(encoding="utf-8"), re.M)
+    assert cited
+    assert naq.__version__ == project["version"] == changes[0][0] == cited[1]
+    assert len(changes) == len(re.findall(r"^## ", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.M))
+
+
+def test_the_dockerfile_runs_only_steps_of_the_repository() -> None:
+    text = (ROOT / "Dockerfile").read_text(encoding="utf-8")
+    allowed = [line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")]
+    copied = [name for line in re.findall(r"^COPY (.+)$", text, re.M) for name in line.split()[:-1]]
+    assert copied and set(copied) == set(allowed) and all((ROOT / name).exists() for name in copied)
+    steps = re.findall(r"^RUN (.+)$", text, re.M)
+    assert steps == ["sh tools/container.sh install", "sh tools/container.sh check"]
+    assert subprocess.run(["sh", "-n", ROOT / "tools" / "container.sh"]).returncode == 0
+    said = subprocess.run(["sh", ROOT / "tools" / "container.sh", "other"], capture_output=True, text=True)
+    assert (said.returncode, said.stderr) == (2, "usage: sh tools/container.sh install|check\n")

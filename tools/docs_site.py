@@ -1,0 +1,150 @@
+"""Builds the documentation site into build/docs: ``make docs``.
+
+The pages of docs/, CONTRIBUTING.md, CHANGELOG.md, SECURITY.md, the pages that only the site has (docs/site), the examples, and one page per registered method are
+put side by side in build/docs-source; Sphinx reads them there, with warnings as errors. Afterwards every page is searched for things that a browser
+would load from a network.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import urlparse
+
+ROOT = Path(__file__).resolve().parents[1]
+SITE = ROOT / "docs" / "site"
+FENCE = re.compile(r"^```(\w+) (\S+)$", re.M)
+LEXERS = {"csv": "text", "tsv": "text", "txt": "text", "graphml": "xml"}
+MOVED = ("CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")
+"""Pages of the repository's first folder that the site has too, in small letters."""
+
+
+def put_together(target: Path) -> None:
+    """Everything Sphinx reads, in ``target``, which is made anew."""
+    shutil.rmtree(target, ignore_errors=True)
+    shutil.copytree(SITE, target, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(ROOT / "examples" / "gallery", target / "examples")
+    for path in sorted((ROOT / "docs").iterdir()):
+        if path.suffix in (".md", ".png", ".svg"):
+            shutil.copy(path, target)
+        elif path.is_dir() and path.name != "site":
+            shutil.copytree(path, target / path.name, ignore=shutil.ignore_patterns("tables"))
+    for name in MOVED:
+        shutil.copy(ROOT / name, target / name.lower())
+    for page in target.glob("*.md"):
+        page.write_text(for_sphinx(page.read_text(encoding="utf-8")), encoding="utf-8")
+    for name, text in method_pages():
+        (target / name).parent.mkdir(exist_ok=True)
+        (target / name).write_text(text, encoding="utf-8")
+
+
+def for_sphinx(text: str) -> str:
+    """A page as GitHub shows it, as MyST reads it: links among the pages that were moved, files in code blocks as captions."""
+    text = text.replace("](docs/", "](")
+    for name in MOVED:
+        text = text.replace(f"](../{name}", f"]({name.lower()}")
+    return FENCE.sub(lambda fence: f"```{{code-block}} {LEXERS[fence[1]]}\n:caption: {fence[2]}\n", text)
+
+
+def method_pages() -> Iterator[tuple[str, str]]:
+    """(file, text) of an index and of one page per learner, embedder and head, from their docstrings."""
+    from naq.embedders import EMBEDDERS
+    from naq.heads import HEADS
+    from naq.learners import LEARNERS
+
+    kinds = {
+        "learners": ("Learners, trained on episodes", LEARNERS),
+        "embedders": ("Methods without episodes", EMBEDDERS),
+        "heads": ("Heads, which solve tasks from vectors", HEADS),
+    }
+    index = [
+        "Every method",
+        "============",
+        "",
+        "One page per learner, method and head, written from its docstring. Which one to use: :doc:`methods`.",
+    ]
+    for kind, (title, registry) in kinds.items():
+        index += ["", title, "-" * len(title), "", ".. list-table::", "   :widths: 25 75", ""]
+        files = {name: f"{kind}/{name.replace('/', '-')}" for name in sorted(registry)}
+        for name, file in files.items():
+            index += [f"   * - :doc:`{name} <{file}>`", f"     - {registry[name].summary}"]
+            yield f"{file}.rst", _method_page(name, registry[name])
+        index += ["", ".. toctree::", "   :hidden:", "", *(f"   {name} <{file}>" for name, file in files.items())]
+    yield "every-method.rst", "\n".join(index) + "\n"
+
+
+def _method_page(name: str, method: type) -> str:
+    """The docstring of the module (paper, formulas, cost), the options with their defaults, the docstring of the class."""
+    defaults = "".join(f"\n   * - ``{key}``\n     - ``{value!r}``" for key, value in method.defaults.items())  # type: ignore[attr-defined]
+    options = f"\nDefaults\n--------\n\n.. list-table::\n   :widths: 30 70\n{defaults}\n" if defaults else ""
+    return (
+        f"{name}\n{'=' * len(name)}\n\n*{method.summary}*\n\n"  # type: ignore[attr-defined]
+        f".. automodule:: {method.__module__}\n   :no-members:\n{options}\n"
+        f"The class\n---------\n\n.. autoclass:: {method.__module__}.{method.__qualname__}\n   :show-inheritance:\n"
+    )
+
+
+class _Loads(HTMLParser):
+    """Addresses that a page loads by itself; links, which wait for a click, are none."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = dict(attrs)
+        names = {"link": "href", "script": "src", "img": "src", "iframe": "src", "source": "src", "object": "data"}
+        if tag in names and not (tag == "link" and given.get("rel") in ("canonical", "author", "license")):
+            self.found.append(given.get(names[tag]) or "")
+
+
+def network_loads(folder: Path) -> list[str]:
+    """``page: address`` of everything that pages and style sheets under ``folder`` would load from a network."""
+    found = []
+    for page in sorted(folder.rglob("*.html")):
+        parser = _Loads()
+        parser.feed(page.read_text(encoding="utf-8"))
+        found += [f"{page.relative_to(folder)}: {url}" for url in parser.found if urlparse(url).netloc]
+    for sheet in sorted(folder.rglob("*.css")):
+        urls = re.findall(r"(?:url\(|@import )[\"']?((?:https?:)?//[^\"')]+)", sheet.read_text(encoding="utf-8"))
+        found += [f"{sheet.relative_to(folder)}: {url}" for url in urls]
+    return found
+
+
+def main() -> int:
+    from sphinx.cmd.build import main as sphinx
+
+    source, built = ROOT / "build" / "docs-source", ROOT / "build" / "docs"
+    put_together(source)
+    shutil.rmtree(built, ignore_errors=True)
+    failed = sphinx(
+        [
+            "-q",
+            "-n",
+            "-W",
+            "--keep-going",
+            "-b",
+            "html",
+            "-d",
+            str(ROOT / "build" / "docs-doctrees"),
+            str(source),
+            str(built),
+        ]
+    )
+    if failed:
+        return failed
+    loads = network_loads(built)
+    if loads:
+        print("loaded from a network:", *loads, sep="\n  ", file=sys.stderr)
+        return 1
+    size = sum(path.stat().st_size for path in built.rglob("*") if path.is_file())
+    print(f"{len(list(built.rglob('*.html')))} pages, {size / 1e6:.1f} MB: {built / 'index.html'}")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
