@@ -133,7 +133,10 @@ def threads() -> dict[str, Any]:
 def _cache() -> dict[str, Any]:
     from naq.neighbors.table import cache_folder
 
-    return folder_size(cache_folder())
+    folder = cache_folder()
+    if folder is None:
+        raise RuntimeError("this user has no home folder")
+    return folder_size(folder)
 
 
 def _datasets() -> dict[str, Any]:
