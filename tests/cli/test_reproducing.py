@@ -260,7 +260,7 @@ def test_two_budgets_in_one_folder_have_both_their_tables(run, graph_file, tmp_p
     [
         (("nowhere",), "nowhere does not exist"),
         ((".",), "holds no results of naq reproduce (no requests.json)"),
-        (("junk.naq",), "junk.naq is no file of packed results"),
+        (("junk.naq",), "junk.naq is not a readable file of packed results"),
         ((".", "--out", "."), "--out is the folder ."),
     ],
 )

@@ -42,9 +42,9 @@ def test_requests_come_back_from_their_folder(tmp_path):
     ("text", "words"),
     [
         ("{", "not readable JSON"),
-        ("[]", "is no list of requests"),
+        ("[]", "is damaged: it holds no JSON object"),
         ("{}", "is no list of requests"),
-        ('{"format": 1}', "format 1; expected 3"),
+        ('{"format": 1}', "format 1; expected 4"),
         ('{"format": 3, "requests": 3, "paths": {}}', "is no list of requests"),
         ('{"format": 3, "requests": [], "paths": "ab"}', "is no list of requests"),
         ('{"format": 3, "requests": [{}], "paths": {}}', "requests.json: this is no request for an experiment"),

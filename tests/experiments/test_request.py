@@ -63,7 +63,7 @@ def test_facts_say_what_a_dataset_lacks():
     [
         ({"budget": "standart"}, "no budget 'standart'; did you mean standard?"),
         ({"profile": "papper"}, "no profile 'papper'; did you mean paper?"),
-        ({"seeds": -1}, "seeds is -1; expected at least 1, or 0 for the budget's own."),
+        ({"seeds": -1}, "seeds is -1; expected at least 1 and at most 1,000,000,000, or 0 for the budget's own."),
         ({"episodes": -5}, "episodes is -5; expected at least 1"),
         ({"ways": (5, 1)}, r"ways are \[5, 1\]; expected whole numbers of at least 2."),
         ({"shots": (0,)}, r"shots are \[0\]; expected whole numbers of at least 1."),

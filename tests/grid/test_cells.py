@@ -10,7 +10,9 @@ import pytest
 
 from fake_records import record_for
 from naq.errors import DataError
+from naq.files import sealed
 from naq.grid.cells import Cell, Identity, canonical, digest
+from naq.grid.records import Record
 
 IDENTITY = Identity("data", "1.0", "core", "own")
 CELL = Cell("train", {"dataset": "debian", "way": 5, "options": {"lr": 0.1, "latent": 8}})
@@ -91,7 +93,7 @@ def test_a_record_comes_back_from_its_file(result, error):
 @pytest.mark.parametrize(
     ("edit", "words"),
     [
-        ({"format": 2}, "format 2; expected 1"),
+        ({"format": 3}, "format 3; expected 2"),
         ({"key": "0" * 24}, "does not fit its key"),
         ({"config": {"way": 6}}, "does not fit its key"),
         ({"measurement": "other"}, "does not fit its key"),
@@ -103,9 +105,12 @@ def test_a_record_comes_back_from_its_file(result, error):
     ],
 )
 def test_what_is_no_record_is_refused(edit, words):
-    data = record_for(CELL, {"number": 1}).to_json() | edit
+    data = record_for(CELL, {"number": 1}).to_json()
+    content = {name: value for name, value in data.items() if name != "checksum"} | edit
     with pytest.raises(DataError, match=words):
-        type(record_for(CELL, {})).from_json(data)
+        Record.from_json(sealed(content))
+    with pytest.raises(DataError, match=r"format|does not fit its checksum"):
+        Record.from_json(data | edit)
 
 
 @pytest.mark.parametrize("data", [None, [], "text", {}, {"format": 1}])

@@ -19,6 +19,7 @@ from naq.experiments.experiment import EXPERIMENTS
 from naq.experiments.folder import REQUESTS, Requests
 from naq.experiments.request import Request
 from naq.experiments.views import Missing, Number, TableView
+from naq.files import sealed
 from naq.grid.cells import Cell
 from naq.grid.records import Record
 from naq.grid.runners import make_runner
@@ -264,7 +265,8 @@ def test_an_experiment_that_this_version_lacks_is_left_out_with_a_sentence(tmp_p
     fill(tmp_path, [make_request()])
     kept = json.loads((tmp_path / REQUESTS).read_text())
     kept["requests"].append({**kept["requests"][0], "experiment": "of-tomorrow"})
-    (tmp_path / REQUESTS).write_text(json.dumps(kept))
+    del kept["checksum"]
+    (tmp_path / REQUESTS).write_text(json.dumps(sealed(kept)))
     page = page_of(tmp_path)
     assert len(page.sections) == 1 and "does not know of-tomorrow" in page.notices[0]
 

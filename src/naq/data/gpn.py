@@ -6,6 +6,7 @@ lists both directions of every edge. The classes of the test file are the test c
 
 from __future__ import annotations
 
+import os
 import random
 from pathlib import Path
 from typing import Any
@@ -57,7 +58,7 @@ class GpnReader(Reader):
     expects = "NAME_train.mat with its companions"
 
     def fits(self, path: Path) -> bool:
-        return bool(stems(path)) if path.is_dir() else path.suffix == ".mat" or path.name.endswith("_network")
+        return bool(stems(path)) if os.path.isdir(path) else path.suffix == ".mat" or path.name.endswith("_network")  # noqa: PTH112 (no error for a name that no file can have)
 
     def read(self, path: Path, name: str | None = None) -> Graph:
         return read_gpn(*locate(path), name=name)

@@ -131,6 +131,10 @@ def cache_folder() -> Path | None:
         return None
 
 
+CACHE_FORMAT = 2
+"""Files of the first format have no checksum; they are not looked for."""
+
+
 def cached(
     graph: Graph,
     info: Mapping[str, Any],
@@ -148,7 +152,7 @@ def cached(
         return make()
     text = json.dumps(dict(info), sort_keys=True)
     content = graph.without_labels().hash if reads_features else graph.structure_hash
-    name = hashlib.blake2b(f"{content}|{text}".encode(), digest_size=12).hexdigest()
+    name = hashlib.blake2b(f"{CACHE_FORMAT}|{content}|{text}".encode(), digest_size=12).hexdigest()
     path = Path(cache) / "tables" / f"{name}.npz"
     try:
         if path.exists():

@@ -184,7 +184,7 @@ def test_two_runners_share_the_work_and_compute_nothing_twice(store, measurement
         with lock:
             computed.append(config["number"])
         threading.Event().wait(0.003)
-        return {}
+        return {"number": config["number"]}
 
     cells = [measurement(count, number=number) for number in range(40)]
     outcomes = []

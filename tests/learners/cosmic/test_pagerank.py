@@ -182,7 +182,8 @@ def test_the_cache_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     for table in (made, again):
         assert np.array_equal(table.ids, plain.ids) and table.info == plain.info
     path.write_bytes(b"junk")
-    assert np.array_equal(ppr_subgraphs(graph, cache=tmp_path).ids, plain.ids)
+    with pytest.warns(UserWarning, match="is made again"):
+        assert np.array_equal(ppr_subgraphs(graph, cache=tmp_path).ids, plain.ids)
 
 
 @pytest.mark.parametrize("method", ["exact", "pruned"])
