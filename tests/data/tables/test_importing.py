@@ -75,6 +75,14 @@ def test_every_kind_of_column(engine: str, write: Write) -> None:
     assert report.classes == {"x": 2, "y": 1} and report.unlabelled == 1
 
 
+@pytest.mark.parametrize(("column", "kind"), [("text", "text"), ("Abstract", "text"), ("colour", "category")])
+def test_a_column_called_text_is_text(write: Write, column: str, kind: str) -> None:
+    rows = "".join(f"n{i},{('red apple', 'blue car')[i % 2]}\n" for i in range(8))
+    graph, report = import_tables(write("e.csv", "source,target\nn0,n1\n"), write("n.csv", f"id,{column}\n{rows}"))
+    assert report.features[0].kind == kind and graph.vocab is not None
+    assert graph.num_features == {"text": 4, "category": 2}[kind]
+
+
 def test_named_columns_only(engine: str, write: Write) -> None:
     graph, report = import_tables(
         write("e.csv", EDGES), write("n.csv", NODES), Choice(categorical=["size"], label="kind")
