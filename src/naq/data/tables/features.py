@@ -22,7 +22,7 @@ MOST_CATEGORIES = 1_000
 """Of a column that is named; one that is detected has at most ``FEW_CATEGORIES``, each of two nodes on average."""
 FEW_CATEGORIES = 50
 TEXT_NAMES = {"text", "description", "abstract", "summary", "title", "content", "words", "keywords"}
-"""Columns of these names are text, however often a cell comes again."""
+"""Columns of these names with several words in a cell are text, however often a cell comes again."""
 LEAST_VECTOR = 8
 """Columns PREFIX0, PREFIX1, ... are taken as one vector where there are so many."""
 _NUMBERED = re.compile(r"(.*?)(\d+)")
@@ -195,11 +195,12 @@ def _kind(table: Table, column: str) -> tuple[str, str]:
     if numeric - (table.rows - rows) > 0.5 * rows:
         place = table.place(first_bad.row)
         return "", f"mostly numbers, but {_cut(first_bad.cell)} in {place}; correct it, or give --categorical or --text"
-    if plain(column) in TEXT_NAMES and len(present) > 1:
+    several_words = sum(len(value.split()) for value in present) >= 1.5 * len(present)
+    if several_words and plain(column) in TEXT_NAMES and len(present) > 1:
         return "text", ""
     if len(present) <= FEW_CATEGORIES and (2 * len(present) <= rows or len(present) == 2 < rows):
         return ("category", "") if len(present) > 1 else ("", f"always {_cut(present[0])}")
-    if sum(len(value.split()) for value in present) >= 1.5 * len(present):
+    if several_words:
         return "text", ""
     return "", f"{len(present):,} different single words; give --text or --categorical to use it"
 
