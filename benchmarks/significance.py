@@ -1,6 +1,6 @@
 """How often the marks of a table are wrong, and which differences they find.
 
-    python benchmarks/significance.py                    with the variances of benchmarks/results/reproduction.zip
+    python benchmarks/significance.py                    with the variances of benchmarks/results/reproduction_default.zip
     python benchmarks/significance.py --repeats 200      quicker
     python benchmarks/significance.py --docs             only write the table of docs/reproduction.md again
 
@@ -32,7 +32,7 @@ from naq.randomness import stream
 from naq.statistics import LEVEL, Score, compare, detectable, difference, score
 
 HERE = Path(__file__).resolve().parent
-RECORDS = HERE / "results" / "reproduction.zip"
+RECORDS = HERE / "results" / "reproduction_default.zip"
 RESULTS = HERE / "results" / "significance.json"
 DOCS = HERE.parent / "docs" / "reproduction.md"
 BEGIN, END = "<!-- significance:begin -->", "<!-- significance:end -->"
