@@ -19,7 +19,7 @@ from pathlib import Path
 from statistics import mean
 
 from beyond_page import Shown, check_complete, filled, found_in
-from naq.experiments.analyses.practice import OURS, against_best, column_of, labels, title
+from naq.experiments.analyses.practice import OTHERS, OURS, against_best, column_of, labels, title
 from naq.experiments.experiment import Study, expand
 from naq.experiments.folder import Requests, pack_folder, unpack_folder
 from naq.experiments.views import Entry, LineView, Number, TableView
@@ -131,7 +131,7 @@ def not_run(found: Columns) -> str:
 def methods(found: Columns) -> list[str]:
     """Methods that every graph has."""
     every = [set(column) for by_shot in found.values() for column in by_shot.values()]
-    return [row for row in PEERS if all(row in column for column in every)]
+    return [row for row in (*OURS, *OTHERS) if all(row in column for column in every)]
 
 
 def graphs_table(studies: Sequence[Study]) -> TableView:
@@ -154,7 +154,9 @@ def graphs_table(studies: Sequence[Study]) -> TableView:
 
 
 def methods_table() -> TableView:
-    lines: list[list[Entry]] = [[peer.title, peer.reads, peer.settings.replace("`", "")] for peer in PEERS.values()]
+    lines: list[list[Entry]] = [
+        [peer.title, peer.reads, peer.settings.replace("`", "")] for peer in map(PEERS.__getitem__, (*OURS, *OTHERS))
+    ]
     return TableView(f"{NAME}-methods", "Methods", ["method", "reads", "settings"], lines, labels=3)
 
 
@@ -210,7 +212,7 @@ def draw(plots: Sequence[LineView], path: Path) -> None:
     FigureCanvasAgg(figure)
     panels = figure.subplots(lines, columns, squeeze=False).ravel()
     ours = {title(row): colour for row, colour in zip(OURS, ("#1d4ed8", "#60a5fa"))}
-    others = [peer.title for peer in PEERS.values() if peer.title not in ours]
+    others = [PEERS[name].title for name in OTHERS if PEERS[name].title not in ours]
     for panel in panels[len(plots) :]:
         panel.set_axis_off()
     for panel, plot in zip(panels, plots):
