@@ -39,7 +39,7 @@ EPISODES = 96
 
 def episodes_of(kind: str, graph: naq.Graph, learner: str) -> naq.Episodes:
     from naq.data import split_for
-    from naq.neighbors.table import cache_folder
+    from naq.files import cache_folder
     from naq.protocol.config import RunConfig
     from naq.protocol.episodes import episodes_for
 

@@ -156,7 +156,7 @@ def test_a_cache_that_cannot_be_used_is_gone_without(tmp_path: Path) -> None:
 def test_a_user_without_a_home(monkeypatch: pytest.MonkeyPatch) -> None:
     from naq.data import listing
     from naq.data.download import dataset_root
-    from naq.neighbors.table import cache_folder
+    from naq.files import cache_folder
 
     for name in ("NAQ_CACHE", "XDG_CACHE_HOME", "NAQ_DATA", "HOME"):
         monkeypatch.delenv(name, raising=False)

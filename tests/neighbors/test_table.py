@@ -9,10 +9,9 @@ import pytest
 from graphs import islands, random_graph
 from naq import Graph, NeighborTable, diffusion_neighbors, feature_neighbors
 from naq.errors import DataError, OptionError
-from naq.files import write_npz
+from naq.files import cache_folder, write_npz
 from naq.neighbors import diffusion, feature, table
 from naq.neighbors.fill import FILLS
-from naq.neighbors.table import cache_folder
 
 IDS = np.array([[1, 2], [0, -1], [1, 0]], dtype=np.int32)
 SCORES = np.array([[0.5, 0.25], [0.5, 0], [1, 0.5]])

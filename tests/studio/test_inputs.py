@@ -210,7 +210,7 @@ def test_damaged_caches_are_made_anew(tmp_path):
 
 
 def test_the_cache_is_where_neighbours_are_kept(monkeypatch):
-    from naq.neighbors.table import cache_folder
+    from naq.files import cache_folder
 
     for settings in (
         {"NAQ_CACHE": "/x"},

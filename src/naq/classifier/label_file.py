@@ -10,6 +10,7 @@ from naq.data.tables.columns import Table
 from naq.data.tables.formats import read_table
 from naq.data.tables.roles import plain
 from naq.errors import DataError
+from naq.files import as_written
 from naq.graph import Graph
 
 NODE_COLUMNS, CLASS_COLUMNS = ("node", "id", "name", "node_id", "nodeid"), ("class", "label", "category")
@@ -39,7 +40,7 @@ def read_labels(path: str | Path, graph: Graph) -> Labels:
         title = list(table.columns)[1]
         raise DataError(f"{path} holds no label: no line has a class in the column {title!r}; fill in some.")
     places = table.places(rows)
-    pairs = [(_as_written(nodes[row].strip()), _as_written(values[row].strip())) for row in rows]
+    pairs = [(as_written(nodes[row].strip()), as_written(values[row].strip())) for row in rows]
     for (node, value), place in zip(pairs, places):
         if not node:
             raise DataError(f"{place}: the class {value[:60]!r} has no node; name the node.")
@@ -74,8 +75,3 @@ def _warn(table: Table, pairs: list[tuple[str, str]]) -> None:
             break
     for note in notes:
         warnings.warn(note, stacklevel=3)
-
-
-def _as_written(cell: str) -> str:
-    """Without the apostrophe that keeps a spreadsheet from computing the cell (:mod:`naq.classifier.table`)."""
-    return cell[1:] if len(cell) > 1 and cell[0] == "'" and cell[1] in "=+-@" else cell

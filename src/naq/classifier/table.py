@@ -12,7 +12,7 @@ import numpy as np
 from naq.classifier.estimator import FewShotNodeClassifier
 from naq.classifier.evidence import nearest_labels, telling_words
 from naq.classifier.labels import node_name
-from naq.files import write_atomically
+from naq.files import FORMULA, write_atomically
 
 COLUMNS = (
     "node",
@@ -25,8 +25,6 @@ COLUMNS = (
     "nearest_label",
     "words",
 )
-FORMULA = tuple("=+-@\t\r")
-"""A spreadsheet computes a cell that starts with one of these; such a cell gets an apostrophe before it, a number does not."""
 
 
 def rows(classifier: FewShotNodeClassifier, level: float = 0.9) -> Iterator[dict[str, Any]]:

@@ -131,7 +131,7 @@ def threads() -> dict[str, Any]:
 
 
 def _cache() -> dict[str, Any]:
-    from naq.neighbors.table import cache_folder
+    from naq.files import cache_folder
 
     folder = cache_folder()
     if folder is None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import io
-import json
 import os
 import shutil
 import tempfile
@@ -21,6 +20,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from naq.errors import DataError
+from naq.files import parse_json, write_json
 
 MANIFEST = "manifest.json"
 HEADER_BYTES = 128
@@ -106,8 +106,7 @@ class FolderWriter:
     def _finish(self, kind: str, version: int) -> None:
         entries = {name: file.close() for name, file in self._open.items()}
         manifest = {"format": kind, "version": version, **self.facts, "arrays": entries}
-        text = json.dumps(manifest, indent=2, allow_nan=False) + "\n"
-        (self.folder / MANIFEST).write_text(text, encoding="utf-8")
+        write_json(self.folder / MANIFEST, manifest)
 
     def _abandon(self) -> None:
         for file in self._open.values():
@@ -162,10 +161,10 @@ def read_manifest(path: str | Path, kind: str, version: int | None = None) -> di
     """The manifest, once it is known to be of this format and, where that is asked for, version."""
     path = Path(path)
     try:
-        manifest = json.loads((path / MANIFEST).read_text(encoding="utf-8"))
+        manifest = parse_json((path / MANIFEST).read_bytes())
     except OSError as error:
         raise DataError(f"{path} has no readable {MANIFEST}; expected a folder of format {kind!r}.") from error
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+    except ValueError as error:
         raise DataError(f"{path / MANIFEST} is not readable JSON ({error}); make the folder again.") from error
     if not isinstance(manifest, dict) or manifest.get("format") != kind:
         raise DataError(f"{path / MANIFEST} is not of format {kind!r}; the folder belongs to another program.")

@@ -4,6 +4,8 @@ Every file this package writes is written by :func:`write_atomically` and carrie
 which is verified when it is read.
 """
 
+from naq.files.cells import FORMULA, as_written, guarded
+from naq.files.folders import cache_folder
 from naq.files.json_files import parse_json, read_json, read_sealed, sealed, verify_seal, write_json, write_sealed
 from naq.files.npz import read_npz, write_npz
 from naq.files.reading import file_of, read_bytes, set_aside
@@ -12,9 +14,13 @@ from naq.files.writing import write_atomically
 from naq.files.zips import Members, open_zip
 
 __all__ = [
+    "FORMULA",
     "Members",
+    "as_written",
+    "cache_folder",
     "checksum_of",
     "file_of",
+    "guarded",
     "open_zip",
     "parse_json",
     "read_bytes",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import os
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -118,17 +117,6 @@ def check_k(graph: Graph, k: int) -> int:
         )
     require(24.0 * k * graph.num_nodes, f"a table of {k:,} neighbours for each of {graph.num_nodes:,} nodes", "lower k")
     return k
-
-
-def cache_folder() -> Path | None:
-    """``$NAQ_CACHE``, or ``naq`` in the user's cache folder; None for a user who has no home."""
-    given = os.environ.get("NAQ_CACHE") or os.environ.get("XDG_CACHE_HOME")
-    if given:
-        return Path(given) / ("" if os.environ.get("NAQ_CACHE") else "naq")
-    try:
-        return Path.home() / ".cache" / "naq"
-    except RuntimeError:
-        return None
 
 
 CACHE_FORMAT = 2

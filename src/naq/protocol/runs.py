@@ -16,9 +16,9 @@ import torch
 from naq.data import load
 from naq.embedders import Embedder, TrainedEmbedder, refined
 from naq.errors import OptionError
+from naq.files import cache_folder
 from naq.graph import Graph, resolve, weighted
 from naq.heads import Evaluation, Head
-from naq.neighbors.table import cache_folder
 from naq.progress import Listener
 from naq.protocol.config import EPISODES, FEATURES, RunConfig
 from naq.protocol.evaluation import BASELINE, Model, baseline_vectors, every_answer, every_head, other_weights

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from functools import cache
 from pathlib import Path
 
 import numpy as np
 
 import naq
-from naq.errors import DataError
-from naq.files import read_npz, write_npz
+from naq.errors import DataError, OptionError
+from naq.files import cache_folder, read_npz, write_npz
 from naq.graph import Graph
 
 CLASSIFIER = "classifier.safetensors"
@@ -21,9 +20,11 @@ CODE = ("classifier", "embedders", "neighbors", "graph")
 
 
 def cache_root() -> Path:
-    """As :func:`naq.neighbors.table.cache_folder`, which loads torch."""
-    given = os.environ.get("NAQ_CACHE")
-    return Path(given) if given else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "naq"
+    """The folder of the cache, which the studio needs."""
+    folder = cache_folder()
+    if folder is None:
+        raise OptionError("there is no home folder to keep the fitted classifier in; set NAQ_CACHE to a folder.")
+    return folder
 
 
 def graph_folder(graph: Graph, method: str, seed: int) -> Path:

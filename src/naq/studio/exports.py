@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 
 from naq.errors import OptionError
+from naq.files import guarded
 from naq.studio.board import NONE
 from naq.studio.colours import COLOURS, SHAPES
-from naq.studio.lines import guarded, one_line
+from naq.studio.lines import one_line
 from naq.studio.session import Session
 
 TEMPLATES = Path(__file__).with_name("templates")

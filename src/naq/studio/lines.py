@@ -5,12 +5,11 @@ from __future__ import annotations
 import csv
 
 from naq.errors import OptionError
+from naq.files import as_written, guarded
 from naq.graph import Graph
 from naq.studio.board import ACTIONS, ON_NODES, Board, Row
 
 COLUMNS = ("step", "rows", "action", "node", "name", "class", "value", "time")
-COMPUTED = tuple("=+-@\t\r")
-"""A spreadsheet computes a cell that starts with one of these, so it gets an apostrophe before it."""
 LONGEST_NAME = 200
 """Characters of a node's name that are written; it is for people, the number counts."""
 MOST_PROBLEMS = 100
@@ -89,15 +88,6 @@ def import_rows(graph: Graph, text: str) -> tuple[list[Row], list[str]]:
         except (csv.Error, OptionError) as error:
             problems.append(f"line {line}: {str(error).rstrip('.')}.")
     return rows, problems[:MOST_PROBLEMS]
-
-
-def guarded(cell: str) -> str:
-    """A cell that no spreadsheet computes; :func:`as_written` undoes it exactly."""
-    return "'" + cell if cell.startswith((*COMPUTED, "'")) else cell
-
-
-def as_written(cell: str) -> str:
-    return cell[1:] if len(cell) > 1 and cell[0] == "'" and cell[1] in (*COMPUTED, "'") else cell
 
 
 def _whole(text: str, title: str, otherwise: int) -> int:

@@ -50,7 +50,7 @@ from naq.embedders.vnt.node_sequences import CODES, check_context, sequences
 from naq.embedders.vnt.prompt_tuning import Frozen, Tuning, answers, tune
 from naq.encoders.pieces import Piece, Spread
 from naq.errors import OptionError
-from naq.neighbors.table import cache_folder
+from naq.files import cache_folder
 from naq.options import Value
 from naq.tasks import Tasks
 

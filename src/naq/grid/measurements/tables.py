@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from naq.errors import OptionError
+from naq.files import cache_folder
 from naq.graph import Graph, weighted
 from naq.graph.weighting import WEIGHTINGS
 from naq.grid.measurements.base import Context, check_choice
 from naq.neighbors import NeighborTable, feature_neighbors
 from naq.neighbors.fill import FILLS, filled
 from naq.neighbors.similarity import METRICS
-from naq.neighbors.table import cache_folder
 from naq.protocol.episodes import table_for
 
 TABLE_KINDS = ("naq-feat", "naq-diff")

@@ -42,11 +42,11 @@ import torch
 from naq.encoders import GraphOperator
 from naq.episodes import Episodes
 from naq.errors import OptionError
+from naq.files import cache_folder
 from naq.learners.base import Learner, register_learner
 from naq.learners.cosmic.mixup import draw_extra, extra_pools, mix_extra, mix_pairs
 from naq.learners.cosmic.pagerank import ppr_subgraphs
 from naq.learners.cosmic.subgraph_encoder import SubgraphEncoder
-from naq.neighbors.table import cache_folder
 from naq.options import Value
 from naq.randomness import stream
 
