@@ -208,23 +208,47 @@ def budgets_of(quick: bool) -> dict[str, int]:
     return {method: budget // (8 if quick else 1) for method, budget in BUDGETS.items()}
 
 
-def on_graph(name: str, data: Path, device: str, seeds: int, quick: bool) -> list[Group]:
-    """All groups of one graph."""
+Unit = tuple[str, str, int]
+"""A graph, a method and a seed: what one process computes at a time."""
+
+
+def units_of(names: Sequence[str], seeds: int, quick: bool) -> list[Unit]:
+    """The closed form once, every training with every seed."""
+    return [
+        (name, method, seed)
+        for name in names
+        for method, count in ((CLOSED, 1), *((method, seeds) for method in budgets_of(quick)))
+        for seed in range(count)
+    ]
+
+
+def on_unit(unit: Unit, data: Path, device: str, quick: bool) -> Group:
+    """A group with one seed."""
+    name, method, seed = unit
     mark, place = time.perf_counter(), source_of(name, data)
     graph = naq.load(place)
     split = split_for(place, graph)
     way = min(WAYS[name], len(split.valid), len(split.test))
     source = task_source(graph, place, None, way=way, shot=1)
     judge = Judge(graph, source, way, device)
-    groups = [closed_form(graph, judge, device, quick)]
-    print(f"{name}: {CLOSED} done after {time.perf_counter() - mark:.0f} s", flush=True)
-    for method, budget in budgets_of(quick).items():
+    if method == CLOSED:
+        group = closed_form(graph, judge, device, quick)
+    else:
         group = Group(graph.name, method)
-        for seed in range(seeds):
-            checkpoints(group, graph, source, judge, way, seed, device, budget)
-        groups.append(group)
-        print(f"{name}: {method} done after {time.perf_counter() - mark:.0f} s", flush=True)
-    return groups
+        checkpoints(group, graph, source, judge, way, seed, device, budgets_of(quick)[method])
+    print(f"{name}: {method}, seed {seed}: {time.perf_counter() - mark:.0f} s", flush=True)
+    return group
+
+
+def merged(found: Sequence[Group]) -> list[Group]:
+    """One group per graph and method, seeds in their order."""
+    groups: dict[tuple[str, str], Group] = {}
+    for one in found:
+        group = groups.setdefault((one.dataset, one.method), Group(one.dataset, one.method))
+        group.names += one.names
+        group.values += one.values
+        group.per_task += one.per_task
+    return list(groups.values())
 
 
 def result(groups: Sequence[Group], budgets: Mapping[str, int]) -> dict[str, Any]:
@@ -303,7 +327,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=DATA, help="folder of the graphs that are not bundled")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--seeds", type=int, default=3, help="of the trainings")
-    parser.add_argument("--workers", type=int, default=1, help="graphs at a time, one process each")
+    parser.add_argument("--workers", type=int, default=1, help="trainings at a time, one process each")
     parser.add_argument(
         "--quick",
         action="store_true",
@@ -316,14 +340,14 @@ def main() -> None:
         write_docs(read_json(RESULTS))
         return
     names = given.datasets or (["cora"] if given.quick else list(WAYS))
-    seeds = 1 if given.quick else given.seeds
-    work = partial(on_graph, data=given.data, device=given.device, seeds=seeds, quick=given.quick)
+    units = units_of(names, 1 if given.quick else given.seeds, given.quick)
+    work = partial(on_unit, data=given.data, device=given.device, quick=given.quick)
     if given.workers > 1:
         with ProcessPoolExecutor(given.workers, mp_context=get_context("spawn")) as pool:
-            found = list(pool.map(work, names))
+            found = list(pool.map(work, units))
     else:
-        found = list(map(work, names))
-    kept = result([group for groups in found for group in groups], budgets_of(given.quick))
+        found = list(map(work, units))
+    kept = result(merged(found), budgets_of(given.quick))
     if given.out or not given.quick:
         write_json(given.out or RESULTS, kept)
     print(docs_table(kept))

@@ -1,13 +1,14 @@
 """How often the marks of a table are wrong, and which differences they find.
 
-    python benchmarks/significance.py                    with the variances of benchmarks/results/reproduction_default.zip
-    python benchmarks/significance.py --repeats 200      quicker
+    python benchmarks/significance.py                    with the variances of the stored reports and with equal ones
+    python benchmarks/significance.py --repeats 400      quicker
     python benchmarks/significance.py --docs             only write the table of docs/reproduction.md again
 
 Columns of methods are drawn with given variances of tasks, of methods by tasks, of seeds and of the rest, and judged by
 :func:`naq.statistics.compare`. ``error`` is the share of columns of equal methods in which any mark says otherwise; ``own seeds, Satterthwaite`` is
 the share with any false pair by Holm's rule over the p of each difference alone. ``power`` is the share of methods that are worse by so much, and marked so.
-``page`` has the variances of the stored results, each method with the variance over seeds of one of theirs; ``equal`` has one for all.
+``paper`` and ``default`` have the variances of the reports under these two profiles, each method with the variance over seeds of one of theirs; ``equal``
+has one for all. Large tables are drawn less often than small ones; every row says how often.
 Results: benchmarks/results/significance.json.
 """
 
@@ -32,7 +33,8 @@ from naq.randomness import stream
 from naq.statistics import LEVEL, Score, compare, detectable, difference, score
 
 HERE = Path(__file__).resolve().parent
-RECORDS = HERE / "results" / "reproduction_default.zip"
+RECORDS = {"paper": HERE / "results" / "reproduction.zip", "default": HERE / "results" / "reproduction_default.zip"}
+"""Packed reports by the profile they were computed under."""
 RESULTS = HERE / "results" / "significance.json"
 DOCS = HERE.parent / "docs" / "reproduction.md"
 BEGIN, END = "<!-- significance:begin -->", "<!-- significance:end -->"
@@ -91,6 +93,7 @@ def simulate(variances: Variances, methods: int, seeds: int, repeats: int) -> di
     return {
         "methods": methods,
         "seeds": seeds,
+        "repeats": repeats,
         "error": round(false / repeats, 4),
         "error, own seeds, Satterthwaite": round(alone / repeats, 4),
         "error of a single difference": round(single / repeats, 4),
@@ -143,15 +146,15 @@ def _variances(tables: Sequence[list[np.ndarray]]) -> Variances:
 def docs_table(kept: dict[str, Any]) -> str:
     """The results as Markdown: one line per size of table."""
     lines = [
-        "| variances | methods | seeds | columns with a false mark | with a false pair by Satterthwaite's p | 5 points found, best / `smooth` | 10 points found | detectable |",
-        "|---|---:|---:|---:|---:|---:|---:|---:|",
+        "| variances | methods | seeds | columns | with a false mark | with a false pair by Satterthwaite's p | 5 points found, best / `smooth` | 10 points found | detectable |",
+        "|---|---:|---:|---:|---:|---:|---:|---:|---:|",
     ]
-    for name in ("page", "equal"):
+    for name in (*RECORDS, "equal"):
         for found in kept[name]["columns"]:
             best, baseline = (found[f"power against the {other} by points"] for other in ("best", "baseline"))
             power = [f"{100 * best[points]:.0f} / {100 * baseline[points]:.0f} %" for points in ("5", "10")]
             lines.append(
-                f"| {name} | {found['methods']} | {found['seeds']} | {100 * found['error']:.1f} % | "
+                f"| {name} | {found['methods']} | {found['seeds']} | {found['repeats']:,} | {100 * found['error']:.1f} % | "
                 f"{100 * found['error, own seeds, Satterthwaite']:.1f} % | {' | '.join(power)} | {found['detectable, points']:.1f} points |"
             )
     return "\n".join(lines)
@@ -166,9 +169,8 @@ def write_docs() -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument(
-        "--repeats", type=int, default=600, help="columns per size of table; power takes a fifth of them"
+        "--repeats", type=int, default=2000, help="columns of four methods; of more, fewer; power takes a fifth of them"
     )
-    parser.add_argument("--records", type=Path, default=RECORDS, help="a packed report to take the variances from")
     parser.add_argument("--methods", type=int, nargs="+", default=[4, 12, 30])
     parser.add_argument("--seeds", type=int, nargs="+", default=[2, 3, 5])
     parser.add_argument("--workers", type=int, default=2)
@@ -176,11 +178,14 @@ def main() -> None:
     given = parser.parse_args()
     if given.docs:
         return write_docs()
-    kept: dict[str, Any] = {"repeats": given.repeats, "tasks": TASKS}
+    kept: dict[str, Any] = {"tasks": TASKS}
     with ProcessPoolExecutor(given.workers) as pool:
-        for name, variances in {"page": stored(given.records), "equal": EQUAL}.items():
-            sizes = [(methods, seeds) for methods in given.methods for seeds in given.seeds]
-            jobs = [pool.submit(simulate, variances, *size, given.repeats) for size in sizes]
+        for name, variances in {**{name: stored(path) for name, path in RECORDS.items()}, "equal": EQUAL}.items():
+            jobs = [
+                pool.submit(simulate, variances, methods, seeds, max(200, int(min(1, 4 / methods) * given.repeats)))
+                for methods in given.methods
+                for seeds in given.seeds
+            ]
             kept[name] = {"standard deviations": asdict(variances), "columns": []}
             for job in jobs:
                 kept[name]["columns"].append(job.result())

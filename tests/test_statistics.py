@@ -255,8 +255,8 @@ def test_a_prior_enters_the_tail_by_its_degrees() -> None:
     assert [value for value, _ in with_prior.sources[:2]] == pytest.approx(moderated)
     assert [freedom for _, freedom in with_prior.sources] == [4, 4, 9]
     assert (with_prior.p, with_prior.ci95) == (alone.p, alone.ci95)
-    few = difference(a, b, SeedPrior(0.02**2, 4))
-    assert [freedom for _, freedom in few.sources[:2]] == [3, 3], "two seeds elsewhere count as one degree"
+    few = difference(a, b, SeedPrior(0.02**2, 6))
+    assert [freedom for _, freedom in few.sources[:2]] == [3, 3], "four degrees of others count as one"
     assert [freedom for _, freedom in difference(a, b, SeedPrior(0.02**2, 2)).sources[:2]] == [2, 2]
 
 

@@ -235,6 +235,13 @@ def report_command(
         Path | None,
         typer.Option(help="Also write all finished results into this one file; 'naq report' reads it.", metavar="FILE"),
     ] = None,
+    any_version: Annotated[
+        bool,
+        typer.Option(
+            "--any-version",
+            help="Where the present code has not computed a result, show that of an earlier version in its place; by default these stand apart.",
+        ),
+    ] = False,
 ) -> None:
     """Write one HTML page from a folder of results, and every table as CSV, Markdown and LaTeX."""
     import tempfile
@@ -252,10 +259,10 @@ def report_command(
         page = out or folder.with_name("report.html")
         with tempfile.TemporaryDirectory() as place:
             unpack_folder(folder, place)
-            _write_report(Path(place), page, title)
+            _write_report(Path(place), page, title, any_version=any_version)
     else:
         page = out or folder / "report.html"
-        _write_report(folder, page, title, out=folder)
+        _write_report(folder, page, title, out=folder, any_version=any_version)
     typer.echo(f"Written: {page} and tables in {page.parent / 'tables'}")
     if pack is not None:
         typer.echo(f"Packed: {counted(pack_folder(folder, pack), 'result')} into {pack}")
@@ -268,13 +275,15 @@ def _say(words: str, style: str = "") -> None:
     console.print(words, style=style or None, highlight=False, soft_wrap=True, markup=False)
 
 
-def _write_report(folder: Path, page_file: Path, title: str = "", out: Path = FOLDER) -> Page:
+def _write_report(
+    folder: Path, page_file: Path, title: str = "", out: Path = FOLDER, any_version: bool = False
+) -> Page:
     """``out`` is what the page's commands call the folder."""
     from naq.report.collect import page_of, tables_of
     from naq.report.export import write_tables
     from naq.report.render import write_page
 
-    page = page_of(folder, title=title, out="" if out == FOLDER else str(out))
+    page = page_of(folder, title=title, out="" if out == FOLDER else str(out), any_version=any_version)
     write_tables(tables_of(page), page_file.parent)
     write_page(page, page_file)
     return page

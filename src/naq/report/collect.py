@@ -24,23 +24,26 @@ from naq.report.format import counted, duration
 from naq.report.headline import advice, headline
 from naq.report.page import Answer, DataFacts, Made, Page, Section, Summary
 from naq.report.profiles import profile_sections
-from naq.report.results import Results
+from naq.report.results import Results, is_older, version_label
 
 
-def page_of(folder: str | Path, *, title: str = "", out: str = "") -> Page:
+def page_of(folder: str | Path, *, title: str = "", out: str = "", any_version: bool = False) -> Page:
     """The report of a folder.
 
     Args:
         title: over the page.
         out: the folder as the commands of the page name it; "" is where ``naq reproduce`` writes anyway.
+        any_version: results of other versions of the code stand in for those that the present code has not computed, and the page says so;
+            else they are shown apart.
     """
     results = Results.read(folder)
-    expanded = [(request, expand(request, results.current(request))) for request in results.requests]
+    look = results.latest if any_version else results.current
+    expanded = [(request, expand(request, look(request))) for request in results.requests]
     sections = distinct(
         [section(request, studies, results.paths, out) for request, studies in expanded], results.requests
     )
     older = []
-    for label in results.other_versions():
+    for label in [] if any_version else results.other_versions():
         found = [
             section(request, _with(studies, results.of_version(request, label)), older=label)
             for request, studies in expanded
@@ -56,7 +59,7 @@ def page_of(folder: str | Path, *, title: str = "", out: str = "") -> Page:
         summary(results, studies, tally, out),
         [*sections, *profile_sections(expanded)],
         older,
-        _notices(results),
+        [*_notices(results), *_versions(tally.done.values())],
         {
             "naq": naq.__version__,
             "report written": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
@@ -269,6 +272,15 @@ def _notices(results: Results) -> list[str]:
     if results.unknown:
         notices.append(f"This version of naq does not know {', '.join(results.unknown)}: left out.")
     return notices
+
+
+def _versions(records: Iterable[Record]) -> list[str]:
+    """One sentence on results of other code than the present one; none where there are none."""
+    older = Counter(version_label(record) for record in records if is_older(record))
+    if not older:
+        return []
+    which = ", ".join(f"{counted(number, 'result')} of {label}" for label, number in older.most_common())
+    return [f"Shown together with those of the present code: {which}. The details of each say which code gave it."]
 
 
 def _span(records: Iterable[Record]) -> str:

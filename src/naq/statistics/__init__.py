@@ -35,8 +35,9 @@ measures the error of both). ``tail_p`` is Banerjee's: the p that solves ::
 An interval made like this covers at least what it promises for any variances (Banerjee 1961). With V_i of two methods alone three
 seeds (2 degrees) could never show anything in a family of hundreds. So the variance over seeds of a method is combined with the typical one of
 the column, s~^2 = (w s0^2 + (S - 1) s^2) / (w + S - 1) with w + S - 1 degrees: the moderated variance of Smyth (2004). w = 2
-is what the stored results support: seed variances of different methods differ by factors of ten and more. A difference that
-is significant in its family is also significant alone: a corrected p is never below ``p``.
+is what the stored results support: seed variances of different methods differ by factors of ten and more. Where few methods are compared, what is
+typical is hardly known, and w is at most a quarter of the degrees of freedom of the other methods. A difference that is significant in
+its family is also significant alone: a corrected p is never below ``p``.
 
 With one seed there is no estimate of the variance over seeds: ``seeds_known`` is False, the interval is over tasks, and nothing is marked.
 """

@@ -94,9 +94,8 @@ def _seed_term(side: Score, prior: SeedPrior | None = None) -> Term:
     own, variance = side.seeds - 1, side.spread**2
     if prior is None:
         return variance / side.seeds, own
-    weight = max(
-        0.0, min(PRIOR_DEGREES, (prior.degrees - own) / 2)
-    )  # what the others know; a median is worth half of a mean
+    # what the others know: a median is worth half of a mean, and it is taken of variances that differ
+    weight = max(0.0, min(PRIOR_DEGREES, (prior.degrees - own) / 4))
     return (weight * prior.variance + own * variance) / (weight + own) / side.seeds, weight + own
 
 

@@ -153,16 +153,15 @@ def test_sparse_features_and_fewer_edges_change_no_number_of_a_network(name):
     first.load_state_dict({**model.first.state_dict(), "lin.weight": model.weight.T})
     second.load_state_dict(model.second.state_dict())
     words = GRAPH.features.toarray()
-    words = words / np.maximum(words.sum(axis=1, keepdims=True), 1.0)
     with torch.no_grad():
         whole = second(activation(first(torch.from_numpy(words), ends)), ends)
         every = take_rows(peer.words, np.arange(GRAPH.num_nodes))
-        np.testing.assert_allclose(model(every, peer.edges, peer.edges), whole, atol=1e-4)
+        np.testing.assert_allclose(model(every, peer.edges, peer.edges), whole, rtol=1e-4, atol=1e-3)
         nodes, _ = few_labels(1)
         after, near = leading_to(peer.edges, nodes)
         before, field = leading_to(peer.edges, near)
         assert len(after[0][0]) < len(before[0][0]) < len(peer.edges[0][0]) and set(nodes) <= set(near) <= set(field)
-        np.testing.assert_allclose(model(every, before, after)[nodes], whole[nodes], atol=1e-4)
+        np.testing.assert_allclose(model(every, before, after)[nodes], whole[nodes], rtol=1e-4, atol=1e-3)
 
 
 def test_dropout_of_a_network_takes_features_away_while_it_is_trained():

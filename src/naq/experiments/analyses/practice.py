@@ -54,7 +54,9 @@ class Practice(Experiment):
         draws = range(request.seeds or (FEW_DRAWS if request.limits.thin else DRAWS))
         shots = self.shots(request)
         return {
-            row: SeedGroup.of(*(practice_cell(dataset, row, shots=shots, seed=draw) for draw in draws))
+            row: SeedGroup.of(
+                *(practice_cell(dataset, row, shots=shots, seed=draw, device=request.device) for draw in draws)
+            )
             for row in self.rows(request)
         }
 

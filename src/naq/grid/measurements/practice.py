@@ -68,20 +68,22 @@ def draw_labels(labels: np.ndarray, shot: int, seed: int) -> Draw:
     return Draw(nodes, slots, classes, known[sizes <= shot], asked, np.searchsorted(classes, labels[asked]))
 
 
-def practice_cell(dataset: str, peer: str, *, shots: Sequence[int], seed: int = 0) -> Cell:
+def practice_cell(dataset: str, peer: str, *, shots: Sequence[int], seed: int = 0, device: str = "cpu") -> Cell:
     """The cell of one method and one draw of labels.
 
     Args:
         peer: a name of :data:`naq.grid.peers.PEERS`.
         shots: labels in every class, each a question of its own.
         seed: of the labels and of what the method draws.
+        device: part of the cell where it is not the processor and the method can use it.
     """
     check_choice("peer", peer, PEERS)
     check_seed(seed)
     if not shots:
         raise OptionError("shots are empty; expected numbers of labels per class, e.g. [1, 5].")
     each = sorted({check_whole("shots", shot) for shot in shots})
-    return dataset_cell("practice", dataset, None, {"peer": peer, "shots": each, "seed": int(seed)})
+    there = {"device": device} if device != "cpu" and PEERS[peer].on_devices else {}
+    return dataset_cell("practice", dataset, None, {"peer": peer, "shots": each, "seed": int(seed), **there})
 
 
 @register_measurement("practice")
@@ -94,7 +96,8 @@ def practice(config: Mapping[str, Any], context: Context) -> dict[str, Any]:
     labels = context.perturbed(config).graph.require_labels("this comparison")
     kind, seed = PEERS.find(str(config["peer"])), int(config["seed"])
     draws = {int(shot): draw_labels(labels, int(shot), seed) for shot in config["shots"]}
-    warm_up(kind)
+    there = {"device": str(config["device"])} if "device" in config else {}
+    warm_up(kind, **there)
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
     source = context.perturbed(config).graph
     # a graph of its own: what one method derives from it is not there for the next
@@ -102,7 +105,7 @@ def practice(config: Mapping[str, Any], context: Context) -> dict[str, Any]:
 
     def work() -> tuple[float, dict[int, tuple[np.ndarray, float]]]:
         start = time.process_time()
-        peer = kind(graph, seed)
+        peer = kind(graph, seed, **there)
         prepared = time.process_time() - start
         answers = {}
         for done, (shot, draw) in enumerate(draws.items(), 1):
@@ -153,11 +156,11 @@ def calibration_error(confidence: np.ndarray, hit: np.ndarray, bins: int = BINS)
     return float(np.abs(gaps).sum() / len(hit))
 
 
-def warm_up(kind: type[Peer]) -> None:
+def warm_up(kind: type[Peer], **there: str) -> None:
     """The method on a ring of two colours: libraries are loaded and code is compiled before time is taken."""
     n = 24
     colour = np.arange(n) // (n // 2)
     ends = np.stack([np.arange(n), (np.arange(n) + 1) % n])
     words = sp.csr_array(np.eye(n, dtype=np.float32)[:, :4] + np.eye(2, 4, dtype=np.float32)[colour] + 1.0)
     ring = Graph(ends, words, nodes=n, name="ring")
-    kind(ring, 0).classify(np.array([0, 1, 2, n - 3, n - 2, n - 1]), np.repeat([0, 1], 3), 2)
+    kind(ring, 0, **there).classify(np.array([0, 1, 2, n - 3, n - 2, n - 1]), np.repeat([0, 1], 3), 2)

@@ -30,12 +30,14 @@ class Peer(ABC):
         name: in cells; ``title``: in tables.
         reads: ``features``, ``edges`` or both.
         settings: what it runs with, and whose choice that is.
+        on_devices: whether the constructor also takes ``device``, ``cpu`` or ``cuda``.
     """
 
     name: ClassVar[str]
     title: ClassVar[str]
     reads: ClassVar[str]
     settings: ClassVar[str]
+    on_devices: ClassVar[bool] = False
 
     def __init__(self, graph: Graph, seed: int) -> None:
         self.graph, self.seed = graph, seed
