@@ -73,18 +73,19 @@ def earlier_push() -> ModuleType:
 def measure(name: str, which: str, seeds: int) -> dict[str, Any]:
     """Seconds and memory of the rows of so many nodes (0: all), in this process."""
     nodes, edges, k = GRAPHS[name]
-    indptr, indices, others = push_arrays(power_law(nodes, edges), self_loops=True)
+    indptr, indices, others, twin = push_arrays(power_law(nodes, edges), self_loops=True)
+    same = {"twin": twin} if which == "now" else {}
     topk = (push if which == "now" else earlier_push()).push_topk
     there = np.flatnonzero(others)
     few = np.zeros_like(others)
     few[there[:: max(1, len(there) // 20)]] = 2  # of no size: compiles
-    topk(indptr, indices, few, k, 0.1, 0.5)
+    topk(indptr, indices, few, k=k, alpha=0.1, tolerance=0.5, **same)
     chosen = there if seeds == 0 else there[np.linspace(0, len(there) - 1, seeds).astype(int)]
     asked = np.zeros_like(others)
     asked[chosen] = others[chosen]
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     wall, cpu = time.perf_counter(), time.process_time()
-    found = topk(indptr, indices, asked, k, 0.1, 1e-4)
+    found = topk(indptr, indices, asked, k=k, alpha=0.1, tolerance=1e-4, **same)
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
     share = len(chosen) / len(there)
     result = {
@@ -103,13 +104,15 @@ def measure(name: str, which: str, seeds: int) -> dict[str, Any]:
 def right_of_ten(name: str, which: str, rows: int) -> float:
     """The share of the first ten neighbours that belong there, ties allowed; ``name`` may be a graph file."""
     graph = power_law(*GRAPHS[name][:2]) if name in GRAPHS else load(name)
-    indptr, indices, others = push_arrays(graph, self_loops=True)
+    indptr, indices, others, twin = push_arrays(graph, self_loops=True)
     there = np.flatnonzero(others > 10)
     chosen = there[np.linspace(0, len(there) - 1, rows).astype(int)]
     asked = np.zeros_like(others)
     asked[chosen] = others[chosen]
-    true_ids, true_scores = (part[chosen] for part in push.push_topk(indptr, indices, asked, 60, 0.1, 1e-8)[:2])
-    ids = (push if which == "now" else earlier_push()).push_topk(indptr, indices, asked, 10, 0.1, 1e-4)[0][chosen]
+    true_ids, true_scores = (part[chosen] for part in push.push_topk(indptr, indices, asked, twin, 60, 0.1, 1e-8)[:2])
+    same = {"twin": twin} if which == "now" else {}
+    topk = (push if which == "now" else earlier_push()).push_topk
+    ids = topk(indptr, indices, asked, k=10, alpha=0.1, tolerance=1e-4, **same)[0][chosen]
     right = 0
     for found, near, scores in zip(ids, true_ids, true_scores):
         score_of = dict(zip(near.tolist(), scores.tolist()))

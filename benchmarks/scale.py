@@ -3,8 +3,8 @@
     python benchmarks/scale.py [--nodes 100000 1000000 10000000] [--sparse] [--folder FOLDER] [--out benchmarks/results/scale.json]
     python benchmarks/scale.py --page      # docs/scale.png and the tables of docs/scale.md from the results
 
-Every size runs in a process of its own: generate, open, naq-plus in its stages (64 columns), 20 training episodes of ProtoNet with and without a cap on hubs, 500 tasks. Recorded are
-seconds, CPU seconds, the largest anonymous memory (what the program holds; pages of mapped files can be dropped) and the load average. On a machine that others use, CPU seconds are what to
+Every size runs in a process of its own: generate, open, rows of the diffusion table, naq-plus in its stages (64 columns), training episodes of ProtoNet without (20) and with (1,000) a cap on hubs,
+500 tasks. Of the diffusion table 2,000 rows are computed, spread over all nodes; what the whole would take follows, since rows are independent. Recorded are seconds, CPU seconds, the largest anonymous memory (what the program holds; pages of mapped files can be dropped) and the load average. On a machine that others use, CPU seconds are what to
 compare; one thread, so that none are spent waiting for another. A size that is measured again replaces the earlier one.
 """
 
@@ -32,9 +32,12 @@ RESULTS, PAGE, PICTURE = (
     ROOT / "docs" / "scale.png",
 )
 BEGIN, END = "<!-- scale:begin -->", "<!-- scale:end -->"
-WORDS, COLUMNS, EPISODES, CAP, TASKS = 2000, 64, 20, 32, 500
+WORDS, COLUMNS, CAP, TASKS, ROWS = 2000, 64, 32, 500, 2000
+TRAINING = {"20 episodes": (20, 0), "1,000 episodes, capped": (1000, CAP)}
+"""Episodes and the cap on hubs."""
+DIFFUSION = f"diffusion, {ROWS:,} rows"
 STAGES = (
-    "generate", "open", "verify", "words", "smoothing", "neighbours", "closed form", "training", "training, capped", "evaluation",
+    "generate", "open", "verify", "diffusion, start", DIFFUSION, "words", "smoothing", "neighbours", "closed form", *TRAINING, "evaluation",
 )  # fmt: skip
 
 
@@ -90,6 +93,8 @@ def measure(folder: Path, nodes: int, sparse: bool, watch: Stopwatch | None, fac
     from naq.episodes import Episodes
     from naq.heads import evaluate
     from naq.learners import LEARNERS
+    from naq.neighbors.diffusion import TOLERANCE, push_arrays
+    from naq.neighbors.push import push_topk
     from naq.neighbors.sampled import sampled_neighbors
     from naq.tasks import sample_tasks
 
@@ -107,6 +112,13 @@ def measure(folder: Path, nodes: int, sparse: bool, watch: Stopwatch | None, fac
     with watch.stage("verify"):
         load(place, verify=True)
     facts |= {"nodes": graph.num_nodes, "edges": graph.num_edges, "largest_degree": int(graph.degrees.max())}
+    with watch.stage("diffusion, start"):
+        arrays = push_arrays(graph, True)
+    with watch.stage(DIFFUSION):
+        parts = np.linspace(0, nodes - ROWS // 10, 10).astype(int)
+        visits = [push_topk(*arrays, 20, 0.1, TOLERANCE, None, (part, part + ROWS // 10))[3] for part in parts]
+    facts["edge_visits"] = round(float(np.mean(visits)))
+    del arrays
     block = 1 << 16
     with watch.stage("words"):
         start = Start(graph.without_labels(), COLUMNS, 0, folder, block=block)
@@ -128,15 +140,15 @@ def measure(folder: Path, nodes: int, sparse: bool, watch: Stopwatch | None, fac
     # Episodes of nearest vectors: a table of all nodes is another stage, see Neighbours in docs/scale.md.
     wanted = np.sort(np.random.default_rng(0).choice(nodes, 500, replace=False))
     ids, _, facts["recall"] = sampled_neighbors(out.array, wanted, 10, block=block)
-    count = 3 if quiet else EPISODES
-    draws = np.random.default_rng(1).permuted(np.tile(np.arange(500), (count, 1)), axis=1)[:, :5]
-    episodes = Episodes(wanted[draws][:, :, None], ids[draws], np.ones((count, 5, 10), dtype=bool), {})
-    for name, cap in (("training", 0), ("training, capped", CAP)):
+    most = max(count for count, _ in TRAINING.values())
+    draws = np.random.default_rng(1).permuted(np.tile(np.arange(500), (most, 1)), axis=1)[:, :5]
+    episodes = Episodes(wanted[draws][:, :, None], ids[draws], np.ones((most, 5, 10), dtype=bool), {})
+    for name, (count, cap) in TRAINING.items():
         model = LEARNERS["protonet"](graph, way=5, hub_cap=cap)
         optimizer = model.optimizer()
         model.step(episodes[:1], 0, optimizer)
         with watch.stage(name):
-            for number in range(count):
+            for number in range(3 if quiet else count):
                 model.step(episodes[number : number + 1], number, optimizer)
         del model, optimizer
     tasks = sample_tasks(graph, way=5, shot=1, queries=8, count=TASKS, seed=0)

@@ -7,12 +7,14 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import torch
+from scipy.sparse.csgraph import connected_components
 from torch_geometric.data import Data
 from torch_geometric.utils import get_laplacian
 
 from graphs import islands, random_graph
 from naq import Graph
 from naq.errors import GraphError
+from naq.graph import operators
 from naq.neighbors import feature_neighbors
 from shared_data import shared
 
@@ -307,3 +309,18 @@ def test_a_real_graph(tmp_path: Any) -> None:
     assert repr(graph) == "Graph('cora', nodes=2,708, edges=5,278, features=1,433, classes=7)"
     assert graph.homophily() == pytest.approx(0.81, abs=0.005)
     assert Graph.from_pyg(graph.to_pyg()).hash == graph.hash
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_structure_and_components_are_those_of_scipy(seed):
+    random = np.random.default_rng(seed)
+    graph = Graph(random.integers(0, 60, (2, 40)), nodes=60)
+    for loops in (False, True):
+        indptr, indices = operators.structure(graph.adjacency, self_loops=loops)
+        expected = operators.normalized_adjacency(graph.adjacency, self_loops=loops)
+        assert (indptr.dtype, indices.dtype) == (np.int64, np.int32)
+        np.testing.assert_array_equal(indptr, expected.indptr)
+        np.testing.assert_array_equal(indices, expected.indices)
+    expected = connected_components(graph.adjacency, directed=False)[1]
+    assert len(set(expected)) > 5
+    np.testing.assert_array_equal(operators.components(graph.adjacency), expected)

@@ -11,6 +11,7 @@ from naq import Graph, NeighborTable, diffusion_neighbors, load
 from naq.errors import OptionError
 from naq.graph.operators import normalized_adjacency
 from naq.neighbors import diffusion, exact, push
+from naq.neighbors.diffusion import push_arrays
 from naq.neighbors.twins import twins
 from shared_data import shared
 
@@ -246,10 +247,7 @@ def hubs(n: int, edges: int, seed: int = 0) -> Graph:
 
 
 def pushed(graph: Graph, k: int, **options: Any) -> tuple[np.ndarray, ...]:
-    transition = normalized_adjacency(graph.adjacency, dtype=np.float64)
-    others = (np.bincount(graph.components)[graph.components] - 1).astype(np.int64)
-    arrays = transition.indptr.astype(np.int64), transition.indices.astype(np.int32), others
-    return push.push_topk(*arrays, k, 0.1, options.pop("tolerance", 1e-4), **options)
+    return push.push_topk(*push_arrays(graph, True), k, 0.1, options.pop("tolerance", 1e-4), **options)
 
 
 def test_the_work_for_a_node_is_bounded_by_the_tolerance_it_reached_whatever_the_hubs() -> None:

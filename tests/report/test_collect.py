@@ -90,6 +90,23 @@ def test_of_several_older_results_under_one_label_the_latest_is_shown(tmp_path, 
     assert [made.finished for made in older.made] == ["2026-03-01"]
 
 
+def test_results_of_other_versions_stand_in_for_missing_ones_where_that_is_asked(tmp_path):
+    cells = cells_of(make_request())
+    store = fill(tmp_path, [make_request()], nothing)
+    for day in ("2026-01-01", "2026-02-01"):
+        store.put(record(cells[0], core="0ld" + day, finished=day))
+    store.put(record(cells[1], core="0ld", finished="2026-03-01"))
+    store.put(record(cells[1], finished="2026-01-01"))
+    apart, together = page_of(tmp_path), page_of(tmp_path, any_version=True)
+    assert (apart.summary.done, together.summary.done) == (1, 2) and apart.older and not together.older
+    [section] = together.sections
+    assert sorted(made.finished for made in section.made) == ["2026-01-01", "2026-02-01"], (
+        "the present code's, however old"
+    )
+    [notice] = together.notices
+    assert notice.startswith("Shown together with those of the present code: 1 result of ") and not apart.notices
+
+
 @pytest.fixture
 def expanded(monkeypatch) -> Counter:
     """How often each request was expanded on each dataset."""

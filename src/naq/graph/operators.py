@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import scipy.sparse as sp
-from scipy.sparse.csgraph import connected_components
+from numba import njit
 
 
 def degrees(adjacency: sp.csr_array) -> np.ndarray:
@@ -30,6 +32,58 @@ def normalized_adjacency(adjacency: sp.csr_array, *, self_loops: bool = True, dt
     return sp.csr_array((values, matrix.indices, matrix.indptr), shape=matrix.shape)
 
 
+def structure(adjacency: sp.csr_array, *, self_loops: bool = True) -> tuple[np.ndarray, np.ndarray]:
+    """indptr (n + 1,) int64 and indices int32 of the adjacency, ascending in every row, with a loop at every node where they are wanted."""
+    indptr, indices = adjacency.indptr.astype(np.int64), np.asarray(adjacency.indices, dtype=np.int32)
+    return _looped(indptr, indices) if self_loops else (indptr, indices)
+
+
+@njit(cache=True)
+def _looped(indptr: Any, indices: Any) -> Any:
+    """Every node among its neighbours, in its place."""
+    n = len(indptr) - 1
+    out = np.empty(len(indices) + n, dtype=np.int32)
+    end = 0
+    for u in range(n):
+        e = indptr[u]
+        while e < indptr[u + 1] and indices[e] < u:
+            out[end] = indices[e]
+            end, e = end + 1, e + 1
+        out[end] = u
+        end += 1
+        while e < indptr[u + 1]:
+            out[end] = indices[e]
+            end, e = end + 1, e + 1
+    return indptr + np.arange(n + 1), out
+
+
 def components(adjacency: sp.csr_array) -> np.ndarray:
-    """Component number of each node, components numbered by their lowest node."""
-    return connected_components(adjacency, directed=False)[1].astype(np.int64)
+    """Component number of each node, components numbered by their lowest node.
+
+    SciPy's function makes copies of the adjacency with a number of eight bytes for every entry; a mapped graph may be larger than memory.
+    """
+    return _components(adjacency.indptr, adjacency.indices)
+
+
+@njit(cache=True)
+def _components(indptr: Any, indices: Any) -> Any:
+    """A search from every node that none before has reached."""
+    n = len(indptr) - 1
+    label = np.full(n, -1, dtype=np.int64)
+    waiting = np.empty(n, dtype=np.int32)
+    count = 0
+    for start in range(n):
+        if label[start] >= 0:
+            continue
+        label[start], waiting[0], length = count, start, 1
+        while length > 0:
+            length -= 1
+            u = waiting[length]
+            for e in range(indptr[u], indptr[u + 1]):
+                v = indices[e]
+                if label[v] < 0:
+                    label[v] = count
+                    waiting[length] = v
+                    length += 1
+        count += 1
+    return label

@@ -17,12 +17,13 @@ import numpy as np
 
 from naq.errors import OptionError
 from naq.graph import Graph
-from naq.graph.operators import normalized_adjacency
+from naq.graph.operators import normalized_adjacency, structure
 from naq.neighbors.exact import exact_cost, exact_topk
 from naq.neighbors.feature import feature_neighbors
 from naq.neighbors.fill import check_fill, filled
 from naq.neighbors.push import push_topk
 from naq.neighbors.table import NeighborTable, cached, check_k
+from naq.neighbors.twins import twins
 
 LEAST_ALPHA = 1e-4
 """The work of the push grows with 1 / alpha."""
@@ -99,8 +100,8 @@ def diffusion_info(
     if method not in METHODS:
         raise OptionError(f"method is {method!r}; expected one of {', '.join(METHODS)}.")
     if method == "auto":
-        transition = normalized_adjacency(graph.adjacency, self_loops=self_loops, dtype=np.float64)
-        method = "exact" if exact_cost(transition, graph.components, alpha) <= EXACT_UP_TO else "push"
+        cost = exact_cost(graph.degrees + int(self_loops), graph.components, alpha)
+        method = "exact" if cost <= EXACT_UP_TO else "push"
     info: dict[str, Any] = {"kind": "diffusion", "alpha": alpha, "self_loops": self_loops, "k": k, "method": method}
     return info | ({"tolerance": tolerance} if method == "push" else {})
 
@@ -113,14 +114,14 @@ def exact_rows(
     return exact_topk(transition, graph.components, info["k"], info["alpha"], device, progress)
 
 
-PushArrays = tuple[np.ndarray, np.ndarray, np.ndarray]
+PushArrays = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
 
 def push_arrays(graph: Graph, self_loops: bool) -> PushArrays:
     """What :func:`~naq.neighbors.push.push_topk` reads of a graph."""
-    transition = normalized_adjacency(graph.adjacency, self_loops=self_loops, dtype=np.float64)
+    indptr, indices = structure(graph.adjacency, self_loops=self_loops)
     others = (np.bincount(graph.components)[graph.components] - 1).astype(np.int64)
-    return transition.indptr.astype(np.int64), transition.indices.astype(np.int32), others
+    return indptr, indices, others, twins(indptr, indices)
 
 
 def diffusion_rows(

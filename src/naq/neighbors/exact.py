@@ -30,10 +30,10 @@ ERROR = 1e-12
 """Absolute error of every entry of S."""
 
 
-def exact_cost(transition: sp.csr_array, component: np.ndarray, alpha: float) -> float:
-    """Multiplications that :func:`exact_topk` would need, before it starts."""
+def exact_cost(degrees: np.ndarray, component: np.ndarray, alpha: float) -> float:
+    """Multiplications that :func:`exact_topk` would need, before it starts; ``degrees``: entries of each row."""
     sizes = np.bincount(component).astype(np.float64)
-    entries = np.bincount(component, weights=np.diff(transition.indptr).astype(np.float64))
+    entries = np.bincount(component, weights=degrees.astype(np.float64))
     large = sizes > SMALL
     return float((sizes[large] * (entries[large] * chebyshev_steps(alpha) + 40.0 * sizes[large])).sum())
 

@@ -29,7 +29,6 @@ import numpy as np
 from numba import njit, prange
 
 from naq.neighbors.topk import heap_offer, heap_sort
-from naq.neighbors.twins import twins
 
 SETTLE = 10
 """The boundary after this many neighbours (the paper's query count) is refined where it is too close to call."""
@@ -54,6 +53,7 @@ def push_topk(
     indptr: np.ndarray,
     indices: np.ndarray,
     others: np.ndarray,
+    twin: np.ndarray,
     k: int,
     alpha: float,
     tolerance: float,
@@ -64,7 +64,8 @@ def push_topk(
 
     Args:
         indptr, indices: adjacency, with the self-loops where they are wanted.
-        others: (n,) number of other nodes in each node's component.
+        others: (n,) number of other nodes in each node's component; a node with none gets an empty row.
+        twin: (n,) of :func:`~naq.neighbors.twins.twins`.
         seeds: the nodes first..last-1 whose rows are wanted; None is all of them.
     """
     n = len(indptr) - 1
@@ -75,42 +76,52 @@ def push_topk(
     reached = np.zeros(size, dtype=np.float64)
     visits = np.zeros(size, dtype=np.int64)
     omega = 2.0 / (1.0 + np.sqrt(1.0 - (1.0 - alpha) ** 2))
-    twin = twins(indptr, indices)
-    # Memory of its own for every thread and block: a block is worth setting it up.
-    block = max(256, size // 64, n // 64)
+    room = _room(indptr, numba.get_num_threads())
+    block = max(256, size // 64)
     for start in range(0, size, block):
         stop = min(size, start + block)
         part = slice(start, stop)
         _rows(
             indptr, indices, others, twin, first + start, alpha, omega, tolerance,
-            ids[part], scores[part], reached[part], visits[part], numba.get_num_threads(),
+            ids[part], scores[part], reached[part], visits[part], room,
         )  # fmt: skip
         if progress is not None:
             progress(stop, size)
     return ids, scores, reached, visits
 
 
+def _room(indptr: np.ndarray, threads: int) -> tuple[np.ndarray, ...]:
+    """Memory of its own for every thread: nodes, estimates and lists of a walk forward and of one back, and two fronts.
+
+    It comes from NumPy, which asks the system for large pages: visits are far apart in it, and with small pages each would miss the processor's list of pages too.
+    """
+    n = len(indptr) - 1
+    nodes = np.zeros((threads, 2, n), dtype=NODE)
+    nodes["degree"] = np.diff(indptr)
+    lists = np.empty((threads, 4, n + 1), dtype=np.int32)
+    return nodes, np.zeros((threads, 2, n)), lists
+
+
 @njit(cache=True, parallel=True)
 def _rows(
     indptr: Any, indices: Any, others: Any, twin: Any, first: Any, alpha: Any, omega: Any, tolerance: Any,
-    ids: Any, scores: Any, reached: Any, visits: Any, threads: Any,
+    ids: Any, scores: Any, reached: Any, visits: Any, room: Any,
 ) -> None:  # fmt: skip
-    for thread in prange(threads):
+    nodes, estimates, lists = room
+    for thread in prange(len(nodes)):
         _rows_of_thread(
             indptr, indices, others, twin, first, alpha, omega, tolerance,
-            ids, scores, reached, visits, thread, threads,
+            ids, scores, reached, visits, thread, (nodes[thread], estimates[thread], lists[thread]), len(nodes),
         )  # fmt: skip
 
 
 @njit(cache=True)
 def _rows_of_thread(
     indptr: Any, indices: Any, others: Any, twin: Any, first: Any, alpha: Any, omega: Any, tolerance: Any,
-    ids: Any, scores: Any, reached: Any, visits: Any, thread: Any, threads: Any,
+    ids: Any, scores: Any, reached: Any, visits: Any, thread: Any, room: Any, threads: Any,
 ) -> None:  # fmt: skip
-    n = len(indptr) - 1
-    forward = (_fresh_nodes(indptr), np.zeros(n), np.empty(n + 1, dtype=np.int32))
-    backward = (_fresh_nodes(indptr), np.zeros(n), np.empty(n + 1, dtype=np.int32))
-    front = np.empty((2, n + 1), dtype=np.int32)
+    nodes, estimates, lists = room
+    forward, backward, front = (nodes[0], estimates[0], lists[0]), (nodes[1], estimates[1], lists[1]), lists[2:]
     window = (np.empty(WINDOW), np.empty(WINDOW, dtype=np.int32))
     for row in range(thread, len(ids), threads):
         i = first + row
@@ -120,16 +131,6 @@ def _rows_of_thread(
                 indptr, indices, twin, i, need, alpha, omega, tolerance,
                 forward, backward, front, window, ids[row], scores[row],
             )  # fmt: skip
-
-
-@njit(cache=True)
-def _fresh_nodes(indptr: Any) -> Any:
-    nodes = np.empty(len(indptr) - 1, dtype=NODE)
-    for u in range(len(nodes)):
-        nodes[u].residual = 0.0
-        nodes[u].degree = indptr[u + 1] - indptr[u]
-        nodes[u].state = 0
-    return nodes
 
 
 @njit(cache=True)
