@@ -104,7 +104,10 @@ def test_results_of_other_versions_stand_in_for_missing_ones_where_that_is_asked
         "the present code's, however old"
     )
     [notice] = together.notices
-    assert notice.startswith("Shown together with those of the present code: 1 result of ") and not apart.notices
+    assert (
+        notice.startswith("Results of other versions of the code are among those shown: 1 result of ")
+        and not apart.notices
+    )
 
 
 @pytest.fixture

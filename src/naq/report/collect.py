@@ -280,7 +280,9 @@ def _versions(records: Iterable[Record]) -> list[str]:
     if not older:
         return []
     which = ", ".join(f"{counted(number, 'result')} of {label}" for label, number in older.most_common())
-    return [f"Shown together with those of the present code: {which}. The details of each say which code gave it."]
+    return [
+        f"Results of other versions of the code are among those shown: {which}. The details of each say which code gave it."
+    ]
 
 
 def _span(records: Iterable[Record]) -> str:

@@ -129,7 +129,8 @@ class Practice(Experiment):
         machines: set[str] = set()
         for row in rows:
             records = study.records(row)
-            machines |= {device_words(record.machine) for record in records}
+            there = {device_words(record.machine) for record in records} - {"cpu"}
+            machines |= there
             peaks = [r["peak_bytes"] for r in results_of(records) if r["peak_bytes"] is not None]
             errors = [values_of(records, shot, "calibration_error") for shot in shots]
             seconds = [value for shot in shots for value in values_of(records, shot, "seconds")]
@@ -137,11 +138,17 @@ class Practice(Experiment):
                 [
                     title(row),
                     *(plain(sum(found) / len(found) if found else None, 3) for found in errors),
-                    plain(median(seconds) if seconds else None, 2),
-                    plain(max(peaks) / 2**20 if peaks else None, 0),
+                    *(
+                        ("on a GPU", "on a GPU")
+                        if there
+                        else (
+                            plain(median(seconds) if seconds else None, 2),
+                            plain(max(peaks) / 2**20 if peaks else None, 0),
+                        )
+                    ),
                 ]
             )
-        on = f" On {', '.join(sorted(machines))}." if machines else ""
+        on = f" On a GPU ({', '.join(sorted(machines))}) neither compares." if machines else ""
         return TableView(
             table_name(study, "cost"),
             f"Calibration, time and memory: {study.dataset}",
