@@ -35,14 +35,17 @@ def normalized_adjacency(adjacency: sp.csr_array, *, self_loops: bool = True, dt
 def structure(adjacency: sp.csr_array, *, self_loops: bool = True) -> tuple[np.ndarray, np.ndarray]:
     """indptr (n + 1,) int64 and indices int32 of the adjacency, ascending in every row, with a loop at every node where they are wanted."""
     indptr, indices = adjacency.indptr.astype(np.int64), np.asarray(adjacency.indices, dtype=np.int32)
-    return _looped(indptr, indices) if self_loops else (indptr, indices)
+    if not self_loops:
+        return indptr, indices
+    looped = np.empty(len(indices) + len(indptr) - 1, dtype=np.int32)  # by NumPy, which asks the system for large pages
+    _with_loops(indptr, indices, looped)
+    return indptr + np.arange(len(indptr)), looped
 
 
 @njit(cache=True)
-def _looped(indptr: Any, indices: Any) -> Any:
+def _with_loops(indptr: Any, indices: Any, out: Any) -> None:
     """Every node among its neighbours, in its place."""
     n = len(indptr) - 1
-    out = np.empty(len(indices) + n, dtype=np.int32)
     end = 0
     for u in range(n):
         e = indptr[u]
@@ -54,7 +57,6 @@ def _looped(indptr: Any, indices: Any) -> Any:
         while e < indptr[u + 1]:
             out[end] = indices[e]
             end, e = end + 1, e + 1
-    return indptr + np.arange(n + 1), out
 
 
 def components(adjacency: sp.csr_array) -> np.ndarray:
