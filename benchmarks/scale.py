@@ -1,6 +1,7 @@
 """Time and memory of each stage on generated graphs of 0.1, 1 and 10 million nodes, 10 edges per node, memory-mapped.
 
     python benchmarks/scale.py [--nodes 100000 1000000 10000000] [--sparse] [--folder FOLDER] [--out benchmarks/results/scale.json]
+    python benchmarks/scale.py --sparse --diffusion                # only the two stages of the diffusion table, beside what the results have of the others
     python benchmarks/scale.py --page      # docs/scale.png and the tables of docs/scale.md from the results
 
 Every size runs in a process of its own: generate, open, rows of the diffusion table, naq-plus in its stages (64 columns), training episodes of ProtoNet without (20) and with (1,000) a cap on hubs,
@@ -36,8 +37,9 @@ WORDS, COLUMNS, CAP, TASKS, ROWS = 2000, 64, 32, 500, 2000
 TRAINING = {"20 episodes": (20, 0), "1,000 episodes, capped": (1000, CAP)}
 """Episodes and the cap on hubs."""
 DIFFUSION = f"diffusion, {ROWS:,} rows"
+TABLE = f"diffusion table, from {ROWS:,} rows"
 STAGES = (
-    "generate", "open", "verify", "diffusion, start", DIFFUSION, "words", "smoothing", "neighbours", "closed form", *TRAINING, "evaluation",
+    "generate", "open", "verify", TABLE, "words", "smoothing", "neighbours", "closed form", *TRAINING, "evaluation",
 )  # fmt: skip
 
 
@@ -84,8 +86,10 @@ def warm_up(folder: Path, sparse: bool) -> None:
     measure(folder / "small", 3000, sparse, None, {})
 
 
-def measure(folder: Path, nodes: int, sparse: bool, watch: Stopwatch | None, facts: dict[str, Any]) -> None:
-    """All stages; ``facts`` is added to. None as ``watch`` times nothing."""
+def measure(
+    folder: Path, nodes: int, sparse: bool, watch: Stopwatch | None, facts: dict[str, Any], diffusion: bool = False
+) -> None:
+    """All stages, or those before ``words``; ``facts`` is added to. None as ``watch`` times nothing."""
     import torch
 
     from naq.data import generate, load
@@ -119,6 +123,8 @@ def measure(folder: Path, nodes: int, sparse: bool, watch: Stopwatch | None, fac
         visits = [push_topk(*arrays, 20, 0.1, TOLERANCE, None, (part, part + ROWS // 10))[3] for part in parts]
     facts["edge_visits"] = round(float(np.mean(visits)))
     del arrays
+    if diffusion:
+        return
     block = 1 << 16
     with watch.stage("words"):
         start = Start(graph.without_labels(), COLUMNS, 0, folder, block=block)
@@ -160,7 +166,7 @@ def measure(folder: Path, nodes: int, sparse: bool, watch: Stopwatch | None, fac
         del globals()["print"]
 
 
-def worker(nodes: int, sparse: bool, folder: Path) -> None:
+def worker(nodes: int, sparse: bool, folder: Path, diffusion: bool) -> None:
     """All stages of one size; the file of facts grows with every stage, so that a run that is stopped leaves those it finished."""
     warm_up(folder, sparse)
     before, facts = os.getloadavg(), {"nodes": nodes, "edges": 10 * nodes, "sparse": sparse, "cores": os.cpu_count()}
@@ -170,8 +176,19 @@ def worker(nodes: int, sparse: bool, folder: Path) -> None:
         (folder / "facts.json").write_text(json.dumps(facts | {"load_average": load, "stages": rows}))
 
     watch = Stopwatch(keep)
-    measure(folder / "run", nodes, sparse, watch, facts)
+    measure(folder / "run", nodes, sparse, watch, facts, diffusion)
     keep(watch.rows)
+
+
+def with_table(row: dict[str, Any]) -> dict[str, Any]:
+    """What a size took, with the whole diffusion table as a stage: its start and as many rows as there are nodes."""
+    stages = row["stages"]
+    if DIFFUSION not in stages:
+        return row
+    start, some = stages["diffusion, start"], stages[DIFFUSION]
+    times = row["nodes"] / ROWS
+    table = {key: round(start[key] + times * some[key], 1) for key in ("seconds", "cpu_seconds")}
+    return {**row, "stages": {**stages, TABLE: table | {"gigabytes": max(start["gigabytes"], some["gigabytes"])}}}
 
 
 def slopes(rows: list[dict[str, Any]], key: str) -> dict[str, float]:
@@ -214,7 +231,7 @@ def write_page() -> None:
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    results = json.loads(RESULTS.read_text())
+    results = [with_table(row) for row in json.loads(RESULTS.read_text())]
     lines, figure = [], plt.figure(figsize=(11, 4.2), layout="constrained")
     left, right = figure.subplots(1, 2)
     for kind in (True, False):
@@ -244,7 +261,7 @@ def write_page() -> None:
             "",
             "Load average when it began and ended: " + ", ".join(f"{size} {row['load_average']}" for size, row in zip(sizes, rows)) + f" on {rows[0]['cores']} cores. "
             + _listed("On disk", rows, "disk_gigabytes", "{} GB") + _listed("Largest degree", rows, "largest_degree", "{:,}")
-            + _listed("Share of the true neighbours found", rows, "recall", "{:.3f}") + _listed("Accuracy of 500 5-way 1-shot tasks", rows, "accuracy", "{:.1%}"),
+            + _listed("Edge visits per row of the diffusion table", rows, "edge_visits", "{:,}") + _listed("Share of the true neighbours found", rows, "recall", "{:.3f}") + _listed("Accuracy of 500 5-way 1-shot tasks", rows, "accuracy", "{:.1%}"),
         ]  # fmt: skip
         if kind or not any(row["sparse"] for row in results):
             for stage in STAGES:
@@ -271,6 +288,7 @@ def main() -> None:
     parser.add_argument("--sparse", action="store_true")
     parser.add_argument("--folder", type=Path, help="where graphs and vectors go for a while")
     parser.add_argument("--out", type=Path, default=RESULTS)
+    parser.add_argument("--diffusion", action="store_true", help="only the stages of the diffusion table")
     parser.add_argument("--page", action="store_true")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
@@ -278,16 +296,22 @@ def main() -> None:
         write_page()
         return
     if given.worker:
-        worker(given.nodes[0], given.sparse, given.folder)
+        worker(given.nodes[0], given.sparse, given.folder, given.diffusion)
         return
     for nodes in given.nodes:
         with tempfile.TemporaryDirectory(dir=given.folder) as name:
             print(f"{nodes:,} nodes", flush=True)
             command = [sys.executable, __file__, "--worker", "--nodes", str(nodes), "--folder", name]
             one = {"OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-            subprocess.run([*command, *(["--sparse"] if given.sparse else [])], check=False, env={**os.environ, **one})
+            flags = [f"--{flag}" for flag in ("sparse", "diffusion") if getattr(given, flag)]
+            subprocess.run([*command, *flags], check=False, env={**os.environ, **one})
             facts = json.loads(Path(name, "facts.json").read_text())
         known = json.loads(given.out.read_text()) if given.out.exists() else []
+        if given.diffusion:
+            there = [row for row in known if (row["nodes"], row["sparse"]) == (nodes, given.sparse)]
+            new = {stage: row for stage, row in facts["stages"].items() if stage.startswith("diffusion")}
+            facts = {**facts, **(there[0] if there else {}), "edge_visits": facts["edge_visits"]}
+            facts["stages"] = {**facts["stages"], **new}
         known = [row for row in known if (row["nodes"], row["sparse"]) != (nodes, given.sparse)] + [facts]
         known.sort(key=lambda row: (row["sparse"], row["nodes"]))
         given.out.write_text(json.dumps(known, indent=1) + "\n")
