@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
+from scipy import optimize, special, stats
 
 from naq.errors import OptionError
 from naq.statistics.scores import Score
@@ -120,8 +121,6 @@ def _satterthwaite(seeds: Sequence[Term], tasks: Sequence[Term], rest: Sequence[
 
 def _student(mean: float, variance: float, degrees: float) -> tuple[float, float]:
     """Half width of the 95 % interval and two-sided p of ``mean``."""
-    from scipy import special
-
     if variance <= 0:
         return 0.0, 1.0 if mean == 0 else 0.0
     error = math.sqrt(variance)
@@ -130,16 +129,12 @@ def _student(mean: float, variance: float, degrees: float) -> tuple[float, float
 
 def half_width(sources: Sequence[Term], level: float) -> float:
     """Of Banerjee's interval: every source with its own quantile, added in squares."""
-    from scipy import special
-
     # the square of a quantile of one degree of freedom is no float any more where p is small
     return math.hypot(*(math.sqrt(value) * float(special.stdtrit(degrees, level / 2)) for value, degrees in sources))
 
 
 def tail_p(mean: float, sources: Sequence[Term]) -> float:
     """The level at which Banerjee's interval ends at ``mean``."""
-    from scipy import optimize, special
-
     sources = [source for source in sources if source[0] > 0]
     if not sources or mean == 0:
         return 1.0 if mean == 0 else 0.0
@@ -162,6 +157,4 @@ def tail_p(mean: float, sources: Sequence[Term]) -> float:
 
 @cache
 def _f_median(degrees: int) -> float:
-    from scipy import stats
-
     return float(stats.f.median(degrees, PRIOR_DEGREES))
