@@ -66,6 +66,7 @@ class GraphOperator:
         self.formed = self_loops and graph.propagated_size() <= PROPAGATED_ENTRIES
         self._dense: torch.Tensor | None = None
         self._inputs: torch.Tensor | None = None
+        self._adjacency: torch.Tensor | None = None
         self._ready = False
 
     def _form(self) -> None:
@@ -138,6 +139,22 @@ class GraphOperator:
         if self._inputs is not None:
             return self._inputs[torch.from_numpy(nodes).to(self.device)] @ weight
         return sparse_product(take_rows(features, nodes), weight)
+
+    def held_inputs(self) -> torch.Tensor | None:
+        """A_hat X as the one dense matrix on the device; None where it is not held so."""
+        self._form()
+        return self._dense
+
+    def held_adjacency(self) -> torch.Tensor | None:
+        """A_hat as a sparse matrix on an accelerator, sent there once; None on the CPU, where its rows are read in place."""
+        if self.device.type == "cpu":
+            return None
+        if self._adjacency is None:
+            there = self.adjacency
+            self._adjacency = csr_tensor(
+                there.indptr, there.indices, there.data, there.shape, self.device, torch.float32
+            )
+        return self._adjacency
 
     def dense_rows(self, nodes: np.ndarray) -> torch.Tensor:
         """(A_hat X)[nodes] as a dense matrix; for few nodes."""

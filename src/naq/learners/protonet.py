@@ -76,3 +76,17 @@ class ProtoNet(Learner):
             return support.sum() * 0.0
         logits = -squared_distances(query, prototypes, episode)
         return mean_by_episode(F.cross_entropy(logits, slot, reduction="none"), episode, len(episodes))
+
+    def reads_padded(self, episodes: Episodes) -> bool:
+        return not self.options["hub_cap"] and episodes.info.get("kind") != "g-umtra"
+
+    def padded_loss(
+        self, inputs: torch.Tensor, pool: torch.Tensor, kept: torch.Tensor, way: int, shot: int
+    ) -> torch.Tensor:
+        vectors = self.encoder.encode_padded(inputs, pool)
+        support, query = vectors[: way * shot].view(way, shot, -1), vectors[way * shot :]
+        prototypes = support.mean(dim=1)
+        logits = 2 * query @ prototypes.T - query.pow(2).sum(1, keepdim=True) - prototypes.pow(2).sum(1)
+        scores = F.log_softmax(logits, dim=1).view(way, -1, way)
+        own = scores.diagonal(dim1=0, dim2=2).T.flatten()
+        return -(own * kept).sum() / kept.sum().clamp(min=1)

@@ -19,7 +19,7 @@ from naq.protocol.evaluation import Model, validation_accuracy
 from naq.protocol.selection import label_free_tasks
 from naq.protocol.tasks import TaskSource
 from naq.tasks import Tasks
-from naq.training import EpisodeTraining, EpochTraining, Schedule, Trainable, Trained, fit
+from naq.training import EpochTraining, Schedule, Trainable, Trained, episode_training, fit
 
 
 class ModelTraining:
@@ -101,7 +101,7 @@ class ModelTraining:
             progress=self._neighbors,
             **config.options,
         )
-        return learner, EpisodeTraining(learner, episodes)
+        return learner, episode_training(learner, episodes)
 
     def _epochs(self) -> tuple[Model, Trainable]:
         config, kind = self.config, self.config.known.model

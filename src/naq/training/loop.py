@@ -215,7 +215,7 @@ class _State:
 
     def _mean_loss(self) -> float:
         """The mean since the last evaluation; an error names the first update whose loss is not finite."""
-        values = torch.stack([loss.double().cpu() for loss in self.losses])
+        values = torch.stack([loss.to(self.losses[-1].device) for loss in self.losses]).double().cpu()
         bad = torch.nonzero(~torch.isfinite(values))
         if len(bad):
             first = self.update - len(values) + int(bad[0])
