@@ -134,7 +134,9 @@ def test_what_has_no_fixed_shape_is_not_captured() -> None:
     assert not CapturedTraining.possible(learner(graph, hub_cap=4), episodes)
     umtra = Episodes(episodes.support, episodes.query, episodes.mask, {"kind": "g-umtra"})
     assert not CapturedTraining.possible(learner(graph), umtra)
-    assert not CapturedTraining.possible(learner(random_graph()), drawn(random_graph(), 3))  # sparse features, on the CPU
+    assert not CapturedTraining.possible(
+        learner(random_graph()), drawn(random_graph(), 3)
+    )  # sparse features, on the CPU
 
 
 @CUDA
