@@ -6,8 +6,10 @@ import torch
 import torch.nn.functional as F
 
 import naq
+import naq.encoders
 from dense_views import augmented_episodes, dense_graphs, normalised
 from gradients import move_biases
+from graphs import random_graph
 from methods_under_test import community_graph
 from naq.errors import OptionError, TrainingError
 from naq.learners import LEARNERS, meta_batch
@@ -149,3 +151,24 @@ def test_bad_options(options, message):
 def test_a_way_it_was_not_made_for(learner_of):
     with pytest.raises(OptionError, match="an episode has 2 classes, but the classifier of maml was trained for 3"):
         learner_of().loss(episodes(way=2))
+
+
+def test_gram_matrices_of_inputs_that_are_held(monkeypatch):
+    """Some tasks at once, as on a GPU, against a product for each task."""
+    operator = naq.encoders.GraphOperator(random_graph(dense=True))
+    nodes = np.array([[0, 5, 9, -1], [59, 3, -1, -1], [7, 8, 9, 10]])
+    fields = meta_batch._Fields([operator], torch.ones(operator.width, 2), nodes)
+    shares = fields.shares(fields.local)
+    _, columns = meta_batch._padded(fields.local, shares)
+    known = [fields.arounds[0][own[own >= 0]] for own in columns]
+    monkeypatch.setattr(meta_batch, "CHUNK_ENTRIES", 2 * 2 * columns.shape[1] * operator.width)
+    expected = fields.gram(columns, operator, known, columns.shape[1])
+    found = fields._gram_of(operator.held_inputs(), columns, known, columns.shape[1])
+    assert float(expected.abs().max()) > 0.1 and torch.allclose(found, expected, atol=1e-5)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")
+def test_a_gpu_gives_the_same_loss():
+    graph = community_graph()
+    losses = [MAML(graph, way=3, latent=8, seed=2, device=device).loss(episodes()) for device in ("cpu", "cuda")]
+    assert losses[0].item() == pytest.approx(losses[1].item(), rel=1e-3)

@@ -119,7 +119,7 @@ class GraphOperator:
         """(A_hat X)[around] @ weight, differentiable in ``weight``, by whichever order costs less: (A_hat X) W or A_hat (X W)."""
         self._form()
         if self._dense is not None:
-            return self._dense[torch.from_numpy(around).to(self.device)] @ weight
+            return self._dense[torch.from_numpy(around).to(self.device, non_blocking=True)] @ weight
         features = self.graph.require_features("an encoder")
         rows, further = self.field(around)
         if self.formed and not isinstance(features, np.ndarray):
@@ -137,7 +137,7 @@ class GraphOperator:
         if self._inputs is None:
             self._inputs = self._held(features)
         if self._inputs is not None:
-            return self._inputs[torch.from_numpy(nodes).to(self.device)] @ weight
+            return self._inputs[torch.from_numpy(nodes).to(self.device, non_blocking=True)] @ weight
         return sparse_product(take_rows(features, nodes), weight)
 
     def held_inputs(self) -> torch.Tensor | None:
@@ -160,7 +160,7 @@ class GraphOperator:
         """(A_hat X)[nodes] as a dense matrix; for few nodes."""
         self._form()
         if self._dense is not None:
-            return self._dense[torch.from_numpy(nodes).to(self.device)]
+            return self._dense[torch.from_numpy(nodes).to(self.device, non_blocking=True)]
         if self.formed:
             rows = self.propagated()[nodes]
         else:

@@ -24,7 +24,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from naq.encoders import DenseOperator, Operator
+from naq.encoders import DenseOperator, GraphOperator, Operator
 from naq.encoders.rows import SparseRows, take_field
 from naq.episodes import Episodes
 from naq.errors import TrainingError
@@ -239,7 +239,7 @@ class _Fields:
         slot: np.ndarray,
         local: np.ndarray,
     ) -> Side:
-        send = lambda array: torch.from_numpy(np.ascontiguousarray(array)).to(self.device)  # noqa: E731
+        send = lambda array: torch.from_numpy(np.ascontiguousarray(array)).to(self.device, non_blocking=True)  # noqa: E731
         # F.embedding: the gradient of an index sums in an order that depends on the number of threads.
         first = F.embedding(send(columns % len(self.products)), self.products)
         return Side(first, gram, send(pool), send(slot), send(local >= 0))
@@ -251,12 +251,31 @@ class _Fields:
         if len(columns) == 1 and columns.shape[1] * width > GRAM_ENTRIES:
             basis = partial(operator.first_layer, fields[0])
             return FeatureGram(list(self._parts(columns[0])), basis, columns.shape[1], self.weight)
+        held = operator.held_inputs() if isinstance(operator, GraphOperator) and self.device.type == "cuda" else None
+        if held is not None and list(self.views) == [operator]:
+            return self._gram_of(held, columns, fields, width)
         out = torch.zeros(*columns.shape, width, device=self.device)
         for task, rows in enumerate(fields):
             inputs = operator.dense_rows(rows).T
             for first_layer, place in self._parts(columns[task]):
                 with torch.no_grad():
                     out[task, place, : len(rows)] = first_layer(inputs)
+        return out
+
+    def _gram_of(self, inputs: torch.Tensor, columns: np.ndarray, fields: Sequence[Any], width: int) -> torch.Tensor:
+        """The same for first-layer inputs that are held: some tasks at once, instead of a few small products for each."""
+        basis = np.full((len(columns), width), -1, dtype=np.int64)
+        for task, rows in enumerate(fields):
+            basis[task, : len(rows)] = rows
+        nodes = np.append(self.arounds[0], -1)[columns]
+        out = torch.empty(*columns.shape, width, device=self.device)
+        step = max(1, CHUNK_ENTRIES // ((columns.shape[1] + width) * inputs.shape[1]))
+        for start in range(0, len(columns), step):
+            parts = (torch.from_numpy(part[start : start + step]) for part in (nodes, basis))
+            ids = [part.to(self.device, non_blocking=True) for part in parts]
+            left, right = (inputs[one.clamp(min=0)] for one in ids)
+            there = (ids[0] >= 0)[:, :, None] & (ids[1] >= 0)[:, None, :]
+            out[start : start + step] = torch.bmm(left, right.transpose(1, 2)) * there
         return out
 
     def _parts(self, columns: np.ndarray) -> Iterator[tuple[FirstLayer, torch.Tensor]]:

@@ -76,8 +76,17 @@ class CapturedTraining(EpisodeTraining):
         return self._width * (8 + 4 * self._nodes.shape[1])
 
     def step(self, update: int) -> torch.Tensor:
-        if update != self._expected or update >= self._last:
-            self._load(update)
+        while True:
+            try:
+                return self._step(update)
+            except torch.OutOfMemoryError as error:  # before the update: a replay takes no memory
+                self._halve(error)
+
+    def _step(self, update: int) -> torch.Tensor:
+        if self._first < 0:
+            self._allocate()
+        if update != self._expected or update >= self._last or self._first < 0:
+            self._fill(update)
         size = int(self._sizes[update])
         if self._device.type != "cuda":
             self._update(size)
@@ -88,34 +97,24 @@ class CapturedTraining(EpisodeTraining):
         self._expected = update + 1
         return self._losses[update]
 
-    def _load(self, update: int) -> None:
-        """Put the block that begins with this update on the device; half a block where there is no room."""
-        while True:
-            try:
-                if self._first < 0:
-                    self._allocate()
-                return self._fill(update)
-            except torch.OutOfMemoryError as error:
-                if self.block == 1:
-                    raise TrainingError(
-                        f"one episode takes {self._bytes() / 1e9:.2f} GB on {self._device}, which is not free there; "
-                        f"set {SWITCH}=0 for steps that take less, or train on the CPU."
-                    ) from error
-                self._release()
-                self.block //= 2
+    def _halve(self, error: torch.OutOfMemoryError) -> None:
+        if self.block == 1:
+            raise TrainingError(
+                f"one episode takes {self._bytes() / 1e9:.2f} GB on {self._device}, which is not free there; "
+                f"set {SWITCH}=0 for steps that take less, or train on the CPU."
+            ) from error
+        self._graphs.clear()
+        self._first = -1
+        self._around = self._pool = self._kept = torch.empty(0)
+        if self._device.type == "cuda":
+            torch.cuda.empty_cache()
+        self.block //= 2
 
     def _allocate(self) -> None:
         rows, queries = self._nodes.shape[1], self.episodes.way * self.episodes.queries
         self._around = torch.empty(self.block, self._width, dtype=torch.int64, device=self._device)
         self._pool = torch.empty(self.block, rows, self._width, device=self._device)
         self._kept = torch.empty(self.block, queries, device=self._device)
-
-    def _release(self) -> None:
-        self._graphs.clear()
-        self._first = -1
-        self._around = self._pool = self._kept = torch.empty(0)
-        if self._device.type == "cuda":
-            torch.cuda.empty_cache()
 
     def _fill(self, update: int) -> None:
         end = min(update + self.block, self.updates)
@@ -177,9 +176,11 @@ class CapturedTraining(EpisodeTraining):
         held = [self._losses, self._next, *weights]
         kept = [one.clone() for one in held]
         before = {weight: {k: v.clone() for k, v in state.items()} for weight, state in self.optimizer.state.items()}
-        yield
-        for one, copy in zip(held, kept):
-            one.copy_(copy)
-        for weight, state in self.optimizer.state.items():
-            for name, value in state.items():
-                value.copy_(before[weight][name]) if weight in before else value.zero_()
+        try:
+            yield
+        finally:
+            for one, copy in zip(held, kept):
+                one.copy_(copy)
+            for weight, state in self.optimizer.state.items():
+                for name, value in state.items():
+                    value.copy_(before[weight][name]) if weight in before else value.zero_()
