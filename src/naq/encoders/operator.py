@@ -11,6 +11,7 @@ import torch
 from naq.encoders.rows import SparseRows, mixed_product, row_entries, sparse_product, take_field, take_rows
 from naq.graph import Graph
 from naq.graph.sparse_tensor import csr_tensor
+from naq.memory import free_bytes
 
 PROPAGATED_ENTRIES = 200_000_000
 """A_hat X is formed once while it has at most this many entries (1.6 GB); else its rows are formed when asked for."""
@@ -19,7 +20,7 @@ CROWDED = 0.1
 """Columns of A_hat X with a larger share of non-zeros are multiplied as dense ones: about ten times the arithmetic per second."""
 CROWDED_BYTES = 1 << 29
 DENSE_BYTES = 1 << 32
-"""On an accelerator X and A_hat X are held dense up to this size: gathering rows of a dense matrix there is the fastest product."""
+"""On an accelerator X and A_hat X are held dense up to this size, and while twice as much is free there: gathering rows of a dense matrix there is the fastest product."""
 
 
 class Operator(Protocol):
@@ -87,7 +88,7 @@ class GraphOperator:
         if isinstance(matrix, np.ndarray):
             return torch.from_numpy(matrix if matrix.flags.writeable else matrix.copy()).to(self.device)
         n, d = matrix.shape
-        if self.device.type == "cpu" or 4 * n * d > DENSE_BYTES:
+        if self.device.type == "cpu" or 4 * n * d > min(DENSE_BYTES, free_bytes(self.device) / 2):
             return None
         return csr_tensor(
             matrix.indptr, matrix.indices, matrix.data, matrix.shape, self.device, torch.float32
