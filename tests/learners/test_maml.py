@@ -13,7 +13,8 @@ from graphs import random_graph
 from methods_under_test import community_graph
 from naq.errors import OptionError, TrainingError
 from naq.learners import LEARNERS, meta_batch
-from naq.learners.maml import MAML
+from naq.learners.inner_loop import copies, cross_entropy_gradients, movable, two_layers
+from naq.learners.maml import MAML, task_cross_entropy
 
 
 def episodes(count=5, way=3, shot=2, queries=4, seed=0):
@@ -167,8 +168,28 @@ def test_gram_matrices_of_inputs_that_are_held(monkeypatch):
     assert float(expected.abs().max()) > 0.1 and torch.allclose(found, expected, atol=1e-5)
 
 
+def test_gradients_in_closed_form():
+    """As autograd gives them; a GPU takes them."""
+    learner = MAML(community_graph(), way=3, latent=8, seed=2)
+    move_biases(learner.encoder.bias1, learner.encoder.bias2)
+    for chunk in meta_batch.task_chunks(episodes(), learner.operator, [learner.operator], learner.encoder.weight1):
+        start = copies(movable(learner), len(chunk))
+        weights = {
+            name: (value + 0.1 * torch.rand_like(value)).detach().requires_grad_() for name, value in start.items()
+        }
+        first = chunk.support.first.detach().requires_grad_()
+        loss = task_cross_entropy(two_layers(weights, first, chunk.support), chunk.support).sum()
+        expected = torch.autograd.grad(loss, [first, *weights.values()])
+        found, moved = cross_entropy_gradients(chunk.support, 3)(weights, first)
+        for one, two in zip([moved, *(found[name] for name in weights)], expected):
+            assert float(two.abs().max()) > 0 and torch.allclose(one, two, rtol=1e-4, atol=1e-6)
+
+
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")
 def test_a_gpu_gives_the_same_loss():
     graph = community_graph()
-    losses = [MAML(graph, way=3, latent=8, seed=2, device=device).loss(episodes()) for device in ("cpu", "cuda")]
-    assert losses[0].item() == pytest.approx(losses[1].item(), rel=1e-3)
+    learners = [MAML(graph, way=3, latent=8, seed=2, device=device) for device in ("cpu", "cuda")]
+    losses = [learner.loss(episodes()) for learner in learners]
+    assert losses[0].item() == pytest.approx(losses[1].item(), rel=1e-4)
+    for one, two in zip(*map(gradients, learners, losses)):
+        assert float((one - two.cpu()).norm()) <= 1e-3 * float(one.norm())

@@ -30,7 +30,7 @@ from torch import nn
 
 from naq.episodes import Episodes
 from naq.learners.base import Learner, register_learner
-from naq.learners.inner_loop import Weights, adapt, mean_by_task, movable, two_layers
+from naq.learners.inner_loop import Weights, adapt, cross_entropy_gradients, mean_by_task, movable, two_layers
 from naq.learners.meta_batch import Side, TaskChunk, task_chunks
 from naq.options import Value
 
@@ -83,7 +83,7 @@ class MAML(Learner):
 
         _, (weights, shift) = adapt(
             movable(self), chunk.support, support_loss, steps=int(self.options["inner_steps"]), lr=float(self.options["inner_lr"]),
-            second_order=self.options["order"] == "second",
+            second_order=self.options["order"] == "second", gradients=cross_entropy_gradients(chunk.support, self.way),
         )  # fmt: skip
         first = chunk.query.moved(shift)
         return task_cross_entropy(two_layers(weights, first, chunk.query), chunk.query).sum()
