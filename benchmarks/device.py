@@ -2,6 +2,7 @@
 
     python benchmarks/device.py --graph coauthor_cs.npz --tasks coauthor_cs.tasks.npz           every part
     python benchmarks/device.py --only protocol --graph ... --tasks ... --out protocol.json     one of them
+    python benchmarks/device.py --page                                                          the table of docs/scale.md
 
 | part | what is measured |
 |---|---|
@@ -13,7 +14,7 @@
 | diffusion | top-100 by push on a graph with power-law degrees, 2.45 million nodes and 62 million edges, all cores; a sample of rows and what the table would take |
 
 Everything is compiled before it is timed. Checkpoints are chosen by validation tasks alone; test tasks are solved at every evaluation only to spend the time that the
-released code spends on them.
+released code spends on them. Results: benchmarks/results/device.json.
 """
 
 from __future__ import annotations
@@ -39,6 +40,10 @@ from naq.protocol.tasks import TaskSource, task_source
 from naq.protocol.training import ModelTraining
 from naq.training import CapturedTraining, fit
 from naq.training.captured import SWITCH
+
+HERE = Path(__file__).resolve().parent
+RESULTS, PAGE = HERE / "results" / "device.json", HERE.parent / "docs" / "scale.md"
+BEGIN, END = "<!-- device:begin -->", "<!-- device:end -->"
 
 
 def now() -> float:
@@ -230,6 +235,37 @@ PARTS = {
 }  # fmt: skip
 
 
+def table(found: dict[str, Any]) -> str:
+    """The results as a table in Markdown; what was not measured is left out."""
+    rows: list[tuple[str, str]] = []
+    for name, words in {"recorded": "recorded steps", "plain": "plain steps"}.items():
+        if (one := found.get("protocol", {}).get(name)) is not None:
+            rows.append((
+                f"naq-feat/protonet on coauthor_cs, 16,000 episodes and {one['evaluations']} evaluations of 550 tasks, {words}",
+                f"{one['training with evaluations']} s, of which {one['of which evaluations']} s evaluations; with table, episodes and model {one['all']} s; accuracy {one['accuracy']} ± {one['interval']} %",
+            ))  # fmt: skip
+    if (run := found.get("protocol", {}).get("one whole run")) is not None:
+        parts = ", ".join(f"{name} {value}" for name, value in run.items() if name != "all")
+        rows.append(("the whole run (50 tasks at each evaluation, 500 at the end by every head, and the baseline)", f"{run['all']} s: {parts}"))  # fmt: skip
+    if (one := found.get("maml")) is not None:
+        rows.append((f"naq-feat/maml on coauthor_cs, {one['meta-updates']:,} meta-updates and {one['evaluations']} evaluations of 50 tasks", f"{one['training with evaluations']} s"))  # fmt: skip
+    if (one := found.get("naq-plus")) is not None:
+        rows.append(("naq-plus on debian, median of three", f"{one['median of three']} s"))
+    if (one := found.get("euclidean")) is not None:
+        rows.append((f"exact Euclidean top-100 of {one['rows']:,} x 100", f"{one['seconds']} s, {one['tera-operations a second']} tera-operations a second"))  # fmt: skip
+    if (one := found.get("diffusion")) is not None:
+        rows.append((f"diffusion top-100, {one['nodes']:,} nodes and {one['edges']:,} edges, {one['threads']} threads", f"{one['seconds']} s for {one['rows']:,} rows; the table would take {one['seconds of the table, extrapolated']:,} s"))  # fmt: skip
+    lines = [f"| {what} | {seconds} |" for what, seconds in rows]
+    head = f"{found['device']}, torch {found['torch']}, {found['cores']} cores:\n\n| what | measured |\n|---|---|\n"
+    return head + "\n".join(lines)
+
+
+def write_page() -> None:
+    text = PAGE.read_text()
+    before, after = text.index(BEGIN) + len(BEGIN), text.index(END)
+    PAGE.write_text(f"{text[:before]}\n{table(json.loads(RESULTS.read_text()))}\n{text[after:]}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--only", nargs="+", choices=list(PARTS), default=list(PARTS))
@@ -241,15 +277,18 @@ def main() -> None:
     parser.add_argument("--nodes", type=int, default=2_450_000, help="of euclidean and diffusion")
     parser.add_argument("--rows", type=int, default=20_000, help="of diffusion")
     parser.add_argument("--profile", type=Path, help="a file for the kernels of protocol or maml")
-    parser.add_argument("--out", type=Path, help="JSON; parts that are there and not asked for stay")
+    parser.add_argument("--out", type=Path, default=RESULTS, help="JSON; parts that are there and not asked for stay")
+    parser.add_argument("--page", action="store_true", help="measure nothing, write the table of docs/scale.md")
     given = parser.parse_args()
-    found: dict[str, Any] = json.loads(given.out.read_text()) if given.out and given.out.exists() else {}
+    if given.page:
+        return write_page()
+    found: dict[str, Any] = json.loads(given.out.read_text()) if given.out.exists() else {}
     found |= {"device": torch.cuda.get_device_name(0), "torch": str(torch.__version__), "cores": os.cpu_count()}
     for name in given.only:
         found[name] = PARTS[name](given)
         print(name, json.dumps(found[name], indent=2), flush=True)
-        if given.out is not None:
-            write_json(given.out, found)
+        write_json(given.out, found)
+    return None
 
 
 if __name__ == "__main__":
