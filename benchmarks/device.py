@@ -38,7 +38,7 @@ from naq.protocol.config import RunConfig
 from naq.protocol.evaluation import validation_accuracy
 from naq.protocol.tasks import TaskSource, task_source
 from naq.protocol.training import ModelTraining
-from naq.training import CapturedTraining, fit
+from naq.training import CapturedTraining, EpisodeTraining, fit
 from naq.training.captured import SWITCH
 
 HERE = Path(__file__).resolve().parent
@@ -112,6 +112,7 @@ def trained(config: RunConfig, graph: naq.Graph, source: TaskSource, *, test: bo
         answer = evaluate(model.encode_all(), source.test, solver)
     return {
         "recorded": isinstance(steps, CapturedTraining),
+        "episodes": len(steps.episodes) if isinstance(steps, EpisodeTraining) else 0,
         "table and episodes": round(training.seconds["episodes"], 2),
         "model": round(built - begin - training.seconds["episodes"], 2),
         "training with evaluations": round(end - built, 2),
@@ -241,7 +242,7 @@ def table(found: dict[str, Any]) -> str:
     for name, words in {"recorded": "recorded steps", "plain": "plain steps"}.items():
         if (one := found.get("protocol", {}).get(name)) is not None:
             rows.append((
-                f"naq-feat/protonet on coauthor_cs, 16,000 episodes and {one['evaluations']} evaluations of 550 tasks, {words}",
+                f"naq-feat/protonet on coauthor_cs, {one['episodes']:,} episodes and {one['evaluations']} evaluations of 550 tasks, {words}",
                 f"{one['training with evaluations']} s, of which {one['of which evaluations']} s evaluations; with table, episodes and model {one['all']} s; accuracy {one['accuracy']} ± {one['interval']} %",
             ))  # fmt: skip
     if (run := found.get("protocol", {}).get("one whole run")) is not None:
