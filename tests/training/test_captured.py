@@ -150,10 +150,11 @@ def test_recorded_steps_are_the_plain_steps(monkeypatch: pytest.MonkeyPatch) -> 
         adam = [EpisodeTraining(learner(graph), episodes), episode_training(learner(graph, "cuda"), episodes)]
         before = weights(adam[0])
         for training in adam:
+            training.optimizer.param_groups[0]["eps"] = 1e-2  # else rounding turns the signs that Adam begins with
             for update in range(60):
                 training.step(update)
         plain, recorded = (weights(training) - before for training in adam)
-        assert float((plain - recorded).norm()) < 0.05 * float(plain.norm())
+        assert float((plain - recorded).norm()) < 0.01 * float(plain.norm())
         monkeypatch.setenv("NAQ_CUDA_GRAPHS", "0")
         assert type(episode_training(learner(graph, "cuda"), episodes)) is EpisodeTraining
         monkeypatch.delenv("NAQ_CUDA_GRAPHS")

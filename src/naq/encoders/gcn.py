@@ -84,7 +84,7 @@ class GCN(nn.Module):
         operator = operator or self.operator
         nodes = self.operator.graph.known_nodes(nodes).ravel()
         if operator is self.operator and between is None and self._better_all(len(nodes)):
-            return self.encode_all()[torch.from_numpy(nodes).to(operator.device)]
+            return self.encode_all()[torch.from_numpy(nodes).pin_memory().to(operator.device, non_blocking=True)]
         rows, around = operator.field(nodes)
         hidden = torch.relu(operator.first_layer(around, self.weight1) + self.bias1)
         if between is not None:
@@ -115,9 +115,13 @@ class GCN(nn.Module):
             return torch.from_numpy(mapped_rows(None, self._all_in_tiles, mode="c"))
         n = self.operator.graph.num_nodes
         inner = torch.empty(n, self.latent, device=self.operator.device)
+        held = self.operator.held_inputs() if self.operator.device.type == "cuda" else None
         for start in range(0, n, self.BLOCK):
             nodes = np.arange(start, min(n, start + self.BLOCK))
-            hidden = torch.relu(self.operator.first_layer(nodes, self.weight1) + self.bias1)
+            if held is None:
+                hidden = torch.relu(self.operator.first_layer(nodes, self.weight1) + self.bias1)
+            else:
+                hidden = torch.relu(torch.addmm(self.bias1, held[start : start + len(nodes)], self.weight1))
             inner[start : start + len(nodes)] = hidden @ self.weight2
         whole = self.operator.held_adjacency()
         if whole is not None:

@@ -103,13 +103,13 @@ class Learner(nn.Module, Configurable, ABC):
         return False
 
     def padded_loss(
-        self, inputs: torch.Tensor, pool: torch.Tensor, kept: torch.Tensor, way: int, shot: int
+        self, inputs: torch.Tensor, pool: torch.Tensor, share: torch.Tensor, way: int, shot: int
     ) -> torch.Tensor:
         """The loss of one episode, by operations whose shapes do not depend on it, so that a device can replay them.
 
         Shapes (rows: supports, then queries, class-major; m first-layer nodes):
             - ``inputs``: (m, d) first-layer inputs; ``pool``: (rows, m) rows of A_hat
-            - ``kept``: (way * queries,) 1 for a query that counts, else 0
+            - ``share``: (way * queries,) what each query counts; they sum to 1, or to 0 where all are missing
         """
         raise NotImplementedError(f"{self.name} has no loss of fixed shape.")
 

@@ -153,15 +153,15 @@ def task_chunks(
         local = supports.local, queries.local
     s_shares, q_shares = supports.shares(local[0]), queries.shares(local[1])
     for some in _by_size(_sizes(s_shares), _sizes(q_shares), episodes.way * episodes.queries, weight.shape[1]):
-        s_pool, s_columns = _padded(local[0][some], [s_shares[task] for task in some])
-        q_pool, q_columns = _padded(local[1][some], [q_shares[task] for task in some])
+        s_entries, s_columns = _padded(local[0][some], [s_shares[task] for task in some])
+        q_entries, q_columns = _padded(local[1][some], [q_shares[task] for task in some])
         fields = [supports.arounds[0][columns[columns >= 0]] for columns in s_columns]
         s_gram = supports.gram(s_columns, operator, fields, s_columns.shape[1])
         q_gram = queries.gram(q_columns, operator, fields, s_columns.shape[1])
         yield TaskChunk(
             some,
-            supports.side(s_pool, s_columns, s_gram, support_slot[some], local[0][some]),
-            queries.side(q_pool, q_columns, q_gram, query_slot[some], local[1][some]),
+            supports.side(s_entries, s_columns, s_gram, support_slot[some], local[0][some]),
+            queries.side(q_entries, q_columns, q_gram, query_slot[some], local[1][some]),
             fields,
         )
 
@@ -188,16 +188,16 @@ def _sizes(shares: Sequence[Share]) -> np.ndarray:
     return np.array([max(1, len(columns)) for _, columns in shares], dtype=np.int64)
 
 
-def _padded(local: np.ndarray, shares: Sequence[Share]) -> tuple[np.ndarray, np.ndarray]:
-    """Dense pools (t, r, m) and which first-layer rows their columns are (t, m), -1 for padding."""
+def _padded(local: np.ndarray, shares: Sequence[Share]) -> tuple[tuple[np.ndarray, np.ndarray], np.ndarray]:
+    """The non-zeros of dense pools (t, r, m), as flat places and values, and which first-layer rows their columns are (t, m), -1 for padding."""
     width = int(_sizes(shares).max())
-    pool = np.zeros((*local.shape, width), dtype=np.float32)
     columns = np.full((len(local), width), -1, dtype=np.int64)
+    places = []
     for task, (rows, own) in enumerate(shares):
         row = np.repeat(np.flatnonzero(local[task] >= 0), np.diff(rows.indptr))
-        pool[task, row, rows.indices] = rows.data
+        places.append((task * local.shape[1] + row) * width + rows.indices)
         columns[task, : len(own)] = own
-    return pool, columns
+    return (np.concatenate(places), np.concatenate([rows.data for rows, _ in shares])), columns
 
 
 class _Fields:
@@ -233,7 +233,7 @@ class _Fields:
 
     def side(
         self,
-        pool: np.ndarray,
+        entries: tuple[np.ndarray, np.ndarray],
         columns: np.ndarray,
         gram: torch.Tensor | FeatureGram,
         slot: np.ndarray,
@@ -242,7 +242,9 @@ class _Fields:
         send = lambda array: torch.from_numpy(np.ascontiguousarray(array)).to(self.device, non_blocking=True)  # noqa: E731
         # F.embedding: the gradient of an index sums in an order that depends on the number of threads.
         first = F.embedding(send(columns % len(self.products)), self.products)
-        return Side(first, gram, send(pool), send(slot), send(local >= 0))
+        pool = torch.zeros(*local.shape, columns.shape[1], device=self.device)
+        pool.view(-1).index_copy_(0, *(send(part) for part in entries))
+        return Side(first, gram, pool, send(slot), send(local >= 0))
 
     def gram(
         self, columns: np.ndarray, operator: DenseOperator, fields: Sequence[Any], width: int

@@ -105,7 +105,7 @@ class CapturedTraining(EpisodeTraining):
             ) from error
         self._graphs.clear()
         self._first = -1
-        self._around = self._pool = self._kept = torch.empty(0)
+        self._around = self._pool = self._share = torch.empty(0)
         if self._device.type == "cuda":
             torch.cuda.empty_cache()
         self.block //= 2
@@ -114,16 +114,15 @@ class CapturedTraining(EpisodeTraining):
         rows, queries = self._nodes.shape[1], self.episodes.way * self.episodes.queries
         self._around = torch.empty(self.block, self._width, dtype=torch.int64, device=self._device)
         self._pool = torch.empty(self.block, rows, self._width, device=self._device)
-        self._kept = torch.empty(self.block, queries, device=self._device)
+        self._share = torch.empty(self.block, queries, device=self._device)
 
     def _fill(self, update: int) -> None:
         end = min(update + self.block, self.updates)
         fields = padded_fields(self.model.operator.adjacency, self._nodes[update:end], self._width)
         count = end - update
         self._around[:count].copy_(self._sent(fields.around), non_blocking=True)
-        self._kept[:count].copy_(
-            self._sent(self.episodes.mask[update:end].reshape(count, -1).astype(np.float32)), non_blocking=True
-        )
+        kept = self.episodes.mask[update:end].reshape(count, -1).astype(np.float32)
+        self._share[:count].copy_(self._sent(kept / kept.sum(axis=1, keepdims=True).clip(min=1)), non_blocking=True)
         place, value = (self._sent(part).to(self._device, non_blocking=True) for part in (fields.place, fields.value))
         self._pool.zero_().view(-1).index_copy_(0, place, value)
         self._next[0], self._next[1] = 0, update
@@ -140,9 +139,9 @@ class CapturedTraining(EpisodeTraining):
         here, number = self._next
         around = self._around[:, :size].index_select(0, here)[0]
         pool = self._pool[:, :, :size].index_select(0, here)[0]
-        kept = self._kept.index_select(0, here)[0]
+        share = self._share.index_select(0, here)[0]
         inputs = self._inputs.index_select(0, around)
-        loss = self.model.padded_loss(inputs, pool, kept, self.episodes.way, self.episodes.shot)
+        loss = self.model.padded_loss(inputs, pool, share, self.episodes.way, self.episodes.shot)
         loss.backward()
         self.optimizer.step()
         self._losses.index_copy_(0, number, loss.detach().view(1))
