@@ -102,7 +102,9 @@ class GCN(nn.Module):
 
         (P H) W2 takes fewer multiplications than P (H W2) where there are fewer rows than first-layer nodes.
         """
-        hidden = torch.relu(torch.addmm(self.bias1, inputs, self.weight1))
+        hidden = torch.relu(
+            inputs @ self.weight1 + self.bias1
+        )  # addmm takes a slower kernel: 181 for 119 us on an H200
         return self._last(torch.addmm(self.bias2, pool @ hidden, self.weight2))
 
     def _last(self, values: torch.Tensor) -> torch.Tensor:
@@ -121,7 +123,7 @@ class GCN(nn.Module):
             if held is None:
                 hidden = torch.relu(self.operator.first_layer(nodes, self.weight1) + self.bias1)
             else:
-                hidden = torch.relu(torch.addmm(self.bias1, held[start : start + len(nodes)], self.weight1))
+                hidden = torch.relu(held[start : start + len(nodes)] @ self.weight1 + self.bias1)
             inner[start : start + len(nodes)] = hidden @ self.weight2
         whole = self.operator.held_adjacency()
         if whole is not None:

@@ -52,8 +52,8 @@ def cross_entropy_gradients(side: Side, way: int) -> Gradients:
         vectors = torch.relu(inner)
         logits = torch.baddbmm(weights["head_bias"][:, None], vectors, weights["head_weight"])
         error = (torch.softmax(logits, dim=2) - target) * share
-        up = torch.bmm(error, weights["head_weight"].transpose(1, 2)) * (inner > 0)
-        down = torch.bmm(pool.transpose(1, 2), torch.bmm(up, weights["weight2"].transpose(1, 2))) * (before > 0)
+        up = torch.bmm(error, weights["head_weight"].transpose(1, 2)).mul_(inner > 0)
+        down = torch.bmm(pool.transpose(1, 2), torch.bmm(up, weights["weight2"].transpose(1, 2))).mul_(before > 0)
         return {
             "head_weight": torch.bmm(vectors.transpose(1, 2), error),
             "head_bias": error.sum(dim=1),
@@ -71,9 +71,8 @@ def _moved_down(
 ) -> tuple[Weights, torch.Tensor]:
     """One step down the gradients."""
     change, first = gradients(weights, support.moved(shift))
-    return {name: torch.sub(value, change[name], alpha=lr) for name, value in weights.items()}, torch.sub(
-        shift, first, alpha=lr
-    )
+    *moved, shift = torch._foreach_add([*weights.values(), shift], [*(change[k] for k in weights), first], alpha=-lr)
+    return dict(zip(weights, moved)), shift
 
 
 def adapt(

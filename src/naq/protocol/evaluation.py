@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import numpy as np
@@ -23,6 +24,9 @@ DIRICHLET = "dirichlet"
 """After the name of a head and a slash: its answers to the same tasks with Dirichlet(2) queries."""
 BASELINE = "smooth"
 """The training-free method that every result is compared with."""
+
+
+_aside = ThreadPoolExecutor(1, "naq-validation")
 
 
 def validation_accuracy(learner: Model, tasks: Tasks, head: Head | None) -> float:
@@ -47,7 +51,8 @@ def begun_validation(learner: Model, tasks: Tasks, head: Head | None) -> float |
     place[nodes] = np.arange(len(nodes))
     with torch.no_grad():
         vectors = Transfer(learner.encode(nodes))
-    return lambda: evaluate(vectors.result(), tasks.relabelled(place), head).accuracy
+    # A thread of its own: a GPU takes so few steps ahead that it would wait for the host otherwise. The interpreter's lock keeps compiled code of both apart.
+    return _aside.submit(lambda: evaluate(vectors.result(), tasks.relabelled(place), head).accuracy).result
 
 
 @contextmanager
