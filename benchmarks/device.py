@@ -144,6 +144,8 @@ def protocol(given: argparse.Namespace) -> dict[str, Any]:
         found[name] = trained(resolve(given.episodes), graph, source, test=True)
         print(name, json.dumps(found[name]), flush=True)
     os.environ[SWITCH] = "1"
+    if "recorded" not in given.steps:
+        return found
     start = now()
     result = naq.run(graph, episodes=given.episodes, device="cuda", tasks=given.tasks, cache=None)
     found["one whole run"] = {"all": round(now() - start, 2)} | {k: round(v, 2) for k, v in result.seconds.items()}
