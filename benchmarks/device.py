@@ -34,13 +34,13 @@ import torch
 import naq
 from naq.files import write_json
 from naq.heads import evaluate
+from naq.learners.recorded import SWITCH
 from naq.protocol.config import RunConfig
 from naq.protocol.evaluation import begun_validation
 from naq.protocol.tasks import TaskSource, task_source
 from naq.protocol.training import ModelTraining
 from naq.tasks import Tasks
 from naq.training import CapturedTraining, EpisodeTraining, fit
-from naq.training.captured import SWITCH
 
 HERE = Path(__file__).resolve().parent
 RESULTS, PAGE = HERE / "results" / "device.json", HERE.parent / "docs" / "scale.md"

@@ -13,8 +13,9 @@ from graphs import random_graph
 from methods_under_test import community_graph
 from naq.errors import OptionError, TrainingError
 from naq.learners import LEARNERS, meta_batch
-from naq.learners.inner_loop import copies, cross_entropy_gradients, movable, two_layers
+from naq.learners.inner_loop import adapt, movable, two_layers
 from naq.learners.maml import MAML, task_cross_entropy
+from naq.learners.recorded import RecordedSteps
 
 
 def episodes(count=5, way=3, shot=2, queries=4, seed=0):
@@ -168,21 +169,33 @@ def test_gram_matrices_of_inputs_that_are_held(monkeypatch):
     assert float(expected.abs().max()) > 0.1 and torch.allclose(found, expected, atol=1e-5)
 
 
-def test_gradients_in_closed_form():
-    """As autograd gives them; a GPU takes them."""
+@pytest.mark.parametrize("few_widths", [False, True])
+def test_steps_in_closed_form(few_widths, monkeypatch):
+    """As autograd takes them; a GPU records and replays them, at few widths."""
+    if few_widths:
+        padded = meta_batch._padded
+        monkeypatch.setattr(meta_batch, "_padded", lambda local, shares, few=True: padded(local, shares, True))
     learner = MAML(community_graph(), way=3, latent=8, seed=2)
     move_biases(learner.encoder.bias1, learner.encoder.bias2)
+    steps = RecordedSteps(movable(learner), way=3, steps=4, lr=0.3)
     for chunk in meta_batch.task_chunks(episodes(), learner.operator, [learner.operator], learner.encoder.weight1):
-        start = copies(movable(learner), len(chunk))
-        weights = {
-            name: (value + 0.1 * torch.rand_like(value)).detach().requires_grad_() for name, value in start.items()
-        }
-        first = chunk.support.first.detach().requires_grad_()
-        loss = task_cross_entropy(two_layers(weights, first, chunk.support), chunk.support).sum()
-        expected = torch.autograd.grad(loss, [first, *weights.values()])
-        found, moved = cross_entropy_gradients(chunk.support, 3)(weights, first)
-        for one, two in zip([moved, *(found[name] for name in weights)], expected):
-            assert float(two.abs().max()) > 0 and torch.allclose(one, two, rtol=1e-4, atol=1e-6)
+        side = chunk.support
+        _, (weights, shift) = adapt(
+            movable(learner),
+            side,
+            lambda weights, first, side=side: task_cross_entropy(two_layers(weights, first, side), side).sum(),
+            steps=4,
+            lr=0.3,
+            second_order=False,
+        )
+        found, moved = steps(side)
+        assert float(shift.abs().max()) > 1e-3 and torch.allclose(moved, shift, rtol=1e-3, atol=1e-5)
+        assert list(found) == list(weights)
+        for name, start in movable(learner).items():
+            assert float((weights[name] - start).detach().abs().max()) > 1e-3
+            assert torch.allclose(found[name], weights[name], rtol=1e-3, atol=1e-5)
+            (one,) = torch.autograd.grad(found[name].sum(), start)
+            assert torch.equal(one, torch.full_like(start, len(chunk)))
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")
@@ -193,3 +206,6 @@ def test_a_gpu_gives_the_same_loss():
     assert losses[0].item() == pytest.approx(losses[1].item(), rel=1e-4)
     for one, two in zip(*map(gradients, learners, losses)):
         assert float((one - two.cpu()).norm()) <= 1e-3 * float(one.norm())
+    assert learners[1]._recorded is not None and learners[0]._recorded is None
+    again = [learner.loss(episodes(seed=5)).item() for learner in learners]  # of the same shape: replayed
+    assert again[0] == pytest.approx(again[1], rel=1e-4) and again[0] != pytest.approx(losses[0].item(), rel=1e-4)

@@ -35,46 +35,6 @@ def copies(parameters: Mapping[str, torch.Tensor], tasks: int) -> Weights:
     return {name: value[None].expand(tasks, *value.shape) for name, value in parameters.items()}
 
 
-Gradients = Callable[[Weights, torch.Tensor], tuple[Weights, torch.Tensor]]
-"""Gradients of a loss of the supports with respect to the weights and to the first layer's products, given both."""
-
-
-def cross_entropy_gradients(side: Side, way: int) -> Gradients:
-    """Of the sum over tasks of the mean cross-entropy of :func:`two_layers`."""
-    target = torch.nn.functional.one_hot(side.slot, way).to(side.pool.dtype)
-    share = (side.kept / side.kept.sum(dim=1, keepdim=True).clamp(min=1))[:, :, None]
-    pool = side.pool
-
-    def gradients(weights: Weights, first: torch.Tensor) -> tuple[Weights, torch.Tensor]:
-        before = first + weights["bias1"][:, None]
-        pooled = torch.bmm(pool, torch.relu(before))
-        inner = torch.baddbmm(weights["bias2"][:, None], pooled, weights["weight2"])
-        vectors = torch.relu(inner)
-        logits = torch.baddbmm(weights["head_bias"][:, None], vectors, weights["head_weight"])
-        error = (torch.softmax(logits, dim=2) - target) * share
-        up = torch.bmm(error, weights["head_weight"].transpose(1, 2)).mul_(inner > 0)
-        down = torch.bmm(pool.transpose(1, 2), torch.bmm(up, weights["weight2"].transpose(1, 2))).mul_(before > 0)
-        return {
-            "head_weight": torch.bmm(vectors.transpose(1, 2), error),
-            "head_bias": error.sum(dim=1),
-            "weight2": torch.bmm(pooled.transpose(1, 2), up),
-            "bias2": up.sum(dim=1),
-            "bias1": down.sum(dim=1),
-        }, down
-
-    return gradients
-
-
-@torch.no_grad()
-def _moved_down(
-    weights: Weights, shift: torch.Tensor, support: FirstProducts, gradients: Gradients, lr: float
-) -> tuple[Weights, torch.Tensor]:
-    """One step down the gradients."""
-    change, first = gradients(weights, support.moved(shift))
-    *moved, shift = torch._foreach_add([*weights.values(), shift], [*(change[k] for k in weights), first], alpha=-lr)
-    return dict(zip(weights, moved)), shift
-
-
 def adapt(
     parameters: Mapping[str, torch.Tensor],
     support: FirstProducts,
@@ -83,7 +43,6 @@ def adapt(
     steps: int,
     lr: float,
     second_order: bool,
-    gradients: Gradients | None = None,
 ) -> list[tuple[Weights, torch.Tensor]]:
     """The weights before the last step and after it, each with its shift of the first layer.
 
@@ -91,7 +50,6 @@ def adapt(
         parameters: the weights to start from, without the first one.
         support: the first layer's products of the supports.
         support_loss: sum over tasks of the loss on their supports, given weights and first-layer products of the supports.
-        gradients: those of ``support_loss`` in closed form, where they are at hand; used on a GPU, where autograd's many small kernels take most of the time.
         second_order: keep the derivative of the steps; else the steps are constants, and the outer gradient with respect to
             the start is that with respect to the adapted weights.
 
@@ -102,13 +60,8 @@ def adapt(
     weights = start if second_order else {name: value.detach() for name, value in start.items()}
     shift = torch.zeros_like(support.first)
     before = weights, shift
-    in_closed_form = gradients is not None and not second_order and shift.device.type == "cuda"
     for _ in range(steps):
         before = weights, shift
-        if in_closed_form:
-            assert gradients is not None
-            weights, shift = _moved_down(weights, shift, support, gradients, lr)
-            continue
         first = support.moved(shift)
         if not second_order:
             weights = {name: value.detach().requires_grad_() for name, value in weights.items()}

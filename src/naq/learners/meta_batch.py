@@ -25,6 +25,7 @@ import torch
 import torch.nn.functional as F
 
 from naq.encoders import DenseOperator, GraphOperator, Operator
+from naq.encoders.padded import padded_sizes
 from naq.encoders.rows import SparseRows, take_field
 from naq.episodes import Episodes
 from naq.errors import TrainingError
@@ -153,7 +154,7 @@ def task_chunks(
         local = supports.local, queries.local
     s_shares, q_shares = supports.shares(local[0]), queries.shares(local[1])
     for some in _by_size(_sizes(s_shares), _sizes(q_shares), episodes.way * episodes.queries, weight.shape[1]):
-        s_entries, s_columns = _padded(local[0][some], [s_shares[task] for task in some])
+        s_entries, s_columns = _padded(local[0][some], [s_shares[task] for task in some], weight.device.type == "cuda")
         q_entries, q_columns = _padded(local[1][some], [q_shares[task] for task in some])
         fields = [supports.arounds[0][columns[columns >= 0]] for columns in s_columns]
         s_gram = supports.gram(s_columns, operator, fields, s_columns.shape[1])
@@ -188,9 +189,16 @@ def _sizes(shares: Sequence[Share]) -> np.ndarray:
     return np.array([max(1, len(columns)) for _, columns in shares], dtype=np.int64)
 
 
-def _padded(local: np.ndarray, shares: Sequence[Share]) -> tuple[tuple[np.ndarray, np.ndarray], np.ndarray]:
-    """The non-zeros of dense pools (t, r, m), as flat places and values, and which first-layer rows their columns are (t, m), -1 for padding."""
+def _padded(
+    local: np.ndarray, shares: Sequence[Share], few_widths: bool = False
+) -> tuple[tuple[np.ndarray, np.ndarray], np.ndarray]:
+    """The non-zeros of dense pools (t, r, m), as flat places and values, and which first-layer rows their columns are (t, m), -1 for padding.
+
+    ``few_widths`` fills m up to one of a few sizes, for steps that are recorded once per shape.
+    """
     width = int(_sizes(shares).max())
+    if few_widths:
+        width = int(padded_sizes(np.array([width]))[0])
     columns = np.full((len(local), width), -1, dtype=np.int64)
     places = []
     for task, (rows, own) in enumerate(shares):

@@ -10,7 +10,6 @@ a GPU the same arithmetic runs unrecorded, which tests compare with the referenc
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -21,19 +20,17 @@ from naq.encoders.padded import field_sizes, padded_fields, padded_sizes
 from naq.episodes import Episodes
 from naq.errors import TrainingError
 from naq.learners import Learner
+from naq.learners.recorded import SWITCH, beside, recorded, recording
 from naq.memory import free_bytes
 from naq.training.trainable import EpisodeTraining
 
 BLOCK = 256
 """Episodes whose fields are on the device at once, at most."""
-SWITCH = "NAQ_CUDA_GRAPHS"
-"""Environment variable; 0 trains by the plain steps."""
 
 
 def episode_training(learner: Learner, episodes: Episodes) -> EpisodeTraining:
     """Recorded steps on a GPU where the learner has them and they fit there, else plain ones."""
-    asked = learner.device.type == "cuda" and os.environ.get(SWITCH, "1") != "0"
-    if asked and CapturedTraining.possible(learner, episodes):
+    if recording(learner.device) and CapturedTraining.possible(learner, episodes):
         return CapturedTraining(learner, episodes)
     return EpisodeTraining(learner, episodes)
 
@@ -149,24 +146,17 @@ class CapturedTraining(EpisodeTraining):
 
     def _capture(self, size: int) -> torch.cuda.CUDAGraph:
         """The operations of :meth:`_update`, recorded; nothing is changed by it."""
-        graph = torch.cuda.CUDAGraph()
         with self._unchanged():
-            aside = torch.cuda.Stream()
-            aside.wait_stream(torch.cuda.current_stream())
-            with torch.cuda.stream(aside):
-                self._update(size)  # libraries choose their kernels, and Adam makes its state
-            torch.cuda.current_stream().wait_stream(aside)
+            beside(lambda: self._update(size))  # Adam makes its state too
         self.optimizer.zero_grad(set_to_none=True)
         pool = next(iter(self._graphs.values())).pool() if self._graphs else None
         for group in self.optimizer.param_groups:
             group["capturable"] = True
         try:
-            with torch.cuda.graph(graph, pool=pool):
-                self._update(size)
+            return recorded(lambda: self._update(size), pool)[0]
         finally:
             for group in self.optimizer.param_groups:
                 group["capturable"] = False
-        return graph
 
     @contextmanager
     def _unchanged(self) -> Iterator[None]:
