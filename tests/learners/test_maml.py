@@ -170,15 +170,13 @@ def test_gram_matrices_of_inputs_that_are_held(monkeypatch):
 
 
 @pytest.mark.parametrize("few_widths", [False, True])
-def test_steps_in_closed_form(few_widths, monkeypatch):
+def test_steps_in_closed_form(few_widths):
     """As autograd takes them; a GPU records and replays them, at few widths."""
-    if few_widths:
-        padded = meta_batch._padded
-        monkeypatch.setattr(meta_batch, "_padded", lambda local, shares, few=True: padded(local, shares, True))
     learner = MAML(community_graph(), way=3, latent=8, seed=2)
     move_biases(learner.encoder.bias1, learner.encoder.bias2)
     steps = RecordedSteps(movable(learner), way=3, steps=4, lr=0.3)
-    for chunk in meta_batch.task_chunks(episodes(), learner.operator, [learner.operator], learner.encoder.weight1):
+    given = learner.operator, [learner.operator], learner.encoder.weight1
+    for chunk in meta_batch.task_chunks(episodes(), *given, few_widths=few_widths):
         side = chunk.support
         _, (weights, shift) = adapt(
             movable(learner),

@@ -72,9 +72,9 @@ class MAML(Learner):
     def loss(self, episodes: Episodes, update: int = 0) -> torch.Tensor:
         self.require_way(episodes.way, "an episode")
         views = self.query_operators(episodes, update)
-        losses = [
-            self._chunk_loss(chunk) for chunk in task_chunks(episodes, self.operator, views, self.encoder.weight1)
-        ]
+        few = recording(self.device)
+        chunks = task_chunks(episodes, self.operator, views, self.encoder.weight1, few_widths=few)
+        losses = [self._chunk_loss(chunk) for chunk in chunks]
         return torch.stack(losses).sum() / len(episodes)
 
     def _chunk_loss(self, chunk: TaskChunk) -> torch.Tensor:

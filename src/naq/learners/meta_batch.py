@@ -131,7 +131,12 @@ class TaskChunk:
 
 
 def task_chunks(
-    episodes: Episodes, operator: DenseOperator, views: Sequence[Operator], weight: torch.Tensor
+    episodes: Episodes,
+    operator: DenseOperator,
+    views: Sequence[Operator],
+    weight: torch.Tensor,
+    *,
+    few_widths: bool = False,
 ) -> Iterator[TaskChunk]:
     """The tasks of ``episodes`` in padded chunks.
 
@@ -139,6 +144,7 @@ def task_chunks(
         operator: reads the supports, and the queries too unless there are other ``views``: then the queries of column j are
             read on the j-th.
         weight: (d, h) the first weight.
+        few_widths: fill the supports up to one of a few sizes, for steps that are recorded once per shape.
     """
     count = len(episodes)
     support_rows = episodes.support.reshape(count, -1).astype(np.int64)
@@ -154,7 +160,7 @@ def task_chunks(
         local = supports.local, queries.local
     s_shares, q_shares = supports.shares(local[0]), queries.shares(local[1])
     for some in _by_size(_sizes(s_shares), _sizes(q_shares), episodes.way * episodes.queries, weight.shape[1]):
-        s_entries, s_columns = _padded(local[0][some], [s_shares[task] for task in some], weight.device.type == "cuda")
+        s_entries, s_columns = _padded(local[0][some], [s_shares[task] for task in some], few_widths)
         q_entries, q_columns = _padded(local[1][some], [q_shares[task] for task in some])
         fields = [supports.arounds[0][columns[columns >= 0]] for columns in s_columns]
         s_gram = supports.gram(s_columns, operator, fields, s_columns.shape[1])
@@ -192,10 +198,7 @@ def _sizes(shares: Sequence[Share]) -> np.ndarray:
 def _padded(
     local: np.ndarray, shares: Sequence[Share], few_widths: bool = False
 ) -> tuple[tuple[np.ndarray, np.ndarray], np.ndarray]:
-    """The non-zeros of dense pools (t, r, m), as flat places and values, and which first-layer rows their columns are (t, m), -1 for padding.
-
-    ``few_widths`` fills m up to one of a few sizes, for steps that are recorded once per shape.
-    """
+    """The non-zeros of dense pools (t, r, m), as flat places and values, and which first-layer rows their columns are (t, m), -1 for padding."""
     width = int(_sizes(shares).max())
     if few_widths:
         width = int(padded_sizes(np.array([width]))[0])
