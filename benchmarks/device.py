@@ -1,28 +1,61 @@
-"""CUDA beside the CPU: the same run on both, and how far apart the numbers are.
+"""What a GPU does: the same numbers as the CPU, and the time of each stage.
 
-    python benchmarks/device.py [--graph PATH --tasks PATH] [--episodes 640]
+    python benchmarks/device.py --graph coauthor_cs.npz --tasks coauthor_cs.tasks.npz           every part
+    python benchmarks/device.py --only protocol --graph ... --tasks ... --out protocol.json     one of them
+    python benchmarks/device.py --page                                                          the table of docs/scale.md
 
-Prints the agreement of neighbour tables, of one encoding with equal weights, of a short training, and the time of a run.
+| part | what is measured |
+|---|---|
+| agreement | tables, one encoding and a short training on CPU and GPU |
+| protocol | naq-feat/protonet: 16,000 episodes and 100 evaluations of validation and test tasks, with recorded steps and with plain ones; accuracy with its interval; one whole run |
+| maml | naq-feat/maml: 1,000 meta-updates of 16 tasks and 100 evaluations of the validation tasks |
+| naq-plus | vectors of debian, median of three |
+| euclidean | exact top-100 of 2.45 million rows of 100 numbers |
+| diffusion | top-100 by push on a graph with power-law degrees, 2.45 million nodes and 62 million edges, all cores; a sample of rows and what the table would take |
+
+Everything is compiled before it is timed. Checkpoints are chosen by validation tasks alone; test tasks are solved at every evaluation only to spend the time that the
+released code spends on them. Results: benchmarks/results/device.json.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
+import statistics
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import torch
+
 import naq
+from naq.files import write_json
+from naq.heads import evaluate
+from naq.learners.recorded import SWITCH
+from naq.protocol.config import RunConfig
+from naq.protocol.evaluation import begun_validation
+from naq.protocol.tasks import TaskSource, task_source
+from naq.protocol.training import ModelTraining
+from naq.tasks import Tasks
+from naq.training import CapturedTraining, EpisodeTraining, fit
+
+HERE = Path(__file__).resolve().parent
+RESULTS, PAGE = HERE / "results" / "device.json", HERE.parent / "docs" / "scale.md"
+BEGIN, END = "<!-- device:begin -->", "<!-- device:end -->"
 
 
-def agreement(graph: naq.Graph, tasks: Path | None, episodes: int) -> dict[str, Any]:
-    import numpy as np
-    import torch
+def now() -> float:
+    torch.cuda.synchronize()
+    return time.perf_counter()
 
+
+def agreement(given: argparse.Namespace) -> dict[str, Any]:
     from naq.encoders import GCN, GraphOperator
 
-    found: dict[str, Any] = {"device": torch.cuda.get_device_name(0), "torch": str(torch.__version__)}
+    graph, found = naq.load(given.graph), {}
     for metric in ("cosine", "euclidean", "jaccard"):
         one, two = (naq.feature_neighbors(graph, 10, metric=metric, device=d) for d in ("cpu", "cuda"))
         found[f"feature table {metric}: equal ids"] = float((one.ids == two.ids).mean())
@@ -34,13 +67,11 @@ def agreement(graph: naq.Graph, tasks: Path | None, episodes: int) -> dict[str, 
     for method in ("naq-feat/protonet", "naq-diff/protonet"):
         results = {}
         for device in ("cpu", "cuda"):
-            start = time.perf_counter()
+            start = now()
             results[device] = naq.run(
-                graph, method, features="auto", episodes=episodes, device=device, tasks=tasks, cache=None
+                graph, method, features="auto", episodes=640, device=device, tasks=given.tasks, cache=None
             )
-            if device == "cuda":
-                torch.cuda.synchronize()
-            found[f"{method} {device}: seconds"] = round(time.perf_counter() - start, 2)
+            found[f"{method} {device}: seconds"] = round(now() - start, 2)
             found[f"{method} {device}: training seconds"] = round(results[device].seconds["train"], 2)
             found[f"{method} {device}: accuracy"] = results[device].accuracy
             found[f"{method} {device}: validation"] = results[device].history.valid_accuracy
@@ -51,29 +82,222 @@ def agreement(graph: naq.Graph, tasks: Path | None, episodes: int) -> dict[str, 
     return found
 
 
+def trained(config: RunConfig, graph: naq.Graph, source: TaskSource, *, test: bool) -> dict[str, Any]:
+    """Seconds of each stage of one training, and the accuracy of what was chosen."""
+    begin = now()
+    training = ModelTraining(config, graph, source, {}, "", None, lambda phase, facts: None)
+    model, steps = training.build()
+    built = now()
+    solver = config.solver
+    assert solver is not None
+    sets = {"": source.valid} | ({"test": source.test} if test else {})
+    spent = {"evaluation": 0.0}
+
+    def accuracy_on(tasks: Tasks) -> Callable[[], float | Callable[[], float]]:
+        def call() -> float | Callable[[], float]:
+            start = time.perf_counter()
+            found = begun_validation(model, tasks, solver)
+            spent["evaluation"] += time.perf_counter() - start
+            return timed(found) if callable(found) else found
+
+        return call
+
+    def timed(wait: Callable[[], float]) -> Callable[[], float]:
+        def call() -> float:
+            start = time.perf_counter()
+            found = wait()
+            spent["evaluation"] += time.perf_counter() - start
+            return found
+
+        return call
+
+    validate = {name: accuracy_on(tasks) for name, tasks in sets.items()}
+    chosen = fit(steps, validate.pop(""), config.schedule, also=validate)
+    end = now()
+    with torch.no_grad():
+        answer = evaluate(model.encode_all(), source.test, solver)
+    return {
+        "recorded": isinstance(steps, CapturedTraining),
+        "episodes": len(steps.episodes) if isinstance(steps, EpisodeTraining) else 0,
+        "table and episodes": round(training.seconds["episodes"], 2),
+        "model": round(built - begin - training.seconds["episodes"], 2),
+        "training with evaluations": round(end - built, 2),
+        "host in evaluations": round(spent["evaluation"], 2),
+        "all": round(end - begin, 2),
+        "evaluations": len(chosen.history.steps),
+        "best step": chosen.best_step,
+        "accuracy": round(100 * answer.accuracy, 2),
+        "interval": round(100 * answer.ci95, 2),
+    }
+
+
+def protocol(given: argparse.Namespace) -> dict[str, Any]:
+    graph = naq.load(given.graph)
+    source = task_source(graph, None, given.tasks, way=5, shot=1)
+    resolve = lambda episodes: RunConfig.resolve("naq-feat/protonet", episodes=episodes, device="cuda")  # noqa: E731
+    trained(resolve(320), graph, source, test=True)  # compiles
+    found: dict[str, Any] = {}
+    for name, switch in {"recorded": "1", "plain": "0"}.items():
+        if name not in given.steps:
+            continue
+        os.environ[SWITCH] = switch
+        found[name] = trained(resolve(given.episodes), graph, source, test=True)
+        print(name, json.dumps(found[name]), flush=True)
+    os.environ[SWITCH] = "1"
+    if "recorded" not in given.steps:
+        return found
+    start = now()
+    result = naq.run(graph, episodes=given.episodes, device="cuda", tasks=given.tasks, cache=None)
+    found["one whole run"] = {"all": round(now() - start, 2)} | {k: round(v, 2) for k, v in result.seconds.items()}
+    if given.profile is not None:
+        profiled(resolve(1600), graph, source, given.profile)
+    return found
+
+
+def profiled(config: RunConfig, graph: naq.Graph, source: TaskSource, path: Path) -> None:
+    """Which kernels the recorded steps spend their time in."""
+    training = ModelTraining(config, graph, source, {}, "", None, lambda phase, facts: None)
+    _, steps = training.build()
+    for update in range(400):
+        steps.step(update)
+    torch.cuda.synchronize()
+    kinds = [torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA]
+    with torch.profiler.profile(activities=kinds) as profile:
+        for update in range(400, 600):
+            steps.step(update)
+        torch.cuda.synchronize()
+    path.write_text(profile.key_averages().table(sort_by="cuda_time_total", row_limit=40, max_name_column_width=90))
+
+
+def maml(given: argparse.Namespace) -> dict[str, Any]:
+    graph = naq.load(given.graph)
+    source = task_source(graph, None, given.tasks, way=5, shot=1)
+    trained(RunConfig.resolve("naq-feat/maml", episodes=320, device="cuda"), graph, source, test=False)
+    config = RunConfig.resolve("naq-feat/maml", episodes=16 * given.updates, device="cuda")
+    if given.profile is not None:
+        kinds = [torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA]
+        _, steps = ModelTraining(config, graph, source, {}, "", None, lambda phase, facts: None).build()
+        with torch.profiler.profile(activities=kinds) as profile:
+            for update in range(10):
+                steps.step(update)
+            torch.cuda.synchronize()
+        table = profile.key_averages().table
+        text = table(sort_by="cuda_time_total", row_limit=25) + table(sort_by="cpu_time_total", row_limit=25)
+        given.profile.write_text(text)
+    return {"meta-updates": given.updates} | trained(config, graph, source, test=False)
+
+
+def naq_plus(given: argparse.Namespace) -> dict[str, Any]:
+    graph, seconds = naq.load("debian"), []
+    for _ in range(4):
+        start = now()
+        naq.embed(graph, "naq-plus", device="cuda")
+        seconds.append(now() - start)
+    return {"first": round(seconds[0], 2), "median of three": round(statistics.median(seconds[1:]), 2)}
+
+
+def euclidean(given: argparse.Namespace) -> dict[str, Any]:
+    from naq.neighbors.feature_blocks import block_topk
+    from naq.neighbors.screened import euclidean_topk
+
+    n, found = given.nodes, {}
+    rows = np.random.default_rng(0).standard_normal((n, 100), dtype=np.float32)
+    euclidean_topk(rows[:20_000], 100, "cuda")
+    start = now()
+    ids, scores = euclidean_topk(rows, 100, "cuda")
+    found["seconds"] = round(now() - start, 2)
+    few = (n // 2, n // 2 + 64)
+    true_ids, true_scores = block_topk(rows, 100, "euclidean", "cuda", None, seeds=few)
+    found["equal ids on 64 rows"] = float((ids[slice(*few)] == true_ids).mean())
+    found["largest relative difference of distances"] = float(
+        np.abs(scores[slice(*few)] / true_scores - 1).max(initial=0)
+    )
+    return {"rows": n, **found, "tera-operations a second": round(2e-12 * n * n * 100 / found["seconds"], 1)}
+
+
+def diffusion(given: argparse.Namespace) -> dict[str, Any]:
+    import numba
+
+    from diffusion_scale import power_law
+    from naq.neighbors.diffusion import push_arrays
+    from naq.neighbors.push import push_topk
+
+    start = time.perf_counter()
+    graph = power_law(given.nodes, round(given.nodes * 62 / 2.45))
+    indptr, indices, others = push_arrays(graph, self_loops=True)
+    made = time.perf_counter() - start
+    there = np.flatnonzero(others)
+    found: dict[str, Any] = {"nodes": given.nodes, "edges": graph.num_edges, "seconds to generate": round(made, 1)}
+    for rows in (64, given.rows):
+        asked = np.zeros_like(others)
+        chosen = there[np.linspace(0, len(there) - 1, min(rows, len(there))).astype(int)]
+        asked[chosen] = others[chosen]
+        start = time.perf_counter()
+        push_topk(indptr, indices, asked, 100, 0.1, 1e-4)
+        seconds = time.perf_counter() - start
+    found |= {"rows": len(chosen), "seconds": round(seconds, 2), "threads": numba.get_num_threads()}
+    return found | {"seconds of the table, extrapolated": round(seconds * len(there) / len(chosen))}
+
+
+PARTS = {
+    "agreement": agreement, "protocol": protocol, "maml": maml, "naq-plus": naq_plus, "euclidean": euclidean, "diffusion": diffusion,
+}  # fmt: skip
+
+
+def table(found: dict[str, Any]) -> str:
+    """The results as a table in Markdown; what was not measured is left out."""
+    rows: list[tuple[str, str]] = []
+    for name, words in {"recorded": "recorded steps", "plain": "plain steps"}.items():
+        if (one := found.get("protocol", {}).get(name)) is not None:
+            rows.append((
+                f"naq-feat/protonet on coauthor_cs, {one['episodes']:,} episodes and {one['evaluations']} evaluations of 550 tasks, {words}",
+                f"{one['training with evaluations']} s, the host spends {one['host in evaluations']} s of it on evaluations; with table, episodes and model {one['all']} s; accuracy {one['accuracy']} ± {one['interval']} %",
+            ))  # fmt: skip
+    if (run := found.get("protocol", {}).get("one whole run")) is not None:
+        parts = ", ".join(f"{name} {value}" for name, value in run.items() if name != "all")
+        rows.append(("the whole run (50 tasks at each evaluation, 500 at the end by every head, and the baseline)", f"{run['all']} s: {parts}"))  # fmt: skip
+    if (one := found.get("maml")) is not None:
+        rows.append((f"naq-feat/maml on coauthor_cs, {one['meta-updates']:,} meta-updates and {one['evaluations']} evaluations of 50 tasks", f"{one['training with evaluations']} s"))  # fmt: skip
+    if (one := found.get("naq-plus")) is not None:
+        rows.append(("naq-plus on debian, median of three", f"{one['median of three']} s"))
+    if (one := found.get("euclidean")) is not None:
+        rows.append((f"exact Euclidean top-100 of {one['rows']:,} x 100", f"{one['seconds']} s, {one['tera-operations a second']} tera-operations a second"))  # fmt: skip
+    if (one := found.get("diffusion")) is not None:
+        rows.append((f"diffusion top-100, {one['nodes']:,} nodes and {one['edges']:,} edges, {one['threads']} threads", f"{one['seconds']} s for {one['rows']:,} rows; the table would take {one['seconds of the table, extrapolated']:,} s"))  # fmt: skip
+    lines = [f"| {what} | {seconds} |" for what, seconds in rows]
+    head = f"{found['device']}, torch {found['torch']}, {found['cores']} cores:\n\n| what | measured |\n|---|---|\n"
+    return head + "\n".join(lines)
+
+
+def write_page() -> None:
+    text = PAGE.read_text()
+    before, after = text.index(BEGIN) + len(BEGIN), text.index(END)
+    PAGE.write_text(f"{text[:before]}\n{table(json.loads(RESULTS.read_text()))}\n{text[after:]}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--only", nargs="+", choices=list(PARTS), default=list(PARTS))
     parser.add_argument("--graph", default="debian")
     parser.add_argument("--tasks", type=Path)
-    parser.add_argument("--episodes", type=int, default=640)
-    parser.add_argument("--full", action="store_true", help="also the paper's whole schedule on CUDA")
-    parser.add_argument("--out", type=Path)
+    parser.add_argument("--episodes", type=int, default=16_000, help="of the protocol")
+    parser.add_argument("--steps", nargs="+", choices=("recorded", "plain"), default=["recorded", "plain"])
+    parser.add_argument("--updates", type=int, default=1000, help="of maml")
+    parser.add_argument("--nodes", type=int, default=2_450_000, help="of euclidean and diffusion")
+    parser.add_argument("--rows", type=int, default=20_000, help="of diffusion")
+    parser.add_argument("--profile", type=Path, help="a file for the kernels of protocol or maml")
+    parser.add_argument("--out", type=Path, default=RESULTS, help="JSON; parts that are there and not asked for stay")
+    parser.add_argument("--page", action="store_true", help="measure nothing, write the table of docs/scale.md")
     given = parser.parse_args()
-    graph = naq.load(given.graph)
-    found = agreement(graph, given.tasks, given.episodes)
-    print(json.dumps(found, indent=2), flush=True)
-    if given.full:
-        for method in ("naq-feat/protonet", "naq-diff/protonet"):
-            values = []
-            for seed in range(3):
-                result = naq.run(
-                    graph, method, features="auto", seed=seed, episodes=3200, device="cuda", tasks=given.tasks
-                )
-                values.append(round(100 * result.accuracy, 2))
-                print(method, seed, str(result), {k: round(v, 1) for k, v in result.seconds.items()}, flush=True)
-            found[f"{method} cuda, 3,200 episodes, three seeds"] = values
-    if given.out is not None:
-        given.out.write_text(json.dumps(found, indent=2) + "\n")
+    if given.page:
+        return write_page()
+    found: dict[str, Any] = json.loads(given.out.read_text()) if given.out.exists() else {}
+    found |= {"device": torch.cuda.get_device_name(0), "torch": str(torch.__version__), "cores": os.cpu_count()}
+    for name in given.only:
+        found[name] = found.get(name, {}) | PARTS[name](given)
+        print(name, json.dumps(found[name], indent=2), flush=True)
+        write_json(given.out, found)
+    return None
 
 
 if __name__ == "__main__":

@@ -182,3 +182,17 @@ def test_a_real_graph_in_tiles() -> None:
     assert torch.allclose(gcn.encode_all(), x, atol=1e-5 * float(x.max()))
     nodes = np.random.default_rng(0).integers(0, graph.num_nodes, 300)
     assert torch.allclose(gcn.encode(nodes), x[nodes], atol=1e-5 * float(x.max()))
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")
+@pytest.mark.parametrize("dense", [False, True])
+def test_on_a_gpu_many_vectors_are_rows_of_all(dense: bool) -> None:
+    graph = random_graph(n=300, edges=900, dense=dense)
+    here, there = (GCN(GraphOperator(graph, device), 8, seed=1) for device in ("cpu", "cuda"))
+    nodes = np.arange(0, 300, 3)
+    with torch.no_grad():
+        many = there.encode(nodes).cpu()
+        assert torch.allclose(many, here.encode(nodes), atol=1e-5)
+        assert torch.allclose(there.encode_all().cpu(), here.encode_all(), atol=1e-5)
+    assert torch.allclose(there.encode(nodes).detach().cpu(), many, atol=1e-5)
+    assert there.encode(nodes).requires_grad

@@ -6,12 +6,16 @@ import torch
 import torch.nn.functional as F
 
 import naq
+import naq.encoders
 from dense_views import augmented_episodes, dense_graphs, normalised
 from gradients import move_biases
+from graphs import random_graph
 from methods_under_test import community_graph
 from naq.errors import OptionError, TrainingError
 from naq.learners import LEARNERS, meta_batch
-from naq.learners.maml import MAML
+from naq.learners.inner_loop import adapt, movable, two_layers
+from naq.learners.maml import MAML, task_cross_entropy
+from naq.learners.recorded import RecordedSteps
 
 
 def episodes(count=5, way=3, shot=2, queries=4, seed=0):
@@ -149,3 +153,57 @@ def test_bad_options(options, message):
 def test_a_way_it_was_not_made_for(learner_of):
     with pytest.raises(OptionError, match="an episode has 2 classes, but the classifier of maml was trained for 3"):
         learner_of().loss(episodes(way=2))
+
+
+def test_gram_matrices_of_inputs_that_are_held(monkeypatch):
+    """Some tasks at once, as on a GPU, against a product for each task."""
+    operator = naq.encoders.GraphOperator(random_graph(dense=True))
+    nodes = np.array([[0, 5, 9, -1], [59, 3, -1, -1], [7, 8, 9, 10]])
+    fields = meta_batch._Fields([operator], torch.ones(operator.width, 2), nodes)
+    shares = fields.shares(fields.local)
+    _, columns = meta_batch._padded(fields.local, shares)
+    known = [fields.arounds[0][own[own >= 0]] for own in columns]
+    monkeypatch.setattr(meta_batch, "CHUNK_ENTRIES", 2 * 2 * columns.shape[1] * operator.width)
+    expected = fields.gram(columns, operator, known, columns.shape[1])
+    found = fields._gram_of(operator.held_inputs(), columns, known, columns.shape[1])
+    assert float(expected.abs().max()) > 0.1 and torch.allclose(found, expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("few_widths", [False, True])
+def test_steps_in_closed_form(few_widths):
+    """As autograd takes them; a GPU records and replays them, at few widths."""
+    learner = MAML(community_graph(), way=3, latent=8, seed=2)
+    move_biases(learner.encoder.bias1, learner.encoder.bias2)
+    steps = RecordedSteps(movable(learner), way=3, steps=4, lr=0.3)
+    given = learner.operator, [learner.operator], learner.encoder.weight1
+    for chunk in meta_batch.task_chunks(episodes(), *given, few_widths=few_widths):
+        side = chunk.support
+        _, (weights, shift) = adapt(
+            movable(learner),
+            side,
+            lambda weights, first, side=side: task_cross_entropy(two_layers(weights, first, side), side).sum(),
+            steps=4,
+            lr=0.3,
+            second_order=False,
+        )
+        found, moved = steps(side)
+        assert float(shift.abs().max()) > 1e-3 and torch.allclose(moved, shift, rtol=1e-3, atol=1e-5)
+        assert list(found) == list(weights)
+        for name, start in movable(learner).items():
+            assert float((weights[name] - start).detach().abs().max()) > 1e-3
+            assert torch.allclose(found[name], weights[name], rtol=1e-3, atol=1e-5)
+            (one,) = torch.autograd.grad(found[name].sum(), start)
+            assert torch.equal(one, torch.full_like(start, len(chunk)))
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")
+def test_a_gpu_gives_the_same_loss():
+    graph = community_graph()
+    learners = [MAML(graph, way=3, latent=8, seed=2, device=device) for device in ("cpu", "cuda")]
+    losses = [learner.loss(episodes()) for learner in learners]
+    assert losses[0].item() == pytest.approx(losses[1].item(), rel=1e-4)
+    for one, two in zip(*map(gradients, learners, losses)):
+        assert float((one - two.cpu()).norm()) <= 1e-3 * float(one.norm())
+    assert learners[1]._recorded is not None and learners[0]._recorded is None
+    again = [learner.loss(episodes(seed=5)).item() for learner in learners]  # of the same shape: replayed
+    assert again[0] == pytest.approx(again[1], rel=1e-4) and again[0] != pytest.approx(losses[0].item(), rel=1e-4)

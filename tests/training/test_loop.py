@@ -157,3 +157,28 @@ def test_schedules_are_checked(given, words):
 def test_a_nan_accuracy_is_an_error():
     with pytest.raises(TrainingError, match="validation accuracy"):
         fit(Steps(2), accuracies(np.nan), Schedule(2))
+
+
+@pytest.mark.parametrize("patience", [None, 1, 2])
+def test_accuracies_that_are_waited_for_select_the_same(patience):
+    """The training goes on while an evaluation is computed; what it selects, and the history, are those of waiting at once."""
+    values = (0.5, 0.7, 0.6, 0.7, 0.2)
+    at_once, later = Steps(10), Steps(10)
+    one = fit(at_once, accuracies(*values), Schedule(2, patience=patience))
+    left, waited = list(values), []
+
+    def begin():
+        value, weight = left.pop(0), later.model.weight.item()
+
+        def answer():
+            waited.append(later.model.weight.item() - weight)
+            return value
+
+        return answer
+
+    two = fit(later, begin, Schedule(2, patience=patience))
+    assert (two.best_step, two.best_valid, two.stopped_early) == (one.best_step, one.best_valid, one.stopped_early)
+    assert two.history.steps == one.history.steps and two.history.loss == one.history.loss
+    assert two.history.valid_accuracy == one.history.valid_accuracy
+    assert later.model.weight.item() == at_once.model.weight.item()
+    assert waited[0] == 2

@@ -26,6 +26,9 @@ from naq.randomness import torch_seed
 Between = Callable[[Any, torch.Tensor], torch.Tensor]
 """What becomes of hidden rows before the second layer, given what ``field`` knows them by: dropout, for one."""
 
+MANY = 16
+"""One in so many nodes are many: their neighbourhoods are a large part of a graph."""
+
 
 class Encoder(Protocol):
     """Vectors for some nodes, or for all; both give the same numbers."""
@@ -80,11 +83,29 @@ class GCN(nn.Module):
         ``between`` changes the hidden layer."""
         operator = operator or self.operator
         nodes = self.operator.graph.known_nodes(nodes).ravel()
+        if operator is self.operator and between is None and self._better_all(len(nodes)):
+            return self.encode_all()[torch.from_numpy(nodes).pin_memory().to(operator.device, non_blocking=True)]
         rows, around = operator.field(nodes)
         hidden = torch.relu(operator.first_layer(around, self.weight1) + self.bias1)
         if between is not None:
             hidden = between(around, hidden)
         return self._last(sparse_product(rows, hidden @ self.weight2) + self.bias2)
+
+    def _better_all(self, count: int) -> bool:
+        """Whether so many vectors are had sooner as rows of all: on a GPU finding the receptive field takes longest."""
+        graph = self.operator.graph
+        there = self.operator.device.type == "cuda" and not torch.is_grad_enabled() and not graph.mapped
+        return there and count * MANY >= graph.num_nodes
+
+    def encode_padded(self, inputs: torch.Tensor, pool: torch.Tensor) -> torch.Tensor:
+        """Vectors (rows, latent) from first-layer inputs (m, d) and the rows of A_hat (rows, m) as a dense matrix: shapes that never change.
+
+        (P H) W2 takes fewer multiplications than P (H W2) where there are fewer rows than first-layer nodes.
+        """
+        hidden = torch.relu(
+            inputs @ self.weight1 + self.bias1
+        )  # addmm takes a slower kernel: 181 for 119 us on an H200
+        return self._last(torch.addmm(self.bias2, pool @ hidden, self.weight2))
 
     def _last(self, values: torch.Tensor) -> torch.Tensor:
         return torch.relu(values) if self.activate else values
@@ -96,10 +117,17 @@ class GCN(nn.Module):
             return torch.from_numpy(mapped_rows(None, self._all_in_tiles, mode="c"))
         n = self.operator.graph.num_nodes
         inner = torch.empty(n, self.latent, device=self.operator.device)
+        held = self.operator.held_inputs() if self.operator.device.type == "cuda" else None
         for start in range(0, n, self.BLOCK):
             nodes = np.arange(start, min(n, start + self.BLOCK))
-            hidden = torch.relu(self.operator.first_layer(nodes, self.weight1) + self.bias1)
+            if held is None:
+                hidden = torch.relu(self.operator.first_layer(nodes, self.weight1) + self.bias1)
+            else:
+                hidden = torch.relu(held[start : start + len(nodes)] @ self.weight1 + self.bias1)
             inner[start : start + len(nodes)] = hidden @ self.weight2
+        whole = self.operator.held_adjacency()
+        if whole is not None:
+            return self._last(whole @ inner + self.bias2)
         out = torch.empty_like(inner)
         for start in range(0, n, self.BLOCK):
             rows, around = self.operator.field(np.arange(start, min(n, start + self.BLOCK)))

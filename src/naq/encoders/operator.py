@@ -11,6 +11,7 @@ import torch
 from naq.encoders.rows import SparseRows, mixed_product, row_entries, sparse_product, take_field, take_rows
 from naq.graph import Graph
 from naq.graph.sparse_tensor import csr_tensor
+from naq.memory import free_bytes
 
 PROPAGATED_ENTRIES = 200_000_000
 """A_hat X is formed once while it has at most this many entries (1.6 GB); else its rows are formed when asked for."""
@@ -19,7 +20,7 @@ CROWDED = 0.1
 """Columns of A_hat X with a larger share of non-zeros are multiplied as dense ones: about ten times the arithmetic per second."""
 CROWDED_BYTES = 1 << 29
 DENSE_BYTES = 1 << 32
-"""On an accelerator X and A_hat X are held dense up to this size: gathering rows of a dense matrix there is the fastest product."""
+"""On an accelerator X and A_hat X are held dense up to this size, and while twice as much is free there: gathering rows of a dense matrix there is the fastest product."""
 
 
 class Operator(Protocol):
@@ -66,6 +67,7 @@ class GraphOperator:
         self.formed = self_loops and graph.propagated_size() <= PROPAGATED_ENTRIES
         self._dense: torch.Tensor | None = None
         self._inputs: torch.Tensor | None = None
+        self._adjacency: torch.Tensor | None = None
         self._ready = False
 
     def _form(self) -> None:
@@ -86,7 +88,7 @@ class GraphOperator:
         if isinstance(matrix, np.ndarray):
             return torch.from_numpy(matrix if matrix.flags.writeable else matrix.copy()).to(self.device)
         n, d = matrix.shape
-        if self.device.type == "cpu" or 4 * n * d > DENSE_BYTES:
+        if self.device.type == "cpu" or 4 * n * d > min(DENSE_BYTES, free_bytes(self.device) / 2):
             return None
         return csr_tensor(
             matrix.indptr, matrix.indices, matrix.data, matrix.shape, self.device, torch.float32
@@ -118,7 +120,7 @@ class GraphOperator:
         """(A_hat X)[around] @ weight, differentiable in ``weight``, by whichever order costs less: (A_hat X) W or A_hat (X W)."""
         self._form()
         if self._dense is not None:
-            return self._dense[torch.from_numpy(around).to(self.device)] @ weight
+            return self._dense[torch.from_numpy(around).to(self.device, non_blocking=True)] @ weight
         features = self.graph.require_features("an encoder")
         rows, further = self.field(around)
         if self.formed and not isinstance(features, np.ndarray):
@@ -136,14 +138,30 @@ class GraphOperator:
         if self._inputs is None:
             self._inputs = self._held(features)
         if self._inputs is not None:
-            return self._inputs[torch.from_numpy(nodes).to(self.device)] @ weight
+            return self._inputs[torch.from_numpy(nodes).to(self.device, non_blocking=True)] @ weight
         return sparse_product(take_rows(features, nodes), weight)
+
+    def held_inputs(self) -> torch.Tensor | None:
+        """A_hat X as the one dense matrix on the device; None where it is not held so."""
+        self._form()
+        return self._dense
+
+    def held_adjacency(self) -> torch.Tensor | None:
+        """A_hat as a sparse matrix on an accelerator, sent there once; None on the CPU, where its rows are read in place."""
+        if self.device.type == "cpu":
+            return None
+        if self._adjacency is None:
+            there = self.adjacency
+            self._adjacency = csr_tensor(
+                there.indptr, there.indices, there.data, there.shape, self.device, torch.float32
+            )
+        return self._adjacency
 
     def dense_rows(self, nodes: np.ndarray) -> torch.Tensor:
         """(A_hat X)[nodes] as a dense matrix; for few nodes."""
         self._form()
         if self._dense is not None:
-            return self._dense[torch.from_numpy(nodes).to(self.device)]
+            return self._dense[torch.from_numpy(nodes).to(self.device, non_blocking=True)]
         if self.formed:
             rows = self.propagated()[nodes]
         else:

@@ -56,6 +56,12 @@ class StreamedOperator(GraphOperator):
         self._scale = inverse_root_degrees(graph)
         self._place = np.full(graph.num_nodes, -1, dtype=np.int32)
 
+    def held_inputs(self) -> None:
+        """Nothing is formed."""
+        return
+
+    held_adjacency = held_inputs
+
     def capped(self, cap: int, seed: int, index: int) -> StreamedOperator:
         """The same graph with other draws; buffers are shared."""
         other = object.__new__(StreamedOperator)

@@ -98,6 +98,21 @@ class Learner(nn.Module, Configurable, ABC):
     def loss(self, episodes: Episodes, update: int = 0) -> torch.Tensor:
         """Mean loss over these episodes: a scalar with a gradient. ``update`` keys whatever is drawn."""
 
+    def reads_padded(self, episodes: Episodes) -> bool:
+        """Whether :meth:`padded_loss` gives the loss of one of these episodes; only then may it be called."""
+        return False
+
+    def padded_loss(
+        self, inputs: torch.Tensor, pool: torch.Tensor, share: torch.Tensor, way: int, shot: int
+    ) -> torch.Tensor:
+        """The loss of one episode, by operations whose shapes do not depend on it, so that a device can replay them.
+
+        Shapes (rows: supports, then queries, class-major; m first-layer nodes):
+            - ``inputs``: (m, d) first-layer inputs; ``pool``: (rows, m) rows of A_hat
+            - ``share``: (way * queries,) what each query counts; they sum to 1, or to 0 where all are missing
+        """
+        raise NotImplementedError(f"{self.name} has no loss of fixed shape.")
+
     def optimizer(self) -> torch.optim.Optimizer:
         """Adam at the learner's ``lr``, with its ``weight_decay`` where it has one (the methods of the paper have none)."""
         lr, decay = float(self.options["lr"]), float(self.options.get("weight_decay", 0.0))

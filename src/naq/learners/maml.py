@@ -32,6 +32,7 @@ from naq.episodes import Episodes
 from naq.learners.base import Learner, register_learner
 from naq.learners.inner_loop import Weights, adapt, mean_by_task, movable, two_layers
 from naq.learners.meta_batch import Side, TaskChunk, task_chunks
+from naq.learners.recorded import RecordedSteps, recording
 from naq.options import Value
 
 
@@ -52,6 +53,7 @@ class MAML(Learner):
 
     name = "maml"
     summary = "an initialisation that adapts in a few steps"
+    _recorded: RecordedSteps | None = None
     defaults: ClassVar[Mapping[str, Value]] = {
         "latent": 64, "lr": 3e-3, "inner_lr": 0.01, "inner_steps": 10, "meta_batch": 16, "order": "first",
     }  # fmt: skip
@@ -70,9 +72,9 @@ class MAML(Learner):
     def loss(self, episodes: Episodes, update: int = 0) -> torch.Tensor:
         self.require_way(episodes.way, "an episode")
         views = self.query_operators(episodes, update)
-        losses = [
-            self._chunk_loss(chunk) for chunk in task_chunks(episodes, self.operator, views, self.encoder.weight1)
-        ]
+        few = recording(self.device)
+        chunks = task_chunks(episodes, self.operator, views, self.encoder.weight1, few_widths=few)
+        losses = [self._chunk_loss(chunk) for chunk in chunks]
         return torch.stack(losses).sum() / len(episodes)
 
     def _chunk_loss(self, chunk: TaskChunk) -> torch.Tensor:
@@ -81,10 +83,16 @@ class MAML(Learner):
         def support_loss(weights: Weights, first: torch.Tensor) -> torch.Tensor:
             return task_cross_entropy(two_layers(weights, first, chunk.support), chunk.support).sum()
 
-        _, (weights, shift) = adapt(
-            movable(self), chunk.support, support_loss, steps=int(self.options["inner_steps"]), lr=float(self.options["inner_lr"]),
-            second_order=self.options["order"] == "second",
-        )  # fmt: skip
+        steps, lr = int(self.options["inner_steps"]), float(self.options["inner_lr"])
+        first_order = self.options["order"] == "first"
+        if first_order and recording(self.device) and isinstance(chunk.support.gram, torch.Tensor):
+            if self._recorded is None:
+                self._recorded = RecordedSteps(movable(self), way=self.way, steps=steps, lr=lr)
+            weights, shift = self._recorded(chunk.support)
+        else:
+            _, (weights, shift) = adapt(
+                movable(self), chunk.support, support_loss, steps=steps, lr=lr, second_order=not first_order
+            )
         first = chunk.query.moved(shift)
         return task_cross_entropy(two_layers(weights, first, chunk.query), chunk.query).sum()
 

@@ -24,7 +24,8 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from naq.encoders import DenseOperator, Operator
+from naq.encoders import DenseOperator, GraphOperator, Operator
+from naq.encoders.padded import padded_sizes
 from naq.encoders.rows import SparseRows, take_field
 from naq.episodes import Episodes
 from naq.errors import TrainingError
@@ -130,7 +131,12 @@ class TaskChunk:
 
 
 def task_chunks(
-    episodes: Episodes, operator: DenseOperator, views: Sequence[Operator], weight: torch.Tensor
+    episodes: Episodes,
+    operator: DenseOperator,
+    views: Sequence[Operator],
+    weight: torch.Tensor,
+    *,
+    few_widths: bool = False,
 ) -> Iterator[TaskChunk]:
     """The tasks of ``episodes`` in padded chunks.
 
@@ -138,6 +144,7 @@ def task_chunks(
         operator: reads the supports, and the queries too unless there are other ``views``: then the queries of column j are
             read on the j-th.
         weight: (d, h) the first weight.
+        few_widths: fill the supports up to one of a few sizes, for steps that are recorded once per shape.
     """
     count = len(episodes)
     support_rows = episodes.support.reshape(count, -1).astype(np.int64)
@@ -153,15 +160,15 @@ def task_chunks(
         local = supports.local, queries.local
     s_shares, q_shares = supports.shares(local[0]), queries.shares(local[1])
     for some in _by_size(_sizes(s_shares), _sizes(q_shares), episodes.way * episodes.queries, weight.shape[1]):
-        s_pool, s_columns = _padded(local[0][some], [s_shares[task] for task in some])
-        q_pool, q_columns = _padded(local[1][some], [q_shares[task] for task in some])
+        s_entries, s_columns = _padded(local[0][some], [s_shares[task] for task in some], few_widths)
+        q_entries, q_columns = _padded(local[1][some], [q_shares[task] for task in some])
         fields = [supports.arounds[0][columns[columns >= 0]] for columns in s_columns]
         s_gram = supports.gram(s_columns, operator, fields, s_columns.shape[1])
         q_gram = queries.gram(q_columns, operator, fields, s_columns.shape[1])
         yield TaskChunk(
             some,
-            supports.side(s_pool, s_columns, s_gram, support_slot[some], local[0][some]),
-            queries.side(q_pool, q_columns, q_gram, query_slot[some], local[1][some]),
+            supports.side(s_entries, s_columns, s_gram, support_slot[some], local[0][some]),
+            queries.side(q_entries, q_columns, q_gram, query_slot[some], local[1][some]),
             fields,
         )
 
@@ -188,16 +195,20 @@ def _sizes(shares: Sequence[Share]) -> np.ndarray:
     return np.array([max(1, len(columns)) for _, columns in shares], dtype=np.int64)
 
 
-def _padded(local: np.ndarray, shares: Sequence[Share]) -> tuple[np.ndarray, np.ndarray]:
-    """Dense pools (t, r, m) and which first-layer rows their columns are (t, m), -1 for padding."""
+def _padded(
+    local: np.ndarray, shares: Sequence[Share], few_widths: bool = False
+) -> tuple[tuple[np.ndarray, np.ndarray], np.ndarray]:
+    """The non-zeros of dense pools (t, r, m), as flat places and values, and which first-layer rows their columns are (t, m), -1 for padding."""
     width = int(_sizes(shares).max())
-    pool = np.zeros((*local.shape, width), dtype=np.float32)
+    if few_widths:
+        width = int(padded_sizes(np.array([width]))[0])
     columns = np.full((len(local), width), -1, dtype=np.int64)
+    places = []
     for task, (rows, own) in enumerate(shares):
         row = np.repeat(np.flatnonzero(local[task] >= 0), np.diff(rows.indptr))
-        pool[task, row, rows.indices] = rows.data
+        places.append((task * local.shape[1] + row) * width + rows.indices)
         columns[task, : len(own)] = own
-    return pool, columns
+    return (np.concatenate(places), np.concatenate([rows.data for rows, _ in shares])), columns
 
 
 class _Fields:
@@ -233,16 +244,18 @@ class _Fields:
 
     def side(
         self,
-        pool: np.ndarray,
+        entries: tuple[np.ndarray, np.ndarray],
         columns: np.ndarray,
         gram: torch.Tensor | FeatureGram,
         slot: np.ndarray,
         local: np.ndarray,
     ) -> Side:
-        send = lambda array: torch.from_numpy(np.ascontiguousarray(array)).to(self.device)  # noqa: E731
+        send = lambda array: torch.from_numpy(np.ascontiguousarray(array)).to(self.device, non_blocking=True)  # noqa: E731
         # F.embedding: the gradient of an index sums in an order that depends on the number of threads.
         first = F.embedding(send(columns % len(self.products)), self.products)
-        return Side(first, gram, send(pool), send(slot), send(local >= 0))
+        pool = torch.zeros(*local.shape, columns.shape[1], device=self.device)
+        pool.view(-1).index_copy_(0, *(send(part) for part in entries))
+        return Side(first, gram, pool, send(slot), send(local >= 0))
 
     def gram(
         self, columns: np.ndarray, operator: DenseOperator, fields: Sequence[Any], width: int
@@ -251,12 +264,31 @@ class _Fields:
         if len(columns) == 1 and columns.shape[1] * width > GRAM_ENTRIES:
             basis = partial(operator.first_layer, fields[0])
             return FeatureGram(list(self._parts(columns[0])), basis, columns.shape[1], self.weight)
+        held = operator.held_inputs() if isinstance(operator, GraphOperator) and self.device.type == "cuda" else None
+        if held is not None and list(self.views) == [operator]:
+            return self._gram_of(held, columns, fields, width)
         out = torch.zeros(*columns.shape, width, device=self.device)
         for task, rows in enumerate(fields):
             inputs = operator.dense_rows(rows).T
             for first_layer, place in self._parts(columns[task]):
                 with torch.no_grad():
                     out[task, place, : len(rows)] = first_layer(inputs)
+        return out
+
+    def _gram_of(self, inputs: torch.Tensor, columns: np.ndarray, fields: Sequence[Any], width: int) -> torch.Tensor:
+        """The same for first-layer inputs that are held: some tasks at once, instead of a few small products for each."""
+        basis = np.full((len(columns), width), -1, dtype=np.int64)
+        for task, rows in enumerate(fields):
+            basis[task, : len(rows)] = rows
+        nodes = np.append(self.arounds[0], -1)[columns]
+        out = torch.empty(*columns.shape, width, device=self.device)
+        step = max(1, CHUNK_ENTRIES // ((columns.shape[1] + width) * inputs.shape[1]))
+        for start in range(0, len(columns), step):
+            parts = (torch.from_numpy(part[start : start + step]) for part in (nodes, basis))
+            ids = [part.to(self.device, non_blocking=True) for part in parts]
+            left, right = (inputs[one.clamp(min=0)] for one in ids)
+            there = (ids[0] >= 0)[:, :, None] & (ids[1] >= 0)[:, None, :]
+            out[start : start + step] = torch.bmm(left, right.transpose(1, 2)) * there
         return out
 
     def _parts(self, columns: np.ndarray) -> Iterator[tuple[FirstLayer, torch.Tensor]]:

@@ -20,7 +20,7 @@ Example:
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -76,3 +76,40 @@ class ProtoNet(Learner):
             return support.sum() * 0.0
         logits = -squared_distances(query, prototypes, episode)
         return mean_by_episode(F.cross_entropy(logits, slot, reduction="none"), episode, len(episodes))
+
+    def reads_padded(self, episodes: Episodes) -> bool:
+        return not self.options["hub_cap"] and episodes.info.get("kind") != "g-umtra"
+
+    def padded_loss(
+        self, inputs: torch.Tensor, pool: torch.Tensor, share: torch.Tensor, way: int, shot: int
+    ) -> torch.Tensor:
+        loss: torch.Tensor = _PrototypeLoss.apply(self.encoder.encode_padded(inputs, pool), share, way, shot)
+        return loss
+
+
+class _PrototypeLoss(torch.autograd.Function):
+    r"""ProtoNet's loss of one episode from its vectors, with the gradient in closed form: a third of the kernels that autograd starts.
+
+    With :math:`e = \mathrm{diag}(w)(p - \mathrm{onehot})`, p the softmax, w the share of each query and Z the prototypes, the gradient of the queries is
+    :math:`2 e Z` and that of the prototypes :math:`2 (e^\top Q - \mathrm{diag}(e^\top 1) Z)`; what :math:`|z_q|^2` adds to all classes cancels.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, vectors: torch.Tensor, share: torch.Tensor, way: int, shot: int) -> torch.Tensor:
+        support, query = vectors[: way * shot].view(way, shot, -1), vectors[way * shot :]
+        prototypes = support[:, 0] if shot == 1 else support.mean(dim=1)
+        logits = torch.addmm(-prototypes.pow(2).sum(1), query, prototypes.T, alpha=2)
+        scores = F.log_softmax(logits, dim=1)
+        own, shares = scores.view(way, -1, way).diagonal(dim1=0, dim2=2), share.view(way, -1).T
+        error = scores.exp().mul_(share[:, None])
+        error.view(way, -1, way).diagonal(dim1=0, dim2=2).sub_(shares)
+        gradient = torch.empty_like(vectors)
+        torch.addmm(query, error, prototypes, beta=0, alpha=2, out=gradient[way * shot :])
+        of_prototypes = torch.addmm(prototypes * error.sum(0)[:, None], error.T, query, beta=-2, alpha=2)
+        gradient[: way * shot].view(way, shot, -1).copy_((of_prototypes / shot)[:, None])
+        ctx.save_for_backward(gradient)
+        return -(own * shares).sum()
+
+    @staticmethod
+    def backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor, None, None, None]:
+        return ctx.saved_tensors[0] * grad, None, None, None

@@ -21,6 +21,7 @@ from naq.graph import Graph
 from naq.neighbors.feature_blocks import block_topk
 from naq.neighbors.fill import check_fill, filled
 from naq.neighbors.inverted_index import inverted_index_topk
+from naq.neighbors.screened import euclidean_topk
 from naq.neighbors.similarity import METRICS
 from naq.neighbors.table import NeighborTable, cached, check_k
 
@@ -84,4 +85,6 @@ def feature_rows(
     features = graph.require_features("feature_neighbors")
     if graph.sparse_features and str(device) == "cpu":
         return inverted_index_topk(features, info["k"], info["metric"], progress, seeds)
+    if isinstance(features, np.ndarray) and info["metric"] == "euclidean" and str(device) != "cpu":
+        return euclidean_topk(features, info["k"], device, progress, seeds)
     return block_topk(features, info["k"], info["metric"], device, progress, seeds=seeds)

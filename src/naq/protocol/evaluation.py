@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import numpy as np
@@ -13,6 +14,7 @@ from naq.graph import Graph
 from naq.heads import HEADS, Evaluation, Head, evaluate, in_reading_order, make_head, scored
 from naq.learners import Learner
 from naq.tasks import Tasks
+from naq.training.transfer import Transfer
 
 Model = Learner | TrainedEmbedder
 """What was trained; both kinds answer tasks in the same way."""
@@ -22,6 +24,9 @@ DIRICHLET = "dirichlet"
 """After the name of a head and a slash: its answers to the same tasks with Dirichlet(2) queries."""
 BASELINE = "smooth"
 """The training-free method that every result is compared with."""
+
+
+_aside = ThreadPoolExecutor(1, "naq-validation")
 
 
 def validation_accuracy(learner: Model, tasks: Tasks, head: Head | None) -> float:
@@ -35,6 +40,19 @@ def validation_accuracy(learner: Model, tasks: Tasks, head: Head | None) -> floa
         place = np.full(int(nodes.max()) + 1, -1, dtype=np.int64)
         place[nodes] = np.arange(len(nodes))
         return evaluate(learner.encode(nodes), tasks.relabelled(place), head).accuracy
+
+
+def begun_validation(learner: Model, tasks: Tasks, head: Head | None) -> float | Callable[[], float]:
+    """:func:`validation_accuracy`, or on a GPU, where vectors are computed and sent while the training goes on, a function that waits for it."""
+    if head is None or head.needs_all_nodes or learner.device.type != "cuda":
+        return validation_accuracy(learner, tasks, head)
+    nodes = tasks.nodes()
+    place = np.full(int(nodes.max()) + 1, -1, dtype=np.int64)
+    place[nodes] = np.arange(len(nodes))
+    with torch.no_grad():
+        vectors = Transfer(learner.encode(nodes))
+    # A thread of its own: a GPU takes so few steps ahead that it would wait for the host otherwise. The interpreter's lock keeps compiled code of both apart.
+    return _aside.submit(lambda: evaluate(vectors.result(), tasks.relabelled(place), head).accuracy).result
 
 
 @contextmanager

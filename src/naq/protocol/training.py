@@ -15,11 +15,11 @@ from naq.heads import make_head
 from naq.progress import Listener
 from naq.protocol.config import RunConfig
 from naq.protocol.episodes import episodes_for
-from naq.protocol.evaluation import Model, validation_accuracy
+from naq.protocol.evaluation import Model, begun_validation, validation_accuracy
 from naq.protocol.selection import label_free_tasks
 from naq.protocol.tasks import TaskSource
 from naq.tasks import Tasks
-from naq.training import EpisodeTraining, EpochTraining, Schedule, Trainable, Trained, fit
+from naq.training import EpochTraining, Schedule, Trainable, Trained, episode_training, fit
 
 
 class ModelTraining:
@@ -57,8 +57,8 @@ class ModelTraining:
             return model, None
         main, also = self._selecting()
 
-        def accuracy_on(tasks: Tasks) -> Callable[[], float]:
-            return lambda: validation_accuracy(model, tasks, self.config.solver)
+        def accuracy_on(tasks: Tasks) -> Callable[[], float | Callable[[], float]]:
+            return lambda: begun_validation(model, tasks, self.config.solver)
 
         trained = fit(
             steps,
@@ -101,7 +101,7 @@ class ModelTraining:
             progress=self._neighbors,
             **config.options,
         )
-        return learner, EpisodeTraining(learner, episodes)
+        return learner, episode_training(learner, episodes)
 
     def _epochs(self) -> tuple[Model, Trainable]:
         config, kind = self.config, self.config.known.model

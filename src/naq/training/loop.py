@@ -18,6 +18,7 @@ from naq.files import set_aside
 from naq.training import checkpoint as files
 from naq.training.interrupt import CleanInterrupt
 from naq.training.trainable import Trainable
+from naq.training.transfer import Transfer
 
 CHECKPOINT_SECONDS = float(os.environ.get("NAQ_CHECKPOINT_SECONDS", "20"))
 """A checkpoint is written at the first evaluation after this long, and at the end and at Ctrl-C."""
@@ -105,16 +106,18 @@ class Trained:
 
 
 Report = Callable[[dict[str, Any]], None]
+Validate = Callable[[], "float | Callable[[], float]"]
+"""Accuracy of the model as it is now; or, where that is still being computed, a function that waits for it: then the training goes on meanwhile."""
 MAIN = ""
 """The name of the validation tasks whose choice the model ends with."""
 
 
 def fit(
     training: Trainable,
-    validate: Callable[[], float],
+    validate: Validate,
     schedule: Schedule,
     *,
-    also: Mapping[str, Callable[[], float]] | None = None,
+    also: Mapping[str, Validate] | None = None,
     checkpoint: Path | None = None,
     key: str = "",
     report: Report | None = None,
@@ -148,9 +151,19 @@ def fit(
             if interrupt.asked:
                 state.save()
                 raise KeyboardInterrupt
-        early = state.update < training.updates
+        state.settle()
         state.save()
-    return state.finish(early)
+    return state.finish()
+
+
+@dataclass
+class _Evaluation:
+    """One that was begun: losses since the one before, accuracies or functions that wait for them, and the weights where the training goes on."""
+
+    update: int
+    losses: torch.Tensor | Transfer
+    found: dict[str, float | Callable[[], float]] = field(default_factory=dict)
+    weights: dict[str, torch.Tensor] | None = None
 
 
 class _State:
@@ -159,7 +172,7 @@ class _State:
     def __init__(
         self,
         training: Trainable,
-        sets: Mapping[str, Callable[[], float]],
+        sets: Mapping[str, Validate],
         patience: int | None,
         path: Path | None,
         key: str,
@@ -167,6 +180,7 @@ class _State:
         self.training, self.sets, self.patience, self.path, self.key = training, sets, patience, path, key
         self.update, self.history = 0, History(also={name: [] for name in sets if name != MAIN})
         self.losses: list[torch.Tensor] = []
+        self.pending: _Evaluation | None = None
         self.best_weights: dict[str, dict[str, torch.Tensor]] = {}
         self.before = 0.0
         self.started = self.saved = time.perf_counter()
@@ -213,17 +227,20 @@ class _State:
     def out_of_patience(self) -> bool:
         return all(first_best(self.accuracies(name), self.patience)[1] for name in self.sets)
 
-    def _mean_loss(self) -> float:
-        """The mean since the last evaluation; an error names the first update whose loss is not finite."""
-        values = torch.stack([loss.double().cpu() for loss in self.losses])
+    def _checked(self, losses: torch.Tensor, update: int) -> float:
+        """The mean of the losses before an update; an error names the first update whose loss is not finite."""
+        values = losses.double()
         bad = torch.nonzero(~torch.isfinite(values))
         if len(bad):
-            first = self.update - len(values) + int(bad[0])
+            first = update - len(values) + int(bad[0])
             raise TrainingError(
                 f"the loss of update {first} ({self.training.part(first)}) is not finite; "
                 f"{self._advice()}; the last checkpoint is as it was before."
             )
         return float(values.mean())
+
+    def _stacked(self) -> torch.Tensor:
+        return torch.stack([loss.to(self.losses[-1].device) for loss in self.losses])
 
     def _advice(self) -> str:
         """What to try: the learning rates as they are now."""
@@ -234,26 +251,49 @@ class _State:
         return f"lower {' or '.join(rates)}, or check the scale of the features"
 
     def evaluate(self) -> None:
-        loss = self._mean_loss()
-        for name, validate in self.sets.items():
-            accuracy = float(validate())
+        """Begin an evaluation and record it, or, where it is still being computed, the one before."""
+        losses = self._stacked()
+        on_gpu = losses.device.type == "cuda"
+        begun = _Evaluation(self.update, Transfer(losses) if on_gpu else losses)
+        if not on_gpu:
+            self._checked(losses, self.update)
+        begun.found = {name: validate() for name, validate in self.sets.items()}
+        if any(callable(found) for found in begun.found.values()):
+            begun.weights = self._weights()
+        self.losses = []
+        self.settle()
+        self.pending = begun
+        if begun.weights is None:
+            self.settle()
+
+    def _weights(self) -> dict[str, torch.Tensor]:
+        return {k: v.detach().clone() for k, v in self.training.model.state_dict().items()}
+
+    def settle(self) -> None:
+        """Record the evaluation that was begun; not one that was begun after patience had run out."""
+        begun, self.pending = self.pending, None
+        if begun is None or self.out_of_patience():
+            return
+        losses = begun.losses.result() if isinstance(begun.losses, Transfer) else begun.losses
+        loss = self._checked(losses, begun.update)
+        for name, answer in begun.found.items():
+            accuracy = float(answer() if callable(answer) else answer)
             if math.isnan(accuracy):
                 raise TrainingError("the validation accuracy is not a number; check the validation tasks.")
             found = self.accuracies(name)
             found.append(accuracy)
             if first_best(found, self.patience)[0] == len(found) - 1:
-                weights = self.training.model.state_dict()
-                self.best_weights[name] = {k: v.detach().clone() for k, v in weights.items()}
-        self.history.steps.append(self.training.done(self.update))
+                self.best_weights[name] = self._weights() if begun.weights is None else begun.weights
+        self.history.steps.append(self.training.done(begun.update))
         self.history.loss.append(loss)
         self.history.seconds.append(round(self.seconds, 3))
-        self.losses = []
 
     def save(self, *, only_if_due: bool = False) -> None:
         if self.path is None or (only_if_due and time.perf_counter() - self.saved < CHECKPOINT_SECONDS):
             return
+        self.settle()
         if self.losses:
-            self._mean_loss()
+            self._checked(self._stacked().cpu(), self.update)
         tensors = files.with_prefix(self.training.model.state_dict(), "model")
         for name, weights in self.best_weights.items():
             tensors |= files.with_prefix(weights, f"best{name}")
@@ -280,7 +320,7 @@ class _State:
             "seconds": self.seconds,
         }
 
-    def finish(self, early: bool) -> Trained:
+    def finish(self) -> Trained:
         self.training.model.load_state_dict(self.best_weights[MAIN])
         chosen = {}
         for name in self.sets:
@@ -288,4 +328,5 @@ class _State:
             best, _ = first_best(found, self.patience)
             chosen[name] = Selected(self.history.steps[best], found[best], self.best_weights[name])
         main = chosen.pop(MAIN)
+        early = self.history.steps[-1] < self.training.done(self.training.updates)
         return Trained(self.history, main.step, main.valid, self.seconds, early, self.resumed_from, chosen)
