@@ -50,7 +50,7 @@ def test_every_shot_of_a_run_is_selected_and_tested_as_in_a_run_of_its_own(graph
         asked.append(tasks.shot)
         return 0.9 - 0.1 * abs(asked.count(tasks.shot) - 1 - best[tasks.shot])
 
-    monkeypatch.setattr("naq.protocol.training.validation_accuracy", made_up)
+    monkeypatch.setattr("naq.protocol.training.begun_validation", made_up)
 
     def run(**given):
         asked.clear()
