@@ -6,6 +6,7 @@ it that is well formed, with lengths and CRCs that fit, as a broken program or a
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
 import lzma
@@ -13,6 +14,7 @@ import random
 import struct
 import warnings
 import zipfile
+import zlib
 from collections.abc import Callable
 from typing import Any
 
@@ -137,6 +139,65 @@ def rebuilt_json(content: bytes, draw: random.Random) -> bytes:
 
 def rebuilt_xz(content: bytes, draw: random.Random) -> bytes:
     return lzma.compress(rebuilt_json(lzma.decompress(content), draw), preset=0)
+
+
+def rebuilt_gz(content: bytes, draw: random.Random) -> bytes:
+    """Another table, packed again; or one whose end follows twice."""
+    text = rebuilt_text(gzip.decompress(content), draw)
+    packed = gzip.compress(text, 1, mtime=0)
+    return packed + gzip.compress(text[-40:], 1, mtime=0) if draw.random() < 0.1 else packed
+
+
+def rebuilt_mat(content: bytes, draw: random.Random) -> bytes:
+    """One packed array of a MATLAB 5 file changed inside and packed again."""
+    parts, place = [], 128
+    while place + 8 <= len(content):
+        size = int.from_bytes(content[place + 4 : place + 8], "little")
+        parts.append((content[place : place + 4], zlib.decompress(content[place + 8 : place + 8 + size])))
+        place += 8 + size
+    chosen = draw.randrange(len(parts))
+    out = content[:128]
+    for number, (kind, inside) in enumerate(parts):
+        packed = zlib.compress(damaged(inside, draw) if number == chosen else inside)
+        out += kind + len(packed).to_bytes(4, "little") + packed
+    return out
+
+
+def rebuilt_parquet(content: bytes, draw: random.Random) -> bytes:
+    """A whole Parquet file with another column: of another type, with holes, nested, or of long texts."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    table = pq.read_table(io.BytesIO(content))
+    place, n = draw.randrange(table.num_columns), table.num_rows
+    others: list[Callable[[], Any]] = [
+        lambda: pa.array([[1, 2]] * n),
+        lambda: pa.array([{"a": 1, "b": "x"}] * n),
+        lambda: pa.array([None] * n),
+        lambda: pa.array([draw.choice(WORDS).encode("utf-8", "replace") for _ in range(n)]),
+        lambda: pa.array([draw.choice(NUMBERS) for _ in range(n)]),
+        lambda: pa.array([draw.choice((0.5, float("nan"), float("inf"), 1e308, None)) for _ in range(n)]),
+        lambda: pa.array(["x" * 5000] * n).dictionary_encode(),
+        lambda: pa.array([draw.choice((True, False, None)) for _ in range(n)]),
+        lambda: pa.array(range(n), pa.timestamp("ns")),
+        lambda: pa.array([draw.randbytes(8) for _ in range(n)], pa.binary()),
+        lambda: pa.array([str(one) for one in table.column(place).to_pylist()]),
+    ]
+    kind = draw.random()
+    if kind < 0.15:
+        table = table.remove_column(place)
+    elif kind < 0.3:
+        name = draw.choice(WORDS).encode("utf-8", "replace").decode()
+        table = table.rename_columns([name if i == place else old for i, old in enumerate(table.column_names)])
+    elif kind < 0.4:
+        table = table.append_column(table.field(place), table.column(place))
+    elif kind < 0.5:
+        table = table.slice(0, draw.choice((0, 1, n - 1)))
+    else:
+        table = table.set_column(place, table.column_names[place], draw.choice(others)())
+    out = io.BytesIO()
+    pq.write_table(table, out, compression=draw.choice(("none", "snappy", "zstd")))
+    return out.getvalue()
 
 
 def rebuilt_npy(content: bytes, draw: random.Random) -> bytes:
