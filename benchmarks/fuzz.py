@@ -129,6 +129,9 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--only", action="append", default=[], help="a kind; may be repeated")
     parser.add_argument("--seconds", type=float, default=1e9, help="no new batch after so long")
+    parser.add_argument(
+        "--out", type=Path, default=RESULTS, help="another file for the results; the page stays as it is"
+    )
     parser.add_argument("--add", action="store_true", help="add to what is in the file")
     parser.add_argument("--kills", action="store_true", help="only kills at each write")
     parser.add_argument("--every", type=int, default=1, help="kill at every so many points")
@@ -144,11 +147,11 @@ def main() -> None:
 
     os.environ |= {"OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
     result: dict[str, Any] = (
-        read_json(RESULTS) if RESULTS.exists() and (given.add or given.kills) else {"kinds": {}, "faults": []}
+        read_json(given.out) if given.out.exists() and (given.add or given.kills) else {"kinds": {}, "faults": []}
     )
     if given.kills:
         result["kills"] = kills(given.every)
-        write_json(RESULTS, result)
+        write_json(given.out, result)
         write_page(result)
         return
     started = time.perf_counter()
@@ -156,7 +159,7 @@ def main() -> None:
         for name in given.only or TARGETS:
             if time.perf_counter() - started > given.seconds:
                 break
-            count = min(BATCH, given.first + given.each - first)
+            count = max(1, int(TARGETS[name].share * min(BATCH, given.first + given.each - first)))
             outcomes, faults, grown = batch(name, first, count)
             row = result["kinds"].setdefault(name, {"tried": 0, "grown_mb": 0})
             row["tried"] += sum(outcomes.values())
@@ -170,8 +173,9 @@ def main() -> None:
                 f"{name:18} seeds {first} to {first + count - 1}: {dict(outcomes)}, {grown / 1e6:.0f} MB more",
                 flush=True,
             )
-            write_json(RESULTS, result)
-    write_page(result)
+            write_json(given.out, result)
+    if given.out == RESULTS:
+        write_page(result)
     print(f"{result['tried']:,} damaged files, {len(result['faults'])} faults")
     for fault in result["faults"][:20]:
         print(fault)

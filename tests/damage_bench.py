@@ -23,8 +23,6 @@ import mutations
 from naq.errors import LONGEST, NaqError
 from naq.graph import Graph
 
-Mutate = Callable[[bytes, random.Random], bytes]
-
 
 @dataclass(frozen=True)
 class Target:
@@ -35,13 +33,17 @@ class Target:
         read: its content as a text, or None where the file was set aside; only a ``NaqError`` may come out.
         rebuild: changes what is inside and builds a well-formed file around it.
         ours: whether it has a checksum, so that no other content is accepted.
+        share: of the trials that other kinds get, where one takes long.
+        resealed: whether all damage is by ``rebuild``, which computes checksums anew.
     """
 
     name: str
     make: Callable[[Path], Path]
     read: Callable[[Path], str | None]
-    rebuild: Mutate
+    rebuild: mutations.Mutate
     ours: bool
+    share: float = 1.0
+    resealed: bool = False
 
 
 def digest(*parts: Any) -> str:
@@ -100,7 +102,8 @@ class Bench:
 
     def damage(self, seed: int) -> bytes:
         draw = random.Random(f"{self.target.name}/{seed}")
-        return (mutations.damaged if draw.random() < 0.5 else self.target.rebuild)(self.content, draw)
+        by_chance = draw.random() < 0.5 and not self.target.resealed
+        return (mutations.damaged if by_chance else self.target.rebuild)(self.content, draw)
 
     def trial(self, seed: int) -> Trial:
         return self.trial_of(self.damage(seed))

@@ -8,6 +8,7 @@ import json
 import shutil
 import zipfile
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -452,4 +453,19 @@ TARGETS = {
         *FOLDERS,
         *STUDIO,
     )
+}
+
+RESEALED = {
+    mutations.rebuilt_zip: mutations.resealed_zip,
+    mutations.rebuilt_json: mutations.resealed_json,
+    mutations.rebuilt_tensors: mutations.resealed_tensors,
+    mutations.rebuilt_xz: mutations.resealed_xz,
+}
+"""For files of ours: the same damage with checksums that fit, so that it reaches what is behind them."""
+TARGETS |= {
+    f"{name}, resealed": replace(
+        target, name=f"{name}, resealed", rebuild=RESEALED[target.rebuild], ours=False, resealed=True
+    )
+    for name, target in list(TARGETS.items())
+    if target.ours and target.rebuild in RESEALED and target.name != "run: resumed"
 }

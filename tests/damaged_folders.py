@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -89,12 +90,8 @@ def _table_digest() -> str:
 @cache
 def _trained() -> dict[str, bytes]:
     """The files of a finished training, and where it stands."""
-    from damaged_files import _labelled
-    from naq.protocol import run
-
-    small = {"episodes": 16, "evaluate_every": 8, "options": {"latent": 8}, "episode": {"queries": 3}, "cache": None}
     with tempfile.TemporaryDirectory() as place:
-        run(_labelled(), "naq-feat/protonet", way=2, out=Path(place) / "r", baseline=False, **small)
+        _train(Path(place) / "r")
         return {file.name: file.read_bytes() for file in (Path(place) / "r").iterdir() if file.is_file()}
 
 
@@ -114,6 +111,57 @@ def read_weights(path: Path) -> str | None:
         return None
     weights = load_file(path)
     return digest(result.to_json(), *((name, weights[name]) for name in sorted(weights)))
+
+
+@cache
+def _begun() -> dict[str, bytes]:
+    """The files of a training that was ended after its second checkpoint."""
+    from naq.training import loop
+
+    copies: list[dict[str, bytes]] = []
+    with tempfile.TemporaryDirectory() as place:
+        write = loop.files.save_state
+
+        def save(path: Path, *content: Any) -> None:
+            write(path, *content)
+            copies.append({f.name: f.read_bytes() for f in path.parent.iterdir() if f.is_file()})
+
+        before, loop.CHECKPOINT_SECONDS = loop.CHECKPOINT_SECONDS, 0.0
+        loop.files.save_state = save  # type: ignore[assignment]
+        try:
+            _train(Path(place) / "r")
+        finally:
+            loop.files.save_state, loop.CHECKPOINT_SECONDS = write, before
+    return copies[1]
+
+
+def _train(folder: Path) -> Any:
+    from damaged_files import _labelled
+    from naq.protocol import run
+
+    small = {"episodes": 16, "evaluate_every": 4, "options": {"latent": 8}, "episode": {"queries": 3}, "cache": None}
+    return run(_labelled(), "naq-feat/protonet", way=2, out=folder, baseline=False, **small)
+
+
+def make_resumed(folder: Path) -> Path:
+    for name, content in _begun().items():
+        (folder / name).write_bytes(content)
+    return folder / "checkpoint.safetensors"
+
+
+def read_resumed(path: Path) -> str | None:
+    """The run that goes on from the checkpoint, to its end; None where it started again."""
+    found = _train(path.parent)
+    if (path.parent / "damaged").exists():
+        assert found.accuracy == _train_once(), "it started again and came to another result"
+        return None
+    return digest(found.accuracy, found.embedding, found.facts["best_step"])
+
+
+@cache
+def _train_once() -> float:
+    with tempfile.TemporaryDirectory() as place:
+        return _train(Path(place) / "r").accuracy
 
 
 def make_failed(folder: Path) -> Path:
@@ -145,5 +193,6 @@ FOLDERS = (
     Target("graph folder: names", make_mapped("names.npy"), read_mapped, _NPY, True),
     Target("shard of a table", make_shard, read_shard, _JSON, True),
     Target("run: weights", make_weights, read_weights, mutations.rebuilt_tensors, True),
+    Target("run: resumed", make_resumed, read_resumed, mutations.rebuilt_tensors, True, share=0.05),
     Target("failed cell", make_failed, read_failed, _JSON, True),
 )

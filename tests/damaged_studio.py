@@ -118,14 +118,14 @@ class _Server:
             try:
                 line.sendall(content)
                 while True:
-                    if not ended and not answer and not select.select([line], [], [], 0.25)[0]:
+                    if not ended and not answer and not select.select([line], [], [], 1.0)[0]:
                         line.shutdown(socket.SHUT_WR)
                         ended = True
                     piece = line.recv(1 << 16)
                     answer += piece
                     if not piece or b"text/event-stream" in answer:
                         return answer
-                    if b"\r\n\r\n" in answer and not ended and not select.select([line], [], [], 0.25)[0]:
+                    if b"\r\n\r\n" in answer and not ended and not select.select([line], [], [], 0.05)[0]:
                         line.shutdown(socket.SHUT_WR)  # a connection that is kept for more requests
                         ended = True
             except ConnectionError:

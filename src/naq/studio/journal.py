@@ -17,7 +17,8 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from naq.errors import DataError, NaqError, OptionError
+from naq.errors import DataError, NaqError, OptionError, plain
+from naq.files import read_bytes
 from naq.graph import Graph
 from naq.studio.board import Board, Row
 from naq.studio.lines import COLUMNS, MOST_PROBLEMS, parsed, written
@@ -199,7 +200,7 @@ class Journal:
 
     def _problem(self, line: int, what: str) -> None:
         if len(self.problems) < MOST_PROBLEMS:
-            self.problems.append(f"line {line}: {what.rstrip('.')}.")
+            self.problems.append(plain(f"line {line}: {what.rstrip('.')}."))
 
 
 def cannot_write(path: Path, error: Exception) -> DataError:
@@ -208,14 +209,10 @@ def cannot_write(path: Path, error: Exception) -> DataError:
 
 
 def _text(path: Path) -> str:
-    if path.is_dir():
-        raise DataError(f"{path} is a folder; give a file with --labels.")
-    size = path.stat().st_size
-    if size > LARGEST:
-        raise DataError(
-            f"{path} has {size:,} bytes, more than a journal has ({LARGEST:,} at most); give another file with --labels."
-        )
-    return path.read_bytes().decode("utf-8-sig", "replace")
+    try:
+        return read_bytes(path, "journal of the studio", most=LARGEST).decode("utf-8-sig", "replace")
+    except DataError as error:
+        raise DataError(f"{str(error).rstrip('.')}; give another file with --labels.") from error
 
 
 def _sync_folder(folder: Path) -> None:
