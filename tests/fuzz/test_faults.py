@@ -17,14 +17,15 @@ from safetensors.numpy import load
 
 import kill_at_each_write as killing
 from damaged_files import _labelled
+from interrupted_work import WORK
 from naq.errors import NaqError, OptionError
 
 
-@pytest.mark.parametrize("kind", killing.WORK)
+@pytest.mark.parametrize("kind", WORK)
 def test_a_disk_that_is_full_at_any_write_is_one_sentence_and_nothing_is_lost(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    work, sync = killing.WORK[kind], os.fsync
+    work, sync = WORK[kind], os.fsync
     expected = work(tmp_path / "whole")
     count, at = 0, 0
 
