@@ -44,8 +44,10 @@ def _board(board: Any) -> str:
 
 
 def make_journal(folder: Path) -> Path:
+    import naq.classifier.labels  # heavy: read by the first line by hand, and not of its making
     from naq.studio.journal import Journal
 
+    _ = naq
     journal = Journal(folder / "g.studio.csv", small_graph())
     for step in _rows():
         journal.write(step)
@@ -90,9 +92,11 @@ class _Server:
     """One studio per process, on any port; it believes itself to be on :data:`PORT`."""
 
     def __init__(self) -> None:
+        import naq.classifier.labels  # seconds, once, and not within a request
         from naq.studio.server import _server, bound_socket
         from naq.studio.session import Session
 
+        _ = naq
         self.place = tempfile.TemporaryDirectory()
         self.session = Session(small_graph(), Path(self.place.name) / "g.studio.csv")
         listener, _ = bound_socket(0)

@@ -24,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from interrupted_work import WORK
 
-BETWEEN = {"run": 8, "reproduce": 32}
+BETWEEN = {"run": 8, "reproduce": 16}
 """Updates between two checkpoints of the works that train."""
 
 

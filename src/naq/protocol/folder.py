@@ -185,6 +185,19 @@ class RunFolder(contextlib.AbstractContextManager["RunFolder"]):
         self._lock.release()
 
 
+def begun_beside(checkpoint: Path) -> Mapping[str, Any]:
+    """The arithmetic that a training without a folder of its own was begun with, from a file beside its checkpoint; empty where it begins now."""
+    file = checkpoint.with_suffix(".arithmetic.json")
+    if not checkpoint.exists():
+        write_sealed(file, {"format": FORMAT, "arithmetic": arithmetic()})
+        return {}
+    try:
+        found = read_sealed(file, FORMAT).get("arithmetic")
+    except DataError:  # a checkpoint of an earlier version
+        return {}
+    return found if isinstance(found, Mapping) else {}
+
+
 def _differing(kept: Mapping[str, Any], now: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """Names of what is not the same in both, of the configuration and of the data."""
     found: set[str] = set()

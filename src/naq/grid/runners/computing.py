@@ -92,7 +92,7 @@ def sentence_of(error: BaseException) -> str:
 
 
 class Throttled:
-    """Passes the progress of a measurement on as ``progress`` of its cell, not too often."""
+    """Passes the progress of a measurement on as ``progress`` of its cell, not too often; warnings always."""
 
     def __init__(self, listener: Listener, title: str) -> None:
         self.listener, self.title = listener, title
@@ -100,7 +100,7 @@ class Throttled:
 
     def __call__(self, phase: str, facts: Mapping[str, Any]) -> None:
         now = time.monotonic()
-        if phase != self._phase or now - self._at >= THROTTLE:
+        if phase == "warning" or phase != self._phase or now - self._at >= THROTTLE:
             self._phase, self._at = phase, now
             self.listener("progress", {"cell": self.title, "phase": phase, "facts": dict(facts)})
 
