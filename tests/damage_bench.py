@@ -108,16 +108,20 @@ class Bench:
     def trial(self, seed: int) -> Trial:
         return self.trial_of(self.damage(seed))
 
-    def trial_of(self, content: bytes) -> Trial:
-        if content == self.content:
-            return Trial("same")
+    def restore(self, content: bytes | None = None) -> Path:
+        """The folder of the trial as it was made, with another ``content`` of the file."""
         place = self.folder / "trial"
         shutil.rmtree(place, ignore_errors=True)
         for file, whole in self.files.items():
             (place / file).parent.mkdir(parents=True, exist_ok=True)
-            (place / file).write_bytes(content if file == self.path else whole)
+            (place / file).write_bytes(whole if content is None or file != self.path else content)
+        return place / self.path
+
+    def trial_of(self, content: bytes) -> Trial:
+        if content == self.content:
+            return Trial("same")
         try:
-            found = self._read(place / self.path)
+            found = self._read(self.restore(content))
         except NaqError as error:
             text = str(error)
             ok = len(text) <= LONGEST and text.isprintable()

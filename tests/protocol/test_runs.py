@@ -276,9 +276,7 @@ def test_a_training_that_has_only_a_checkpoint_warns_too(graph, tasks, tmp_path,
         small(graph, tasks, checkpoint=kept, listener=stop)
     assert kept.exists()
     now = arithmetic()
-    monkeypatch.setattr(
-        "naq.protocol.runs.arithmetic", lambda: now | {"torch_threads": 99, "cpu_capability": "OTHER"}
-    )
+    monkeypatch.setattr("naq.protocol.runs.arithmetic", lambda: now | {"torch_threads": 99, "cpu_capability": "OTHER"})
     words = r"resumed under other arithmetic \(torch_threads \d+ -> 99, cpu_capability .* -> OTHER\)"
     with pytest.warns(UserWarning, match=words):
         again = small(graph, tasks, checkpoint=kept)

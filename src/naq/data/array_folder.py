@@ -20,7 +20,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from naq.errors import DataError
-from naq.files import file_of, parse_json, read_bytes, verify_seal, write_sealed
+from naq.files import open_file, parse_json, read_bytes, verify_seal, write_sealed
 
 MANIFEST = "manifest.json"
 HEADER_BYTES = 128
@@ -213,11 +213,10 @@ def open_arrays(path: str | Path, manifest: Mapping[str, Any], known: frozenset[
 def _mapped(file: Path, entry: Any) -> np.ndarray:
     shape, dtype, size, _ = _described(file, entry)
     try:
-        with file_of(file, "array").open("rb") as stream:
+        with open_file(file, "array") as stream:
             head, there = stream.read(HEADER_BYTES), os.fstat(stream.fileno()).st_size
-    except (OSError, DataError) as error:
-        why = getattr(error, "strerror", None) or error
-        raise DataError(f"{file} cannot be read ({why}); make the folder again.") from error
+    except DataError as error:
+        raise DataError(f"{file} cannot be read ({error}); make the folder again.") from error
     if there != size:
         raise DataError(
             f"{file} has {there:,} bytes but {MANIFEST} says {size:,}; it is truncated: make the folder again."
@@ -251,7 +250,7 @@ def check_sums(path: str | Path, manifest: Mapping[str, Any]) -> None:
     """Read every array once and compare its bytes with the manifest's checksum."""
     for name, entry in manifest["arrays"].items():
         digest = hashlib.sha256()
-        with (Path(path) / f"{name}.npy").open("rb") as stream:
+        with open_file(Path(path) / f"{name}.npy", "array") as stream:
             stream.seek(HEADER_BYTES)
             while piece := stream.read(CHUNK):
                 digest.update(piece)

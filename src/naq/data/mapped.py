@@ -115,7 +115,7 @@ def sizes_of_folder(path: str | Path) -> dict[str, int]:
     manifest = read_manifest(path, FORMAT, VERSION, FACTS)
     labels = open_arrays(path, manifest, ARRAYS).get("labels", np.empty(0))
     if any(type(manifest.get(key)) is not int for key in ("nodes", "edges", "features")):
-        raise DataError(f"{path / MANIFEST}: nodes, edges or features is no number; make the folder again.")
+        raise DataError(f"{Path(path) / MANIFEST}: nodes, edges or features is no number; make the folder again.")
     counts = {key: manifest[key] for key in ("nodes", "edges", "features")}
     return counts | {"classes": len(np.unique(labels[labels >= 0]))}
 
