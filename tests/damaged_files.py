@@ -191,7 +191,8 @@ def _read_classifier(path: Path) -> str:
     from naq.classifier import FewShotNodeClassifier
 
     model = FewShotNodeClassifier.load(path, small_graph().without_labels())
-    return digest(model.vectors_, model.labels_.nodes, model.labels_.slots, model.labels_.classes, model.get_params())
+    parts = (model.vectors_, model.labels_.nodes, model.labels_.slots, model.labels_.classes, model.get_params())
+    return digest(*parts, model.predict(), model.explain_choice_)
 
 
 def _record(number: int) -> Any:
