@@ -22,6 +22,7 @@ import scipy.sparse as sp
 import mutations
 from naq.errors import LONGEST, NaqError
 from naq.graph import Graph
+from naq.grid.peak_memory import with_peak
 
 
 @dataclass(frozen=True)
@@ -83,9 +84,14 @@ class Trial:
 
 
 class Bench:
-    """Damages one kind of file again and again, each time by a number."""
+    """Damages one kind of file again and again, each time by a number.
 
-    def __init__(self, target: Target, folder: Path) -> None:
+    Attributes:
+        peak: bytes that the last trial took at most while it read, where ``measured``.
+    """
+
+    def __init__(self, target: Target, folder: Path, *, measured: bool = False) -> None:
+        self.measured, self.peak = measured, 0
         self.target, self.folder = target, folder
         made = folder / "made"
         made.mkdir(parents=True)
@@ -120,8 +126,16 @@ class Bench:
     def trial_of(self, content: bytes) -> Trial:
         if content == self.content:
             return Trial("same")
+        path = self.restore(content)
+        if not self.measured:
+            return self._attempt(path)
+        trial, peak = with_peak(lambda: self._attempt(path))
+        self.peak = peak or 0
+        return trial
+
+    def _attempt(self, path: Path) -> Trial:
         try:
-            found = self._read(self.restore(content))
+            found = self._read(path)
         except NaqError as error:
             text = str(error)
             ok = len(text) <= LONGEST and text.isprintable()
