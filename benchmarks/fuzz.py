@@ -86,14 +86,13 @@ def batch(name: str, first: int, count: int) -> tuple[collections.Counter[str], 
 
 
 def kills(every: int) -> dict[str, Any]:
-    found = {}
-    for kind in ("run", "reproduce", "shards", "studio", "cells", "import"):
-        with tempfile.TemporaryDirectory() as place:
-            command = [sys.executable, str(TESTS / "kill_at_each_write.py"), kind, place, str(every)]
-            done = subprocess.run(command, capture_output=True, text=True, check=True)
-        found[kind] = {k: v for k, v in json.loads(done.stdout.splitlines()[-1]).items() if k != "kind"}
-        print(kind, found[kind], flush=True)
-    return found
+    with tempfile.TemporaryDirectory() as place:
+        words = [f"{kind}:{every}" for kind in ("run", "reproduce", "shards", "studio", "cells", "import")]
+        command = [sys.executable, str(TESTS / "kill_at_each_write.py"), place, *words]
+        done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+    print(done.stdout, flush=True)
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    return {row.pop("kind"): row for row in rows}
 
 
 def write_page(result: dict[str, Any]) -> None:

@@ -21,6 +21,8 @@ from naq.errors import DataError
 
 def run(folder: Path) -> Any:
     """One training with checkpoints, and what it left."""
+    from safetensors.numpy import load_file
+
     from naq.protocol import run as train
     from naq.training import loop
 
@@ -31,7 +33,8 @@ def run(folder: Path) -> Any:
     )
     names = {p.name for p in (folder / "run").iterdir() if not p.name.startswith(".")}
     left = sorted(names - {"curve.png", "damaged"})  # a picture is nothing to lose
-    values = files.digest(found.embedding)
+    tensors = [load_file(folder / "run" / name) for name in left if name.endswith(".safetensors")]
+    values = files.digest(*(part[name] for part in tensors for name in sorted(part)))
     return [found.accuracy, [e.accuracy for e in found.evaluations.values()], found.facts["best_step"], values, left]
 
 
@@ -64,7 +67,8 @@ def import_tables(folder: Path) -> Any:
     from naq.data.mapped import save_mapped
 
     folder.mkdir(parents=True, exist_ok=True)
-    graph = read(*files._tables(folder))[0]
+    tables = folder.parent / "edges.csv", folder.parent / "nodes.csv"
+    graph = read(*(tables if tables[1].exists() else files._tables(folder.parent)))[0]
     save_graph(folder / "g.npz", graph)
     save_mapped(folder / "g", graph)
     return [load(folder / "g.npz").hash, load(folder / "g").hash]
@@ -94,7 +98,7 @@ def reproduce(folder: Path) -> Any:
     from naq.training import loop
 
     loop.CHECKPOINT_SECONDS = 0.0
-    graph, out = folder / "labelled.npz", folder / "out"
+    graph, out = folder.parent / "labelled.npz", folder / "out"
     if not graph.exists():
         save_graph(graph, files._labelled())
     words = ["reproduce", "methods", "-d", graph, "-m", "smooth", "-m", "naq-feat/protonet", "--way", 2, "--shot", 1]
@@ -112,7 +116,7 @@ def shards(folder: Path) -> Any:
     """``naq neighbors`` in shards: the table, and nothing else is left."""
     from naq.data import save_graph
 
-    graph, out = folder / "labelled.npz", folder / "made" / "t.npz"
+    graph, out = folder.parent / "labelled.npz", folder / "made" / "t.npz"
     if not graph.exists():
         save_graph(graph, files._labelled())
     command("neighbors", graph, "-k", 4, "--engine", "local", "--shards", 5, "--out", out)

@@ -1,10 +1,11 @@
 """Kills a computation at every write it makes, before and after the file gets its name, and lets it go on: a program of its own.
 
-    python tests/kill_at_each_write.py run|cells|import|reproduce|shards|studio FOLDER [EVERY]
+    python tests/kill_at_each_write.py FOLDER run reproduce:7 shards studio cells import   # :7 is at every seventh write
 
 Each kill is a process of its own that ends as by ``kill -9``; a write to the studio's journal is cut in half first. Then another process computes the rest.
-Prints JSON: kills, what differed from a computation that nobody disturbed, and what was computed twice: a record of a cell that was written again, or more
-updates of a training than lie between two checkpoints.
+Prints a line of JSON each: kills, what differed from a computation that nobody disturbed, and what was computed twice: a record of a cell that was written again, or more
+updates of a training than lie between two checkpoints. Also how many limits on the size of a file (``ulimit -f``), which cut a write in its middle as a full
+disk does, ended in one sentence.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import collections
 import json
 import os
+import resource
 import sys
 import warnings
 from collections.abc import Callable
@@ -20,10 +22,14 @@ from typing import Any
 
 if __name__ == "__main__":  # nothing to lose in a fork
     os.environ |= {"OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+    os.environ["NUMBA_THREADING_LAYER"] = "workqueue"  # GNU's OpenMP ends a forked process that uses it
 sys.path.insert(0, str(Path(__file__).parent))
 
 from interrupted_work import WORK
+from naq.errors import NaqError
 
+LIMITS = (1, 100, 700, 3000)
+"""Bytes of a file at most, one after the other; a table in shards has files between."""
 BETWEEN = {"run": 8, "reproduce": 16}
 """Updates between two checkpoints of the works that train."""
 
@@ -66,14 +72,16 @@ class Counted:
 
     def _replace(self, source: Path, target: Path) -> Path:
         result = self.replace(source, target)
-        if Path(target).parent.name == "cells":
+        if Path(target).parent.name == "cells" and "unpacked" not in Path(target).parts:
             self.write(self.log, f"{Path(target).name}\n".encode())
         self._point()
         return result
 
 
-def in_child(work: Callable[[Path], Any], folder: Path, at: int | None) -> tuple[int, Any, int]:
-    """Exit code, result and writes of the work in a process of its own."""
+def in_child(
+    work: Callable[[Path], Any], folder: Path, at: int | None = None, limit: int | None = None
+) -> tuple[int, Any, int]:
+    """Exit code, result and writes of the work in a process of its own; 2 for an error in one sentence."""
     answer, log = folder.with_suffix(".json"), folder.with_suffix(".log")
     answer.unlink(missing_ok=True)
     pid = os.fork()
@@ -81,9 +89,14 @@ def in_child(work: Callable[[Path], Any], folder: Path, at: int | None) -> tuple
         try:
             warnings.simplefilter("ignore")
             counted = Counted(at, log)
+            if limit is not None:
+                resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
             result = work(folder)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
             answer.write_text(json.dumps([result, counted.count]))
             os._exit(0)
+        except NaqError as error:
+            os._exit(2 if "too large" in str(error) else 1)
         except BaseException:
             import traceback
 
@@ -99,33 +112,39 @@ def done(folder: Path) -> collections.Counter[str]:
     return collections.Counter(folder.with_suffix(".log").read_text().split())
 
 
-def main() -> None:
-    kind, place, every = sys.argv[1], Path(sys.argv[2]), int((*sys.argv, "1")[3])
-    import naq.cli.main
-    import naq.cli.reproducing
-    import naq.data
-    import naq.experiments.analyses.label_noise
-    import naq.grid.measurements.empty
-    import naq.grid.runners
-    import naq.protocol.runs  # every child has them then
-    import report_folders
-
-    _ = naq, report_folders
-    code, expected, count = in_child(WORK[kind], place / "whole", None)
+def disturbed(kind: str, place: Path, every: int) -> dict[str, Any]:
+    place.mkdir(parents=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        WORK[kind](place / "first")  # what is imported and compiled now, every child has
+    code, expected, count = in_child(WORK[kind], place / "whole")
     assert code == 0
     whole = done(place / "whole")
-    kills, wrong, twice = 0, [], []
+    kills, wrong, twice, full = 0, [], [], 0
     for at in range(1, count + 1, every):
         folder = place / f"killed-{at}"
         code, _, _ = in_child(WORK[kind], folder, at)
         kills += code == 9
-        code, found, _ = in_child(WORK[kind], folder, None)
+        code, found, _ = in_child(WORK[kind], folder)
         if code != 0 or found != expected:
             wrong.append([at, code, found])
         again = done(folder) - whole
         if again.pop("update", 0) > BETWEEN.get(kind, 0) or again:
             twice.append([at, dict(again)])
-    print(json.dumps({"kind": kind, "points": count, "kills": kills, "wrong": wrong, "twice": twice}))
+    for limit in LIMITS if every == 1 else LIMITS[1:3]:
+        folder = place / f"full-{limit}"
+        first, _, _ = in_child(WORK[kind], folder, limit=limit)
+        full += first == 2
+        code, found, _ = in_child(WORK[kind], folder)
+        if first not in (0, 2) or code != 0 or found != expected:
+            wrong.append([f"at most {limit} bytes", first, code, found])
+    return {"kind": kind, "points": count, "kills": kills, "wrong": wrong, "twice": twice, "full": full}
+
+
+def main() -> None:
+    for word in sys.argv[2:]:
+        kind, _, every = word.partition(":")
+        print(json.dumps(disturbed(kind, Path(sys.argv[1]) / kind, int(every or 1))), flush=True)
 
 
 if __name__ == "__main__":
