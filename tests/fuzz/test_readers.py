@@ -28,6 +28,14 @@ KEPT = {
     "parquet": (193, 417, 1179, 1298),
     "npy": (21,),
     "graphml": (1388,),
+    "parquet: edges": (500029, 500031, 500046),
+    "graph folder: manifest": (500003, 500006, 500014, 500019, 500059),
+    "graph folder: edges": (500031,),
+    "graph folder: labels": (500058,),
+    "graph folder: names": (500016,),
+    "run: metrics, resealed": (500003, 500007, 500050),
+    "shard of a table, resealed": (500001,),
+    "classifier, resealed": (800672, 800683, 800913),
     "labels": (319, 696),
 }
 """Seeds that once found a fault."""
