@@ -468,5 +468,5 @@ TARGETS |= {
         target, name=f"{name}, resealed", rebuild=RESEALED[target.rebuild], ours=False, resealed=True
     )
     for name, target in list(TARGETS.items())
-    if target.ours and target.rebuild in RESEALED and target.name != "run: resumed"
+    if target.ours and target.rebuild in RESEALED
 }
