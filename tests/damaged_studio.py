@@ -129,11 +129,16 @@ class _Server:
                     answer += piece
                     if not piece or b"text/event-stream" in answer:
                         return answer
-                    if b"\r\n\r\n" in answer and not ended and not select.select([line], [], [], 0.05)[0]:
+                    if b"\r\n\r\n" in _final(answer) and not ended and not select.select([line], [], [], 0.05)[0]:
                         line.shutdown(socket.SHUT_WR)  # a connection that is kept for more requests
                         ended = True
             except ConnectionError:
                 return answer
+
+
+def _final(answer: bytes) -> bytes:
+    """Without "100 Continue" before it."""
+    return answer.partition(b"\r\n\r\n")[2] if answer.startswith(b"HTTP/1.1 100") else answer
 
 
 @cache
@@ -174,7 +179,7 @@ def read_request(path: Path) -> str:
     server = _server()
     server.fresh()
     empty = _board(server.session.journal.board)
-    answer = server.ask(path.read_bytes())
+    answer = _final(server.ask(path.read_bytes()))
     words = answer.split(b"\r\n", 1)[0].split()
     status = int(words[1]) if len(words) > 1 and words[1].isdigit() else 0
     after = _board(server.session.journal.board)

@@ -35,6 +35,7 @@ KEPT = {
     "graph folder: names": (500016,),
     "run: metrics, resealed": (500003, 500007, 500050),
     "shard of a table, resealed": (500001,),
+    "studio: import": (1001080,),
     "classifier, resealed": (800672, 800683, 800913),
     "labels": (319, 696),
 }
