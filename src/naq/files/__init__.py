@@ -10,11 +10,12 @@ from naq.files.json_files import parse_json, read_json, read_sealed, sealed, ver
 from naq.files.npz import read_npz, write_npz
 from naq.files.reading import file_of, open_file, read_bytes, set_aside
 from naq.files.tensors import checksum_of, read_tensors, write_tensors
-from naq.files.writing import write_atomically
+from naq.files.writing import NO_SPACE, write_atomically
 from naq.files.zips import Members, open_zip
 
 __all__ = [
     "FORMULA",
+    "NO_SPACE",
     "Members",
     "as_written",
     "cache_folder",
