@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import os
@@ -137,6 +138,28 @@ def test_a_pipe_is_refused_and_never_waited_for(name: str, tmp_path: Path) -> No
         return
     with pytest.raises(NaqError, match=r"a pipe or a device|no edge list|does not exist|has no "):
         TARGETS[name].read(path)
+
+
+@pytest.mark.parametrize("order", ["<", ">"])
+def test_characters_that_do_not_exist(order: str, tmp_path: Path) -> None:
+    """NumPy keeps any number as a character, and Python ends with a SystemError."""
+    names = np.array(["good", "bad"], dtype=f"{order}U4")
+    names.view(f"{order}u4")[5] = 0x110000
+    with pytest.raises(DataError, match="bytes that are no text"):
+        read_npz(write_npz(tmp_path / "x.npz", {"names": names}))
+    if order == "<":
+        from naq.data.mapped import save_mapped
+
+        folder = save_mapped(tmp_path / "g", small_graph())
+        with (folder / "names.npy").open("r+b") as stream:
+            stream.seek(128)
+            stream.write(b"\xff\xff\xff\xff")
+        manifest = json.loads((folder / "manifest.json").read_text())
+        content = (folder / "names.npy").read_bytes()[128:]
+        manifest["arrays"]["names"]["sha256"] = hashlib.sha256(content).hexdigest()
+        write_sealed(folder / "manifest.json", manifest)
+        with pytest.raises(DataError, match="bytes that are no text"):
+            load(folder)
 
 
 @pytest.mark.parametrize("cut", [1, 7, 22, 52])
