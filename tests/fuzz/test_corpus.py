@@ -191,6 +191,15 @@ def test_metrics_name_no_file_outside_the_folder(tmp_path: Path) -> None:
     assert other.read_bytes() == b"mine" and not (tmp_path / "damaged").exists()
 
 
+def test_a_run_killed_after_its_last_tensor_leaves_no_checkpoint(tmp_path: Path) -> None:
+    from damaged_files import _run_folder, second_run
+
+    for name, content in (*_run_folder().items(), ("checkpoint.safetensors", b"of the training")):
+        (tmp_path / name).write_bytes(content)
+    assert second_run(tmp_path / "metrics.json", _run_folder()) is not None
+    assert not (tmp_path / "checkpoint.safetensors").exists()
+
+
 def test_a_record_that_is_written_now_is_not_swept_away_when_the_clock_jumps(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
