@@ -106,6 +106,7 @@ class _Server:
         guard.hosts, guard.keys.cookie, guard.keys.cookie_name = {f"127.0.0.1:{PORT}"}, COOKIE, f"naq-studio-{PORT}"
         threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True).start()
         self.header = self.session.journal.path.read_bytes()
+        assert self.ask(_request("GET", "/api/search?q=node"), ANSWER_SECONDS), "the studio does not answer"
 
     def fresh(self) -> None:
         """Every trial starts with an empty journal."""
@@ -115,25 +116,30 @@ class _Server:
         journal.board, journal._step, self.session.version = Board(), 0, 1
         journal.path.write_bytes(self.header)
 
-    def ask(self, content: bytes) -> bytes:
-        """The whole answer. A server that waits for more is told that there is none, and must then close the connection."""
+    def ask(self, content: bytes, patience: float) -> bytes:
+        """The whole answer. After ``patience`` a server that waits for more is told that there is none, and must then close the connection."""
         answer, ended = b"", False
         with socket.create_connection(("127.0.0.1", self.port), timeout=ANSWER_SECONDS) as line:
             try:
                 line.sendall(content)
                 while True:
-                    if not ended and not answer and not select.select([line], [], [], 1.0)[0]:
+                    if not ended and not answer and not select.select([line], [], [], patience)[0]:
                         line.shutdown(socket.SHUT_WR)
                         ended = True
                     piece = line.recv(1 << 16)
                     answer += piece
                     if not piece or b"text/event-stream" in answer:
                         return answer
-                    if b"\r\n\r\n" in answer and not ended and not select.select([line], [], [], 0.05)[0]:
+                    if b"\r\n\r\n" in _final(answer) and not ended and not select.select([line], [], [], 0.05)[0]:
                         line.shutdown(socket.SHUT_WR)  # a connection that is kept for more requests
                         ended = True
             except ConnectionError:
                 return answer
+
+
+def _final(answer: bytes) -> bytes:
+    """Without "100 Continue" before it."""
+    return answer.partition(b"\r\n\r\n")[2] if answer.startswith(b"HTTP/1.1 100") else answer
 
 
 @cache
@@ -174,7 +180,10 @@ def read_request(path: Path) -> str:
     server = _server()
     server.fresh()
     empty = _board(server.session.journal.board)
-    answer = server.ask(path.read_bytes())
+    answer = _final(server.ask(path.read_bytes(), 0.1))
+    if not answer and _board(server.session.journal.board) != empty:  # perhaps we hung up before it was answered
+        server.fresh()
+        answer = _final(server.ask(path.read_bytes(), 5.0))
     words = answer.split(b"\r\n", 1)[0].split()
     status = int(words[1]) if len(words) > 1 and words[1].isdigit() else 0
     after = _board(server.session.journal.board)

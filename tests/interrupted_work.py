@@ -17,6 +17,7 @@ from typing import Any
 
 import damaged_files as files
 from naq.errors import DataError
+from naq.files import NO_SPACE
 
 
 def run(folder: Path) -> Any:
@@ -103,11 +104,13 @@ def reproduce(folder: Path) -> Any:
         save_graph(graph, files._labelled())
     words = ["reproduce", "methods", "-d", graph, "-m", "smooth", "-m", "naq-feat/protonet", "--way", 2, "--shot", 1]
     words += ["--seeds", 1, "--episodes", 32, "--set", "protonet.latent=8", "--episode", "queries=3"]
-    command(*words, "--no-cache", "--quick", "--engine", "local", "--out", out)
+    said = command(*words, "--no-cache", "--quick", "--engine", "local", "--out", out)
     store, kept = Store(out), []
     for record in store.records():
         result = dict(record.result or {})
         kept.append([record.key, result["evaluations"], [result.get("history") or {}][0].get("loss")])
+    if len(kept) < 2 and NO_SPACE in said:
+        raise DataError(said)
     assert (out / "report.html").stat().st_size > 1000
     return json.loads(json.dumps([kept, [f.error for f in store.failures()], store.set_aside]))
 

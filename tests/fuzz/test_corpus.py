@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import os
@@ -139,6 +140,28 @@ def test_a_pipe_is_refused_and_never_waited_for(name: str, tmp_path: Path) -> No
         TARGETS[name].read(path)
 
 
+@pytest.mark.parametrize("order", ["<", ">"])
+def test_characters_that_do_not_exist(order: str, tmp_path: Path) -> None:
+    """NumPy keeps any number as a character, and Python ends with a SystemError."""
+    names = np.array(["good", "bad"], dtype=f"{order}U4")
+    names.view(f"{order}u4")[5] = 0x110000
+    with pytest.raises(DataError, match="bytes that are no text"):
+        read_npz(write_npz(tmp_path / "x.npz", {"names": names}))
+    if order == "<":
+        from naq.data.mapped import save_mapped
+
+        folder = save_mapped(tmp_path / "g", small_graph())
+        with (folder / "names.npy").open("r+b") as stream:
+            stream.seek(128)
+            stream.write(b"\xff\xff\xff\xff")
+        manifest = json.loads((folder / "manifest.json").read_text())
+        content = (folder / "names.npy").read_bytes()[128:]
+        manifest["arrays"]["names"]["sha256"] = hashlib.sha256(content).hexdigest()
+        write_sealed(folder / "manifest.json", manifest)
+        with pytest.raises(DataError, match="bytes that are no text"):
+            load(folder)
+
+
 @pytest.mark.parametrize("cut", [1, 7, 22, 52])
 def test_a_journal_that_was_killed_at_its_first_line_is_begun_again(cut: int, tmp_path: Path) -> None:
     from naq.studio.board import Row
@@ -166,6 +189,15 @@ def test_metrics_name_no_file_outside_the_folder(tmp_path: Path) -> None:
     write_sealed(folder / "metrics.json", data | {"files": {"../mine.safetensors": "0"}})
     assert second_run(folder / "metrics.json", _run_folder()) is None
     assert other.read_bytes() == b"mine" and not (tmp_path / "damaged").exists()
+
+
+def test_a_run_killed_after_its_last_tensor_leaves_no_checkpoint(tmp_path: Path) -> None:
+    from damaged_files import _run_folder, second_run
+
+    for name, content in (*_run_folder().items(), ("checkpoint.safetensors", b"of the training")):
+        (tmp_path / name).write_bytes(content)
+    assert second_run(tmp_path / "metrics.json", _run_folder()) is not None
+    assert not (tmp_path / "checkpoint.safetensors").exists()
 
 
 def test_a_record_that_is_written_now_is_not_swept_away_when_the_clock_jumps(

@@ -36,6 +36,8 @@ KEPT = {
     "run: metrics, resealed": (500003, 500007, 500050),
     "shard of a table, resealed": (500001,),
     "run: resumed, resealed": (500000, 500003, 500005),
+    "studio: import": (1001080,),
+    "cached table, resealed": (1000942,),
     "classifier, resealed": (800672, 800683, 800913),
     "labels": (319, 696),
 }

@@ -20,7 +20,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from naq.errors import DataError
-from naq.files import open_file, parse_json, read_bytes, verify_seal, write_sealed
+from naq.files import NO_SPACE, open_file, parse_json, read_bytes, verify_seal, write_sealed
 
 MANIFEST = "manifest.json"
 HEADER_BYTES = 128
@@ -143,9 +143,7 @@ def new_folder(path: str | Path, kind: str, version: int) -> Iterator[FolderWrit
         else:
             temporary.rename(path)
     except OSError as error:
-        raise DataError(
-            f"cannot write {path}: {error.strerror or error}; free some space or choose another folder."
-        ) from error
+        raise DataError(f"cannot write {path}: {error.strerror or error}; {NO_SPACE}.") from error
     finally:
         writer._abandon()
         shutil.rmtree(temporary, ignore_errors=True)

@@ -22,6 +22,7 @@ from naq.data.array_folder import MANIFEST, check_sums, new_folder, open_arrays,
 from naq.data.npz import MOST_COLUMNS, _strings, checked_labels
 from naq.data.readers import READERS, Reader
 from naq.errors import DataError, GraphError
+from naq.files import is_text
 from naq.graph import Graph
 
 FORMAT, VERSION = "naq-graph", 1
@@ -93,6 +94,9 @@ def open_graph(path: str | Path, *, name: str | None = None, verify: bool = Fals
     if verify:
         check_sums(path, manifest)
         _verify(adjacency, features, path)
+        own = arrays.get("names", np.empty(0))
+        if not all(is_text(own[start : start + ROWS]) for start in range(0, len(own), ROWS)):
+            raise DataError(f"{path}: names holds bytes that are no text; make the folder again.")
     names: dict[str, Any] = {
         key: _strings(arrays[key], key, path) if key != "names" else _text(arrays[key], path)
         for key in _NAMES

@@ -139,6 +139,8 @@ class RunFolder(contextlib.AbstractContextManager["RunFolder"]):
             except DataError as error:
                 self._put_aside(self.path / name, str(error))
                 return None
+        with contextlib.suppress(OSError):  # it was killed after the last tensor
+            self.checkpoint.unlink(missing_ok=True)
         return result
 
     def _put_aside(self, file: Path, reason: str) -> None:

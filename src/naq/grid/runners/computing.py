@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from naq.errors import NaqError
+from naq.files import NO_SPACE
 from naq.grid.cells import Cell, Identity
 from naq.grid.measurements import Context, perform
 from naq.grid.records import Record
@@ -79,6 +80,11 @@ def worker_exit(how: str, stderr: str = "") -> str:
 def out_of_memory(record: Record) -> bool:
     """Whether it failed for lack of memory: its checkpoints stay, it may resume elsewhere or later."""
     return any(words in (record.error or "") for words in ("MemoryError", "out of memory", "allocate memory"))
+
+
+def disk_full(record: Record) -> bool:
+    """Whether it failed because it could not write: nothing is known of the cell then, and the next run computes it."""
+    return NO_SPACE in (record.error or "")
 
 
 def sentence_of(error: BaseException) -> str:
