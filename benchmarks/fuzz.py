@@ -26,7 +26,7 @@ HERE = Path(__file__).parent
 TESTS = HERE.parent / "tests"
 RESULTS = HERE / "results" / "fuzz.json"
 PAGE = HERE.parent / "docs" / "trust.md"
-BATCH, LIMIT = 1000, 6_000_000_000
+BATCH, LIMIT = 2000, 6_000_000_000
 FAULTS = ("silent", "traceback", "long", "crash")
 
 
@@ -35,27 +35,27 @@ def worker(name: str, first: int, count: int, folder: Path) -> None:
     sys.path.insert(0, str(TESTS))
     from damaged_files import TARGETS, Bench
 
-    bench = Bench(TARGETS[name], folder / "bench")
+    bench, most = Bench(TARGETS[name], folder / "bench", measured=True), 0
     resource.setrlimit(resource.RLIMIT_AS, (LIMIT, LIMIT))
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    bench.trial(first)  # what is imported and compiled at the first damage is none of its memory
     log = (folder / "log").open("a")
     for seed in range(first, first + count):
         log.write(f"{seed}\n")
         log.flush()
         trial = bench.trial(seed)
+        most = max(most, bench.peak)
         record = {"seed": seed, "outcome": trial.outcome, **({"detail": trial.detail} if trial.fault else {})}
         log.write(json.dumps(record) + "\n")
-    grown = 1024 * (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
-    log.write(json.dumps({"grown": grown}) + "\n")
+    log.write(json.dumps({"peak": most}) + "\n")
     log.close()
     os._exit(0)  # what libraries do at the end of a process is no reader's
 
 
 def batch(name: str, first: int, count: int) -> tuple[collections.Counter[str], list[dict[str, Any]], int]:
-    """Outcomes, faults and the memory that reading took at most beyond that of the whole file; a crash costs its own seed."""
+    """Outcomes, faults and the most memory that reading one of them took; a crash costs its own seed."""
     outcomes: collections.Counter[str] = collections.Counter()
     faults: list[dict[str, Any]] = []
-    grown, last = 0, first + count
+    peak, last = 0, first + count
     while first < last:
         with tempfile.TemporaryDirectory() as place:
             command = [sys.executable, __file__, "--worker", name, str(first), str(last - first), place]
@@ -67,8 +67,8 @@ def batch(name: str, first: int, count: int) -> tuple[collections.Counter[str], 
                 begun = int(line)
                 continue
             record = json.loads(line)
-            if "grown" in record:
-                grown = max(grown, record["grown"])
+            if "peak" in record:
+                peak = max(peak, record["peak"])
                 continue
             outcomes[record["outcome"]] += 1
             if record["outcome"] in FAULTS:
@@ -82,30 +82,29 @@ def batch(name: str, first: int, count: int) -> tuple[collections.Counter[str], 
                 {"kind": name, "seed": begun, "outcome": "crash", "detail": f"{done.returncode}: {done.stderr[-500:]}"}
             )
             first = begun + 1
-    return outcomes, faults, grown
+    return outcomes, faults, peak
 
 
 def kills(every: int) -> dict[str, Any]:
-    found = {}
-    for kind in ("run", "cells", "import"):
-        with tempfile.TemporaryDirectory() as place:
-            command = [sys.executable, str(TESTS / "kill_at_each_write.py"), kind, place, str(every)]
-            done = subprocess.run(command, capture_output=True, text=True, check=True)
-        found[kind] = {k: v for k, v in json.loads(done.stdout.splitlines()[-1]).items() if k != "kind"}
-        print(kind, found[kind], flush=True)
-    return found
+    with tempfile.TemporaryDirectory() as place:
+        words = [f"{kind}:{every}" for kind in ("run", "reproduce", "shards", "studio", "cells", "import")]
+        command = [sys.executable, str(TESTS / "kill_at_each_write.py"), place, *words]
+        done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+    print(done.stdout, flush=True)
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    return {row.pop("kind"): row for row in rows}
 
 
 def write_page(result: dict[str, Any]) -> None:
     """The table of docs/trust.md, between its marks."""
     lines = [
-        "| file | damaged | refused | same | other | faults | more memory |",
+        "| file | damaged | refused | same | other | faults | memory |",
         "|---|---:|---:|---:|---:|---:|---:|",
     ]
     for name, row in result["kinds"].items():
         numbers = [row["tried"], *(row.get(word, 0) for word in ("refused", "same", "other"))]
         faults = sum(row.get(word, 0) for word in FAULTS)
-        lines.append(f"| {name} | {' | '.join(f'{n:,}' for n in numbers)} | {faults} | {row['grown_mb']:,} MB |")
+        lines.append(f"| {name} | {' | '.join(f'{n:,}' for n in numbers)} | {faults} | {row['peak_mb']:,} MB |")
     faults = sum(row.get(word, 0) for row in result["kinds"].values() for word in FAULTS)
     lines += [
         "",
@@ -114,8 +113,10 @@ def write_page(result: dict[str, Any]) -> None:
     if "kills" in result:
         total = sum(row["kills"] for row in result["kills"].values())
         wrong = sum(len(row["wrong"]) for row in result["kills"].values())
+        twice = sum(len(row["twice"]) for row in result["kills"].values())
+        words = ", ".join(f"{kind} {row['kills']}" for kind, row in result["kills"].items())
         lines.append(
-            f"{total} kills (`kill -9`), before and after each file gets its name, in a training, in cells with their pack and in an import: {wrong} ended in another result."
+            f"{total} kills (as by `kill -9`), before and after each file gets its name ({words}): {wrong} ended in another result or lost something, {twice} computed something twice."
         )
     text = PAGE.read_text(encoding="utf-8")
     head, _, rest = text.partition("<!-- fuzz -->\n")
@@ -129,6 +130,9 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--only", action="append", default=[], help="a kind; may be repeated")
     parser.add_argument("--seconds", type=float, default=1e9, help="no new batch after so long")
+    parser.add_argument(
+        "--out", type=Path, default=RESULTS, help="another file for the results; the page stays as it is"
+    )
     parser.add_argument("--add", action="store_true", help="add to what is in the file")
     parser.add_argument("--kills", action="store_true", help="only kills at each write")
     parser.add_argument("--every", type=int, default=1, help="kill at every so many points")
@@ -144,11 +148,11 @@ def main() -> None:
 
     os.environ |= {"OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
     result: dict[str, Any] = (
-        read_json(RESULTS) if RESULTS.exists() and (given.add or given.kills) else {"kinds": {}, "faults": []}
+        read_json(given.out) if given.out.exists() and (given.add or given.kills) else {"kinds": {}, "faults": []}
     )
     if given.kills:
         result["kills"] = kills(given.every)
-        write_json(RESULTS, result)
+        write_json(given.out, result)
         write_page(result)
         return
     started = time.perf_counter()
@@ -156,22 +160,23 @@ def main() -> None:
         for name in given.only or TARGETS:
             if time.perf_counter() - started > given.seconds:
                 break
-            count = min(BATCH, given.first + given.each - first)
-            outcomes, faults, grown = batch(name, first, count)
-            row = result["kinds"].setdefault(name, {"tried": 0, "grown_mb": 0})
+            count = max(1, int(TARGETS[name].share * min(BATCH, given.first + given.each - first)))
+            outcomes, faults, peak = batch(name, first, count)
+            row = result["kinds"].setdefault(name, {"tried": 0, "peak_mb": 0})
             row["tried"] += sum(outcomes.values())
-            row["grown_mb"] = max(row["grown_mb"], round(grown / 1e6))
+            row["peak_mb"] = max(row["peak_mb"], round(peak / 1e6))
             for outcome, number in outcomes.items():
                 row[outcome] = row.get(outcome, 0) + number
             result["faults"] += faults
             result["tried"] = sum(r["tried"] for r in result["kinds"].values())
             result["memory_limit_gb"] = LIMIT / 1e9
             print(
-                f"{name:18} seeds {first} to {first + count - 1}: {dict(outcomes)}, {grown / 1e6:.0f} MB more",
+                f"{name:18} seeds {first} to {first + count - 1}: {dict(outcomes)}, {peak / 1e6:.0f} MB",
                 flush=True,
             )
-            write_json(RESULTS, result)
-    write_page(result)
+            write_json(given.out, result)
+    if given.out == RESULTS:
+        write_page(result)
     print(f"{result['tried']:,} damaged files, {len(result['faults'])} faults")
     for fault in result["faults"][:20]:
         print(fault)

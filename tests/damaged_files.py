@@ -1,21 +1,14 @@
-"""Every file that is read, with its reader: what a damaged one may do, and what one trial of it gave.
-
-A reader may refuse (one sentence of at most 500 characters, as a ``NaqError``), set the file aside, or accept it. It may never raise anything else,
-and a file of ours with another content may never be accepted.
-"""
+"""Every file that is read, with its reader: the targets of the fuzzer."""
 
 from __future__ import annotations
 
 import gzip
-import hashlib
 import io
 import json
-import random
 import shutil
-import warnings
 import zipfile
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -24,55 +17,13 @@ import numpy as np
 import scipy.sparse as sp
 
 import mutations
-from naq.errors import LONGEST, NaqError
+from damage_bench import Bench, Target, Trial, digest, small_graph
+from damaged_folders import FOLDERS, graph_digest
+from damaged_studio import STUDIO
+from naq.errors import LONGEST
 from naq.graph import Graph
 
-Mutate = Callable[[bytes, random.Random], bytes]
-
-
-@dataclass(frozen=True)
-class Target:
-    """One kind of file.
-
-    Attributes:
-        make: writes it, and what goes with it, into a folder; returns the file that is to be damaged.
-        read: its content as a text, or None where the file was set aside; only a ``NaqError`` may come out.
-        rebuild: changes what is inside and builds a well-formed file around it.
-        ours: whether it has a checksum, so that no other content is accepted.
-    """
-
-    name: str
-    make: Callable[[Path], Path]
-    read: Callable[[Path], str | None]
-    rebuild: Mutate
-    ours: bool
-
-
-def digest(*parts: Any) -> str:
-    """One text for equal contents."""
-    found = hashlib.blake2b(digest_size=16)
-    for part in parts:
-        if isinstance(part, np.ndarray):
-            found.update(f"{part.dtype.kind}{part.shape}".encode())
-            found.update(np.ascontiguousarray(part).tobytes())
-        else:
-            found.update(repr(part).encode("utf-8", "surrogatepass"))
-    return found.hexdigest()
-
-
-@cache
-def small_graph() -> Graph:
-    draw = np.random.default_rng(0)
-    n, d = 40, 12
-    edges = draw.integers(0, n, (2, 120))
-    words = sp.random(n, d, 0.3, random_state=0, format="csr")
-    words.data[:] = draw.integers(1, 9, words.nnz)
-    names = [f"node {i}" for i in range(n)]
-    return Graph(edges, words, np.arange(n) % 4, names=names, class_names=list("abcd"), nodes=n, name="small")
-
-
-def _graph(graph: Graph) -> str:
-    return digest(graph.hash, *(x for x in (graph.names, graph.class_names, graph.vocab) if x is not None))
+__all__ = ["TARGETS", "Bench", "Target", "Trial", "digest", "small_graph"]
 
 
 def _make_graph(folder: Path) -> Path:
@@ -84,7 +35,7 @@ def _make_graph(folder: Path) -> Path:
 def _load(path: Path) -> str:
     from naq.data import load
 
-    return _graph(load(path))
+    return graph_digest(load(path))
 
 
 def _make_tasks(folder: Path) -> Path:
@@ -195,13 +146,13 @@ def _make_run(name: str) -> Callable[[Path], Path]:
     return make
 
 
-def _read_run(path: Path) -> str | None:
-    """What a second run into the folder reads; None where it would compute again."""
+def second_run(path: Path, whole: dict[str, bytes], told: list[str] | None = None) -> Any:
+    """What a second run into the folder of ``path`` reads; None where it would compute again."""
     from naq.protocol.config import RunConfig
     from naq.protocol.folder import RunFolder
 
-    kept = json.loads(_run_folder()["config.json"])
-    told: list[str] = []
+    kept = json.loads(whole["config.json"])
+    told = [] if told is None else told
 
     class Same(RunConfig):
         def to_json(self) -> dict[str, Any]:
@@ -212,6 +163,12 @@ def _read_run(path: Path) -> str | None:
         result = folder.finished()
     if any(len(text) > 2 * LONGEST for text in told):
         raise AssertionError(f"a warning of {max(map(len, told))} characters")
+    return result
+
+
+def _read_run(path: Path) -> str | None:
+    told: list[str] = []
+    result = second_run(path, _run_folder(), told)
     if path.name == "config.json":
         return None if told else digest(json.loads(path.read_bytes())["config"])
     return None if result is None else digest(result.to_json(), result.embedding)
@@ -234,7 +191,8 @@ def _read_classifier(path: Path) -> str:
     from naq.classifier import FewShotNodeClassifier
 
     model = FewShotNodeClassifier.load(path, small_graph().without_labels())
-    return digest(model.vectors_, model.labels_.nodes, model.labels_.slots, model.labels_.classes, model.get_params())
+    parts = (model.vectors_, model.labels_.nodes, model.labels_.slots, model.labels_.classes, model.get_params())
+    return digest(*parts, model.predict(), model.explain_choice_)
 
 
 def _record(number: int) -> Any:
@@ -368,12 +326,13 @@ def _import(path: Path) -> str:
     from naq.data import import_tables
 
     folder = path.parent
-    edges = next(p for p in (folder / "edges.csv", folder / "edges.csv.gz", folder / "edges.parquet") if p.exists())
+    kinds = ("edges.csv", "edges.csv.gz", "edges.tsv", "edges.parquet")
+    edges = next(p for p in (folder / kind for kind in kinds) if p.exists())
     nodes = next(p for p in (folder / "nodes.parquet", folder / "nodes.csv") if p.exists())
     vector = [str(path)] if path.suffix == ".npy" else []
     from naq.data import Choice
 
-    return _graph(import_tables(edges, nodes, Choice(vector=vector) if vector else Choice())[0])
+    return graph_digest(import_tables(edges, nodes, Choice(vector=vector) if vector else Choice())[0])
 
 
 def _make_csv(name: str) -> Callable[[Path], Path]:
@@ -382,13 +341,17 @@ def _make_csv(name: str) -> Callable[[Path], Path]:
         if name == "edges.csv.gz":
             edges.unlink()
             (folder / name).write_bytes(gzip.compress(EDGES.encode(), mtime=0))
-        if name == "nodes.parquet":
+        if name == "edges.tsv":
+            edges.unlink()
+            (folder / name).write_text(EDGES.replace(",", "\t"))
+        if name.endswith(".parquet"):
             import pyarrow as pa
             import pyarrow.csv
             import pyarrow.parquet as pq
 
-            pq.write_table(pa.csv.read_csv(io.BytesIO(NODES.encode())), folder / name)
-            nodes.unlink()
+            whole = nodes if name.startswith("nodes") else edges
+            pq.write_table(pa.csv.read_csv(io.BytesIO(whole.read_bytes())), folder / name)
+            whole.unlink()
         if name == "v.npy":
             np.save(folder / name, np.random.default_rng(0).random((12, 3), dtype=np.float32))
         return folder / name
@@ -402,6 +365,24 @@ def _make_graphml(folder: Path) -> Path:
     graph = nx.karate_club_graph()
     nx.write_graphml(graph, folder / "k.graphml")
     return folder / "k.graphml"
+
+
+def _make_cora_full(folder: Path) -> Path:
+    """As it is published: without our checksums, with a member that holds objects."""
+    words = sp.csr_array(small_graph().features)
+    edges = small_graph().adjacency
+    arrays = {"labels": np.arange(40) % 4}
+    for prefix, matrix in (("adj", edges), ("attr", words)):
+        arrays |= {f"{prefix}_{key}": getattr(matrix, key) for key in ("data", "indices", "indptr")}
+        arrays[f"{prefix}_shape"] = np.array(matrix.shape)
+    np.savez_compressed(folder / "c.npz", idx_to_node=np.array({0: "a title"}, dtype=object), **arrays)
+    return folder / "c.npz"
+
+
+def _read_cora_full(path: Path) -> str:
+    from naq.data.cora_full import read_cora_full
+
+    return graph_digest(read_cora_full(path))
 
 
 def _make_labels(folder: Path) -> Path:
@@ -457,80 +438,35 @@ TARGETS = {
         Target("records", _make_records, _read_records, mutations.rebuilt_xz, True),
         Target("download", _make_side, _read_side, mutations.damaged, True),
         Target("mat", _make_mat(False), _load, mutations.damaged, False),
-        Target("mat, compressed", _make_mat(True), _load, mutations.damaged, False),
+        Target("mat, compressed", _make_mat(True), _load, mutations.rebuilt_mat, False),
         Target("mat: edges", _make_network, _load, _TEXT, False),
         Target("ogb", _make_ogb, _load, _ZIP, False),
         Target("csv: edges", _make_csv("edges.csv"), _import, _TEXT, False),
         Target("csv: nodes", _make_csv("nodes.csv"), _import, _TEXT, False),
-        Target("csv.gz", _make_csv("edges.csv.gz"), _import, mutations.damaged, False),
-        Target("parquet", _make_csv("nodes.parquet"), _import, mutations.damaged, False),
+        Target("csv.gz", _make_csv("edges.csv.gz"), _import, mutations.rebuilt_gz, False),
+        Target("tsv: edges", _make_csv("edges.tsv"), _import, _TEXT, False),
+        Target("parquet", _make_csv("nodes.parquet"), _import, mutations.rebuilt_parquet, False),
+        Target("parquet: edges", _make_csv("edges.parquet"), _import, mutations.rebuilt_parquet, False),
+        Target("cora-full", _make_cora_full, _read_cora_full, _ZIP, False),
         Target("npy", _make_csv("v.npy"), _import, mutations.rebuilt_npy, False),
         Target("graphml", _make_graphml, _load, _TEXT, False),
         Target("labels", _make_labels, _read_labels, _TEXT, False),
+        *FOLDERS,
+        *STUDIO,
     )
 }
 
-
-@dataclass(frozen=True)
-class Trial:
-    """What came of one damaged file: ``refused``, ``same`` (accepted with the same content), ``other`` (accepted, nobody can tell), or a
-    fault: ``silent``, ``traceback``, ``long``."""
-
-    outcome: str
-    detail: str = ""
-
-    @property
-    def fault(self) -> bool:
-        return self.outcome in ("silent", "traceback", "long")
-
-
-class Bench:
-    """Damages one kind of file again and again, each time by a number."""
-
-    def __init__(self, target: Target, folder: Path) -> None:
-        self.target, self.folder = target, folder
-        made = folder / "made"
-        made.mkdir(parents=True)
-        self.path = target.make(made).relative_to(made)
-        self.files = {p.relative_to(made): p.read_bytes() for p in made.rglob("*") if p.is_file()}
-        self.content = self.files[self.path]
-        self.expected = self._read(made / self.path)
-        assert self.expected is not None, f"{target.name}: the whole file is not accepted"
-
-    def _read(self, path: Path) -> str | None:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return self.target.read(path)
-
-    def damage(self, seed: int) -> bytes:
-        draw = random.Random(f"{self.target.name}/{seed}")
-        return (mutations.damaged if draw.random() < 0.5 else self.target.rebuild)(self.content, draw)
-
-    def trial(self, seed: int) -> Trial:
-        return self.trial_of(self.damage(seed))
-
-    def trial_of(self, content: bytes) -> Trial:
-        if content == self.content:
-            return Trial("same")
-        place = self.folder / "trial"
-        shutil.rmtree(place, ignore_errors=True)
-        for file, whole in self.files.items():
-            (place / file).parent.mkdir(parents=True, exist_ok=True)
-            (place / file).write_bytes(content if file == self.path else whole)
-        try:
-            found = self._read(place / self.path)
-        except NaqError as error:
-            text = str(error)
-            ok = len(text) <= LONGEST and text.isprintable()
-            return Trial("refused" if ok else "long", text[:200])
-        except BaseException as error:
-            if isinstance(error, KeyboardInterrupt):
-                raise
-            import traceback
-
-            return Trial("traceback", "".join(traceback.format_exception(error))[-1500:])
-        if found is None:
-            return Trial("refused")
-        if found == self.expected:
-            return Trial("same")
-        return Trial("silent" if self.target.ours else "other", "another content was accepted")
+RESEALED = {
+    mutations.rebuilt_zip: mutations.resealed_zip,
+    mutations.rebuilt_json: mutations.resealed_json,
+    mutations.rebuilt_tensors: mutations.resealed_tensors,
+    mutations.rebuilt_xz: mutations.resealed_xz,
+}
+"""For files of ours: the same damage with checksums that fit, so that it reaches what is behind them."""
+TARGETS |= {
+    f"{name}, resealed": replace(
+        target, name=f"{name}, resealed", rebuild=RESEALED[target.rebuild], ours=False, resealed=True
+    )
+    for name, target in list(TARGETS.items())
+    if target.ours and target.rebuild in RESEALED
+}

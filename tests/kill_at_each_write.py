@@ -1,15 +1,19 @@
 """Kills a computation at every write it makes, before and after the file gets its name, and lets it go on: a program of its own.
 
-    python tests/kill_at_each_write.py run|cells|import FOLDER [EVERY]
+    python tests/kill_at_each_write.py FOLDER run reproduce:7 shards studio cells import   # :7 is at every seventh write
 
-Each kill is a process of its own that ends as by ``kill -9``; then another one computes the rest. Prints JSON: kills, and what differed from
-a computation that nobody disturbed.
+Each kill is a process of its own that ends as by ``kill -9``; a write to the studio's journal is cut in half first. Then another process computes the rest.
+Prints a line of JSON each: kills, what differed from a computation that nobody disturbed, and what was computed twice: a record of a cell that was written again, or more
+updates of a training than lie between two checkpoints. Also how many limits on the size of a file (``ulimit -f``), which cut a write in its middle as a full
+disk does, ended in one sentence.
 """
 
 from __future__ import annotations
 
+import collections
 import json
 import os
+import resource
 import sys
 import warnings
 from collections.abc import Callable
@@ -18,20 +22,36 @@ from typing import Any
 
 if __name__ == "__main__":  # nothing to lose in a fork
     os.environ |= {"OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+    os.environ["NUMBA_THREADING_LAYER"] = "workqueue"  # GNU's OpenMP ends a forked process that uses it
 sys.path.insert(0, str(Path(__file__).parent))
 
-import damaged_files as files
-from naq.files import writing
+from interrupted_work import WORK
+from naq.errors import NaqError
+
+LIMITS = (1, 100, 700, 3000)
+"""Bytes of a file at most, one after the other; a table in shards has files between."""
+BETWEEN = {"run": 8, "reproduce": 16}
+"""Updates between two checkpoints of the works that train."""
 
 
 class Counted:
-    """Writes are counted; at one of them the process ends."""
+    """Writes are counted; at one of them the process ends. Finished files and updates are noted in ``log``."""
 
-    def __init__(self, at: int | None) -> None:
+    def __init__(self, at: int | None, log: Path) -> None:
         self.at, self.count = at, 0
-        self.sync, self.replace = os.fsync, Path.replace
-        os.fsync = self._sync
+        self.sync, self.replace, self.write = os.fsync, Path.replace, os.write
+        self.log = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+        os.fsync, os.write = self._sync, self._write
         Path.replace = lambda source, target: self._replace(source, target)  # type: ignore[assignment, method-assign]
+        from naq.learners.base import Learner
+
+        step = Learner.step
+
+        def counted(model: Any, *given: Any) -> Any:
+            self.write(self.log, b"update\n")
+            return step(model, *given)
+
+        Learner.step = counted  # type: ignore[method-assign]
 
     def _point(self) -> None:
         self.count += 1
@@ -42,74 +62,41 @@ class Counted:
         self.sync(handle)
         self._point()
 
+    def _write(self, handle: int, content: Any) -> int:
+        if Path(f"/proc/self/fd/{handle}").readlink().name.endswith(".studio.csv"):
+            self.count += 1
+            if self.count == self.at:
+                self.write(handle, bytes(content)[: len(content) // 2])
+                os._exit(9)
+        return self.write(handle, content)
+
     def _replace(self, source: Path, target: Path) -> Path:
         result = self.replace(source, target)
+        if Path(target).parent.name == "cells" and "unpacked" not in Path(target).parts:
+            self.write(self.log, f"{Path(target).name}\n".encode())
         self._point()
         return result
 
 
-def run(folder: Path) -> Any:
-    """One training with checkpoints, and what it left."""
-    from naq.protocol import run as train
-    from naq.training import loop
-
-    loop.CHECKPOINT_SECONDS = 0.0
-    options = {"options": {"latent": 8}, "episode": {"queries": 3}, "cache": folder / "cache", "baseline": False}
-    found = train(
-        files._labelled(), "naq-feat/protonet", way=2, episodes=32, evaluate_every=8, out=folder / "run", **options
-    )
-    names = {p.name for p in (folder / "run").iterdir() if not p.name.startswith(".")}
-    left = sorted(names - {"curve.png", "damaged"})  # a picture is nothing to lose
-    return [found.accuracy, [e.accuracy for e in found.evaluations.values()], found.facts["best_step"], left]
-
-
-def cells(folder: Path) -> Any:
-    """A few cells, their records, the pack of them."""
-    from naq.experiments.folder import pack_folder
-    from naq.grid.cells import Cell
-    from naq.grid.runners import make_runner
-    from naq.grid.store import Store
-
-    store = Store(folder / "results")
-    wanted = [Cell("empty", {"number": number}) for number in range(5)]
-    with make_runner("local", 1) as runner:
-        outcome = runner.run(wanted, store)
-    files._make_requests(folder / "results")
-    pack_folder(folder / "results", folder / "p.zip")
-    kept = [record.to_json() for record in store.records()]
-    return [
-        outcome.complete,
-        [[r["key"], r["result"]] for r in kept],
-        files._read_pack(folder / "p.zip") != "",
-        store.set_aside,
-    ]
-
-
-def import_tables(folder: Path) -> Any:
-    """Two tables to a graph file."""
-    from naq.data import import_tables as read
-    from naq.data import load, save_graph
-
-    folder.mkdir(parents=True, exist_ok=True)
-    save_graph(folder / "g.npz", read(*files._tables(folder))[0])
-    return load(folder / "g.npz").hash
-
-
-WORK: dict[str, Callable[[Path], Any]] = {"run": run, "cells": cells, "import": import_tables}
-
-
-def in_child(work: Callable[[Path], Any], folder: Path, at: int | None) -> tuple[int, Any, int]:
-    """Exit code, result and writes of the work in a process of its own."""
-    answer = folder.with_suffix(".json")
+def in_child(
+    work: Callable[[Path], Any], folder: Path, at: int | None = None, limit: int | None = None
+) -> tuple[int, Any, int]:
+    """Exit code, result and writes of the work in a process of its own; 2 for an error in one sentence."""
+    answer, log = folder.with_suffix(".json"), folder.with_suffix(".log")
     answer.unlink(missing_ok=True)
     pid = os.fork()
     if pid == 0:
         try:
             warnings.simplefilter("ignore")
-            counted = Counted(at)
+            counted = Counted(at, log)
+            if limit is not None:
+                resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
             result = work(folder)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
             answer.write_text(json.dumps([result, counted.count]))
             os._exit(0)
+        except NaqError as error:
+            os._exit(2 if "too large" in str(error) else 1)
         except BaseException:
             import traceback
 
@@ -120,27 +107,44 @@ def in_child(work: Callable[[Path], Any], folder: Path, at: int | None) -> tuple
     return code, result, count
 
 
-def main() -> None:
-    kind, place, every = sys.argv[1], Path(sys.argv[2]), int((*sys.argv, "1")[3])
-    import naq.data
-    import naq.experiments.analyses.label_noise
-    import naq.grid.measurements.empty
-    import naq.grid.runners
-    import naq.protocol.runs  # every child has them then
-    import report_folders
+def done(folder: Path) -> collections.Counter[str]:
+    """How often each cell was finished, and the updates, in all processes that worked on the folder."""
+    return collections.Counter(folder.with_suffix(".log").read_text().split())
 
-    _ = naq, writing, report_folders
-    code, expected, count = in_child(WORK[kind], place / "whole", None)
+
+def disturbed(kind: str, place: Path, every: int) -> dict[str, Any]:
+    place.mkdir(parents=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        WORK[kind](place / "first")  # what is imported and compiled now, every child has
+    code, expected, count = in_child(WORK[kind], place / "whole")
     assert code == 0
-    kills, wrong = 0, []
+    whole = done(place / "whole")
+    kills, wrong, twice, full = 0, [], [], 0
     for at in range(1, count + 1, every):
         folder = place / f"killed-{at}"
         code, _, _ = in_child(WORK[kind], folder, at)
         kills += code == 9
-        code, found, _ = in_child(WORK[kind], folder, None)
+        code, found, _ = in_child(WORK[kind], folder)
         if code != 0 or found != expected:
             wrong.append([at, code, found])
-    print(json.dumps({"kind": kind, "points": count, "kills": kills, "wrong": wrong}))
+        again = done(folder) - whole
+        if again.pop("update", 0) > BETWEEN.get(kind, 0) or again:
+            twice.append([at, dict(again)])
+    for limit in LIMITS if every == 1 else LIMITS[1:3]:
+        folder = place / f"full-{limit}"
+        first, _, _ = in_child(WORK[kind], folder, limit=limit)
+        full += first == 2
+        code, found, _ = in_child(WORK[kind], folder)
+        if first not in (0, 2) or code != 0 or found != expected:
+            wrong.append([f"at most {limit} bytes", first, code, found])
+    return {"kind": kind, "points": count, "kills": kills, "wrong": wrong, "twice": twice, "full": full}
+
+
+def main() -> None:
+    for word in sys.argv[2:]:
+        kind, _, every = word.partition(":")
+        print(json.dumps(disturbed(kind, Path(sys.argv[1]) / kind, int(every or 1))), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,11 +1,13 @@
 """Damage: what disks, networks, editors and people do to files. A file and a random stream in, a damaged file out.
 
 ``damaged`` changes bytes as an accident does. The ``rebuilt_*`` functions know a format: they change what is inside and build a file around
-it that is well formed, with lengths and CRCs that fit, as a broken program or a person with bad intentions would.
+it that is well formed, with lengths and CRCs that fit, as a broken program would. The ``resealed_*`` functions also compute our own checksums anew, as a person
+with bad intentions would: what is behind a checksum is believed, and may still not end the process.
 """
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
 import lzma
@@ -13,8 +15,18 @@ import random
 import struct
 import warnings
 import zipfile
-from collections.abc import Callable
+import zlib
+from collections.abc import Callable, Mapping
 from typing import Any
+
+import numpy as np
+import safetensors.numpy
+
+from naq.files import sealed
+from naq.files.checksums import checksum_of_arrays, checksum_of_bytes
+from naq.files.npz import MARK
+
+Mutate = Callable[[bytes, random.Random], bytes]
 
 NUMBERS = (0, 1, -1, 127, 128, 255, 2**15, 2**16 - 1, 2**31 - 1, 2**31, 2**32 - 1, 2**63 - 1, -(2**63))
 WORDS = (
@@ -139,6 +151,125 @@ def rebuilt_xz(content: bytes, draw: random.Random) -> bytes:
     return lzma.compress(rebuilt_json(lzma.decompress(content), draw), preset=0)
 
 
+def resealed_json(content: bytes, draw: random.Random) -> bytes:
+    """One value changed, and every checksum within computed anew: what a person does on purpose."""
+    try:
+        return json_text(_resealed(changed_json(json.loads(content), draw))).encode("utf-8", "surrogatepass")
+    except ValueError:
+        return damaged(content, draw)
+
+
+def _resealed(value: Any) -> Any:
+    if isinstance(value, list) and not isinstance(value, _deep):
+        return [_resealed(each) for each in value]
+    if isinstance(value, dict) and "checksum" in value and "base64" not in value:
+        return sealed({name: _resealed(each) if name == "records" else each for name, each in value.items()})
+    return value
+
+
+def resealed_xz(content: bytes, draw: random.Random) -> bytes:
+    return lzma.compress(resealed_json(lzma.decompress(content), draw), preset=0)
+
+
+def resealed_zip(content: bytes, draw: random.Random) -> bytes:
+    """As :func:`rebuilt_zip`, with checksums in the comment and in the members that fit."""
+    content = rebuilt_zip(content, draw, {"json": resealed_json, "xz": resealed_xz})
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        if not archive.comment.startswith(MARK):
+            return content
+        found = {entry.filename.removesuffix(".npy"): archive.read(entry) for entry in archive.infolist()}
+    out = io.BytesIO(content)
+    with zipfile.ZipFile(out, "a") as archive:
+        sums = {name: checksum_of_bytes(inside) for name, inside in found.items()}
+        archive.comment = (MARK + json.dumps(sums).encode())[:65535]
+    return out.getvalue()
+
+
+def resealed_tensors(content: bytes, draw: random.Random) -> bytes:
+    """Other facts or other arrays in a safetensors file, with a checksum that fits."""
+    arrays = safetensors.numpy.load(content)
+    size = int.from_bytes(content[:8], "little")
+    facts = json.loads(json.loads(content[8 : 8 + size])["__metadata__"]["facts"])
+    name, kind = draw.choice(sorted(arrays)), draw.random()
+    if kind < 0.5:
+        facts = changed_json(facts, draw)
+    elif kind < 0.6:
+        del arrays[name]
+    elif kind < 0.7:
+        arrays[draw.choice(("x", "model/x", "optimizer/0/exp_avg", "best/x"))] = arrays.pop(name)
+    elif kind < 0.8:
+        arrays[name] = arrays[name].astype(draw.choice((np.int8, np.float64, np.int64)))
+    elif kind < 0.9:
+        arrays[name] = np.resize(arrays[name], draw.choice(((), (0,), (1,), (3, 3), (7, 5), (200,))))
+    else:
+        values = np.array(arrays[name], ndmin=1)
+        with np.errstate(all="ignore"):
+            values.flat[draw.randrange(max(1, values.size)) :] = np.array(draw.choice(NUMBERS[:9])).astype(values.dtype)
+        arrays[name] = values.reshape(arrays[name].shape)
+    text = json_text(facts)
+    checksum = checksum_of_arrays(text, arrays)
+    return safetensors.numpy.save(arrays, metadata={"facts": text, "checksum": checksum})
+
+
+def rebuilt_gz(content: bytes, draw: random.Random) -> bytes:
+    """Another table, packed again; or one whose end follows twice."""
+    text = rebuilt_text(gzip.decompress(content), draw)
+    packed = gzip.compress(text, 1, mtime=0)
+    return packed + gzip.compress(text[-40:], 1, mtime=0) if draw.random() < 0.1 else packed
+
+
+def rebuilt_mat(content: bytes, draw: random.Random) -> bytes:
+    """One packed array of a MATLAB 5 file changed inside and packed again."""
+    parts, place = [], 128
+    while place + 8 <= len(content):
+        size = int.from_bytes(content[place + 4 : place + 8], "little")
+        parts.append((content[place : place + 4], zlib.decompress(content[place + 8 : place + 8 + size])))
+        place += 8 + size
+    chosen = draw.randrange(len(parts))
+    out = content[:128]
+    for number, (kind, inside) in enumerate(parts):
+        packed = zlib.compress(damaged(inside, draw) if number == chosen else inside)
+        out += kind + len(packed).to_bytes(4, "little") + packed
+    return out
+
+
+def rebuilt_parquet(content: bytes, draw: random.Random) -> bytes:
+    """A whole Parquet file with another column: of another type, with holes, nested, or of long texts."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    table = pq.read_table(io.BytesIO(content))
+    place, n = draw.randrange(table.num_columns), table.num_rows
+    others: list[Callable[[], Any]] = [
+        lambda: pa.array([[1, 2]] * n),
+        lambda: pa.array([{"a": 1, "b": "x"}] * n),
+        lambda: pa.array([None] * n),
+        lambda: pa.array([draw.choice(WORDS).encode("utf-8", "replace") for _ in range(n)]),
+        lambda: pa.array([draw.choice(NUMBERS) for _ in range(n)]),
+        lambda: pa.array([draw.choice((0.5, float("nan"), float("inf"), 1e308, None)) for _ in range(n)]),
+        lambda: pa.array(["x" * 5000] * n).dictionary_encode(),
+        lambda: pa.array([draw.choice((True, False, None)) for _ in range(n)]),
+        lambda: pa.array(range(n), pa.timestamp("ns")),
+        lambda: pa.array([draw.randbytes(8) for _ in range(n)], pa.binary()),
+        lambda: pa.array([str(one) for one in table.column(place).to_pylist()]),
+    ]
+    kind = draw.random()
+    if kind < 0.15:
+        table = table.remove_column(place)
+    elif kind < 0.3:
+        name = draw.choice(WORDS).encode("utf-8", "replace").decode()
+        table = table.rename_columns([name if i == place else old for i, old in enumerate(table.column_names)])
+    elif kind < 0.4:
+        table = table.append_column(table.field(place), table.column(place))
+    elif kind < 0.5:
+        table = table.slice(0, draw.choice((0, 1, n - 1)))
+    else:
+        table = table.set_column(place, table.column_names[place], draw.choice(others)())
+    out = io.BytesIO()
+    pq.write_table(table, out, compression=draw.choice(("none", "snappy", "zstd")))
+    return out.getvalue()
+
+
 def rebuilt_npy(content: bytes, draw: random.Random) -> bytes:
     """Another header, or other numbers behind it."""
     size = int.from_bytes(content[8:10], "little")
@@ -166,7 +297,7 @@ def rebuilt_npy(content: bytes, draw: random.Random) -> bytes:
     return content[:8] + struct.pack("<H", len(header) & 0xFFFF) + header.encode("latin-1")[:65535] + data
 
 
-def rebuilt_zip(content: bytes, draw: random.Random) -> bytes:
+def rebuilt_zip(content: bytes, draw: random.Random, inners: Mapping[str, Mutate] | None = None) -> bytes:
     """A whole zip with other members: renamed, left out, twice, exchanged, changed inside; the comment stays."""
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         members = [(entry.filename, archive.read(entry)) for entry in archive.infolist()]
@@ -183,7 +314,8 @@ def rebuilt_zip(content: bytes, draw: random.Random) -> bytes:
         other = draw.randrange(len(members))
         members[place], members[other] = (name, members[other][1]), (members[other][0], inside)
     else:
-        inner = {"npy": rebuilt_npy, "json": rebuilt_json, "xz": rebuilt_xz}.get(name.rpartition(".")[2], damaged)
+        known: dict[str, Mutate] = {"npy": rebuilt_npy, "json": rebuilt_json, "xz": rebuilt_xz, **(inners or {})}
+        inner = known.get(name.rpartition(".")[2], damaged)
         members[place] = (name, inner(inside, draw))
     out = io.BytesIO()
     with (

@@ -14,6 +14,7 @@ from graphs import islands, random_graph, without_features
 from naq.data.array_folder import HEADER_BYTES, MANIFEST, new_folder
 from naq.data.mapped import FORMAT, VERSION, open_graph, save_mapped, sizes_of_folder
 from naq.errors import DataError
+from naq.files import write_sealed
 from naq.graph import Graph
 
 
@@ -88,7 +89,7 @@ def test_a_folder_that_fails_half_way_is_not_there(tmp_path):
 def change(folder, key, value):
     manifest = json.loads((folder / MANIFEST).read_text())
     manifest[key] = value
-    (folder / MANIFEST).write_text(json.dumps(manifest))
+    write_sealed(folder / MANIFEST, manifest)
 
 
 def poke(folder, name, place, value):
@@ -98,6 +99,12 @@ def poke(folder, name, place, value):
     array.flush()
 
 
+def spoil_header(file):
+    """Text that Python's tokenizer stumbles over."""
+    file.write_bytes(file.read_bytes().replace(b"}", b"{", 1))
+
+
+ENTRY = {"shape": [3], "dtype": "<i8", "bytes": 152, "sha256": ""}
 DAMAGES = {
     "truncated": (lambda f: os.truncate(f / "adj_indices.npy", HEADER_BYTES + 8), "truncated"),
     "one byte more": (lambda f: (f / "labels.npy").write_bytes((f / "labels.npy").read_bytes() + b"x"), "truncated"),
@@ -115,12 +122,23 @@ DAMAGES = {
     "ends": (lambda f: poke(f, "adj_indptr", -1, 2**30), "never fall"),
     "range": (lambda f: poke(f, "adj_indices", -1, 10_000), "ascending list"),
     "negative": (lambda f: poke(f, "adj_indices", 0, -5), "ascending list"),
+    "edited": (
+        lambda f: (f / MANIFEST).write_text((f / MANIFEST).read_text().replace('"nodes"', '"node"')),
+        "checksum",
+    ),
+    "unknown entry": (lambda f: change(f, "featurez", 2), "'featurez' is unknown"),
+    "header": (lambda f: spoil_header(f / "labels.npy"), "not the array"),
+    "a pipe": (lambda f: (f / "labels.npy").unlink() or os.mkfifo(f / "labels.npy"), "a pipe or a device"),
+    "a pipe as manifest": (lambda f: (f / MANIFEST).unlink() or os.mkfifo(f / MANIFEST), "not in a format"),
+    "no bytes": (lambda f: change(f, "arrays", {"labels": ENTRY | {"dtype": "<U0"}}), "labels.npy wrongly"),
+    "more than there is": (lambda f: change(f, "arrays", {"labels": ENTRY | {"shape": [2**70]}}), "labels.npy wrongly"),
     "label": (lambda f: poke(f, "labels", 0, -7), "labels hold -7"),
 }
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_damage_is_one_sentence(tmp_path, damage):
+def test_damage_is_one_sentence(tmp_path, damage, monkeypatch):
+    monkeypatch.setattr("naq.data.mapped.VERIFIED", 0)  # what is noticed without checksums
     folder = save_mapped(tmp_path / "g", named())
     spoil, expected = DAMAGES[damage]
     spoil(folder)
@@ -138,7 +156,8 @@ def test_the_header_of_an_array_must_be_the_manifests(tmp_path):
         naq.load(folder)
 
 
-def test_a_loop_and_an_edge_in_one_direction(tmp_path):
+def test_a_loop_and_an_edge_in_one_direction(tmp_path, monkeypatch):
+    monkeypatch.setattr("naq.data.mapped.VERIFIED", 0)
     with new_folder(tmp_path / "loop", FORMAT, VERSION) as writer:
         writer.put("adj_indptr", np.array([0, 1, 2], dtype=np.int32))
         writer.put("adj_indices", np.array([1, 1], dtype=np.int32))
@@ -152,9 +171,12 @@ def test_a_loop_and_an_edge_in_one_direction(tmp_path):
         naq.load(tmp_path / "one", verify=True)
 
 
-def test_a_changed_value_has_another_checksum(tmp_path):
+def test_a_changed_value_has_another_checksum(tmp_path, monkeypatch):
     folder = save_mapped(tmp_path / "g", named())
     poke(folder, "attr_data", 0, 8.5)
+    with pytest.raises(DataError, match="checksum"):
+        naq.load(folder)
+    monkeypatch.setattr("naq.data.mapped.VERIFIED", 0)
     assert naq.load(folder).mapped
     with pytest.raises(DataError, match="checksum"):
         naq.load(folder, verify=True)
@@ -165,9 +187,17 @@ def test_a_changed_value_has_another_checksum(tmp_path):
 
     bytes_there = (dense / "attr.npy").read_bytes()[HEADER_BYTES:]
     manifest["arrays"]["attr"]["sha256"] = hashlib.sha256(bytes_there).hexdigest()
-    (dense / MANIFEST).write_text(json.dumps(manifest))
+    write_sealed(dense / MANIFEST, manifest)
     with pytest.raises(DataError, match="NaN"):
         naq.load(dense, verify=True)
+
+
+def test_a_manifest_of_an_earlier_version_has_no_checksum(tmp_path):
+    folder = save_mapped(tmp_path / "g", named())
+    manifest = json.loads((folder / MANIFEST).read_text())
+    del manifest["checksum"]
+    (folder / MANIFEST).write_text(json.dumps(manifest))
+    assert naq.load(folder).hash == named().hash
 
 
 def test_verify_is_for_folders(tmp_path):

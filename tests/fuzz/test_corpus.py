@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import os
@@ -18,7 +19,7 @@ from naq import memory
 from naq.data import load, save_graph
 from naq.data.catalog import BUNDLED
 from naq.errors import DataError, NaqError
-from naq.files import read_npz, write_npz, write_tensors
+from naq.files import read_npz, write_npz, write_sealed, write_tensors
 
 
 def test_columns_that_no_machine_holds(tmp_path: Path) -> None:
@@ -110,7 +111,22 @@ def test_a_pack_that_unfolds_to_more_than_it_may(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["graph", "tasks", "labels", "csv: edges", "mat", "checkpoint", "cell", "pack", "requests", "npy", "parquet"],
+    [
+        "graph",
+        "tasks",
+        "labels",
+        "csv: edges",
+        "mat",
+        "checkpoint",
+        "cell",
+        "pack",
+        "requests",
+        "npy",
+        "parquet",
+        "studio: journal",
+        "graph folder: labels",
+        "download",
+    ],
 )
 def test_a_pipe_is_refused_and_never_waited_for(name: str, tmp_path: Path) -> None:
     bench = Bench(TARGETS[name], tmp_path / "x")
@@ -122,6 +138,85 @@ def test_a_pipe_is_refused_and_never_waited_for(name: str, tmp_path: Path) -> No
         return
     with pytest.raises(NaqError, match=r"a pipe or a device|no edge list|does not exist|has no "):
         TARGETS[name].read(path)
+
+
+@pytest.mark.parametrize("order", ["<", ">"])
+def test_characters_that_do_not_exist(order: str, tmp_path: Path) -> None:
+    """NumPy keeps any number as a character, and Python ends with a SystemError."""
+    names = np.array(["good", "bad"], dtype=f"{order}U4")
+    names.view(f"{order}u4")[5] = 0x110000
+    with pytest.raises(DataError, match="bytes that are no text"):
+        read_npz(write_npz(tmp_path / "x.npz", {"names": names}))
+    if order == "<":
+        from naq.data.mapped import save_mapped
+
+        folder = save_mapped(tmp_path / "g", small_graph())
+        with (folder / "names.npy").open("r+b") as stream:
+            stream.seek(128)
+            stream.write(b"\xff\xff\xff\xff")
+        manifest = json.loads((folder / "manifest.json").read_text())
+        content = (folder / "names.npy").read_bytes()[128:]
+        manifest["arrays"]["names"]["sha256"] = hashlib.sha256(content).hexdigest()
+        write_sealed(folder / "manifest.json", manifest)
+        with pytest.raises(DataError, match="bytes that are no text"):
+            load(folder)
+
+
+@pytest.mark.parametrize("cut", [1, 7, 22, 52])
+def test_a_journal_that_was_killed_at_its_first_line_is_begun_again(cut: int, tmp_path: Path) -> None:
+    from naq.studio.board import Row
+    from naq.studio.journal import TITLES, Journal
+
+    path = tmp_path / "g.studio.csv"
+    path.write_bytes(TITLES[:cut])
+    journal = Journal(path, small_graph())
+    journal.write([Row("label", 1, "red")])
+    journal.close()
+    assert path.read_bytes().startswith(TITLES) and len(path.read_text().splitlines()) == 2
+
+
+def test_metrics_name_no_file_outside_the_folder(tmp_path: Path) -> None:
+    """A damaged file is moved away; one that a stranger's metrics.json names is none of ours."""
+    from damaged_files import _run_folder, second_run
+
+    other = tmp_path / "mine.safetensors"
+    other.write_bytes(b"mine")
+    folder = tmp_path / "run"
+    folder.mkdir()
+    for name, content in _run_folder().items():
+        (folder / name).write_bytes(content)
+    data = json.loads((folder / "metrics.json").read_text())
+    write_sealed(folder / "metrics.json", data | {"files": {"../mine.safetensors": "0"}})
+    assert second_run(folder / "metrics.json", _run_folder()) is None
+    assert other.read_bytes() == b"mine" and not (tmp_path / "damaged").exists()
+
+
+def test_a_run_killed_after_its_last_tensor_leaves_no_checkpoint(tmp_path: Path) -> None:
+    from damaged_files import _run_folder, second_run
+
+    for name, content in (*_run_folder().items(), ("checkpoint.safetensors", b"of the training")):
+        (tmp_path / name).write_bytes(content)
+    assert second_run(tmp_path / "metrics.json", _run_folder()) is not None
+    assert not (tmp_path / "checkpoint.safetensors").exists()
+
+
+def test_a_record_that_is_written_now_is_not_swept_away_when_the_clock_jumps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import time
+
+    from naq.grid.store import Store
+
+    now, store = time.time, Store(tmp_path)
+    store.prepare()
+    for key in ("a", "b"):
+        (tmp_path / "cells" / f".{key}.json.x.tmp.json").write_text("half")
+    monkeypatch.setattr(time, "time", lambda: now() + 3600)
+    lock = store.lock("a")
+    assert lock is not None
+    store.sweep()
+    assert [p.name for p in (tmp_path / "cells").iterdir()] == [".a.json.x.tmp.json"]
+    store.unlock("a", lock)
 
 
 def test_a_classifier_of_the_first_format_is_still_read(tmp_path: Path) -> None:

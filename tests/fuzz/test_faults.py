@@ -10,6 +10,7 @@ import sys
 import threading
 import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,14 +18,15 @@ from safetensors.numpy import load
 
 import kill_at_each_write as killing
 from damaged_files import _labelled
+from interrupted_work import WORK
 from naq.errors import NaqError, OptionError
 
 
-@pytest.mark.parametrize("kind", killing.WORK)
+@pytest.mark.parametrize("kind", WORK)
 def test_a_disk_that_is_full_at_any_write_is_one_sentence_and_nothing_is_lost(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    work, sync = killing.WORK[kind], os.fsync
+    work, sync = WORK[kind], os.fsync
     expected = work(tmp_path / "whole")
     count, at = 0, 0
 
@@ -37,7 +39,9 @@ def test_a_disk_that_is_full_at_any_write_is_one_sentence_and_nothing_is_lost(
 
     monkeypatch.setattr(os, "fsync", full)
     refused = 0
-    for at in range(1, 40, 4 if kind == "run" else 2 if kind == "cells" else 1):
+    some = {"run": 4, "cells": 2, "reproduce": 9, "studio": 3, "shards": 2}
+    every = "NAQ_FUZZ" in os.environ
+    for at in range(2 if kind == "reproduce" and not every else 1, 40, 1 if every else some.get(kind, 1)):
         count = 0
         folder = tmp_path / f"full-{at}"
         with warnings.catch_warnings():
@@ -56,20 +60,27 @@ def test_a_disk_that_is_full_at_any_write_is_one_sentence_and_nothing_is_lost(
     assert not [p for p in tmp_path.rglob("*") if ".tmp" in p.name], "a temporary file was left"
 
 
-@pytest.mark.parametrize(("kind", "every"), [("run", 8), ("cells", 6), ("import", 1)])
-def test_killed_at_any_write_it_goes_on_to_the_same_result(kind: str, every: int, tmp_path: Path) -> None:
-    script = Path(killing.__file__)
+EVERY = {"run": 8, "cells": 12, "import": 4, "reproduce": 16, "shards": 5, "studio": 5}
+
+
+@pytest.fixture(scope="module")
+def killed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
+    """What came of kills at every so many writes, by kind of work."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
-    done = subprocess.run(
-        [sys.executable, script, kind, tmp_path, str(every)],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        env=environment,
-    )
+    words = [f"{kind}:{every}" for kind, every in EVERY.items()]
+    command = [sys.executable, killing.__file__, tmp_path_factory.mktemp("killed"), *words]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, env=environment)
     assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout.splitlines()[-1])
-    assert found["kills"] >= found["points"] // every > 0 and found["wrong"] == [], found
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    return {row["kind"]: row for row in rows}
+
+
+@pytest.mark.parametrize("kind", EVERY)
+def test_killed_at_any_write_it_goes_on_to_the_same_result(kind: str, killed: dict[str, dict[str, Any]]) -> None:
+    found = killed[kind]
+    assert found["kills"] >= found["points"] // EVERY[kind] > 0, found
+    assert found["wrong"] == found["twice"] == [], found
+    assert found["full"] >= 1, "no write was cut off"
 
 
 def test_only_one_of_two_runs_is_admitted_to_a_folder(tmp_path: Path) -> None:

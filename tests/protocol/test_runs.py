@@ -262,3 +262,22 @@ def test_dirichlet_queries_are_the_same_for_every_method_and_choose_nothing(grap
             f"{name}/dirichlet" for name in ("prototype", "transductive", "em", "balanced")
         }
         assert list(kept)[:5] == ["logistic", "prototype", "transductive", "em", "balanced"]
+
+
+def test_a_training_that_has_only_a_checkpoint_warns_too(graph, tasks, tmp_path, monkeypatch):
+    """As cells of a grid are resumed: under another number of threads, or another CPU path."""
+    whole, kept = small(graph, tasks), tmp_path / "checkpoint.safetensors"
+
+    def stop(phase, facts):
+        if phase == "train" and facts["done"] >= 16:
+            signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        small(graph, tasks, checkpoint=kept, listener=stop)
+    assert kept.exists()
+    now = arithmetic()
+    monkeypatch.setattr("naq.protocol.runs.arithmetic", lambda: now | {"torch_threads": 99, "cpu_capability": "OTHER"})
+    words = r"resumed under other arithmetic \(torch_threads \d+ -> 99, cpu_capability .* -> OTHER\)"
+    with pytest.warns(UserWarning, match=words):
+        again = small(graph, tasks, checkpoint=kept)
+    assert np.array_equal(again.embedding, whole.embedding)

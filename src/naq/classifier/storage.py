@@ -53,7 +53,7 @@ def load(kind: type[Kind], path: str | Path, graph: Graph) -> Kind:
         )
     try:
         return _made(kind, Path(path), tensors, facts, graph)
-    except (KeyError, TypeError, IndexError) as error:
+    except (KeyError, TypeError, IndexError, AttributeError, OverflowError) as error:
         raise DataError(f"{path} is no classifier ({error!r}); save it again.") from error
 
 
@@ -64,8 +64,37 @@ def _made(kind: type[Kind], path: Path, tensors: dict[str, np.ndarray], facts: d
             "differ; give that graph, or fit again."
         )
     classifier = kind(**facts["parameters"])
-    maps = Maps(tensors["first"], tensors["mean"], tensors["second"], facts["trusted"]) if "first" in tensors else None
-    classifier._keep(graph, tensors["vectors"], maps, facts["plan"])
+    vectors = _floats(tensors, "vectors", (graph.num_nodes, None), path)
+    maps, width = None, vectors.shape[1]
+    if "first" in tensors:
+        first, second = (_floats(tensors, name, (width, width), path) for name in ("first", "second"))
+        maps = Maps(first, _floats(tensors, "mean", (width,), path), second, bool(facts["trusted"]))
+    classifier._keep(graph, vectors, maps, str(facts["plan"]))
     if facts["classes"] is not None:
-        classifier._use(Labels(tensors["nodes"], np.array(facts["classes"]), tensors["slots"]))
+        classifier._use(_labels(tensors, facts["classes"], graph, path))
     return classifier
+
+
+def _floats(tensors: dict[str, np.ndarray], name: str, shape: tuple[int | None, ...], path: Path) -> np.ndarray:
+    array = tensors[name]
+    fits = array.ndim == len(shape) and all(side in (None, own) for side, own in zip(shape, array.shape))
+    if not fits or array.dtype != np.float32 or not np.isfinite(array).all():
+        raise DataError(
+            f"{path}: {name} has shape {array.shape} and type {array.dtype}; it is no classifier of this graph."
+        )
+    return array
+
+
+def _labels(tensors: dict[str, np.ndarray], classes: Any, graph: Graph, path: Path) -> Labels:
+    nodes, slots = tensors["nodes"], tensors["slots"]
+    kinds = {type(name) for name in classes} if isinstance(classes, list) else set()
+    if len(kinds) != 1 or not kinds <= {str, int, float, bool} or len(set(classes)) != len(classes):
+        raise DataError(f"{path}: the classes are {str(classes)[:80]}; expected different names or numbers.")
+    for array, most in ((nodes, graph.num_nodes), (slots, len(classes))):
+        if array.ndim != 1 or array.dtype != np.int64 or len(array) != len(nodes) or not len(array):
+            raise DataError(f"{path}: the labels have shape {array.shape} and type {array.dtype}; save it again.")
+        if array.min() < 0 or array.max() >= most:
+            raise DataError(f"{path}: a label names {array.max():,} of {most:,}; save it again.")
+    if (np.diff(nodes) <= 0).any():
+        raise DataError(f"{path}: the labelled nodes are not in ascending order; save it again.")
+    return Labels(nodes, np.array(classes), slots)

@@ -209,6 +209,9 @@ class CellsProgress(AbstractContextManager["CellsProgress"]):
             self._show("")
         elif phase == "begun":
             self._show(str(facts["cell"]))
+        elif phase == "progress" and facts["phase"] == "warning":
+            line = _shown(str(facts["cell"]), str(facts["facts"]["text"]))
+            console.print(line, highlight=False, soft_wrap=True, markup=False)
         elif phase == "progress":
             self._show(f"{facts['cell']}: {_words(facts['phase'], facts['facts'])}")
         elif phase == "finished":

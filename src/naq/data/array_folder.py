@@ -1,4 +1,4 @@
-"""A folder of plain .npy files and a manifest.json that names each with shape, type, size and checksum.
+"""A folder of plain .npy files and a manifest.json, itself with a checksum, that names each with shape, type, size and checksum.
 
 Arrays are memory-mapped when they are read and streamed when they are written, so that neither takes the memory of an array. A folder appears under
 its name once it is whole: it is written beside it under a temporary name. The checksum is SHA-256 of an array's bytes, without the header of its file; the
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import io
+import math
 import os
 import shutil
 import tempfile
@@ -20,13 +20,16 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from naq.errors import DataError
-from naq.files import parse_json, write_json
+from naq.files import NO_SPACE, open_file, parse_json, read_bytes, verify_seal, write_sealed
 
 MANIFEST = "manifest.json"
 HEADER_BYTES = 128
 """Of every array file: its length may be known last, and the header is then written anew in its place."""
 CHUNK = 1 << 24
 """Bytes that are written, read and summed at once."""
+LARGEST_MANIFEST = 1 << 20
+OWN = frozenset({"format", "version", "arrays"})
+"""Entries of every manifest, beside the facts of its kind."""
 
 
 class ArrayFile:
@@ -82,7 +85,8 @@ class ArrayFile:
 def _header(shape: tuple[int, ...], dtype: np.dtype) -> bytes:
     text = f"{{'descr': {dtype.str!r}, 'fortran_order': False, 'shape': {shape!r}, }}"
     room = HEADER_BYTES - 10
-    assert len(text) < room
+    if len(text) >= room:
+        raise DataError(f"an array of type {dtype} and {len(shape)} dimensions has no place in a folder of arrays.")
     return b"\x93NUMPY\x01\x00" + room.to_bytes(2, "little") + text.ljust(room - 1).encode("ascii") + b"\n"
 
 
@@ -106,7 +110,7 @@ class FolderWriter:
     def _finish(self, kind: str, version: int) -> None:
         entries = {name: file.close() for name, file in self._open.items()}
         manifest = {"format": kind, "version": version, **self.facts, "arrays": entries}
-        write_json(self.folder / MANIFEST, manifest)
+        write_sealed(self.folder / MANIFEST, manifest)
 
     def _abandon(self) -> None:
         for file in self._open.values():
@@ -139,9 +143,7 @@ def new_folder(path: str | Path, kind: str, version: int) -> Iterator[FolderWrit
         else:
             temporary.rename(path)
     except OSError as error:
-        raise DataError(
-            f"cannot write {path}: {error.strerror or error}; free some space or choose another folder."
-        ) from error
+        raise DataError(f"cannot write {path}: {error.strerror or error}; {NO_SPACE}.") from error
     finally:
         writer._abandon()
         shutil.rmtree(temporary, ignore_errors=True)
@@ -157,23 +159,37 @@ def check_free(path: Path, kind: str) -> None:
     raise DataError(f"{path} exists and is no folder of format {kind!r}; it is not replaced: choose another name.")
 
 
-def read_manifest(path: str | Path, kind: str, version: int | None = None) -> dict[str, Any]:
-    """The manifest, once it is known to be of this format and, where that is asked for, version."""
+def read_manifest(
+    path: str | Path, kind: str, version: int | None = None, facts: frozenset[str] | None = None
+) -> dict[str, Any]:
+    """The manifest, once its checksum fits and it is known to be of this format and, where that is asked for, version.
+
+    Args:
+        facts: the entries that may be there; anything else is a damaged name. Manifests of earlier versions have no checksum.
+    """
     path = Path(path)
     try:
-        manifest = parse_json((path / MANIFEST).read_bytes())
-    except OSError as error:
-        raise DataError(f"{path} has no readable {MANIFEST}; expected a folder of format {kind!r}.") from error
+        manifest = parse_json(read_bytes(path / MANIFEST, "manifest", most=LARGEST_MANIFEST))
+    except DataError as error:
+        raise DataError(
+            f"{path} has no readable {MANIFEST} ({error}); expected a folder of format {kind!r}."
+        ) from error
     except ValueError as error:
         raise DataError(f"{path / MANIFEST} is not readable JSON ({error}); make the folder again.") from error
     if not isinstance(manifest, dict) or manifest.get("format") != kind:
         raise DataError(f"{path / MANIFEST} is not of format {kind!r}; the folder belongs to another program.")
+    try:
+        manifest = verify_seal(manifest, unsealed=True)
+    except DataError as error:
+        raise DataError(f"{path / MANIFEST} is damaged: {error.args[0].rstrip('.')}; make the folder again.") from error
     if version is not None and manifest.get("version") != version:
         raise DataError(
             f"{path} has version {manifest.get('version')!r} of format {kind!r}, but this program reads version {version}; make the folder again."
         )
     if not isinstance(manifest.get("arrays"), dict):
         raise DataError(f"{path / MANIFEST} lists no arrays; make the folder again.")
+    if facts is not None and (unknown := sorted(set(manifest) - OWN - facts)):
+        raise DataError(f"{path / MANIFEST}: the entry {unknown[0]!r} is unknown; make the folder again.")
     return manifest
 
 
@@ -193,50 +209,46 @@ def open_arrays(path: str | Path, manifest: Mapping[str, Any], known: frozenset[
 
 
 def _mapped(file: Path, entry: Any) -> np.ndarray:
+    shape, dtype, size, _ = _described(file, entry)
     try:
-        shape = tuple(int(side) for side in entry["shape"])
-        dtype, size = np.dtype(str(entry["dtype"])), int(entry["bytes"])
-        str(entry["sha256"])
-    except (KeyError, TypeError, ValueError) as error:
-        raise DataError(
-            f"{file.parent / MANIFEST} describes {file.name} wrongly ({error}); make the folder again."
-        ) from error
-    if dtype.hasobject:
-        raise DataError(f"{file} holds pickled objects, which are never read; save plain numbers or strings.")
-    try:
-        there = file.stat().st_size
-        with file.open("rb") as stream:
-            head = stream.read(HEADER_BYTES)
-    except OSError as error:
-        raise DataError(f"{file} cannot be read ({error.strerror}); make the folder again.") from error
-    if there != size or any(side < 0 for side in shape):
+        with open_file(file, "array") as stream:
+            head, there = stream.read(HEADER_BYTES), os.fstat(stream.fileno()).st_size
+    except DataError as error:
+        raise DataError(f"{file} cannot be read ({error}); make the folder again.") from error
+    if there != size:
         raise DataError(
             f"{file} has {there:,} bytes but {MANIFEST} says {size:,}; it is truncated: make the folder again."
         )
-    if _described(head) != (shape, dtype) or HEADER_BYTES + dtype.itemsize * int(np.prod(shape)) != size:
+    if head != _header(shape, dtype) or HEADER_BYTES + dtype.itemsize * math.prod(shape) != size:
         raise DataError(f"{file} is not the array that {MANIFEST} describes ({shape}, {dtype}); make the folder again.")
     if 0 in shape:
         return np.empty(shape, dtype=dtype)
     return np.memmap(file, dtype=dtype, mode="r", offset=HEADER_BYTES, shape=shape)
 
 
-def _described(head: bytes) -> tuple[tuple[int, ...], np.dtype] | None:
-    """Shape and type in the header of an array file; None where it is none of ours."""
+def _described(file: Path, entry: Any) -> tuple[tuple[int, ...], np.dtype, int, str]:
+    """Shape, type, bytes and checksum that a manifest gives an array."""
+    wrong = f"{file.parent / MANIFEST} describes {file.name} wrongly"
     try:
-        stream = io.BytesIO(head)
-        if np.lib.format.read_magic(stream) != (1, 0):
-            return None
-        shape, fortran, dtype = np.lib.format.read_array_header_1_0(stream)
-    except ValueError:
-        return None
-    return None if fortran or stream.tell() != HEADER_BYTES else (shape, dtype)
+        shape, dtype = tuple(entry["shape"]), np.dtype(str(entry["dtype"]))
+        size, checksum = entry["bytes"], entry["sha256"]
+    except (KeyError, TypeError, ValueError, SyntaxError) as error:
+        raise DataError(f"{wrong} ({error}); make the folder again.") from error
+    if dtype.hasobject:
+        raise DataError(f"{file} holds pickled objects, which are never read; save plain numbers or strings.")
+    sides = [*shape, size]
+    if any(type(side) is not int or not 0 <= side < 2**62 for side in sides) or dtype.kind not in "biufU":
+        raise DataError(f"{wrong} (shape {shape}, type {dtype}, {size} bytes); make the folder again.")
+    if (dtype.itemsize == 0 and 0 not in shape) or not 1 <= len(shape) <= 2 or not isinstance(checksum, str):
+        raise DataError(f"{wrong} (shape {shape}, type {dtype}, checksum {checksum!r}); make the folder again.")
+    return shape, dtype, size, checksum
 
 
 def check_sums(path: str | Path, manifest: Mapping[str, Any]) -> None:
     """Read every array once and compare its bytes with the manifest's checksum."""
     for name, entry in manifest["arrays"].items():
         digest = hashlib.sha256()
-        with (Path(path) / f"{name}.npy").open("rb") as stream:
+        with open_file(Path(path) / f"{name}.npy", "array") as stream:
             stream.seek(HEADER_BYTES)
             while piece := stream.read(CHUNK):
                 digest.update(piece)

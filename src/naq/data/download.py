@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from naq.errors import DataError
-from naq.files import file_of, write_atomically
+from naq.files import open_file, write_atomically
 
 TIMEOUT = 30.0
 """Seconds without a byte."""
@@ -68,7 +68,7 @@ def fetch(url: str, path: Path, *, sha256: str | None = None, timeout: float = T
 
 def verify(path: Path, sha256: str | None = None) -> Path:
     """``path``, once it has the right checksum: the published one, else the one recorded at first sight."""
-    with file_of(path, "download").open("rb") as stream:
+    with open_file(path, "download") as stream:
         found = hashlib.file_digest(stream, "sha256").hexdigest()
     record = sidecar(path)
     if sha256 is None and record.is_file():

@@ -6,6 +6,7 @@ lists both directions of every edge. The classes of the test file are the test c
 
 from __future__ import annotations
 
+import io
 import os
 import random
 from pathlib import Path
@@ -19,7 +20,7 @@ from naq.data.npz import checked_labels
 from naq.data.readers import READERS, Reader
 from naq.data.text_table import read_table
 from naq.errors import DataError, GraphError
-from naq.files import file_of
+from naq.files import open_file
 from naq.graph import Graph
 from naq.tasks import ClassSplit
 
@@ -151,7 +152,10 @@ def _vector(values: Any, title: str) -> np.ndarray:
 
 
 def _edges(path: Path) -> np.ndarray:
-    with file_of(path, "edge list").open(encoding="utf-8", errors="replace") as stream:
+    with (
+        open_file(path, "edge list") as content,
+        io.TextIOWrapper(content, encoding="utf-8", errors="replace") as stream,
+    ):
         return read_table(stream, str(path), columns=2, dtype=np.int64)
 
 

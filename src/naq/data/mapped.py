@@ -5,8 +5,8 @@
 
 What is checked when:
 
-- opening a folder: format and version; size, shape and type of every array file; labels; and one pass over the index arrays (in range, ascending, no loop), since compiled code trusts
-  them. Feature values and names are not read.
+- opening a folder: the manifest by its checksum; size, shape and type of every array file; labels; and one pass over the index arrays (in range, ascending, no loop), since compiled code trusts
+  them. The feature values and names of a large folder are not read; one of up to :data:`VERIFIED` bytes is checked as with ``verify=True``, which takes a fraction of a second.
 - ``verify=True``: also the checksum of every array, that edges are there in both directions, and that feature values are finite.
 """
 
@@ -22,6 +22,7 @@ from naq.data.array_folder import MANIFEST, check_sums, new_folder, open_arrays,
 from naq.data.npz import MOST_COLUMNS, _strings, checked_labels
 from naq.data.readers import READERS, Reader
 from naq.errors import DataError, GraphError
+from naq.files import is_text
 from naq.graph import Graph
 
 FORMAT, VERSION = "naq-graph", 1
@@ -29,6 +30,9 @@ _NAMES = ("class_names", "names", "vocab")
 ARRAYS = frozenset({"adj_indptr", "adj_indices", "attr_indptr", "attr_indices", "attr_data", "attr", "labels", *_NAMES})
 ROWS = 1 << 16
 """Rows that one piece of a scan goes through, and entries that are checked at once."""
+VERIFIED = 1 << 28
+"""Bytes of arrays that are compared with their checksums whenever a folder is opened."""
+FACTS = frozenset({"name", "nodes", "edges", "features"})
 
 
 @READERS.register
@@ -76,10 +80,9 @@ def index_type(largest: int) -> type:
 def open_graph(path: str | Path, *, name: str | None = None, verify: bool = False) -> Graph:
     """The graph of a folder on memory-mapped arrays; the module says what is checked."""
     path = Path(path)
-    manifest = read_manifest(path, FORMAT, VERSION)
+    manifest = read_manifest(path, FORMAT, VERSION, FACTS)
     arrays = open_arrays(path, manifest, ARRAYS)
-    if verify:
-        check_sums(path, manifest)
+    verify = verify or sum(array.nbytes for array in arrays.values()) <= VERIFIED
     for key in ("adj_indptr", "adj_indices"):
         if key not in arrays:
             raise DataError(f"{path} has no array {key}; expected adj_indptr and adj_indices.")
@@ -89,7 +92,11 @@ def open_graph(path: str | Path, *, name: str | None = None, verify: bool = Fals
     adjacency = _csr(arrays, "adj", (n, n), path)
     features = _features(arrays, manifest, n, path)
     if verify:
+        check_sums(path, manifest)
         _verify(adjacency, features, path)
+        own = arrays.get("names", np.empty(0))
+        if not all(is_text(own[start : start + ROWS]) for start in range(0, len(own), ROWS)):
+            raise DataError(f"{path}: names holds bytes that are no text; make the folder again.")
     names: dict[str, Any] = {
         key: _strings(arrays[key], key, path) if key != "names" else _text(arrays[key], path)
         for key in _NAMES
@@ -109,9 +116,11 @@ def open_graph(path: str | Path, *, name: str | None = None, verify: bool = Fals
 
 def sizes_of_folder(path: str | Path) -> dict[str, int]:
     """Nodes, edges, features and classes as the manifest and the labels say; nothing else is read."""
-    manifest = read_manifest(path, FORMAT, VERSION)
+    manifest = read_manifest(path, FORMAT, VERSION, FACTS)
     labels = open_arrays(path, manifest, ARRAYS).get("labels", np.empty(0))
-    counts = {key: int(manifest[key]) for key in ("nodes", "edges", "features")}
+    if any(type(manifest.get(key)) is not int for key in ("nodes", "edges", "features")):
+        raise DataError(f"{Path(path) / MANIFEST}: nodes, edges or features is no number; make the folder again.")
+    counts = {key: manifest[key] for key in ("nodes", "edges", "features")}
     return counts | {"classes": len(np.unique(labels[labels >= 0]))}
 
 

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from naq import memory
 from naq.data.readers import READERS, Reader
 from naq.errors import DataError, GraphError
-from naq.files import read_npz, write_npz
+from naq.files import is_text, read_npz, write_npz
 from naq.graph import Graph
 
 _SPARSE = ("indptr", "indices", "shape", "data")
@@ -27,7 +27,6 @@ COPIES = 6
 BYTES_PER_COLUMN = 128
 """What anything that reads features takes for each column at least: counts, weights and their gradients."""
 MOST_CLASSES = 1_000_000
-_LAST_CHARACTER = 0x10FFFF
 
 
 @READERS.register
@@ -185,8 +184,7 @@ def _strings(array: np.ndarray, key: str, path: Path) -> np.ndarray:
     if array.dtype.kind != "U":
         raise DataError(f"{path}: {key} has type {array.dtype}; expected text.")
     array = np.ascontiguousarray(array.astype(array.dtype.newbyteorder("=")))
-    # A code point beyond Unicode would only fail much later, when the name is shown.
-    if array.size and array.dtype.itemsize and int(array.view(np.uint32).max()) > _LAST_CHARACTER:
+    if not is_text(array):
         raise DataError(f"{path}: {key} holds bytes that are no text; the file is damaged.")
     return array
 

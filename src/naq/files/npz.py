@@ -124,4 +124,14 @@ def _array(content: bytes, name: str, path: Path) -> np.ndarray:
             raise DataError(f"{path}: array {name} claims {shape} entries of no bytes; the file is damaged.")
         return np.empty(shape, dtype=dtype)
     array = np.frombuffer(content, dtype=dtype, offset=member.tell())
+    if not is_text(array):
+        raise DataError(f"{path}: array {name} holds bytes that are no text; the file is damaged.")
     return array.reshape(shape, order="F" if fortran else "C").copy()
+
+
+def is_text(array: np.ndarray) -> bool:
+    """Whether all characters of an array of strings exist: NumPy keeps any number, which Python cannot read. True for numbers."""
+    if array.dtype.kind != "U" or array.dtype.itemsize == 0:
+        return True
+    codes = np.ascontiguousarray(array).view(np.dtype(np.uint32).newbyteorder(array.dtype.byteorder))
+    return not (codes > 0x10FFFF).any()

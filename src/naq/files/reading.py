@@ -5,6 +5,9 @@ from __future__ import annotations
 import os
 import stat
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import BufferedReader
 from pathlib import Path
 
 from naq import memory
@@ -27,20 +30,27 @@ def file_of(path: str | Path, kind: str = "file") -> Path:
     return path
 
 
-def read_bytes(path: str | Path, kind: str = "file", *, most: int | None = None) -> bytes:
-    """The content of a regular file of ``most`` bytes; without it, as large as free memory allows."""
+@contextmanager
+def open_file(path: str | Path, kind: str = "file") -> Iterator[BufferedReader]:
+    """The bytes of a regular file; a disk that fails, then or while it is read, is a ``DataError``."""
     path = file_of(path, kind)
     try:
         with path.open("rb") as stream:
-            size = os.fstat(stream.fileno()).st_size
-            if most is not None and size > most:
-                raise DataError(f"{path} has {size:,} bytes; expected a {kind} of {most:,} at most.")
-            memory.require(2 * size, f"reading {path}", "use a larger machine", DataError)
-            return stream.read()
+            yield stream
     except OSError as error:
         raise DataError(
             f"cannot read {path}: {error.strerror or error}; check its permissions and the disk."
         ) from error
+
+
+def read_bytes(path: str | Path, kind: str = "file", *, most: int | None = None) -> bytes:
+    """The content of a regular file of ``most`` bytes; without it, as large as free memory allows."""
+    with open_file(path, kind) as stream:
+        size = os.fstat(stream.fileno()).st_size
+        if most is not None and size > most:
+            raise DataError(f"{path} has {size:,} bytes; expected a {kind} of {most:,} at most.")
+        memory.require(2 * size, f"reading {path}", "use a larger machine", DataError)
+        return stream.read()
 
 
 def set_aside(path: Path, *, folder: Path | None = None) -> Path | None:

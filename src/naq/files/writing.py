@@ -9,6 +9,9 @@ from pathlib import Path
 
 from naq.errors import DataError
 
+NO_SPACE = "free some space or choose another folder"
+"""Ends every sentence about a write that failed after it was begun: the disk's fault, not that of what was written."""
+
 
 def write_atomically(path: str | Path, write: Callable[[Path], None]) -> Path:
     """Call ``write`` on a temporary file beside ``path``, then rename: a reader sees the old file or the new one."""
@@ -29,7 +32,7 @@ def write_atomically(path: str | Path, write: Callable[[Path], None]) -> Path:
         temporary.chmod(0o644)
         temporary.replace(path)
     except OSError as error:
-        raise DataError(f"cannot write {path}: {_reason(error)}; free some space or choose another folder.") from error
+        raise DataError(f"cannot write {path}: {_reason(error)}; {NO_SPACE}.") from error
     finally:
         temporary.unlink(missing_ok=True)
     return path

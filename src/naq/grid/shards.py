@@ -92,5 +92,16 @@ def _place(cell: Cell, record: Any, ids: np.ndarray, scores: np.ndarray) -> np.n
     rows = {name: unpacked(record.result.get(name)) for name in ("ids", "scores")}
     if any(array.shape != ids[first:last].shape for array in rows.values()):
         raise DataError("the shard has rows of another table.")
+    if any(rows[name].dtype != array.dtype for name, array in (("ids", ids), ("scores", scores))):
+        raise DataError("the shard has numbers of other types.")
+    counts = record.result.get("refined") or [0, 0]
+    if (
+        not isinstance(counts, list)
+        or len(counts) != 2
+        or not all(type(one) is int and 0 <= one < 2**62 for one in counts)
+    ):
+        raise DataError("the shard does not say how many rows were refined.")
+    if (rows["ids"] < -1).any() or (rows["ids"] >= len(ids)).any():
+        raise DataError("the shard names nodes that the graph does not have.")
     ids[first:last], scores[first:last] = rows["ids"], rows["scores"]
-    return np.array(record.result["refined"] or (0, 0), dtype=np.int64)
+    return np.array(counts, dtype=np.int64)

@@ -133,7 +133,7 @@ class Store:
         for name in ("cells", "failed"):
             for entry in _entries(self.folder / name):
                 if _unfinished(entry.name) and now - _changed(entry) > UNFINISHED:
-                    Path(entry.path).unlink(missing_ok=True)
+                    self._remove_unfinished(Path(entry.path))
         for entry in _entries(self.folder / "claims"):
             if self._file("cells", Path(entry.name).stem).exists():
                 Path(entry.path).unlink(missing_ok=True)
@@ -143,6 +143,13 @@ class Store:
             if old and (lock := self.lock(key)) is not None:
                 self.discard(key)
                 self.unlock(key, lock)
+
+    def _remove_unfinished(self, file: Path) -> None:
+        """Unless its cell is being computed: the clock may have jumped, and the file be of this moment."""
+        key = file.name[1:].partition(".")[0]
+        if (lock := self.lock(key)) is not None:
+            file.unlink(missing_ok=True)
+            self.unlock(key, lock)
 
     def pack(self, path: str | Path) -> int:
         """Write all finished records into one xz file, by key, and return how many; equal records give equal bytes."""

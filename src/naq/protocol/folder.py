@@ -25,6 +25,9 @@ from naq.threads import arithmetic
 FORMAT = 2
 """2 has checksums; what earlier versions wrote has none and is read too."""
 FACTS = "{}"
+WEIGHTS, EMBEDDING = "weights.safetensors", "embedding.safetensors"
+TENSORS = {WEIGHTS, EMBEDDING}
+"""Files that ``metrics.json`` may name; a damaged one is moved, and nothing outside the folder ever is."""
 
 
 class RunFolder(contextlib.AbstractContextManager["RunFolder"]):
@@ -118,8 +121,11 @@ class RunFolder(contextlib.AbstractContextManager["RunFolder"]):
             if differing := _differing(data, self._now):
                 raise DataError(f"{file} is of a run with another {', '.join(differing)}.")
             result = Result.from_json(data)
+            str(result), result.to_json()  # what is there can be shown
             files = dict(data.get("files", {}))
-        except (DataError, KeyError, TypeError, ValueError, AttributeError) as error:
+            if other := sorted(set(files) - TENSORS):
+                raise DataError(f"{file} names {other[0]!r}, which is no file of a run.")
+        except (DataError, KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
             self._put_aside(
                 file, str(error) if isinstance(error, DataError) else f"{file} holds no result ({error!r})."
             )
@@ -133,6 +139,8 @@ class RunFolder(contextlib.AbstractContextManager["RunFolder"]):
             except DataError as error:
                 self._put_aside(self.path / name, str(error))
                 return None
+        with contextlib.suppress(OSError):  # it was killed after the last tensor
+            self.checkpoint.unlink(missing_ok=True)
         return result
 
     def _put_aside(self, file: Path, reason: str) -> None:
@@ -145,9 +153,9 @@ class RunFolder(contextlib.AbstractContextManager["RunFolder"]):
         tensors: dict[str, dict[str, np.ndarray]] = {}
         if model is not None:
             weights = {name: value.detach().cpu().contiguous().numpy() for name, value in model.state_dict().items()}
-            tensors["weights.safetensors"] = weights
+            tensors[WEIGHTS] = weights
         if result.embedding is not None:
-            tensors["embedding.safetensors"] = {"embedding": result.embedding}
+            tensors[EMBEDDING] = {"embedding": result.embedding}
         files = {name: checksum_of_arrays(FACTS, arrays) for name, arrays in tensors.items()}
         write_sealed(self.path / "metrics.json", {"format": FORMAT, **result.to_json(), "files": files})
         for name, arrays in tensors.items():
@@ -177,6 +185,19 @@ class RunFolder(contextlib.AbstractContextManager["RunFolder"]):
             if self._made:
                 self.path.rmdir()  # only where nothing is in it
         self._lock.release()
+
+
+def begun_beside(checkpoint: Path) -> Mapping[str, Any]:
+    """The arithmetic that a training without a folder of its own was begun with, from a file beside its checkpoint; empty where it begins now."""
+    file = checkpoint.with_suffix(".arithmetic.json")
+    if not checkpoint.exists():
+        write_sealed(file, {"format": FORMAT, "arithmetic": arithmetic()})
+        return {}
+    try:
+        found = read_sealed(file, FORMAT).get("arithmetic")
+    except DataError:  # a checkpoint of an earlier version
+        return {}
+    return found if isinstance(found, Mapping) else {}
 
 
 def _differing(kept: Mapping[str, Any], now: Mapping[str, Mapping[str, Any]]) -> list[str]:

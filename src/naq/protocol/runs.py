@@ -22,7 +22,7 @@ from naq.heads import Evaluation, Head
 from naq.progress import Listener
 from naq.protocol.config import EPISODES, FEATURES, RunConfig
 from naq.protocol.evaluation import BASELINE, Model, baseline_vectors, every_answer, every_head, other_weights
-from naq.protocol.folder import RunFolder
+from naq.protocol.folder import RunFolder, begun_beside
 from naq.protocol.machine import arithmetic_warning, versions
 from naq.protocol.methods import get_method
 from naq.protocol.result import Result
@@ -227,7 +227,9 @@ def _execute(
     if folder is not None and (done := folder.finished()) is not None:
         listener("finished", {"folder": str(inputs.out)})
         return done
-    if folder is not None and folder.begun_with and (text := arithmetic_warning(folder.begun_with, arithmetic())):
+    kept = None if inputs.checkpoint is None else Path(inputs.checkpoint)
+    begun = folder.begun_with if folder is not None else {} if kept is None else begun_beside(kept)
+    if begun and (text := arithmetic_warning(begun, arithmetic())):
         listener("warning", {"text": text})
     read = weighted(graph, str(data["features"]))
     seconds["load"] += time.perf_counter() - mark
@@ -236,7 +238,6 @@ def _execute(
         cache = cache_folder() if inputs.cache == "" else inputs.cache
         key = json.dumps([config.to_json(), data], sort_keys=True)
         training = ModelTraining(config, read, given, others, key, cache, listener)
-        kept = None if inputs.checkpoint is None else Path(inputs.checkpoint)
         model, trained = training.run(kept if folder is None else folder.checkpoint)
         seconds |= training.seconds
         plan = training.plan

@@ -36,7 +36,7 @@ def graph_folder(graph: Graph, method: str, seed: int) -> Path:
 def read_layout(folder: Path, name: str, nodes: int) -> np.ndarray | None:
     """(n, 2) float32, or None where there is none that can be used."""
     try:
-        places = read_npz(folder / f"{name}.npz", kind="map").get("places")
+        places = read_npz(folder / f"{name}.npz", kind="map", ours=True).get("places")
     except DataError:
         return None
     if places is None or places.shape != (nodes, 2) or places.dtype != np.float32 or not np.isfinite(places).all():

@@ -17,13 +17,15 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from naq.errors import DataError, NaqError, OptionError
+from naq.errors import DataError, NaqError, OptionError, plain
+from naq.files import read_bytes
 from naq.graph import Graph
 from naq.studio.board import Board, Row
 from naq.studio.lines import COLUMNS, MOST_PROBLEMS, parsed, written
 
 LARGEST = 1 << 28
 """Bytes of a journal at most."""
+TITLES = (",".join(COLUMNS) + "\n").encode()
 WHOLE_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 """The last cell of a line that was written to its end."""
 
@@ -98,7 +100,7 @@ class Journal:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             return
         text = _text(self.path)
-        if not text.strip():
+        if _is_new(text.encode()):
             return
         lines = text.split("\n")
         self._separator = max(",;\t", key=lines[0].count)
@@ -189,9 +191,9 @@ class Journal:
     def _finish_last_line(self) -> None:
         """A new file gets its titles, a last line without an end gets one."""
         content = self.path.read_bytes()
-        if not content.strip():
+        if _is_new(content):
             os.ftruncate(self._file, 0)
-            os.write(self._file, (",".join(COLUMNS) + "\n").encode())
+            os.write(self._file, TITLES)
             os.fsync(self._file)
             _sync_folder(self.path.parent)
         elif not content.endswith(b"\n"):
@@ -199,7 +201,7 @@ class Journal:
 
     def _problem(self, line: int, what: str) -> None:
         if len(self.problems) < MOST_PROBLEMS:
-            self.problems.append(f"line {line}: {what.rstrip('.')}.")
+            self.problems.append(plain(f"line {line}: {what.rstrip('.')}."))
 
 
 def cannot_write(path: Path, error: Exception) -> DataError:
@@ -208,14 +210,15 @@ def cannot_write(path: Path, error: Exception) -> DataError:
 
 
 def _text(path: Path) -> str:
-    if path.is_dir():
-        raise DataError(f"{path} is a folder; give a file with --labels.")
-    size = path.stat().st_size
-    if size > LARGEST:
-        raise DataError(
-            f"{path} has {size:,} bytes, more than a journal has ({LARGEST:,} at most); give another file with --labels."
-        )
-    return path.read_bytes().decode("utf-8-sig", "replace")
+    try:
+        return read_bytes(path, "journal of the studio", most=LARGEST).decode("utf-8-sig", "replace")
+    except DataError as error:
+        raise DataError(f"{str(error).rstrip('.')}; give another file with --labels.") from error
+
+
+def _is_new(content: bytes) -> bool:
+    """Whether nothing was written yet, or a part of the titles when the studio was killed."""
+    return not content.strip() or (len(content) < len(TITLES) and TITLES.startswith(content))
 
 
 def _sync_folder(folder: Path) -> None:

@@ -39,9 +39,11 @@ def restore_optimizer(optimizer: torch.optim.Optimizer, flat: Mapping[str, torch
         index, _, name = key.partition("/")
         if not index.isascii() or not index.isdigit() or int(index) >= len(weights) or not name:
             raise ValueError(f"the optimiser has no state {key!r}")
-        if value.ndim and value.shape != weights[int(index)].shape:
-            raise ValueError(f"the optimiser's state {key!r} has shape {tuple(value.shape)}")
+        if value.shape != (() if name == "step" else weights[int(index)].shape) or not value.is_floating_point():
+            raise ValueError(f"the optimiser's state {key!r} has shape {tuple(value.shape)} and type {value.dtype}")
         state.setdefault(int(index), {})[name] = value
+    if len({frozenset(names) for names in state.values()}) > 1:
+        raise ValueError("the optimiser's states have different names")
     optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
 
 

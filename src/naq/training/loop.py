@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import os
 import time
@@ -201,16 +202,44 @@ class _State:
             )
         model, optimizer = self.training.model, self.training.optimizer
         weights = {name: value.clone() for name, value in model.state_dict().items()}
+        fresh = copy.deepcopy(optimizer.state_dict())
         try:
             model.load_state_dict(files.strip_prefix(tensors, "model"))
             files.restore_optimizer(optimizer, files.strip_prefix(tensors, "optimizer"))
             self.best_weights = {name: files.strip_prefix(tensors, f"best{name}") for name in self.sets}
             self.update, self.history, self.before = facts["update"], History(**facts["history"]), facts["seconds"]
-            self.losses = [torch.tensor(loss) for loss in facts["losses"]]
-        except (RuntimeError, ValueError, KeyError, TypeError) as error:  # whole, but not of this code
+            self.losses = [torch.tensor(float(loss)) for loss in facts["losses"]]
+            self._check_restored()
+        except (
+            RuntimeError,
+            ValueError,
+            KeyError,
+            TypeError,
+            AttributeError,
+            OverflowError,
+        ) as error:  # whole, but not of this code
             model.load_state_dict(weights)
-            self.best_weights = {}
+            optimizer.load_state_dict(fresh)
+            self.update, self.history = 0, History(also={name: [] for name in self.sets if name != MAIN})
+            self.losses, self.best_weights, self.before = [], {}, 0.0
             self._start_again(path, f"{path} does not fit the model ({error}).")
+
+    def _check_restored(self) -> None:
+        """A ``ValueError`` where the numbers cannot be of a training of this length."""
+        history = self.history
+        count = len(history.steps)
+        lists = (history.loss, history.seconds, history.valid_accuracy, *history.also.values())
+        if type(self.update) is not int or not 0 <= self.update <= self.training.updates:
+            raise ValueError(f"it is at update {self.update!r}")
+        if any(len(one) != count for one in lists) or set(history.also) != {name for name in self.sets if name != MAIN}:
+            raise ValueError("its history has lists of other lengths")
+        numbers = [self.before, *history.steps, *(value for one in lists for value in one)]
+        if not all(isinstance(value, int | float) and math.isfinite(value) for value in numbers):
+            raise ValueError("its history holds something else than numbers")
+        shapes = {name: weight.shape for name, weight in self.training.model.state_dict().items()}
+        found = [{name: weight.shape for name, weight in best.items()} for best in self.best_weights.values()]
+        if any(one not in ({}, shapes) for one in found) or (count and {} in found):
+            raise ValueError("its best weights are of another model")
 
     def _start_again(self, path: Path, reason: str) -> None:
         aside = set_aside(path)

@@ -122,6 +122,8 @@ def read_parquet(path: Path, choose: Choose) -> Table:
         with pq.ParquetFile(file_of(path)) as file:
             names = file.schema_arrow.names
             wanted = list(choose(list(names), True))
+            if twice := [name for name in wanted if names.count(name) > 1]:
+                raise DataError(f"{path} has two columns named {twice[0]!r}; rename one of them.")
             _check_size(file.metadata, len(wanted), path)
             table = file.read(columns=wanted)
             table.validate(full=True)  # text that is no UTF-8, offsets that lead nowhere

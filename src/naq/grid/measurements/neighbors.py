@@ -21,6 +21,8 @@ from naq.grid.measurements.base import Context, register_measurement
 from naq.neighbors.diffusion import PushArrays, diffusion_rows, exact_rows, push_arrays
 from naq.neighbors.feature import feature_rows
 
+TYPES = IDS, SCORES = "<i4", "<f4"
+
 
 def neighbors_cell(dataset: str, info: Mapping[str, Any], first: int, last: int) -> Cell:
     """The rows first..last-1 of the table that ``info`` describes."""
@@ -46,7 +48,7 @@ def neighbors(config: Mapping[str, Any], context: Context) -> dict[str, Any]:
         ids, scores = exact_rows(graph, info, progress=progress)
     else:
         raise OptionError("an exact diffusion table is made whole; expected one shard, or the method push.")
-    return {"ids": packed(ids, "<i4"), "scores": packed(scores, "<f4"), "refined": counts}
+    return {"ids": packed(ids, IDS), "scores": packed(scores, SCORES), "refined": counts}
 
 
 @lru_cache(maxsize=1)
@@ -65,6 +67,8 @@ def packed(array: np.ndarray, kind: str) -> dict[str, Any]:
 def unpacked(value: Any) -> np.ndarray:
     """The array of :func:`packed`; ``DataError`` for anything else and for one whose checksum differs."""
     try:
+        if value["type"] not in TYPES:
+            raise DataError(f"a shard holds numbers of type {value['type']!r}; expected {' or '.join(TYPES)}.")
         content = base64.b64decode(value["base64"], validate=True)
         if _checksum(content) != value["checksum"]:
             raise DataError("the rows of a shard do not fit their checksum.")

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from naq.errors import NaqError
+from naq.files import NO_SPACE
 from naq.grid.cells import Cell, Identity
 from naq.grid.measurements import Context, perform
 from naq.grid.records import Record
@@ -81,6 +82,11 @@ def out_of_memory(record: Record) -> bool:
     return any(words in (record.error or "") for words in ("MemoryError", "out of memory", "allocate memory"))
 
 
+def disk_full(record: Record) -> bool:
+    """Whether it failed because it could not write: nothing is known of the cell then, and the next run computes it."""
+    return NO_SPACE in (record.error or "")
+
+
 def sentence_of(error: BaseException) -> str:
     """The message of a ``NaqError``; of any other error its type, message and place in the code."""
     text = " ".join(str(error).split())
@@ -92,7 +98,7 @@ def sentence_of(error: BaseException) -> str:
 
 
 class Throttled:
-    """Passes the progress of a measurement on as ``progress`` of its cell, not too often."""
+    """Passes the progress of a measurement on as ``progress`` of its cell, not too often; warnings always."""
 
     def __init__(self, listener: Listener, title: str) -> None:
         self.listener, self.title = listener, title
@@ -100,7 +106,7 @@ class Throttled:
 
     def __call__(self, phase: str, facts: Mapping[str, Any]) -> None:
         now = time.monotonic()
-        if phase != self._phase or now - self._at >= THROTTLE:
+        if phase == "warning" or phase != self._phase or now - self._at >= THROTTLE:
             self._phase, self._at = phase, now
             self.listener("progress", {"cell": self.title, "phase": phase, "facts": dict(facts)})
 

@@ -10,7 +10,7 @@ from filelock import FileLock
 
 from naq.grid.cells import Cell, Identity
 from naq.grid.records import Record
-from naq.grid.runners.computing import out_of_memory
+from naq.grid.runners.computing import disk_full, out_of_memory
 from naq.grid.store import Store
 from naq.progress import Listener
 
@@ -100,10 +100,14 @@ class Pending:
         return None
 
     def finish(self, planned: Planned, record: Record, *, keep: bool = False) -> None:
-        """Store the record of a cell; its checkpoints are removed unless memory ran out or they are to be kept."""
-        self.store.put(record)
-        if not keep and not out_of_memory(record):
-            self.store.discard(planned.key)
+        """Store the record of a cell; its checkpoints are removed unless memory ran out or they are to be kept.
+
+        A failure for want of space on the disk is told but not stored: the same command goes on later.
+        """
+        if not disk_full(record):
+            self.store.put(record)
+            if not keep and not out_of_memory(record):
+                self.store.discard(planned.key)
         self.settle(planned, "done" if record.done else "failed", record.seconds, record.error)
 
     def settle(self, planned: Planned, state: str, seconds: float = 0.0, error: str | None = None) -> None:
