@@ -190,3 +190,23 @@ def test_noise_never_shows_a_traceback(engine: str, write: Write) -> None:
             assert not re.search(r"[\r\n]", str(error))
         else:
             assert graph.num_nodes == 3 and str(report)
+
+
+def test_a_parquet_file_that_repeats_a_long_text_is_measured_before_it_is_unpacked(tmp_path, monkeypatch):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    n = 40_000
+    coded = pa.DictionaryArray.from_arrays(pa.array([0] * n, pa.int32()), ["x" * 60_000])
+    path = tmp_path / "nodes.parquet"
+    pq.write_table(pa.table({"id": [str(i) for i in range(n)], "text": coded}), path, store_schema=False)
+    assert path.stat().st_size < 1_000_000
+    monkeypatch.setattr("naq.memory.room", lambda: 1e9)
+    with pytest.raises(DataError, match=r"column 'text' of 40,000 texts needs 4\.8 GB of memory, but 1\.0 GB are free"):
+        import_tables(write_edges(tmp_path, n), nodes=path)
+
+
+def write_edges(folder, n):
+    path = folder / "edges.csv"
+    path.write_text("source,target\n" + "\n".join(f"{i},{(i + 1) % n}" for i in range(0, n, 100)))
+    return path

@@ -119,7 +119,7 @@ def read_csv(file: TextFile, wanted: list[str]) -> tuple[dict[str, Column], int,
 def read_parquet(path: Path, choose: Choose) -> Table:
     """The wanted columns of a Parquet file: text, numbers, or lists of equally many numbers."""
     try:
-        with pq.ParquetFile(file_of(path)) as file:
+        with pq.ParquetFile(file_of(path), read_dictionary=_texts(file_of(path))) as file:
             names = file.schema_arrow.names
             wanted = list(choose(list(names), True))
             if twice := [name for name in wanted if names.count(name) > 1]:
@@ -143,6 +143,24 @@ def read_parquet(path: Path, choose: Choose) -> Table:
     return Table(str(path), columns, table.num_rows, places)
 
 
+def _texts(path: Path) -> list[str]:
+    """The columns of text, which are read as codes and the texts they stand for: a file may repeat a long text in few bytes."""
+    return [
+        one.name for one in pq.read_schema(path) if pa.types.is_string(one.type) or pa.types.is_large_string(one.type)
+    ]
+
+
+def _check_repeats(chunks: pa.ChunkedArray, name: str, title: str) -> None:
+    """Before codes are replaced by their texts: what all of these take."""
+    lengths = (pc.sum(pc.take(pc.binary_length(one.dictionary), one.indices)).as_py() or 0 for one in chunks.chunks)
+    require(
+        2 * sum(lengths),
+        f"{title}: column {name!r} of {len(chunks):,} texts",
+        "shorten them, or use a larger machine",
+        DataError,
+    )
+
+
 def _check_size(facts: Any, columns: int, path: Path) -> None:
     """From the file's own facts, before anything is unpacked: bytes of all pages, and rows that may take none."""
     size = sum(max(0, facts.row_group(i).total_byte_size) for i in range(facts.num_row_groups))
@@ -155,6 +173,8 @@ def arrow_column(chunks: pa.ChunkedArray, name: str, title: str) -> Column:
     """A column of any type of Arrow."""
     kind = chunks.type
     if pa.types.is_dictionary(kind):
+        if pa.types.is_string(kind.value_type) or pa.types.is_large_string(kind.value_type):
+            _check_repeats(chunks, name, title)
         return arrow_column(chunks.cast(kind.value_type), name, title)
     if pa.types.is_integer(kind) and not chunks.null_count:
         return Numbers(chunks.to_numpy())
