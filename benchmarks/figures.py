@@ -190,8 +190,8 @@ def overlap() -> Iterator[Figure]:
 
 
 def protocol() -> Iterator[Figure]:
-    """The whole protocol once: 16,000 episodes, 100 validations, 500 test tasks at the selected checkpoint."""
-    result = _train("naq-feat/protonet", 0, 16_000)
+    """The whole protocol once, on features as they are: 16,000 episodes, 100 validations, 500 test tasks at the selected checkpoint."""
+    result = _train("naq-feat/protonet", 0, 16_000, features="raw")
     seconds = sum(v for k, v in result.seconds.items() if k != "baseline")
     note = f"{100 * result.accuracy:.2f} ± {100 * result.ci95:.2f} % at {result.facts['best_step']:,} episodes"
     yield below("whole protocol, NaQ-Feat + ProtoNet", seconds, "s", 1200, 51 * 3600, note)
@@ -218,13 +218,15 @@ def choose() -> Iterator[Figure]:
         yield Figure(f"validation accuracy, lr {lr:g}", valid, "%", "the largest", lr == CHOSEN_LR)
 
 
-def _train(method: str, seed: int, count: int, lr: float = 1e-4, patience: int | None = None) -> naq.Result:
+def _train(
+    method: str, seed: int, count: int, lr: float = 1e-4, patience: int | None = None, features: str = "auto"
+) -> naq.Result:
     from naq.cli.progress import show_progress
 
-    folder = RUNS / f"{method.replace('/', '-')}-{count}-lr{lr:g}-seed{seed}"
+    folder = RUNS / f"{method.replace('/', '-')}-{count}-lr{lr:g}-{features}-seed{seed}"
     with show_progress(f"{method} seed {seed}") as listener:
         return naq.run(
-            coauthor(), method, seed=seed, episodes=count, patience=patience, features="auto", options={"lr": lr},
+            coauthor(), method, seed=seed, episodes=count, patience=patience, features=features, options={"lr": lr},
             tasks=DATA / "coauthor_cs.tasks.npz", out=folder, cache=None, listener=listener,
         )  # fmt: skip
 

@@ -18,7 +18,10 @@ from numba import njit, prange
 from naq.files import write_atomically
 from naq.graph import Graph
 from naq.memory import free_bytes
+from naq.prefetch import prefetch
 
+AHEAD, LINE = 12, 16
+"""Edges that a product looks ahead, and float32 numbers in a line of the processor's cache."""
 HELD = 4
 """Tiles that are in memory at once, with room for one more."""
 
@@ -99,7 +102,10 @@ def multiply(graph: Graph, held: np.ndarray) -> np.ndarray:
 
 @njit(cache=True, parallel=True)
 def multiply_rows(indptr: Any, indices: Any, scale: Any, now: Any, start: Any, move: Any, stay: Any, out: Any) -> None:
-    """out = move A_hat now + stay start; the node itself is added in its place among its neighbours, as in A_hat."""
+    """out = move A_hat now + stay start; the node itself is added in its place among its neighbours, as in A_hat.
+
+    Rows of neighbours are far apart in memory, so they are asked for some edges ahead.
+    """
     for i in prange(len(out)):
         row, own = out[i], now[i]
         for k in range(len(row)):
@@ -107,6 +113,11 @@ def multiply_rows(indptr: Any, indices: Any, scale: Any, now: Any, start: Any, m
         before = True
         for e in range(indptr[i], indptr[i + 1]):
             j = indices[e]
+            if e + AHEAD < len(indices):
+                prefetch(scale, indices[e + AHEAD])
+                coming = now[indices[e + AHEAD]]
+                for k in range(0, len(coming), LINE):
+                    prefetch(coming, k)
             if before and j > i:
                 before = False
                 value = np.float32(scale[i] * scale[i])

@@ -28,7 +28,7 @@ import numba
 import numpy as np
 from numba import njit, prange
 
-from naq.neighbors.prefetch import prefetch
+from naq.prefetch import prefetch
 from naq.neighbors.topk import heap_offer, heap_sort
 
 SETTLE = 10
