@@ -2,7 +2,8 @@
 
 What is inside is held against a list. Then, for every Python that is found, the wheel is installed into an empty environment under constraints.txt and
 used from an empty folder: ``naq doctor``, ``naq run``, ``naq predict``, and ``naq studio --check`` where the wheel has it; the extras are resolved. Where
-pip would have to fetch CUDA to install torch, nothing of it is fetched: only the parts that need no torch are tried, and the last lines say so.
+pip would have to fetch CUDA to install torch, nothing of it is fetched: only the parts that need no torch are tried, and the last lines say so
+(``--cuda`` fetches its gigabytes).
 """
 
 from __future__ import annotations
@@ -120,8 +121,8 @@ def extras(wheel: Path) -> list[str]:
     return message_from_bytes(archive.read(metadata)).get_all("Provides-Extra", [])
 
 
-def check_python(python: str, wheel: Path) -> str:
-    """Install and use the wheel with this interpreter; what was tried, in words."""
+def check_python(python: str, wheel: Path, cuda: bool = False) -> str:
+    """Install and use the wheel with this interpreter; what was tried, in words. ``cuda``: also where torch brings CUDA."""
     constraints = ROOT / "constraints.txt"
     with tempfile.TemporaryDirectory(prefix="naq-wheel-") as folder:
         place = Path(folder)
@@ -130,7 +131,7 @@ def check_python(python: str, wheel: Path) -> str:
         pip = (mine, "-m", "pip", "--quiet", "--disable-pip-version-check", "install", "-c", constraints)
         plan = json.loads(run(*pip, "--dry-run", "--report", "-", f"{wheel}[{','.join(extras(wheel))}]", cwd=place))
         wanted = sorted(item["metadata"]["name"].lower() for item in plan["install"])
-        if any(name.startswith(("nvidia-", "cuda-")) for name in wanted):
+        if not cuda and any(name.startswith(("nvidia-", "cuda-")) for name in wanted):
             run(*pip, "--no-deps", wheel, cwd=place)
             run(*pip, "typer", "rich", cwd=place)
             run(place / "venv" / "bin" / "naq", "--help", cwd=place)
@@ -193,13 +194,17 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--dist", type=Path, default=ROOT / "dist", help="where wheel and sdist lie")
     parser.add_argument("--python", action="append", help="an interpreter; those that are found if left out")
+    parser.add_argument("--cuda", action="store_true", help="install torch even where it brings CUDA")
     given = parser.parse_args()
     (wheel,), (sdist,) = given.dist.glob("*.whl"), given.dist.glob("*.tar.gz")
     try:
         check_contents(wheel, sdist)
         for name, python in ({path: path for path in given.python} if given.python else find_pythons()).items():
             started = time.monotonic()
-            print(f"Python {name}: {check_python(python, wheel)} ({time.monotonic() - started:.0f} s)", flush=True)
+            print(
+                f"Python {name}: {check_python(python, wheel, given.cuda)} ({time.monotonic() - started:.0f} s)",
+                flush=True,
+            )
         for version in () if given.python else sorted(set(VERSIONS) - set(find_pythons())):
             print(f"Python {version}: not found, not tried")
     except Failed as error:
