@@ -33,6 +33,7 @@ GRAPHS: dict[str, dict[str, Any]] = {
     "mapped-30k-sparse": {"nodes": 30_000, "features": 1000, "sparse": True, "mapped": True},
     "held-40k-dense": {"nodes": 40_000, "features": 80, "mapped": False},
     "mapped-100k-sparse": {"nodes": 100_000, "features": 2000, "sparse": True, "mapped": True},
+    "mapped-150k-sparse": {"nodes": 150_000, "features": 1500, "sparse": True, "mapped": True},
     "mapped-200k-dense": {"nodes": 200_000, "features": 48, "mapped": True},
 }
 DIFFUSED = {
@@ -40,7 +41,7 @@ DIFFUSED = {
     "diffused-6k": {"nodes": 6000, "features": 8, "mapped": False},
 }
 """Graphs of which only the diffusion table is made: it takes longer than all other stages."""
-FITTED = ("held-20k-sparse", "mapped-30k-sparse", "held-40k-dense", "diffused-3k")
+FITTED = ("held-20k-sparse", "mapped-30k-sparse", "held-40k-dense", "mapped-100k-sparse", "diffused-3k")
 STAGES = ("load", "words", "smoothing", "neighbours", "closed form", "prepare", "training", "evaluation")
 DIM = 64
 

@@ -27,14 +27,14 @@ from naq.protocol.config import EPISODES
 from naq.protocol.methods import Method, get_method
 
 FACTORS: dict[str, float] = {
-    "load": 4.7,
-    "words": 1.0,
-    "smoothing": 0.85,
-    "neighbours": 0.93,
-    "closed form": 3.6,
-    "diffusion table": 12.0,
-    "training": 1.2,
-    "evaluation": 1.5,
+    "load": 3.7,
+    "words": 0.9,
+    "smoothing": 1.9,
+    "neighbours": 0.81,
+    "closed form": 3.5,
+    "diffusion table": 31.0,
+    "training": 1.3,
+    "evaluation": 0.12,
 }
 """Measured seconds of a stage over work / rate."""
 PROCESS = 0.35e9
@@ -218,8 +218,10 @@ def _embedded(method: Method, s: Sizes, r: Rates, options: Mapping[str, Any]) ->
     width = min(int(options.get("dim", 384)), s.features or int(options.get("dim", 384)), s.nodes)
     rows, steps = 4.0 * s.nodes * width, int(options.get("steps", 10))
     narrow = s.features > width
-    passes = 8 * (width + 16) if narrow else 1
-    work = 4.0 * s.feature_entries * passes / r.gather if s.sparse else 2400.0 * s.feature_entries / r.copy
+    passes = (
+        (32 if s.mapped and s.sparse else 8) * (width + 16) if narrow else 1
+    )  # in blocks X^T X is applied row by row
+    work = 4.0 * s.feature_entries * passes / r.gather if s.sparse else 800.0 * s.feature_entries / r.copy
     if narrow and not s.sparse:
         work += 2.0 * s.feature_entries * passes / r.matmul
     disk = 2.0 * rows if s.mapped else 0.0
@@ -265,6 +267,7 @@ def _search(s: Sizes, width: int, r: Rates) -> float:
     if s.mapped and n > SEARCHED:
         offered = SEARCHED * PROBES * n / CENTRES
         compared = n * CENTRES + offered
+        return 2.0 * width * compared / r.matmul + 320.0 * offered / r.copy  # members of clusters are gathered
     elif n <= EXACT_NODES["cpu"]:
         compared, offered = n * n / 2, n * n
     else:
