@@ -28,8 +28,8 @@ import numba
 import numpy as np
 from numba import njit, prange
 
-from naq.prefetch import prefetch
 from naq.neighbors.topk import heap_offer, heap_sort
+from naq.prefetch import prefetch
 
 SETTLE = 10
 """The boundary after this many neighbours (the paper's query count) is refined where it is too close to call."""

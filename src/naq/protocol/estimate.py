@@ -268,7 +268,7 @@ def _search(s: Sizes, width: int, r: Rates) -> float:
         offered = SEARCHED * PROBES * n / CENTRES
         compared = n * CENTRES + offered
         return 2.0 * width * compared / r.matmul + 320.0 * offered / r.copy  # members of clusters are gathered
-    elif n <= EXACT_NODES["cpu"]:
+    if n <= EXACT_NODES["cpu"]:
         compared, offered = n * n / 2, n * n
     else:
         compared, offered = (PROBES + 1) * n**1.5, PROBES * n**1.5
