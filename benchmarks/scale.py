@@ -264,11 +264,11 @@ def write_page() -> None:
             + _listed("Edge visits per row of the diffusion table", rows, "edge_visits", "{:,}") + _listed("Share of the true neighbours found", rows, "recall", "{:.3f}") + _listed("Accuracy of 500 5-way 1-shot tasks", rows, "accuracy", "{:.1%}"),
         ]  # fmt: skip
         if kind or not any(row["sparse"] for row in results):
-            for stage in STAGES:
+            for number, stage in enumerate(STAGES):
                 there = [row for row in rows if stage in row["stages"]]
-                x = [row["nodes"] for row in there]
-                left.loglog(x, [row["stages"][stage]["cpu_seconds"] for row in there], "o-", ms=4, label=stage)
-                right.loglog(x, [row["stages"][stage]["gigabytes"] for row in there], "o-", ms=4, label=stage)
+                x, line = [row["nodes"] for row in there], "o-" if number < 10 else "s--"  # there are ten colours
+                left.loglog(x, [row["stages"][stage]["cpu_seconds"] for row in there], line, ms=4, label=stage)
+                right.loglog(x, [row["stages"][stage]["gigabytes"] for row in there], line, ms=4, label=stage)
     lines += billion(results)
     left.set(xlabel="nodes", ylabel="CPU seconds")
     right.set(xlabel="nodes", ylabel="memory, GB")
