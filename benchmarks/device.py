@@ -224,19 +224,26 @@ def diffusion(given: argparse.Namespace) -> dict[str, Any]:
 
     start = time.perf_counter()
     graph = power_law(given.nodes, round(given.nodes * 62 / 2.45))
-    indptr, indices, others = push_arrays(graph, self_loops=True)
+    indptr, indices, others, twin = push_arrays(graph, self_loops=True)
     made = time.perf_counter() - start
     there = np.flatnonzero(others)
+    took = []
     found: dict[str, Any] = {"nodes": given.nodes, "edges": graph.num_edges, "seconds to generate": round(made, 1)}
-    for rows in (64, given.rows):
+    for rows in (64, 64, given.rows):  # the first compiles, the second is what a table takes whatever its rows
         asked = np.zeros_like(others)
         chosen = there[np.linspace(0, len(there) - 1, min(rows, len(there))).astype(int)]
         asked[chosen] = others[chosen]
         start = time.perf_counter()
-        push_topk(indptr, indices, asked, 100, 0.1, 1e-4)
-        seconds = time.perf_counter() - start
-    found |= {"rows": len(chosen), "seconds": round(seconds, 2), "threads": numba.get_num_threads()}
-    return found | {"seconds of the table, extrapolated": round(seconds * len(there) / len(chosen))}
+        push_topk(indptr, indices, asked, twin, 100, 0.1, 1e-4)
+        took.append(time.perf_counter() - start)
+    once, each = took[1], (took[2] - took[1]) / (len(chosen) - 64)
+    found |= {
+        "rows": len(chosen),
+        "seconds": round(took[2], 2),
+        "once": round(once, 2),
+        "threads": numba.get_num_threads(),
+    }
+    return found | {"seconds of the table, extrapolated": round(once + each * len(there))}
 
 
 PARTS = {
