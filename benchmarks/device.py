@@ -32,6 +32,7 @@ import numpy as np
 import torch
 
 import naq
+from marked_page import write_between
 from naq.files import write_json
 from naq.heads import evaluate
 from naq.learners.recorded import SWITCH
@@ -277,9 +278,7 @@ def table(found: dict[str, Any]) -> str:
 
 
 def write_page() -> None:
-    text = PAGE.read_text()
-    before, after = text.index(BEGIN) + len(BEGIN), text.index(END)
-    PAGE.write_text(f"{text[:before]}\n{table(json.loads(RESULTS.read_text()))}\n{text[after:]}")
+    write_between(PAGE, BEGIN, END, table(json.loads(RESULTS.read_text())))
 
 
 def main() -> None:

@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from marked_page import write_between
 from naq import threads
 from scale import Stopwatch
 
@@ -218,8 +219,7 @@ def write_page(rows: list[dict[str, Any]]) -> None:
         "",
         f"Seconds estimated / measured. Of {len(long)} stages of half a second or more, {within} are within a factor of two (load average {min(loads):g} to {max(loads):g}).",
     ]
-    text = PAGE.read_text()
-    PAGE.write_text(text.partition(BEGIN)[0] + BEGIN + "\n" + "\n".join(lines) + "\n" + END + text.partition(END)[2])
+    write_between(PAGE, BEGIN, END, "\n".join(lines))
 
 
 def main() -> None:

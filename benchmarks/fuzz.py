@@ -22,6 +22,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from marked_page import write_between
+
 HERE = Path(__file__).parent
 TESTS = HERE.parent / "tests"
 RESULTS = HERE / "results" / "fuzz.json"
@@ -118,10 +120,7 @@ def write_page(result: dict[str, Any]) -> None:
         lines.append(
             f"{total} kills (as by `kill -9`), before and after each file gets its name ({words}): {wrong} ended in another result or lost something, {twice} computed something twice."
         )
-    text = PAGE.read_text(encoding="utf-8")
-    head, _, rest = text.partition("<!-- fuzz -->\n")
-    _, mark, tail = rest.partition("<!-- /fuzz -->")
-    PAGE.write_text(f"{head}<!-- fuzz -->\n" + "\n".join(lines) + f"\n{mark}{tail}", encoding="utf-8")
+    write_between(PAGE, "<!-- fuzz -->", "<!-- /fuzz -->", "\n".join(lines))
 
 
 def main() -> None:

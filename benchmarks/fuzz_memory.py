@@ -27,6 +27,7 @@ import scipy.sparse as sp
 
 import damaged_files as files
 import damaged_studio as studio
+from marked_page import write_between
 from naq import Graph
 from naq.files import read_json, write_json
 from naq.grid.peak_memory import with_peak
@@ -205,10 +206,7 @@ def write_page(rows: dict[str, Any]) -> None:
     worst = max(rows, key=lambda name: rows[name]["refused_mb"] / max(1, rows[name]["whole_mb"]))
     ratio = rows[worst]["refused_mb"] / max(1, rows[worst]["whole_mb"])
     lines += ["", f"The worst is {worst}: {ratio:.2f} times what the whole file takes."]
-    text = PAGE.read_text(encoding="utf-8")
-    head, _, rest = text.partition("<!-- memory -->\n")
-    _, mark, tail = rest.partition("<!-- /memory -->")
-    PAGE.write_text(f"{head}<!-- memory -->\n" + "\n".join(lines) + f"\n{mark}{tail}", encoding="utf-8")
+    write_between(PAGE, "<!-- memory -->", "<!-- /memory -->", "\n".join(lines))
 
 
 def main() -> None:

@@ -23,6 +23,8 @@ from typing import Any
 
 import numpy as np
 
+from marked_page import write_between
+
 PAGE = Path(__file__).parents[1] / "docs" / "import.md"
 BEGIN, END = "<!-- import-speed:begin -->", "<!-- import-speed:end -->"
 CASES = (
@@ -105,9 +107,7 @@ def write_page(rows: list[dict[str, Any]]) -> None:
     for row in rows:
         sizes = " | ".join(f"{row[key]:,}" for key in ("nodes", "edges", "features"))
         lines.append(f"| {row['case']} | {sizes} | {row['seconds']} | {row['cpu_seconds']} | {row['peak_gigabytes']} |")
-    text = PAGE.read_text()
-    before, after = text.partition(BEGIN)[0], text.partition(END)[2]
-    PAGE.write_text(before + BEGIN + "\n" + "\n".join(lines) + "\n" + END + after)
+    write_between(PAGE, BEGIN, END, "\n".join(lines))
 
 
 def main() -> None:

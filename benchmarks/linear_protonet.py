@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from marked_page import write_between
 from naq.threads import prepare_process
 
 prepare_process()  # before torch is loaded
@@ -193,9 +194,7 @@ def _facts(r: dict[str, Any]) -> str:
 
 def write_docs(results: list[dict[str, Any]]) -> None:
     """Put the table between its marks."""
-    text = DOCS.read_text(encoding="utf-8")
-    before, after = text.split(BEGIN)[0], text.split(END)[1]
-    DOCS.write_text(f"{before}{BEGIN}\n{table_of(results)}\n{END}{after}", encoding="utf-8")
+    write_between(DOCS, BEGIN, END, table_of(results))
 
 
 def main() -> None:

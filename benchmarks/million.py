@@ -27,6 +27,8 @@ from typing import Any
 
 import numpy as np
 
+from marked_page import write_between
+
 CLASSES, SHOTS, WITHIN, NOISE, EXPONENT = 20, 5, 0.8, 5.0, 2.5
 RESULTS = Path(__file__).parent / "results" / "million.json"
 PAGE = Path(__file__).parents[1] / "docs" / "import.md"
@@ -170,9 +172,7 @@ def write_page(facts: dict[str, Any], page: Path = PAGE) -> None:
         for row in facts["stages"]
     ]
     lines.append(f"| together | {facts['seconds']} | | {facts['peak_gigabytes']} |")
-    text = page.read_text()
-    before, after = text.partition(BEGIN)[0], text.partition(END)[2]
-    page.write_text(before + BEGIN + "\n" + "\n".join(lines) + "\n" + END + after)
+    write_between(page, BEGIN, END, "\n".join(lines))
 
 
 def main() -> None:

@@ -26,6 +26,8 @@ from typing import Any
 
 import numpy as np
 
+from marked_page import write_between
+
 ROOT = Path(__file__).parents[1]
 RESULTS, PAGE, PICTURE = (
     Path(__file__).parent / "results" / "scale.json",
@@ -276,10 +278,7 @@ def write_page() -> None:
     for axes in (left, right):
         axes.grid(alpha=0.3)
     figure.savefig(PICTURE, dpi=110)
-    text = PAGE.read_text()
-    PAGE.write_text(
-        text.partition(BEGIN)[0] + BEGIN + "\n" + "\n".join(lines).strip() + "\n" + END + text.partition(END)[2]
-    )
+    write_between(PAGE, BEGIN, END, "\n".join(lines).strip())
 
 
 def main() -> None:

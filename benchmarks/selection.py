@@ -33,6 +33,7 @@ from scipy.stats import rankdata
 
 import naq
 from development import DATA, WAYS, source_of
+from marked_page import write_between
 from naq.data.splits import split_for
 from naq.embedders.naq_plus import NaqPlus
 from naq.embedders.refinement import refined
@@ -316,9 +317,7 @@ def docs_table(kept: dict[str, Any]) -> str:
 
 
 def write_docs(kept: dict[str, Any]) -> None:
-    text = DOCS.read_text(encoding="utf-8")
-    before, after = text.split(BEGIN)[0], text.split(END)[1]
-    DOCS.write_text(f"{before}{BEGIN}\n{docs_table(kept)}\n{END}{after}", encoding="utf-8")
+    write_between(DOCS, BEGIN, END, docs_table(kept))
 
 
 def main() -> None:

@@ -28,6 +28,7 @@ from typing import Any
 
 import numpy as np
 
+from marked_page import write_between
 from naq.files import write_json
 from naq.randomness import stream
 from naq.statistics import LEVEL, Score, compare, detectable, difference, score
@@ -161,9 +162,7 @@ def docs_table(kept: dict[str, Any]) -> str:
 
 
 def write_docs() -> None:
-    head, rest = DOCS.read_text(encoding="utf-8").split(BEGIN)
-    table = docs_table(json.loads(RESULTS.read_text(encoding="utf-8")))
-    DOCS.write_text(f"{head}{BEGIN}\n{table}\n{END}{rest.split(END)[1]}", encoding="utf-8")
+    write_between(DOCS, BEGIN, END, docs_table(json.loads(RESULTS.read_text(encoding="utf-8"))))
 
 
 def main() -> None:

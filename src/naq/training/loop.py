@@ -179,15 +179,19 @@ class _State:
         key: str,
     ) -> None:
         self.training, self.sets, self.patience, self.path, self.key = training, sets, patience, path, key
-        self.update, self.history = 0, History(also={name: [] for name in sets if name != MAIN})
-        self.losses: list[torch.Tensor] = []
         self.pending: _Evaluation | None = None
-        self.best_weights: dict[str, dict[str, torch.Tensor]] = {}
-        self.before = 0.0
+        self._at_the_beginning()
         self.started = self.saved = time.perf_counter()
         if path is not None and path.exists():
             self._restore(path)
         self.resumed_from = training.done(self.update)
+
+    def _at_the_beginning(self) -> None:
+        """Nothing is trained yet."""
+        self.update, self.history = 0, History(also={name: [] for name in self.sets if name != MAIN})
+        self.losses: list[torch.Tensor] = []
+        self.best_weights: dict[str, dict[str, torch.Tensor]] = {}
+        self.before = 0.0
 
     def _restore(self, path: Path) -> None:
         """Go on from the checkpoint; one that is damaged is set aside, and training starts from the beginning."""
@@ -220,8 +224,7 @@ class _State:
         ) as error:  # whole, but not of this code
             model.load_state_dict(weights)
             optimizer.load_state_dict(fresh)
-            self.update, self.history = 0, History(also={name: [] for name in self.sets if name != MAIN})
-            self.losses, self.best_weights, self.before = [], {}, 0.0
+            self._at_the_beginning()
             self._start_again(path, f"{path} does not fit the model ({error}).")
 
     def _check_restored(self) -> None:

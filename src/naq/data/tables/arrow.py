@@ -119,12 +119,15 @@ def read_csv(file: TextFile, wanted: list[str]) -> tuple[dict[str, Column], int,
 def read_parquet(path: Path, choose: Choose) -> Table:
     """The wanted columns of a Parquet file: text, numbers, or lists of equally many numbers."""
     try:
-        with pq.ParquetFile(file_of(path), read_dictionary=_texts(file_of(path))) as file:
+        facts = pq.read_metadata(file_of(path))
+        texts = [one.name for one in facts.schema.to_arrow_schema() if _is_text(one.type)]
+        # as codes and the texts they stand for: a file may repeat a long text in few bytes
+        with pq.ParquetFile(path, metadata=facts, read_dictionary=texts) as file:
             names = file.schema_arrow.names
             wanted = list(choose(list(names), True))
             if twice := [name for name in wanted if names.count(name) > 1]:
                 raise DataError(f"{path} has two columns named {twice[0]!r}; rename one of them.")
-            _check_size(file.metadata, len(wanted), path)
+            _check_size(facts, len(wanted), path)
             table = file.read(columns=wanted)
             table.validate(full=True)  # text that is no UTF-8, offsets that lead nowhere
     except FileNotFoundError as error:
@@ -143,11 +146,8 @@ def read_parquet(path: Path, choose: Choose) -> Table:
     return Table(str(path), columns, table.num_rows, places)
 
 
-def _texts(path: Path) -> list[str]:
-    """The columns of text, which are read as codes and the texts they stand for: a file may repeat a long text in few bytes."""
-    return [
-        one.name for one in pq.read_schema(path) if pa.types.is_string(one.type) or pa.types.is_large_string(one.type)
-    ]
+def _is_text(kind: pa.DataType) -> bool:
+    return pa.types.is_string(kind) or pa.types.is_large_string(kind)
 
 
 def _check_repeats(chunks: pa.ChunkedArray, name: str, title: str) -> None:
@@ -173,7 +173,7 @@ def arrow_column(chunks: pa.ChunkedArray, name: str, title: str) -> Column:
     """A column of any type of Arrow."""
     kind = chunks.type
     if pa.types.is_dictionary(kind):
-        if pa.types.is_string(kind.value_type) or pa.types.is_large_string(kind.value_type):
+        if _is_text(kind.value_type):
             _check_repeats(chunks, name, title)
         return arrow_column(chunks.cast(kind.value_type), name, title)
     if pa.types.is_integer(kind) and not chunks.null_count:

@@ -75,7 +75,7 @@ def practice_cell(dataset: str, peer: str, *, shots: Sequence[int], seed: int = 
         peer: a name of :data:`naq.grid.peers.PEERS`.
         shots: labels in every class, each a question of its own.
         seed: of the labels and of what the method draws.
-        device: part of the cell where it is not the processor and the method can use it.
+        device: part of the cell where it is not the CPU and the method can use it.
     """
     check_choice("peer", peer, PEERS)
     check_seed(seed)
