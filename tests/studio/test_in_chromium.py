@@ -271,7 +271,8 @@ def test_two_tabs_reload_and_export(opened, tmp_path):
     other = Page(context, f"http://127.0.0.1:{running.port}/")
     page.find("river 2")
     page.name("water")
-    other.see("naq.store.state.classes.length === 3 && naq.store.given[2] === 2")
+    for one in (page, other):
+        one.see("naq.store.state.classes.length === 3 && naq.store.given[2] === 2")
     other.tab.keyboard.press("Control+z")
     page.see(f"{SETTLED} && naq.store.state.classes.length === 2")
     other.see(f"{SETTLED} && naq.store.state.classes.length === 2")
@@ -294,6 +295,18 @@ def test_two_tabs_reload_and_export(opened, tmp_path):
     )
     assert other.complaints == []
     other.tab.close()
+
+
+def test_an_answer_before_the_first_frame_is_drawn(opened):
+    """A settled studio sends one answer and then nothing more: a page that starts to listen after it would wait for ever."""
+    running, context, _ = opened
+    tab = context.new_page()
+    tab.add_init_script(
+        "{ const later = setTimeout; window.requestAnimationFrame = (f) => later(f, 3000); window.setTimeout = (f, t, ...rest) => later(f, t <= 100 ? 3000 : t, ...rest); }"
+    )
+    tab.goto(f"http://127.0.0.1:{running.port}/")
+    until(tab, READY, 30)
+    tab.close()
 
 
 def test_a_killed_server_loses_nothing(chromium, cache, tmp_path):

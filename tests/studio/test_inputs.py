@@ -282,3 +282,22 @@ def test_the_code_repeats_the_predictions(tmp_path, monkeypatch, in_process):
             predictions_csv(empty)
         finally:
             empty.journal.close()
+
+
+def test_nothing_to_undo_is_no_mistake(tmp_path):
+    """A tab may ask before it has heard of the last step, so it always asks."""
+    with studio(word_graph(), tmp_path / "j.csv") as running:
+
+        def changed(action):
+            status, answer = running.act(action=action)
+            return status, json.loads(answer.split(b"\r\n\r\n", 1)[1])["changed"]
+
+        assert changed("undo") == changed("redo") == (200, 0)
+        assert running.act(action="label", nodes=[1], new="a")[0] == 200
+        assert (changed("redo"), changed("undo"), changed("undo"), changed("redo")) == (
+            (200, 0),
+            (200, 1),
+            (200, 0),
+            (200, 1),
+        )
+        assert running.session.journal.board.labels == {1: 0}

@@ -127,7 +127,7 @@ def malformed(s: Studio):
            '{"action": "label", "nodes": [2], "new": "\\ud800"}', '{"action": "label", "nodes": [2], "new": 3}', '{"action": "make", "name": "\\u0007"}', '{"action": "make", "name": "mine"}', '{"action": "make", "name": "a", "colour": 50}',
            '{"action": "make", "name": "a", "colour": -1}', '{"action": "make", "name": "a", "colour": true}', '{"action": "rename", "class": 0, "name": "   "}', '{"action": "rename", "class": true, "name": "b"}',
            '{"action": "merge", "class": 0, "into": 0}', '{"action": "merge", "class": 0, "into": 9}', '{"action": "recolour", "class": 0, "colour": "red"}', '{"action": "delete", "class": -1}', '{"action": "delete"}',
-           '{"action": "accept", "above": 2}', '{"action": "accept", "above": "1"}', '{"action": "accept", "above": 0.5}', '{"action": "unknown", "value": "maybe"}', '{"action": "redo"}']  # fmt: skip
+           '{"action": "accept", "above": 2}', '{"action": "accept", "above": "1"}', '{"action": "accept", "above": 0.5}', '{"action": "unknown", "value": "maybe"}']  # fmt: skip
     for body in bad:
         yield "body", ("POST", "/api/act", {}, body.encode())
     yield "long name", ("POST", "/api/act", {}, json.dumps({"action": "make", "name": "a" * 5_000}).encode())
@@ -156,13 +156,13 @@ def garbage(s: Studio):
         + length
         + b"Content-Length: 17\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
     )
-    yield b"POST /api/act HTTP/1.1\r\n" + full + length + b"Content-Length: 17, 17\r\n\r\n" + b'{"action":"redo"}'
+    yield b"POST /api/act HTTP/1.1\r\n" + full + length + b"Content-Length: 17, 17\r\n\r\n" + b'{"action":"leap"}'
     yield b"POST /api/act HTTP/1.1\r\n" + full + length + b"Content-Length: 100\r\n\r\n{"
     yield (
         b"POST /api/act HTTP/1.1\r\n"
         + full
         + b"Content-Type: application/json\r\nOrigin: a\r\nOrigin: b\r\nContent-Length: 17\r\n\r\n"
-        + b'{"action":"redo"}'
+        + b'{"action":"leap"}'
     )
     yield b"\r\n" * 1000
     yield b"A" * 200_000

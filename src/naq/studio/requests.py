@@ -17,7 +17,8 @@ def rows_of(session: Session, asked: Any) -> list[Row]:
         raise OptionError("expected an object with an action.")
     action = asked["action"]
     if action in ("undo", "redo"):
-        return [Row(action)]
+        board = session.journal.board
+        return [Row(action)] if (board.done if action == "undo" else board.undone) else []
     if action in ("label", "unlabel", "none", "skip"):
         return _on_nodes(session, action, asked)
     if action == "accept":

@@ -33,8 +33,9 @@ function MapPanel() {
 
 function App() {
   const [, redraw] = useState(0);
-  useEffect(() => subscribe(() => redraw((count) => count + 1)), []);
-  useEffect(() => {
+  // Before anything is awaited: an effect runs after the next frame, and an answer that came earlier would never be drawn.
+  useLayoutEffect(() => subscribe(() => redraw((count) => count + 1)), []);
+  useLayoutEffect(() => {
     const pressed = (e) => keyPressed(e, () => map);
     addEventListener("keydown", pressed);
     return () => removeEventListener("keydown", pressed);

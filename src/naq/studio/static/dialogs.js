@@ -1,5 +1,5 @@
 // Help with all keys, and saving and exporting.
-import { html, useEffect, useRef, useState } from "./preact.js";
+import { html, useLayoutEffect, useRef, useState } from "./preact.js";
 import { get, post } from "./api.js";
 import { KEYS } from "./keys.js";
 import { importText, store, update } from "./store.js";
@@ -12,7 +12,7 @@ export function Dialogs() {
 
 function Dialog({ title, children }) {
   const own = useRef(null);
-  useEffect(() => { own.current.showModal(); }, []);
+  useLayoutEffect(() => { own.current.showModal(); }, []); // at once, or the next key would act on the page behind
   const close = () => update({ dialog: null });
   return html`<dialog ref=${own} aria-label=${title} onClose=${close} onClick=${(e) => e.target === own.current && close()}>
     <div class="row spread"><h2>${title}</h2><button onClick=${close} aria-label="Close">✕</button></div>${children}</dialog>`;

@@ -211,8 +211,13 @@ export function acceptOne() {
   label(store.predicted[nodes[0]]);
 }
 
-export const undo = () => store.state.undo && send({ action: "undo" }, "Undone.");
-export const redo = () => store.state.redo && send({ action: "redo" }, "Done again.");
+// The server knows whether there is a step; this page may not have heard of the last one yet.
+async function back(action, said) {
+  const done = await send({ action }, said);
+  if (done && !done.changed) update({ message: `There is nothing to ${action}.` });
+}
+export const undo = () => back("undo", "Undone.");
+export const redo = () => back("redo", "Done again.");
 export const act = (body, said) => send(body, said);
 
 export async function acceptAll(above, id) {
