@@ -38,6 +38,16 @@ def require(needed: float, what: str, advice: str, error: type[NaqError] = Optio
         raise error(f"{what} needs {needed / 1e9:,.1f} GB of memory, but {free / 1e9:,.1f} GB are free; {advice}.")
 
 
+def half(block: int, hopeless: NaqError) -> int:
+    """Half of what was tried at once when the memory of a device ran out; raises ``hopeless`` where that was one."""
+    import torch
+
+    if block == 1:
+        raise hopeless
+    torch.cuda.empty_cache()
+    return block // 2
+
+
 def _machine() -> float:
     try:
         for line in Path("/proc/meminfo").read_text().splitlines():

@@ -196,6 +196,25 @@ def test_steps_in_closed_form(few_widths):
             assert torch.equal(one, torch.full_like(start, len(chunk)))
 
 
+def test_steps_that_do_not_fit_recorded_run_unrecorded(monkeypatch):
+    """Where there is no memory for another recording, the earlier ones make room, and nothing changes in the numbers."""
+    learner = MAML(community_graph(), way=3, latent=8, seed=2)
+    given = learner.operator, [learner.operator], learner.encoder.weight1
+    support = next(iter(meta_batch.task_chunks(episodes(), *given))).support
+    steps = RecordedSteps(movable(learner), way=3, steps=4, lr=0.3)
+    weights, shift = steps(support)
+
+    def no_room(given):
+        raise torch.OutOfMemoryError("no room")
+
+    monkeypatch.setattr("naq.learners.recorded.recording", lambda device: True)
+    monkeypatch.setattr(steps, "_recording", no_room)
+    steps._graphs[(1,)] = None  # of another shape
+    found, moved = steps(support)
+    assert torch.equal(moved, shift) and all(torch.equal(found[name], weights[name]) for name in weights)
+    assert steps._graphs == {}
+
+
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")
 def test_a_gpu_gives_the_same_loss():
     graph = community_graph()

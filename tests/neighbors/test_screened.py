@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from naq.errors import OptionError
 from naq.neighbors import screened
 from naq.neighbors.feature_blocks import block_topk
 from naq.neighbors.screened import euclidean_topk
@@ -61,11 +62,16 @@ def test_out_of_memory_halves_the_block(monkeypatch: pytest.MonkeyPatch) -> None
 
     def short_of_memory(self: screened._Search, start: int, stop: int):
         tried.append(stop - start)
-        if stop - start > 80:
+        if stop - start > limit:
             raise torch.OutOfMemoryError("no room")
         return once(self, start, stop)
 
     monkeypatch.setattr(screened._Search, "screened", short_of_memory)
+    with pytest.raises(OptionError, match="one row of 300 scores does not fit on cpu"):
+        limit = 0
+        euclidean_topk(features, 4, "cpu")
+    limit = 80
+    tried.clear()
     ids, _ = euclidean_topk(features, 4, "cpu")
     assert tried[:3] == [300, 150, 75]
     assert np.array_equal(ids, block_topk(features, 4, "euclidean", "cpu", None)[0])

@@ -67,14 +67,25 @@ class RecordedSteps:
     def _replayed(self, given: list[torch.Tensor]) -> list[torch.Tensor]:
         shape = (*given[0].shape, *given[2].shape)
         if shape not in self._graphs:
-            held = [one.clone() for one in given]
-            beside(lambda: self._descend(*held))
-            self._graphs[shape] = (*recorded(lambda: self._descend(*held)), held)
+            try:
+                self._graphs[shape] = self._recording(given)
+            except torch.OutOfMemoryError:  # recorded kernels keep their memory; unrecorded ones give it back
+                self._graphs.clear()
+                torch.cuda.empty_cache()
+                return self._descend(*given)
         graph, found, held = self._graphs[shape]
         for one, value in zip(held, given):
             one.copy_(value)
         graph.replay()
         return [one.clone() for one in found]  # another chunk of this shape may follow before the backward pass
+
+    def _recording(
+        self, given: list[torch.Tensor]
+    ) -> tuple[torch.cuda.CUDAGraph, list[torch.Tensor], list[torch.Tensor]]:
+        """The graph of the steps, what it fills, and what it reads."""
+        held = [one.clone() for one in given]
+        beside(lambda: self._descend(*held))
+        return *recorded(lambda: self._descend(*held)), held
 
     def _descend(
         self, start: torch.Tensor, gram: torch.Tensor, pool: torch.Tensor, target: torch.Tensor, share: torch.Tensor

@@ -18,7 +18,7 @@ import numpy as np
 import torch
 
 from naq.errors import OptionError
-from naq.memory import free_bytes
+from naq.memory import free_bytes, half
 from naq.neighbors.topk import stable_topk
 
 GROUP = 64
@@ -44,12 +44,10 @@ def euclidean_topk(
         stop = min(last, start + block)
         try:
             chosen, found, sure = search.screened(start, stop)
-        except torch.OutOfMemoryError as error:
-            if block == 1:
-                raise OptionError(
-                    f"one row of {len(features):,} scores does not fit on {device}; use device='cpu'."
-                ) from error
-            block //= 2
+        except torch.OutOfMemoryError:
+            block = half(
+                block, OptionError(f"one row of {len(features):,} scores does not fit on {device}; use device='cpu'.")
+            )
             continue
         ids[start - first : stop - first], scores[start - first : stop - first] = chosen.cpu(), found.cpu()
         unsure.append(start + torch.nonzero(~sure)[:, 0].cpu())

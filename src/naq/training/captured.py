@@ -21,7 +21,7 @@ from naq.episodes import Episodes
 from naq.errors import TrainingError
 from naq.learners import Learner
 from naq.learners.recorded import SWITCH, beside, recorded, recording
-from naq.memory import free_bytes
+from naq.memory import free_bytes, half
 from naq.training.trainable import EpisodeTraining
 
 BLOCK = 256
@@ -76,8 +76,8 @@ class CapturedTraining(EpisodeTraining):
         while True:
             try:
                 return self._step(update)
-            except torch.OutOfMemoryError as error:  # before the update: a replay takes no memory
-                self._halve(error)
+            except torch.OutOfMemoryError:  # before the update: a replay takes no memory
+                self._halve()
 
     def _step(self, update: int) -> torch.Tensor:
         if self._first < 0:
@@ -94,18 +94,15 @@ class CapturedTraining(EpisodeTraining):
         self._expected = update + 1
         return self._losses[update]
 
-    def _halve(self, error: torch.OutOfMemoryError) -> None:
-        if self.block == 1:
-            raise TrainingError(
-                f"one episode takes {self._bytes() / 1e9:.2f} GB on {self._device}, which is not free there; "
-                f"set {SWITCH}=0 for steps that take less, or train on the CPU."
-            ) from error
+    def _halve(self) -> None:
         self._graphs.clear()
         self._first = -1
         self._around = self._pool = self._share = torch.empty(0)
-        if self._device.type == "cuda":
-            torch.cuda.empty_cache()
-        self.block //= 2
+        hopeless = TrainingError(
+            f"one episode takes {self._bytes() / 1e9:.2f} GB on {self._device}, which is not free there; "
+            f"set {SWITCH}=0 for steps that take less, or train on the CPU."
+        )
+        self.block = half(self.block, hopeless)
 
     def _allocate(self) -> None:
         rows, queries = self._nodes.shape[1], self.episodes.way * self.episodes.queries
