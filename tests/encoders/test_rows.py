@@ -7,7 +7,16 @@ import pytest
 import scipy.sparse as sp
 import torch
 
-from naq.encoders.rows import SparseRows, multiply, row_entries, sparse_product, take_field, take_rows
+from naq.encoders.rows import (
+    SCATTER_BYTES,
+    SparseRows,
+    mixed_product,
+    multiply,
+    row_entries,
+    sparse_product,
+    take_field,
+    take_rows,
+)
 
 
 def matrix(rows: int, columns: int, density: float, seed: int = 0) -> sp.csr_array:
@@ -39,6 +48,24 @@ def test_a_field_is_the_same_rows_on_the_columns_in_use() -> None:
     assert np.array_equal(full, whole.toarray()[NODES])
     assert len(set(field)) == len(field) == np.count_nonzero(whole.toarray()[NODES].any(axis=0))
     assert (place == -1).all()
+
+
+@pytest.mark.parametrize("count", [0, 7, SCATTER_BYTES // (4 * 256) + 1])
+def test_crowded_columns_apart(count: int) -> None:
+    """Few rows go by columns, many by rows; products and gradients are those of the whole matrix."""
+    whole = matrix(40, 30, 0.4).toarray()
+    nodes = np.random.default_rng(1).integers(0, 40, count)
+    columns, rest = np.array([2, 9, 11]), whole.copy()
+    rest[:, columns] = 0
+    weight = torch.randn(30, 512, generator=torch.Generator().manual_seed(0), requires_grad=True)
+    full = torch.from_numpy(whole[nodes][:, columns])
+    out = mixed_product(take_rows(sp.csr_array(rest), nodes), full, torch.from_numpy(columns), weight)
+    exact = whole[nodes].astype(np.float64)
+    assert np.allclose(out.detach().numpy(), exact @ weight.detach().double().numpy(), atol=1e-4)
+    seen = torch.randn(out.shape, generator=torch.Generator().manual_seed(1))
+    (out * seen).sum().backward()
+    assert weight.grad is not None
+    assert np.allclose(weight.grad.numpy(), exact.T @ seen.double().numpy(), atol=1e-3)
 
 
 @pytest.mark.parametrize("width", [1, 3, 64, 100, 128, 129, 200, 256, 384])

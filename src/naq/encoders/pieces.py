@@ -26,7 +26,7 @@ import torch
 from numba import njit
 
 from naq.encoders.operator import DENSE_BYTES
-from naq.encoders.rows import SparseRows, multiply, transpose
+from naq.encoders.rows import SparseRows, multiply
 from naq.graph import Graph
 from naq.graph.sparse_tensor import csr_tensor
 from naq.hashing import mixed
@@ -144,7 +144,7 @@ class Piece:
                 self._features = self._tensor(x), self._tensor(sp.csr_array(x.T.tocsr()))
             else:
                 rows = SparseRows(x.indptr.astype(np.int64), x.indices.astype(np.int32), x.data, x.shape)
-                self._features = rows, transpose(rows)
+                self._features = rows, rows.turned
         return self._features
 
     @staticmethod
@@ -163,7 +163,7 @@ class Piece:
         data = x.data * keep.numpy()
         if self.device.type == "cpu":
             rows = SparseRows(x.indptr.astype(np.int64), x.indices.astype(np.int32), data, x.shape)
-            return _Fixed.apply(weight, rows, transpose(rows))
+            return _Fixed.apply(weight, rows, rows.turned)
         thinned = sp.csr_array((data, x.indices, x.indptr), shape=x.shape)
         return _Fixed.apply(weight, self._tensor(thinned), self._tensor(sp.csr_array(thinned.T.tocsr())))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,12 @@ class SparseRows:
     indices: np.ndarray
     data: np.ndarray
     shape: tuple[int, int]
+
+    @cached_property
+    def turned(self) -> SparseRows:
+        """The same entries by column."""
+        indptr, indices, data = _transpose(self.indptr, self.indices, self.data, self.shape[1])
+        return SparseRows(indptr, indices, data, (self.shape[1], self.shape[0]))
 
 
 def row_entries(matrix: sp.csr_array, rows: np.ndarray) -> int:
@@ -164,7 +171,7 @@ class _Product(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor, None]:
-        return multiply(transpose(ctx.rows), grad), None
+        return multiply(ctx.rows.turned, grad), None
 
 
 class _MixedProduct(torch.autograd.Function):
@@ -174,22 +181,15 @@ class _MixedProduct(torch.autograd.Function):
     def forward(
         ctx: Any, weight: torch.Tensor, rows: SparseRows, full: torch.Tensor, columns: torch.Tensor
     ) -> torch.Tensor:
-        turned = transpose(rows)
-        ctx.parts = turned, full, columns
-        return multiply_turned(turned, weight).addmm_(full, weight.detach().index_select(0, columns))
+        ctx.parts = rows, full, columns
+        return _multiply_few(rows, weight).addmm_(full, weight.detach().index_select(0, columns))
 
     @staticmethod
     def backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor, None, None, None]:
-        turned, full, columns = ctx.parts
-        out = multiply(turned, grad)
+        rows, full, columns = ctx.parts
+        out = multiply(rows.turned, grad)
         out.index_copy_(0, columns, full.T @ grad)
         return out, None, None, None
-
-
-def transpose(rows: SparseRows) -> SparseRows:
-    """The same entries by column."""
-    indptr, indices, data = _transpose(rows.indptr, rows.indices, rows.data, rows.shape[1])
-    return SparseRows(indptr, indices, data, (rows.shape[1], rows.shape[0]))
 
 
 def multiply(rows: SparseRows, dense: torch.Tensor) -> torch.Tensor:
@@ -205,16 +205,17 @@ def tile_width(width: int) -> int:
     return next((tile for tile in TILES if width % tile == 0 and width >= 2 * tile), 0)
 
 
-def multiply_turned(turned: SparseRows, dense: torch.Tensor) -> torch.Tensor:
-    """rows @ dense given the transpose of ``rows``, no gradient; for few rows and a tall ``dense``."""
-    rows, width = turned.shape[1], dense.shape[1]
+def _multiply_few(rows: SparseRows, dense: torch.Tensor) -> torch.Tensor:
+    """:func:`multiply`, by columns where there are few rows and ``dense`` is tall."""
+    height, width = rows.shape[0], dense.shape[1]
     tile = tile_width(width)
-    if dense.device.type != "cpu" or dense.dtype != torch.float32 or not tile or rows * tile * 4 > SCATTER_BYTES:
-        return multiply(transpose(turned), dense)
-    tiles = _memory.empty(width // tile, rows, tile)
+    if dense.device.type != "cpu" or dense.dtype != torch.float32 or not tile or height * tile * 4 > SCATTER_BYTES:
+        return multiply(rows, dense)
+    turned = rows.turned
+    tiles = _memory.empty(width // tile, height, tile)
     weights = dense.detach().contiguous().numpy()
     _scatter(turned.indptr, turned.indices, turned.data, weights, tiles.numpy())
-    return _memory.empty(rows, width).copy_(tiles.permute(1, 0, 2).reshape(rows, width))
+    return _memory.empty(height, width).copy_(tiles.permute(1, 0, 2).reshape(height, width))
 
 
 def _multiply_cpu(rows: SparseRows, dense: torch.Tensor) -> torch.Tensor:
@@ -223,7 +224,7 @@ def _multiply_cpu(rows: SparseRows, dense: torch.Tensor) -> torch.Tensor:
     tile = tile_width(width)
     if tile and len(rows.indices) >= 4 * height:
         tiles = _memory.empty(width // tile, height, tile)
-        tiles.copy_(dense.reshape(height, -1, tile).permute(1, 0, 2))
+        tiles.copy_(dense.reshape(height, width // tile, tile).permute(1, 0, 2))
     else:
         tiles = dense.contiguous()[None]
     _multiply(rows.indptr, rows.indices, rows.data, tiles.numpy(), out.numpy())
