@@ -100,6 +100,15 @@ def multiply(graph: Graph, held: np.ndarray) -> np.ndarray:
     return out
 
 
+@njit(cache=True, inline="always")
+def ask_for_row(rows: Any, scale: Any, node: Any) -> None:
+    """Have a node's row and its scale fetched from memory, without waiting."""
+    prefetch(scale, node)
+    coming = rows[node]
+    for k in range(0, len(coming), LINE):
+        prefetch(coming, k)
+
+
 @njit(cache=True, parallel=True)
 def multiply_rows(indptr: Any, indices: Any, scale: Any, now: Any, start: Any, move: Any, stay: Any, out: Any) -> None:
     """out = move A_hat now + stay start; the node itself is added in its place among its neighbours, as in A_hat.
@@ -114,10 +123,7 @@ def multiply_rows(indptr: Any, indices: Any, scale: Any, now: Any, start: Any, m
         for e in range(indptr[i], indptr[i + 1]):
             j = indices[e]
             if e + AHEAD < len(indices):
-                prefetch(scale, indices[e + AHEAD])
-                coming = now[indices[e + AHEAD]]
-                for k in range(0, len(coming), LINE):
-                    prefetch(coming, k)
+                ask_for_row(now, scale, indices[e + AHEAD])
             if before and j > i:
                 before = False
                 value = np.float32(scale[i] * scale[i])

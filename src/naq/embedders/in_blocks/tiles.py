@@ -8,7 +8,7 @@ import numpy as np
 from numba import njit, prange
 
 from naq.embedders.smoothing import ROUNDING, SHORTEST, STAY, unit
-from naq.encoders.tiles import Tiles, inverse_root_degrees, multiply_rows
+from naq.encoders.tiles import AHEAD, Tiles, ask_for_row, inverse_root_degrees, multiply_rows
 from naq.graph import Graph
 
 
@@ -66,6 +66,8 @@ def _agree(indptr: Any, indices: Any, held: Any, mean: Any, scale: Any, middle: 
         together = -middle * (indptr[i + 1] - indptr[i])
         for e in range(indptr[i], indptr[i + 1]):
             j = indices[e]
+            if e + AHEAD < len(indices):
+                ask_for_row(held, scale, indices[e + AHEAD])
             for k in range(width):
                 together[k] += (held[j, k] - mean[k]) * scale[j]
         dot, square = 0.0, 0.0
