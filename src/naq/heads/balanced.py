@@ -21,11 +21,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from naq.heads.base import register_head, task_chunks
-from naq.heads.prototype import all_nodes_mean, centred_rows, cosines
+from naq.heads.base import register_head
 from naq.heads.transductive import TransductiveHead
 from naq.options import Value
-from naq.tasks import Tasks
 
 STEPS = 20
 """Alternations between rows and columns that bring the shares into balance."""
@@ -56,19 +54,8 @@ class BalancedHead(TransductiveHead):
     summary = "prototypes refined by the queries; knows that they are balanced, and is wrong where they are not"
     defaults: ClassVar[Mapping[str, Value]] = {"rounds": 10, "temperature": 1 / 15, "center": True}
 
-    def predict(self, embedding: np.ndarray, tasks: Tasks) -> np.ndarray:
-        rounds, temperature = int(self.options["rounds"]), float(self.options["temperature"])
-        mean = all_nodes_mean(embedding, bool(self.options["center"]))
-        slots = np.empty(tasks.query.shape, dtype=np.int64)
-        for part in task_chunks(tasks, embedding.shape[1]):
-            support, query = centred_rows(embedding, mean, tasks, part)
-            anchors = support.sum(axis=2)
-            prototypes = anchors
-            for _ in range(rounds):
-                share = balanced_shares(cosines(query, prototypes) / temperature)
-                prototypes = anchors + share.swapaxes(1, 2) @ query
-            slots[part] = cosines(query, prototypes).argmax(axis=2)
-        return slots
+    def shares(self, scores: np.ndarray, prior: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return balanced_shares(scores), prior
 
 
 def balanced_shares(scores: np.ndarray) -> np.ndarray:

@@ -20,11 +20,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from naq.heads.base import register_head, task_chunks
-from naq.heads.prototype import all_nodes_mean, centred_rows, cosines
+from naq.heads.base import register_head
 from naq.heads.transductive import TransductiveHead, softmax
 from naq.options import Value
-from naq.tasks import Tasks
 
 
 @register_head
@@ -56,18 +54,7 @@ class EMHead(TransductiveHead):
         super().check_options()
         self.require_positive("prior")
 
-    def predict(self, embedding: np.ndarray, tasks: Tasks) -> np.ndarray:
-        rounds, temperature, prior = int(self.options["rounds"]), self.options["temperature"], self.options["prior"]
-        mean = all_nodes_mean(embedding, bool(self.options["center"]))
-        total = tasks.query.shape[1] + prior * tasks.way
-        slots = np.empty(tasks.query.shape, dtype=np.int64)
-        for part in task_chunks(tasks, embedding.shape[1]):
-            support, query = centred_rows(embedding, mean, tasks, part)
-            anchors = support.sum(axis=2)
-            prototypes, log_share = anchors, np.zeros((len(query), 1, tasks.way))
-            for _ in range(rounds):
-                share = softmax(cosines(query, prototypes) / temperature + log_share)
-                log_share = np.log((share.sum(axis=1, keepdims=True) + prior) / total)
-                prototypes = anchors + share.swapaxes(1, 2) @ query
-            slots[part] = (cosines(query, prototypes) / temperature + log_share).argmax(axis=2)
-        return slots
+    def shares(self, scores: np.ndarray, prior: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        share, more = softmax(scores + prior), float(self.options["prior"])
+        total = share.shape[1] + more * share.shape[2]
+        return share, np.log((share.sum(axis=1, keepdims=True) + more) / total)

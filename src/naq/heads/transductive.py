@@ -63,12 +63,21 @@ class TransductiveHead(Head):
         for part in task_chunks(tasks, embedding.shape[1]):
             support, query = centred_rows(embedding, mean, tasks, part)
             anchors = support.sum(axis=2)
-            prototypes = anchors
+            prototypes, prior = anchors, np.zeros((len(query), 1, tasks.way))
             for _ in range(rounds):
-                share = softmax(cosines(query, prototypes) / temperature)
+                share, prior = self.shares(cosines(query, prototypes) / temperature, prior)
                 prototypes = anchors + share.swapaxes(1, 2) @ query
-            slots[part] = cosines(query, prototypes).argmax(axis=2)
+            slots[part] = (cosines(query, prototypes) / temperature + prior).argmax(axis=2)
         return slots
+
+    def shares(self, scores: np.ndarray, prior: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """How much of each query every class gets in one round, and the logarithms of the classes' shares from then on.
+
+        Shapes:
+            - scores and the first answer: (tasks, queries, way)
+            - prior and the second answer: (tasks, 1, way), zero at first
+        """
+        return softmax(scores), prior
 
 
 def softmax(scores: np.ndarray) -> np.ndarray:
