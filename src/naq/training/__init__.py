@@ -1,7 +1,8 @@
 """The one training loop: progress, evaluation, early stop, checkpoint, resume."""
 
 from naq.training.captured import CapturedTraining, episode_training
-from naq.training.loop import History, Schedule, Trained, fit
+from naq.training.history import History, Schedule, Trained
+from naq.training.loop import fit
 from naq.training.trainable import EpisodeTraining, EpochTraining, Trainable
 
 __all__ = [
