@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import naq
-from naq.data import generator
+from naq.data import generator, generator_draws
 from naq.data.generator import generate
 from naq.errors import OptionError
 
@@ -79,9 +79,9 @@ def test_threads_and_pieces_change_nothing(tmp_path, monkeypatch, sparse):
 @pytest.mark.parametrize("nodes", [2, 3, 64, 65, 1000])
 def test_places_are_permuted(nodes):
     plan = generator._plan(nodes, 10, 1, 2.5, 0.8, 1)
-    found = [generator._permuted(place, plan) for place in range(nodes)]
+    found = [generator_draws._permuted(place, plan) for place in range(nodes)]
     assert sorted(found) == list(range(nodes)) and (nodes < 64 or found != list(range(nodes)))
-    assert [generator._place_of(node, plan) for node in found] == list(range(nodes))
+    assert [generator_draws._place_of(node, plan) for node in found] == list(range(nodes))
 
 
 @pytest.mark.parametrize(
