@@ -89,7 +89,10 @@ class GCN(nn.Module):
         hidden = torch.relu(operator.first_layer(around, self.weight1) + self.bias1)
         if between is not None:
             hidden = between(around, hidden)
-        return self._last(sparse_product(rows, hidden @ self.weight2) + self.bias2)
+        # Fewer multiplications for the fewer rows: (P H) W2 or P (H W2).
+        few = rows.shape[0] < rows.shape[1]
+        values = sparse_product(rows, hidden) @ self.weight2 if few else sparse_product(rows, hidden @ self.weight2)
+        return self._last(values + self.bias2)
 
     def _better_all(self, count: int) -> bool:
         """Whether so many vectors are had sooner as rows of all: on a GPU finding the receptive field takes longest."""
