@@ -9,12 +9,12 @@ what all of them give.
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from marked_page import write_between
 from naq.statistics import difference, score
 
 HERE = Path(__file__).resolve().parent
@@ -215,15 +215,6 @@ def disagreement_table(rows: Rows) -> str:
     return table(["graph", "labels per class", *rules], shown)
 
 
-def filled(page: str, sections: dict[str, str]) -> str:
-    for name, text in sections.items():
-        pattern = re.compile(rf"(<!-- {name} -->\n).*?(<!-- end -->)", re.DOTALL)
-        page, found = pattern.subn(lambda match, text=text: f"{match[1]}{text}\n{match[2]}", page)
-        if found != 1:
-            raise SystemExit(f"{PAGE} has {found} sections {name}; expected one.")
-    return page
-
-
 def main() -> None:
     measured = json.loads((HERE / "results" / "calibration.json").read_text())
     sections = {
@@ -234,7 +225,8 @@ def main() -> None:
         "disagreement": disagreement_table(json.loads((HERE / "results" / "suggest_disagreement.json").read_text())),
         "suggest": suggest_table(json.loads((HERE / "results" / "suggest.json").read_text())),
     }
-    PAGE.write_text(filled(PAGE.read_text(), sections))
+    for name, text in sections.items():
+        write_between(PAGE, f"<!-- {name}:begin -->", f"<!-- {name}:end -->", text)
     SHIPPED.write_text(json.dumps(shipped(measured)) + "\n")
 
 

@@ -2,7 +2,7 @@
 
     python benchmarks/closed_form_page.py
 
-A table stands between ``<!-- name -->`` and ``<!-- end -->``; the text around it is written by hand.
+A table stands between ``<!-- name:begin -->`` and ``<!-- name:end -->``; the text around it is written by hand.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ import matplotlib
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
+
+from marked_page import write_between
 
 HERE = Path(__file__).resolve().parent
 RECORD = json.loads((HERE / "results" / "closed_form.json").read_text())
@@ -117,11 +119,8 @@ def main() -> None:
         "noise": noise(),
         "neighbors": neighbors(),
     }
-    page = PAGE.read_text()
     for name, text in tables.items():
-        before, _, rest = page.partition(f"<!-- {name} -->")
-        page = f"{before}<!-- {name} -->\n{text}\n<!-- end -->{rest.partition('<!-- end -->')[2]}"
-    PAGE.write_text(page)
+        write_between(PAGE, f"<!-- {name}:begin -->", f"<!-- {name}:end -->", text)
     picture()
 
 

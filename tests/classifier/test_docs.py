@@ -33,7 +33,8 @@ def test_tables_are_those_of_the_results(tmp_path: Path) -> None:
     (copy / "docs").mkdir()
     (copy / "src" / "naq" / "classifier").mkdir(parents=True)
     (copy / "benchmarks" / "results").symlink_to(ROOT / "benchmarks" / "results")
-    (copy / "benchmarks" / "classifier_page.py").write_text((ROOT / "benchmarks" / "classifier_page.py").read_text())
+    for script in ("classifier_page.py", "marked_page.py"):
+        (copy / "benchmarks" / script).write_text((ROOT / "benchmarks" / script).read_text())
     (copy / "docs" / "classifier.md").write_text(PAGE.read_text())
     subprocess.run([sys.executable, copy / "benchmarks" / "classifier_page.py"], check=True)
     assert (copy / "docs" / "classifier.md").read_text() == PAGE.read_text()
