@@ -63,7 +63,8 @@ def _source(graph: Graph, store: Store, imported: bool) -> str:
 
     if imported or graph.source is None:
         return str(save_graph(store.folder / "graph.npz", graph).absolute())
-    return str(Path(graph.source).absolute())
+    source = Path(graph.source)
+    return str(source.absolute() if source.exists() else graph.source)  # else it is the name of a dataset
 
 
 def embed_in_shards(

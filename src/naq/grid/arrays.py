@@ -58,8 +58,11 @@ class SharedArrays:
         try:
             with tempfile.TemporaryDirectory(dir=self.folder, prefix=".put-") as place:
                 file = self.writer(Path(place), "array", plain)
-                file.append(plain)
-                return {**self.keep(file), "turned": bool(turned)}
+                try:
+                    file.append(plain)
+                    return {**self.keep(file), "turned": bool(turned)}
+                finally:
+                    file.abandon()
         except OSError as error:
             raise disk_error(error, self.folder) from error
 
