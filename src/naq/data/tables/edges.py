@@ -84,7 +84,7 @@ class Edges:
     def locate(self, nodes: Nodes) -> None:
         """Number the nodes as in a table; rows that name others are dropped."""
         where = {name: i for i, name in enumerate(nodes.ids)}
-        place = np.array([where.get(name, -1) for name in self.ids], dtype=np.int64)
+        place = np.array([where.get(name, -1) for name in self.ids], dtype=_number_type(len(where)))
         found = place[self.ends] if len(self.ids) else self.ends
         unknown = np.asarray((found < 0).any(axis=0))
         if unknown.any():
@@ -132,6 +132,6 @@ class Edges:
         return pairs
 
 
-def _number_type(nodes: int) -> type:
+def _number_type(nodes: int) -> np.dtype:
     """The smaller type that holds the numbers of so many nodes: half the memory for most graphs."""
-    return np.int32 if nodes <= np.iinfo(np.int32).max else np.int64
+    return np.dtype(np.int32 if nodes <= np.iinfo(np.int32).max else np.int64)

@@ -26,11 +26,6 @@ class RowPasses:
         self._parts, self.rows, self.block = parts, rows, block
         self._steps, self._inputs = steps or [], dict(inputs or {})
 
-    @property
-    def changed(self) -> bool:
-        """Whether there is a step."""
-        return bool(self._steps)
-
     def then(self, step: str, array: np.ndarray | None = None, **more: Pieces) -> RowPasses:
         """The same with one more step."""
         given = {} if array is None else {f"{len(self._steps)}": array}
