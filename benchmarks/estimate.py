@@ -53,7 +53,8 @@ def run_stages(
     """The graph's sizes and its stages, to be called in order."""
     import naq
     from naq.data import generate, load, save_graph
-    from naq.embedders.in_blocks import RowFile, Start, centre, refinement, smoothed_rows
+    from naq.embedders.in_blocks import RowPasses, narrow_start, refinement, smoothed_tiles
+    from naq.embedders.in_blocks.parts import InThisProcess
     from naq.embedders.node_words import edge_agreement, node_words
     from naq.embedders.refinement import nearest_pairs, sharpened, without_scatter
     from naq.embedders.smoothing import centred, narrowed, smoothed, unit
@@ -73,23 +74,24 @@ def run_stages(
     def words() -> None:
         graph = state["graph"]
         if mapped:
-            state["start"] = Start(graph.without_labels(), DIM, 0, folder, block=block)
+            state["parts"] = InThisProcess(graph.without_labels(), folder)
+            state["start"] = narrow_start(graph.without_labels(), DIM, 0, state["parts"], block=block, tile=None)
         else:
             state["start"] = unit(narrowed(node_words(graph), DIM, 0))
 
     def smoothing() -> None:
         graph, start = state["graph"], state["start"]
         if mapped:
-            state["tiles"] = smoothed_rows(start, folder, 10, "ppr", agreement=True)[0]
-            state["out"] = RowFile(folder / "z.npy", nodes, start.width)
-            centre(state["tiles"].rows, state["out"].write, nodes, block)
+            parts = state["parts"]
+            tiles, _ = smoothed_tiles(start, graph, parts, steps=10, agreement=True, block=block)
+            state["rows"] = RowPasses(parts, tiles, block).centred().centred().kept()
         else:
             edge_agreement(graph, start)
             state["rows"] = centred(smoothed(graph.normalized_adjacency(), start, 10))
 
     def neighbours() -> None:
         if mapped:
-            state["pairs"] = refinement.near_pairs(state["out"].array, 10, "nearest", 0, block)
+            state["pairs"] = refinement.near_pairs(state["rows"], 10, "nearest", 0, block, state["parts"])
         else:
             import torch
 
@@ -98,11 +100,8 @@ def run_stages(
 
     def closed() -> None:
         if mapped:
-            refinement.near_pairs = lambda *_: state["pairs"]
-            refinement.closed_form(
-                state["out"], neighbors=10, pairs="nearest", shrink=0.5, power=1.75, seed=0, block=block
-            )
-            state["vectors"] = state["out"].array
+            rows = RowPasses(state["parts"], state["rows"], block)
+            state["vectors"] = refinement.without_scatter(rows, state["pairs"], shrink=0.5, power=1.75).grid[0][0]
         else:
             state["vectors"] = sharpened(without_scatter(state["rows"], state["pairs"], 0.5), 1.75).numpy()
 
@@ -159,10 +158,8 @@ def worker(name: str, folder: Path) -> None:
     for place in (small, mine):
         place.mkdir()
     _, stages = run_stages(small, **{**given, "nodes": 1500})
-    kept = vars(sys.modules["naq.embedders.in_blocks.refinement"])["near_pairs"]
     for key in keys:
         stages[key]()
-    sys.modules["naq.embedders.in_blocks.refinement"].near_pairs = kept  # type: ignore[attr-defined]
     sizes, stages = run_stages(mine, **given)
     before, watch = model.probe(), Stopwatch()
     for key in keys:

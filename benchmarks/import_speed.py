@@ -4,8 +4,11 @@ Each case runs in a process of its own; seconds of the wall and of the CPU are t
 resident size of the process, with Python and all libraries in it.
 
     python benchmarks/import_speed.py [--edges 10000000] [--nodes 1000000] [--out benchmarks/results/import_speed.json]
+    python benchmarks/import_speed.py --large [--nodes 10000000 --edges 100000000] [--folder FOLDER]
+    python benchmarks/import_speed.py --page      # the table of docs/import.md from the results; nothing is measured
 
-With ``--page`` the table of docs/import.md is written from the file that ``--out`` names, and nothing is measured.
+``--large`` is one case more, beside those that the results have: ``naq import --mmap`` of the edges of a generated graph, whose nodes are called by number, as CSV; ``--folder`` needs
+room for some 8 GB.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ from __future__ import annotations
 import argparse
 import csv
 import json
+import os
 import resource
 import subprocess
 import sys
@@ -25,6 +29,7 @@ import numpy as np
 
 from marked_page import write_between
 
+RESULTS = Path(__file__).parent / "results" / "import_speed.json"
 PAGE = Path(__file__).parents[1] / "docs" / "import.md"
 BEGIN, END = "<!-- import-speed:begin -->", "<!-- import-speed:end -->"
 CASES = (
@@ -34,6 +39,9 @@ CASES = (
     "debian by pyarrow",
     "debian by the standard library",
 )
+
+
+LARGE = "edges.csv by pyarrow, to a folder (--mmap)"
 
 
 def write_edges(folder: Path, nodes: int, edges: int) -> None:
@@ -48,6 +56,25 @@ def write_edges(folder: Path, nodes: int, edges: int) -> None:
     table = pa.table(ends)
     pa.csv.write_csv(table, folder / "edges.csv", pa.csv.WriteOptions(quoting_style="none"))
     pa.parquet.write_table(table, folder / "edges.parquet")
+
+
+def write_generated(folder: Path, nodes: int, edges: int) -> None:
+    """The edges of a generated graph as CSV, some nodes at a time."""
+    import pyarrow as pa
+    import pyarrow.csv
+
+    from naq.data import generate, load
+
+    graph = load(generate(folder / "graph", nodes, edges, features=1))
+    indptr, indices = graph.adjacency.indptr, graph.adjacency.indices
+    with (folder / "edges.csv").open("wb") as stream:
+        stream.write(b"source,target\n")
+        for first in range(0, nodes, 1 << 18):
+            starts = np.asarray(indptr[first : first + (1 << 18) + 1])
+            one = np.repeat(np.arange(first, first + len(starts) - 1), np.diff(starts))
+            other = np.asarray(indices[starts[0] : starts[-1]], dtype=np.int64)
+            table = pa.table({"source": one[one < other], "target": other[one < other]})
+            pa.csv.write_csv(table, stream, pa.csv.WriteOptions(include_header=False))
 
 
 def write_debian(folder: Path) -> None:
@@ -79,7 +106,7 @@ def read(case: str, folder: Path) -> None:
     """One case, in this process; a line of JSON."""
     if case.endswith("standard library"):
         sys.modules["pyarrow"] = None  # type: ignore[assignment]
-    from naq.data import Choice, import_tables
+    from naq.data import Choice, import_tables, save_mapped
 
     began, cpu = time.perf_counter(), time.process_time()
     if case.startswith("debian"):
@@ -88,6 +115,8 @@ def read(case: str, folder: Path) -> None:
         )
     else:
         graph, _ = import_tables(folder / case.split()[0])
+        if case == LARGE:
+            save_mapped(folder / "mapped", graph)
     facts = {
         "case": case,
         "seconds": round(time.perf_counter() - began, 2),
@@ -97,6 +126,7 @@ def read(case: str, folder: Path) -> None:
         "edges": graph.num_edges,
         "features": graph.num_features,
         "structure": graph.structure_hash,
+        "load": round(os.getloadavg()[0], 1),
     }
     print(json.dumps(facts))
 
@@ -110,33 +140,44 @@ def write_page(rows: list[dict[str, Any]]) -> None:
     write_between(PAGE, BEGIN, END, "\n".join(lines))
 
 
+def measured(case: str, folder: Path) -> dict[str, Any]:
+    """One case in a process of its own."""
+    done = subprocess.run(
+        [sys.executable, __file__, "--read", case, str(folder)], capture_output=True, text=True, check=True
+    )
+    print(done.stdout, end="", flush=True)
+    return json.loads(done.stdout)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--edges", type=int, default=10_000_000)
-    parser.add_argument("--nodes", type=int, default=1_000_000)
-    parser.add_argument("--out", type=Path)
+    parser.add_argument("--edges", type=int)
+    parser.add_argument("--nodes", type=int)
+    parser.add_argument("--large", action="store_true")
+    parser.add_argument("--folder", type=Path, help="where files go for a while")
+    parser.add_argument("--out", type=Path, default=RESULTS)
     parser.add_argument("--page", action="store_true")
     parser.add_argument("--read", nargs=2, metavar=("CASE", "FOLDER"), help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.read:
         read(given.read[0], Path(given.read[1]))
         return
+    known = json.loads(given.out.read_text()) if given.out.exists() else []
     if given.page:
-        write_page(json.loads(given.out.read_text()))
+        write_page(known)
         return
-    rows = []
-    with tempfile.TemporaryDirectory() as name:
+    nodes = given.nodes or (10_000_000 if given.large else 1_000_000)
+    edges = given.edges or 10 * nodes
+    with tempfile.TemporaryDirectory(dir=given.folder) as name:
         folder = Path(name)
-        write_edges(folder, given.nodes, given.edges)
-        write_debian(folder)
-        for case in CASES:
-            done = subprocess.run(
-                [sys.executable, __file__, "--read", case, name], capture_output=True, text=True, check=True
-            )
-            rows.append(json.loads(done.stdout))
-            print(json.dumps(rows[-1]), flush=True)
-    if given.out is not None:
-        given.out.write_text(json.dumps(rows, indent=2) + "\n")
+        if given.large:
+            write_generated(folder, nodes, edges)
+            rows = [row for row in known if row["case"] != LARGE] + [measured(LARGE, folder)]
+        else:
+            write_edges(folder, nodes, edges)
+            write_debian(folder)
+            rows = [measured(case, folder) for case in CASES] + [row for row in known if row["case"] == LARGE]
+    given.out.write_text(json.dumps(rows, indent=2) + "\n")
 
 
 if __name__ == "__main__":

@@ -1,16 +1,19 @@
-"""A diffusion table in shards: in this process, in processes, on a Ray cluster of two nodes, and with one node killed in the middle.
+"""A diffusion table, or an embedding, in shards: in this process, in processes, on a Ray cluster of two nodes, and with one node killed in the middle.
 
     python benchmarks/ray_shards.py
     python benchmarks/ray_shards.py --nodes 20000 --shards 32
+    python benchmarks/ray_shards.py --what embedding --nodes 200000    # naq-plus, 64 columns, of a graph folder with 2,000 words
 
-All tables have to be equal. Results, with the load of the machine: benchmarks/results/ray_shards.json. The start of workers and of the
-cluster is not counted: a warm runner makes each table, and the best of ``--repeats`` runs counts.
+All tables, or vectors, have to be equal, those made without shards included. Results, with the load of the machine: benchmarks/results/ray_shards.json, by what was made. The start of workers and of the
+cluster is not counted: a warm runner makes each, and the best of ``--repeats`` runs counts.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
+import shutil
 import tempfile
 import threading
 import time
@@ -21,17 +24,22 @@ from typing import Any
 import numpy as np
 
 from diffusion_scale import power_law
+from naq import load
+from naq.data import generate
 from naq.data.npz import save_graph
+from naq.embedders import EMBEDDERS
 from naq.files import write_json
 from naq.grid.runners import Runner, make_runner
-from naq.grid.shards import shard_cells, sharded_table
+from naq.grid.shards import ShardedParts, shard_cells, sharded_table
 from naq.grid.store import Store
-from naq.neighbors import NeighborTable
+from naq.neighbors import diffusion_neighbors
 from naq.neighbors.diffusion import TOLERANCE, diffusion_info
 from naq.threads import prepare_process
 
 RESULTS = Path(__file__).resolve().parent / "results" / "ray_shards.json"
 WORKERS = 2
+BEFORE = 8
+"""Shards that are done before a node goes away."""
 
 
 class Table:
@@ -44,77 +52,112 @@ class Table:
         self.cells = shard_cells("graph", self.info, nodes, shards)
         self.made = 0
 
-    def make(self, runner: Runner, listener: Any = None) -> tuple[float, NeighborTable]:
+    def whole(self) -> tuple[float, list[np.ndarray]]:
+        """Without shards."""
+        began = time.perf_counter()
+        table = diffusion_neighbors(self.graph, 20, method="push")
+        return time.perf_counter() - began, [table.ids, table.scores]
+
+    def make(self, runner: Runner, listener: Any = None) -> tuple[float, list[np.ndarray]]:
         self.made += 1
         store = Store(self.folder / f"shards{self.made}")
-        started = time.perf_counter()
+        began = time.perf_counter()
         n = self.graph.num_nodes
         table = sharded_table(self.cells, self.info, n, runner, store, {"graph": self.path}, listener)
-        return time.perf_counter() - started, table
+        return time.perf_counter() - began, [table.ids, table.scores]
 
 
-def best(table: Table, runner: Runner, repeats: int) -> tuple[float, NeighborTable]:
-    """After a first table, which starts the workers and loads the graph."""
-    table.make(runner)
-    found = [table.make(runner) for _ in range(repeats)]
+class Embedding:
+    """The vectors of naq-plus, made again and again."""
+
+    def __init__(self, folder: Path, nodes: int, shards: int) -> None:
+        self.folder, self.shards = folder, shards
+        self.path = str(generate(folder / "graph", nodes, 10 * nodes, features=2000, sparse=True).absolute())
+        self.graph = load(self.path)
+        self.made = 0
+
+    def whole(self) -> tuple[float, list[np.ndarray]]:
+        """Without shards; the second time, once everything is compiled."""
+        for _ in range(2):
+            began = time.perf_counter()
+            vectors = EMBEDDERS["naq-plus"](self.graph, dim=64).embed_to(self.folder / "whole.npy")
+        return time.perf_counter() - began, [vectors]
+
+    def make(self, runner: Runner, listener: Any = None) -> tuple[float, list[np.ndarray]]:
+        self.made += 1
+        store = Store(self.folder / f"shards{self.made}")
+        began = time.perf_counter()
+        paths = {"graph": self.path}
+        parts = ShardedParts(runner, store, "graph", paths, shards=self.shards, processes=WORKERS, listener=listener)
+        vectors = EMBEDDERS["naq-plus"](self.graph, dim=64).embed_to(self.folder / f"{self.made}.npy", parts=parts)
+        seconds = time.perf_counter() - began
+        shutil.rmtree(store.folder)
+        return seconds, [vectors]
+
+
+def best(work: Table | Embedding, runner: Runner, repeats: int) -> tuple[float, list[np.ndarray]]:
+    """After a first time, which starts the workers and loads the graph."""
+    work.make(runner)
+    found = [work.make(runner) for _ in range(repeats)]
     return min(seconds for seconds, _ in found), found[0][1]
 
 
-def with_a_node_killed(table: Table, cluster: Any, node: Any) -> tuple[float, NeighborTable, dict[str, int]]:
-    """A table during which ``node`` goes away, once a quarter of the shards is done."""
+def with_a_node_killed(
+    work: Table | Embedding, cluster: Any, node: Any
+) -> tuple[float, list[np.ndarray], dict[str, int]]:
+    """Once more, while ``node`` goes away after some shards."""
     states: list[str] = []
     killed = threading.Event()
 
     def listener(phase: str, facts: Mapping[str, Any]) -> None:
         if phase == "finished":
             states.append(facts["state"])
-            if len(states) >= len(table.cells) // 4 and not killed.is_set():
+            if len(states) >= BEFORE and not killed.is_set():
                 killed.set()
                 threading.Thread(target=cluster.remove_node, args=(node,), kwargs={"allow_graceful": False}).start()
 
     with make_runner("ray", WORKERS, cluster.address) as runner:
-        seconds, found = table.make(runner, listener)
+        seconds, found = work.make(runner, listener)
     assert killed.is_set()
-    return seconds, found, {"shards": len(table.cells), "lost": states.count("failed"), "done": states.count("done")}
+    return seconds, found, {"lost": states.count("failed"), "done": states.count("done")}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--what", choices=("table", "embedding"), default="table")
     parser.add_argument("--nodes", type=int, default=20_000)
     parser.add_argument("--shards", type=int, default=32)
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--out", type=Path, default=RESULTS)
     given = parser.parse_args()
     prepare_process()
     from ray.cluster_utils import Cluster
 
-    result: dict[str, Any] = {
-        "nodes": given.nodes,
-        "shards": given.shards,
-        "workers": WORKERS,
-        "load_before": os.getloadavg()[0],
-    }
+    sizes = {"nodes": given.nodes, "shards": given.shards, "workers": WORKERS}
+    result: dict[str, Any] = {**sizes, "load_before": os.getloadavg()[0]}
     with tempfile.TemporaryDirectory() as folder:
-        table = Table(Path(folder), given.nodes, given.shards)
+        work = {"table": Table, "embedding": Embedding}[given.what](Path(folder), given.nodes, given.shards)
+        result["whole_seconds"], whole = work.whole()
+        made = {}
         with make_runner("local") as runner:
-            result["local_seconds"], whole = best(table, runner, 1)
-        tables = {}
+            result["local_seconds"], made["local"] = best(work, runner, 1)
         with make_runner("processes", WORKERS) as runner:
-            result["processes_seconds"], tables["processes"] = best(table, runner, given.repeats)
+            result["processes_seconds"], made["processes"] = best(work, runner, given.repeats)
         cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
         try:
             node = cluster.add_node(num_cpus=1)
             cluster.wait_for_nodes()
             with make_runner("ray", WORKERS, cluster.address) as runner:
-                result["ray_seconds"], tables["ray"] = best(table, runner, given.repeats)
-            result["killed_seconds"], tables["killed"], result["killed"] = with_a_node_killed(table, cluster, node)
+                result["ray_seconds"], made["ray"] = best(work, runner, given.repeats)
+            result["killed_seconds"], made["killed"], result["killed"] = with_a_node_killed(work, cluster, node)
         finally:
             cluster.shutdown()
-    for name, found in tables.items():
-        assert np.array_equal(found.ids, whole.ids) and np.array_equal(found.scores, whole.scores), name
-        assert found.info == whole.info
+        for name, found in made.items():
+            assert all(np.array_equal(one, two) for one, two in zip(found, whole, strict=True)), name
     result["ray_over_processes_percent"] = round(100 * (result["ray_seconds"] / result["processes_seconds"] - 1), 1)
     result["load_after"] = os.getloadavg()[0]
-    write_json(RESULTS, result)
+    known = json.loads(given.out.read_text()) if given.out.exists() else {}
+    write_json(given.out, {**known, given.what: result})
     for name, value in result.items():
         print(f"{name:28} {value}")
 

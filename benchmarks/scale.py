@@ -95,7 +95,8 @@ def measure(
     import torch
 
     from naq.data import generate, load
-    from naq.embedders.in_blocks import RowFile, Start, centre, refinement, smoothed_rows
+    from naq.embedders.in_blocks import RowPasses, narrow_start, refinement, smoothed_tiles
+    from naq.embedders.in_blocks.parts import InThisProcess
     from naq.episodes import Episodes
     from naq.heads import evaluate
     from naq.learners import LEARNERS
@@ -128,26 +129,23 @@ def measure(
     if diffusion:
         return
     block = 1 << 16
+    bare = graph.without_labels()
+    parts = InThisProcess(bare, folder)
     with watch.stage("words"):
-        start = Start(graph.without_labels(), COLUMNS, 0, folder, block=block)
-    facts["tile"] = start.tiles.tile
+        start = narrow_start(bare, COLUMNS, 0, parts, block=block, tile=None)
+    facts["tile"] = start.grid[0][0].shape[1]
     with watch.stage("smoothing"):
-        tiles, agreement = smoothed_rows(start, folder, 10, "ppr", agreement=True)
+        tiles, agreement = smoothed_tiles(start, bare, parts, steps=10, agreement=True, block=block)
     facts["agreement"] = round(agreement, 3)
-    out = RowFile(folder / "z.npy", nodes, start.width)
-    centre(tiles.rows, out.write, nodes, block)
+    centred = RowPasses(parts, tiles, block).centred().centred().kept()
+    del start, tiles
     with watch.stage("neighbours"):
-        pairs = refinement.near_pairs(out.array, 10, "nearest", 0, block)
-    kept = refinement.near_pairs
-    refinement.near_pairs = lambda *_: pairs
-    try:
-        with watch.stage("closed form"):
-            refinement.closed_form(out, neighbors=10, pairs="nearest", shrink=0.5, power=1.75, seed=0, block=block)
-    finally:
-        refinement.near_pairs = kept
+        pairs = refinement.near_pairs(centred, 10, "nearest", 0, block, parts)
+    with watch.stage("closed form"):
+        vectors = refinement.without_scatter(RowPasses(parts, centred, block), pairs, shrink=0.5, power=1.75).grid[0][0]
     # Episodes of nearest vectors: a table of all nodes is another stage, see Neighbours in docs/scale.md.
     wanted = np.sort(np.random.default_rng(0).choice(nodes, 500, replace=False))
-    ids, _, facts["recall"] = sampled_neighbors(out.array, wanted, 10, block=block)
+    ids, _, facts["recall"] = sampled_neighbors(vectors, wanted, 10, block=block)
     most = max(count for count, _ in TRAINING.values())
     draws = np.random.default_rng(1).permuted(np.tile(np.arange(500), (most, 1)), axis=1)[:, :5]
     episodes = Episodes(wanted[draws][:, :, None], ids[draws], np.ones((most, 5, 10), dtype=bool), {})
@@ -161,7 +159,7 @@ def measure(
         del model, optimizer
     tasks = sample_tasks(graph, way=5, shot=1, queries=8, count=TASKS, seed=0)
     with watch.stage("evaluation"):
-        facts["accuracy"] = round(evaluate(out.array, tasks, "prototype").accuracy, 4)
+        facts["accuracy"] = round(evaluate(vectors, tasks, "prototype").accuracy, 4)
     facts["torch_threads"] = torch.get_num_threads()
     if quiet:
         watch.running = False

@@ -1,7 +1,11 @@
-"""Tests compute as the command line does; numba's number of threads is put back after each test that changes it."""
+"""Tests compute as the command line does; numba's number of threads is put back after each test that changes it.
+
+Hypothesis draws the same examples each time, so that a test never fails by chance; ``HYPOTHESIS_PROFILE=default`` draws others.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 
 from naq.threads import prepare_process
@@ -10,6 +14,10 @@ prepare_process()  # before torch is loaded
 
 import numba  # noqa: E402
 import pytest  # noqa: E402
+from hypothesis import settings  # noqa: E402
+
+settings.register_profile("fixed", derandomize=True, deadline=None)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
 
 
 @pytest.fixture

@@ -129,6 +129,14 @@ def test_neighbors_in_shards_are_the_same_table(graph_file, tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["shards.npz", "whole.npz"]
 
 
+def test_vectors_in_shards_are_the_same_file(graph_file, tmp_path):
+    for name, more in (("whole", ()), ("shards", ("--shards", 3)), ("apart", ("--engine", "processes"))):
+        shown = naq("embed", graph_file, "--set", "dim=12", "--out", tmp_path / f"{name}.npy", *more)
+        assert shown.returncode == 0, shown.stderr
+        assert (tmp_path / f"{name}.npy").read_bytes() == (tmp_path / "whole.npy").read_bytes()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["apart.npy", "shards.npy", "whole.npy"]
+
+
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
@@ -156,6 +164,10 @@ def test_neighbors_in_shards_are_the_same_table(graph_file, tmp_path):
         (("neighbors", "debian", "--by", "magic"), "features or diffusion"),
         (("neighbors", "debian", "--shards", "4"), "a table in shards needs --out T.npz"),
         (("neighbors", "debian", "--shards", "0", "--out", "t.npz"), "--shards is 0"),
+        (("embed", "debian", "--shards", "0", "--out", "v.npy"), "--shards is 0"),
+        (("embed", "debian", "--engine", "rays", "--out", "v.npy"), "there is no engine 'rays'"),
+        (("embed", "debian", "--address", "127.0.0.1:1", "--out", "v.npy"), "but the engine is local"),
+        (("embed", "debian", "--method", "bgrl", "--shards", "2", "--out", "v.npy"), "bgrl does not work in blocks"),
         (("episodes", "debian", "--way", "1"), "way is 1"),
     ],
 )

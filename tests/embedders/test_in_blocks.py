@@ -12,8 +12,9 @@ from naq.data.generator import generate
 from naq.data.mapped import open_graph, save_mapped
 from naq.embedders import EMBEDDERS
 from naq.embedders.in_blocks import refinement
+from naq.embedders.in_blocks.parts import InThisProcess
 from naq.embedders.in_blocks.tiles import smooth_tile
-from naq.embedders.in_blocks.words import Words, _add_product
+from naq.embedders.in_blocks.words import _add_product, read_words
 from naq.embedders.node_words import node_words
 from naq.errors import OptionError
 from naq.graph import Graph
@@ -89,7 +90,7 @@ def test_words_in_blocks_are_the_words(tmp_path, kind):
     }[kind]
     graph = Graph(random.integers(0, 90, (2, 200)), features, nodes=90)
     mapped = open_graph(save_mapped(tmp_path / "g", graph))
-    words = Words(mapped, "words", 32)
+    words = read_words(mapped, "words", 32, InThisProcess(mapped, tmp_path))
     found = [words.block(start, start + 32) for start in range(0, 90, 32)]
     found = np.concatenate([part if isinstance(part, np.ndarray) else part.toarray() for part in found])
     expected = node_words(graph)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from naq.cli.sharding import Sharding, check_sharding, make_in_shards, remove_shards
+from naq.cli.sharding import Address, Engine, Shards, Workers, make_in_shards, remove_shards, sharding_of
 from naq.errors import OptionError, plain
 
 if TYPE_CHECKING:
@@ -43,12 +43,10 @@ def neighbors_command(
         list[str], typer.Option(help="Show the neighbours of this node, by number or name; may be repeated.")
     ] = [],  # noqa: B006
     out: Annotated[Path | None, typer.Option(help="Save the table as npz.")] = None,
-    engine: Annotated[str, typer.Option(help="local, processes or ray.", metavar="NAME")] = "local",
-    workers: Annotated[int, typer.Option(help="Of processes and ray: shards computed at a time.")] = 2,
-    address: Annotated[str | None, typer.Option(help="Of ray: a running cluster; else one is started here.")] = None,
-    shards: Annotated[
-        int | None, typer.Option(help="Parts of the table, kept beside --out until all are there; else 8 per worker.")
-    ] = None,
+    engine: Engine = "local",
+    workers: Workers = 2,
+    address: Address = None,
+    shards: Shards = None,
 ) -> None:
     """Make a table of nearest nodes; show some of it, save it.
 
@@ -56,14 +54,14 @@ def neighbors_command(
     """
     from naq.cli.progress import load_shown
 
-    in_shards = engine != "local" or shards is not None or address is not None
-    if in_shards:
-        check_sharding(out, shards, by)
+    plan = sharding_of(engine, workers, address, shards)
+    if plan is not None and out is None:
+        raise OptionError("a table in shards needs --out T.npz; its finished shards are kept beside it.")
+    check_by(by)
     graph = load_shown(dataset, nodes)
     started = time.perf_counter()
-    if in_shards:
+    if plan is not None:
         assert out is not None
-        plan = Sharding(engine, workers, address, shards or 8 * (1 if engine == "local" else workers))
         table = make_in_shards(
             graph, plan, out, by, k, metric, alpha, self_loops, method, fill, imported=nodes is not None
         )
@@ -81,7 +79,7 @@ def neighbors_command(
     if out is not None:
         table.save(out)
         typer.echo(f"Written: {out}")
-        if in_shards:
+        if plan is not None:
             remove_shards(out)
 
 
@@ -156,8 +154,7 @@ def make_table(
     from naq.cli.progress import show_progress
     from naq.neighbors import diffusion_neighbors, feature_neighbors
 
-    if by not in ("features", "diffusion"):
-        raise OptionError(f"--by is {by!r}; expected features or diffusion.")
+    check_by(by)
     with show_progress("neighbours") as listener:
 
         def progress(done: int, total: int) -> None:
@@ -168,6 +165,12 @@ def make_table(
         return diffusion_neighbors(
             graph, k, alpha=alpha, self_loops=self_loops, method=method, fill=fill, progress=progress
         )
+
+
+def check_by(by: str) -> None:
+    """Validate the option before anything is loaded."""
+    if by not in ("features", "diffusion"):
+        raise OptionError(f"--by is {by!r}; expected features or diffusion.")
 
 
 def same_class_share(table: NeighborTable, graph: Graph) -> float:

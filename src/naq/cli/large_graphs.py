@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from naq.cli.sharding import Address, Engine, Shards, Workers, embed_in_shards, sharding_of
 from naq.errors import OptionError
 
 
@@ -39,19 +40,31 @@ def embed_command(
     set_: Annotated[
         list[str], typer.Option("--set", help="An option of the method, NAME=VALUE; may be repeated.")
     ] = [],  # noqa: B006
+    engine: Engine = "local",
+    workers: Workers = 2,
+    address: Address = None,
+    shards: Shards = None,
 ) -> None:
-    """Write the vectors of all nodes to a file, in blocks: the graph may be larger than memory."""
+    """Write the vectors of all nodes to a file, in blocks: the graph may be larger than memory.
+
+    With --engine or --shards they are made in parts: what is finished stays when the command is stopped, and the same command goes on.
+    All workers have to see the graph and the folder of --out, where parts are kept until the vectors are written.
+    """
     from naq.cli.progress import load_shown, show_progress
     from naq.cli.running import pairs
     from naq.protocol import embed
 
     if out.suffix != ".npy":
         raise OptionError(f"--out is {str(out)!r}; expected a name that ends in .npy.")
+    plan = sharding_of(engine, workers, address, shards)
     graph, started = load_shown(dataset, nodes), time.perf_counter()
     with show_progress(method) as listener:
         listener("embed", {"method": method})
         options: dict[str, Any] = {**pairs(set_, "--set")}
-        vectors = embed(graph, method, seed=seed, out=out, **options)
+        if plan is None:
+            vectors = embed(graph, method, seed=seed, out=out, **options)
+        else:
+            vectors = embed_in_shards(graph, plan, out, method, seed, options, listener, imported=nodes is not None)
     typer.echo(f"Written: {out} {vectors.shape} in {time.perf_counter() - started:.1f} s")
 
 

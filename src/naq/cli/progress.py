@@ -121,6 +121,8 @@ class _Bars:
             self._bar("training", facts["done"], facts["total"], note_of(facts))
         elif phase == "neighbors":
             self._bar("neighbours", facts["done"], facts["total"], "")
+        elif phase == "shards":
+            self._bar(facts["stage"], facts["done"], facts["total"], "")
         elif phase in PHASES:
             self._bar(PHASES[phase], 0, None, "")
         elif text := _text_of(phase, facts):
@@ -144,8 +146,8 @@ class _Lines:
 
     def __call__(self, phase: str, facts: Mapping[str, Any]) -> None:
         self.settle()
-        if phase != self.phase:
-            self.phase, self.tenth, self.began = phase, 0, time.monotonic()
+        if (name := str(facts.get("stage", phase))) != self.phase:
+            self.phase, self.tenth, self.began = name, 0, time.monotonic()
         if phase == "train":
             if self._another_tenth(facts["done"], facts["total"]):
                 self._line(
@@ -154,6 +156,9 @@ class _Lines:
         elif phase == "neighbors":
             if time.monotonic() - self.began > PATIENCE and self._another_tenth(facts["done"], facts["total"]):
                 self._line(f"neighbours of {facts['done']:,} of {facts['total']:,} nodes")
+        elif phase == "shards":
+            if time.monotonic() - self.began > PATIENCE and self._another_tenth(facts["done"], facts["total"]):
+                self._line(f"{facts['stage']}: {facts['done']:,} of {facts['total']:,} shards")
         elif phase in PHASES:
             self.timer = Timer(PATIENCE, self._line, [PHASES[phase]])
             self.timer.daemon = True

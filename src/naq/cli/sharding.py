@@ -1,4 +1,4 @@
-"""``naq neighbors --engine``: a table made in shards, in this process, in processes or on a Ray cluster."""
+"""``naq neighbors --engine`` and ``naq embed --engine``: made in shards, in this process, in processes or on a Ray cluster."""
 
 from __future__ import annotations
 
@@ -6,18 +6,32 @@ import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from naq.errors import OptionError
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from naq.graph import Graph
+    from naq.grid.store import Store
     from naq.neighbors import NeighborTable
+    from naq.progress import Listener
+
+Engine = Annotated[str, typer.Option(help="local, processes or ray.", metavar="NAME")]
+Workers = Annotated[int, typer.Option(help="Of processes and ray: shards computed at a time.")]
+Address = Annotated[str | None, typer.Option(help="Of ray: a running cluster; else one is started here.")]
+Shards = Annotated[
+    int | None,
+    typer.Option(help="Parts, kept beside --out until all are there; else 8 per worker.", show_default=False),
+]
 
 
 @dataclass(frozen=True)
 class Sharding:
-    """How shards are computed; none of it changes the table."""
+    """How shards are computed; none of it changes what is made."""
 
     engine: str
     workers: int
@@ -25,14 +39,13 @@ class Sharding:
     shards: int
 
 
-def check_sharding(out: Path | None, shards: int | None, by: str) -> None:
-    """Validate the options before anything is loaded."""
-    if out is None:
-        raise OptionError("a table in shards needs --out T.npz; its finished shards are kept beside it.")
+def sharding_of(engine: str, workers: int, address: str | None, shards: int | None) -> Sharding | None:
+    """What the options ask for; None where nothing is made in shards."""
     if shards is not None and shards < 1:
         raise OptionError(f"--shards is {shards}; expected at least 1.")
-    if by not in ("features", "diffusion"):
-        raise OptionError(f"--by is {by!r}; expected features or diffusion.")
+    if engine == "local" and shards is None and address is None:
+        return None
+    return Sharding(engine, workers, address, shards or 8 * (1 if engine == "local" else workers))
 
 
 def shard_folder(out: Path) -> Path:
@@ -40,8 +53,54 @@ def shard_folder(out: Path) -> Path:
 
 
 def remove_shards(out: Path) -> None:
-    """Once the table is written they are not needed any more."""
+    """Once what they are parts of is written they are not needed any more."""
     shutil.rmtree(shard_folder(out), ignore_errors=True)
+
+
+def _source(graph: Graph, store: Store, imported: bool) -> str:
+    """Where workers find the graph: its file or folder, or a copy in the folder of shards if it came from several files."""
+    from naq.data import save_graph
+
+    if imported or graph.source is None:
+        return str(save_graph(store.folder / "graph.npz", graph).absolute())
+    source = Path(graph.source)
+    return str(source.absolute() if source.exists() else graph.source)  # else it is the name of a dataset
+
+
+def embed_in_shards(
+    graph: Graph, plan: Sharding, out: Path, method: str, seed: int, options: Mapping[str, Any], listener: Listener, *,
+    imported: bool,
+) -> np.ndarray:  # fmt: skip
+    """The vectors of :func:`naq.embed` in blocks, bit for bit; the folder of shards goes once they are written."""
+    from naq.embedders.in_blocks import BlockEmbedder
+    from naq.grid.runners import make_runner
+    from naq.grid.shards import ShardedParts
+    from naq.grid.store import Store
+    from naq.protocol.methods import get_method
+
+    kind = get_method(method).embedder
+    if kind is None or not issubclass(kind, BlockEmbedder):
+        raise OptionError(f"{method} does not work in blocks, so not in shards; use naq-plus or smooth.")
+    model, store = kind(graph, seed=seed, **options), Store(shard_folder(out))
+    stage, done, total = "", 0, 0
+
+    def shown(phase: str, facts: Mapping[str, Any]) -> None:
+        nonlocal stage, done, total
+        if phase == "stage":
+            stage, done, total = facts["name"], 0, facts["parts"]
+        elif phase == "plan":
+            done = facts["skipped"]
+        elif phase == "finished":
+            done += facts["state"] != "failed"
+        listener("shards", {"stage": stage, "done": done, "total": total})
+
+    with make_runner(plan.engine, plan.workers, plan.address) as runner:
+        processes = 1 if plan.engine == "local" else plan.workers
+        paths = {"graph": _source(graph, store, imported)}
+        parts = ShardedParts(runner, store, "graph", paths, shards=plan.shards, processes=processes, listener=shown)
+        vectors = model.embed_to(out, parts=parts)
+    remove_shards(out)
+    return vectors
 
 
 def make_in_shards(
@@ -54,7 +113,6 @@ def make_in_shards(
         imported: the graph came from several files, so that workers are given a copy in the folder of shards.
     """
     from naq.cli.progress import show_progress
-    from naq.data import save_graph
     from naq.grid.runners import make_runner
     from naq.grid.shards import shard_cells, sharded_table
     from naq.grid.store import Store
@@ -69,9 +127,7 @@ def make_in_shards(
     else:
         info = diffusion_info(graph, k, alpha=alpha, self_loops=self_loops, method=method, tolerance=TOLERANCE)
     store = Store(shard_folder(out))
-    source = str(graph.source)
-    if imported or graph.source is None:
-        source = str(save_graph(store.folder / "graph.npz", graph).absolute())
+    source = _source(graph, store, imported)
     cells = shard_cells("graph", info, graph.num_nodes, plan.shards)
     with show_progress("neighbours") as listener, make_runner(plan.engine, plan.workers, plan.address) as runner:
         done = 0

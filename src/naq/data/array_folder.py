@@ -247,12 +247,17 @@ def _described(file: Path, entry: Any) -> tuple[tuple[int, ...], np.dtype, int, 
 def check_sums(path: str | Path, manifest: Mapping[str, Any]) -> None:
     """Read every array once and compare its bytes with the manifest's checksum."""
     for name, entry in manifest["arrays"].items():
-        digest = hashlib.sha256()
-        with open_file(Path(path) / f"{name}.npy", "array") as stream:
-            stream.seek(HEADER_BYTES)
-            while piece := stream.read(CHUNK):
-                digest.update(piece)
-        if digest.hexdigest() != entry["sha256"]:
+        if sha256_of(Path(path) / f"{name}.npy") != entry["sha256"]:
             raise DataError(
                 f"{Path(path) / name}.npy does not have the checksum of {MANIFEST}; it is damaged: make the folder again."
             )
+
+
+def sha256_of(file: Path) -> str:
+    """The checksum of the bytes of an array, without the header of its file."""
+    digest = hashlib.sha256()
+    with open_file(file, "array") as stream:
+        stream.seek(HEADER_BYTES)
+        while piece := stream.read(CHUNK):
+            digest.update(piece)
+    return digest.hexdigest()

@@ -28,14 +28,13 @@ Example:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 
-from naq.embedders.base import BLOCK_ROWS, Embedder, register_embedder
-from naq.embedders.in_blocks import RowFile, Start, centre, closed_form, mapped_rows, smoothed_rows
+from naq.embedders.base import register_embedder
+from naq.embedders.in_blocks import BlockEmbedder, Parts, Pieces, RowPasses, closed_form, narrow_start, smoothed_tiles
 from naq.embedders.node_words import edge_agreement, node_words
 from naq.embedders.refinement import NEIGHBORS, PAIRS, SHRINK, refined
 from naq.embedders.smoothing import Matrix, centred, narrowed, on_device, smoothed, unit
@@ -46,7 +45,7 @@ AGREES = 0.1
 
 
 @register_embedder
-class NaqPlus(Embedder):
+class NaqPlus(BlockEmbedder):
     """Smoothing, then the neighbour discriminant.
 
     Options:
@@ -99,20 +98,18 @@ class NaqPlus(Embedder):
             "seed": self.seed,
         }
 
-    def embed_to(self, path: str | Path | None, *, block: int = BLOCK_ROWS, tile: int | None = None) -> np.ndarray:
-        return mapped_rows(path, lambda file, folder: self._in_blocks(file, folder, block, tile))
+    def embed_in_blocks(self, parts: Parts, block: int, tile: int | None) -> Pieces:
+        return closed_form(self._centred(parts, block, tile), parts, block=block, **self._closed_form())
 
-    def _in_blocks(self, file: Path, folder: Path, block: int, tile: int | None) -> None:
-        n, steps = self.graph.num_nodes, int(self.options["steps"])
-        start = Start(self.graph, int(self.options["dim"]), self.seed, folder, block=block, tile=tile)
-        tiles, self.agreement = smoothed_rows(start, folder, steps, "ppr", agreement=True)
-        out = RowFile(file, n, start.width)
-        centre(tiles.rows, out.write, n, block)
+    def _centred(self, parts: Parts, block: int, tile: int | None) -> Pieces:
+        """What the closed form starts from; the files of start and smoothing are not held any longer."""
+        start = narrow_start(self.graph, int(self.options["dim"]), self.seed, parts, block=block, tile=tile)
+        steps = int(self.options["steps"])
+        tiles, self.agreement = smoothed_tiles(start, self.graph, parts, steps=steps, agreement=True, block=block)
+        rows = RowPasses(parts, tiles, block).centred()
         if not self.trusts_edges:
-            centre(start.tiles.rows, tiles.write, n, block)
-            centre(lambda low, high: out.rows(low, high) + tiles.rows(low, high), out.write, n, block)
-        closed_form(out, **self._closed_form(), block=block)
-        out.close()
+            rows = rows.then("add", RowPasses(parts, start, block).mean(), start=start).centred()
+        return rows.centred().kept()
 
     def smoothed(self) -> Matrix:
         """(n, d) the vectors before the closed form, centred; on the device."""

@@ -18,19 +18,18 @@ Example:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
 
-from naq.embedders.base import BLOCK_ROWS, Embedder, register_embedder
-from naq.embedders.in_blocks import RowFile, Start, centre, mapped_rows, smoothed_rows
+from naq.embedders.base import register_embedder
+from naq.embedders.in_blocks import BlockEmbedder, Parts, Pieces, RowPasses, narrow_start, smoothed_tiles
 from naq.embedders.smoothing import centred, narrowed, smoothed, unit, word_weights
 from naq.options import Value
 
 
 @register_embedder
-class Smooth(Embedder):
+class Smooth(BlockEmbedder):
     """TF-IDF, SVD and smoothing.
 
     Options:
@@ -59,30 +58,24 @@ class Smooth(Embedder):
         self.require_at_least("steps", 0)
         self.require_choice("smoothing", ("hops", "ppr"))
 
-    def embed_to(self, path: str | Path | None, *, block: int = BLOCK_ROWS, tile: int | None = None) -> np.ndarray:
-        return mapped_rows(path, lambda file, folder: self._in_blocks(file, folder, block, tile))
-
-    def _in_blocks(self, file: Path, folder: Path, block: int, tile: int | None) -> None:
-        options, n = self.options, self.graph.num_nodes
-        weighting, first = "counts" if options["tfidf"] else "none", bool(options["unit_first"])
-        start = Start(
+    def embed_in_blocks(self, parts: Parts, block: int, tile: int | None) -> Pieces:
+        options = self.options
+        start = narrow_start(
             self.graph,
             int(options["dim"]),
             self.seed,
-            folder,
-            weighting=weighting,
-            unit_first=first,
+            parts,
             block=block,
             tile=tile,
+            weighting="counts" if options["tfidf"] else "none",
+            unit_first=bool(options["unit_first"]),
         )
-        tiles, _ = smoothed_rows(start, folder, int(options["steps"]), str(options["smoothing"]), agreement=False)
-        out = RowFile(file, n, start.width)
-        if options["center"]:
-            centre(tiles.rows, out.write, n, block)
-        else:
-            for low in range(0, n, block):
-                out.write(low, unit(tiles.rows(low, low + block)))
-        out.close()
+        steps, smoothing = int(options["steps"]), str(options["smoothing"])
+        tiles, _ = smoothed_tiles(
+            start, self.graph, parts, steps=steps, smoothing=smoothing, agreement=False, block=block
+        )
+        rows = RowPasses(parts, tiles, block)
+        return (rows.centred() if options["center"] else rows.then("unit")).kept()
 
     def embed(self) -> np.ndarray:
         if self.graph.mapped:

@@ -49,24 +49,37 @@ def clean_adjacency(adjacency: Any, nodes: int | None) -> tuple[sp.csr_array, di
             stacklevel=4,
         )
     present = weight != 0
-    row, col = row[present], col[present]
+    if not present.all():
+        row, col = row[present], col[present]
     loops = row == col
-    row, col = row[~loops], col[~loops]
+    if loops.any():
+        row, col = row[~loops], col[~loops]
     single = _sorted_unique(row * n + col)
     duplicates = len(row) - len(single)
-    both = _sorted_unique(np.concatenate([single, (single % n) * n + single // n]))
-    one_way = len(both) - len(single)
+    del matrix, weight, present, row, col  # a large graph needs the memory of its edges several times already
+    both = np.empty(2 * len(single), dtype=np.int64)
+    both[: len(single)] = single
+    turned = both[len(single) :]
+    np.remainder(single, n, out=turned)
+    turned *= n
+    turned += single // n
+    one_way = len(single)
+    del single, turned
+    both = _sorted_unique(both)
+    one_way = len(both) - one_way
     indices_type = np.int32 if n <= np.iinfo(np.int32).max else np.int64
     indptr = np.zeros(n + 1, dtype=np.int64)
     np.cumsum(np.bincount(both // n, minlength=n), out=indptr[1:])
-    clean = sp.csr_array((np.ones(len(both), dtype=np.float32), (both % n).astype(indices_type), indptr), shape=(n, n))
+    both %= n
+    clean = sp.csr_array((np.ones(len(both), dtype=np.float32), both.astype(indices_type), indptr), shape=(n, n))
     return clean, dict(zip(CHANGES, (int(loops.sum()), int(duplicates), int(one_way))))
 
 
 def _sorted_unique(keys: np.ndarray) -> np.ndarray:
-    """As ``np.unique``, whose hash table is tens of times slower on millions of integers."""
-    keys = np.sort(keys)
-    return keys[np.concatenate([[True], keys[1:] != keys[:-1]])] if len(keys) else keys
+    """As ``np.unique``, whose hash table is tens of times slower on millions of integers; ``keys`` is sorted in its place."""
+    keys.sort()
+    new = keys[1:] != keys[:-1]
+    return keys if new.all() else keys[np.concatenate([[True], new])]
 
 
 def _edges_to_matrix(edges: Any, nodes: int | None) -> sp.coo_array:

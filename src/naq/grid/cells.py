@@ -56,6 +56,8 @@ class Cell:
         perturbation = config.get("perturbation")
         if perturbation:
             parts.append(" ".join(f"{v}" if k == "name" else f"{k}={v}" for k, v in perturbation.items()))
+        if "stage" in config and "part" in config:
+            parts.append("{} {}-{}".format(config["stage"], *config["part"]))
         if "rows" in config:
             parts.append("rows {}-{}".format(*config["rows"]))
         if "seed" in config:

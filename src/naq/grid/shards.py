@@ -1,20 +1,23 @@
-"""A neighbour table in shards: ranges of its rows are cells of a store, computed by any runner and put together here.
+"""Tables and embeddings in shards: cells of a store, computed by any runner and put together here.
 
-A shard is stored whole or not at all, under a hash of graph, description and code: shards of another graph or version are not found, and
-a damaged one is computed again.
+A shard of a table is a range of its rows, one of an embedding a part of one of its stages (:mod:`naq.embedders.in_blocks.parts`). It is stored whole or not at all,
+under a hash of graph, description and code: shards of another graph or version are not found, and a damaged one is computed again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
+from naq.embedders.in_blocks import Arrays, Bounds, Parts, Pieces, as_pieces
 from naq.errors import DataError, NaqError
+from naq.grid.arrays import SharedArrays
 from naq.grid.cells import Cell
 from naq.grid.fingerprint import identify
+from naq.grid.measurements.embedding import embedding_cell
 from naq.grid.measurements.neighbors import neighbors_cell, unpacked
 from naq.grid.runners import Outcome, Runner, Setup
 from naq.grid.runners.computing import worker_lost
@@ -25,6 +28,9 @@ from naq.progress import Listener
 
 ROUNDS = 4
 """How often the shards of lost workers, and damaged ones, are computed before it is an error."""
+
+Take = Callable[[Cell, Any, bool], None]
+"""Is given a cell, its record and whether it was stored before; raises ``DataError`` for a record that is damaged."""
 
 
 def shard_cells(dataset: str, info: Mapping[str, Any], nodes: int, shards: int) -> list[Cell]:
@@ -51,26 +57,94 @@ def sharded_table(
 
     Raises ``NaqError`` if a shard fails, and ``KeyboardInterrupt`` if Ctrl-C ended the run: what is finished is kept.
     """
+    ids = np.full((nodes, info["k"]), -1, dtype=np.int32)
+    scores = np.zeros((nodes, info["k"]), dtype=np.float32)
+    refined = np.zeros(2, dtype=np.int64)
+
+    def take(cell: Cell, record: Any, _: bool) -> None:
+        nonlocal refined
+        refined = refined + _place(cell, record, ids, scores)
+
+    compute_all(cells, runner, store, Setup(paths or {}, cache=None, retry=True), listener, take)
+    pushed = info.get("method") == "push"
+    more = share_refined((int(refined[0]), int(refined[1]))) if pushed else {}
+    return NeighborTable(ids, scores, {**info, **more})
+
+
+class ShardedParts(Parts):
+    """The parts of an embedding as cells; their arrays lie in the folder ``arrays`` of the store, which every worker has to see.
+
+    Args:
+        dataset, paths: the graph as cells name it, and where workers find it.
+        shards: parts of a stage at most.
+        processes: workers that share the memory of this machine.
+        listener: is called with ``stage`` (name, parts) and all that a runner tells.
+    """
+
+    def __init__(
+        self, runner: Runner, store: Store, dataset: str, paths: Mapping[str, str], *, shards: int, processes: int = 1,
+        listener: Listener | None = None,
+    ) -> None:  # fmt: skip
+        self.shards, self.processes = shards, processes
+        self._runner, self._store, self._dataset, self._listener = runner, store, dataset, listener
+        store.prepare()
+        self._shared = SharedArrays(store.folder.absolute() / "arrays")
+        self._setup = Setup(paths, cache=None, retry=True, arrays=str(self._shared.folder))
+
+    def run(
+        self, name: str, bounds: Bounds, facts: Mapping[str, Any], inputs: Mapping[str, np.ndarray | Pieces]
+    ) -> list[Arrays]:
+        if self._listener is not None:
+            self._listener("stage", {"name": name, "parts": len(bounds)})
+        grids = {key: self._shared.put_grid(pieces) for key, pieces in as_pieces(inputs).items()}
+        cells = [embedding_cell(self._dataset, name, part, facts, grids) for part in bounds]
+        found: dict[Cell, Any] = {}
+
+        def take(cell: Cell, record: Any, before: bool) -> None:
+            found[cell] = self._opened(record, verify=before)
+
+        compute_all(cells, self._runner, self._store, self._setup, self._listener, take)
+        return [found[cell] for cell in cells]
+
+    def _opened(self, record: Any, *, verify: bool) -> dict[str, Any]:
+        """The arrays of a record; those that were made now were summed while they were written and are not read again."""
+        entries = record.result.get("arrays")
+        if not isinstance(entries, dict) or not entries:
+            raise DataError("the shard names no arrays.")
+        try:
+            return {name: self._shared.open(entry, verify=verify) for name, entry in entries.items()}
+        except DataError:
+            for entry in entries.values():
+                self._shared.forget(entry)
+            raise
+
+
+def compute_all(
+    cells: Sequence[Cell], runner: Runner, store: Store, setup: Setup, listener: Listener | None, take: Take
+) -> None:
+    """Compute what the store lacks and give every record to ``take``; cells of lost workers, and damaged ones, are computed again.
+
+    Raises ``NaqError`` if a cell fails, and ``KeyboardInterrupt`` if Ctrl-C ended the run: what is finished is kept.
+    """
+    left = dict.fromkeys(cells)
     for attempt in range(ROUNDS):
-        setup = Setup(paths or {}, cache=None, retry=True)
         outcome = runner.run(cells, store, setup, listener)
         _check(outcome, last=attempt == ROUNDS - 1)
         if not outcome.complete:
             continue
-        ids = np.full((nodes, info["k"]), -1, dtype=np.int32)
-        scores = np.zeros((nodes, info["k"]), dtype=np.float32)
-        damaged, refined = 0, np.zeros(2, dtype=np.int64)
-        for cell in cells:
+        before = set(outcome.skipped)
+        for cell in list(left):
             key = identify(cell, runner.dataset_cache(setup)).key(cell)
             try:
-                refined += _place(cell, store.get(key), ids, scores)
+                record = store.get(key)
+                if record is None:
+                    raise DataError("the shard is gone.")
+                take(cell, record, cell in before)
+                del left[cell]
             except DataError:
                 store.drop(key)
-                damaged += 1
-        if not damaged:
-            pushed = info.get("method") == "push"
-            more = share_refined((int(refined[0]), int(refined[1]))) if pushed else {}
-            return NeighborTable(ids, scores, {**info, **more})
+        if not left:
+            return
     raise DataError(f"shards in {store.folder} are damaged again and again; check the disk or choose another folder.")
 
 
@@ -78,7 +152,7 @@ def _check(outcome: Outcome, *, last: bool) -> None:
     if outcome.stopped:
         raise KeyboardInterrupt
     if outcome.busy:
-        raise NaqError(f"another process computes {len(outcome.busy)} shards of this table; wait for it.")
+        raise NaqError(f"another process computes {len(outcome.busy)} of these shards; wait for it.")
     failed = [failure for failure in outcome.failed if last or not worker_lost(failure.sentence)]
     if failed:
         raise NaqError(f"{len(failed)} shards failed, {failed[0].cell.title}: {failed[0].sentence}")
@@ -86,8 +160,6 @@ def _check(outcome: Outcome, *, last: bool) -> None:
 
 def _place(cell: Cell, record: Any, ids: np.ndarray, scores: np.ndarray) -> np.ndarray:
     """Put the rows of a record into the table; how many were refined, and of how many."""
-    if record is None:
-        raise DataError("the shard is gone.")
     first, last = cell.config["rows"]
     rows = {name: unpacked(record.result.get(name)) for name in ("ids", "scores")}
     if any(array.shape != ids[first:last].shape for array in rows.values()):

@@ -67,7 +67,10 @@ def test_what_is_written_as_csv_is_read_back(
 def test_both_readers_agree_on_any_text(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
     path = tmp_path_factory.mktemp("any") / "t.csv"
     path.write_bytes(("source,target\n" + text).encode())
-    file = examine(path, header=True)
+    try:
+        file = examine(path, header=True)
+    except DataError:  # such as a header of two equal names, where tabs make the better table
+        return
     if file.delimiter != "," or file.width != 2:
         return
     fast = delimited._by_pyarrow(file, ["source", "target"])

@@ -9,6 +9,9 @@ from naq.data.tables.features import stripped
 from naq.data.tables.nodes import LONGEST_ID, Nodes
 from naq.errors import DataError
 
+ROWS = 1 << 22
+"""Rows that are numbered at once."""
+
 
 class Edges:
     """Rows of an edge table as node numbers; every step drops rows and says so.
@@ -26,7 +29,9 @@ class Edges:
         known = {name: i for i, name in enumerate(a_ids)}
         place = np.array([known.setdefault(name, len(known)) for name in b_ids], dtype=np.int64)
         self.ids = list(known)
-        self.ends = np.stack([a, place[b]]) if table.rows else np.empty((2, 0), dtype=np.int64)
+        self.ends = np.empty((2, table.rows), dtype=_number_type(len(known)))
+        if table.rows:
+            self.ends[0], self.ends[1] = a, place[b]
         self.rows = np.arange(table.rows)
         longest = max(self.ids, key=len, default="")
         if len(longest) > LONGEST_ID:
@@ -63,12 +68,14 @@ class Edges:
 
     def by_appearance(self) -> list[str]:
         """Number the nodes in the order in which rows name them; their ids."""
-        order = self.ends.T.ravel()
-        first = np.full(len(self.ids), len(order), dtype=np.int64)
-        first[order[::-1]] = np.arange(len(order))[::-1]
+        named = self.ends.size
+        first = np.full(len(self.ids), named, dtype=np.int64)
+        for start in reversed(range(0, self.ends.shape[1], ROWS)):
+            order = self.ends[:, start : start + ROWS].T.ravel()
+            first[order[::-1]] = np.arange(2 * start, 2 * start + len(order))[::-1]
         ranked = np.argsort(first, kind="stable")
-        ranked = ranked[first[ranked] < len(order)]
-        place = np.full(len(self.ids), -1, dtype=np.int64)
+        ranked = ranked[first[ranked] < named]
+        place = np.full(len(self.ids), -1, dtype=_number_type(len(self.ids)))
         place[ranked] = np.arange(len(ranked))
         self.ends = place[self.ends]
         self.ids = [self.ids[i] for i in ranked.tolist()]
@@ -77,7 +84,7 @@ class Edges:
     def locate(self, nodes: Nodes) -> None:
         """Number the nodes as in a table; rows that name others are dropped."""
         where = {name: i for i, name in enumerate(nodes.ids)}
-        place = np.array([where.get(name, -1) for name in self.ids], dtype=np.int64)
+        place = np.array([where.get(name, -1) for name in self.ids], dtype=_number_type(len(where)))
         found = place[self.ends] if len(self.ids) else self.ends
         unknown = np.asarray((found < 0).any(axis=0))
         if unknown.any():
@@ -105,7 +112,8 @@ class Edges:
     def unique(self, nodes: int) -> np.ndarray:
         """(2, edges), each pair once; self-loops and repetitions in either direction are dropped. The last step: rows are let go."""
         self._drop("self-loops (a node joined to itself)", self.ends[0] == self.ends[1])
-        keys = self.ends.min(axis=0) * np.int64(nodes) + self.ends.max(axis=0)
+        keys = self.ends.min(axis=0) * np.int64(nodes)
+        keys += self.ends.max(axis=0)
         self.ends = self.ends[:, :0].copy()
         order = np.argsort(keys, kind="stable")
         keys = keys[order]
@@ -114,6 +122,16 @@ class Edges:
         if again.any():
             rows = np.sort(self.rows[order[again]])
             self.dropped += drop(self.table, "edges that repeat an earlier one, in either direction", rows)
+            keys = keys[~again]
         self.rows = self.rows[:0].copy()
-        keys = keys[~again]
-        return np.stack([keys // nodes, keys % nodes])
+        del order, again
+        pairs = np.empty((2, len(keys)), dtype=_number_type(nodes))
+        pairs[0] = keys // max(1, nodes)
+        keys %= max(1, nodes)
+        pairs[1] = keys
+        return pairs
+
+
+def _number_type(nodes: int) -> np.dtype:
+    """The smaller type that holds the numbers of so many nodes: half the memory for most graphs."""
+    return np.dtype(np.int32 if nodes <= np.iinfo(np.int32).max else np.int64)

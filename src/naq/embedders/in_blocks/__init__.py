@@ -11,66 +11,24 @@ The numbers are those of the methods in memory but for the order of additions. U
 65,536, which estimates the same mean over pairs.
 """
 
-from __future__ import annotations
-
-from pathlib import Path
-
-import numpy as np
-
+from naq.embedders.in_blocks.embedder import BlockEmbedder
+from naq.embedders.in_blocks.parts import Arrays, Bounds, Parts, Work, as_pieces, computed
+from naq.embedders.in_blocks.pieces import Pieces
 from naq.embedders.in_blocks.refinement import closed_form
-from naq.embedders.in_blocks.row_file import RowFile, centre
-from naq.embedders.in_blocks.tiles import Agreement, smooth_tile
-from naq.embedders.in_blocks.words import Words
-from naq.embedders.smoothing import unit
-from naq.encoders.tiles import Tiles, mapped_rows, tile_width
-from naq.graph import Graph
+from naq.embedders.in_blocks.row_passes import RowPasses
+from naq.embedders.in_blocks.tiles import narrow_start, smoothed_tiles
 
-__all__ = ["RowFile", "Start", "centre", "closed_form", "mapped_rows", "smoothed_rows"]
-
-
-class Start:
-    """Narrowed features of all nodes, in tiles on disk, and what smoothing made of them.
-
-    Args:
-        graph: with features, or with edges.
-        dim: columns at most.
-        seed: of the SVD.
-        folder: where tiles are kept.
-        weighting: ``words`` as naq-plus reads features, ``counts`` as ``smooth`` does, ``none``.
-        unit_first: rows of length one before they are smoothed.
-        block: rows at once.
-        tile: columns of a tile; None decides by the memory that is free.
-    """
-
-    def __init__(
-        self,
-        graph: Graph,
-        dim: int,
-        seed: int,
-        folder: Path,
-        *,
-        weighting: str = "words",
-        unit_first: bool = True,
-        block: int,
-        tile: int | None = None,
-    ) -> None:
-        self.graph, self.block = graph, block
-        words = Words(graph, weighting, block)
-        narrow, width = words.narrowing(dim, seed)
-        self.width = width
-        self.tiles = Tiles(folder, "start", graph.num_nodes, width, tile or tile_width(graph.num_nodes, width))
-        for start in range(0, graph.num_nodes, block):
-            rows = narrow(words.block(start, start + block))
-            self.tiles.write(start, unit(rows) if unit_first else rows)
-
-
-def smoothed_rows(start: Start, folder: Path, steps: int, smoothing: str, *, agreement: bool) -> tuple[Tiles, float]:
-    """The smoothed tiles and, where it is asked for, the agreement of edges with the start (:func:`~naq.embedders.node_words.edge_agreement`)."""
-    found = Agreement(start.graph, start.tiles, start.block) if agreement else None
-    out = start.tiles.like(folder, "smoothed")
-    for number in range(len(start.tiles)):
-        held = np.array(start.tiles.array(number))
-        if found is not None:
-            found.add(number, held)
-        out.array(number)[:] = smooth_tile(start.graph, held, steps, smoothing)
-    return out, found.value() if found is not None else 0.0
+__all__ = [
+    "Arrays",
+    "BlockEmbedder",
+    "Bounds",
+    "Parts",
+    "Pieces",
+    "RowPasses",
+    "Work",
+    "as_pieces",
+    "closed_form",
+    "computed",
+    "narrow_start",
+    "smoothed_tiles",
+]

@@ -1,4 +1,4 @@
-"""Smoothing of tiles (:mod:`naq.encoders.tiles`), and the agreement of edges with what is smoothed."""
+"""The start of all nodes in tiles (some columns of all nodes), smoothed tile by tile, and the agreement of edges with it."""
 
 from __future__ import annotations
 
@@ -7,9 +7,80 @@ from typing import Any
 import numpy as np
 from numba import njit, prange
 
+from naq.embedders.in_blocks.parts import Arrays, Parts, Work, stage
+from naq.embedders.in_blocks.pieces import Pieces
+from naq.embedders.in_blocks.row_passes import RowPasses
+from naq.embedders.in_blocks.words import narrow_rows, narrowing, read_words
 from naq.embedders.smoothing import ROUNDING, SHORTEST, STAY, unit
-from naq.encoders.tiles import AHEAD, Tiles, ask_for_row, inverse_root_degrees, multiply_rows
+from naq.encoders.tiles import AHEAD, ask_for_row, inverse_root_degrees, multiply_rows, tile_width
 from naq.graph import Graph
+
+NARROWEST = 16
+"""Columns of a tile at least, where memory allows: fewer fill no line of the processor's cache, and cost as much."""
+
+
+def narrow_start(
+    graph: Graph, dim: int, seed: int, parts: Parts, *, block: int, tile: int | None, weighting: str = "words",
+    unit_first: bool = True,
+) -> Pieces:  # fmt: skip
+    """Narrowed features of all nodes, in tiles.
+
+    Args:
+        graph: with features, or with edges.
+        dim: columns at most.
+        seed: of the SVD.
+        block: rows at once.
+        tile: columns of a tile; None decides by the memory that is free.
+        weighting: see :func:`~naq.embedders.in_blocks.words.read_words`.
+        unit_first: rows of length one.
+    """
+    words = read_words(graph, weighting, block, parts)
+    found, width = narrowing(words, dim, seed, block, parts)
+    if tile is None:
+        share = NARROWEST * -(-width // (NARROWEST * parts.shards))
+        tile = min(width, share, tile_width(graph.num_nodes * parts.processes, width))
+    facts = {"change": words.change, "block": block, "tile": tile, "unit": unit_first}
+    bounds = parts.row_bounds(graph.num_nodes, block)
+    made = parts.run("start", bounds, facts, {**words.arrays, **found})
+    return Pieces([[part[f"tile{number}"] for number in range(len(part))] for part in made])
+
+
+@stage("start")
+def _start(work: Work, start: int, stop: int) -> Arrays:
+    rows, tile = narrow_rows(work, start, stop), work.facts["tile"]
+    if work.facts["unit"]:
+        rows = unit(rows)
+    return {f"tile{first // tile}": rows[:, first : first + tile] for first in range(0, rows.shape[1], tile)}
+
+
+def smoothed_tiles(
+    start: Pieces, graph: Graph, parts: Parts, *, steps: int, smoothing: str = "ppr", agreement: bool, block: int
+) -> tuple[Pieces, float]:
+    """The smoothed tiles and, where it is asked for, the agreement of edges with the start (:func:`~naq.embedders.node_words.edge_agreement`)."""
+    n, tiles = graph.num_nodes, len(start.grid[0])
+    inputs: dict[str, Any] = {"start": start}
+    if agreement:
+        mean = RowPasses(parts, start, block).mean()
+        scale = parts.by_rows("scale", n, {"block": block}, {**inputs, "mean": mean}, "scale").whole()
+        inputs |= {"mean": mean, "scale": scale}
+    facts = {"steps": steps, "smoothing": smoothing}
+    made = parts.run("smoothing", [(number, number + 1) for number in range(tiles)], facts, inputs)
+    dots, squares = np.zeros(n), np.zeros(n)
+    for part in made if agreement else []:
+        dots += part["dots"][:]
+        squares += part["squares"][:]
+    return Pieces([[part["tile"] for part in made]]), _agreement(graph, dots, squares)
+
+
+@stage("smoothing")
+def _smooth(work: Work, number: int, _: int) -> Arrays:
+    start, graph = work.inputs["start"], work.graph
+    held = start.columns(number)
+    made = {"tile": smooth_tile(graph, held, work.facts["steps"], work.facts["smoothing"])}
+    if "scale" in work.inputs:
+        mean, scale = np.array(work.array("mean")[start.places(number)]), np.array(work.array("scale"))
+        made["dots"], made["squares"] = _agreed(graph, held, mean, scale)
+    return made
 
 
 def smooth_tile(graph: Graph, start: np.ndarray, steps: int, smoothing: str = "ppr") -> np.ndarray:
@@ -23,39 +94,32 @@ def smooth_tile(graph: Graph, start: np.ndarray, steps: int, smoothing: str = "p
     return now
 
 
-class Agreement:
-    """Of edges with the start, tile by tile: the cosine of a node and its neighbours needs sums over columns alone."""
+@stage("scale")
+def _scale(work: Work, start: int, stop: int) -> Arrays:
+    """1 / length of what is left of the rows without the mean."""
+    rows = unit(work.inputs["start"].rows(start, stop)) - work.array("mean")
+    length = np.linalg.norm(rows.astype(np.float64), axis=1)
+    inverse = np.divide(1.0, length, out=np.zeros_like(length), where=length > ROUNDING)
+    return {"scale": inverse.astype(np.float32)}
 
-    def __init__(self, graph: Graph, tiles: Tiles, block: int) -> None:
-        self.graph, self.tiles = graph, tiles
-        n = tiles.nodes
-        total = np.zeros(tiles.width)
-        for start in range(0, n, block):
-            total += unit(tiles.rows(start, start + block)).sum(axis=0, dtype=np.float64)
-        self.mean = (total / n).astype(np.float32)
-        self.scale = np.empty(n, dtype=np.float32)
-        for start in range(0, n, block):
-            length = np.linalg.norm((unit(tiles.rows(start, start + block)) - self.mean).astype(np.float64), axis=1)
-            inverse = np.divide(1.0, length, out=np.zeros_like(length), where=length > ROUNDING)
-            self.scale[start : start + block] = inverse
-        self.dots, self.squares = np.zeros(n), np.zeros(n)
 
-    def add(self, number: int, held: np.ndarray) -> None:
-        """Take a tile's columns into account."""
-        degrees = self.graph.degrees
-        if not degrees.any():
-            return
-        adjacency, mean = self.graph.adjacency, self.mean[self.tiles.columns(number)]
+def _agreed(graph: Graph, held: np.ndarray, mean: np.ndarray, scale: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """A tile's share of each node's z_i . s_i and s_i . s_i: the cosine of a node and its neighbours needs sums over columns alone."""
+    dots, squares, degrees = np.zeros(len(held)), np.zeros(len(held)), graph.degrees
+    if degrees.any():
         weights = degrees / degrees.sum()
-        middle = (weights * self.scale) @ held - (weights * self.scale).sum() * mean.astype(np.float64)
-        _agree(adjacency.indptr, adjacency.indices, held, mean, self.scale, middle, self.dots, self.squares)
+        middle = (weights * scale) @ held - (weights * scale).sum() * mean.astype(np.float64)
+        adjacency = graph.adjacency
+        _agree(adjacency.indptr, adjacency.indices, held, mean, scale, middle, dots, squares)
+    return dots, squares
 
-    def value(self) -> float:
-        joined = int((self.graph.degrees > 0).sum())
-        if not joined:
-            return 0.0
-        length = np.sqrt(self.squares)
-        return float(np.divide(self.dots, length, out=np.zeros_like(length), where=length > SHORTEST).sum()) / joined
+
+def _agreement(graph: Graph, dots: np.ndarray, squares: np.ndarray) -> float:
+    joined = int((graph.degrees > 0).sum())
+    if not joined:
+        return 0.0
+    length = np.sqrt(squares)
+    return float(np.divide(dots, length, out=np.zeros_like(length), where=length > SHORTEST).sum()) / joined
 
 
 @njit(cache=True, parallel=True)

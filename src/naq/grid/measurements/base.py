@@ -29,12 +29,14 @@ class Context:
         scratch: a folder of the cell's own for checkpoints, removed when it is done; None keeps none.
         cache: folder for neighbour tables, "" is the user's, None keeps none.
         listener: is called with the progress.
+        arrays: folder for arrays that cells leave for each other, None where there is none.
     """
 
     dataset_cache: DatasetCache
     scratch: Path | None = None
     cache: str | Path | None = ""
     listener: Listener = lambda phase, facts: None
+    arrays: Path | None = None
 
     def perturbed(self, config: Mapping[str, Any]) -> Perturbed:
         """The dataset of a configuration under its perturbation."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import TracebackType
 from typing import Any
 
@@ -26,11 +27,17 @@ class Setup:
         paths: paths of datasets by the name that cells use, see :class:`~naq.grid.datasets.DatasetCache`.
         cache: folder for neighbour tables, "" is the user's, None keeps none.
         retry: compute again what failed in an earlier run; otherwise it is left alone.
+        arrays: folder for arrays that cells leave for each other, which every worker has to see; None where cells leave none.
     """
 
     paths: Mapping[str, str] = field(default_factory=dict)
     cache: str | None = ""
     retry: bool = False
+    arrays: str | None = None
+
+    @property
+    def arrays_folder(self) -> Path | None:
+        return None if self.arrays is None else Path(self.arrays)
 
 
 class Runner(ABC):
@@ -119,7 +126,7 @@ class LocalRunner(Runner):
         while (planned := pending.next()) is not None:
             progress = Throttled(pending.listener, planned.cell.title)
             scratch = pending.store.scratch(planned.key)
-            context = Context(self.dataset_cache(setup), scratch, setup.cache, progress)
+            context = Context(self.dataset_cache(setup), scratch, setup.cache, progress, setup.arrays_folder)
             pending.finish(planned, record_of(planned.cell, planned.identity, context))
 
 

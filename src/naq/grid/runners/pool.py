@@ -43,6 +43,7 @@ class Order:
     lock: str
     paths: Mapping[str, str]
     cache: str | None
+    arrays: Path | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +75,7 @@ class Worker:
             return Answer(changed=True)
         with _scratch(order) as scratch:
             progress = Throttled(listener, order.cell.title)
-            context = Context(self._dataset_cache, scratch, order.cache, progress)
+            context = Context(self._dataset_cache, scratch, order.cache, progress, order.arrays)
             return Answer(record_of(order.cell, identity, context))
 
 
@@ -159,7 +160,8 @@ class PoolRunner(Runner):
         scratch, lock = (
             p.resolve() for p in (pending.store.scratch(planned.key), pending.store.lock_file(planned.key))
         )
-        slot.send(Order(planned.cell, planned.identity, str(scratch), str(lock), dict(setup.paths), setup.cache))
+        files = str(scratch), str(lock), dict(setup.paths), setup.cache, setup.arrays_folder
+        slot.send(Order(planned.cell, planned.identity, *files))
 
     def _on_answer(self, slot: Slot, answer: Answer, pending: Pending) -> None:
         planned, slot.planned = slot.planned, None

@@ -1,0 +1,38 @@
+"""What embedders that work in blocks have in common."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from pathlib import Path
+
+import numpy as np
+
+from naq.embedders.base import BLOCK_ROWS, Embedder
+from naq.embedders.in_blocks.parts import InThisProcess, Parts
+from naq.embedders.in_blocks.pieces import Pieces
+from naq.embedders.in_blocks.row_passes import write_rows
+from naq.encoders.tiles import mapped_rows
+
+
+class BlockEmbedder(Embedder):
+    """An embedder whose vectors are made in blocks where that is asked for, or the graph is mapped."""
+
+    @abstractmethod
+    def embed_in_blocks(self, parts: Parts, block: int, tile: int | None) -> Pieces:
+        """(n, d) float32, in files; ``parts`` computes the parts of its stages."""
+
+    def embed_to(
+        self,
+        path: str | Path | None,
+        *,
+        block: int = BLOCK_ROWS,
+        tile: int | None = None,
+        parts: Parts | None = None,
+    ) -> np.ndarray:
+        """See :meth:`Embedder.embed_to`; ``parts`` is who computes, by default this process."""
+
+        def make(file: Path, folder: Path) -> None:
+            who = InThisProcess(self.graph, folder) if parts is None else parts
+            write_rows(self.embed_in_blocks(who, block, tile), file, block)
+
+        return mapped_rows(path, make)
