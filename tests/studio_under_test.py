@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import socket
 import threading
 from collections.abc import Iterator
@@ -53,7 +54,7 @@ class Studio:
             with suppress(ConnectionError, TimeoutError):
                 while piece := line.recv(1 << 16):
                     answer += piece
-                    if b"\r\n\r\n" in answer and b"text/event-stream" in answer:
+                    if _whole(answer):
                         break
         first = answer.split(b"\r\n", 1)[0].split()
         return (int(first[1]) if len(first) > 1 and first[1].isdigit() else 0), answer
@@ -85,6 +86,13 @@ class Studio:
         status, answer = self.request("GET", path)
         assert status == 200, answer
         return json.loads(answer.split(b"\r\n\r\n", 1)[1])
+
+
+def _whole(answer: bytes) -> bool:
+    """Whether all is there that was announced; a stream of events has no end."""
+    head, found, body = answer.partition(b"\r\n\r\n")
+    length = re.search(rb"content-length: (\d+)", head.lower())
+    return bool(found) and (b"text/event-stream" in head or (length is not None and len(body) >= int(length[1])))
 
 
 @contextmanager
