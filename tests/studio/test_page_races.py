@@ -82,6 +82,24 @@ def test_a_state_from_before_a_key_does_not_bring_the_node_back(page, quiet):
     assert page.value("naq.store.current") == 11 and page.value("naq.store.given[10]") == 0
 
 
+def test_a_state_from_between_two_keys_is_not_taken_for_one_after_both(page, quiet):
+    """A node whose label was undone is suggested again."""
+    asked = []
+    page.tab.route("**/api/act", lambda route: asked.append(route))
+    page.tab.keyboard.press("1")
+    wait_for(lambda: asked, page.tab)
+    first = asked[0].fetch()
+    page.tab.wait_for_timeout(300)  # for the page to hear of it
+    page.tab.keyboard.press("Control+z")
+    asked[0].fulfill(response=first)
+    wait_for(lambda: len(asked) == 2, page.tab)
+    page.tab.wait_for_timeout(300)  # for a page that would ask for the state now
+    assert page.value("naq.store.current") == 11
+    asked[1].continue_()
+    page.see("naq.store.busy === 0 && naq.store.state.redo === 1 && naq.store.current === 10")
+    assert page.value(f"naq.store.given[10] === {UNLABELLED}")
+
+
 def test_what_is_looked_at_stays(page, quiet):
     """The server may have found other suggestions before it heard of the last label."""
     assert page.value("naq.store.current") == 10

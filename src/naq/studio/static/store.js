@@ -44,8 +44,8 @@ async function ask() {
   try {
     do {
       again = false;
-      await typing;
       const asked = acts;
+      await typing;
       const patch = await whatIsNew();
       // A state from before the last key would bring back the node that was just labelled.
       if (asked !== acts) { again = true; continue; }
