@@ -11,6 +11,11 @@ from typing import Any
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 SOFTWARE_GL = ["--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--no-sandbox"]
 WITHOUT_GL = ["--disable-gpu", "--disable-3d-apis", "--no-sandbox"]
+LONG = 120.0
+"""Seconds after which something will not come about any more, on a machine that does much else."""
+READY = "window.naq && naq.store.state && naq.store.places && naq.store.state.learned && naq.store.queue.length"
+SETTLED = "naq.store.busy === 0 && naq.store.state.answer === naq.store.state.version"
+STILL = "naq.map.seen.places === naq.store.places && naq.map.points.moved === 1 && !naq.map.goal"
 
 
 def program() -> str | None:
@@ -41,7 +46,7 @@ def browser(*arguments: str, driver: Any = None) -> Iterator[Any]:
             opened.close()
 
 
-def until(page: Any, expression: str, limit: float = 30.0) -> Any:
+def until(page: Any, expression: str, limit: float = LONG) -> Any:
     """The value of a JavaScript expression once it is true. (The page's policy forbids playwright's own waiting, which evaluates text.)"""
     end = time.monotonic() + limit
     while not (value := page.evaluate(f"() => {expression}")):
@@ -52,3 +57,35 @@ def until(page: Any, expression: str, limit: float = 30.0) -> Any:
             raise TimeoutError(f"{expression} did not become true within {limit} s; the page knows {known[:1500]}")
         time.sleep(0.02)
     return value
+
+
+class Page:
+    """A tab, and what it complained about."""
+
+    def __init__(self, context, address, ready=READY):
+        self.tab = context.new_page()
+        self.tab.set_default_timeout(1000 * LONG)
+        self.complaints = []
+        self.tab.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.tab.on(
+            "console", lambda message: self.complaints.append(message.text) if message.type == "error" else None
+        )
+        self.tab.goto(address)
+        until(self.tab, ready)
+
+    def see(self, expression):
+        return until(self.tab, expression)
+
+    def value(self, expression):
+        return self.tab.evaluate(f"() => {expression}")
+
+    def find(self, text):
+        self.tab.fill("#search", text)
+        self.see(f"[...document.querySelectorAll('#hits [role=option]')].some((e) => e.textContent.includes('{text}'))")
+        self.tab.press("#search", "Enter")
+        self.see(f"naq.store.current >= 0 && naq.store.names[naq.store.current] === '{text}'")
+
+    def name(self, text):
+        self.tab.keyboard.press("n")
+        self.tab.keyboard.type(text)
+        self.tab.keyboard.press("Enter")

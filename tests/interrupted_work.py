@@ -158,7 +158,7 @@ def studio(folder: Path) -> Any:
     finally:
         os.close(noted)
         server.should_exit = True
-        thread.join(timeout=10)
+        thread.join(timeout=120)
         session.stop()
         listener.close()
 
@@ -173,7 +173,7 @@ def _label(port: int, keys: Any, nodes: list[int], name: str) -> None:
         "Sec-Fetch-Site": "same-origin",
         "Content-Type": "application/json",
     }
-    line = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    line = http.client.HTTPConnection("127.0.0.1", port, timeout=600)
     line.request("POST", "/api/act", body, headers)
     answer = line.getresponse()
     text = answer.read().decode()

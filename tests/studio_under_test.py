@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 import socket
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -44,18 +45,17 @@ class Studio:
     cookie: str
     address: str
 
-    def raw(self, content: bytes, limit: float = 30.0) -> tuple[int, bytes]:
+    def raw(self, content: bytes, limit: float = 300.0) -> tuple[int, bytes]:
         """The status and the whole answer; status 0 where the connection was closed without one."""
         answer = b""
         with socket.create_connection(("127.0.0.1", self.port), timeout=limit) as line:
-            try:
+            with suppress(ConnectionError, TimeoutError):  # refused before all of it was sent: the answer may be there
                 line.sendall(content)
+            with suppress(ConnectionError, TimeoutError):
                 while piece := line.recv(1 << 16):
                     answer += piece
-                    if b"\r\n\r\n" in answer and b"text/event-stream" in answer:
+                    if _whole(answer):
                         break
-            except (ConnectionError, TimeoutError):
-                pass
         first = answer.split(b"\r\n", 1)[0].split()
         return (int(first[1]) if len(first) > 1 and first[1].isdigit() else 0), answer
 
@@ -88,6 +88,13 @@ class Studio:
         return json.loads(answer.split(b"\r\n\r\n", 1)[1])
 
 
+def _whole(answer: bytes) -> bool:
+    """Whether all is there that was announced; a stream of events has no end."""
+    head, found, body = answer.partition(b"\r\n\r\n")
+    length = re.search(rb"content-length: (\d+)", head.lower())
+    return bool(found) and (b"text/event-stream" in head or (length is not None and len(body) >= int(length[1])))
+
+
 @contextmanager
 def studio(graph: Graph, path: Path, *, learn: bool = False) -> Iterator[Studio]:
     """``learn``: also fit and predict in the background."""
@@ -104,6 +111,6 @@ def studio(graph: Graph, path: Path, *, learn: bool = False) -> Iterator[Studio]
         yield Studio(session, port, f"{keys.cookie_name}={keys.cookie}", address)
     finally:
         server.should_exit = True
-        thread.join(timeout=10)
+        thread.join(timeout=120)
         session.stop()
         listener.close()

@@ -1,5 +1,6 @@
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -14,10 +15,13 @@ from naq.data import save_graph
 from naq.episodes import load_episodes
 from naq.neighbors import NeighborTable
 
+LONG = 1200
+"""Seconds after which a process will not end any more, on a machine that does much else."""
+
 
 def naq(*words, cwd=None, **environment):
     return subprocess.run(
-        [sys.executable, "-m", "naq", *map(str, words)], capture_output=True, text=True, timeout=240, cwd=cwd,
+        [sys.executable, "-m", "naq", *map(str, words)], capture_output=True, text=True, timeout=LONG, cwd=cwd,
         env={**os.environ, "COLUMNS": "120", **environment},
     )  # fmt: skip
 
@@ -43,12 +47,14 @@ SMALL = (
 
 
 def test_help_is_quick_and_lists_the_commands():
+    """By the processor's time: what else the machine does is not counted."""
     naq("--help")
-    started = time.perf_counter()
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     shown = naq("--help")
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
     assert shown.returncode == 0
     assert all(word in shown.stdout for word in ("run", "list", "neighbors", "episodes"))
-    assert time.perf_counter() - started < 5
+    assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 5
 
 
 def test_help_imports_nothing_heavy():
@@ -200,7 +206,7 @@ def start(graph_file, out):
 @pytest.mark.slow
 def test_kill_nine_at_random_points_then_resume_gives_the_same_weights(graph_file, tmp_path):
     whole = start(graph_file, tmp_path / "whole")
-    whole.communicate(timeout=240)
+    whole.communicate(timeout=LONG)
     assert whole.returncode == 0
     random = np.random.default_rng(0)
     killed = 0
@@ -218,7 +224,7 @@ def test_kill_nine_at_random_points_then_resume_gives_the_same_weights(graph_fil
         killed += 1
     assert killed == 3, "the training was over before it could be killed; make it longer"
     last = start(graph_file, tmp_path / "killed")
-    last.communicate(timeout=240)
+    last.communicate(timeout=LONG)
     assert last.returncode == 0
     one, two = (load_file(tmp_path / name / "weights.safetensors") for name in ("whole", "killed"))
     assert one.keys() == two.keys() and all(np.array_equal(one[k], two[k]) for k in one)
@@ -233,7 +239,7 @@ def test_ctrl_c_saves_and_says_how_to_go_on(graph_file, tmp_path):
     while process.poll() is None and not checkpoint.exists():
         time.sleep(0.02)
     process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=60)
+    _, errors = process.communicate(timeout=LONG)
     assert process.returncode == 130
     assert "go on with" in errors and "Traceback" not in errors
     assert checkpoint.exists() and not (tmp_path / "r" / "metrics.json").exists()

@@ -22,7 +22,7 @@ PROJECT = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text
 
 def run_doctor(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "naq", "doctor", *words], capture_output=True, text=True, timeout=120,
+        [sys.executable, "-m", "naq", "doctor", *words], capture_output=True, text=True, timeout=1200,
         env={**os.environ, **environment},
     )  # fmt: skip
 

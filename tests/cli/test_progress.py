@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-import time
+import threading
 
 import pytest
 from rich.console import Console
@@ -36,14 +36,28 @@ def train(done, total):
 
 
 def test_elsewhere_a_phase_is_a_line_only_if_it_takes_long(shown, monkeypatch):
-    monkeypatch.setattr(progress, "PATIENCE", 0.05)
+    """A timer whose time comes when the test says so."""
+    waiting = []
+
+    class Waits(threading.Timer):
+        def start(self):
+            waiting.append(self)
+
+    def patience_ends():
+        for timer in waiting:
+            if not timer.finished.is_set():
+                timer.interval = 0
+                timer.run()
+
+    monkeypatch.setattr(progress, "Timer", Waits)
     out = shown(terminal=False)
     with progress.show_progress("protonet") as listener:
         listener("build", {})
         listener("embed", {})
-        time.sleep(0.3)
+        patience_ends()
         listener("test", {})
-    time.sleep(0.15)
+    patience_ends()
+    assert len(waiting) == 3 and all(timer.interval in (0, progress.PATIENCE) for timer in waiting)
     assert out.getvalue() == "protonet: embedding\n"
 
 

@@ -69,7 +69,7 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
     words = [f"{kind}:{every}" for kind, every in EVERY.items()]
     command = [sys.executable, killing.__file__, tmp_path_factory.mktemp("killed"), *words]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=600, env=environment)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=3000, env=environment)
     assert done.returncode == 0, done.stderr
     rows = [json.loads(line) for line in done.stdout.splitlines()]
     return {row["kind"]: row for row in rows}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import secrets
 import sys
 import threading
 import time
@@ -37,7 +38,7 @@ class Session:
         self.graph, self.nodes, self.journal = graph, nodes, Journal(path, graph)
         self.model = Model(graph, self._model_changed, seed)
         self.lock = threading.RLock()
-        self.version = 1
+        self.version, self.start_id = 1, secrets.token_hex(8)
         self.answer: Answer | None = None
         self.ending: Callable[[], bool] = lambda: False
         self.queue: list[int] = []
@@ -204,6 +205,7 @@ class Session:
                     "named": graph.names is not None,
                     "words": graph.vocab is not None,
                 },
+                "start": self.start_id,  # versions count from it
                 "version": self.version,
                 "answer": None if found is None else found.version,
                 "pending": model.classifier is not None and self._answered != self.version,

@@ -202,7 +202,9 @@ def test_two_runners_share_the_work_and_compute_nothing_twice(store, measurement
     assert [len(o.done) + len(o.skipped) + len(o.busy) for o in outcomes] == [40, 40, 40]
 
 
-def test_progress_is_forwarded_but_not_all_of_it(store, measurement):
+def test_progress_is_forwarded_but_not_all_of_it(store, measurement, monkeypatch):
+    monkeypatch.setattr("naq.grid.runners.computing.THROTTLE", 3600.0)
+
     def talk(config, context):
         for step in range(1000):
             context.listener("train", {"step": step})
@@ -212,7 +214,7 @@ def test_progress_is_forwarded_but_not_all_of_it(store, measurement):
     heard = []
     run([measurement(talk)], store, listener=lambda phase, facts: heard.append((phase, facts)))
     told = [facts for phase, facts in heard if phase == "progress"]
-    assert [facts["phase"] for facts in told][0 :: len(told) - 1] == ["train", "test"] and len(told) < 20
+    assert [facts["phase"] for facts in told] == ["train", "test"]
     assert told[0]["facts"] == {"step": 0}
 
 

@@ -62,7 +62,7 @@ def test_all_are_computed_and_filed_by_this_process(runner, store, empties, capf
 
 
 def test_a_killed_actor_fails_its_own_cell_and_is_replaced(runner, store, empties):
-    slow, cells = empties(1, seconds=60)[0], empties(4)
+    slow, cells = empties(1, seconds=6000)[0], empties(4)
     runner.run(cells[:2], store)
     pids = {slot: ray.get(slot.actor.__ray_call__.remote(lambda _: os.getpid())) for slot in runner._slots}
 
@@ -82,7 +82,7 @@ def test_a_killed_actor_fails_its_own_cell_and_is_replaced(runner, store, emptie
 
 
 def test_ctrl_c_releases_the_locks_and_ends_the_cluster(runner, store, empties):
-    cells = empties(2, seconds=60)
+    cells = empties(2, seconds=6000)
 
     def listener(phase, facts):
         if phase == "begun" and facts["key"] == key_of(cells[1]):

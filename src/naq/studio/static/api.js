@@ -14,9 +14,9 @@ export const get = async (path) => answer(await fetch(path));
 export const getJson = async (path) => (await get(path)).json();
 
 export async function post(path, body) {
-  const text = JSON.stringify(body);
+  const bytes = new TextEncoder().encode(JSON.stringify(body));
   // keepalive: what was done just before a reload still arrives (browsers allow it for small bodies)
-  const sent = fetch(path, { method: "POST", headers: { "Content-Type": "application/json" }, body: text, keepalive: text.length < 30000 });
+  const sent = fetch(path, { method: "POST", headers: { "Content-Type": "application/json" }, body: bytes, keepalive: bytes.length < 30000 });
   return (await answer(await sent)).json();
 }
 
@@ -24,12 +24,10 @@ export async function getLayout(name) {
   return new Float32Array(await (await get(`/api/layout/${name}`)).arrayBuffer());
 }
 
-// Per node: the given class, the predicted class, its probability of 255; and the version of the labels.
+// Per node: the given class, the predicted class, its probability of 255.
 export async function getArrays(n) {
-  const response = await get("/api/arrays");
-  const bytes = await response.arrayBuffer();
+  const bytes = await (await get("/api/arrays")).arrayBuffer();
   return {
-    version: Number(response.headers.get("x-version")),
     given: new Int16Array(bytes, 0, n),
     predicted: new Int16Array(bytes, 2 * n, n),
     sure: new Uint8Array(bytes, 4 * n, n),
@@ -40,16 +38,16 @@ export async function getArrays(n) {
 export function listen(changed, lost) {
   let source = null;
   const open = () => {
-    if (source && source.readyState !== EventSource.CLOSED) return;
+    if (document.hidden || (source && source.readyState !== EventSource.CLOSED)) return;
     source = new EventSource("/api/events");
     source.onmessage = () => { lost(false); changed(); };
     source.onerror = () => {
       lost(true);
-      if (source.readyState === EventSource.CLOSED) setTimeout(() => document.hidden || open(), 1500);
+      if (source.readyState === EventSource.CLOSED) setTimeout(open, 1500);
     };
   };
   open();
-  addEventListener("pagehide", () => source.close());
+  addEventListener("pagehide", () => source?.close());
   addEventListener("pageshow", open);
-  document.addEventListener("visibilitychange", () => { if (document.hidden) source.close(); else open(); });
+  document.addEventListener("visibilitychange", () => { if (document.hidden) source?.close(); else open(); });
 }

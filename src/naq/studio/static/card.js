@@ -1,8 +1,7 @@
 // The card of one node, or of a selection, and the buttons that label it.
 import { html, useRef, useState } from "./preact.js";
-import { getJson } from "./api.js";
 import { ClassTag, Key, percent, Swatch, thousands } from "./parts.js";
-import { acceptOne, className, clear, effective, label, labelNew, nodeName, none, pick, select, skip, store, toQueue, unlabel, UNLABELLED, NONE } from "./store.js";
+import { acceptOne, className, clear, effective, label, labelNew, nodeName, none, pick, selectWord, skip, store, toQueue, unlabel, UNLABELLED, NONE } from "./store.js";
 
 export function Card({ go }) {
   const { selection, current, queueMode, state } = store;
@@ -53,7 +52,7 @@ function One({ go, node }) {
 const Near = ({ node, near, go }) => html`<li><button class="link" onClick=${() => go(node)}><${Swatch} id=${store.given ? effective(node) : -3} />${nodeName(node)}</button>${near === undefined ? "" : html` <span class="soft">${near.toFixed(2)}</span>`}</li>`;
 
 function Word({ one, go }) {
-  const all = async () => { const nodes = await getJson(`/api/word/${one.id}`); select(nodes); go.showNodes(nodes); };
+  const all = async () => go.showNodes(await selectWord(one.id));
   return html`<button class=${`chip ${one.for > 0.15 ? "for" : ""}`} title=${`${one.for > 0.15 ? "Speaks for the class. " : ""}Select all nodes with “${one.word}”`} onClick=${all}>${one.word}</button>`;
 }
 

@@ -46,6 +46,9 @@ function Export() {
       update({ message: `${link.download} saved.` });
     } catch (error) { update({ problem: error.message, dialog: null }); }
   };
+  const ask = async () => {
+    try { setInvite((await post("/api/invite", {})).address); } catch (error) { update({ problem: error.message, dialog: null }); }
+  };
   return html`<p>Every action is on the disk already, in <code class="file">${store.state.file}</code>. Starting <code>naq studio</code> again goes on from there.</p>
     <ul class="exports">${EXPORTS.map(([name, title, what]) => html`<li><button onClick=${() => save(name)} data-export=${name}>${title}</button> <span>${what}</span></li>`)}</ul>
     <h3>Labels from a table</h3>
@@ -53,6 +56,6 @@ function Export() {
     <input ref=${file} type="file" accept=".csv,.tsv,.txt,text/csv" aria-label="Table of labels" onChange=${async (e) => { const [one] = e.target.files; if (one) importText(await one.text()); }} />
     ${store.imported && html`<p>${store.imported.changed} labels imported${store.imported.problems.length ? `, ${store.imported.problems.length} lines not used:` : "."}</p><ul class="plain">${store.imported.problems.slice(0, 20).map((one) => html`<li>${one}</li>`)}</ul>`}
     <h3>Another browser</h3>
-    <p class="soft">This page is open to this browser only. <button onClick=${async () => setInvite((await post("/api/invite", {})).address)}>Another browser</button></p>
+    <p class="soft">This page is open to this browser only. <button onClick=${ask}>Another browser</button></p>
     ${invite && html`<p>Works once, on this computer: <code class="file">${invite}</code></p>`}`;
 }

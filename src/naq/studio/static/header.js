@@ -2,7 +2,7 @@
 import { html, useEffect, useRef, useState } from "./preact.js";
 import { getJson } from "./api.js";
 import { Swatch, thousands } from "./parts.js";
-import { effective, nodeName, pick, redo, select, setTheme, store, undo, update } from "./store.js";
+import { effective, nodeName, pick, redo, selectWord, setTheme, store, undo, update } from "./store.js";
 
 const THEMES = { auto: "light", light: "dark", dark: "auto" };
 
@@ -36,7 +36,7 @@ function Search({ go }) {
         setFound({ ...answer, text });
         setAt(0);
         if (hasty.current) choose(entriesOf(answer)[0], hasty.current);
-      } catch (error) { update({ problem: error.message }); }
+      } catch (error) { hasty.current = null; update({ problem: error.message }); }
     }, 60);
     return () => clearTimeout(timer);
   }, [text]);
@@ -46,9 +46,7 @@ function Search({ go }) {
     hasty.current = null;
     if (!entry) return;
     if (entry.node !== undefined) { pick(entry.node); go.showNode(entry.node); } else {
-      const nodes = await getJson(`/api/word/${entry.word.id}`);
-      select(nodes, mode);
-      go.showNodes(nodes);
+      go.showNodes(await selectWord(entry.word.id, mode));
     }
     close();
   };

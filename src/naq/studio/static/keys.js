@@ -1,5 +1,5 @@
 // What keys do. Nothing here fires while someone types into a field.
-import { acceptOne, clear, label, none, redo, setLayout, skip, store, toQueue, undo, unlabel, update } from "./store.js";
+import { acceptOne, clear, labelAs, none, otherLayout, redo, skip, store, toQueue, undo, unlabel, update } from "./store.js";
 
 export const KEYS = [
   ["1 … 9", "label the chosen nodes with that class"],
@@ -38,11 +38,13 @@ export function keyPressed(e, map) {
   if (e.key === "Escape" && store.dialog) { update({ dialog: null }); return; }
   if (typing || e.altKey || store.dialog) return;
   if (/^Digit[1-9]$/.test(e.code) && (e.shiftKey || /^[1-9]$/.test(e.key))) {
-    const found = store.state.classes[Number(e.code.slice(5)) - 1];
-    if (found) { e.preventDefault(); e.shiftKey ? map()?.showClass(found.id) : label(found.id); }
+    const place = Number(e.code.slice(5)) - 1, found = store.state.classes[place];
+    e.preventDefault();
+    if (!e.shiftKey) labelAs(place);
+    else if (found) map()?.showClass(found.id);
     return;
   }
-  if (/^Numpad[1-9]$/.test(e.code)) { const found = store.state.classes[Number(e.code.slice(6)) - 1]; if (found) label(found.id); return; }
+  if (/^Numpad[1-9]$/.test(e.code)) { labelAs(Number(e.code.slice(6)) - 1); return; }
   const onButton = target.closest?.("button, a, summary, [role=option]");
   const step = 60;
   const does = {
@@ -52,7 +54,7 @@ export function keyPressed(e, map) {
     x: none, s: skip, u: unlabel, z: undo, y: redo, q: toQueue, Escape: clear,
     l: () => update({ tool: "lasso" }), v: () => update({ tool: "move" }),
     k: () => update({ colourBy: store.colourBy === "class" ? "sure" : "class" }),
-    p: () => setLayout(store.placesName === "pacmap" ? "pca" : "pacmap"),
+    p: otherLayout,
     t: () => !store.mapless && update({ view: store.view === "map" ? "table" : "map" }),
     g: () => map()?.showNode(store.current), f: () => map()?.showNodes(null),
     w: () => update({ dialog: "export" }), "?": () => update({ dialog: "help" }),

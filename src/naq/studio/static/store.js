@@ -32,38 +32,67 @@ export const targets = () => (store.selection.size ? [...store.selection] : stor
 
 // ---- what comes from the server
 
-let fetching = false, again = false;
-export async function refresh() {
-  if (fetching) { again = true; return; }
-  fetching = true;
+// One question after the other, and once more if someone asked meanwhile.
+let running = null, again = false, retry = 0;
+export function refresh() {
+  again = true;
+  return (running ??= ask());
+}
+
+async function ask() {
+  clearTimeout(retry);
   try {
     do {
       again = false;
-      const state = await getJson("/api/state");
-      const before = store.state;
-      const patch = { state, queue: state.queue };
-      const n = state.graph.nodes;
-      if (!before && state.graph.named) patch.names = await getJson("/api/names");
-      // While a prediction is under way, its answer brings everything at once.
-      const stale = `${state.version} ${state.answer}` !== store.arraysOf;
-      if (store.given === null || (stale && !state.pending)) {
-        const arrays = await getArrays(n);
-        Object.assign(patch, { given: arrays.given, predicted: arrays.predicted, sure: arrays.sure, arraysVersion: state.answer ?? 0, arraysOf: `${state.version} ${state.answer}` });
-      }
-      const wanted = [store.wantedLayout, "pacmap", "pca"].find((name) => state.layouts.includes(name));
-      if (wanted && wanted !== store.placesName) Object.assign(patch, { places: await getLayout(wanted), placesName: wanted });
-      document.title = `${state.graph.name} · naq studio`;
-      update(patch);
-      if (store.unreachable) update({ unreachable: false, problem: "" }); // a mistake that someone made stays in sight
-      follow();
-      if (store.current >= 0 && !state.pending && (stale || !store.card)) loadCard(store.current);
+      const asked = acts;
+      await typing;
+      const patch = await whatIsNew();
+      // A state from before the last key would bring back the node that was just labelled.
+      if (asked !== acts) { again = true; continue; }
+      show(patch);
     } while (again);
   } catch (error) {
     update({ problem: error.message, unreachable: true });
-    setTimeout(refresh, 3000);
+    retry = setTimeout(refresh, 3000);
   } finally {
-    fetching = false;
+    running = null;
   }
+}
+
+async function whatIsNew() {
+  const state = await getJson("/api/state");
+  const patch = { state }, known = store.state?.start === state.start; // after a restart versions count from one again
+  if (!known) patch.names = state.graph.named ? await getJson("/api/names") : [];
+  const version = [state.start, state.version, state.answer, state.learned].join(" ");
+  // While a prediction is under way, its answer brings everything at once.
+  if (!known || store.given === null || (version !== store.arraysOf && !state.pending))
+    Object.assign(patch, await getArrays(state.graph.nodes), { arraysVersion: state.answer ?? 0, arraysOf: version });
+  const wanted = layoutOf(state);
+  if (wanted && !(known && wanted === store.placesName)) {
+    const places = await getLayout(wanted);
+    if (wanted === layoutOf(state)) Object.assign(patch, { places, placesName: wanted });
+  }
+  return patch;
+}
+
+function show({ state, ...rest }) {
+  if (store.state && store.state.graph.nodes !== state.graph.nodes) // another graph is served here now
+    update({ selection: new Set(), current: -1, hovered: -1, focusClass: null });
+  const renewed = rest.given !== undefined;
+  update({ state, ...rest, queue: inSight(state.queue, rest.given ?? store.given) });
+  document.title = `${state.graph.name} · naq studio`;
+  if (store.unreachable) update({ unreachable: false, problem: "" }); // a mistake that someone made stays in sight
+  follow();
+  if (store.current >= 0 && !state.pending && (renewed || !store.card)) loadCard(store.current);
+}
+
+// The suggestion that someone looks at stays the first, unless it was labelled elsewhere or a step was undone here.
+let led = false;
+function inSight(queue, given) {
+  const { queueMode, current } = store;
+  const stays = queueMode && !led && current >= 0 && given[current] === UNLABELLED;
+  led = false;
+  return stays ? [current, ...queue.filter((node) => node !== current)] : queue;
 }
 
 export function connect() {
@@ -71,45 +100,57 @@ export function connect() {
   listen(refresh, (lost) => { if (lost !== store.lost) { update({ lost }); if (!lost) refresh(); } });
   // Progress has no events of its own while one phase goes on.
   setInterval(() => { if (store.state && !["ready", "failed"].includes(store.state.phase)) refresh(); }, 2000);
+  // A reload takes along what was sent, but not the keys that wait behind it.
+  addEventListener("beforeunload", (e) => { if (store.busy > 1) e.preventDefault(); });
 }
 
 // In the queue, the first of it is shown.
 function follow() {
   if (!store.queueMode) return;
   const first = store.queue.length ? store.queue[0] : -1;
-  if (first !== store.current) show(first);
+  if (first !== store.current) open(first);
 }
 
-function show(node) {
+function open(node) {
   update({ current: node, card: store.card?.node === node ? store.card : null });
   if (node >= 0) loadCard(node);
 }
 
+let cards = 0;
 async function loadCard(node) {
+  const own = ++cards;
   try {
     const card = await getJson(`/api/node/${node}`);
-    if (store.current === node) update({ card });
+    if (own === cards && store.current === node) update({ card }); // not one that came late
   } catch (error) { update({ problem: error.message }); }
 }
 
+// The map to show: the one that was asked for, where it is there.
+const layoutOf = (state) => [store.wantedLayout, "pacmap", "pca"].find((name) => state.layouts.includes(name));
+
 export async function setLayout(name) {
   store.wantedLayout = name;
-  if (store.state.layouts.includes(name)) update({ places: await getLayout(name), placesName: name });
+  if (!store.state.layouts.includes(name)) return;
+  try {
+    const places = await getLayout(name);
+    if (store.wantedLayout === name) update({ places, placesName: name });
+  } catch (error) { update({ problem: error.message }); }
 }
+export const otherLayout = () => setLayout(layoutOf(store.state) === "pacmap" ? "pca" : "pacmap");
 
 // ---- choosing nodes
 
 export function pick(node) {
   if (node < 0) { clear(); return; }
   update({ queueMode: false, selection: new Set([node]) });
-  show(node);
+  open(node);
 }
 
 export function toggle(node) {
   const selection = new Set(store.selection);
   selection.delete(node) || selection.add(node);
   update({ selection, queueMode: false });
-  if (selection.has(node)) show(node);
+  if (selection.has(node)) open(node);
 }
 
 // mode: replace, add or subtract
@@ -122,6 +163,18 @@ export function select(nodes, mode = "replace") {
   if (only >= 0) loadCard(only);
 }
 
+// All nodes with a word.
+export async function selectWord(id, mode) {
+  try {
+    const nodes = await getJson(`/api/word/${id}`);
+    select(nodes, mode);
+    return nodes;
+  } catch (error) {
+    update({ problem: error.message });
+    return [];
+  }
+}
+
 export function clear() { update({ selection: new Set() }); toQueue(); }
 
 export function toQueue() {
@@ -131,14 +184,15 @@ export function toQueue() {
 
 // ---- actions
 
-let typing = Promise.resolve(); // one after the other, in the order of the keys
+let typing = Promise.resolve(), acts = 0; // one after the other, in the order of the keys
 function send(body, said) {
+  acts++;
   update({ busy: store.busy + 1 });
   const sent = typing.then(() => post("/api/act", body)).then((done) => {
     update({ busy: store.busy - 1, message: said ?? "", problem: "" });
     return done;
   }, (error) => {
-    update({ busy: store.busy - 1, problem: error.message });
+    update({ busy: store.busy - 1, problem: error.message, arraysOf: "" }); // what was painted is not so
     refresh();
     return null;
   });
@@ -163,14 +217,21 @@ function advance(nodes) {
 
 const count = (nodes) => (nodes.length === 1 ? nodeName(nodes[0]) : `${nodes.length.toLocaleString("en")} nodes`);
 
-export function label(id) {
-  const nodes = targets();
+export function label(id, nodes = targets()) {
   const found = classOf(id);
   if (!nodes.length || !found) return;
   performance.mark("naq-key");
   paint(nodes, id);
   send({ action: "label", nodes, class: id }, `${count(nodes)}: ${found.name}`);
   advance(nodes);
+}
+
+// Of a class that was made a moment ago this page may not have heard yet.
+export async function labelAs(place) {
+  const nodes = targets();
+  if (!store.state.classes[place]) await refresh();
+  const found = store.state.classes[place];
+  if (found) label(found.id, nodes);
 }
 
 export function labelNew(name) {
@@ -191,11 +252,12 @@ export function none() {
   advance(nodes);
 }
 
-export function unlabel() {
-  const nodes = targets().filter((node) => store.given[node] !== UNLABELLED);
-  if (!nodes.length) return update({ message: "Nothing here has a label." });
+export async function unlabel() {
+  const nodes = targets();
+  if (!nodes.length) return;
   paint(nodes, UNLABELLED);
-  send({ action: "unlabel", nodes }, `${count(nodes)}: label removed`);
+  const done = await send({ action: "unlabel", nodes }, `${count(nodes)}: label removed`);
+  if (done && done.changed !== nodes.length) update({ message: done.changed ? `${done.changed.toLocaleString("en")} labels removed` : "Nothing here has a label." });
 }
 
 export function skip() {
@@ -213,6 +275,7 @@ export function acceptOne() {
 
 // The server knows whether there is a step; this page may not have heard of the last one yet.
 async function back(action, said) {
+  led = true;
   const done = await send({ action }, said);
   if (done && !done.changed) update({ message: `There is nothing to ${action}.` });
 }
