@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+import threading
 import time
 
 import numpy as np
@@ -301,3 +302,36 @@ def test_nothing_to_undo_is_no_mistake(tmp_path):
             (200, 1),
         )
         assert running.session.journal.board.labels == {1: 0}
+
+
+def test_a_prediction_that_fails_is_told_and_the_next_one_is_made(tmp_path, monkeypatch):
+    from naq.studio import answers
+
+    made, predicted = answers.answer, threading.Event()
+
+    def short_of_memory(*given):
+        predicted.set()
+        raise MemoryError("no room")
+
+    monkeypatch.setattr(answers, "answer", short_of_memory)
+    with studio(word_graph(), tmp_path / "j.csv", learn=True) as running:
+
+        def settled():
+            state = running.get("/api/state")
+            return state if state["learned"] and not state["pending"] and state["phase"] == "ready" else None
+
+        def state_when(ready):
+            end = time.monotonic() + 300
+            while not ((state := settled()) and ready(state)):
+                assert time.monotonic() < end, state
+                time.sleep(0.02)
+            return state
+
+        running.act(action="label", nodes=[0], new="a")
+        running.act(action="label", nodes=[1], new="b")
+        state = state_when(lambda one: predicted.is_set() and one["failure"])
+        assert state["failure"] == "The last prediction failed (MemoryError: no room)." and state["answer"] is None
+        monkeypatch.setattr(answers, "answer", made)
+        running.act(action="label", nodes=[3], **{"class": 0})
+        state = state_when(lambda one: one["answer"] == one["version"])
+        assert state["failure"] == "" and state["labels"] == 3

@@ -10,10 +10,11 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
+from naq.errors import plain
 from naq.graph import Graph
 from naq.studio import answers
 from naq.studio.answers import NOWHERE, Answer
@@ -26,6 +27,7 @@ from naq.studio.model import PHASES, Model
 UNLABELLED = -3
 """Instead of a class in the arrays that the page gets: no label, or no prediction."""
 MOST_LISTENERS = 32
+Found = TypeVar("Found")
 
 
 class Session:
@@ -45,6 +47,7 @@ class Session:
         self.curve: list[tuple[int, int, float, float, float]] = []
         self._listeners: dict[asyncio.Queue[int], asyncio.AbstractEventLoop] = {}
         self._wake, self._stop = threading.Condition(self.lock), False
+        self._failures = ["", ""]  # of the last prediction and of the last suggestions
         self._seen, self._answered, self._queued_for, self._past_done = 0, 0, 0, False
         self.threads = [
             threading.Thread(target=work, name=f"studio-{work.__name__}", daemon=True)
@@ -134,9 +137,9 @@ class Session:
                 seen = self._seen = self.version
             classifier = self.model.classifier
             assert classifier is not None
-            found = answers.answer(classifier, labels, unknown, seen)
+            found, failure = _tried(answers.answer, classifier, labels, unknown, seen)
             with self.lock:
-                self.answer, self._answered = found, seen
+                self.answer, self._answered, self._failures[0] = found, seen, failure
                 if found is not None and found.expected is not None and seen == self.version:
                     said = found.expected
                     count = sum(number != NONE for number in labels.values())
@@ -156,11 +159,12 @@ class Session:
                 board = self.journal.board
                 labels, skipped, version = dict(board.labels), set(board.skipped), self.version
                 self._queued_for = version
-            found = answers.suggestions(classifier, labels, skipped)
+            found, failure = _tried(answers.suggestions, classifier, labels, skipped)
             with self.lock:
+                self._failures[1] = failure
                 gone = {*self.journal.board.labels, *self.journal.board.skipped}
                 head = [node for node in self.queue[:1] if node not in gone]  # what is being looked at stays
-                self.queue = head + [node for node in found if node not in gone and node not in head]
+                self.queue = head + [node for node in found or [] if node not in gone and node not in head]
             self.publish()
             if not self._past_done:
                 self._past_done = True
@@ -178,11 +182,11 @@ class Session:
         assert classifier is not None
         with self.lock:
             now = len(self.curve) and self.curve[0][0]
-        points = answers.past_points(classifier, self.journal.board)
+        points, _ = _tried(answers.past_points, classifier, self.journal.board)
         with self.lock:
             known = {point[0] for point in self.curve}
             steps = len(self.journal.board.done)
-            older = [point for point in points if point[0] not in known and point[0] <= min(steps, now or steps)]
+            older = [point for point in points or [] if point[0] not in known and point[0] <= min(steps, now or steps)]
             self.curve = sorted(older + self.curve)
         self.publish()
 
@@ -233,7 +237,7 @@ class Session:
                 "phase": model.phase,
                 "phase_text": PHASES[model.phase],
                 "phase_seconds": round(time.monotonic() - model.since, 1),
-                "failure": model.failure,
+                "failure": model.failure or next(filter(None, self._failures), ""),
                 "learned": model.classifier is not None,
                 "layouts": [name for name in ("pca", "pacmap") if name in model.layouts],
                 "file": str(self.journal.path),
@@ -262,6 +266,14 @@ class Session:
         if names is None:
             return []
         return self.graph.kept("studio/names", lambda: [one_line(name, 120) for name in names.tolist()])
+
+
+def _tried(work: Callable[..., Found], *given: Any) -> tuple[Found | None, str]:
+    """What it returns, or why it failed: the next label is answered all the same."""
+    try:
+        return work(*given), ""
+    except Exception as error:
+        return None, f"The last prediction failed ({plain(f'{type(error).__name__}: {error}')})."
 
 
 def _put(queue: asyncio.Queue[int], version: int) -> None:

@@ -11,6 +11,7 @@ export function Progress() {
       <span>${state.phase_text}${state.phase === "failed" ? "" : ` … ${Math.round(state.phase_seconds)} s`}</span>
       ${state.phase !== "failed" && html`<div class="bar" aria-hidden="true"><i></i></div>`}
       ${state.failure && html`<p>${state.failure} Labels can be given and are kept.</p>`}</div>`}
+    ${state.phase === "ready" && state.failure && html`<p class="phase failed" role="alert">${state.failure} Labels are kept; the next one tries again.</p>`}
     <p><b>${thousands(state.labels)}</b> labels of ${thousands(state.graph.nodes)} nodes${state.skipped ? `, ${state.skipped} skipped` : ""}.</p>
     ${state.expected ? html`<p class="expected"><b>${percent(state.expected.value)}</b> expected accuracy${" "}<span class="soft">(${Math.round(100 * state.expected.low)} to ${Math.round(100 * state.expected.high)} % in nine of ten cases${state.unknown ? "" : "; if every node belongs to one of the classes"})</span></p>`
       : html`<p class="soft">${state.learned && state.labels ? "Label nodes of two classes to see what accuracy to expect." : "What accuracy to expect is shown here once two classes have labels."}</p>`}
