@@ -1,11 +1,12 @@
 """What neighbours by vectors and by sparse features cost as the graph grows.
 
-    python benchmarks/neighbor_scale.py                       100 and 300 thousand nodes
-    python benchmarks/neighbor_scale.py --nodes 1000000 --only vectors
+    python benchmarks/neighbor_scale.py                       0.1, 0.3 and 1 million nodes
+    python benchmarks/neighbor_scale.py --nodes 3000000 --only vectors
+    python benchmarks/neighbor_scale.py --page                the table of docs/scale.md from the results
 
-Vectors: 64 numbers with a decaying spectrum around 20 class centres, as spread out as the classes are, searched among clusters, with the recall that the table states.
+Vectors: 64 numbers with a decaying spectrum around 20 class centres, as spread out as the classes are, searched approximately, with the recall that the table states.
 Sparse features: 20 words of 10,000 with Zipf's frequencies per node, through the inverted index; a range of rows is timed and the whole table
-extrapolated. Seconds are of the processor. Results: benchmarks/results/neighbor_scale.json.
+extrapolated. One thread; seconds are of the processor. Results: benchmarks/results/neighbor_scale.json.
 """
 
 from __future__ import annotations
@@ -23,11 +24,14 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from marked_page import write_between
 from naq.files import write_json
 from naq.neighbors.inverted_index import inverted_index_topk
 from naq.neighbors.vectors import vector_neighbors
 
 RESULTS = Path(__file__).resolve().parent / "results" / "neighbor_scale.json"
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "scale.md"
+BEGIN, END = "<!-- vectors:begin -->", "<!-- vectors:end -->"
 WIDTH, CLASSES = 64, 20
 WORDS, PER_NODE = 10_000, 20
 ROWS = 1000
@@ -81,11 +85,33 @@ def words(nodes: int) -> dict[str, Any]:
     }
 
 
+def slope(costs: dict[int, float]) -> float:
+    """Of seconds over nodes on log-log axes, by least squares."""
+    return float(np.polyfit(np.log(list(costs)), np.log(list(costs.values())), 1)[0])
+
+
+def write_page() -> None:
+    rows = {int(nodes): row for nodes, row in json.loads(RESULTS.read_text())["vectors"].items()}
+    lines = ["| nodes | CPU seconds | recall | peak MB | load |", "|---|---|---|---|---|"]
+    lines += [
+        f"| {nodes:,} | {row['cpu_seconds']:,.1f} | {row['recall']:.4f} | {row['peak_mb']:,} | {row['load']} |"
+        for nodes, row in sorted(rows.items())
+    ]
+    steep = slope({nodes: row["cpu_seconds"] for nodes, row in rows.items()})
+    lines += ["", f"Slope of the seconds on log-log axes: {steep:.2f}."]
+    write_between(PAGE, BEGIN, END, "\n".join(lines))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--nodes", type=int, nargs="+", default=[100_000, 300_000])
+    parser.add_argument("--nodes", type=int, nargs="+", default=[100_000, 300_000, 1_000_000])
     parser.add_argument("--only", choices=("vectors", "words"))
+    parser.add_argument("--page", action="store_true")
     given = parser.parse_args()
+    if given.page:
+        write_page()
+        return
+    os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
     found: dict[str, Any] = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     for task in (vectors, words):
         name = task.__name__

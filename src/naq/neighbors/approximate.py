@@ -24,13 +24,15 @@ from naq.neighbors.topk import Best, heap_offer, heap_sort
 
 MEMBERS = 400
 """Rows of a cluster, on average."""
-PROBES = 16
+PROBES = 20
 """Clusters that a row is compared with."""
 ROUNDS = 2
 """Of k-means."""
+LARGEST = 8 * MEMBERS
+"""A larger cluster is divided evenly, and a row asks one of the parts: rows may be too near to each other for k-means."""
 EXTRA = 10
 """Neighbours kept beyond k until the end."""
-PASSES = 2
+PASSES = 3
 ENTRIES = 1 << 22
 """Scores held at once: 16 MiB, so that they are read from a cache."""
 
@@ -93,7 +95,7 @@ def _hashes(rows: Any) -> Any:
 
 
 def _clusters(rows: torch.Tensor, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """(n,) rows in the order of their clusters, and (n, probes) the nearest clusters of rows in that order; clusters that are near have near numbers."""
+    """(n,) rows in the order of their clusters, and (n, probes) the nearest clusters of rows in that order."""
     middle = centres(rows, seed, -(-len(rows) // MEMBERS), ROUNDS)
     near = assign(rows, middle, min(PROBES, len(middle)))
     order = torch.argsort(near[:, 0], stable=True)
@@ -111,18 +113,19 @@ def _near_members(
     asking = torch.searchsorted(named[order], clusters).tolist()
     ends = torch.searchsorted(near[:, 0].contiguous(), clusters).tolist()
     for (low, high), (begin, end) in zip(pairwise(ends), pairwise(asking), strict=True):
-        if k and high > low:
-            inside = torch.arange(low, high, device=rows.device)
-            for part in (order[begin:end] // near.shape[1]).split(max(1, ENTRIES // (high - low))):
-                best.offer(rows[part] @ rows[low:high].T, part, inside)
-            report(high)
+        parts = -(-(high - low) // LARGEST) if k else 0
+        owners = order[begin:end] // near.shape[1]
+        for number in range(parts):
+            inside = torch.arange(low + number, high, parts, device=rows.device)
+            those, these = rows[inside], owners[(owners - low) % parts == number]
+            for some in these.split(max(1, ENTRIES // len(inside))):
+                best.offer(rows[some] @ those.T, some, inside)
+        report(high)
     return best.arrays()
 
 
 @njit(cache=True, parallel=True)
-def _share_out(
-    rows: Any, lists: Any, order: Any, starts: Any, members: Any, ids: Any, scores: Any
-) -> None:
+def _share_out(rows: Any, lists: Any, order: Any, starts: Any, members: Any, ids: Any, scores: Any) -> None:
     """Neighbours of distinct rows become those of all rows: equal rows share them and are the nearest of each other, ties to the lowest id."""
     k = ids.shape[1]
     for row in prange(len(rows)):

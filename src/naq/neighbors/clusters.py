@@ -57,7 +57,9 @@ def _assign_by_groups(rows: torch.Tensor, middle: torch.Tensor, count: int) -> t
     Cost: O(sqrt(centres) d) for a row.
     """
     groups = centres(middle, 0, round(len(middle) ** 0.5), 2)
-    around = torch.topk(groups @ middle.T, min(len(middle), max(count, AROUND * len(middle) // len(groups))), dim=1).indices
+    around = torch.topk(
+        groups @ middle.T, min(len(middle), max(count, AROUND * len(middle) // len(groups))), dim=1
+    ).indices
     home = assign(rows, groups, 1)[:, 0]
     order = torch.argsort(home, stable=True)
     near = torch.empty((len(rows), count), dtype=torch.int64, device=rows.device)

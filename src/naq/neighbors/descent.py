@@ -38,14 +38,14 @@ def descend(
         ids, scores: (n, k) the lists to begin with, best first, and their products.
         progress: called with the rows done, over all passes.
     """
-    n = len(rows)
+    n, fan = len(rows), min(FAN, ids.shape[1])
     steps = np.where(ids >= 0, 2 * ids.astype(np.int64) + 1, -1)
     steps = steps.astype(np.int32 if n < 1 << 30 else np.int64)
     for number in range(passes):
-        back = _listed_by(steps, min(FAN, max(1, steps.shape[1])))
+        back = _listed_by(steps, FAN)
         fresh, products = np.full_like(steps, -1), np.full_like(scores, -np.inf)
         for low in range(0, n, BLOCK):
-            _pass(rows, steps, scores, back, fresh, products, low, min(n, low + BLOCK))
+            _pass(rows, steps, scores, back, fresh, products, fan, low, min(n, low + BLOCK))
             progress(number * n + min(n, low + BLOCK))
         steps, scores = fresh, products
     return steps >> 1
@@ -88,10 +88,10 @@ def product(one: Any, two: Any) -> Any:
 
 @njit(cache=True, parallel=True)
 def _pass(
-    rows: Any, steps: Any, scores: Any, back: Any, fresh: Any, products: Any, low: Any, high: Any
+    rows: Any, steps: Any, scores: Any, back: Any, fresh: Any, products: Any, fan: Any, low: Any, high: Any
 ) -> None:
     """Fill ``fresh`` and ``products`` of the rows from ``low`` to ``high``. A step is 2 x row + (1 if it is new)."""
-    k, fan, width, flat = steps.shape[1], min(FAN, steps.shape[1]), rows.shape[1], rows.reshape(-1)
+    k, width, flat = steps.shape[1], rows.shape[1], rows.reshape(-1)
     ways = fan + back.shape[1]
     most = ways * (ways + 1)
     slots = 64
