@@ -59,6 +59,7 @@ def approximate(
         order, near = _clusters(distinct, seed)
         distinct = distinct[order]
         found = _near_members(distinct, near, min(k + EXTRA, len(distinct) - 1), report)
+        del near  # as large as the lists
         kept = np.ascontiguousarray(distinct.cpu().numpy())
         lists = descend(kept, *found, PASSES, lambda done: report(len(kept) + done))
         _share_out(kept, lists, order.cpu().numpy(), starts, members, ids, scores)
@@ -99,7 +100,7 @@ def _clusters(rows: torch.Tensor, seed: int) -> tuple[torch.Tensor, torch.Tensor
     middle = centres(rows, seed, -(-len(rows) // MEMBERS), ROUNDS)
     near = assign(rows, middle, min(PROBES, len(middle)))
     order = torch.argsort(near[:, 0], stable=True)
-    return order, near[order]
+    return order, near[order].to(torch.int32)
 
 
 def _near_members(
@@ -109,7 +110,7 @@ def _near_members(
     best = Best(len(rows), k, rows.device)
     named = near.flatten()
     order = torch.argsort(named, stable=True)
-    clusters = torch.arange(int(named.max()) + 2, device=rows.device)
+    clusters = torch.arange(int(named.max()) + 2, dtype=near.dtype, device=rows.device)
     asking = torch.searchsorted(named[order], clusters).tolist()
     ends = torch.searchsorted(near[:, 0].contiguous(), clusters).tolist()
     for (low, high), (begin, end) in zip(pairwise(ends), pairwise(asking), strict=True):
