@@ -40,7 +40,7 @@ def descend(
     """
     n, fan = len(rows), min(FAN, ids.shape[1])
     kind = np.int32 if n < 1 << 30 else np.int64
-    steps = np.where(ids >= 0, 2 * ids.astype(kind) + 1, -1).astype(kind)
+    steps: np.ndarray = np.where(ids >= 0, 2 * ids.astype(kind) + 1, -1).astype(kind)
     for number in range(passes):
         back = _listed_by(steps, FAN)
         fresh, products = np.full_like(steps, -1), np.full_like(scores, -np.inf)
