@@ -1,11 +1,13 @@
 """What neighbours by vectors and by sparse features cost as the graph grows.
 
-    python benchmarks/neighbor_scale.py                       100 and 300 thousand nodes
-    python benchmarks/neighbor_scale.py --nodes 1000000 --only vectors
+    python benchmarks/neighbor_scale.py                       0.1, 0.3 and 1 million nodes
+    python benchmarks/neighbor_scale.py --nodes 3000000 --only vectors
+    python benchmarks/neighbor_scale.py --nodes 100000 300000 --only faiss       the same vectors by faiss-cpu, which is not a dependency
+    python benchmarks/neighbor_scale.py --page                the table of docs/scale.md from the results
 
-Vectors: 64 numbers with a decaying spectrum around 20 class centres, as spread out as the classes are, searched among clusters, with the recall that the table states.
+Vectors: 64 numbers with a decaying spectrum around 20 class centres, as spread out as the classes are, searched approximately, with the recall that the table states.
 Sparse features: 20 words of 10,000 with Zipf's frequencies per node, through the inverted index; a range of rows is timed and the whole table
-extrapolated. Seconds are of the processor. Results: benchmarks/results/neighbor_scale.json.
+extrapolated. One thread; seconds are of the processor. Results: benchmarks/results/neighbor_scale.json.
 """
 
 from __future__ import annotations
@@ -23,11 +25,14 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from marked_page import write_between
 from naq.files import write_json
 from naq.neighbors.inverted_index import inverted_index_topk
 from naq.neighbors.vectors import vector_neighbors
 
 RESULTS = Path(__file__).resolve().parent / "results" / "neighbor_scale.json"
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "scale.md"
+BEGIN, END = "<!-- vectors:begin -->", "<!-- vectors:end -->"
 WIDTH, CLASSES = 64, 20
 WORDS, PER_NODE = 10_000, 20
 ROWS = 1000
@@ -64,6 +69,36 @@ def vectors(nodes: int) -> dict[str, Any]:
     }
 
 
+def faiss(nodes: int) -> dict[str, Any]:
+    """Its inverted lists, 24 of sqrt(n), and its HNSW graph with 16 links, each row asking for its 11 nearest, itself among them."""
+    import faiss as library
+
+    library.omp_set_num_threads(1)
+    given = made_up_vectors(nodes)
+    given /= np.linalg.norm(given, axis=1, keepdims=True)
+    sample = np.random.default_rng(1).choice(nodes, 512, replace=False)
+    flat = library.IndexFlatIP(WIDTH)
+    flat.add(given)
+    true, found = flat.search(given[sample], 11)[1], {}
+    lists = round(nodes**0.5)
+    inverted = library.IndexIVFFlat(library.IndexFlatIP(WIDTH), WIDTH, lists, library.METRIC_INNER_PRODUCT)
+    inverted.nprobe = 24
+    graph = library.IndexHNSWFlat(WIDTH, 16, library.METRIC_INNER_PRODUCT)
+    graph.hnsw.efConstruction, graph.hnsw.efSearch = 60, 64
+    for name, index in (("IVF", inverted), ("HNSW", graph)):
+        begin = time.process_time()
+        if not index.is_trained:
+            index.train(given[np.random.default_rng(0).choice(nodes, 40 * lists, replace=False)])
+        index.add(given)
+        ids = index.search(given, 11)[1]
+        found[name] = {
+            "cpu_seconds": round(time.process_time() - begin, 1),
+            "recall": round(float((ids[sample][:, :, None] == true[:, None, :]).any(axis=1).mean()), 4),
+            "load": round(os.getloadavg()[0], 1),
+        }
+    return found
+
+
 def words(nodes: int) -> dict[str, Any]:
     features = made_up_words(nodes)
     inverted_index_topk(features[:500], 10, "cosine", None)  # compiles
@@ -81,15 +116,46 @@ def words(nodes: int) -> dict[str, Any]:
     }
 
 
+def slope(costs: dict[int, float]) -> float:
+    """Of seconds over nodes on log-log axes, by least squares."""
+    return float(np.polyfit(np.log(list(costs)), np.log(list(costs.values())), 1)[0])
+
+
+def write_page() -> None:
+    results = json.loads(RESULTS.read_text())
+    rows = {int(nodes): row for nodes, row in results["vectors"].items()}
+    lines = ["| nodes | CPU seconds | recall | peak MB | load |", "|---|---|---|---|---|"]
+    lines += [
+        f"| {nodes:,} | {row['cpu_seconds']:,.1f} | {row['recall']:.4f} | {row['peak_mb']:,} | {row['load']} |"
+        for nodes, row in sorted(rows.items())
+    ]
+    steep = slope({nodes: row["cpu_seconds"] for nodes, row in rows.items()})
+    others = [
+        f"{int(nodes):,} nodes {name} {row['cpu_seconds']:,.1f} s, recall {row['recall']:.4f} (load {row['load']})"
+        for nodes, both in results["faiss"].items()
+        for name, row in both.items()
+    ]
+    lines += [
+        "",
+        f"Slope of the seconds on log-log axes: {steep:.2f}. faiss-cpu on the same vectors: {'; '.join(others)}.",
+    ]
+    write_between(PAGE, BEGIN, END, "\n".join(lines))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--nodes", type=int, nargs="+", default=[100_000, 300_000])
-    parser.add_argument("--only", choices=("vectors", "words"))
+    parser.add_argument("--nodes", type=int, nargs="+", default=[100_000, 300_000, 1_000_000])
+    parser.add_argument("--only", choices=("vectors", "words", "faiss"))
+    parser.add_argument("--page", action="store_true")
     given = parser.parse_args()
+    if given.page:
+        write_page()
+        return
+    os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
     found: dict[str, Any] = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
-    for task in (vectors, words):
+    for task in (vectors, words, faiss):
         name = task.__name__
-        for nodes in given.nodes if given.only in (None, name) else ():
+        for nodes in given.nodes if given.only == name or (given.only is None and name != "faiss") else ():
             with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
                 found.setdefault(name, {})[str(nodes)] = pool.submit(task, nodes).result()
             print(name, nodes, json.dumps(found[name][str(nodes)]), flush=True)

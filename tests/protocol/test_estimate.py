@@ -45,8 +45,8 @@ def test_a_mapped_graph_costs_in_proportion_to_its_size():
     for stage in ("load", "words", "smoothing", "neighbours"):
         assert ten[stage] == pytest.approx(10 * one[stage])
     assert one["closed form"] < ten["closed form"] < 10 * one["closed form"]  # pairs are of a sample
-    held = seconds(estimate(replace(large, mapped=False), rates=RATES))
-    assert held["neighbours"] > 2 * ten["neighbours"]
+    held, less = (seconds(estimate(replace(sizes, mapped=False), rates=RATES)) for sizes in (large, SIZES))
+    assert held["neighbours"] > ten["neighbours"] and held["neighbours"] == pytest.approx(10 * less["neighbours"])
 
 
 def test_rates_divide_and_factors_multiply(monkeypatch):

@@ -22,7 +22,7 @@ def benchmark(name: str):
 
 @pytest.fixture(autouse=True)
 def forget(monkeypatch):
-    for name in ("scale", "estimate"):
+    for name in ("scale", "estimate", "neighbor_scale"):
         monkeypatch.setitem(sys.modules, name, None)
 
 
@@ -37,10 +37,16 @@ def test_slopes_are_exponents():
     assert "words" not in module.slopes(rows, "cpu_seconds")
 
 
+def test_the_slope_of_neighbours_is_an_exponent():
+    module = benchmark("neighbor_scale")
+    assert module.slope({n: 2e-5 * n**1.1 for n in (10**5, 3 * 10**5, 10**6)}) == pytest.approx(1.1)
+
+
 def test_pages_are_those_of_the_results(tmp_path, monkeypatch):
     kept = ROOT / "docs" / "scale.md"
     for name, arguments in (
         ("scale", ()),
+        ("neighbor_scale", ()),
         ("estimate", (json.loads((ROOT / "benchmarks/results/estimate.json").read_text()),)),
     ):
         module = benchmark(name)

@@ -10,6 +10,10 @@ PER_CENTRE = 40
 """Rows of the sample that each centre is fitted on."""
 ROUNDS = 8
 BLOCK_ENTRIES = 1 << 25
+COMPARED = 1024
+"""Up to so many centres a row is compared with each."""
+AROUND = 8
+"""Groups' worth of centres around a group."""
 
 
 def centres(rows: torch.Tensor, seed: int, count: int | None = None, rounds: int = ROUNDS) -> torch.Tensor:
@@ -35,7 +39,9 @@ def centres(rows: torch.Tensor, seed: int, count: int | None = None, rounds: int
 
 
 def assign(rows: torch.Tensor, middle: torch.Tensor, count: int) -> torch.Tensor:
-    """(n, count) the nearest centres of every row, nearest first."""
+    """(n, count) the nearest centres of every row, nearest first; with more than ``COMPARED`` centres nearly the nearest."""
+    if len(middle) > COMPARED:
+        return _assign_by_groups(rows, middle, count)
     block = max(1, BLOCK_ENTRIES // len(middle))
     return torch.cat(
         [
@@ -43,3 +49,22 @@ def assign(rows: torch.Tensor, middle: torch.Tensor, count: int) -> torch.Tensor
             for start in range(0, len(rows), block)
         ]
     )
+
+
+def _assign_by_groups(rows: torch.Tensor, middle: torch.Tensor, count: int) -> torch.Tensor:
+    """The centres have centres themselves, the square root of their number: a row is compared with those and with the centres around the nearest.
+
+    Cost: O(sqrt(centres) d) for a row.
+    """
+    groups = centres(middle, 0, round(len(middle) ** 0.5), 2)
+    around = torch.topk(
+        groups @ middle.T, min(len(middle), max(count, AROUND * len(middle) // len(groups))), dim=1
+    ).indices
+    home = assign(rows, groups, 1)[:, 0]
+    order = torch.argsort(home, stable=True)
+    near = torch.empty((len(rows), count), dtype=torch.int64, device=rows.device)
+    for group, members in enumerate(order.split(torch.bincount(home, minlength=len(groups)).tolist())):
+        for part in members.split(max(1, BLOCK_ENTRIES // around.shape[1])):
+            found = torch.topk(rows[part] @ middle[around[group]].T, count, dim=1).indices
+            near[part] = around[group][found]
+    return near

@@ -9,11 +9,13 @@ import torch
 
 from naq.neighbors.clusters import PER_CENTRE, assign, centres
 from naq.neighbors.topk import offer_rows
-from naq.neighbors.vectors import PROBES, recall
+from naq.neighbors.vectors import recall
 from naq.randomness import stream
 
 CENTRES = 1024
 """Clusters, whatever the number of rows: the cost is then linear in it."""
+PROBES = 24
+"""Clusters that a wanted row is compared with."""
 ROWS = 1 << 14
 """Rows whose cosines with all centres are held at once."""
 ENTRIES = 1 << 25

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import torch
 from numba import njit, prange
 
@@ -105,3 +106,36 @@ def stable_topk(values: torch.Tensor, k: int) -> tuple[torch.Tensor, torch.Tenso
     found, chosen = found.gather(1, by_id), chosen.gather(1, by_id)
     by_score = torch.sort(found, dim=1, descending=True, stable=True)
     return chosen.gather(1, by_score.indices), by_score.values
+
+
+class Best:
+    """The k best of every row so far: heaps in compiled code on the CPU, sorted lists in torch elsewhere."""
+
+    def __init__(self, n: int, k: int, device: torch.device) -> None:
+        self.on_cpu = device.type == "cpu"
+        self.scores = torch.full((n, k), -torch.inf, device=device)
+        self.ids = torch.full((n, k), -1, dtype=torch.int64, device=device)
+        self.sizes = torch.zeros(n, dtype=torch.int64, device=device)
+
+    def offer(self, values: torch.Tensor, owners: torch.Tensor, candidates: torch.Tensor) -> None:
+        """``values[r, c]`` is the cosine of rows ``owners[r]`` and ``candidates[c]``; candidates ascend."""
+        if self.on_cpu:
+            offer_rows(*(one.numpy() for one in (values, owners, candidates, self.scores, self.ids, self.sizes)))
+            return
+        values[owners[:, None] == candidates[None, :]] = -torch.inf
+        chosen, found = stable_topk(values, min(self.ids.shape[1], len(candidates)))
+        both = torch.cat([self.scores[owners], found], dim=1)
+        who = torch.cat([self.ids[owners], candidates[chosen]], dim=1)
+        by_id = torch.argsort(who, dim=1, stable=True)
+        best, order = torch.sort(both.gather(1, by_id), dim=1, descending=True, stable=True)
+        k = self.ids.shape[1]
+        self.scores[owners] = best[:, :k]
+        self.ids[owners] = who.gather(1, by_id).gather(1, order[:, :k])
+
+    def arrays(self) -> tuple[np.ndarray, np.ndarray]:
+        """ids and scores (n, k), best first; -1 and 0 where there is none."""
+        if self.on_cpu:
+            sort_heaps(self.scores.numpy(), self.ids.numpy(), self.sizes.numpy())
+        there = torch.isfinite(self.scores)
+        ids, scores = torch.where(there, self.ids, -1).to(torch.int32), torch.where(there, self.scores, 0)
+        return ids.cpu().numpy(), scores.cpu().numpy()

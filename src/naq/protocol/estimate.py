@@ -20,8 +20,9 @@ from naq.data import load
 from naq.data.array_folder import read_manifest
 from naq.data.mapped import FORMAT, VERSION, FolderReader
 from naq.graph import Graph
-from naq.neighbors.sampled import CENTRES
-from naq.neighbors.vectors import EXACT_NODES, PROBES
+from naq.neighbors import approximate
+from naq.neighbors.sampled import CENTRES, PROBES
+from naq.neighbors.vectors import EXACT_NODES
 from naq.options import merge_options
 from naq.protocol.config import EPISODES
 from naq.protocol.methods import Method, get_method
@@ -271,7 +272,9 @@ def _search(s: Sizes, width: int, r: Rates) -> float:
     if n <= EXACT_NODES["cpu"]:
         compared, offered = n * n / 2, n * n
     else:
-        compared, offered = (PROBES + 1) * n**1.5, PROBES * n**1.5
+        compared = offered = (
+            1.5 * n * approximate.PROBES * approximate.MEMBERS
+        )  # clusters, and half as much for the passes
     return 2.0 * width * compared / r.matmul + 64.0 * offered / r.copy
 
 

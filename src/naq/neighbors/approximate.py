@@ -1,0 +1,147 @@
+"""Nearest rows of very many by cosine, in time that grows with their number: clusters of a fixed size, then neighbours of neighbours.
+
+1. Equal rows are taken once, and zero rows not at all.
+2. k-means divides the rows into clusters of ``MEMBERS`` on average, and every row is compared with the members of its ``PROBES`` nearest.
+3. ``PASSES`` times a row is compared with neighbours of its neighbours (:mod:`naq.neighbors.descent`), which finds those across clusters.
+
+Cost: O(n d (PROBES MEMBERS + FAN^2)) and O(d sqrt(n / MEMBERS)) for finding a row's clusters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import torch
+from numba import njit, prange
+
+from naq.hashing import mixed
+from naq.neighbors.clusters import assign, centres
+from naq.neighbors.descent import descend, product
+from naq.neighbors.topk import Best, heap_offer, heap_sort
+
+MEMBERS = 400
+"""Rows of a cluster, on average."""
+PROBES = 20
+"""Clusters that a row is compared with."""
+ROUNDS = 2
+"""Of k-means."""
+LARGEST = 8 * MEMBERS
+"""A larger cluster is divided evenly, and a row asks one of the parts: rows may be too near to each other for k-means."""
+EXTRA = 10
+"""Neighbours kept beyond k until the end."""
+PASSES = 3
+ENTRIES = 1 << 22
+"""Scores held at once: 16 MiB, so that they are read from a cache."""
+
+
+def approximate(
+    rows: torch.Tensor, k: int, seed: int, progress: Callable[[int, int], None] | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """ids and scores (n, k), best first, -1 and 0 where there is none.
+
+    Args:
+        rows: (n, d) of length one, or zero: such a row has no neighbours and is none.
+        progress: called with (rows done, rows in all), each step a share of them.
+    """
+    n = len(rows)
+    ids, scores = np.full((n, k), -1, dtype=np.int32), np.zeros((n, k), dtype=np.float32)
+    starts, members = _equal_rows(rows)
+    distinct = rows[torch.from_numpy(members[starts[:-1]]).to(rows.device)]
+
+    def report(done: int) -> None:
+        if progress is not None:
+            progress(done * n // ((1 + PASSES) * len(distinct)), n)
+
+    if len(distinct):
+        order, near = _clusters(distinct, seed)
+        distinct = distinct[order]
+        found = _near_members(distinct, near, min(k + EXTRA, len(distinct) - 1), report)
+        del near  # as large as the lists
+        kept = np.ascontiguousarray(distinct.cpu().numpy())
+        lists = descend(kept, *found, PASSES, lambda done: report(len(kept) + done))
+        _share_out(kept, lists, order.cpu().numpy(), starts, members, ids, scores)
+    if progress is not None:
+        progress(n, n)
+    return ids, scores
+
+
+def _equal_rows(rows: torch.Tensor) -> tuple[np.ndarray, np.ndarray]:
+    """The rows that are not zero, equal ones together and ascending, and where each group starts; equal by a hash of 64 bits."""
+    there = torch.nonzero(rows.any(dim=1))[:, 0].cpu().numpy()
+    code = _hashes(np.ascontiguousarray(rows.cpu().numpy()))[there]
+    order = np.argsort(code, kind="stable")
+    code = code[order]
+    first = np.flatnonzero(np.r_[True, code[1:] != code[:-1]]) if len(code) else np.empty(0, dtype=np.int64)
+    # In the order of their first rows: the order of hashes means nothing.
+    parts = np.argsort(there[order[first]], kind="stable")
+    sizes = np.diff(np.r_[first, len(code)])[parts]
+    starts = np.r_[0, np.cumsum(sizes)]
+    places = np.repeat(first[parts] - starts[:-1], sizes) + np.arange(len(code))
+    return starts, there[order[places]]
+
+
+@njit(cache=True, parallel=True)
+def _hashes(rows: Any) -> Any:
+    """(n,) uint64 of the numbers of each row; 0 and -0 are equal."""
+    found = np.empty(len(rows), dtype=np.uint64)
+    for row in prange(len(rows)):
+        bits, code = (rows[row] + np.float32(0)).view(np.uint32), np.uint64(0)
+        for c in range(len(bits)):
+            code = mixed(code + np.uint64(bits[c]) + np.uint64(0x9E3779B97F4A7C15))
+        found[row] = code
+    return found
+
+
+def _clusters(rows: torch.Tensor, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """(n,) rows in the order of their clusters, and (n, probes) the nearest clusters of rows in that order."""
+    middle = centres(rows, seed, -(-len(rows) // MEMBERS), ROUNDS)
+    near = assign(rows, middle, min(PROBES, len(middle)))
+    order = torch.argsort(near[:, 0], stable=True)
+    return order, near[order].to(torch.int32)
+
+
+def _near_members(
+    rows: torch.Tensor, near: torch.Tensor, k: int, report: Callable[[int], None]
+) -> tuple[np.ndarray, np.ndarray]:
+    """ids and scores (n, k): each row is compared with the members of its clusters, which lie behind one another."""
+    best = Best(len(rows), k, rows.device)
+    named = near.flatten()
+    order = torch.argsort(named, stable=True)
+    clusters = torch.arange(int(named.max()) + 2, dtype=near.dtype, device=rows.device)
+    asking = torch.searchsorted(named[order], clusters).tolist()
+    ends = torch.searchsorted(near[:, 0].contiguous(), clusters).tolist()
+    for (low, high), (begin, end) in zip(pairwise(ends), pairwise(asking), strict=True):
+        parts = -(-(high - low) // LARGEST) if k else 0
+        owners = order[begin:end] // near.shape[1]
+        for number in range(parts):
+            inside = torch.arange(low + number, high, parts, device=rows.device)
+            those, these = rows[inside], owners[(owners - low) % parts == number]
+            for some in these.split(max(1, ENTRIES // len(inside))):
+                best.offer(rows[some] @ those.T, some, inside)
+        report(high)
+    return best.arrays()
+
+
+@njit(cache=True, parallel=True)
+def _share_out(rows: Any, lists: Any, order: Any, starts: Any, members: Any, ids: Any, scores: Any) -> None:
+    """Neighbours of distinct rows become those of all rows: equal rows share them and are the nearest of each other, ties to the lowest id."""
+    k = ids.shape[1]
+    for row in prange(len(rows)):
+        own = order[row]
+        best, found = np.empty(k, dtype=np.float32), np.empty(k, dtype=np.int64)
+        for place in range(starts[own], starts[own + 1]):
+            node, size = members[place], 0
+            for rank in range(-1, lists.shape[1]):
+                other = np.int64(row) if rank < 0 else np.int64(lists[row, rank])
+                if other < 0:
+                    continue
+                score, group = product(rows[row], rows[other]), order[other]
+                for at in range(starts[group], min(starts[group + 1], starts[group] + k + 1)):
+                    if members[at] != node:
+                        size = heap_offer(best, found, size, score, members[at])
+            heap_sort(best, found, size)
+            for rank in range(size):
+                ids[node, rank], scores[node, rank] = found[rank], best[rank]

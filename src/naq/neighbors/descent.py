@@ -1,0 +1,145 @@
+"""Neighbours of neighbours: lists of near rows, not all of which are the nearest, become better (NN-descent, Dong et al., WWW 2011).
+
+A pass offers every row the neighbours of its neighbours and of the rows that list it. It reads the lists of the pass before and writes new
+ones, so the result does not depend on the order of rows or on the number of threads. Of two steps between a row and a candidate at least one
+must be new since the pass before: other candidates were offered then. So passes become shorter.
+
+Cost: O(n FAN^2 d) for the first pass at most; memory: two times the lists, and FAN numbers per row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numba import njit, prange
+
+from naq.neighbors.topk import heap_offer, heap_sort
+from naq.prefetch import prefetch
+
+FAN = 20
+"""Neighbours of a row, and rows that list it, that a step goes to at most."""
+BLOCK = 1 << 16
+"""Rows between two chances to stop."""
+PARTS = 64
+"""Parts of a block, each with memory of its own."""
+LINE = 16
+"""Numbers in a line of the cache."""
+
+
+def descend(
+    rows: np.ndarray, ids: np.ndarray, scores: np.ndarray, passes: int, progress: Callable[[int], None]
+) -> np.ndarray:
+    """(n, k) ids of nearer rows by the product of rows, best first, -1 where there is none.
+
+    Args:
+        rows: (n, d) float32; near rows should have near numbers, so that they are near in memory.
+        ids, scores: (n, k) the lists to begin with, best first, and their products.
+        progress: called with the rows done, over all passes.
+    """
+    n, fan = len(rows), min(FAN, ids.shape[1])
+    kind = np.int32 if n < 1 << 30 else np.int64
+    steps: np.ndarray = np.where(ids >= 0, 2 * ids.astype(kind) + 1, -1).astype(kind)
+    for number in range(passes):
+        back = _listed_by(steps, FAN)
+        fresh, products = np.full_like(steps, -1), np.full_like(scores, -np.inf)
+        for low in range(0, n, BLOCK):
+            _pass(rows, steps, scores, back, fresh, products, fan, low, min(n, low + BLOCK))
+            progress(number * n + min(n, low + BLOCK))
+        steps, scores = fresh, products
+    return steps >> 1
+
+
+@njit(cache=True)
+def _listed_by(steps: Any, most: Any) -> Any:
+    """(n, most) the rows that list a row, those that list it first before others; -1 where there are fewer."""
+    back, count = np.full((len(steps), most), -1, dtype=steps.dtype), np.zeros(len(steps), dtype=np.int32)
+    for rank in range(steps.shape[1]):
+        for row in range(len(steps)):
+            step = steps[row, rank]
+            if step >= 0 and count[step >> 1] < most:
+                back[step >> 1, count[step >> 1]] = 2 * row + (step & 1)
+                count[step >> 1] += 1
+    return back
+
+
+@njit(cache=True, inline="always")
+def _added(table: Any, node: Any) -> Any:
+    """The slot where the node was put, or -1 where the hash table has it."""
+    mask = len(table) - 1
+    slot = ((node * 2654435769) >> 8) & mask
+    while table[slot] >= 0:
+        if table[slot] == node:
+            return -1
+        slot = (slot + 1) & mask
+    table[slot] = node
+    return slot
+
+
+@njit(cache=True, fastmath={"reassoc", "contract"})
+def product(one: Any, two: Any) -> Any:
+    """The product of two rows, in an order that only their length decides."""
+    total = np.float32(0)
+    for c in range(len(one)):
+        total += one[c] * two[c]
+    return total
+
+
+@njit(cache=True, parallel=True)
+def _pass(
+    rows: Any, steps: Any, scores: Any, back: Any, fresh: Any, products: Any, fan: Any, low: Any, high: Any
+) -> None:
+    """Fill ``fresh`` and ``products`` of the rows from ``low`` to ``high``. A step is 2 x row + (1 if it is new)."""
+    k, width, flat = steps.shape[1], rows.shape[1], rows.reshape(-1)
+    ways = fan + back.shape[1]
+    most = ways * (ways + 1)
+    slots = 64
+    while slots < 2 * (most + k + 1):
+        slots *= 2
+    for number in prange(PARTS):
+        part = np.int64(number)
+        table, taken = np.full(slots, -1, dtype=np.int64), np.empty(most + k + 1, dtype=np.int64)
+        candidates, found = np.empty(most, dtype=np.int64), np.empty(k, dtype=np.int64)
+        for row in range(low + part * (high - low) // PARTS, low + (part + 1) * (high - low) // PARTS):
+            own, best, size = rows[row], products[row], 0
+            taken[0], used, count = _added(table, row), 1, 0
+            for rank in range(k):
+                if steps[row, rank] >= 0:
+                    node = np.int64(steps[row, rank] >> 1)
+                    taken[used] = _added(table, node)
+                    used += 1
+                    size = heap_offer(best, found, size, scores[row, rank], node)
+            for first in range(ways):
+                step = steps[row, first] if first < fan else back[row, first - fan]
+                if step < 0:
+                    continue
+                middle = step >> 1
+                for second in range(-1, ways):
+                    if second < 0:
+                        last = 2 * middle + 1
+                    else:
+                        last = steps[middle, second] if second < fan else back[middle, second - fan]
+                    if last < 0 or (step | last) & 1 == 0:
+                        continue
+                    node = np.int64(last >> 1)
+                    slot = _added(table, node)
+                    if slot >= 0:
+                        taken[used], candidates[count] = slot, node
+                        used, count = used + 1, count + 1
+                        for line in range(0, width, LINE):
+                            prefetch(flat, node * width + line)
+            for c in range(count):
+                score = product(own, rows[candidates[c]])
+                if size < k or score >= best[0]:
+                    size = heap_offer(best, found, size, score, candidates[c])
+            for c in range(used):
+                table[taken[c]] = -1
+            heap_sort(best, found, size)
+            for rank in range(size):
+                new = 1
+                for before in range(k):
+                    if steps[row, before] >= 0 and steps[row, before] >> 1 == found[rank]:
+                        new = 0
+                        break
+                fresh[row, rank] = 2 * found[rank] + new
