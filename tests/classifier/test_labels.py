@@ -117,6 +117,24 @@ def test_files_that_people_write(graph: Graph, tmp_path: Path, content: bytes) -
     assert labels.values.tolist() == ["x", "y"]
 
 
+@pytest.mark.parametrize("content", (b"Animal,Kind\nant,x\nbee,y\n", b"Kind;node\nx;ant\ny;bee\n"))
+def test_two_columns_of_any_names(graph: Graph, tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "few.csv"
+    path.write_bytes(content)
+    with pytest.warns(UserWarning, match=r"^few.csv: nodes are the column '(Animal|node)', classes the column 'Kind'$"):
+        labels = read_labels(path, graph)
+    assert (labels.nodes.tolist(), labels.values.tolist()) == ([0, 1], ["x", "y"])
+
+
+def test_how_many_labels_are_of_no_node(graph: Graph, tmp_path: Path) -> None:
+    path = tmp_path / "few.csv"
+    path.write_text("node,class\nant,x\nwolf,y\nfox,y\n")
+    with pytest.raises(
+        OptionError, match=r"line 3: there is no node 'wolf'; .*e\.g\. 'ant',.* 2 of 3 labels are of no node"
+    ):
+        read_labels(path, graph)
+
+
 @pytest.mark.parametrize(
     ("content", "says"),
     (
@@ -124,8 +142,11 @@ def test_files_that_people_write(graph: Graph, tmp_path: Path, content: bytes) -
         (b"\n\n", "holds no rows"),
         (b"node,class\n", "holds no label"),
         (b"node,class\nant,\n", "holds no label"),
-        (b"nodes,class\nant,x\n", "line 1: no column named node or id or name among 'nodes', 'class'"),
-        (b"node,kind\nant,x\n", "line 1: no column named class or label or category among 'node', 'kind'"),
+        (b"nodes,class\nAnt,x\n", "line 1: no column named node or id or name among 'nodes', 'class'"),
+        (b"nodes,x,class\nant,1,x\n", "line 1: no column named node or id or name among 'nodes', 'x', 'class'"),
+        (b"ant,x\nbee,y\n", "line 1: no column named node or id or name among 'ant', 'x'"),
+        (b"left,right\nant,bee\nbee,ant\n", "line 1: no column named node or id or name among 'left', 'right'"),
+        (b"node,kind,x\nant,x,1\n", "line 1: no column named class or label or category among 'node', 'kind', 'x'"),
         (b"node,class\nant,x\nbee\n", "line 3: expected 2 cells as in the first row"),
         (b"node,class\nant,x\nbee,y,z\n", "line 3: expected 2 cells as in the first row"),
         (b"node,class\n" + b"ant,x\n" * 30 + b"bee,y,z\n", "line 32: another number of cells than the first line"),

@@ -102,6 +102,34 @@ def test_a_mistake_writes_nothing(graph_file: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "p.csv").exists()
 
 
+@pytest.mark.parametrize("command", ("predict", "suggest"))
+def test_nothing_that_is_read_is_written_over(
+    graph_file: Path, labels: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    before = labels.read_bytes(), graph_file.read_bytes()
+    link = tmp_path / "link.csv"
+    link.symlink_to(labels)
+    for out, says in (
+        (labels, "the same file as --labels"),
+        (link, "the same file as --labels"),
+        (graph_file, "the same file as the graph"),
+        (tmp_path, "a folder; expected the name of a file"),
+        (labels / "p.csv", f"{labels} is no folder"),
+    ):
+        with pytest.raises(NaqError, match=re.escape(says)):
+            run(command, graph_file, "--labels", labels, "--out", out)
+    monkeypatch.setattr("naq.cli.checking.os.access", lambda path, mode: Path(path) != tmp_path)
+    with pytest.raises(NaqError, match=f"you may not write to {tmp_path}; choose"):
+        run(command, graph_file, "--labels", labels, "--out", tmp_path / "new" / "p.csv")
+    assert (labels.read_bytes(), graph_file.read_bytes()) == before
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["few.csv", "link.csv"]
+
+
+def test_predictions_and_report_are_two_files(graph_file: Path, labels: Path, tmp_path: Path) -> None:
+    with pytest.raises(NaqError, match=r"--report is .* the same file as --out"):
+        run("predict", graph_file, "--labels", labels, "--out", tmp_path / "p", "--report", tmp_path / "p")
+
+
 def test_suggestions_are_filled_in_and_used(graph: Graph, graph_file: Path, labels: Path, tmp_path: Path) -> None:
     first = json.loads(run("suggest", graph_file, "-k", 4, "--json"))
     assert len({row["node"] for row in first}) == 4 and all(row["likely"] is None for row in first)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import warnings
 from pathlib import Path
 
-from naq.classifier.labels import Labels, from_pairs
+import numpy as np
+
+from naq.classifier.labels import Labels, from_pairs, is_node
 from naq.data.tables.columns import Table
 from naq.data.tables.formats import read_table
 from naq.data.tables.roles import plain
@@ -22,23 +24,33 @@ LONGEST_CLASS = 1_000
 def read_labels(path: str | Path, graph: Graph) -> Labels:
     """The labels of a table with the columns ``node`` and ``class``; a row without a class is one that nobody labelled yet.
 
-    Text or Parquet, read as tables of nodes are; other columns are not read. Spaces around cells do not count.
+    Text or Parquet, read as tables of nodes are; other columns are not read. Spaces around cells do not count. Of a table of two columns
+    with other names, nodes are the column that holds names of nodes, and a note says so.
     """
     path = Path(path)
+    unnamed: list[DataError] = []
 
     def choose(columns: list[str], header: bool) -> list[str]:
-        return [_column(path, columns, NODE_COLUMNS), _column(path, columns, CLASS_COLUMNS)]
+        try:
+            return [_column(path, columns, NODE_COLUMNS), _column(path, columns, CLASS_COLUMNS)]
+        except DataError as error:
+            if len(columns) != 2 or any(is_node(graph, column.strip()) for column in columns):
+                raise  # of two columns without a header, the first label would be lost
+            unnamed.append(error)
+            return columns
 
     table = read_table(path, choose, header=True)
     if table.dropped:
         raise DataError(
             f"{table.dropped[0].places[0]}: another number of cells than the first line has; quote cells that hold the separator."
         )
-    nodes, values = (column.strings() for column in table.columns.values())
+    titles = list(table.columns)
+    if unnamed:
+        titles = _by_cells(table, graph, unnamed[0])
+    nodes, values = (table.columns[title].strings() for title in titles)
     rows = [row for row in range(table.rows) if values[row].strip()]
     if not rows:
-        title = list(table.columns)[1]
-        raise DataError(f"{path} holds no label: no line has a class in the column {title!r}; fill in some.")
+        raise DataError(f"{path} holds no label: no line has a class in the column {titles[1]!r}; fill in some.")
     places = table.places(rows)
     pairs = [(as_written(nodes[row].strip()), as_written(values[row].strip())) for row in rows]
     for (node, value), place in zip(pairs, places):
@@ -61,6 +73,21 @@ def _column(path: Path, columns: list[str], wanted: tuple[str, ...]) -> str:
             "with 'node,class'."
         )
     return found
+
+
+def _by_cells(table: Table, graph: Graph, unnamed: DataError) -> list[str]:
+    """The column that holds names of nodes, and the other one."""
+    shares = [
+        np.mean([is_node(graph, as_written(cell.strip())) for cell in column.strings()] or [False])
+        for column in table.columns.values()
+    ]
+    first = int(np.argmax(shares))
+    if shares[first] <= 0.5 or shares[0] == shares[1]:
+        raise unnamed
+    titles = list(table.columns)
+    titles = [titles[first], titles[1 - first]]
+    table.notes.append(f"{table.name}: nodes are the column {titles[0]!r}, classes the column {titles[1]!r}")
+    return titles
 
 
 def _warn(table: Table, pairs: list[tuple[str, str]]) -> None:

@@ -83,7 +83,12 @@ def from_pairs(graph: Graph, pairs: Sequence[tuple[Any, Any]], where: Sequence[s
     found: dict[int, tuple[Any, str]] = {}
     for index, (node, value) in enumerate(pairs):
         place = "" if where is None else f"{where[index]}: "
-        number = find_node(graph, node, place)
+        try:
+            number = find_node(graph, node, place)
+        except OptionError as error:
+            lost = sum(not is_node(graph, other) for other, _ in pairs)
+            more = f" {lost:,} of {len(pairs):,} labels are of no node of this graph." if lost > 1 else ""
+            raise OptionError(f"{error}{more}") from error
         if number in found and found[number][0] != value:
             first = f" ({found[number][1]})" if where is not None else ""
             raise OptionError(
@@ -106,26 +111,29 @@ def find_node(graph: Graph, node: Any, place: str = "") -> int:
     """The number of a node: a name of the graph, or a number."""
     if isinstance(node, str):
         names = _names(graph)
-        if node in names:
-            if names[node] < 0:
-                raise OptionError(f"{place}several nodes are named {node!r}; give the number of the one that is meant.")
-            return names[node]
-        if (
-            node.isascii()
-            and node.isdigit()
-            and len(node) < 20
-            and int(node) < graph.num_nodes
-            and not _numbered(graph)
-        ):
-            return int(node)
-        raise OptionError(f"{place}there is no node {node!r}; {_nearest(node, graph)}")
+        if names.get(node, 0) < 0:
+            raise OptionError(f"{place}several nodes are named {node!r}; give the number of the one that is meant.")
+        if not is_node(graph, node):
+            raise OptionError(f"{place}there is no node {node!r}; {_nearest(node, graph)}")
+        return names[node] if node in names else int(node)
     if isinstance(node, bool | np.bool_) or not isinstance(node, int | np.integer):
         raise OptionError(f"{place}node is {node!r}; expected a name or a number from 0 to {graph.num_nodes - 1}.")
-    if not 0 <= int(node) < graph.num_nodes:
+    if not is_node(graph, node):
         raise OptionError(
             f"{place}there is no node {node}; expected a name or a number from 0 to {graph.num_nodes - 1}."
         )
     return int(node)
+
+
+def is_node(graph: Graph, node: Any) -> bool:
+    """Whether there is such a node: a name of the graph, or a number."""
+    if isinstance(node, str):
+        if node in _names(graph):
+            return True
+        number = node.isascii() and node.isdigit() and len(node) < 20
+        return number and int(node) < graph.num_nodes and not _numbered(graph)
+    whole = isinstance(node, int | np.integer) and not isinstance(node, bool | np.bool_)
+    return whole and 0 <= int(node) < graph.num_nodes
 
 
 def node_name(graph: Graph, node: int) -> str:
@@ -164,7 +172,8 @@ def _nearest(node: str, graph: Graph) -> str:
         return f"did you mean {' or '.join(map(repr, close))}?"
     if _numbered(graph):
         return f"expected a name of the graph, e.g. {next(iter(known))!r}."
-    return f"expected a name of the graph or a number from 0 to {graph.num_nodes - 1}."
+    example = f", e.g. {next(iter(known))!r}," if known else ""
+    return f"expected a name of the graph{example} or a number from 0 to {graph.num_nodes - 1}."
 
 
 def _items(values: Any) -> list[Any]:

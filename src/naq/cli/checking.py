@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from naq.errors import OptionError
@@ -26,6 +29,32 @@ def check_device_of(device: str) -> None:
     from naq.protocol.runs import check_device
 
     check_device(device)
+
+
+def check_outputs(outputs: Mapping[str, Path | None], inputs: Mapping[str, Path | None]) -> None:
+    """Whether files can be written, and are not those that are read; both by option."""
+    taken = {option: path for option, path in inputs.items() if path is not None and _exists(path)}
+    for option, path in outputs.items():
+        if path is None:
+            continue
+        if _exists(path) and path.is_dir():
+            raise OptionError(f"{option} is {path}, a folder; expected the name of a file, e.g. {path / 'out.csv'}.")
+        for other, used in taken.items():
+            if path.absolute() == used.absolute() or (_exists(path) and _exists(used) and path.samefile(used)):
+                raise OptionError(f"{option} is {path}, the same file as {other}; it would be lost: give another name.")
+        folder = next(one for one in path.absolute().parents if _exists(one))
+        if not folder.is_dir() or not os.access(folder, os.W_OK):
+            why = f"you may not write to {folder}" if folder.is_dir() else f"{folder} is no folder"
+            raise OptionError(f"{option} is {path}, but {why}; choose a folder you may write to.")
+        taken[option] = path
+
+
+def _exists(path: Path) -> bool:
+    """False also of what can be no name: too long, or with a zero byte."""
+    try:
+        return path.exists()
+    except (OSError, ValueError):
+        return False
 
 
 def known_learners(names: list[str]) -> tuple[str, ...]:

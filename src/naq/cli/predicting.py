@@ -47,8 +47,10 @@ def predict_command(
     A cell of the table that starts with = + - @ gets an apostrophe, so that no spreadsheet computes it.
     """
     from naq.classifier import write_predictions
+    from naq.cli.checking import check_outputs
     from naq.cli.progress import load_shown, show_progress
 
+    check_outputs({"--out": out, "--report": report}, {"the graph": Path(graph), "--nodes": nodes, "--labels": labels})
     if not 0 < level < 1:
         raise OptionError(f"--level is {level:g}; expected a share above 0 and below 1, e.g. 0.9.")
     loaded = load_shown(graph, nodes)
@@ -93,8 +95,10 @@ def suggest_command(
     """Say which nodes to label next: those that stand for many others, and those between two classes."""
     from naq.classifier.labels import node_name
     from naq.classifier.table import write_rows
+    from naq.cli.checking import check_outputs
     from naq.cli.progress import load_shown
 
+    check_outputs({"--out": out}, {"the graph": Path(graph), "--nodes": nodes, "--labels": labels})
     loaded = load_shown(graph, nodes)
     given = None if labels is None else _given(labels, loaded)
     classifier = _fitted(loaded, method, seed, device, False)

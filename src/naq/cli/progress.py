@@ -85,7 +85,8 @@ def shown_warnings(title: str) -> Iterator[None]:
 
 def _shown(title: str, text: str) -> str:
     """A line for the terminal; names and messages may hold anything."""
-    return f"{plain(title, 100)}: {plain(text)}"
+    named = text.startswith(f"{Path(title).name}: ")
+    return plain(text) if named else f"{plain(title, 100)}: {plain(text)}"
 
 
 def note_of(facts: Mapping[str, Any]) -> str:

@@ -244,6 +244,33 @@ def test_data_frames(write: Write) -> None:
         naq.from_tables({"source": [1], "target": [1, 2]})
 
 
+def test_what_to_check_of_columns_that_nobody_named() -> None:
+    n = 120
+    edges = {"source": [f"n{i}" for i in range(n)], "target": [f"n{(i + 1) % n}" for i in range(n)]}
+    nodes: dict[str, list] = {
+        "id": [f"n{i}" for i in range(n)],
+        "the title": [f"word{i % 7} word{i % 11} and" for i in range(n)],
+        "year": [1990 + i % 30 for i in range(n)],
+        "area": ["ab"[i % 2] for i in range(n)],
+    }
+    notes = "\n".join(import_tables(edges, nodes).report.notes)
+    assert "numbers beside text can outweigh the words (here 'year')" in notes
+    assert "leave the numbers out: --text 'the title' --categorical area" in notes
+    assert "values of 'area' are features; if one of these columns holds the classes, name it with --label" in notes
+    with pytest.warns(UserWarning, match="outweigh the words"):
+        naq.from_tables(edges, nodes)
+    named = "\n".join(import_tables(edges, nodes, Choice(text=["the title"], numeric=["year"])).report.notes)
+    labelled = "\n".join(import_tables(edges, nodes, Choice(label="area")).report.notes)
+    words = "\n".join(import_tables(edges, {key: nodes[key] for key in ("id", "the title")}).report.notes)
+    assert "outweigh" not in named + words and "are features" not in named + labelled + words
+
+
+def test_a_folder_is_no_table(write: Write, tmp_path: Path) -> None:
+    write("edges.csv", "source,target\na,b\n")
+    with pytest.raises(DataError, match=r"is a folder; expected a file, e\.g\. .*edges\.csv\.$"):
+        import_tables(tmp_path)
+
+
 def test_histogram() -> None:
     assert histogram(np.array([0, 1, 1, 2, 3, 4, 5, 9, 17])) == {
         "0": 1,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from naq.data.tables.columns import BadCell, Column, Table, Vectors, is_missing, parse_number
-from naq.data.tables.roles import array_kind, plain, shown
+from naq.data.tables.roles import array_kind, plain, printable, shown
 from naq.errors import DataError
 
 RARE_WORDS_FROM = 1_000
@@ -25,6 +26,10 @@ TEXT_NAMES = {"text", "description", "abstract", "summary", "title", "content", 
 """Columns of these names with several words in a cell are text, however often a cell comes again."""
 LEAST_VECTOR = 8
 """Columns PREFIX0, PREFIX1, ... are taken as one vector where there are so many."""
+NOTES_FROM = 100
+"""Nodes from which on a person is asked to check what columns became; fewer can be read."""
+OUTWEIGHED = "numbers beside text can outweigh the words"
+"""Begins the note about them."""
 _NUMBERED = re.compile(r"(.*?)(\d+)")
 
 
@@ -143,6 +148,30 @@ def detect(table: Table, columns: Sequence[str]) -> tuple[list[Feature], dict[st
         else:
             unused[column] = why
     return found, unused
+
+
+def feature_notes(features: Sequence[Feature], labelled: bool) -> list[str]:
+    """What a person should check of columns that nobody named: numbers beside text, and a category that may be the class."""
+    named: dict[str, list[str]] = {"text": [], "number": [], "category": [], "vector": []}
+    for feature in features:
+        named[feature.kind].append(feature.column)
+    notes = []
+    if named["text"] and named["number"]:
+        options = [f"--text {shlex.quote(column)}" for column in named["text"]]
+        options += [f"--categorical {shlex.quote(column)}" for column in named["category"]]
+        notes.append(
+            f"{OUTWEIGHED} (here {_listed(named['number'])}); where words tell the classes, leave the numbers out: "
+            f"{printable(' '.join(options))}"
+        )
+    if named["category"] and not labelled:
+        notes.append(
+            f"values of {_listed(named['category'])} are features; if one of these columns holds the classes, name it with --label"
+        )
+    return notes
+
+
+def _listed(columns: Sequence[str]) -> str:
+    return ", ".join(map(repr, columns[:5])) + (", ..." if len(columns) > 5 else "")
 
 
 def joined(features: list[Feature]) -> tuple[Any, list[str] | None]:

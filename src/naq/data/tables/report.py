@@ -9,6 +9,7 @@ import numpy as np
 
 from naq.data.tables.columns import Dropped
 from naq.data.tables.features import Feature
+from naq.data.tables.roles import printable
 from naq.graph import Graph
 
 _BAR = 40
@@ -125,6 +126,5 @@ def _count(number: int, one: str, many: str = "") -> str:
 
 
 def _short(text: str) -> str:
-    # Cells come from files of others: nothing of them may steer a terminal.
-    text = "".join(c if c.isprintable() else "?" for c in text)
+    text = printable(text)
     return text if len(text) <= 40 else text[:37] + "..."

@@ -47,6 +47,11 @@ def shown(column: str) -> str:
     return found["name"] if found is not None and found["name"] else column.strip()
 
 
+def printable(text: str) -> str:
+    """Without what could steer a terminal: cells and names come from files of others."""
+    return "".join(c if c.isprintable() else "?" for c in text)
+
+
 def array_kind(column: str) -> str:
     """Neo4j's type of a column of arrays, divided by semicolons: ``string`` for ``towns:string[]``; "" for other columns."""
     found = _NEO4J.fullmatch(column.strip())
