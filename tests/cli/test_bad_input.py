@@ -25,7 +25,7 @@ REFUSED = {
     "contradictory labels": ("labels", LABELS + "n0,even\n", r"few.csv, line 6: node 'n0' has the class 'even', but 'odd one' before (few.csv, line 2)"),
     "no labels": ("labels", "node,class\nn1,\n", r"few.csv holds no label"),
     "an empty file of labels": ("labels", "", r"few.csv is empty"),
-    "a wrong column of labels": ("labels", "who,what\nn1,a\n", r"few.csv, line 1: no column named node or id or name among 'who', 'what'"),
+    "a wrong column of labels": ("labels", "who,what\nx1,a\n", r"few.csv, line 1: no column named node or id or name among 'who', 'what'"),
     "ragged labels": ("labels", "node,class\nn1,a\nn2,b,c\n", r"few.csv, line 3: expected 2 cells"),
     "labels that are a spreadsheet": ("labels", b"PK\x03\x04....", r"few.csv is a zip archive"),
     "a quotation mark that stays open": ("labels", 'node,class\nn1,"a\nn2,b\n', r"few.csv, line 2: a quotation mark is opened and never closed"),

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 import methods_under_test as suite
 from naq import Graph
-from naq.cli.main import app
+from naq.cli.main import app, main
 from naq.data import save_graph
 from naq.errors import NaqError
 
@@ -99,6 +99,21 @@ def test_a_mistake_writes_nothing(graph_file: Path, tmp_path: Path) -> None:
     bad.write_text("node,class\nn1,a\nn2,a\n")
     with pytest.raises(NaqError, match="at least two classes"):
         run("predict", graph_file, "--labels", bad, "--out", tmp_path / "p.csv")
+    assert not (tmp_path / "p.csv").exists()
+
+
+def test_ctrl_c_is_one_sentence(
+    graph_file: Path, labels: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("naq.cli.predicting._fitted", stop)
+    words = ["naq", "predict", str(graph_file), "--labels", str(labels), "--out", str(tmp_path / "p.csv")]
+    monkeypatch.setattr("sys.argv", words)
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 130 and capsys.readouterr().err == "naq: stopped.\n"
     assert not (tmp_path / "p.csv").exists()
 
 

@@ -10,10 +10,12 @@ import typer
 
 from naq import __version__
 from naq.cli import doctor, importing, inspecting, large_graphs, listing, predicting, reproducing, running, studio
-from naq.cli.streams import steady_streams
+from naq.cli.streams import Stopped, steady_streams
 from naq.errors import NaqError, plain
 from naq.threads import prepare_process
 
+STOPPED = 130
+"""Exit code of Ctrl-C."""
 NO_MEMORY = "not enough memory; use a smaller graph, a smaller latent width or fewer queries."
 
 app = typer.Typer(
@@ -71,11 +73,15 @@ def _run() -> int:
     """The one place that turns failures into sentences; what is not listed is a bug, and its traceback is shown."""
     try:
         found = app(standalone_mode=False)
+        if found == STOPPED:  # Typer makes this of a KeyboardInterrupt
+            raise KeyboardInterrupt
         return found if isinstance(found, int) else 0
+    except Stopped:
+        return STOPPED
     except NaqError as error:
         return _failed(str(error), 2)
     except KeyboardInterrupt:
-        return _failed("stopped.", 130)
+        return _failed("stopped.", STOPPED)
     except MemoryError:
         return _failed(NO_MEMORY, 1)
     except BrokenPipeError:
@@ -88,7 +94,7 @@ def _run() -> int:
             error.show()  # type: ignore[attr-defined]
             return 2
         if type(error).__name__ == "Abort":
-            return _failed("stopped.", 130)
+            return _failed("stopped.", STOPPED)
         if hasattr(error, "format_message") and hasattr(error, "exit_code"):  # of Click, which Typer may carry along
             return _failed(f"{error.format_message()} ('--help' lists the options.)", error.exit_code)
         if any(words in str(error) for words in ("can't allocate memory", "out of memory", "Unable to allocate")):

@@ -17,6 +17,7 @@ from naq.cli.checking import (
     known_learners,
     options_of,
 )
+from naq.cli.streams import Stopped
 from naq.errors import OptionError
 from naq.experiments.profiles import PROFILES
 from naq.experiments.request import BUDGETS
@@ -213,7 +214,7 @@ def reproduce_command(
     if outcome.stopped:
         again = shlex.join(["naq", *sys.argv[1:]])
         _say(f"Stopped. Finished cells are kept; go on with:\n  {again}")
-        raise typer.Exit(130)
+        raise Stopped
     if outcome.failed:
         raise typer.Exit(1)
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from naq.cli.streams import Stopped
 from naq.errors import OptionError, plain
 from naq.options import nearest
 
@@ -150,7 +151,7 @@ def run_command(
                     highlight=False,
                     soft_wrap=True,
                 )
-                raise typer.Exit(130) from None
+                raise Stopped from None
     print_table(result_table(results))
     for result, folder in zip(results, folders):
         _after(result, folder)

@@ -11,6 +11,10 @@ from collections.abc import Iterator
 from typing import IO, Any
 
 
+class Stopped(Exception):
+    """Ctrl-C, after the command has said what is kept and how to go on."""
+
+
 class _Steady(io.RawIOBase):
     """A file descriptor; once writing to it has failed, what is written goes nowhere."""
 
