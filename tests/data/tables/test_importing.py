@@ -254,15 +254,56 @@ def test_what_to_check_of_columns_that_nobody_named() -> None:
         "area": ["ab"[i % 2] for i in range(n)],
     }
     notes = "\n".join(import_tables(edges, nodes).report.notes)
-    assert "numbers beside text can outweigh the words (here 'year')" in notes
-    assert "leave the numbers out: --text 'the title' --categorical area" in notes
     assert "values of 'area' are features; if one of these columns holds the classes, name it with --label" in notes
-    with pytest.warns(UserWarning, match="outweigh the words"):
-        naq.from_tables(edges, nodes)
     named = "\n".join(import_tables(edges, nodes, Choice(text=["the title"], numeric=["year"])).report.notes)
     labelled = "\n".join(import_tables(edges, nodes, Choice(label="area")).report.notes)
-    words = "\n".join(import_tables(edges, {key: nodes[key] for key in ("id", "the title")}).report.notes)
-    assert "outweigh" not in named + words and "are features" not in named + labelled + words
+    assert "are features" not in named + labelled
+
+
+@pytest.mark.parametrize("choice", (Choice(), Choice(text=["about"], numeric=["year", "always"])))
+def test_numbers_beside_text_are_ranges(choice: Choice) -> None:
+    n = 100
+    edges = {"source": [f"n{i}" for i in range(n)], "target": [f"n{(i + 1) % n}" for i in range(n)]}
+    nodes: dict[str, list] = {
+        "id": edges["source"],
+        "about": [f"word{i % 7} word{i % 11} and" for i in range(n)],
+        "year": [None if i == 3 else 1900 + i for i in range(n)],
+        "always": [2.5] * (n - 1) + [7],
+    }
+    graph, report = import_tables(edges, nodes, choice)
+    year = next(feature for feature in report.features if feature.column == "year")
+    assert (year.kind, year.width, year.note) == ("number", 5, "ranges, since there is text beside; 1 missing")
+    assert graph.vocab is not None
+    columns = [i for i, name in enumerate(graph.vocab.tolist()) if name.startswith("year=")]
+    assert graph.vocab[columns[0]] == "year=1900 to 1920" and graph.vocab[columns[-1]] == "year=1981 to 1999"
+    held = graph.features[:, columns].toarray()
+    assert held.sum(axis=1).tolist() == [0.0 if i == 3 else 1.0 for i in range(n)]
+    assert held.sum(axis=0).tolist() == [20, 20, 20, 20, 19]
+    assert [name for name in graph.vocab if name.startswith("always")] == ["always=2.5", "always=7"]
+    few = {name: cells[:99] for name, cells in nodes.items()}
+    with pytest.warns(UserWarning, match="edges to nodes"):
+        assert "year" in naq.from_tables(edges, few, text="about", numeric="year").vocab
+
+
+def test_a_number_that_says_nothing_does_not_outweigh_words() -> None:
+    """Common words and a random number: with the number scaled beside counts, a third of the nodes were right."""
+    random = np.random.default_rng(0)
+    n, group = 600, np.arange(600) % 4
+    source = np.repeat(np.arange(n), 3)
+    target = (source + 4 * random.integers(1, n // 4, len(source))) % n  # of the same group
+    stray = random.random(len(target)) < 0.3
+    target[stray] = random.integers(0, n, stray.sum())
+    common = ["the", "of", "and", "in", "for", "on", "with", "we"]
+    about = [
+        " ".join(
+            [*random.choice(common, 25), *(f"g{c}w{w}" for w in random.integers(0, 60, 8)), f"x{random.integers(200)}"]
+        )
+        for c in group
+    ]
+    nodes = {"id": np.arange(n), "about": about, "price": random.lognormal(3, 2, n)}
+    graph = naq.from_tables({"source": source, "target": target}, nodes)
+    found = naq.FewShotNodeClassifier().fit(graph).predict({int(i): f"class {group[i]}" for i in range(8)})
+    assert np.mean([one == f"class {c}" for one, c in zip(found[8:], group[8:])]) > 0.9
 
 
 def test_a_folder_is_no_table(write: Write, tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from naq.data.tables.columns import BadCell, Column, Table, Vectors, is_missing, parse_number
-from naq.data.tables.roles import array_kind, plain, printable, shown
+from naq.data.tables.roles import array_kind, plain, shown
 from naq.errors import DataError
 
 RARE_WORDS_FROM = 1_000
@@ -26,10 +25,10 @@ TEXT_NAMES = {"text", "description", "abstract", "summary", "title", "content", 
 """Columns of these names with several words in a cell are text, however often a cell comes again."""
 LEAST_VECTOR = 8
 """Columns PREFIX0, PREFIX1, ... are taken as one vector where there are so many."""
+RANGES, RANGES_FROM = 5, 100
+"""Of numbers beside text, and the nodes from which on there are ranges: each has twenty or so."""
 NOTES_FROM = 100
 """Nodes from which on a person is asked to check what columns became; fewer can be read."""
-OUTWEIGHED = "numbers beside text can outweigh the words"
-"""Begins the note about them."""
 _NUMBERED = re.compile(r"(.*?)(\d+)")
 
 
@@ -91,6 +90,28 @@ def numbers(table: Table, column: str) -> Feature:
     return Feature(shown(column), "number", 1, examples, ", ".join(notes), matrix, [shown(column)])
 
 
+def ranges(table: Table, column: str) -> Feature:
+    """Numbers beside text: one column of 0 and 1 for each of five ranges with as many nodes; a missing number is all 0.
+
+    A standardised number would be negative in half of the nodes, so that words could not be weighted by TF-IDF, and be as long as all words of a node together. A
+    range weighs as much as a word that a fifth of the nodes have.
+    """
+    values = _read_numbers(table, column)
+    rows = np.flatnonzero(~np.isnan(values))
+    known = values[rows]
+    if not len(known):
+        raise DataError(f"{table.title}: column {column!r} holds no numbers; leave it out.")
+    bounds = np.unique(np.quantile(known, np.arange(1, RANGES) / RANGES, method="inverted_cdf"))
+    present, places = np.unique(np.searchsorted(bounds, known), return_inverse=True)
+    matrix = sp.csr_array((np.ones(len(rows), np.float32), (rows, places)), shape=(table.rows, len(present)))
+    held = [known[places == place] for place in range(len(present))]
+    spans = [f"{part.min():g} to {part.max():g}" if part.min() < part.max() else f"{part.min():g}" for part in held]
+    missing = table.rows - len(rows)
+    note = "; ".join(filter(None, ["ranges, since there is text beside", f"{missing:,} missing" if missing else ""]))
+    names = [f"{shown(column)}={span}" for span in spans]
+    return Feature(shown(column), "number", len(present), spans[:3], note, matrix, names)
+
+
 def categories(table: Table, column: str) -> Feature:
     """One column of 0 and 1 for each distinct value; a missing value is all 0."""
     codes, values = stripped(table.columns[column])
@@ -147,27 +168,26 @@ def detect(table: Table, columns: Sequence[str]) -> tuple[list[Feature], dict[st
             found.append({"text": words, "number": numbers, "category": categories}[kind](table, column))
         else:
             unused[column] = why
-    return found, unused
+    return beside_text(table, found), unused
+
+
+def beside_text(table: Table, features: list[Feature]) -> list[Feature]:
+    """The features, numbers as :func:`ranges` where one is text and none a vector, and nodes are not few."""
+    kinds = {feature.kind for feature in features}
+    if table.rows < RANGES_FROM or "text" not in kinds or "vector" in kinds:
+        return features
+    columns = {shown(column): column for column in table.columns}
+    return [ranges(table, columns[one.column]) if one.kind == "number" else one for one in features]
 
 
 def feature_notes(features: Sequence[Feature], labelled: bool) -> list[str]:
-    """What a person should check of columns that nobody named: numbers beside text, and a category that may be the class."""
-    named: dict[str, list[str]] = {"text": [], "number": [], "category": [], "vector": []}
-    for feature in features:
-        named[feature.kind].append(feature.column)
-    notes = []
-    if named["text"] and named["number"]:
-        options = [f"--text {shlex.quote(column)}" for column in named["text"]]
-        options += [f"--categorical {shlex.quote(column)}" for column in named["category"]]
-        notes.append(
-            f"{OUTWEIGHED} (here {_listed(named['number'])}); where words tell the classes, leave the numbers out: "
-            f"{printable(' '.join(options))}"
-        )
-    if named["category"] and not labelled:
-        notes.append(
-            f"values of {_listed(named['category'])} are features; if one of these columns holds the classes, name it with --label"
-        )
-    return notes
+    """What a person should check of columns that nobody named: a category that may be the class."""
+    columns = [feature.column for feature in features if feature.kind == "category"]
+    if labelled or not columns:
+        return []
+    return [
+        f"values of {_listed(columns)} are features; if one of these columns holds the classes, name it with --label"
+    ]
 
 
 def _listed(columns: Sequence[str]) -> str:

@@ -16,7 +16,7 @@ from naq.data.tables.choice import Choice
 from naq.data.tables.columns import Column, Numbers, Table
 from naq.data.tables.delimited import Choose
 from naq.data.tables.edges import Edges
-from naq.data.tables.features import NOTES_FROM, OUTWEIGHED, feature_notes, joined
+from naq.data.tables.features import NOTES_FROM, feature_notes, joined
 from naq.data.tables.formats import is_graphml, read_table, stem
 from naq.data.tables.frames import frame_table, networkx_tables
 from naq.data.tables.graphml import ID, read_graphml
@@ -150,14 +150,11 @@ def from_networkx(graph: Any, *, label: str | None = None, text: str | Sequence[
 
 
 def warned(imported: Imported) -> Graph:
-    """The graph, with a warning where rows of the files were lost that may mean a mistake, or where numbers may outweigh words."""
+    """The graph, with a warning where rows of the files were lost that may mean a mistake."""
     lost = [item for item in imported.report.dropped if item.why.startswith(EXPECTED)]
     if lost:
         told = "; ".join(f"{item.why}: {item.count:,} (first: {item.places[0]})" for item in lost)
         warnings.warn(f"{told}; they are left out.", stacklevel=3)
-    for note in imported.report.notes:
-        if note.startswith(OUTWEIGHED):
-            warnings.warn(note, stacklevel=3)
     return imported.graph
 
 

@@ -187,7 +187,7 @@ def _features(table: Table, choice: Choice, columns: list[str]) -> tuple[list[Fe
         group = group or [named(one, everything, "--vector", table.title)]
         used |= set(group)
         found.append(kinds.vectors(table, group, shown(one)))
-    return found, {
+    return kinds.beside_text(table, found), {
         column: "features are named, and this is not one of them" for column in columns if column not in used
     }
 
