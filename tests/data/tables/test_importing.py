@@ -255,7 +255,7 @@ def test_what_to_check_of_columns_that_nobody_named() -> None:
     }
     notes = "\n".join(import_tables(edges, nodes).report.notes)
     assert "numbers beside text can outweigh the words (here 'year')" in notes
-    assert "leave the numbers out: --text 'the title' --categorical area" in notes
+    assert "leave the numbers out with naq import: --text 'the title' --categorical area" in notes
     assert "values of 'area' are features; if one of these columns holds the classes, name it with --label" in notes
     with pytest.warns(UserWarning, match="outweigh the words"):
         naq.from_tables(edges, nodes)

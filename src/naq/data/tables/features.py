@@ -160,7 +160,7 @@ def feature_notes(features: Sequence[Feature], labelled: bool) -> list[str]:
         options = [f"--text {shlex.quote(column)}" for column in named["text"]]
         options += [f"--categorical {shlex.quote(column)}" for column in named["category"]]
         notes.append(
-            f"{OUTWEIGHED} (here {_listed(named['number'])}); where words tell the classes, leave the numbers out: "
+            f"{OUTWEIGHED} (here {_listed(named['number'])}); where words tell the classes, leave the numbers out with naq import: "
             f"{printable(' '.join(options))}"
         )
     if named["category"] and not labelled:
