@@ -126,6 +126,13 @@ def test_two_columns_of_any_names(graph: Graph, tmp_path: Path, content: bytes) 
     assert (labels.nodes.tolist(), labels.values.tolist()) == ([0, 1], ["x", "y"])
 
 
+def test_numbers_beside_names_are_classes(graph: Graph, tmp_path: Path) -> None:
+    path = tmp_path / "few.csv"
+    path.write_text("Animal,cluster\nant,1\nbee,0\n")
+    with pytest.warns(UserWarning, match="classes the column 'cluster'"):
+        assert read_labels(path, graph).values.tolist() == ["1", "0"]
+
+
 def test_how_many_labels_are_of_no_node(graph: Graph, tmp_path: Path) -> None:
     path = tmp_path / "few.csv"
     path.write_text("node,class\nant,x\nwolf,y\nfox,y\n")

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from naq.classifier import FewShotNodeClassifier
-from naq.experiments.views import BarView, LineView, TableView
-from naq.report.prediction import GROUP, label_groups, prediction_page, wilson, write_report
+from naq.experiments.views import BarView, LineView, TableView, TextView
+from naq.report.prediction import GROUP, _set_sizes, label_groups, prediction_page, wilson, write_report
 from planted_classes import few, planted
 
 
@@ -77,3 +77,16 @@ def test_the_page_is_one_file_and_escapes_names(fitted: FewShotNodeClassifier, t
     assert not re.search(r'(src|href)="(?!#|data:)', html)
     assert f"about {100 * fitted.expected_accuracy().value:.0f} %" in html and "naq predict" in html
     assert list(tmp_path.iterdir()) == [tmp_path / "page.html"]
+
+
+def test_the_choice_is_said_in_full_at_the_end_and_in_short_above(fitted: FewShotNodeClassifier) -> None:
+    fitted.predict(few(fitted.graph_, 3))
+    page = prediction_page(fitted, 0.9, "")
+    assert max(len(answer.text) for _, answer in page.answers) < 160
+    [view] = page.sections[-1].views
+    assert isinstance(view, TextView) and list(view.sentences) == [fitted.explain_choice_]
+
+
+def test_the_largest_set_is_not_called_more_than_there_are_classes() -> None:
+    sizes = np.array([1, 6, 6])
+    assert [_set_sizes(sizes, count).series[0].x[-1] for count in (6, 7)] == ["6", "6 or more"]

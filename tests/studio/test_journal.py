@@ -297,3 +297,11 @@ def test_names_in_one_line():
     assert one_line("a\nb\tc\x00") == "a b c"
     assert len(one_line("x" * 1_000_000)) == 201
     assert one_line("\ud800x") == "?x"
+
+
+@pytest.mark.parametrize("text", ("Place,Kind\n{},x\n{},y\n", "\ufeffKind;Place\r\nx;{}\r\ny;{}\r\n"))
+def test_imported_columns_may_have_other_names(text):
+    rows, problems = import_rows(graph(), text.format("node 10", "node 11"))
+    assert [(row.node, row.label) for row in rows] == [(10, "x"), (11, "y")] and problems == []
+    with pytest.raises(OptionError, match="names no columns"):
+        import_rows(graph(), "node 10,x\nnode 11,y\n")

@@ -5,9 +5,7 @@ from __future__ import annotations
 import warnings
 from pathlib import Path
 
-import numpy as np
-
-from naq.classifier.labels import Labels, from_pairs, is_node
+from naq.classifier.labels import Labels, from_pairs, node_column
 from naq.data.tables.columns import Table
 from naq.data.tables.formats import read_table
 from naq.data.tables.roles import plain
@@ -34,8 +32,8 @@ def read_labels(path: str | Path, graph: Graph) -> Labels:
         try:
             return [_column(path, columns, NODE_COLUMNS), _column(path, columns, CLASS_COLUMNS)]
         except DataError as error:
-            if len(columns) != 2 or any(is_node(graph, column.strip()) for column in columns):
-                raise  # of two columns without a header, the first label would be lost
+            if len(columns) != 2:
+                raise
             unnamed.append(error)
             return columns
 
@@ -77,14 +75,10 @@ def _column(path: Path, columns: list[str], wanted: tuple[str, ...]) -> str:
 
 def _by_cells(table: Table, graph: Graph, unnamed: DataError) -> list[str]:
     """The column that holds names of nodes, and the other one."""
-    shares = [
-        np.mean([is_node(graph, as_written(cell.strip())) for cell in column.strings()] or [False])
-        for column in table.columns.values()
-    ]
-    first = int(np.argmax(shares))
-    if shares[first] <= 0.5 or shares[0] == shares[1]:
-        raise unnamed
     titles = list(table.columns)
+    first = node_column(graph, titles, [column.strings() for column in table.columns.values()])
+    if first is None:
+        raise unnamed
     titles = [titles[first], titles[1 - first]]
     table.notes.append(f"{table.name}: nodes are the column {titles[0]!r}, classes the column {titles[1]!r}")
     return titles

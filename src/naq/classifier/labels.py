@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from naq.errors import OptionError
+from naq.files import as_written
 from naq.graph import Graph
 
 
@@ -134,6 +135,24 @@ def is_node(graph: Graph, node: Any) -> bool:
         return number and int(node) < graph.num_nodes and not _numbered(graph)
     whole = isinstance(node, int | np.integer) and not isinstance(node, bool | np.bool_)
     return whole and 0 <= int(node) < graph.num_nodes
+
+
+def node_column(graph: Graph, titles: Sequence[str], columns: Sequence[Sequence[str]]) -> int | None:
+    """Which of two columns holds nodes, where their titles do not say so; None where neither does, both do, or the titles are nodes.
+
+    Titles that are nodes are those of a table without a header: its first label would be lost. Numbers are nodes only where there are no names:
+    they may be classes.
+    """
+    names = _names(graph)
+
+    def held(cell: str) -> bool:
+        name = as_written(cell.strip())
+        return name in names if names else is_node(graph, name)
+
+    if len(columns) != 2 or any(map(held, titles)):
+        return None
+    one, two = (sum(map(held, cells)) for cells in columns)
+    return None if one == two or 2 * max(one, two) <= len(columns[0]) else int(two > one)
 
 
 def node_name(graph: Graph, node: int) -> str:

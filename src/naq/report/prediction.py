@@ -30,7 +30,7 @@ def write_report(classifier: FewShotNodeClassifier, path: str | Path, level: flo
 
 
 def prediction_page(classifier: FewShotNodeClassifier, level: float, command: str) -> ShortPage:
-    labels, chances = classifier.labels_, classifier.predict_proba()
+    graph, labels, chances = classifier.graph_, classifier.labels_, classifier.predict_proba()
     free = np.delete(chances, labels.nodes, axis=0)
     expected = classifier.expected_accuracy()
     sizes = np.delete(classifier.prediction_sets(level=level), labels.nodes, axis=0).sum(axis=1)
@@ -51,7 +51,13 @@ def prediction_page(classifier: FewShotNodeClassifier, level: float, command: st
                 f"in the sets that hold the class of about {100 * level:.0f} % of the nodes; {100 * (sizes == 1).mean():.0f} % of the sets have one class.",
             ),
         ),
-        ("What was chosen?", Answer(classifier.method, classifier.explain_choice_)),
+        (
+            "What was chosen?",
+            Answer(
+                classifier.method,
+                f"on {graph.num_edges:,} edges and {graph.num_features:,} features. Why, is at the end of this page.",
+            ),
+        ),
     ]
     sections = [
         Section(
@@ -60,10 +66,10 @@ def prediction_page(classifier: FewShotNodeClassifier, level: float, command: st
             "How sure is it, and how often is such a confidence right?",
             views=[_histogram(sure), _reliability(classifier), TextView(_remarks(classifier), "caveat")],
         ),
-        Section("sets", "Prediction sets", f"How many classes hold the true one for {100 * level:.0f} % of the nodes?", views=[_set_sizes(sizes)]),
+        Section("sets", "Prediction sets", f"How many classes hold the true one for {100 * level:.0f} % of the nodes?", views=[_set_sizes(sizes, len(labels.classes))]),
         Section("classes", "Classes", "What was predicted, and from how many labels?", views=[_class_table(classifier)]),
+        Section("choice", "Choice", "What was chosen, and why?", views=[TextView([classifier.explain_choice_])]),
     ]  # fmt: skip
-    graph = classifier.graph_
     subtitle = f"{graph.num_nodes:,} nodes, {len(labels.nodes):,} labels in {len(labels.classes):,} classes"
     return ShortPage(f"Predictions for {graph.name}", subtitle, answers, sections, command)
 
@@ -176,8 +182,9 @@ def _remarks(classifier: FewShotNodeClassifier) -> list[str]:
     return [first, "A node far from all labels can still have a high probability: it is that of the classes against each other, were one of them right."]  # fmt: skip
 
 
-def _set_sizes(sizes: np.ndarray) -> BarView:
-    names = [*(str(one) for one in range(1, LARGEST_SET)), f"{LARGEST_SET} or more"]
+def _set_sizes(sizes: np.ndarray, classes: int) -> BarView:
+    largest = str(LARGEST_SET) if classes <= LARGEST_SET else f"{LARGEST_SET} or more"
+    names = [*(str(one) for one in range(1, LARGEST_SET)), largest]
     shares = [100 * float((np.minimum(sizes, LARGEST_SET) == one).mean()) for one in range(1, LARGEST_SET + 1)]
     last = max((place for place, share in enumerate(shares) if share > 0), default=0)
     return BarView("sets", "Classes in a set", "nodes (%)", [Series("nodes", names[: last + 1], shares[: last + 1])])

@@ -58,18 +58,22 @@ def one_line(name: str, longest: int = LONGEST_NAME) -> str:
 
 
 def import_rows(graph: Graph, text: str) -> tuple[list[Row], list[str]]:
-    """Labels from a table with the columns ``node`` and ``class``, and a sentence for every line that cannot be used."""
+    """Labels from a table with the columns ``node`` and ``class``, or two columns of which one holds nodes, and a sentence for every line that cannot be used."""
     lines = text.lstrip("\ufeff").split("\n")
     separator = max(",;\t", key=lines[0].count)
-    titles = [title.strip().strip('"').casefold() for title in lines[0].rstrip("\r").split(separator)]
+    written = [title.strip().strip('"') for title in lines[0].rstrip("\r").split(separator)]
+    titles = [title.casefold() for title in written]
     places = [
         [titles.index(title) for title in wanted if title in titles]
         for wanted in (("node", "name", "id"), ("class", "label", "category"))
     ]
-    if not all(places):
-        raise OptionError("line 1 names no columns 'node' and 'class'; start the table with node,class.")
-    from naq.classifier.labels import find_node
+    from naq.classifier.labels import find_node, node_column
 
+    if not all(places):
+        first = node_column(graph, written, _two_columns(lines[1:], separator))
+        if first is None:
+            raise OptionError("line 1 names no columns 'node' and 'class'; start the table with node,class.")
+        places = [[first], [1 - first]]
     rows: list[Row] = []
     problems: list[str] = []
     scratch = Board()
@@ -88,6 +92,15 @@ def import_rows(graph: Graph, text: str) -> tuple[list[Row], list[str]]:
         except (csv.Error, OptionError) as error:
             problems.append(f"line {line}: {str(error).rstrip('.')}.")
     return rows, problems[:MOST_PROBLEMS]
+
+
+def _two_columns(lines: list[str], separator: str) -> list[list[str]]:
+    """The cells of lines that have two."""
+    try:
+        cells = [row for row in csv.reader([line.rstrip("\r") for line in lines], delimiter=separator) if len(row) == 2]
+    except csv.Error:
+        return []
+    return [[row[place] for row in cells] for place in range(2)]
 
 
 def _whole(text: str, title: str, otherwise: int) -> int:
