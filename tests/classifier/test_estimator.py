@@ -328,3 +328,8 @@ def test_score_counts_other_nodes_only(graph: naq.Graph, fitted: FewShotNodeClas
     predicted = fitted.predict(labels)
     others = [i for i in range(graph.num_nodes) if i not in labels]
     assert fitted.score(labels, truth) == pytest.approx(np.mean([predicted[i] == truth[i] for i in others]))
+
+
+def test_a_path_is_no_graph() -> None:
+    with pytest.raises(OptionError, match=r"graph is str; expected a naq\.Graph, e\.g\. naq\.load\('mine\.npz'\)"):
+        FewShotNodeClassifier().fit("mine.npz")

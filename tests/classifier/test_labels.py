@@ -126,6 +126,18 @@ def test_two_columns_of_any_names(graph: Graph, tmp_path: Path, content: bytes) 
     assert (labels.nodes.tolist(), labels.values.tolist()) == ([0, 1], ["x", "y"])
 
 
+def test_labels_of_a_file_are_given_to_the_classifier(graph: Graph, tmp_path: Path) -> None:
+    path = tmp_path / "few.csv"
+    path.write_text("node,class\nant,x\nbee,y\n")
+    given = to_labels(graph, read_labels(path, graph))
+    assert (given.nodes.tolist(), given.values.tolist()) == ([0, 1], ["x", "y"])
+    for wrong in (path, str(path)):
+        with pytest.raises(
+            OptionError, match=r"For those of a file, give naq\.classifier\.read_labels\('.*few\.csv', graph\)"
+        ):
+            to_labels(graph, wrong)
+
+
 def test_numbers_beside_names_are_classes(graph: Graph, tmp_path: Path) -> None:
     path = tmp_path / "few.csv"
     path.write_text("Animal,cluster\nant,1\nbee,0\n")

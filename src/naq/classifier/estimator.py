@@ -115,7 +115,8 @@ class FewShotNodeClassifier(ClassifierMixin, BaseEstimator):
     def fit(self, graph: Graph, y: Any = None) -> Self:
         """Make the vectors; ``y`` are labels in any of the forms, or None."""
         if not isinstance(graph, Graph):
-            raise OptionError(f"graph is {type(graph).__name__}; expected a naq.Graph, e.g. naq.load('debian').")
+            example = str(graph) if isinstance(graph, str | Path) else "debian"
+            raise OptionError(f"graph is {type(graph).__name__}; expected a naq.Graph, e.g. naq.load({example!r}).")
         self._check_parameters()
         labels = None if y is None else check_enough(to_labels(graph, y))
         model = self._model(graph)

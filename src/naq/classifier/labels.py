@@ -6,6 +6,7 @@ import difflib
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -55,7 +56,7 @@ def is_unknown(value: Any) -> bool:
 
 
 def to_labels(graph: Graph, given: Any = None, support: Any = None, labels: Any = None) -> Labels:
-    """From ``{node: class}``, from ``support`` and ``labels``, or from one entry per node, unknown where there is no label."""
+    """From ``{node: class}``, from ``support`` and ``labels``, from one entry per node, unknown where there is no label, or those of a file."""
     if given is not None and (support is not None or labels is not None):
         raise OptionError("labels came twice; give a mapping or one entry per node, or support= and labels=, not both.")
     if support is not None or labels is not None:
@@ -65,6 +66,13 @@ def to_labels(graph: Graph, given: Any = None, support: Any = None, labels: Any 
                 f"support has {sizes[0]} and labels {sizes[1]} entries; give one class per node of support."
             )
         pairs = list(zip(_items(support), _items(labels)))
+    elif isinstance(given, Labels):
+        pairs = list(zip(given.nodes.tolist(), given.values.tolist()))
+    elif isinstance(given, str | Path):
+        raise OptionError(
+            f"labels are {str(given)!r}; expected a mapping {{node: class}}, or one entry per node. For those of a file, give "
+            f"naq.classifier.read_labels({str(given)!r}, graph)."
+        )
     elif isinstance(given, Mapping):
         pairs = list(given.items())
     else:
