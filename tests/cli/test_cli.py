@@ -11,9 +11,10 @@ import pytest
 from safetensors.numpy import load_file
 
 import methods_under_test as suite
-from naq.data import save_graph
+from naq.data import load, save_graph
 from naq.episodes import load_episodes
 from naq.neighbors import NeighborTable
+from naq.tasks import ClassSplit, sample_tasks, save_task_file
 
 LONG = 1200
 """Seconds after which a process will not end any more, on a machine that does much else."""
@@ -71,6 +72,24 @@ def test_run_prints_a_table_and_writes_a_folder(graph_file, tmp_path):
     assert json.loads((tmp_path / "r" / "metrics.json").read_text())["config"]["method"] == "naq-feat/protonet"
     again = naq("run", *one)
     assert again.returncode == 0 and "already done" in again.stderr
+
+
+def test_what_comes_next_is_on_the_same_graph_and_tasks(graph_file, tmp_path):
+    """The graph has no 5-way tasks: a command without the way would fail."""
+    shown = naq("run", graph_file, "--method", "smooth", "--way", "2", "--shot", "2", "--out", tmp_path / "r")
+    assert shown.returncode == 0, shown.stderr
+    lines = [line.strip() for line in shown.stdout.split("Next:")[1].splitlines()]
+    assert f"naq run {graph_file} --way 2 --shot 2 --method naq-diff/protonet" in lines
+    tasks = tmp_path / "own tasks.npz"
+    graph = load(graph_file)
+    sets = [
+        sample_tasks(graph, way=2, shot=1, queries=4, count=3, classes=c, part=p)
+        for c, p in (((0, 1), "valid"), ((2, 3), "test"))
+    ]
+    save_task_file(tasks, sets, ClassSplit((4, 5), (0, 1), (2, 3)))
+    shown = naq("run", graph_file, "-m", "naq-feat/protonet", *SMALL, "--tasks", tasks, "--out", tmp_path / "s")
+    assert shown.returncode == 0, shown.stderr
+    assert f"naq run {graph_file} --tasks '{tasks}' --way 2 --out runs/full" in shown.stdout
 
 
 def test_without_a_method_three_stand_side_by_side(graph_file, tmp_path):
