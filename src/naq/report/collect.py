@@ -88,7 +88,7 @@ def section(
     if request.profile != "default":
         views = [TextView([f"Profile {request.profile!r}: {request.settings.summary}."], "caveat"), *views]
     if request.limits.thin:
-        views = [TextView([f"Budget {request.budget!r}: {request.limits.summary}."], "caveat"), *views]
+        views = [TextView([f"Budget {request.budget!r}: {request.cost}"], "caveat"), *views]
     return Section(
         name=section_name(request, older),
         title=experiment.title,
