@@ -292,6 +292,14 @@ def test_a_cell_that_fails_is_said_kept_and_tried_again_on_request(run, graph_fi
     assert "4 failed before and left alone (--retry computes them again)" in again.err
 
 
+def test_failed_cells_of_one_title_say_what_tells_them_apart(run, graph_file, tmp_path):
+    """Seven classes have two or three base classes: no supervised episodes of five or twenty."""
+    words = ("--dataset", graph_file, "--quick", "--way", "2", "--set", "protonet.latent=8", "--no-cache")
+    shown = run("reproduce", "training-way", *words, "--out", tmp_path / "out")
+    failed = [line for line in shown.err.split("Cells:")[1].splitlines() if "supervised/protonet" in line]
+    assert len(failed) == 2 and "(way=5)" in failed[0] and "(way=20)" in failed[1]
+
+
 def test_ctrl_c_keeps_finished_cells_and_says_how_to_go_on(graph_file, tmp_path):
     out = tmp_path / "out"
     words = ["reproduce", "methods", "-m", "smooth", "-m", "naq-feat/protonet", "--shot", "1", "--seeds", "1"]

@@ -313,6 +313,8 @@ def _print_views(page: Page, requests: list[Request]) -> None:
 
 
 def _print_outcome(outcome: Outcome) -> None:
+    from naq.report.collect import titles
+
     counts = {
         "computed": len(outcome.done),
         "there before": len(outcome.skipped),
@@ -321,7 +323,7 @@ def _print_outcome(outcome: Outcome) -> None:
         "being computed by another process": len(outcome.busy),
     }
     _say(f"Cells: {', '.join(f'{count} {what}' for what, count in counts.items() if count) or 'none'}.")
-    for failure in outcome.failed[:10]:
-        _say(f"  {failure.cell.title}: {failure.sentence}", "red")
+    for name, failure in list(zip(titles([one.cell for one in outcome.failed]), outcome.failed))[:10]:
+        _say(f"  {name}: {failure.sentence}", "red")
     if len(outcome.failed) > 10:
         _say(f"  and {len(outcome.failed) - 10} more; the report names them all.")
