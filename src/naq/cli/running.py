@@ -198,6 +198,11 @@ def _after(result: Result, folder: Path) -> None:
             f"{config.method}: {facts['steps_trained']:,} {unit} with {labels}, {stop}; checkpoint of "
             f"{facts['best_step']:,} {unit} selected at {100 * facts['valid_accuracy']:.2f} % on {tasks}."
         )
+    if config.also_shots and facts["reads_base_labels"] and not (config.episode or {}).get("shot"):
+        print(
+            f"{config.method}: its episodes are {config.shot}-shot for every shot tested here; "
+            f"the paper trains anew for each: --shot {config.also_shots[-1]}."
+        )
     print(f"Written: {folder}")
 
 
