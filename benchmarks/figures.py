@@ -194,7 +194,7 @@ def protocol() -> Iterator[Figure]:
     result = _train("naq-feat/protonet", 0, 16_000, features="raw")
     seconds = sum(v for k, v in result.seconds.items() if k != "baseline")
     note = f"{100 * result.accuracy:.2f} ± {100 * result.ci95:.2f} % at {result.facts['best_step']:,} episodes"
-    yield below("whole protocol, NaQ-Feat + ProtoNet", seconds, "s", 1200, 51 * 3600, note)
+    yield below("whole protocol, NaQ-Feat + ProtoNet", seconds, "s", 600, 51 * 3600, note)
 
 
 def accuracy() -> Iterator[Figure]:

@@ -10,7 +10,7 @@ from graphs import islands, random_edges, random_graph
 from naq import Graph, NeighborTable, diffusion_neighbors, load
 from naq.errors import OptionError
 from naq.graph.operators import normalized_adjacency
-from naq.neighbors import diffusion, exact, push
+from naq.neighbors import diffusion, exact, push, walk
 from naq.neighbors.diffusion import push_arrays
 from naq.neighbors.twins import twins
 from shared_data import shared
@@ -295,3 +295,35 @@ def test_twins_have_the_same_neighbours() -> None:
     found = twins(random.adjacency.indptr, random.adjacency.indices)
     same = np.array([[a - {v} == b - {u} for v, b in enumerate(lists)] for u, a in enumerate(lists)])
     assert np.array_equal(found[:, None] == found, same) and same.sum() > 320
+
+
+@pytest.mark.parametrize("bits", [2, 5, 17])
+def test_a_walk_that_keeps_the_nodes_it_meets_is_the_dense_walk(bits: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bit for bit, also where its table has to grow many times, and where hubs and components make a row meet every node of its component."""
+    graph = hubs(3000, 6000, seed=bits)
+    dense = pushed(graph, 40)
+    monkeypatch.setattr(walk, "SMALL", 0)
+    monkeypatch.setattr(walk, "BITS", bits)
+    assert walk.walks(np.arange(4), 1)[2] is not None
+    for one, other in zip(dense, pushed(graph, 40)):
+        assert np.array_equal(one, other)
+
+
+def test_the_table_of_a_walk_grows_and_is_empty_at_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A star's hub meets a thousand nodes; a walk that begins afterwards has a small table again."""
+    monkeypatch.setattr(walk, "SMALL", 0)
+    monkeypatch.setattr(walk, "BITS", 4)
+    indptr, indices, _, _ = push_arrays(Graph([[0] * 1000, range(1, 1001)], nodes=1001), True)
+    nodes, lists, tables = walk.walks(indptr, 1)
+    assert tables is not None
+    one = (nodes[0, 0], lists[0, 0], tables[0, 0])
+    walk.begin(indptr, one, 0)
+    count, _ = walk.relax(indptr, indices, 0.1, 1.0, 1e-6, *one, lists[0, 2:], 1)
+    assert count == 1001 and 2 ** int(64 - tables[0, 0, -1]) >= 2002
+    assert sorted(nodes[0, 0, :count]["id"]) == list(range(1001))
+    assert [int(walk.met(tables[0, 0], nodes[0, 0], node)) for node in nodes[0, 0, :5]["id"]] == list(range(5))
+    walk.end(one, count)
+    assert not tables[0, 0, :-2].any()
+    walk.begin(indptr, one, 7)
+    assert tables[0, 0, -1] == 64 - 4 and walk.met(tables[0, 0], nodes[0, 0], 7) == 0
+    assert nodes[0, 0, int(walk.met(tables[0, 0], nodes[0, 0], 8))]["residual"] == 0.0

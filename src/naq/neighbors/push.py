@@ -29,7 +29,7 @@ import numpy as np
 from numba import njit, prange
 
 from naq.neighbors.topk import heap_offer, heap_sort
-from naq.prefetch import prefetch
+from naq.neighbors.walk import begin, end, met, own_table, relax, walks
 
 SETTLE = 10
 """The boundary after this many neighbours (the paper's query count) is refined where it is too close to call."""
@@ -46,10 +46,6 @@ SLACK = 0.1
 """Signed residuals cancel: the error seen at the boundary is about a tenth of the bound."""
 DEEPENINGS = 64
 """How often it may be divided by four while a node has found fewer neighbours than its component holds."""
-LOOKED_AT = 16
-"""Edges of a coming node whose ends are asked for ahead of time."""
-NODE = np.dtype([("residual", np.float64), ("degree", np.float32), ("state", np.int32)])
-"""What a visit reads and writes, in one cache line. States: 0 untouched, 1 touched, 2 in the next front."""
 
 
 def push_topk(
@@ -79,7 +75,7 @@ def push_topk(
     reached = np.zeros(size, dtype=np.float64)
     visits = np.zeros(size, dtype=np.int64)
     omega = 2.0 / (1.0 + np.sqrt(1.0 - (1.0 - alpha) ** 2))
-    room = _room(indptr, numba.get_num_threads())
+    room = walks(indptr, numba.get_num_threads())
     block = max(256, size // 64)
     for start in range(0, size, block):
         stop = min(size, start + block)
@@ -93,38 +89,26 @@ def push_topk(
     return ids, scores, reached, visits
 
 
-def _room(indptr: np.ndarray, threads: int) -> tuple[np.ndarray, ...]:
-    """Memory of its own for every thread: nodes, estimates and lists of a walk forward and of one back, and two fronts.
-
-    It comes from NumPy, which asks the system for large pages: visits are far apart in it, and with small pages each would miss the processor's list of pages too.
-    """
-    n = len(indptr) - 1
-    nodes = np.zeros((threads, 2, n), dtype=NODE)
-    nodes["degree"] = np.diff(indptr)
-    lists = np.empty((threads, 4, n + 1), dtype=np.int32)
-    return nodes, np.zeros((threads, 2, n)), lists
-
-
 @njit(cache=True, parallel=True)
 def _rows(
     indptr: Any, indices: Any, others: Any, twin: Any, first: Any, alpha: Any, omega: Any, tolerance: Any,
     ids: Any, scores: Any, reached: Any, visits: Any, room: Any,
 ) -> None:  # fmt: skip
-    nodes, estimates, lists = room
+    nodes, lists, tables = room
     for thread in prange(len(nodes)):
         _rows_of_thread(
             indptr, indices, others, twin, first, alpha, omega, tolerance,
-            ids, scores, reached, visits, thread, (nodes[thread], estimates[thread], lists[thread]), len(nodes),
+            ids, scores, reached, visits, thread, nodes[thread], lists[thread], own_table(tables, thread), len(nodes),
         )  # fmt: skip
 
 
 @njit(cache=True)
 def _rows_of_thread(
     indptr: Any, indices: Any, others: Any, twin: Any, first: Any, alpha: Any, omega: Any, tolerance: Any,
-    ids: Any, scores: Any, reached: Any, visits: Any, thread: Any, room: Any, threads: Any,
+    ids: Any, scores: Any, reached: Any, visits: Any, thread: Any, nodes: Any, lists: Any, tables: Any, threads: Any,
 ) -> None:  # fmt: skip
-    nodes, estimates, lists = room
-    forward, backward, front = (nodes[0], estimates[0], lists[0]), (nodes[1], estimates[1], lists[1]), lists[2:]
+    forward, backward = (nodes[0], lists[0], own_table(tables, 0)), (nodes[1], lists[1], own_table(tables, 1))
+    front = lists[2:]
     window = (np.empty(WINDOW), np.empty(WINDOW, dtype=np.int32))
     for row in range(thread, len(ids), threads):
         i = first + row
@@ -141,162 +125,85 @@ def _one(
     indptr: Any, indices: Any, twin: Any, i: Any, need: Any, alpha: Any, omega: Any, tolerance: Any,
     forward: Any, backward: Any, front: Any, window: Any, ids: Any, scores: Any,
 ) -> Any:  # fmt: skip
-    nodes, estimate, _ = forward
-    _begin(forward, i)
+    nodes, touched, table = forward
+    begin(indptr, forward, i)
     count, bound = 1, tolerance
     refinements, work = 0, 0
-    most = max(REFINE_VISITS, min(10 * REFINE_VISITS, REFINE_TOTAL // len(nodes)))
+    most = max(REFINE_VISITS, min(10 * REFINE_VISITS, REFINE_TOTAL // (len(indptr) - 1)))
     near, corrections = np.empty(WINDOW, dtype=np.int32), np.empty(WINDOW)
     for deepening in range(DEEPENINGS):
         if deepening > 0:
             bound /= 4.0
-        count, visits = _relax(indptr, indices, alpha, omega, bound, forward, front, count)
+        count, visits = relax(indptr, indices, alpha, omega, bound, nodes, touched, table, front, count)
         work += visits
-        positive, held = _best(i, alpha, forward, count, window[0], window[1])
+        positive, held = _best(alpha, forward, count, window[0], window[1])
         if positive < need:
             continue
-        low, high = _too_close(i, bound, nodes, twin, window, held)
+        low, high = _too_close(indptr, i, bound, twin, window, held)
         if low == high:
             break
         left = 0.0
         for place in range(low, high):
             j = window[1][place]
-            corrections[place], mass, more = _correction(indptr, indices, alpha, j, nodes, backward, front)
+            corrections[place], mass, more = _correction(indptr, indices, alpha, j, forward, backward, front)
             near[place] = j
             left = max(left, mass)
             work += more
         for place in range(low, high):
-            estimate[near[place]] += corrections[place]
-            window[0][place] += corrections[place] * _root(nodes, i) / _root(nodes, near[place])
+            nodes[met(table, nodes, near[place])].estimate += corrections[place]
+            window[0][place] += corrections[place] * _root(indptr, i) / _root(indptr, near[place])
         _sort_again(window[0], window[1], held)
-        settled = _too_close(i, left * bound, nodes, twin, window, held) == (0, 0)
+        settled = _too_close(indptr, i, left * bound, twin, window, held) == (0, 0)
         if settled or refinements == REFINEMENTS or work + 4 * visits > most:
             break
         refinements += 1
         for place in range(low, high):  # the residuals they were made of are about to change
-            estimate[near[place]] -= corrections[place]
+            nodes[met(table, nodes, near[place])].estimate -= corrections[place]
     ids[:] = -1
     scores[:] = 0.0
-    _best(i, alpha, forward, count, scores, ids)
-    _end(forward, count)
+    _best(alpha, forward, count, scores, ids)
+    end(forward, count)
     return bound, work
 
 
 @njit(cache=True)
-def _begin(walk: Any, i: Any) -> None:
-    nodes, _, touched = walk
-    nodes[i].residual = 1.0
-    nodes[i].state = 1
-    touched[0] = i
-
-
-@njit(cache=True)
-def _end(walk: Any, count: Any) -> None:
-    nodes, estimate, touched = walk
-    for position in range(count):
-        u = touched[position]
-        estimate[u] = 0.0
-        nodes[u].residual = 0.0
-        nodes[u].state = 0
-
-
-@njit(cache=True)
-def _relax(indptr: Any, indices: Any, alpha: Any, omega: Any, bound: Any, walk: Any, front: Any, count: Any) -> Any:
-    """Relax until every residual is within ``bound * degree``: how many nodes are touched, and the edge visits.
-
-    The inner loop appends first and counts afterwards, and its node numbers are unsigned: no branch to mispredict.
-    """
-    nodes, estimate, touched = walk
-    length = 0
-    for position in range(count):
-        u = touched[position]
-        if abs(nodes[u].residual) > bound * nodes[u].degree:
-            front[0, length] = u
-            nodes[u].state = 2
-            length += 1
-    now, end, visits = 0, np.uint64(count), 0
-    while length > 0:
-        new = np.uint64(0)
-        for position in range(length):
-            _look_ahead(indptr, indices, nodes, front, now, position, length)
-            u = front[now, position]
-            own = nodes[u]
-            own.state = 1
-            rest = own.residual
-            if abs(rest) <= bound * own.degree:
-                continue
-            moved = omega * rest
-            own.residual = rest - moved
-            estimate[u] += alpha * moved
-            visits += indptr[u + 1] - indptr[u]
-            share = (1.0 - alpha) * moved / own.degree
-            for e in range(indptr[u], indptr[u + 1]):
-                v = np.uint64(indices[e])
-                node = nodes[v]
-                value = node.residual + share
-                node.residual = value
-                state = node.state
-                touched[end] = v
-                end += np.uint64(state == 0)
-                enters = (abs(value) > bound * node.degree) & (state != 2)
-                front[1 - now, new] = v
-                new += np.uint64(enters)
-                node.state = np.int32(2) if enters else max(state, np.int32(1))
-            if own.state == 1 and abs(own.residual) > bound * own.degree:
-                front[1 - now, new] = u
-                new += np.uint64(1)
-                own.state = 2
-        length, now = int(new), 1 - now
-    return np.int64(end), visits
-
-
-@njit(cache=True, inline="always")
-def _look_ahead(indptr: Any, indices: Any, nodes: Any, front: Any, now: Any, position: Any, length: Any) -> None:
-    """Ask for what the next nodes of the front will read, which is far apart in memory: where their edges begin, the edges, their ends."""
-    if position + 8 < length:
-        prefetch(indptr, front[now, position + 8])
-        prefetch(nodes, front[now, position + 8])
-    if position + 4 < length:
-        prefetch(indices, indptr[front[now, position + 4]])
-    if position + 2 < length:
-        start, stop = indptr[front[now, position + 2]], indptr[front[now, position + 2] + 1]
-        for e in range(start, min(start + LOOKED_AT, stop)):
-            prefetch(nodes, indices[e])
-
-
-@njit(cache=True)
-def _correction(indptr: Any, indices: Any, alpha: Any, j: Any, residuals: Any, walk: Any, front: Any) -> Any:
+def _correction(indptr: Any, indices: Any, alpha: Any, j: Any, forward: Any, walk: Any, front: Any) -> Any:
     """What a short push from j adds to its estimate, the share of mass that push has not settled, and its edge visits."""
-    nodes, estimate, touched = walk
-    _begin(walk, j)
-    count, visits = _relax(indptr, indices, alpha, 1.0, BACK, walk, front, 1)
+    nodes, touched, own_places = walk
+    residuals, _, places = forward
+    begin(indptr, walk, j)
+    count, visits = relax(indptr, indices, alpha, 1.0, BACK, nodes, touched, own_places, front, 1)
     total, left = 0.0, 0.0
     for position in range(count):
-        u = touched[position]
-        settled = estimate[u] + alpha * nodes[u].residual
-        total += settled * residuals[u].residual / nodes[u].degree
-        left += (1.0 - alpha) * nodes[u].residual
-    _end(walk, count)
+        node = nodes[touched[position]]
+        settled = node.estimate + alpha * node.residual
+        total += settled * residuals[met(places, residuals, node.id)].residual / node.degree
+        left += (1.0 - alpha) * node.residual
+    end(walk, count)
+    own = residuals[met(places, residuals, j)]
     # The selection adds the first step of that push, alpha * residual, for every node.
-    return total * residuals[j].degree - alpha * residuals[j].residual, left, visits
+    return total * own.degree - alpha * own.residual, left, visits
 
 
 @njit(cache=True)
-def _best(i: Any, alpha: Any, walk: Any, count: Any, scores: Any, ids: Any) -> Any:
-    """Fill a list with the best touched nodes, best first: how many have a positive score, and how many the list holds."""
-    nodes, estimate, touched = walk
+def _best(alpha: Any, walk: Any, count: Any, scores: Any, ids: Any) -> Any:
+    """Fill a list with the best nodes met but the first, best first: how many have a positive score, and how many the list holds."""
+    nodes, touched, _ = walk
     positive, held = 0, 0
-    root, own, worst = _root(nodes, i), np.float64(nodes[i].degree), 0.0
-    for u in touched[:count]:
-        node = nodes[u]
-        amount = estimate[u] + alpha * node.residual
-        if u == i or amount <= 0.0:
+    own, worst = np.float64(nodes[touched[0]].degree), 0.0
+    root = np.sqrt(own)
+    for number in touched[1:count]:
+        node = nodes[number]
+        amount = node.estimate + alpha * node.residual
+        if amount <= 0.0:
             continue
         positive += 1
         # A squared comparison that is safely below the worst kept score spares the division and the root.
         if amount * amount * own < worst * node.degree:
             continue
-        held = heap_offer(scores, ids, held, scores.dtype.type(amount * root / _root(nodes, u)), u)
+        held = heap_offer(
+            scores, ids, held, scores.dtype.type(amount * root / np.sqrt(np.float64(node.degree))), node.id
+        )
         if held == len(ids):
             worst = np.float64(scores[0]) * np.float64(scores[0]) * (1.0 - 1e-6)
     heap_sort(scores, ids, held)
@@ -315,27 +222,27 @@ def _sort_again(scores: Any, ids: Any, held: Any) -> None:
 
 
 @njit(cache=True)
-def _too_close(i: Any, bound: Any, nodes: Any, twin: Any, window: Any, held: Any) -> Any:
+def _too_close(indptr: Any, i: Any, bound: Any, twin: Any, window: Any, held: Any) -> Any:
     """First and last + 1 place of the window that the typical error may bring across the boundary; (0, 0) where it is clear."""
     scores, ids = window
     if held <= SETTLE:
         return 0, 0
-    error = SLACK * bound * _root(nodes, i)
+    error = SLACK * bound * _root(indptr, i)
     low, high = 0, held
-    while low < SETTLE and _clear(low, SETTLE, error, nodes, twin, scores, ids):
+    while low < SETTLE and _clear(low, SETTLE, error, indptr, twin, scores, ids):
         low += 1
-    while high > SETTLE and _clear(SETTLE - 1, high - 1, error, nodes, twin, scores, ids):
+    while high > SETTLE and _clear(SETTLE - 1, high - 1, error, indptr, twin, scores, ids):
         high -= 1
     return (low, high) if low < SETTLE < high else (0, 0)
 
 
 @njit(cache=True)
-def _clear(one: Any, two: Any, error: Any, nodes: Any, twin: Any, scores: Any, ids: Any) -> Any:
+def _clear(one: Any, two: Any, error: Any, indptr: Any, twin: Any, scores: Any, ids: Any) -> Any:
     """Whether the first place is ahead of the second by more than the error, or equal to it for good."""
-    apart = error * (_root(nodes, ids[one]) + _root(nodes, ids[two]))
+    apart = error * (_root(indptr, ids[one]) + _root(indptr, ids[two]))
     return scores[one] - scores[two] > apart or twin[ids[one]] == twin[ids[two]]
 
 
 @njit(cache=True, inline="always")
-def _root(nodes: Any, u: Any) -> Any:
-    return np.sqrt(np.float64(nodes[u].degree))
+def _root(indptr: Any, u: Any) -> Any:
+    return np.sqrt(np.float64(indptr[u + 1] - indptr[u]))

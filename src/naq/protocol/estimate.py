@@ -287,7 +287,7 @@ def _trained(method: Method, s: Sizes, r: Rates, options: Mapping[str, Any], epi
     stages = []
     if method.episodes == "naq-diff":
         visits = 20_000.0 * (1.0 + s.degree / 10.0)
-        stages.append(_stage("diffusion table", 4.0 * s.nodes * visits / r.gather, 60.0 * s.entries + 100.0 * s.nodes))
+        stages.append(_stage("diffusion table", 4.0 * s.nodes * visits / r.gather, 4.0 * s.entries + 170.0 * s.nodes))
     cap = float(options.get("hub_cap", 0)) or float("inf")
     nodes = min(float(s.nodes), 55.0 * (1 + min(s.degree, cap)))
     inputs = nodes * (1 + min(s.end_degree, cap)) * 4.0 * min(s.features, 64) if s.mapped else 0.0
