@@ -51,10 +51,14 @@ def test_graphs_and_tasks_are_written_as_the_page_on_files_says(tmp_path, monkey
     graph = community_graph()
     edges = np.stack(graph.adjacency.nonzero())
     names = {"edges": edges, "features": graph.features, "labels": graph.labels, "n": graph.num_nodes}
-    blocks = re.findall(r"^```python\n(.*?)^```", (ROOT / "docs" / "formats.md").read_text(encoding="utf-8"), re.M | re.S)
+    blocks = re.findall(
+        r"^```python\n(.*?)^```", (ROOT / "docs" / "formats.md").read_text(encoding="utf-8"), re.M | re.S
+    )
     for block in blocks:
         exec(compile(block, "formats.md", "exec"), names)
-    monkeypatch.setattr("sys.argv", ["naq", "run", "mine.npz", "--way", "2", "--also-shot", "5", "-m", "smooth", "--out", "run"])
+    monkeypatch.setattr(
+        "sys.argv", ["naq", "run", "mine.npz", "--way", "2", "--also-shot", "5", "-m", "smooth", "--out", "run"]
+    )
     with pytest.raises(SystemExit) as ended:
         main()
     assert len(blocks) == 2 and not ended.value.code and (tmp_path / "run" / "metrics.json").exists()

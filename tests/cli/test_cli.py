@@ -105,7 +105,10 @@ def test_without_a_method_three_stand_side_by_side(graph_file, tmp_path):
 
 def test_a_supervised_training_says_that_its_episodes_have_one_shot(graph_file, tmp_path):
     words = (graph_file, *SMALL, "--also-shot", "2", "--set", "latent=8")
-    shown = {kind: naq("run", *words, "-m", f"{kind}/protonet", "--out", tmp_path / kind) for kind in ("supervised", "naq-feat")}
+    shown = {
+        kind: naq("run", *words, "-m", f"{kind}/protonet", "--out", tmp_path / kind)
+        for kind in ("supervised", "naq-feat")
+    }
     assert not any(one.returncode for one in shown.values()), [one.stderr for one in shown.values()]
     sentence = "its episodes are 1-shot for every shot tested here; the paper trains anew for each: --shot 2."
     assert f"supervised/protonet: {sentence}" in shown["supervised"].stdout and sentence not in shown["naq-feat"].stdout

@@ -41,7 +41,9 @@ def test_the_reason_for_five_seeds_is_what_was_measured(benchmark):
     kept = json.loads(benchmark.RESULTS.read_text(encoding="utf-8"))
     of = {column["seeds"]: column for column in kept["paper"]["columns"] if column["methods"] == 30}
     two, three, five = (f"{100 * of[seeds]['power against the best by points']['10']:.0f} %" for seeds in (2, 3, 5))
-    sentence = f"two seeds find a difference of 10 points from the best in {two} of cases, three in {three}, five in {five}"
+    sentence = (
+        f"two seeds find a difference of 10 points from the best in {two} of cases, three in {three}, five in {five}"
+    )
     assert sentence in benchmark.DOCS.read_text(encoding="utf-8")
 
 
