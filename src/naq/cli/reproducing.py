@@ -16,6 +16,7 @@ from naq.cli.checking import (
     features_of,
     known_learners,
     options_of,
+    without_effect,
 )
 from naq.errors import OptionError
 from naq.experiments.profiles import PROFILES
@@ -194,6 +195,8 @@ def reproduce_command(
         find = StoredRecords(store, dataset_cache)
         studies = [study for request in requests for study in expand(request, find)]
         cells = cells_of(studies)
+        for sentence in without_effect(requests, cells):
+            _say(sentence, "yellow")
         missing = [cell for cell in cells if (record := find(cell)) is None or not record.done]
         if plan_only:
             typer.echo(plan_json(requests, cells, missing) if as_json else plan_text(studies, cells, missing))
