@@ -5,7 +5,12 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
+
+import naq
+from methods_under_test import community_graph
+from naq.cli.main import main
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
@@ -38,3 +43,24 @@ def test_links_resolve(page):
         assert file.exists(), f"{page.name} links to {target}"
         if anchor and file.suffix == ".md":
             assert anchor in anchors(file.read_text(encoding="utf-8")), f"{page.name} links to {target}"
+
+
+def test_graphs_and_tasks_are_written_as_the_page_on_files_says(tmp_path, monkeypatch):
+    """Its blocks of Python, on a graph of seven classes, and the command that they name."""
+    monkeypatch.chdir(tmp_path)
+    graph = community_graph()
+    edges = np.stack(graph.adjacency.nonzero())
+    names = {"edges": edges, "features": graph.features, "labels": graph.labels, "n": graph.num_nodes}
+    blocks = re.findall(
+        r"^```python\n(.*?)^```", (ROOT / "docs" / "formats.md").read_text(encoding="utf-8"), re.M | re.S
+    )
+    for block in blocks:
+        exec(compile(block, "formats.md", "exec"), names)
+    monkeypatch.setattr(
+        "sys.argv", ["naq", "run", "mine.npz", "--way", "2", "--also-shot", "5", "-m", "smooth", "--out", "run"]
+    )
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert len(blocks) == 2 and not ended.value.code and (tmp_path / "run" / "metrics.json").exists()
+    result = naq.run(names["g"], "smooth", way=2, split=names["split"], cache=None)
+    assert result.config.way == 2 and len(result.per_task) == 500

@@ -11,9 +11,10 @@ import pytest
 from safetensors.numpy import load_file
 
 import methods_under_test as suite
-from naq.data import save_graph
+from naq.data import load, save_graph
 from naq.episodes import load_episodes
 from naq.neighbors import NeighborTable
+from naq.tasks import ClassSplit, sample_tasks, save_task_file
 
 LONG = 1200
 """Seconds after which a process will not end any more, on a machine that does much else."""
@@ -73,6 +74,24 @@ def test_run_prints_a_table_and_writes_a_folder(graph_file, tmp_path):
     assert again.returncode == 0 and "already done" in again.stderr
 
 
+def test_what_comes_next_is_on_the_same_graph_and_tasks(graph_file, tmp_path):
+    """The graph has no 5-way tasks: a command without the way would fail."""
+    shown = naq("run", graph_file, "--method", "smooth", "--way", "2", "--shot", "2", "--out", tmp_path / "r")
+    assert shown.returncode == 0, shown.stderr
+    lines = [line.strip() for line in shown.stdout.split("Next:")[1].splitlines()]
+    assert f"naq run {graph_file} --way 2 --shot 2 --method naq-diff/protonet" in lines
+    tasks = tmp_path / "own tasks.npz"
+    graph = load(graph_file)
+    sets = [
+        sample_tasks(graph, way=2, shot=1, queries=4, count=3, classes=c, part=p)
+        for c, p in (((0, 1), "valid"), ((2, 3), "test"))
+    ]
+    save_task_file(tasks, sets, ClassSplit((4, 5), (0, 1), (2, 3)))
+    shown = naq("run", graph_file, "-m", "naq-feat/protonet", *SMALL, "--tasks", tasks, "--out", tmp_path / "s")
+    assert shown.returncode == 0, shown.stderr
+    assert f"naq run {graph_file} --tasks '{tasks}' --way 2 --out runs/full" in shown.stdout
+
+
 def test_without_a_method_three_stand_side_by_side(graph_file, tmp_path):
     shown = naq("run", graph_file, *SMALL, "--out", tmp_path / "r")
     assert shown.returncode == 0, shown.stderr
@@ -82,6 +101,19 @@ def test_without_a_method_three_stand_side_by_side(graph_file, tmp_path):
         assert metrics["config"]["method"] == name and metrics["baseline"] == {}
     wrong = naq("run", graph_file, "--set", "lrr=1")
     assert wrong.returncode == 2 and "none of the 3 methods has an option 'lrr'; did you mean lr" in wrong.stderr
+
+
+def test_a_supervised_training_says_that_its_episodes_have_one_shot(graph_file, tmp_path):
+    words = (graph_file, *SMALL, "--also-shot", "2", "--set", "latent=8")
+    shown = {
+        kind: naq("run", *words, "-m", f"{kind}/protonet", "--out", tmp_path / kind)
+        for kind in ("supervised", "naq-feat")
+    }
+    assert not any(one.returncode for one in shown.values()), [one.stderr for one in shown.values()]
+    sentence = "its episodes are 1-shot for every shot tested here; the paper trains anew for each: --shot 2."
+    assert f"supervised/protonet: {sentence}" in shown["supervised"].stdout and sentence not in shown["naq-feat"].stdout
+    own = naq("run", *words, "-m", "supervised/protonet", "--episode", "shot=2", "--out", tmp_path / "own")
+    assert own.returncode == 0 and sentence not in own.stdout
 
 
 def test_several_methods_share_a_table(graph_file, tmp_path):

@@ -292,6 +292,27 @@ def test_a_cell_that_fails_is_said_kept_and_tried_again_on_request(run, graph_fi
     assert "4 failed before and left alone (--retry computes them again)" in again.err
 
 
+def test_options_that_are_in_no_cell_are_named(run, graph_file, tmp_path):
+    words = ("--dataset", graph_file, "--quick", "--way", "2", "--plan", "--out", tmp_path / "out")
+    given = ("--set", "bgrl.lr=1e-3", "--set", "protonet.lr=1e-3", "--episode", "apart=1")
+    shown = run("reproduce", "queries", *words, *given, "--episode", "queries=5")
+    assert shown.code == 0 and "--set bgrl: no cell of queries trains it." in shown.err
+    assert "--episode queries=5: no cell of queries takes it" in shown.err, "the analysis has its own numbers"
+    assert "protonet" not in shown.err and "apart" not in shown.err
+    both = run("reproduce", "queries", "training-way", *words, "--episode", "queries=5")
+    assert both.code == 0 and "takes it" not in both.err, "training-way does"
+    table = run("reproduce", "metrics", *words, "--episode", "fill=lowest")
+    assert table.code == 0 and "takes it" not in table.err, "tables of neighbours do"
+
+
+def test_failed_cells_of_one_title_say_what_tells_them_apart(run, graph_file, tmp_path):
+    """Seven classes have two or three base classes: no supervised episodes of five or twenty."""
+    words = ("--dataset", graph_file, "--quick", "--way", "2", "--set", "protonet.latent=8", "--no-cache")
+    shown = run("reproduce", "training-way", *words, "--out", tmp_path / "out")
+    failed = [line for line in shown.err.split("Cells:")[1].splitlines() if "supervised/protonet" in line]
+    assert len(failed) == 2 and "(way=5)" in failed[0] and "(way=20)" in failed[1]
+
+
 def test_ctrl_c_keeps_finished_cells_and_says_how_to_go_on(graph_file, tmp_path):
     out = tmp_path / "out"
     words = ["reproduce", "methods", "-m", "smooth", "-m", "naq-feat/protonet", "--shot", "1", "--seeds", "1"]

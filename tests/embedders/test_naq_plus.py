@@ -265,3 +265,8 @@ def test_above_smooth_on_other_classes_of_cora() -> None:
     tasks = sample_tasks(graph, way=2, shot=1, queries=8, count=400, classes=classes, part="valid")
     accuracy = {name: evaluate(embed(graph, name), tasks, "prototype").accuracy for name in ("smooth", "naq-plus")}
     assert accuracy["naq-plus"] > accuracy["smooth"] + 0.01
+
+
+def test_with_sugrl_it_is_of_the_graph_at_hand_too():
+    """SUGRL's perceptron answers for new nodes; the closed form around it does not, so no list may say so."""
+    assert EMBEDDERS["sugrl"].inductive and not EMBEDDERS["naq-plus/sugrl"].inductive

@@ -29,6 +29,14 @@ def test_what_is_not_given_is_the_budgets_own():
     assert own.all_seeds == (0, 1, 2) and own.learner == "tent"
 
 
+def test_the_cost_says_what_was_given_instead_of_the_budgets_own():
+    quick = BUDGETS["quick"].summary
+    assert Request("queries", (), "quick").cost == f"{quick}."
+    assert Request("queries", (), "quick", seeds=2).cost == f"{quick}. Given instead: 2 seeds."
+    both = Request("queries", (), "paper", seeds=1, episodes=1_600)
+    assert both.cost.endswith(". Given instead: 1 seed and 1,600 episodes.")
+
+
 def test_an_analysis_takes_the_first_way_and_shot():
     assert (Request("queries", ()).way, Request("queries", ()).shot) == (5, 1)
     assert (Request("queries", (), ways=(3, 7)).way, Request("queries", (), shots=(2, 4)).shot) == (3, 2)

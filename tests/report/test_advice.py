@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from fake_records import record_for, train_result
@@ -13,9 +14,10 @@ from naq.experiments.experiment import expand
 from naq.experiments.request import Request
 from naq.experiments.seed_groups import training
 from naq.protocol import RunConfig
-from naq.report.advice import LABELS
+from naq.report.advice import LABELS, RULE
 from naq.report.commands import PLACE, run_command
 from naq.report.headline import advice, headline
+from naq.statistics import compare, score
 
 METHODS = ("supervised/protonet", "naq-feat/protonet", "bgrl")
 REQUEST = Request("methods", ("toy",), methods=METHODS, seeds=5, shots=(1,), facts={"toy": {"most_classes": 6}})
@@ -114,3 +116,13 @@ def test_the_command_runs_the_same_configuration(method, more):
     made = run.to_json()
     made["options"] = {n: v for n, v in made["options"].items() if n not in PLACE}
     assert made == asked
+
+
+def test_the_rule_explains_an_interval_without_0_beside_no_significant_difference():
+    """Holm's correction is over all pairs of a column, the interval of a difference is its own: both occur together."""
+    random = np.random.default_rng(0)
+    tasks, means = random.normal(0, 0.1, 200), np.linspace(0.6, 0.62, 12)
+    column = {str(mean): score(mean + tasks + random.normal(0, 0.06, (5, 200)), "t") for mean in means}
+    apart = [one.to_best for one in compare(column).values() if one.to_best is not None and not one.to_best.significant]
+    assert any(abs(one.difference.mean) > one.difference.ci95 for one in apart)
+    assert "± of a difference is its own 95 % interval, without that correction: it may exclude 0" in RULE

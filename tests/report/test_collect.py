@@ -103,11 +103,9 @@ def test_results_of_other_versions_stand_in_for_missing_ones_where_that_is_asked
     assert sorted(made.finished for made in section.made) == ["2026-01-01", "2026-02-01"], (
         "the present code's, however old"
     )
-    [notice] = together.notices
-    assert (
-        notice.startswith("Results of other versions of the code are among those shown: 1 result of ")
-        and not apart.notices
-    )
+    notice, budget = together.notices
+    assert notice.startswith("Results of other versions of the code are among those shown: 1 result of ")
+    assert apart.notices == [budget]
 
 
 @pytest.fixture
@@ -158,15 +156,24 @@ def test_damaged_files_are_set_aside_named_and_missing_until_they_are_computed_a
     other.write_text(json.dumps(json.loads(other.read_text()) | {"config": {"dataset": "else"}}))
     broken = [next(c for c in cells_of(make_request()) if record(c).key == path.stem) for path in (bad, other)]
     page = page_of(tmp_path)
-    [notice] = page.notices
+    notice, budget = page.notices
     assert notice.startswith("2 result files are damaged") and bad.name in notice and other.name in notice
     assert sorted(page.sections[0].missing) == sorted(cell.title for cell in broken)
     assert not bad.exists() and len(list((tmp_path / "damaged").iterdir())) == 2
-    assert page_of(tmp_path).notices == [notice]
+    assert page_of(tmp_path).notices == [notice, budget]
     store.put(record(broken[0]))
     assert page_of(tmp_path).notices[0].startswith("1 result file is damaged and counts as not run")
     store.put(record(broken[1]))
-    assert page_of(tmp_path).notices == []
+    assert page_of(tmp_path).notices == [budget]
+
+
+def test_the_first_screen_says_that_a_quick_budget_finds_nothing(tmp_path):
+    one, other = make_request(), Request("label-noise", ("toy",), facts={"toy": FACTS})
+    fill(tmp_path, [one, other])
+    [notice] = page_of(tmp_path).notices
+    assert notice.startswith(f"Budget 'quick' ({one.experiment}): ") and "is no finding" in notice
+    fill(tmp_path / "other", [other])
+    assert page_of(tmp_path / "other").notices == []
 
 
 def test_failed_and_missing_cells_are_named(tmp_path):

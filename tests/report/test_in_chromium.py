@@ -51,6 +51,23 @@ def test_what_is_wrong_is_found(tmp_path):
 
 
 @needs_chromium
+@pytest.mark.parametrize("cards", [1, 2, 3])
+def test_the_advice_leaves_no_empty_card(tmp_path, cards):
+    """Cards on the last line reach the right edge of their box, however many there are."""
+    path = write_page(page(), tmp_path / "report.html")
+    card = '<article><p class="short">smooth</p><p>58.5 %: the highest mean.</p></article>'
+    box = f'<div class="advice"><h2>What should I use?</h2>{card * cards}<p class="note">A rule.</p></div><div class="answers">'
+    measure = (
+        "<script>const box = document.querySelector('.advice'), last = [...box.querySelectorAll('article')].pop();"
+        "document.title = `${Math.round(box.getBoundingClientRect().right - last.getBoundingClientRect().right)} px left`</script></body>"
+    )
+    text = path.read_text(encoding="utf-8").replace('<div class="answers">', box, 1).replace("</body>", measure)
+    path.write_text(text, encoding="utf-8")
+    dom, console = check.chromium(path.as_uri(), "--dump-dom", "--window-size=1280,900")
+    assert console == [] and "<title>1 px left</title>" in dom  # its border
+
+
+@needs_chromium
 def test_sorting_puts_the_best_first_and_names_families_in_rows(tmp_path):
     path = write_page(page(), tmp_path / "report.html")
     click = (

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from naq.errors import OptionError
 from naq.options import nearest
+
+if TYPE_CHECKING:
+    from naq.experiments.request import Request
+    from naq.grid.cells import Cell
 
 
 def budget_of(name: str, quick: bool) -> str:
@@ -96,3 +100,20 @@ def episode_options_of(given: list[str]) -> dict[str, Any]:
         name: merge_options("an episode", known, {name: value})[name]
         for name, value in pairs(given, "--episode").items()
     }
+
+
+def without_effect(requests: Sequence[Request], cells: Sequence[Cell]) -> list[str]:
+    """Sentences on options that were given and are in no cell: it trains other models, or its levels set the option themselves."""
+    from naq.experiments.tuning import learner_of
+
+    if not requests:
+        return []
+    trained = {learner_of(str(cell.config["method"])) for cell in cells if cell.config.get("method")}
+    names = ", ".join(dict.fromkeys(request.experiment for request in requests))
+    idle = [f"--set {model}: no cell of {names} trains it." for model in requests[0].options if model not in trained]
+    for name, value in requests[0].episode.items():
+        if not any(value in ((cell.config.get("episode") or {}).get(name), cell.config.get(name)) for cell in cells):
+            idle.append(
+                f"--episode {name}={value}: no cell of {names} takes it; their own values come later, or none has episodes with it."
+            )
+    return idle

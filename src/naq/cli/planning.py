@@ -20,7 +20,7 @@ def plan_text(studies: Sequence[Study], cells: Sequence[Cell], missing: Sequence
             lines.append(f"{study.experiment.name} on {', '.join(study.request.datasets)}: {study.experiment.question}")
     requests = [study.request for study in studies]
     lines += dict.fromkeys(f"Profile {request.profile}: {request.settings.summary}." for request in requests)
-    lines += dict.fromkeys(f"Budget {request.budget}: {request.limits.summary}." for request in requests)
+    lines += dict.fromkeys(f"Budget {request.budget}: {request.cost}" for request in requests)
     tried = {cell for study in studies for group in study.groups.values() for cell in group.tried}
     later = (
         f" Tuning: {counted(len(tried), 'candidate')} among them, trainings with what they choose follow."

@@ -16,6 +16,7 @@ from naq.cli.checking import (
     features_of,
     known_learners,
     options_of,
+    without_effect,
 )
 from naq.cli.streams import Stopped
 from naq.errors import OptionError
@@ -195,6 +196,8 @@ def reproduce_command(
         find = StoredRecords(store, dataset_cache)
         studies = [study for request in requests for study in expand(request, find)]
         cells = cells_of(studies)
+        for sentence in without_effect(requests, cells):
+            _say(sentence, "yellow")
         missing = [cell for cell in cells if (record := find(cell)) is None or not record.done]
         if plan_only:
             typer.echo(plan_json(requests, cells, missing) if as_json else plan_text(studies, cells, missing))
@@ -314,6 +317,8 @@ def _print_views(page: Page, requests: list[Request]) -> None:
 
 
 def _print_outcome(outcome: Outcome) -> None:
+    from naq.report.collect import titles
+
     counts = {
         "computed": len(outcome.done),
         "there before": len(outcome.skipped),
@@ -322,7 +327,7 @@ def _print_outcome(outcome: Outcome) -> None:
         "being computed by another process": len(outcome.busy),
     }
     _say(f"Cells: {', '.join(f'{count} {what}' for what, count in counts.items() if count) or 'none'}.")
-    for failure in outcome.failed[:10]:
-        _say(f"  {failure.cell.title}: {failure.sentence}", "red")
+    for name, failure in list(zip(titles([one.cell for one in outcome.failed]), outcome.failed))[:10]:
+        _say(f"  {name}: {failure.sentence}", "red")
     if len(outcome.failed) > 10:
         _say(f"  and {len(outcome.failed) - 10} more; the report names them all.")

@@ -155,7 +155,7 @@ def run_command(
     print_table(result_table(results))
     for result, folder in zip(results, folders):
         _after(result, folder)
-    _next_steps(dataset, results)
+    _next_steps(dataset, nodes, tasks, results)
 
 
 def _shared_out(given: dict[str, str], known: list[Method]) -> dict[str, dict[str, str]]:
@@ -199,19 +199,30 @@ def _after(result: Result, folder: Path) -> None:
             f"{config.method}: {facts['steps_trained']:,} {unit} with {labels}, {stop}; checkpoint of "
             f"{facts['best_step']:,} {unit} selected at {100 * facts['valid_accuracy']:.2f} % on {tasks}."
         )
+    if config.also_shots and facts["reads_base_labels"] and not (config.episode or {}).get("shot"):
+        print(
+            f"{config.method}: its episodes are {config.shot}-shot for every shot tested here; "
+            f"the paper trains anew for each: --shot {config.also_shots[-1]}."
+        )
     print(f"Written: {folder}")
 
 
-def _next_steps(dataset: str, results: list[Result]) -> None:
+def _next_steps(dataset: str, nodes: Path | None, tasks: Path | None, results: list[Result]) -> None:
+    """Commands on the same graph and tasks; the graph may have none of the default way."""
     from naq.protocol.config import EPISODES
 
     configs = [result.config for result in results]
+    way, shot = configs[0].way, configs[0].shot
+    files = [
+        word for flag, path in (("--nodes", nodes), ("--tasks", tasks)) if path is not None for word in (flag, path)
+    ]
+    graph = shlex.join(["naq", "run", dataset, *map(str, files), *(["--way", str(way)] if way != 5 else [])])
+    same = graph + (f" --shot {shot}" if shot != 1 else "")
     shown = {config.method for config in configs}
     other = next(m for m in ("naq-diff/protonet", "naq-plus", "naq-feat/protonet", "smooth") if m not in shown)
-    lines = [f"naq run {shlex.quote(dataset)} --method {other}", "naq list methods"]
-    if (configs[0].way, configs[0].shot) == (5, 1):
-        lines.insert(1, f"naq run {shlex.quote(dataset)} --shot 5")
+    lines = [f"{same} --method {other}", "naq list methods"]
+    if (way, shot) == (5, 1):
+        lines.insert(1, f"{graph} --shot 5")
     if any(config.episodes is not None and config.episodes < EPISODES for config in configs):
-        schedule = f"(the paper's schedule: {EPISODES:,} episodes)"
-        lines.insert(0, f"naq run {shlex.quote(dataset)} --out runs/full      {schedule}")
+        lines.insert(0, f"{same} --out runs/full      (the paper's schedule: {EPISODES:,} episodes)")
     print("Next:\n  " + "\n  ".join(lines))

@@ -45,6 +45,7 @@ class NaqPlusSugrl(SUGRL):
     name = "naq-plus/sugrl"
     summary = "the closed form of NaQ on smoothed features and SUGRL's vectors side by side"
     defaults: ClassVar[Mapping[str, Value]] = {**SUGRL.defaults, "beside": WEIGHT}
+    inductive = False  # the closed form is of the graph at hand, as naq-plus is
 
     def check_options(self) -> None:
         super().check_options()

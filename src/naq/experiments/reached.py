@@ -150,7 +150,9 @@ def reached_table(study: Study, made: Sequence[Figure]) -> TableView:
         labels=4,
         note=(
             "Inductive: against the best of smooth and the trained label-free methods in that column, chosen on these tasks; Holm over all of them. "
-            "Balanced queries: against smooth under the same head. Dirichlet(2) queries: against prototypes of the same vectors, which answer every query alone. "
+            "Balanced queries: against smooth under the same head; Holm over the heads. "
+            "Dirichlet(2) queries: against prototypes of the same vectors, which answer every query alone; Holm over the heads. "
+            "The tables of heads compare all pairs of their rows, which are more comparisons: they may mark no significant difference where one is significant here. "
             "+n and above: significantly better (p < 0.05), by n points at least; not below: not significantly worse. ± is the 95 % interval of the difference alone."
         ),
     )

@@ -139,6 +139,12 @@ class Request:
         return BUDGETS[self.budget]
 
     @property
+    def cost(self) -> str:
+        """The budget in a sentence, and what was given instead of its own numbers."""
+        given = [f"{n:,} {what}{'s' * (n != 1)}" for n, what in ((self.seeds, "seed"), (self.episodes, "episode")) if n]
+        return f"{self.limits.summary}." + (f" Given instead: {' and '.join(given)}." if given else "")
+
+    @property
     def settings(self) -> Profile:
         """What ``profile`` names."""
         return PROFILES[self.profile]

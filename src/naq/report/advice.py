@@ -20,7 +20,8 @@ NAMED = 6
 """Names in a sentence; the section below has them all."""
 RULE = (
     "The method with the highest mean; where others show no significant difference from it (p < 0.05, Holm over all pairs), the cheapest of these: "
-    "fewest labels, then least time. Trainings that were cut are judged as far as they went. “No significant difference” is not “equal”: the note of each table says which difference it can detect."
+    "fewest labels, then least time. Trainings that were cut are judged as far as they went. “No significant difference” is not “equal”: the note of each table says which difference it can detect. "
+    "± of a difference is its own 95 % interval, without that correction: it may exclude 0 where no significant difference is found."
 )
 LABELS = (
     "no labels beyond a task's own",

@@ -59,7 +59,7 @@ def page_of(folder: str | Path, *, title: str = "", out: str = "", any_version: 
         summary(results, studies, tally, out),
         [*sections, *profile_sections(expanded)],
         older,
-        [*_notices(results), *_versions(tally.done.values())],
+        [*_notices(results), *_versions(tally.done.values()), *_thin(results.requests)],
         {
             "naq": naq.__version__,
             "report written": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
@@ -88,7 +88,7 @@ def section(
     if request.profile != "default":
         views = [TextView([f"Profile {request.profile!r}: {request.settings.summary}."], "caveat"), *views]
     if request.limits.thin:
-        views = [TextView([f"Budget {request.budget!r}: {request.limits.summary}."], "caveat"), *views]
+        views = [TextView([f"Budget {request.budget!r}: {request.cost}"], "caveat"), *views]
     return Section(
         name=section_name(request, older),
         title=experiment.title,
@@ -282,6 +282,17 @@ def _versions(records: Iterable[Record]) -> list[str]:
     which = ", ".join(f"{counted(number, 'result')} of {label}" for label, number in older.most_common())
     return [
         f"Results of other versions of the code are among those shown: {which}. The details of each say which code gave it."
+    ]
+
+
+def _thin(requests: Sequence[Request]) -> list[str]:
+    """One sentence on requests whose numbers are no answer to anything; none where there are none."""
+    names = dict.fromkeys(request.experiment for request in requests if request.limits.thin)
+    if not names:
+        return []
+    return [
+        f"Budget 'quick' ({', '.join(names)}): trainings of a few steps show that everything runs. "
+        "What this page says of these methods, best or not, is no finding."
     ]
 
 

@@ -15,7 +15,7 @@ from naq.experiments.datasets import choose_datasets, experiments_of, make_reque
 from naq.experiments.experiment import EXPERIMENTS, expand
 from naq.experiments.folder import Requests
 from naq.experiments.names import full_name
-from naq.experiments.reached import Target, figures
+from naq.experiments.reached import TOGETHER, Target, figures
 from naq.experiments.request import Request
 from naq.experiments.variants import gain_words, way_of
 from naq.experiments.views import Missing, Number, TableView, TextView
@@ -175,6 +175,15 @@ def test_figures_are_against_the_best_other_method_under_the_same_head():
     assert unbalanced["1-shot, em"].test.difference.mean == pytest.approx(0.03, abs=0.005)
     assert not unbalanced["1-shot, em"].target.met(unbalanced["1-shot, em"].test), "3 points of 4"
     assert unbalanced["1-shot, em"].test.significant
+
+
+def test_heads_of_a_setting_are_one_family_as_the_note_says():
+    found = scores()
+    pairs = {head: (found["naq-plus", 1, head], found["smooth", 1, head]) for head in TOGETHER}
+    made = figures("debian", found, ["smooth"], (1,))
+    p = {one.where.split(", ")[1]: one.test.p for one in made if one.setting == BALANCED}
+    assert p == {head: test.p for head, test in family(pairs).items()}
+    assert p != {head: family({head: pair})[head].p for head, pair in pairs.items()}, "corrected for several"
 
 
 def test_where_the_baseline_is_high_no_gain_is_asked_for():
