@@ -40,6 +40,7 @@ GRAPHS: dict[str, dict[str, Any]] = {
 DIFFUSED = {
     "diffused-3k": {"nodes": 3000, "features": 8, "mapped": False},
     "diffused-6k": {"nodes": 6000, "features": 8, "mapped": False},
+    "diffused-300k": {"nodes": 300_000, "features": 8, "mapped": True},
 }
 """Graphs of which only the diffusion table is made: it takes longer than all other stages."""
 FITTED = ("held-20k-sparse", "mapped-30k-sparse", "held-40k-dense", "mapped-100k-sparse", "diffused-3k")
