@@ -116,7 +116,7 @@ def read_weights(path: Path) -> str | None:
 @cache
 def _begun() -> dict[str, bytes]:
     """The files of a training that was ended after its second checkpoint."""
-    from naq.training import loop
+    from naq.training import state as loop
 
     copies: list[dict[str, bytes]] = []
     with tempfile.TemporaryDirectory() as place:

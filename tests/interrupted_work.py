@@ -25,7 +25,7 @@ def run(folder: Path) -> Any:
     from safetensors.numpy import load_file
 
     from naq.protocol import run as train
-    from naq.training import loop
+    from naq.training import state as loop
 
     loop.CHECKPOINT_SECONDS = 0.0
     options = {"options": {"latent": 8}, "episode": {"queries": 3}, "cache": folder / "cache", "baseline": False}
@@ -96,7 +96,7 @@ def reproduce(folder: Path) -> Any:
     """``naq reproduce``: a method that trains and one that does not, the page, the records."""
     from naq.data import save_graph
     from naq.grid.store import Store
-    from naq.training import loop
+    from naq.training import state as loop
 
     loop.CHECKPOINT_SECONDS = 0.0
     graph, out = folder.parent / "labelled.npz", folder / "out"

@@ -87,7 +87,7 @@ def test_too_few_base_classes_or_labels(graph, tasks):
 
 
 def test_a_diverging_learner_stops_with_what_to_try_and_keeps_its_checkpoint(graph, tasks, tmp_path, monkeypatch):
-    monkeypatch.setattr("naq.training.loop.CHECKPOINT_SECONDS", 0.0)
+    monkeypatch.setattr("naq.training.state.CHECKPOINT_SECONDS", 0.0)
     good = small(graph, tasks, "naq-feat/maml", out=tmp_path / "good")
     assert good.accuracy > 0.5
     import torch

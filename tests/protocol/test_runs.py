@@ -2,6 +2,7 @@ import json
 import platform
 import shutil
 import signal
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 
@@ -13,12 +14,13 @@ from safetensors.torch import load_file
 import methods_under_test as suite
 import naq
 from naq.data import save_graph
-from naq.errors import DataError, GraphError, OptionError, TaskError
+from naq.errors import DataError, GraphError, NaqError, OptionError, TaskError, TrainingError
 from naq.files import write_sealed
 from naq.heads.prototype import PrototypeHead
-from naq.protocol import RunConfig, RunInputs, execute
+from naq.protocol import RunConfig, RunInputs, execute, execute_together, gains_together
 from naq.protocol.tasks import task_source
 from naq.threads import arithmetic
+from naq.training import EpisodeTraining
 
 
 def small(graph, tasks, method="naq-feat/protonet", **given):
@@ -276,8 +278,61 @@ def test_a_training_that_has_only_a_checkpoint_warns_too(graph, tasks, tmp_path,
         small(graph, tasks, checkpoint=kept, listener=stop)
     assert kept.exists()
     now = arithmetic()
-    monkeypatch.setattr("naq.protocol.runs.arithmetic", lambda: now | {"torch_threads": 99, "cpu_capability": "OTHER"})
+    monkeypatch.setattr(
+        "naq.protocol.execution.arithmetic", lambda: now | {"torch_threads": 99, "cpu_capability": "OTHER"}
+    )
     words = r"resumed under other arithmetic \(torch_threads \d+ -> 99, cpu_capability .* -> OTHER\)"
     with pytest.warns(UserWarning, match=words):
         again = small(graph, tasks, checkpoint=kept)
     assert np.array_equal(again.embedding, whole.embedding)
+
+
+def several(graph, tasks, folder, seeds, **given):
+    """Runs of some seeds, each with a folder of its own."""
+    given = {"way": 2, "episodes": 40, "evaluate_every": 8, "options": {"latent": 16, "lr": 1e-3}} | given
+    return [
+        (
+            RunConfig.resolve("naq-feat/protonet", seed=seed, episode={"queries": 3}, dataset=graph.name, **given),
+            RunInputs(graph, tasks=tasks, out=folder / str(seed), cache=None, baseline=False),
+        )
+        for seed in seeds
+    ]
+
+
+def test_runs_together_are_the_runs_alone(graph, tasks, tmp_path):
+    together = execute_together(several(graph, tasks, tmp_path / "a", [0, 1, 2]))
+    for (config, inputs), result in zip(several(graph, tasks, tmp_path / "b", [0, 1, 2]), together):
+        alone = execute(config, inputs)
+        assert np.array_equal(alone.per_task, result.per_task) and np.array_equal(alone.embedding, result.embedding)
+        assert alone.history.valid_accuracy == result.history.valid_accuracy
+        assert result.facts["trained_together"] == 3 and "trained_together" not in alone.facts
+    assert len({result.embedding.tobytes() for result in together}) == 3
+    again = execute_together(several(graph, tasks, tmp_path / "a", [2, 3]))  # one is finished, one is not
+    assert np.array_equal(again[0].per_task, together[2].per_task) and "trained_together" not in again[1].facts
+
+
+def test_a_run_that_fails_leaves_the_others_and_no_folder(graph, tasks, tmp_path, monkeypatch):
+    """One before its training, one in it."""
+    bad, good = several(graph, tasks, tmp_path, [1, 2])
+    bad = (bad[0], replace(bad[1], base_labels=np.zeros(3, dtype=np.int64)))
+    found = execute_together([bad, good])
+    assert isinstance(found[0], NaqError) and found[1].accuracy > 0.5
+    assert not (tmp_path / "1").exists() and (tmp_path / "2" / "metrics.json").exists()
+    step = EpisodeTraining.step
+    monkeypatch.setattr(
+        EpisodeTraining, "step", lambda self, update: step(self, update) * (float("nan") if self.model.seed == 3 else 1)
+    )
+    found = execute_together(several(graph, tasks, tmp_path, [3, 4]))
+    assert isinstance(found[0], TrainingError) and found[1].accuracy > 0.5
+    assert not (tmp_path / "3" / "metrics.json").exists() and (tmp_path / "4" / "metrics.json").exists()
+    assert not list(tmp_path.glob("*/.lock"))
+
+
+def test_what_gains_by_training_together(monkeypatch):
+    resolve = RunConfig.resolve
+    assert gains_together(resolve("naq-feat/protonet", device="cuda"))
+    assert not gains_together(resolve("naq-feat/protonet"))
+    assert not gains_together(resolve("naq-feat/maml", device="cuda"))
+    assert not gains_together(resolve("bgrl", device="cuda")) and not gains_together(resolve("smooth", device="cuda"))
+    monkeypatch.setenv("NAQ_CUDA_GRAPHS", "0")
+    assert not gains_together(resolve("naq-feat/protonet", device="cuda"))

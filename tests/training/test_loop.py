@@ -87,7 +87,7 @@ def test_an_incomplete_last_stretch_is_evaluated():
 def test_a_loss_that_is_not_finite_names_its_update_and_keeps_the_checkpoint(tmp_path):
     path = tmp_path / "c.safetensors"
     steps = Steps(10, [1, 1, 1, 1, 1, float("nan"), 1, 1, 1, 1])
-    import naq.training.loop as loop
+    import naq.training.state as loop
 
     loop_seconds, loop.CHECKPOINT_SECONDS = loop.CHECKPOINT_SECONDS, 0.0
     try:

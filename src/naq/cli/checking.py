@@ -30,7 +30,7 @@ def features_of(name: str) -> str:
 
 
 def check_device_of(device: str) -> None:
-    from naq.protocol.runs import check_device
+    from naq.protocol.execution import check_device
 
     check_device(device)
 

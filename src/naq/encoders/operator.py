@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any, Protocol
+from weakref import WeakValueDictionary
 
 import numpy as np
 import scipy.sparse as sp
@@ -21,6 +22,10 @@ CROWDED = 0.1
 CROWDED_BYTES = 1 << 29
 DENSE_BYTES = 1 << 32
 """On an accelerator X and A_hat X are held dense up to this size, and while twice as much is free there: gathering rows of a dense matrix there is the fastest product."""
+
+
+_propagated_there: WeakValueDictionary[tuple[str, str], torch.Tensor] = WeakValueDictionary()
+"""A_hat X by graph and accelerator, while an operator holds it: models of one graph that are trained together share it."""
 
 
 class Operator(Protocol):
@@ -73,10 +78,16 @@ class GraphOperator:
     def _form(self) -> None:
         """A_hat X where it is first read: not every learner reads it."""
         if self.formed and not self._ready:
-            propagated = self.propagated()
-            self._dense = self._held(propagated)
+            shared = self.device.type != "cpu" and type(self) is GraphOperator
+            key = (self.graph.hash, str(self.device)) if shared else None
+            self._dense = None if key is None else _propagated_there.get(key)
             if self._dense is None:
-                self._split(propagated)
+                propagated = self.propagated()
+                self._dense = self._held(propagated)
+                if self._dense is None:
+                    self._split(propagated)
+                elif key is not None:
+                    _propagated_there[key] = self._dense
         self._ready = True
 
     def propagated(self) -> np.ndarray | sp.csr_array:

@@ -21,21 +21,24 @@ def recording(device: torch.device) -> bool:
     return device.type == "cuda" and os.environ.get(SWITCH, "1") != "0"
 
 
-def recorded(run: Callable[[], Any], pool: Any = None) -> tuple[torch.cuda.CUDAGraph, Any]:
-    """A graph of the kernels that ``run`` starts, and what it returned: tensors that every replay fills anew. ``run`` must have run once before."""
+def recorded(run: Callable[[], Any], stream: torch.cuda.Stream, pool: Any = None) -> tuple[torch.cuda.CUDAGraph, Any]:
+    """A graph of the kernels that ``run`` starts, and what it returned: tensors that every replay fills anew. ``run`` must have run :func:`beside` once before.
+
+    Args:
+        stream: to record on; its own for all that is replayed beside other graphs, since graphs recorded on one stream share the scratch memory of cuBLAS.
+    """
     graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph, pool=pool):
+    with torch.cuda.graph(graph, pool=pool, stream=stream):
         found = run()
     return graph, found
 
 
-def beside(run: Callable[[], Any]) -> None:
-    """Run on a stream of its own, so that libraries choose their kernels before these are recorded."""
-    aside = torch.cuda.Stream()
-    aside.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(aside):
+def beside(run: Callable[[], Any], stream: torch.cuda.Stream) -> None:
+    """Run on the stream that is recorded on, so that libraries choose their kernels and take their memory before."""
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
         run()
-    torch.cuda.current_stream().wait_stream(aside)
+    torch.cuda.current_stream().wait_stream(stream)
 
 
 class RecordedSteps:
@@ -84,8 +87,9 @@ class RecordedSteps:
     ) -> tuple[torch.cuda.CUDAGraph, list[torch.Tensor], list[torch.Tensor]]:
         """The graph of the steps, what it fills, and what it reads."""
         held = [one.clone() for one in given]
-        beside(lambda: self._descend(*held))
-        return *recorded(lambda: self._descend(*held)), held
+        stream = torch.cuda.Stream(given[0].device)
+        beside(lambda: self._descend(*held), stream)
+        return *recorded(lambda: self._descend(*held), stream), held
 
     def _descend(
         self, start: torch.Tensor, gram: torch.Tensor, pool: torch.Tensor, target: torch.Tensor, share: torch.Tensor

@@ -1,37 +1,27 @@
-"""One run: train on episodes, choose the checkpoint on validation tasks, test once."""
+"""Vectors of a method, and the whole protocol, from what a caller names."""
 
 from __future__ import annotations
 
-import json
 import time
-import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
 from naq.data import load
-from naq.embedders import Embedder, TrainedEmbedder, refined
+from naq.embedders import TrainedEmbedder, refined
 from naq.errors import OptionError
-from naq.files import cache_folder
-from naq.graph import Graph, resolve, weighted
-from naq.heads import Evaluation, Head
+from naq.graph import Graph
+from naq.heads import Head
 from naq.progress import Listener
 from naq.protocol.config import EPISODES, FEATURES, RunConfig
-from naq.protocol.evaluation import BASELINE, Model, baseline_vectors, every_answer, every_head, other_weights
-from naq.protocol.folder import RunFolder, begun_beside
-from naq.protocol.machine import arithmetic_warning, versions
+from naq.protocol.execution import RunInputs, execute, warn
 from naq.protocol.methods import get_method
 from naq.protocol.result import Result
-from naq.protocol.selection import SELECTIONS
-from naq.protocol.tasks import TaskSource, labels_hash, task_source
-from naq.protocol.training import ModelTraining, pretrained
+from naq.protocol.training import pretrained
 from naq.tasks import ClassSplit
-from naq.threads import arithmetic
-from naq.training import Trained
 
 
 def embed(
@@ -67,46 +57,6 @@ def embed(
         pretrained(model)
     vectors = model.embed()
     return refined(vectors, seed=seed, device=device) if refine else vectors
-
-
-def _warn(phase: str, facts: Mapping[str, Any]) -> None:
-    """The listener of a run that is given none."""
-    if phase == "warning":
-        warnings.warn(str(facts["text"]), stacklevel=2)
-
-
-@dataclass(frozen=True, eq=False)
-class RunInputs:
-    """What a run uses beside its configuration: the data, and where it keeps things.
-
-    Attributes:
-        graph: the graph; ``source`` is the name or path it was loaded from, where that is known.
-        tasks, split, base_labels, out, checkpoint, cache, baseline, listener: as in :func:`run`.
-        load_seconds: that loading the graph took.
-    """
-
-    graph: Graph
-    source: str | None = None
-    tasks: str | Path | None = None
-    split: ClassSplit | None = None
-    base_labels: np.ndarray | None = None
-    out: str | Path | None = None
-    checkpoint: str | Path | None = None
-    cache: str | Path | None = ""
-    baseline: bool = True
-    listener: Listener = _warn
-    load_seconds: float = 0.0
-
-    def task_source(self, way: int, shot: int) -> TaskSource:
-        return task_source(
-            self.graph,
-            self.source,
-            self.tasks,
-            way=way,
-            shot=shot,
-            split=self.split,
-            base_labels=self.base_labels,
-        )
 
 
 def run(
@@ -182,7 +132,7 @@ def run(
         method, way=way, shot=shot, also_shots=also_shots, seed=seed, head=head, features=features, options=options, episode=episode,
         episodes=episodes, epochs=epochs, evaluate_every=evaluate_every, patience=patience, select=select, device=device, refine=refine,
     )  # fmt: skip
-    listener, mark, source = listener or _warn, time.perf_counter(), None
+    listener, mark, source = listener or warn, time.perf_counter(), None
     if not isinstance(graph, Graph):
         source = str(graph)
         listener("load", {"source": source})
@@ -191,147 +141,3 @@ def run(
         graph, source, tasks, split, base_labels, out, checkpoint, cache, baseline, listener, time.perf_counter() - mark
     )
     return execute(replace(config, dataset=graph.name), inputs)
-
-
-def execute(config: RunConfig, inputs: RunInputs) -> Result:
-    """Train, select and test as the configuration says; resume or read what is in the run folder."""
-    mark, seconds = time.perf_counter(), {"load": inputs.load_seconds}
-    graph, listener = inputs.graph, inputs.listener
-    check_device(config.device)
-    given = inputs.task_source(config.way, config.shot)
-    others = {str(k): inputs.task_source(config.way, k) for k in config.also_shots}
-    data = {
-        "graph": graph.hash,
-        "features": resolve(graph, config.features or "raw"),
-        "tasks": given.fingerprint,
-        "also": {k: other.fingerprint for k, other in others.items()},
-        **({} if inputs.base_labels is None else {"base_labels": labels_hash(given.base_labels)}),
-    }
-    seconds["load"] += time.perf_counter() - mark
-    if inputs.out is None:
-        return _execute(config, inputs, data, given, others, None, seconds)
-    with RunFolder(inputs.out, config, data, listener) as folder:
-        return _execute(config, inputs, data, given, others, folder, seconds)
-
-
-def _execute(
-    config: RunConfig,
-    inputs: RunInputs,
-    data: Mapping[str, Any],
-    given: TaskSource,
-    others: Mapping[str, TaskSource],
-    folder: RunFolder | None,
-    seconds: dict[str, float],
-) -> Result:
-    graph, listener, mark = inputs.graph, inputs.listener, time.perf_counter()
-    if folder is not None and (done := folder.finished()) is not None:
-        listener("finished", {"folder": str(inputs.out)})
-        return done
-    kept = None if inputs.checkpoint is None else Path(inputs.checkpoint)
-    begun = folder.begun_with if folder is not None else {} if kept is None else begun_beside(kept)
-    if begun and (text := arithmetic_warning(begun, arithmetic())):
-        listener("warning", {"text": text})
-    read = weighted(graph, str(data["features"]))
-    seconds["load"] += time.perf_counter() - mark
-    trained, model, plan = None, None, ""
-    if config.known.trains:
-        cache = cache_folder() if inputs.cache == "" else inputs.cache
-        key = json.dumps([config.to_json(), data], sort_keys=True)
-        training = ModelTraining(config, read, given, others, key, cache, listener)
-        model, trained = training.run(kept if folder is None else folder.checkpoint)
-        seconds |= training.seconds
-        plan = training.plan
-    mark = time.perf_counter()
-    listener("embed", {"method": config.method})
-    vectors, decided = _vectors(config, model, read)
-    if decided:
-        listener("plan", {"plan": decided})
-    seconds["embed"] = time.perf_counter() - mark
-    mark = time.perf_counter()
-    listener("test", {"tasks": len(given.test)})
-
-    def test(source: TaskSource, shot: str = "") -> dict[str, Evaluation]:
-        chosen = trained.also.get(shot) if trained is not None else None
-        if chosen is None or model is None:
-            return every_answer(model, vectors, source.test, source.unbalanced, config.solver)
-        with other_weights(model, chosen.weights):
-            return every_answer(model, _vectors(config, model, read)[0], source.test, source.unbalanced, config.solver)
-
-    def test_baseline(source: TaskSource) -> dict[str, Evaluation]:
-        wanted = inputs.baseline and config.method != BASELINE
-        return every_head(baseline_vectors(graph), source.test, source.unbalanced) if wanted else {}
-
-    evaluations, also = test(given), {k: test(other, k) for k, other in others.items()}
-    seconds["test"] = time.perf_counter() - mark
-    mark = time.perf_counter()
-    listener("baseline", {"method": BASELINE})
-    baseline, also_baseline = test_baseline(given), {k: test_baseline(other) for k, other in others.items()}
-    seconds["baseline"] = time.perf_counter() - mark
-    facts = _facts(config, graph, given.split, vectors) | _training_facts(config, trained, plan)
-    if decided:
-        facts["embedding"] = decided
-    history = trained.history if trained is not None else None
-    result = Result(config, data, evaluations, baseline, facts, seconds, history, vectors, also, also_baseline)
-    if folder is not None:
-        folder.write(result, model)
-    return result
-
-
-def check_device(device: str) -> None:
-    """One sentence where the device is not there."""
-    try:
-        if torch.device(device).type not in ("cpu", "cuda"):
-            raise RuntimeError("another kind of device")
-        torch.zeros(1, device=device).cpu()
-    except (RuntimeError, AssertionError, ValueError, TypeError, OverflowError) as error:
-        raise OptionError(
-            f"device is {device!r}, which cannot be used here; choose 'cpu' or an available 'cuda'."
-        ) from error
-
-
-def _vectors(config: RunConfig, model: Model | None, graph: Graph) -> tuple[np.ndarray, str]:
-    """(n, d) of the trained model, else of the embedder that trains nothing; refined where that is asked for.
-
-    With it, what the embedder decided about the graph.
-    """
-    plan = ""
-    if model is not None:
-        vectors = model.encode_all().cpu().numpy()
-    else:
-        kind = config.known.model
-        assert issubclass(kind, Embedder)
-        embedder = kind(graph.without_labels(), seed=config.seed, device=config.device, **config.options)
-        vectors, plan = embedder.embed(), embedder.plan()
-    return (refined(vectors, seed=config.seed, device=config.device) if config.refine else vectors), plan
-
-
-def _facts(config: RunConfig, graph: Graph, split: ClassSplit, vectors: np.ndarray) -> dict[str, Any]:
-    return {
-        "reads_base_labels": config.known.reads_base_labels,
-        "inductive": config.known.inductive,
-        "nodes": graph.num_nodes,
-        "edges": graph.num_edges,
-        "classes": {part: list(split.part(part)) for part in ("base", "valid", "test")},
-        "zero_rows": float((np.abs(vectors).sum(axis=1) == 0).mean()),
-        "versions": versions(),
-        "arithmetic": arithmetic(),
-    }
-
-
-def _training_facts(config: RunConfig, trained: Trained | None, plan: str) -> dict[str, Any]:
-    """How the weights were trained and chosen; ``best_step`` and ``steps_trained`` are counted in ``unit``."""
-    facts: dict[str, Any] = {"training": plan} if plan else {}
-    if trained is None or config.select is None:
-        return {**facts, "selection": "nothing was selected"}
-    return {
-        **facts,
-        "selection": SELECTIONS[config.select],
-        "best_step": trained.best_step,
-        "valid_accuracy": trained.best_valid,
-        "stopped_early": trained.stopped_early,
-        "steps_trained": trained.history.steps[-1],
-        "unit": "episodes" if config.known.learner is not None else "epochs",
-        "also_selected": {
-            shot: {"best_step": one.step, "valid_accuracy": one.valid} for shot, one in trained.also.items()
-        },
-    }

@@ -19,11 +19,11 @@ from naq.protocol.evaluation import Model, begun_validation, validation_accuracy
 from naq.protocol.selection import label_free_tasks
 from naq.protocol.tasks import TaskSource
 from naq.tasks import Tasks
-from naq.training import EpochTraining, Schedule, Trainable, Trained, episode_training, fit
+from naq.training import EpochTraining, Fitting, Schedule, Trainable, episode_training, fit
 
 
 class ModelTraining:
-    """One training of a run: builds the model, fits it, and says how long each part took.
+    """One training of a run: builds the model, says how it is fitted, and how long building took.
 
     Args:
         config: of a run whose method is trained.
@@ -50,8 +50,8 @@ class ModelTraining:
         self.seconds: dict[str, float] = {}
         self.plan = ""
 
-    def run(self, checkpoint: Path | None) -> tuple[Model, Trained | None]:
-        """The model with the selected weights; no training where none was asked for."""
+    def fitting(self, checkpoint: Path | None) -> tuple[Model, Fitting | None]:
+        """The model with its initial weights, and how it is trained; None where no training was asked for."""
         model, steps = self.build()
         if steps.updates == 0:
             return model, None
@@ -60,7 +60,7 @@ class ModelTraining:
         def accuracy_on(tasks: Tasks) -> Callable[[], float | Callable[[], float]]:
             return lambda: begun_validation(model, tasks, self.config.solver)
 
-        trained = fit(
+        return model, Fitting(
             steps,
             accuracy_on(main),
             self.config.schedule,
@@ -69,8 +69,6 @@ class ModelTraining:
             key=hashlib.blake2b(json.dumps([self.key, self.plan]).encode(), digest_size=16).hexdigest(),
             report=lambda facts: self.listener("train", facts),
         )
-        self.seconds["train"] = trained.seconds
-        return model, trained
 
     def build(self) -> tuple[Model, Trainable]:
         """The model with its initial weights, and its training in steps."""

@@ -2,17 +2,19 @@
 
 from naq.training.captured import CapturedTraining, episode_training
 from naq.training.history import History, Schedule, Trained
-from naq.training.loop import fit
+from naq.training.loop import Fitting, fit, fit_together
 from naq.training.trainable import EpisodeTraining, EpochTraining, Trainable
 
 __all__ = [
     "CapturedTraining",
     "EpisodeTraining",
     "EpochTraining",
+    "Fitting",
     "History",
     "Schedule",
     "Trainable",
     "Trained",
     "episode_training",
     "fit",
+    "fit_together",
 ]

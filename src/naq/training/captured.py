@@ -58,6 +58,7 @@ class CapturedTraining(EpisodeTraining):
         self._expected = self._first = self._last = -1
         self.block = max(1, min(block, self.updates, int(free_bytes(self._device) // (2 * self._bytes()))))
         self._graphs: dict[int, torch.cuda.CUDAGraph] = {}
+        self._stream = torch.cuda.Stream(self._device) if self._device.type == "cuda" else None
 
     @staticmethod
     def possible(learner: Learner, episodes: Episodes) -> bool:
@@ -143,14 +144,15 @@ class CapturedTraining(EpisodeTraining):
 
     def _capture(self, size: int) -> torch.cuda.CUDAGraph:
         """The operations of :meth:`_update`, recorded; nothing is changed by it."""
+        assert self._stream is not None
         with self._unchanged():
-            beside(lambda: self._update(size))  # Adam makes its state too
+            beside(lambda: self._update(size), self._stream)  # Adam makes its state too
         self.optimizer.zero_grad(set_to_none=True)
         pool = next(iter(self._graphs.values())).pool() if self._graphs else None
         for group in self.optimizer.param_groups:
             group["capturable"] = True
         try:
-            return recorded(lambda: self._update(size), pool)[0]
+            return recorded(lambda: self._update(size), self._stream, pool)[0]
         finally:
             for group in self.optimizer.param_groups:
                 group["capturable"] = False

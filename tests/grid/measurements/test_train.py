@@ -17,9 +17,12 @@ from naq.grid.cells import Cell, canonical
 from naq.grid.datasets import DatasetCache
 from naq.grid.fingerprint import identify
 from naq.grid.measurements import Context, perform
-from naq.grid.measurements.train import train_cell, trained
+from naq.grid.measurements.train import group_of, train_cell, trained
 from naq.grid.perturbations import apply_perturbation
+from naq.grid.runners import Setup, make_runner
+from naq.grid.runners import base as runners
 from naq.grid.runners.computing import record_of
+from naq.grid.store import Store
 from naq.protocol.machine import versions
 from naq.protocol.methods import get_method, methods
 from naq.threads import arithmetic
@@ -264,3 +267,31 @@ def test_a_record_can_be_traced_and_computed_again(context, graph):
     assert result["facts"]["arithmetic"] == arithmetic()
     again = perform(Cell(record["measurement"], config), context)
     assert again["evaluations"] == result["evaluations"] and again["also"] == result["also"]
+
+
+def test_a_group_is_what_differs_in_its_seed_alone():
+    cells = [
+        train_cell("communities", "naq-feat/protonet", seed=seed, device="cuda", **{**SMALL, **more})
+        for seed, more in ((0, {}), (1, {}), (0, {"way": 3}))
+    ]
+    assert group_of(cells[0]) == group_of(cells[1]) != group_of(cells[2])
+    assert group_of(train_cell("communities", "naq-feat/protonet", **SMALL)) is None  # on the CPU nothing is gained
+
+
+def test_seeds_are_trained_together_where_that_is_faster(place, tmp_path, monkeypatch):
+    """As if the CPU gained by it: the records are those of one cell after the other, but for the seconds."""
+    cells = [train_cell("communities", "naq-feat/protonet", seed=seed, **SMALL) for seed in range(5)]
+    cells.insert(2, train_cell("communities", "naq-diff/protonet", **SMALL))
+    setup, found = Setup({"communities": str(place)}, cache=None), {}
+    for name, groups in (("alone", False), ("together", True)):
+        monkeypatch.setattr("naq.grid.measurements.train.gains_together", lambda config, groups=groups: groups)
+        monkeypatch.setattr(runners, "TOGETHER", 3)
+        store = Store(tmp_path / name)
+        with make_runner("local") as runner:
+            outcome = runner.run(cells, store, setup)
+            assert outcome.complete and set(outcome.done) == set(cells)
+            found[name] = [store.get(identify(cell, runner.dataset_cache(setup)).key(cell)).result for cell in cells]
+    for one, two in zip(found["alone"], found["together"]):
+        assert one["evaluations"] == two["evaluations"] and one["history"]["loss"] == two["history"]["loss"]
+    assert [one["facts"].get("trained_together") for one in found["together"]] == [3, 3, None, 3, 2, 2]
+    assert not any("trained_together" in one["facts"] for one in found["alone"])

@@ -29,8 +29,8 @@ from naq.grid.measurements.base import Context, check_choice, check_seed, datase
 from naq.grid.measurements.tables import TABLE_KINDS, completed_table, table_config
 from naq.neighbors import NeighborTable, diffusion_neighbors, feature_neighbors
 from naq.neighbors.diffusion import METHODS
+from naq.protocol.execution import check_device
 from naq.protocol.machine import processor
-from naq.protocol.runs import check_device
 from naq.threads import available_cores
 
 MEASURED = ("similarity", "episodes")

@@ -13,7 +13,8 @@ from naq.grid.cells import Cell
 from naq.grid.datasets import DatasetCache
 from naq.grid.fingerprint import identify
 from naq.grid.measurements import Context
-from naq.grid.runners.computing import Throttled, record_of, sentence_of
+from naq.grid.measurements.train import group_of
+from naq.grid.runners.computing import Throttled, record_of, records_of, sentence_of
 from naq.grid.runners.pending import Failure, Outcome, Pending, Planned
 from naq.grid.store import Store
 from naq.progress import Listener
@@ -119,15 +120,31 @@ class Runner(ABC):
                 yield planned
 
 
+TOGETHER = 8
+"""Trainings side by side, at most: on an H200 an update takes 478, 364, 321 and 299 microseconds with one, two, four and eight (docs/scale.md)."""
+
+
 class LocalRunner(Runner):
-    """The cells in this process, one after the other."""
+    """The cells in this process, one after the other; those that differ in their seed alone together, where that is faster."""
 
     def _compute(self, pending: Pending, setup: Setup) -> None:
         while (planned := pending.next()) is not None:
-            progress = Throttled(pending.listener, planned.cell.title)
-            scratch = pending.store.scratch(planned.key)
-            context = Context(self.dataset_cache(setup), scratch, setup.cache, progress, setup.arrays_folder)
-            pending.finish(planned, record_of(planned.cell, planned.identity, context))
+            others = self._others(planned, pending)
+            given = [(each.cell, each.identity, self._context(each, pending, setup)) for each in (planned, *others)]
+            records = records_of(given) if others else [record_of(*given[0])]
+            for each, record in zip((planned, *others), records, strict=True):
+                pending.finish(each, record)
+
+    @staticmethod
+    def _others(planned: Planned, pending: Pending) -> list[Planned]:
+        """Cells that are computed with this one."""
+        group = group_of(planned.cell)
+        return [] if group is None else pending.more(lambda each: group_of(each.cell) == group, TOGETHER - 1)
+
+    def _context(self, planned: Planned, pending: Pending, setup: Setup) -> Context:
+        progress = Throttled(pending.listener, planned.cell.title)
+        scratch = pending.store.scratch(planned.key)
+        return Context(self.dataset_cache(setup), scratch, setup.cache, progress, setup.arrays_folder)
 
 
 def _silent(phase: str, facts: Mapping[str, Any]) -> None:

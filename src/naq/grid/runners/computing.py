@@ -8,7 +8,7 @@ import os
 import sys
 import time
 import traceback
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from naq.errors import NaqError
 from naq.files import NO_SPACE
 from naq.grid.cells import Cell, Identity
 from naq.grid.measurements import Context, perform
+from naq.grid.measurements.train import train_together
 from naq.grid.records import Record
 from naq.progress import Listener
 from naq.protocol.machine import machine
@@ -40,6 +41,27 @@ def record_of(cell: Cell, identity: Identity, context: Context) -> Record:
     seconds = time.perf_counter() - started
     release_gpu_memory()
     return _record(cell, identity, result, error, seconds)
+
+
+def records_of(given: Sequence[tuple[Cell, Identity, Context]]) -> list[Record]:
+    """The records of train cells that are computed together; each is given its share of the seconds."""
+    started = time.perf_counter()
+    try:
+        found = train_together([(cell.config, context) for cell, _, context in given])
+    except Exception as caught:  # of what they share
+        found = [caught] * len(given)
+    seconds = (time.perf_counter() - started) / len(given)
+    release_gpu_memory()
+    records = []
+    for (cell, identity, _), one in zip(given, found, strict=True):
+        try:
+            if isinstance(one, Exception):
+                raise one
+            result, error = _as_json(one), None
+        except Exception as caught:
+            result, error = None, sentence_of(caught)
+        records.append(_record(cell, identity, result, error, seconds))
+    return records
 
 
 def release_gpu_memory() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -98,6 +98,16 @@ class Pending:
                 self.listener("begun", {"cell": planned.cell.title, "key": planned.key})
                 return planned
         return None
+
+    def more(self, like: Callable[[Planned], bool], most: int) -> list[Planned]:
+        """At most so many further cells that are ``like`` one that was handed out, locked as it is."""
+        found: list[Planned] = []
+        for planned in [each for each in self._todo if like(each)][:most]:
+            self._todo.remove(planned)
+            if self._lock(planned):
+                self.listener("begun", {"cell": planned.cell.title, "key": planned.key})
+                found.append(planned)
+        return found
 
     def finish(self, planned: Planned, record: Record, *, keep: bool = False) -> None:
         """Store the record of a cell; its checkpoints are removed unless memory ran out or they are to be kept.
