@@ -8,11 +8,13 @@
 |---|---|
 | agreement | tables, one encoding and a short training on CPU and GPU |
 | protocol | naq-feat/protonet: 16,000 episodes and 100 evaluations of validation and test tasks, with recorded steps and with plain ones; accuracy with its interval; one whole run |
+| together | naq-feat/protonet: one, two, four and eight seeds side by side in this process, 3,200 episodes each and 20 evaluations of the validation tasks |
+| precision | naq-feat/protonet on each graph of --graphs: five seeds in float32 and with products in TF32 (torch's own switch), seconds and test accuracy |
 | maml | naq-feat/maml: 1,000 meta-updates of 16 tasks and 100 evaluations of the validation tasks |
 | naq-plus | vectors of debian, median of three |
 | euclidean | exact top-100 of 2.45 million rows of 100 numbers |
 | learners | `naq reproduce model-agnostic`, 5-way 1-shot, two seeds: 36 cells of the standard budget, some at a time (start `nvidia-cuda-mps-control -d` first, so that they share the GPU) |
-| diffusion | top-100 by push on a graph with power-law degrees, 2.45 million nodes and 62 million edges, all cores; a sample of rows and what the table would take |
+| diffusion | top-100 by push on a graph with power-law degrees, 2.45 million nodes and 62 million edges, all cores; the whole table, or with --rows a sample and what the table would take |
 
 Everything is compiled before it is timed. Checkpoints are chosen by validation tasks alone; test tasks are solved at every evaluation only to spend the time that the
 released code spends on them. Results: benchmarks/results/device.json.
@@ -44,8 +46,9 @@ from naq.protocol.config import RunConfig
 from naq.protocol.evaluation import begun_validation
 from naq.protocol.tasks import TaskSource, task_source
 from naq.protocol.training import ModelTraining
+from naq.statistics import family, score
 from naq.tasks import Tasks
-from naq.training import CapturedTraining, EpisodeTraining, fit
+from naq.training import CapturedTraining, EpisodeTraining, fit, fit_together
 
 HERE = Path(__file__).resolve().parent
 RESULTS, PAGE = HERE / "results" / "device.json", HERE.parent / "docs" / "scale.md"
@@ -174,6 +177,74 @@ def profiled(config: RunConfig, graph: naq.Graph, source: TaskSource, path: Path
     path.write_text(profile.key_averages().table(sort_by="cuda_time_total", row_limit=40, max_name_column_width=90))
 
 
+def side_by_side(graph: naq.Graph, source: TaskSource, episodes: int, seeds: range, way: int = 5) -> dict[str, Any]:
+    """Seeds trained together; everything is recorded by a short training before."""
+    found = {}
+    for count in (320, episodes):
+        configs = [
+            RunConfig.resolve("naq-feat/protonet", way=way, episodes=count, seed=seed, device="cuda") for seed in seeds
+        ]
+        built = [ModelTraining(config, graph, source, {}, "", None, lambda phase, facts: None) for config in configs]
+        models, fittings = zip(*(one.fitting(None) for one in built))
+        start = now()
+        chosen = fit_together(fittings)
+        seconds = now() - start
+        failed = [one for one in chosen if isinstance(one, Exception)]
+        if failed:
+            raise failed[0]
+        with torch.no_grad():
+            answers = [
+                evaluate(model.encode_all(), source.test, config.solver) for model, config in zip(models, configs)
+            ]
+        found = {
+            "seeds": len(seeds),
+            "episodes": count,
+            "seconds": round(seconds, 2),
+            "microseconds an update": round(1e6 * seconds / (count * len(seeds))),
+            "accuracy": [round(100 * answer.accuracy, 2) for answer in answers],
+            "per task": [answer.per_task.round(4).tolist() for answer in answers],
+        }
+    return found
+
+
+def together(given: argparse.Namespace) -> dict[str, Any]:
+    graph = naq.load(given.graph)
+    source = task_source(graph, None, given.tasks, way=5, shot=1)
+    found = {}
+    for count in (1, 2, 4, 8):
+        one = side_by_side(graph, source, 3200, range(count))
+        found[str(count)] = {name: value for name, value in one.items() if name != "per task"}
+        print(count, json.dumps(found[str(count)]), flush=True)
+    return found
+
+
+def precision(given: argparse.Namespace) -> dict[str, Any]:
+    """TF32 less float32, on the same tasks, by the rule of :mod:`naq.statistics`; the graphs are one family."""
+    found: dict[str, Any] = {}
+    pairs = {}
+    for path in given.graphs:
+        graph = naq.load(path)
+        way = 5 if len(np.unique(graph.require_labels("this benchmark"))) > 10 else 2
+        source = task_source(graph, str(path), None, way=way, shot=1)
+        scores = {}
+        found[graph.name] = {"way": way}
+        for name, tf32 in (("float32", False), ("tf32", True)):
+            torch.backends.cuda.matmul.allow_tf32 = tf32
+            one = side_by_side(graph, source, 3200, range(5), way)
+            scores[name] = score(one.pop("per task"), source.fingerprint)
+            found[graph.name][name] = one
+        torch.backends.cuda.matmul.allow_tf32 = False
+        pairs[graph.name] = (scores["tf32"], scores["float32"])
+        print(graph.name, json.dumps(found[graph.name]), flush=True)
+    for name, compared in family(pairs).items():
+        found[name] |= {
+            "difference": round(100 * compared.difference.mean, 2),
+            "interval": round(100 * compared.difference.ci95, 2),
+            "p": compared.p,
+        }
+    return found
+
+
 def maml(given: argparse.Namespace) -> dict[str, Any]:
     graph = naq.load(given.graph)
     source = task_source(graph, None, given.tasks, way=5, shot=1)
@@ -241,30 +312,39 @@ def diffusion(given: argparse.Namespace) -> dict[str, Any]:
 
     start = time.perf_counter()
     graph = power_law(given.nodes, round(given.nodes * 62 / 2.45))
-    indptr, indices, others, twin = push_arrays(graph, self_loops=True)
     made = time.perf_counter() - start
+    found: dict[str, Any] = {"nodes": given.nodes, "edges": graph.num_edges, "seconds to generate": round(made, 1)}
+    start = time.perf_counter()
+    indptr, indices, others, twin = push_arrays(graph, self_loops=True)
+    found["arrays"] = round(time.perf_counter() - start, 2)
     there = np.flatnonzero(others)
     took = []
-    found: dict[str, Any] = {"nodes": given.nodes, "edges": graph.num_edges, "seconds to generate": round(made, 1)}
-    for rows in (64, 64, given.rows):  # the first compiles, the second is what a table takes whatever its rows
+    for rows in (
+        64,
+        64,
+        given.rows or len(there),
+    ):  # the first compiles, the second is what a table takes whatever its rows
         asked = np.zeros_like(others)
         chosen = there[np.linspace(0, len(there) - 1, min(rows, len(there))).astype(int)]
         asked[chosen] = others[chosen]
         start = time.perf_counter()
-        push_topk(indptr, indices, asked, twin, 100, 0.1, 1e-4)
+        ids = push_topk(indptr, indices, asked, twin, 100, 0.1, 1e-4)[0]
         took.append(time.perf_counter() - start)
     once, each = took[1], (took[2] - took[1]) / (len(chosen) - 64)
-    found |= {
+    whole = len(chosen) == len(there)
+    return found | {
         "rows": len(chosen),
         "seconds": round(took[2], 2),
         "once": round(once, 2),
         "threads": numba.get_num_threads(),
+        "neighbours": int((ids >= 0).sum()),
+        "seconds of the table": round(found["arrays"] + (took[2] if whole else once + each * len(there))),
+        "whole": whole,
     }
-    return found | {"seconds of the table, extrapolated": round(once + each * len(there))}
 
 
 PARTS = {
-    "agreement": agreement, "protocol": protocol, "maml": maml, "naq-plus": naq_plus, "euclidean": euclidean, "diffusion": diffusion, "learners": learners,
+    "agreement": agreement, "protocol": protocol, "together": together, "precision": precision, "maml": maml, "naq-plus": naq_plus, "euclidean": euclidean, "diffusion": diffusion, "learners": learners,
 }  # fmt: skip
 
 
@@ -280,6 +360,9 @@ def table(found: dict[str, Any]) -> str:
     if (run := found.get("protocol", {}).get("one whole run")) is not None:
         parts = ", ".join(f"{name} {value}" for name, value in run.items() if name != "all")
         rows.append(("the whole run (50 tasks at each evaluation, 500 at the end by every head, and the baseline)", f"{run['all']} s: {parts}"))  # fmt: skip
+    if (some := found.get("together")) is not None:
+        each = ", ".join(f"{one['microseconds an update']} μs with {count}" for count, one in some.items())
+        rows.append(("naq-feat/protonet, an update of a seed, seeds side by side in one process", each))
     if (one := found.get("maml")) is not None:
         rows.append((f"naq-feat/maml on coauthor_cs, {one['meta-updates']:,} meta-updates and {one['evaluations']} evaluations of 50 tasks", f"{one['training with evaluations']} s"))  # fmt: skip
     if (one := found.get("naq-plus")) is not None:
@@ -287,7 +370,8 @@ def table(found: dict[str, Any]) -> str:
     if (one := found.get("euclidean")) is not None:
         rows.append((f"exact Euclidean top-100 of {one['rows']:,} x 100", f"{one['seconds']} s, {one['tera-operations a second']} tera-operations a second"))  # fmt: skip
     if (one := found.get("diffusion")) is not None:
-        rows.append((f"diffusion top-100, {one['nodes']:,} nodes and {one['edges']:,} edges, {one['threads']} threads", f"{one['seconds']} s for {one['rows']:,} rows; the table would take {one['seconds of the table, extrapolated']:,} s"))  # fmt: skip
+        what = f"{one['seconds of the table']:,} s" if one["whole"] else f"{one['seconds']} s for {one['rows']:,} rows; the table would take {one['seconds of the table']:,} s"  # fmt: skip
+        rows.append((f"diffusion top-100, {one['nodes']:,} nodes and {one['edges']:,} edges, {one['threads']} threads", what))  # fmt: skip
     if (one := found.get("learners")) is not None:
         rows.append((f"six learners with labels, NaQ-Feat and NaQ-Diff, {one['cells']} cells of the standard budget, {one['at a time']} at a time", f"{one['seconds']} s"))  # fmt: skip
     lines = [f"| {what} | {seconds} |" for what, seconds in rows]
@@ -308,7 +392,10 @@ def main() -> None:
     parser.add_argument("--steps", nargs="+", choices=("recorded", "plain"), default=["recorded", "plain"])
     parser.add_argument("--updates", type=int, default=1000, help="of maml")
     parser.add_argument("--nodes", type=int, default=2_450_000, help="of euclidean and diffusion")
-    parser.add_argument("--rows", type=int, default=20_000, help="of diffusion")
+    parser.add_argument("--rows", type=int, default=0, help="of diffusion; 0 for all")
+    parser.add_argument(
+        "--graphs", nargs="+", default=["debian"], help="of precision: names, or paths with tasks beside them"
+    )
     parser.add_argument("--workers", type=int, default=8, help="cells of learners at a time")
     parser.add_argument("--profile", type=Path, help="a file for the kernels of protocol or maml")
     parser.add_argument("--out", type=Path, default=RESULTS, help="JSON; parts that are there and not asked for stay")

@@ -173,3 +173,21 @@ def test_a_recorded_training_is_resumed(tmp_path) -> None:
     halves[1].model.load_state_dict({k: torch.randn_like(v) for k, v in halves[1].model.state_dict().items()})
     found = fit(halves[1], lambda: len(path.name) / 10, Schedule(20), checkpoint=path)
     assert found.resumed_from == 20 and torch.allclose(weights(halves[1]), weights(whole), rtol=1e-4, atol=1e-5)
+
+
+@CUDA
+def test_out_of_memory_on_the_device_halves_the_block() -> None:
+    """A limit of the allocator that the estimate does not know of."""
+    graph = dense_graph(3000)
+    episodes = drawn(graph, 16_000)
+    training = CapturedTraining(learner(graph, "cuda"), episodes, block=16_000)
+    assert training.block == 16_000
+    check = trained(EpisodeTraining(learner(graph), episodes), range(20))
+    room = torch.cuda.memory_reserved() + (200 << 20)  # 236 MB would be needed
+    torch.cuda.set_per_process_memory_fraction(room / torch.cuda.get_device_properties(0).total_memory)
+    try:
+        check_same(trained(training, range(20)), check)
+    finally:
+        torch.cuda.set_per_process_memory_fraction(1.0)
+        torch.cuda.empty_cache()
+    assert 1 < training.block < 16_000

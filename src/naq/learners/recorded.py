@@ -28,7 +28,8 @@ def recorded(run: Callable[[], Any], stream: torch.cuda.Stream, pool: Any = None
         stream: to record on; its own for all that is replayed beside other graphs, since graphs recorded on one stream share the scratch memory of cuBLAS.
     """
     graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph, pool=pool, stream=stream):
+    # Of this thread alone: another may copy vectors of an evaluation to the host meanwhile.
+    with torch.cuda.graph(graph, pool=pool, stream=stream, capture_error_mode="thread_local"):
         found = run()
     return graph, found
 

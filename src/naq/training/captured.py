@@ -99,8 +99,9 @@ class CapturedTraining(EpisodeTraining):
         self._graphs.clear()
         self._first = -1
         self._around = self._pool = self._share = torch.empty(0)
+        free = torch.cuda.mem_get_info(self._device)[0] if self._device.type == "cuda" else free_bytes(self._device)
         hopeless = TrainingError(
-            f"one episode takes {self._bytes() / 1e9:.2f} GB on {self._device}, which is not free there; "
+            f"{self._device} ran out of memory even with one episode there at a time, {free / 1e9:.2f} GB are free; "
             f"set {SWITCH}=0 for steps that take less, or train on the CPU."
         )
         self.block = half(self.block, hopeless)
