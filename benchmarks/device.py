@@ -46,7 +46,7 @@ from naq.protocol.config import RunConfig
 from naq.protocol.evaluation import begun_validation
 from naq.protocol.tasks import TaskSource, task_source
 from naq.protocol.training import ModelTraining
-from naq.statistics import family, score
+from naq.statistics import LEVEL, family, score
 from naq.tasks import Tasks
 from naq.training import CapturedTraining, EpisodeTraining, fit, fit_together
 
@@ -374,6 +374,20 @@ def table(found: dict[str, Any]) -> str:
         rows.append((f"diffusion top-100, {one['nodes']:,} nodes and {one['edges']:,} edges, {one['threads']} threads", what))  # fmt: skip
     if (one := found.get("learners")) is not None:
         rows.append((f"six learners with labels, NaQ-Feat and NaQ-Diff, {one['cells']} cells of the standard budget, {one['at a time']} at a time", f"{one['seconds']} s"))  # fmt: skip
+    if (one := found.get("precision")) is not None:
+        rows += [
+            (
+                f"products in TF32 instead of float32, five seeds side by side on {graph}, {some['way']}-way 1-shot",
+                f"{some['tf32']['microseconds an update']} instead of {some['float32']['microseconds an update']} μs an update; accuracy {some['difference']:+.2f} ± {some['interval']:.2f} points, "
+                + ("significantly different" if some["p"] < LEVEL else "no significant difference") + f" (p = {some['p']:.2g}, Holm)",
+            )
+            for graph, some in one.items()
+        ]  # fmt: skip
+    if (one := found.get("agreement")) is not None:
+        ids = ", ".join(f"{name.split(':')[0]} {100 * value:.3f} %" for name, value in one.items() if name.endswith("equal ids"))  # fmt: skip
+        rows.append(("CPU and GPU, equal entries of the tables of 10 neighbours", ids))
+        for method in ("naq-feat/protonet", "naq-diff/protonet"):
+            rows.append((f"CPU and GPU, {method} after 640 episodes, the same test tasks", f"{100 * one[f'{method} cpu: accuracy']:.2f} and {100 * one[f'{method} cuda: accuracy']:.2f} %"))  # fmt: skip
     lines = [f"| {what} | {seconds} |" for what, seconds in rows]
     head = f"{found['device']}, torch {found['torch']}, {found['cores']} cores:\n\n| what | measured |\n|---|---|\n"
     return head + "\n".join(lines)
