@@ -19,7 +19,7 @@ import os
 import shutil
 import sys
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +60,7 @@ def steps_of(nodes: int) -> list[Step]:
     """All steps, in their order."""
     columns = ("--source", "source", "--target", "target", "--id", "id", "--label", "class", "--text", "words")
     made = ("--nodes", str(nodes), "--edges", str(10 * nodes), "--features", str(WORDS), "--sparse")
-    diffusion = ("--by", "diffusion", "-k", str(NEIGHBORS), "--method", "push")
+    diffusion = ("--by", "diffusion", "-k", str(NEIGHBORS))
     shards = ("--engine", "processes", "--workers", "2", "--shards", str(SHARDS))
     train = ("--episodes", str(EPISODES), "--evaluate-every", str(EPISODES), "--set", f"hub_cap={CAP}")
     return [

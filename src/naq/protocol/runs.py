@@ -19,10 +19,12 @@ from naq.errors import OptionError
 from naq.files import cache_folder
 from naq.graph import Graph, resolve, weighted
 from naq.heads import Evaluation, Head
+from naq.neighbors import NeighborTable
 from naq.progress import Listener
 from naq.protocol.config import EPISODES, FEATURES, RunConfig
 from naq.protocol.evaluation import BASELINE, Model, baseline_vectors, every_answer, every_head, other_weights
 from naq.protocol.folder import RunFolder, begun_beside
+from naq.protocol.given_table import GivenTable, check_takes_table
 from naq.protocol.machine import arithmetic_warning, versions
 from naq.protocol.methods import get_method
 from naq.protocol.result import Result
@@ -81,7 +83,7 @@ class RunInputs:
 
     Attributes:
         graph: the graph; ``source`` is the name or path it was loaded from, where that is known.
-        tasks, split, base_labels, out, checkpoint, cache, baseline, listener: as in :func:`run`.
+        tasks, split, base_labels, out, checkpoint, cache, baseline, listener, table: as in :func:`run`.
         load_seconds: that loading the graph took.
     """
 
@@ -96,6 +98,7 @@ class RunInputs:
     baseline: bool = True
     listener: Listener = _warn
     load_seconds: float = 0.0
+    table: NeighborTable | str | Path | None = None
 
     def task_source(self, way: int, shot: int) -> TaskSource:
         return task_source(
@@ -136,6 +139,7 @@ def run(
     cache: str | Path | None = "",
     baseline: bool = True,
     listener: Listener | None = None,
+    table: NeighborTable | str | Path | None = None,
 ) -> Result:
     """Train, select, test: the whole protocol of the paper.
 
@@ -172,6 +176,8 @@ def run(
         cache: folder for neighbour tables; "" is the user's cache folder, None keeps none.
         baseline: whether the ``smooth`` baseline is computed on the same tasks.
         listener: called with (phase, facts) as the run goes on; for progress displays and warnings.
+        table: neighbours that NaQ episodes are drawn from, or the file of ``naq neighbors --out``, in place of a table that is made here. It has to be of this graph
+            (as the method reads it), at least as wide as the episodes need, and made with their options; a table that does not say so is taken with a warning.
 
     Example:
         >>> import naq
@@ -182,13 +188,26 @@ def run(
         method, way=way, shot=shot, also_shots=also_shots, seed=seed, head=head, features=features, options=options, episode=episode,
         episodes=episodes, epochs=epochs, evaluate_every=evaluate_every, patience=patience, select=select, device=device, refine=refine,
     )  # fmt: skip
+    if table is not None:
+        check_takes_table(config.known)
     listener, mark, source = listener or _warn, time.perf_counter(), None
     if not isinstance(graph, Graph):
         source = str(graph)
         listener("load", {"source": source})
         graph = load(graph)
     inputs = RunInputs(
-        graph, source, tasks, split, base_labels, out, checkpoint, cache, baseline, listener, time.perf_counter() - mark
+        graph,
+        source,
+        tasks,
+        split,
+        base_labels,
+        out,
+        checkpoint,
+        cache,
+        baseline,
+        listener,
+        time.perf_counter() - mark,
+        table,
     )
     return execute(replace(config, dataset=graph.name), inputs)
 
@@ -198,6 +217,9 @@ def execute(config: RunConfig, inputs: RunInputs) -> Result:
     mark, seconds = time.perf_counter(), {"load": inputs.load_seconds}
     graph, listener = inputs.graph, inputs.listener
     check_device(config.device)
+    table = None if inputs.table is None else GivenTable(inputs.table)
+    if table is not None:
+        check_takes_table(config.known)
     given = inputs.task_source(config.way, config.shot)
     others = {str(k): inputs.task_source(config.way, k) for k in config.also_shots}
     data = {
@@ -206,12 +228,13 @@ def execute(config: RunConfig, inputs: RunInputs) -> Result:
         "tasks": given.fingerprint,
         "also": {k: other.fingerprint for k, other in others.items()},
         **({} if inputs.base_labels is None else {"base_labels": labels_hash(given.base_labels)}),
+        **({} if table is None else {"table": table.description()}),
     }
     seconds["load"] += time.perf_counter() - mark
     if inputs.out is None:
-        return _execute(config, inputs, data, given, others, None, seconds)
+        return _execute(config, inputs, data, given, others, None, seconds, table)
     with RunFolder(inputs.out, config, data, listener) as folder:
-        return _execute(config, inputs, data, given, others, folder, seconds)
+        return _execute(config, inputs, data, given, others, folder, seconds, table)
 
 
 def _execute(
@@ -222,6 +245,7 @@ def _execute(
     others: Mapping[str, TaskSource],
     folder: RunFolder | None,
     seconds: dict[str, float],
+    table: GivenTable | None,
 ) -> Result:
     graph, listener, mark = inputs.graph, inputs.listener, time.perf_counter()
     if folder is not None and (done := folder.finished()) is not None:
@@ -237,7 +261,7 @@ def _execute(
     if config.known.trains:
         cache = cache_folder() if inputs.cache == "" else inputs.cache
         key = json.dumps([config.to_json(), data], sort_keys=True)
-        training = ModelTraining(config, read, given, others, key, cache, listener)
+        training = ModelTraining(config, read, given, others, key, cache, listener, table)
         model, trained = training.run(kept if folder is None else folder.checkpoint)
         seconds |= training.seconds
         plan = training.plan
