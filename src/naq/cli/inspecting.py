@@ -86,7 +86,6 @@ def neighbors_command(
 
 
 def episodes_command(
-    context: typer.Context,
     dataset: Dataset = "debian",
     nodes: Nodes = None,
     by: By = "features",
@@ -113,6 +112,7 @@ def episodes_command(
         ),
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Save the episodes as npz.")] = None,
+    context: typer.Context = None,  # type: ignore[assignment]
 ) -> None:
     """Draw label-free episodes; show one, their overlap, save them."""
     from naq.cli.progress import load_shown

@@ -20,7 +20,6 @@ from naq.graph import Graph
 from naq.memory import require
 from naq.options import check_whole
 
-
 LARGE = 1 << 26
 """Bytes of an array from which on a table is stored as it is: numbers without order get a sixth smaller and take twenty times as long."""
 ROWS = 1 << 20
