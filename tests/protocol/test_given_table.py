@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import warnings
+import signal
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ import methods_under_test as suite
 import naq
 from graphs import islands
 from naq import Graph, NeighborTable, diffusion_neighbors, feature_neighbors
-from naq.errors import OptionError
+from naq.errors import OptionError, TrainingError
 from naq.files import write_npz
 from naq.neighbors.table import content_of
 from naq.protocol.episodes import DEFAULTS, table_for
@@ -66,24 +66,21 @@ def test_a_folder_is_of_one_table(graph, tasks, tmp_path):
             small(graph, tasks, out=tmp_path / "run", **given)
 
 
-def test_a_checkpoint_of_another_table_is_not_gone_on_from(graph, tasks, tmp_path):
-    one = diffusion_neighbors(graph, 3)
-    two = NeighborTable(np.roll(one.ids, 1, axis=0), one.scores, one.info)
-    alone, first = small(graph, tasks, table=two, episodes=24), small(graph, tasks, table=one, episodes=24)
-    assert not np.array_equal(alone.embedding, first.embedding)
+def test_a_checkpoint_of_another_table_is_refused(graph, tasks, tmp_path):
+    one, file = diffusion_neighbors(graph, 3), tmp_path / "checkpoint.safetensors"
+    whole = small(graph, tasks, table=one, episodes=40)
 
     def stop(phase: str, facts: Any) -> None:
-        if phase == "train" and facts["done"] >= 16:
-            raise KeyboardInterrupt
+        if phase == "train" and facts["done"] == 24:
+            signal.raise_signal(signal.SIGINT)
 
-    file = tmp_path / "checkpoint.safetensors"
     with pytest.raises(KeyboardInterrupt):
-        small(graph, tasks, table=one, episodes=24, checkpoint=file, listener=stop)
-    assert file.exists()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that the checkpoint is of another training
-        found = small(graph, tasks, table=two, episodes=24, checkpoint=file)
-    assert np.array_equal(found.embedding, alone.embedding)
+        small(graph, tasks, table=one, episodes=40, checkpoint=file, listener=stop)
+    two = NeighborTable(np.roll(one.ids, 1, axis=0), one.scores, one.info)
+    for given in ({"table": two}, {}):
+        with pytest.raises(TrainingError, match="belongs to a run with other settings"):
+            small(graph, tasks, episodes=40, checkpoint=file, **given)
+    assert np.array_equal(small(graph, tasks, table=one, episodes=40, checkpoint=file).embedding, whole.embedding)
 
 
 @pytest.mark.parametrize("method", ["smooth", "naq-plus", "supervised/protonet", "g-umtra/protonet", "bgrl"])

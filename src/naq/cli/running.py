@@ -98,6 +98,9 @@ def run_command(
         list[str], typer.Option("--episode", "-e", help="Option of the episodes, NAME=VALUE, e.g. queries=5.")
     ] = [],  # noqa: B006
     cache: Annotated[bool, typer.Option(help="Keep neighbour tables in the cache folder.")] = True,
+    baseline: Annotated[
+        bool, typer.Option("--baseline/--no-baseline", help="Also test the smooth baseline on the same tasks.")
+    ] = True,
     table: Annotated[
         Path | None,
         typer.Option(help="Table of 'naq neighbors --out' that naq-feat/... or naq-diff/... draws its episodes from."),
@@ -135,7 +138,7 @@ def run_command(
                   f"{graph.num_features:,} features, {graph.num_classes} classes")  # fmt: skip
     results: list[Result] = []
     folders: list[Path] = []
-    with_baseline = not any(m.name == BASELINE for m in known)
+    with_baseline = baseline and not any(m.name == BASELINE for m in known)
     for config in configs:
         config = replace(config, dataset=graph.name)
         folders.append(folder := default_folder(config) if out is None else _own_folder(out, config, configs))

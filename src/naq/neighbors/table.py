@@ -22,7 +22,7 @@ from naq.options import check_whole
 
 LARGE = 1 << 26
 """Bytes of an array from which on a table is stored as it is: numbers without order get a sixth smaller and take twenty times as long."""
-ROWS = 1 << 20
+ROWS = 1 << 16
 """Rows that are looked at at once, where that needs memory."""
 
 
