@@ -62,7 +62,7 @@ def steps_of(nodes: int) -> list[Step]:
     made = ("--nodes", str(nodes), "--edges", str(10 * nodes), "--features", str(WORDS), "--sparse")
     diffusion = ("--by", "diffusion", "-k", str(NEIGHBORS))
     shards = ("--engine", "processes", "--workers", "2", "--shards", str(SHARDS))
-    train = ("--episodes", str(EPISODES), "--evaluate-every", str(EPISODES), "--set", f"hub_cap={CAP}")
+    train = ("--episodes", str(EPISODES), "--evaluate-every", str(EPISODES), "--set", f"hub_cap={CAP}", "--no-baseline")
     return [
         Step("generate", ("generate", *made, "--out", "graph"), (), "graph", counted=False),
         Step("files", ("--files",), ("graph",), "nodes.parquet", counted=False, naq=False),
