@@ -23,11 +23,14 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from marked_page import write_between
+
+if TYPE_CHECKING:
+    from naq.graph import Graph
 
 RESULTS = Path(__file__).parent / "results" / "import_speed.json"
 PAGE = Path(__file__).parents[1] / "docs" / "import.md"
@@ -59,17 +62,21 @@ def write_edges(folder: Path, nodes: int, edges: int) -> None:
 
 
 def write_generated(folder: Path, nodes: int, edges: int) -> None:
-    """The edges of a generated graph as CSV, some nodes at a time."""
+    """The edges of a generated graph as CSV."""
+    from naq.data import generate, load
+
+    write_edges_of(load(generate(folder / "graph", nodes, edges, features=1)), folder / "edges.csv")
+
+
+def write_edges_of(graph: Graph, out: Path) -> None:
+    """The edges of a graph as CSV, nodes called by number, some nodes at a time."""
     import pyarrow as pa
     import pyarrow.csv
 
-    from naq.data import generate, load
-
-    graph = load(generate(folder / "graph", nodes, edges, features=1))
     indptr, indices = graph.adjacency.indptr, graph.adjacency.indices
-    with (folder / "edges.csv").open("wb") as stream:
+    with out.open("wb") as stream:
         stream.write(b"source,target\n")
-        for first in range(0, nodes, 1 << 18):
+        for first in range(0, graph.num_nodes, 1 << 18):
             starts = np.asarray(indptr[first : first + (1 << 18) + 1])
             one = np.repeat(np.arange(first, first + len(starts) - 1), np.diff(starts))
             other = np.asarray(indices[starts[0] : starts[-1]], dtype=np.int64)

@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 
 from marked_page import write_between
+from watched_process import anonymous_bytes
 
 ROOT = Path(__file__).parents[1]
 RESULTS, PAGE, PICTURE = (
@@ -43,14 +44,6 @@ TABLE = f"diffusion table, from {ROWS:,} rows"
 STAGES = (
     "generate", "open", "verify", TABLE, "words", "smoothing", "neighbours", "closed form", *TRAINING, "evaluation",
 )  # fmt: skip
-
-
-def anonymous_bytes() -> int:
-    """Memory that this process holds itself, without pages of files."""
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith("RssAnon:"):
-            return 1024 * int(line.split()[1])
-    raise RuntimeError("/proc/self/status has no RssAnon; this benchmark needs Linux.")
 
 
 class Stopwatch:

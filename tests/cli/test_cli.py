@@ -158,6 +158,24 @@ def test_neighbors_and_episodes_are_saved_and_shown(graph_file, tmp_path):
     assert load_episodes(tmp_path / "e.npz").query.shape == (50, 3, 4)
 
 
+def test_a_run_from_the_table_of_naq_neighbors(graph_file, tmp_path):
+    """Made in shards, then trained on: the vectors of the run that makes its own table."""
+    table, run = tmp_path / "t.npz", ("run", graph_file, "--method", "naq-diff/protonet", *SMALL)
+    made = naq("neighbors", graph_file, "-k", 5, "--by", "diffusion", "--shards", 3, "--out", table)
+    assert made.returncode == 0, made.stderr
+    for out, more in (("own", ()), ("given", ("--table", table))):
+        shown = naq(*run, *more, "--out", tmp_path / out)
+        assert shown.returncode == 0 and "does not say" not in shown.stderr, shown.stderr
+    own, given = (load_file(tmp_path / name / "embedding.safetensors")["embedding"] for name in ("own", "given"))
+    assert np.array_equal(own, given)
+    data = json.loads((tmp_path / "given" / "metrics.json").read_text())["data"]
+    assert data["table"]["hash"] == NeighborTable.load(table).hash and data["table"]["info"]["kind"] == "diffusion"
+    other = naq(*run, "--out", tmp_path / "given")
+    assert other.returncode == 2 and "holds a run with another table" in other.stderr
+    feature = naq(*run, "--method", "naq-feat/protonet", "--table", table, "--out", tmp_path / "two")
+    assert feature.returncode == 2 and "is of kind 'diffusion', but naq-feat draws" in feature.stderr
+
+
 def test_neighbors_in_shards_are_the_same_table(graph_file, tmp_path):
     words = ("neighbors", graph_file, "-k", 4, "--by", "diffusion", "--method", "push", "--fill", "random", "--out")
     for name, more in (("whole", ()), ("shards", ("--shards", 3))):
@@ -207,6 +225,11 @@ def test_vectors_in_shards_are_the_same_file(graph_file, tmp_path):
         (("embed", "debian", "--address", "127.0.0.1:1", "--out", "v.npy"), "but the engine is local"),
         (("embed", "debian", "--method", "bgrl", "--shards", "2", "--out", "v.npy"), "bgrl does not work in blocks"),
         (("episodes", "debian", "--way", "1"), "way is 1"),
+        (("episodes", "debian", "--table", "t.npz", "--by", "features"), "--by and --table were both given"),
+        (("episodes", "debian", "--table", "none.npz"), "none.npz"),
+        (("run", "debian", "-m", "smooth", "--table", "t.npz"), "smooth draws no episodes from one; leave it out"),
+        (("run", "debian", "-m", "naq-feat/protonet", "--table", "none.npz"), "none.npz"),
+        (("estimate", "debian", "--method", "smooth", "--table", "t.npz"), "smooth draws no episodes from one"),
     ],
 )
 def test_mistakes_are_one_sentence_and_no_traceback(words, expected, tmp_path):

@@ -86,3 +86,13 @@ def test_text_json_and_mistakes():
 def test_the_probe_measures_something():
     rates = probe()
     assert rates is probe() and all(value > 0 for value in vars(rates).values())
+
+
+def test_a_table_that_was_made_before_is_no_stage():
+    made, given = (
+        estimate(SIZES, "naq-diff/protonet", episodes=100, rates=RATES, table=table) for table in (False, True)
+    )
+    rest = [stage for stage in made.stages if stage.name != "diffusion table"]
+    assert len(rest) == len(made.stages) - 1 and list(given.stages) == rest
+    with pytest.raises(OptionError, match="naq-plus draws no episodes from one"):
+        estimate(SIZES, "naq-plus", rates=RATES, table=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from naq.graph import Graph
     from naq.neighbors import NeighborTable
 
+ROWS = 1 << 16
+"""Rows of a table that are compared at once."""
 Dataset = Annotated[str, typer.Argument(help="A name of 'naq list datasets', or a path.")]
 Nodes = Annotated[Path | None, typer.Option(help="Table of nodes, where the graph is an edge list.")]
 By = Annotated[str, typer.Option("--by", help="features or diffusion.")]
@@ -103,7 +105,14 @@ def episodes_command(
     self_loops: Loops = True,
     method: Solver = "auto",
     fill: Fill = "none",
+    table_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--table", help="Draw from this table of 'naq neighbors --out', which says itself how it was made."
+        ),
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="Save the episodes as npz.")] = None,
+    context: typer.Context = None,  # type: ignore[assignment]
 ) -> None:
     """Draw label-free episodes; show one, their overlap, save them."""
     from naq.cli.progress import load_shown
@@ -113,8 +122,13 @@ def episodes_command(
 
     check_counts(way=way, shot=shot, queries=queries, count=count)
     width = table_width(queries=queries, shot=shot, apart=apart)
+    if table_file is not None:
+        _check_left_out(context, "by", "metric", "alpha", "self_loops", "method")
     graph = load_shown(dataset, nodes)
-    table = make_table(graph, by, width, metric, alpha, self_loops, method, fill)
+    if table_file is None:
+        table = make_table(graph, by, width, metric, alpha, self_loops, method, fill)
+    else:
+        table = _read_table(table_file, graph, {"queries": queries, "shot": shot, "apart": apart, "fill": fill})
     started = time.perf_counter()
     episodes = naq_episodes(
         table,
@@ -145,6 +159,30 @@ def episodes_command(
     if out is not None:
         episodes.save(out)
         typer.echo(f"Written: {out}")
+
+
+def _check_left_out(context: typer.Context, *names: str) -> None:
+    """What a table says itself is not asked for."""
+    for name in names:
+        source = context.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
+            flag = {"self_loops": "self-loops"}.get(name, name)
+            raise OptionError(f"--{flag} and --table were both given, but a table says how it was made; leave one out.")
+
+
+def _read_table(path: Path, graph: Graph, options: dict[str, Any]) -> NeighborTable:
+    """The table of a file for such episodes, of any kind."""
+    from naq.cli.progress import show_progress
+    from naq.neighbors import NeighborTable
+    from naq.protocol.given_table import fitting_table, kind_of_episodes
+
+    with show_progress(path.name) as listener:
+        listener("load", {"source": str(path)})
+        table = NeighborTable.load(path)
+        kind = kind_of_episodes(table)
+        own = {name: table.info[name] for name in ("metric", "alpha", "self_loops") if name in table.info}
+        bare = graph.without_labels()
+        return fitting_table(table, bare, kind, {**own, **options}, lambda text: listener("warning", {"text": text}))
 
 
 def make_table(
@@ -178,9 +216,13 @@ def same_class_share(table: NeighborTable, graph: Graph) -> float:
     import numpy as np
 
     labels = graph.require_labels("comparing neighbours")
-    other = np.where(table.ids >= 0, labels[np.maximum(table.ids, 0)], -1)
-    known = (other >= 0) & (labels[:, None] >= 0)
-    return float((other == labels[:, None])[known].mean()) if known.any() else float("nan")
+    same = known = 0
+    for start in range(0, table.num_nodes, ROWS):
+        ids, own = table.ids[start : start + ROWS], labels[start : start + ROWS, None]
+        other = np.where(ids >= 0, labels[np.maximum(ids, 0)], -1)
+        both = (other >= 0) & (own >= 0)
+        same, known = same + int((both & (other == own)).sum()), known + int(both.sum())
+    return same / known if known else float("nan")
 
 
 def find_node(graph: Graph, text: str) -> int:

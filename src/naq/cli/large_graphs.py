@@ -75,13 +75,18 @@ def estimate_command(
     set_: Annotated[
         list[str], typer.Option("--set", help="An option of the method, NAME=VALUE; may be repeated.")
     ] = [],  # noqa: B006
+    table: Annotated[
+        Path | None, typer.Option(help="Table that episodes are drawn from, as for 'naq run': it is not made again.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
 ) -> None:
     """Print time and memory of each stage before it is run; takes about a second."""
     from naq.cli.running import pairs
     from naq.protocol.estimate import estimate, sizes_of
 
-    found = estimate(sizes_of(dataset), method, episodes=episodes, options=pairs(set_, "--set"))
+    found = estimate(
+        sizes_of(dataset), method, episodes=episodes, options=pairs(set_, "--set"), table=table is not None
+    )
     if as_json:
         typer.echo(json.dumps(found.to_json(), indent=2))
         return

@@ -98,6 +98,13 @@ def run_command(
         list[str], typer.Option("--episode", "-e", help="Option of the episodes, NAME=VALUE, e.g. queries=5.")
     ] = [],  # noqa: B006
     cache: Annotated[bool, typer.Option(help="Keep neighbour tables in the cache folder.")] = True,
+    baseline: Annotated[
+        bool, typer.Option("--baseline/--no-baseline", help="Also test the smooth baseline on the same tasks.")
+    ] = True,
+    table: Annotated[
+        Path | None,
+        typer.Option(help="Table of 'naq neighbors --out' that naq-feat/... or naq-diff/... draws its episodes from."),
+    ] = None,
 ) -> None:
     """Train, choose on validation tasks, test; print a table and write a run folder.
 
@@ -108,12 +115,15 @@ def run_command(
     from naq.cli.progress import console, load_shown, show_progress
     from naq.protocol import RunConfig, RunInputs, execute
     from naq.protocol.evaluation import BASELINE
+    from naq.protocol.given_table import check_takes_table, takes_table
     from naq.protocol.methods import get_method
     from naq.report.terminal import result_table
 
     known = [get_method(name) for name in method or SIDE_BY_SIDE]
     if epochs is not None and not any(m.in_epochs for m in known):
         raise OptionError(f"--epochs is {epochs}, but {known[0].name} is not trained in epochs; leave it out.")
+    if table is not None and not any(map(takes_table, known)):
+        check_takes_table(known[0])
     options = _shared_out(pairs(option, "--set"), known)
     configs = [
         RunConfig.resolve(
@@ -128,7 +138,7 @@ def run_command(
                   f"{graph.num_features:,} features, {graph.num_classes} classes")  # fmt: skip
     results: list[Result] = []
     folders: list[Path] = []
-    with_baseline = not any(m.name == BASELINE for m in known)
+    with_baseline = baseline and not any(m.name == BASELINE for m in known)
     for config in configs:
         config = replace(config, dataset=graph.name)
         folders.append(folder := default_folder(config) if out is None else _own_folder(out, config, configs))
@@ -141,6 +151,7 @@ def run_command(
                 cache="" if cache else None,
                 baseline=with_baseline,
                 listener=listener,
+                table=table if takes_table(config.known) else None,
             )
             try:
                 results.append(execute(config, inputs))

@@ -141,4 +141,4 @@ def make_in_shards(
             listener("neighbors", {"done": done * graph.num_nodes // len(cells), "total": graph.num_nodes})
 
         table = sharded_table(cells, info, graph.num_nodes, runner, store, {"graph": source}, shown)
-    return filled(table, fill, feature_ids=lambda: feature_neighbors(graph, k).ids)
+    return filled(table, fill, feature_ids=lambda: feature_neighbors(graph, k).ids, graph=graph)

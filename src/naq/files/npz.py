@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import io
+import itertools
 import json
 import math
 import zipfile
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import IO
 
@@ -19,7 +21,7 @@ import numpy as np
 
 from naq import memory
 from naq.errors import DataError
-from naq.files.checksums import SIZE, checksum_of_bytes
+from naq.files.checksums import SIZE
 from naq.files.json_files import parse_json
 from naq.files.writing import write_atomically
 from naq.files.zips import Members, open_zip
@@ -73,15 +75,15 @@ def read_npz(
     with open_zip(path, kind, copies=0) as members:
         checksums = _checksums(members, ours)
         wanted = [name for name in members if only is None or name.removesuffix(".npy") in only]
-        total, largest = sum(map(members.size, wanted)), max(map(members.size, wanted), default=0)
-        memory.require(total + largest, f"reading the arrays of {path}", "use a larger machine", DataError)
+        memory.require(
+            sum(map(members.size, wanted)), f"reading the arrays of {path}", "use a larger machine", DataError
+        )
         for name in wanted:
             if not name.endswith(".npy"):
                 raise DataError(f"{path} holds {name!r}, which is no array; expected a {kind} of .npy members.")
-            content = members[name]
-            if checksums is not None and checksums[name[:-4]] != checksum_of_bytes(content):
+            arrays[name[:-4]], checksum = _array(members, name)
+            if checksums is not None and checksums[name[:-4]] != checksum:
                 raise DataError(f"{path}: array {name} does not fit its checksum; make the file again.")
-            arrays[name[:-4]] = _array(content, name, path)
     return arrays
 
 
@@ -102,8 +104,18 @@ def _checksums(members: Members, ours: bool) -> dict[str, str] | None:
     return found
 
 
-def _array(content: bytes, name: str, path: Path) -> np.ndarray:
-    member = io.BytesIO(content)
+def _array(members: Members, name: str) -> tuple[np.ndarray, str]:
+    """An array and the checksum of its member."""
+    digest = hashlib.blake2b(digest_size=SIZE)
+    with closing(members.pieces(name)) as pieces:
+        array = _read_into_its_own_memory(members, name, _hashed(pieces, digest))
+    return array, digest.hexdigest()
+
+
+def _read_into_its_own_memory(members: Members, name: str, pieces: Iterator[bytes]) -> np.ndarray:
+    """Piece by piece, so that the content is held once; all pieces are read."""
+    path, first = members.path, next(pieces, b"")
+    member = io.BytesIO(first)
     version = np.lib.format.read_magic(member)
     reader = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}.get(version)
     if reader is None:
@@ -113,20 +125,33 @@ def _array(content: bytes, name: str, path: Path) -> np.ndarray:
         raise DataError(
             f"{path}: array {name} holds pickled objects, which are never read; save plain numbers or strings."
         )
-    size, there = math.prod(map(int, shape)) * dtype.itemsize, len(content) - member.tell()
+    count = math.prod(map(int, shape))
+    size, there = count * dtype.itemsize, members.size(name) - member.tell()
     if any(side < 0 for side in shape) or size != there:
         raise DataError(
             f"{path}: array {name} claims {size:,} bytes but its member has {there:,}; the file is damaged."
         )
     # NumPy widens strings of no characters to one, which takes memory for numbers of them that no file holds.
+    if size == 0 and count > there + 1_000_000:
+        raise DataError(f"{path}: array {name} claims {shape} entries of no bytes; the file is damaged.")
+    content, place = np.empty(size, dtype=np.uint8), 0
+    for piece in itertools.chain([first[member.tell() :]], pieces):
+        if place + len(piece) > size:
+            raise DataError(f"{path}: array {name} has more bytes than its member claims; the file is damaged.")
+        content[place : place + len(piece)] = np.frombuffer(piece, dtype=np.uint8)
+        place += len(piece)
     if size == 0:
-        if math.prod(map(int, shape)) > there + 1_000_000:
-            raise DataError(f"{path}: array {name} claims {shape} entries of no bytes; the file is damaged.")
         return np.empty(shape, dtype=dtype)
-    array = np.frombuffer(content, dtype=dtype, offset=member.tell())
+    array = content.view(dtype)
     if not is_text(array):
         raise DataError(f"{path}: array {name} holds bytes that are no text; the file is damaged.")
-    return array.reshape(shape, order="F" if fortran else "C").copy()
+    return np.ascontiguousarray(array.reshape(shape, order="F" if fortran else "C")).reshape(shape)
+
+
+def _hashed(pieces: Iterator[bytes], digest: hashlib.blake2b) -> Iterator[bytes]:
+    for piece in pieces:
+        digest.update(piece)
+        yield piece
 
 
 def is_text(array: np.ndarray) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import struct
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,12 @@ from naq.files.json_files import parse_json
 from naq.files.reading import file_of
 from naq.files.writing import write_atomically
 
+LARGE = 1 << 28
+"""Bytes of arrays from which on they are written in pieces: the library copies all of them first."""
+PIECE = 1 << 22
+"""Numbers that are written at once."""
+KINDS = {"<f4": "F32", "<f8": "F64", "<i4": "I32", "<i8": "I64", "|u1": "U8", "|b1": "BOOL"}
+
 
 def write_tensors(path: str | Path, arrays: Mapping[str, np.ndarray], facts: Mapping[str, Any]) -> str:
     """Write arrays, and facts as JSON in the header; the checksum of both comes back."""
@@ -28,12 +35,36 @@ def write_tensors(path: str | Path, arrays: Mapping[str, np.ndarray], facts: Map
 
     def write(temporary: Path) -> None:
         try:
-            save_file(flat, temporary, metadata={"facts": text, "checksum": checksum})
+            metadata = {"facts": text, "checksum": checksum}
+            known = all(array.dtype.newbyteorder("<").str in KINDS for array in flat.values())
+            if known and sum(array.nbytes for array in flat.values()) >= LARGE:
+                _write_in_pieces(temporary, flat, metadata)
+            else:
+                save_file(flat, temporary, metadata=metadata)
         except SafetensorError as error:  # a full disk is no OSError there
             raise OSError(str(error)) from error
 
     write_atomically(path, write)
     return checksum
+
+
+def _write_in_pieces(path: Path, arrays: Mapping[str, np.ndarray], metadata: Mapping[str, str]) -> None:
+    """What the library writes, without its copy of all arrays: the length of the header (8 bytes), the header as JSON, the arrays in the order of their names."""
+    header: dict[str, Any] = {"__metadata__": dict(metadata)}
+    end = 0
+    for name in sorted(arrays):
+        begin, end = end, end + arrays[name].nbytes
+        kind = KINDS[arrays[name].dtype.newbyteorder("<").str]
+        header[name] = {"dtype": kind, "shape": list(arrays[name].shape), "data_offsets": [begin, end]}
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    with path.open("wb") as stream:
+        stream.write(struct.pack("<Q", len(text)) + text)
+        for name in sorted(arrays):
+            flat = arrays[name].reshape(-1)
+            for start in range(0, len(flat), PIECE):
+                piece = flat[start : start + PIECE]
+                stream.write(np.ascontiguousarray(piece, dtype=piece.dtype.newbyteorder("<")).data)
 
 
 def read_tensors(path: str | Path, kind: str) -> tuple[dict[str, np.ndarray], dict[str, Any]]:

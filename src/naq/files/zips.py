@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -54,17 +54,24 @@ class Members(Mapping[str, bytes]):
         return self._entries[name].file_size
 
     def __getitem__(self, name: str) -> bytes:
-        """The whole content. zipfile leaves out the CRC of a member that it is not asked to read to the end."""
+        """The whole content."""
+        pieces = list(self.pieces(name))
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    def pieces(self, name: str) -> Generator[bytes, None, None]:
+        """The content in pieces of a MiB, for what does not have to be held twice; after the last, size and CRC are checked.
+
+        zipfile leaves out the CRC of a member that it is not asked to read to the end.
+        """
         entry = self._entries[name]
-        pieces, size, crc = [], 0, 0
+        size, crc = 0, 0
         with self._archive.open(entry) as stream:
             while piece := stream.read(PIECE):
-                pieces.append(piece)
                 size += len(piece)
                 crc = zlib.crc32(piece, crc)
+                yield piece
         if size != entry.file_size or crc != entry.CRC:
             raise DataError(f"{self.path}: member {name!r} does not have the size and the CRC that it claims to have.")
-        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 
 @contextmanager

@@ -82,7 +82,11 @@ def diffusion_neighbors(
         return NeighborTable(ids, scores, info | share_refined(counts))
 
     table = cached(graph, info, cache, make, reads_features=False)
-    return filled(table, fill, seed=seed, feature_ids=lambda: feature_neighbors(graph, info["k"], cache=cache).ids)
+
+    def near() -> np.ndarray:
+        return feature_neighbors(graph, info["k"], cache=cache).ids
+
+    return filled(table, fill, seed=seed, feature_ids=near, graph=graph)
 
 
 def diffusion_info(

@@ -62,7 +62,7 @@ def feature_neighbors(
         return NeighborTable(*feature_rows(graph, info, None, device, progress), info)
 
     table = cached(graph, info, cache, make, reads_features=True)
-    return filled(table, fill, seed=seed)
+    return filled(table, fill, seed=seed, graph=graph)
 
 
 def feature_info(graph: Graph, k: int, metric: str) -> dict[str, Any]:

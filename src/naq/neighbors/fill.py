@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable, Iterator
 import numpy as np
 
 from naq.errors import OptionError
-from naq.neighbors.table import NeighborTable
+from naq.graph import Graph
+from naq.neighbors.table import NeighborTable, content_of
 from naq.randomness import stream
 
 FILLS = ("none", "lowest", "random", "feature")
@@ -25,6 +26,7 @@ def filled(
     *,
     seed: int = 0,
     feature_ids: Callable[[], np.ndarray] | None = None,
+    graph: Graph | None = None,
 ) -> NeighborTable:
     """The table with its short rows completed; filled entries have score 0.
 
@@ -33,8 +35,13 @@ def filled(
       any other, the node itself may be among them;
     - ``random``: other nodes, drawn from a stream of the node's own;
     - ``feature``: the node's nearest by features, in their order.
+
+    Args:
+        graph: that the table was made from; a hash of what was read of it joins ``info``.
     """
     info = {**table.info, "fill": fill} | ({"seed": seed} if fill == "random" else {})
+    if graph is not None:
+        info["graph"] = content_of(graph, reads_features=info.get("kind") == "feature" or fill == "feature")
     short = np.flatnonzero((table.ids < 0).any(axis=1)) if fill != "none" else np.empty(0, dtype=np.int64)
     ids = table.ids.copy() if len(short) else table.ids
     near = feature_ids() if fill == "feature" and feature_ids is not None and len(short) else None

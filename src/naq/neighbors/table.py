@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import json
 import warnings
+import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,10 +20,17 @@ from naq.graph import Graph
 from naq.memory import require
 from naq.options import check_whole
 
+LARGE = 1 << 26
+"""Bytes of an array from which on a table is stored as it is: numbers without order get a sixth smaller and take twenty times as long."""
+ROWS = 1 << 16
+"""Rows that are looked at at once, where that needs memory."""
+
 
 @dataclass(frozen=True, eq=False)
 class NeighborTable:
     """The ``k`` nearest nodes of every node, best first; -1 (score 0) where there is none.
+
+    ``info`` says how it was made. Its ``graph`` is a hash of what was read of the graph: the structure, with the features where these were read (:func:`content_of`).
 
     Shapes:
         - ``ids``: (n, k) int32 or int64
@@ -62,6 +70,14 @@ class NeighborTable:
         """(n,) how many neighbours each node has in the table."""
         return (self.ids >= 0).sum(axis=1)
 
+    @property
+    def hash(self) -> str:
+        """A hash of the neighbours, whatever type their numbers have; scores and ``info`` do not count."""
+        digest = hashlib.blake2b(f"{self.ids.shape}".encode(), digest_size=16)
+        for start in range(0, self.num_nodes, ROWS):
+            digest.update(np.ascontiguousarray(self.ids[start : start + ROWS], dtype="<i8").data)
+        return digest.hexdigest()
+
     def __repr__(self) -> str:
         return f"NeighborTable(nodes={self.num_nodes:,}, k={self.k}, {self.info.get('kind', 'custom')})"
 
@@ -75,7 +91,8 @@ class NeighborTable:
 
     def save(self, path: str | Path) -> Path:
         """Write ids, scores and how they were made."""
-        return write_npz(path, self._arrays())
+        compression = zipfile.ZIP_STORED if self.ids.nbytes >= LARGE else zipfile.ZIP_DEFLATED
+        return write_npz(path, self._arrays(), compression=compression)
 
     def _arrays(self) -> dict[str, np.ndarray]:
         text = json.dumps(dict(self.info), sort_keys=True)
@@ -83,16 +100,23 @@ class NeighborTable:
 
     @classmethod
     def load(cls, path: str | Path) -> NeighborTable:
-        """Read a table written by :meth:`save`."""
-        return cls._from(read_npz(path, kind="neighbour table"), path)
+        """Read a table written by :meth:`save`, or by another program: ``info`` may be missing."""
+        arrays = read_npz(path, kind="neighbour table")
+        return cls._from({"info": np.array("{}"), **arrays}, path)
 
     @classmethod
     def _from(cls, arrays: Mapping[str, np.ndarray], path: str | Path) -> NeighborTable:
         if not {"ids", "scores", "info"} <= set(arrays):
+            found = [name for name in arrays if name != "info" or arrays[name].size > 2]
             raise DataError(
-                f"{path} is no neighbour table; expected arrays ids, scores and info, found {sorted(arrays)}."
+                f"{path} is no neighbour table; expected arrays ids and scores (nodes, k), and info where it is known; found {sorted(found)}."
             )
         return cls(arrays["ids"], arrays["scores"], description(arrays["info"], path))
+
+
+def content_of(graph: Graph, *, reads_features: bool) -> str:
+    """A hash of what a table is made from; labels never count."""
+    return graph.without_labels().hash if reads_features else graph.structure_hash
 
 
 def description(text: np.ndarray, path: str | Path) -> dict[str, Any]:
@@ -115,7 +139,7 @@ def check_k(graph: Graph, k: int) -> int:
         raise OptionError(
             f"k is {k}, but graph {graph.name!r} has {graph.num_nodes:,} nodes, so a node has {graph.num_nodes - 1:,} others at most; lower k."
         )
-    require(24.0 * k * graph.num_nodes, f"a table of {k:,} neighbours for each of {graph.num_nodes:,} nodes", "lower k")
+    require(12.0 * k * graph.num_nodes, f"a table of {k:,} neighbours for each of {graph.num_nodes:,} nodes", "lower k")
     return k
 
 
@@ -139,7 +163,7 @@ def cached(
     if cache is None:
         return make()
     text = json.dumps(dict(info), sort_keys=True)
-    content = graph.without_labels().hash if reads_features else graph.structure_hash
+    content = content_of(graph, reads_features=reads_features)
     name = hashlib.blake2b(f"{CACHE_FORMAT}|{content}|{text}".encode(), digest_size=12).hexdigest()
     path = Path(cache) / "tables" / f"{name}.npz"
     try:

@@ -13,6 +13,7 @@ from naq.errors import OptionError
 from naq.graph import Graph
 from naq.neighbors import NeighborTable, diffusion_neighbors, feature_neighbors
 from naq.options import Value, merge_options
+from naq.protocol.given_table import GivenTable, fitting_table
 from naq.protocol.methods import Method
 from naq.tasks import ClassSplit
 
@@ -102,8 +103,15 @@ def episodes_for(
     *,
     cache: str | Path | None,
     progress: Callable[[int, int], None] | None = None,
+    given: GivenTable | None = None,
+    note: Callable[[str], None] = lambda text: None,
 ) -> Episodes:
-    """The episodes a learner trains on; only supervised ones read labels here."""
+    """The episodes a learner trains on; only supervised ones read labels here.
+
+    Args:
+        given: the table that NaQ episodes are drawn from, in place of one that is made here.
+        note: is told what could not be checked of it.
+    """
     kind, options, seed = config.known.episodes, config.episode, config.seed
     assert kind is not None and options is not None and config.episodes is not None
     way, count = int(options["way"]) or config.way, config.episodes
@@ -128,7 +136,12 @@ def episodes_for(
             drop_edge=float(options["drop_edge"]),
             drop_feature=float(options["drop_feature"]),
         )
-    table = table_for(graph.without_labels(), kind, options, cache, config.device, progress)
+    bare = graph.without_labels()
+    if given is None:
+        table = table_for(bare, kind, options, cache, config.device, progress)
+    else:
+        table = fitting_table(given.read(), bare, kind, options, note)
+        given.forget()
     return naq_episodes(
         table,
         way=way,

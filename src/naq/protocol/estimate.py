@@ -25,6 +25,7 @@ from naq.neighbors.sampled import CENTRES, PROBES
 from naq.neighbors.vectors import EXACT_NODES
 from naq.options import merge_options
 from naq.protocol.config import EPISODES
+from naq.protocol.given_table import check_takes_table
 from naq.protocol.methods import Method, get_method
 
 FACTORS: dict[str, float] = {
@@ -190,14 +191,17 @@ def estimate(
     episodes: int = EPISODES,
     options: Mapping[str, Any] | None = None,
     rates: Rates | None = None,
+    table: bool = False,
 ) -> Estimate:
-    """Stages of a run of ``method``; ``rates`` are probed where they are not given."""
+    """Stages of a run of ``method``; ``rates`` are probed where they are not given. With ``table`` episodes are drawn from one that was made before."""
     found = get_method(method)
+    if table:
+        check_takes_table(found)
     chosen = merge_options(found.name, found.model.defaults, options or {})
     rates = probe() if rates is None else rates
     stages = [_load(sizes, rates)]
     if found.learner is not None:
-        stages += _trained(found, sizes, rates, chosen, episodes)
+        stages += _trained(found, sizes, rates, chosen, episodes, table)
     else:
         stages += _embedded(found, sizes, rates, chosen)
     return Estimate(found.name, sizes, tuple(stages))
@@ -282,10 +286,10 @@ def _evaluation(s: Sizes, r: Rates, width: int) -> Stage:
     return _stage("evaluation", TASKS * 20 / r.steps + 4.0 * s.nodes * width / r.copy, 8.0 * TASKS * TASK_NODES * width)
 
 
-def _trained(method: Method, s: Sizes, r: Rates, options: Mapping[str, Any], episodes: int) -> list[Stage]:
+def _trained(method: Method, s: Sizes, r: Rates, options: Mapping[str, Any], episodes: int, table: bool) -> list[Stage]:
     latent = int(options.get("latent", 256))
     stages = []
-    if method.episodes == "naq-diff":
+    if method.episodes == "naq-diff" and not table:
         visits = 20_000.0 * (1.0 + s.degree / 10.0)
         stages.append(_stage("diffusion table", 4.0 * s.nodes * visits / r.gather, 4.0 * s.entries + 170.0 * s.nodes))
     cap = float(options.get("hub_cap", 0)) or float("inf")

@@ -20,10 +20,12 @@ from naq.graph import Graph, resolve, weighted
 from naq.heads import Evaluation
 from naq.learners import Learner
 from naq.learners.recorded import recording
+from naq.neighbors import NeighborTable
 from naq.progress import Listener
 from naq.protocol.config import RunConfig
 from naq.protocol.evaluation import BASELINE, Model, baseline_vectors, every_answer, every_head, other_weights
 from naq.protocol.folder import RunFolder, begun_beside
+from naq.protocol.given_table import GivenTable, check_takes_table
 from naq.protocol.machine import arithmetic_warning, versions
 from naq.protocol.result import Result
 from naq.protocol.selection import SELECTIONS
@@ -32,6 +34,9 @@ from naq.protocol.training import ModelTraining
 from naq.tasks import ClassSplit
 from naq.threads import arithmetic
 from naq.training import Fitting, Trained, fit_together
+
+ROWS = 1 << 16
+"""Rows of vectors that are looked at at once."""
 
 
 def warn(phase: str, facts: Mapping[str, Any]) -> None:
@@ -46,7 +51,7 @@ class RunInputs:
 
     Attributes:
         graph: the graph; ``source`` is the name or path it was loaded from, where that is known.
-        tasks, split, base_labels, out, checkpoint, cache, baseline, listener: as in :func:`run`.
+        tasks, split, base_labels, out, checkpoint, cache, baseline, listener, table: as in :func:`run`.
         load_seconds: that loading the graph took.
     """
 
@@ -61,6 +66,7 @@ class RunInputs:
     baseline: bool = True
     listener: Listener = warn
     load_seconds: float = 0.0
+    table: NeighborTable | str | Path | None = None
 
     def task_source(self, way: int, shot: int) -> TaskSource:
         return task_source(
@@ -131,6 +137,9 @@ class _Run:
         mark, graph = time.perf_counter(), inputs.graph
         self.config, self.inputs = config, inputs
         check_device(config.device)
+        self.table = None if inputs.table is None else GivenTable(inputs.table)
+        if self.table is not None:
+            check_takes_table(config.known)
         self.given = inputs.task_source(config.way, config.shot)
         self.others = {str(k): inputs.task_source(config.way, k) for k in config.also_shots}
         self.data = {
@@ -139,6 +148,7 @@ class _Run:
             "tasks": self.given.fingerprint,
             "also": {k: other.fingerprint for k, other in self.others.items()},
             **({} if inputs.base_labels is None else {"base_labels": labels_hash(self.given.base_labels)}),
+            **({} if self.table is None else {"table": self.table.description()}),
         }
         self.folder: RunFolder | None = None
         if inputs.out is not None:
@@ -172,7 +182,9 @@ class _Run:
         if config.known.trains:
             cache = cache_folder() if inputs.cache == "" else inputs.cache
             key = json.dumps([config.to_json(), self.data], sort_keys=True)
-            training = ModelTraining(config, self.read, self.given, self.others, key, cache, inputs.listener)
+            training = ModelTraining(
+                config, self.read, self.given, self.others, key, cache, inputs.listener, self.table
+            )
             self.model, self.fitting = training.fitting(kept if folder is None else folder.checkpoint)
             self.seconds |= training.seconds
             self.plan = training.plan
@@ -274,10 +286,16 @@ def _facts(config: RunConfig, graph: Graph, split: ClassSplit, vectors: np.ndarr
         "nodes": graph.num_nodes,
         "edges": graph.num_edges,
         "classes": {part: list(split.part(part)) for part in ("base", "valid", "test")},
-        "zero_rows": float((np.abs(vectors).sum(axis=1) == 0).mean()),
+        "zero_rows": _zero_rows(vectors),
         "versions": versions(),
         "arithmetic": arithmetic(),
     }
+
+
+def _zero_rows(vectors: np.ndarray) -> float:
+    """The share of rows that are zero; vectors of a mapped graph may be larger than memory."""
+    found = sum(int((~vectors[start : start + ROWS].any(axis=1)).sum()) for start in range(0, len(vectors), ROWS))
+    return found / len(vectors)
 
 
 def _training_facts(config: RunConfig, trained: Trained | None, plan: str) -> dict[str, Any]:

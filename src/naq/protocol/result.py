@@ -20,7 +20,7 @@ class Result:
     Attributes:
         config: what was run.
         data: what it was run on: hashes of the ``graph`` and of the ``tasks``, of those of each other shot (``also``) and of ``base_labels``
-            where they were given, and the ``features`` that were read.
+            where they were given, and the ``features`` that were read; of a neighbour ``table`` that was given, a hash and how it was made.
         evaluations: one per head on the same test tasks; ``accuracy``, ``ci95`` and ``per_task`` are those of ``config.head``, which also
             chose the checkpoint. ``em/dirichlet`` and the like: the same tasks with Dirichlet(2) queries, see
             :func:`naq.tasks.dirichlet_queries`; they never choose anything.

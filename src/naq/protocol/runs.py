@@ -15,9 +15,11 @@ from naq.embedders import TrainedEmbedder, refined
 from naq.errors import OptionError
 from naq.graph import Graph
 from naq.heads import Head
+from naq.neighbors import NeighborTable
 from naq.progress import Listener
 from naq.protocol.config import EPISODES, FEATURES, RunConfig
 from naq.protocol.execution import RunInputs, execute, warn
+from naq.protocol.given_table import check_takes_table
 from naq.protocol.methods import get_method
 from naq.protocol.result import Result
 from naq.protocol.training import pretrained
@@ -86,6 +88,7 @@ def run(
     cache: str | Path | None = "",
     baseline: bool = True,
     listener: Listener | None = None,
+    table: NeighborTable | str | Path | None = None,
 ) -> Result:
     """Train, select, test: the whole protocol of the paper.
 
@@ -122,6 +125,8 @@ def run(
         cache: folder for neighbour tables; "" is the user's cache folder, None keeps none.
         baseline: whether the ``smooth`` baseline is computed on the same tasks.
         listener: called with (phase, facts) as the run goes on; for progress displays and warnings.
+        table: neighbours that NaQ episodes are drawn from, or the file of ``naq neighbors --out``, in place of a table that is made here. It has to be of this graph
+            (as the method reads it), at least as wide as the episodes need, and made with their options; a table that does not say so is taken with a warning.
 
     Example:
         >>> import naq
@@ -132,12 +137,15 @@ def run(
         method, way=way, shot=shot, also_shots=also_shots, seed=seed, head=head, features=features, options=options, episode=episode,
         episodes=episodes, epochs=epochs, evaluate_every=evaluate_every, patience=patience, select=select, device=device, refine=refine,
     )  # fmt: skip
+    if table is not None:
+        check_takes_table(config.known)
     listener, mark, source = listener or warn, time.perf_counter(), None
     if not isinstance(graph, Graph):
         source = str(graph)
         listener("load", {"source": source})
         graph = load(graph)
     inputs = RunInputs(
-        graph, source, tasks, split, base_labels, out, checkpoint, cache, baseline, listener, time.perf_counter() - mark
-    )
+        graph, source, tasks, split, base_labels, out, checkpoint, cache, baseline, listener, time.perf_counter() - mark,
+        table,
+    )  # fmt: skip
     return execute(replace(config, dataset=graph.name), inputs)

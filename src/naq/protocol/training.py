@@ -16,6 +16,7 @@ from naq.progress import Listener
 from naq.protocol.config import RunConfig
 from naq.protocol.episodes import episodes_for
 from naq.protocol.evaluation import Model, begun_validation, validation_accuracy
+from naq.protocol.given_table import GivenTable
 from naq.protocol.selection import label_free_tasks
 from naq.protocol.tasks import TaskSource
 from naq.tasks import Tasks
@@ -33,6 +34,7 @@ class ModelTraining:
         key: identifies the run, for its checkpoint.
         cache: folder for neighbour tables, or None.
         listener: hears of the progress.
+        table: that NaQ episodes are drawn from, if it was made before.
     """
 
     def __init__(
@@ -44,9 +46,10 @@ class ModelTraining:
         key: str,
         cache: str | Path | None,
         listener: Listener,
+        table: GivenTable | None = None,
     ) -> None:
         self.config, self.graph, self.given, self.others, self.key = config, graph, given, others, key
-        self.cache, self.listener = cache, listener
+        self.cache, self.listener, self.table = cache, listener, table
         self.seconds: dict[str, float] = {}
         self.plan = ""
 
@@ -87,7 +90,15 @@ class ModelTraining:
         seen = self.graph.without_labels() if base_labels is None else self.graph.with_labels(base_labels)
         mark = time.perf_counter()
         self.listener("episodes", {"kind": method.episodes})
-        episodes = episodes_for(config, seen, self.given.split, cache=self.cache, progress=self._neighbors)
+        episodes = episodes_for(
+            config,
+            seen,
+            self.given.split,
+            cache=self.cache,
+            progress=self._neighbors,
+            given=self.table,
+            note=lambda text: self.listener("warning", {"text": text}),
+        )
         self.seconds["episodes"] = time.perf_counter() - mark
         self.listener("build", {"method": method.name})
         learner = method.learner(

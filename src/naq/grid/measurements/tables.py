@@ -73,7 +73,7 @@ def completed_table(
         "cpu",
         lambda done, total: context.listener("neighbors", {"done": done, "total": total}),
     )
-    complete = filled(table, fill, feature_ids=lambda: feature_neighbors(read, k, cache=cache).ids)
+    complete = filled(table, fill, feature_ids=lambda: feature_neighbors(read, k, cache=cache).ids, graph=read)
     return complete, (table.ids < 0) & (complete.ids >= 0)
 
 
