@@ -14,6 +14,7 @@ import numpy as np
 import torch
 
 from naq.data import load
+from naq.devices import checked_device
 from naq.embedders import Embedder, TrainedEmbedder, refined
 from naq.errors import OptionError
 from naq.files import cache_folder
@@ -197,7 +198,7 @@ def execute(config: RunConfig, inputs: RunInputs) -> Result:
     """Train, select and test as the configuration says; resume or read what is in the run folder."""
     mark, seconds = time.perf_counter(), {"load": inputs.load_seconds}
     graph, listener = inputs.graph, inputs.listener
-    check_device(config.device)
+    checked_device(config.device)
     given = inputs.task_source(config.way, config.shot)
     others = {str(k): inputs.task_source(config.way, k) for k in config.also_shots}
     data = {
@@ -275,18 +276,6 @@ def _execute(
     if folder is not None:
         folder.write(result, model)
     return result
-
-
-def check_device(device: str) -> None:
-    """One sentence where the device is not there."""
-    try:
-        if torch.device(device).type not in ("cpu", "cuda"):
-            raise RuntimeError("another kind of device")
-        torch.zeros(1, device=device).cpu()
-    except (RuntimeError, AssertionError, ValueError, TypeError, OverflowError) as error:
-        raise OptionError(
-            f"device is {device!r}, which cannot be used here; choose 'cpu' or an available 'cuda'."
-        ) from error
 
 
 def _vectors(config: RunConfig, model: Model | None, graph: Graph) -> tuple[np.ndarray, str]:
