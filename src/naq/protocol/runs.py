@@ -244,6 +244,7 @@ def _execute(
         plan = training.plan
     mark = time.perf_counter()
     listener("embed", {"method": config.method})
+    graph.check_files()
     vectors, decided = _vectors(config, model, read)
     if decided:
         listener("plan", {"plan": decided})
@@ -268,6 +269,7 @@ def _execute(
     listener("baseline", {"method": BASELINE})
     baseline, also_baseline = test_baseline(given), {k: test_baseline(other) for k, other in others.items()}
     seconds["baseline"] = time.perf_counter() - mark
+    graph.check_files()
     facts = _facts(config, graph, given.split, vectors) | _training_facts(config, trained, plan)
     if decided:
         facts["embedding"] = decided

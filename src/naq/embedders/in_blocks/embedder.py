@@ -34,5 +34,6 @@ class BlockEmbedder(Embedder):
         def make(file: Path, folder: Path) -> None:
             who = InThisProcess(self.graph, folder) if parts is None else parts
             write_rows(self.embed_in_blocks(who, block, tile), file, block)
+            self.graph.check_files()
 
         return mapped_rows(path, make)
