@@ -199,6 +199,7 @@ def execute(config: RunConfig, inputs: RunInputs) -> Result:
     mark, seconds = time.perf_counter(), {"load": inputs.load_seconds}
     graph, listener = inputs.graph, inputs.listener
     checked_device(config.device)
+    graph.check_files()
     given = inputs.task_source(config.way, config.shot)
     others = {str(k): inputs.task_source(config.way, k) for k in config.also_shots}
     data = {
