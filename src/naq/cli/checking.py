@@ -30,19 +30,21 @@ def features_of(name: str) -> str:
 
 
 def check_device_of(device: str) -> None:
-    from naq.protocol.execution import check_device
+    from naq.devices import checked_device
 
-    check_device(device)
+    checked_device(device)
 
 
-def check_outputs(outputs: Mapping[str, Path | None], inputs: Mapping[str, Path | None]) -> None:
+def check_outputs(
+    outputs: Mapping[str, Path | None], inputs: Mapping[str, Path | None], example: str = "out.csv"
+) -> None:
     """Whether files can be written, and are not those that are read; both by option."""
     taken = {option: path for option, path in inputs.items() if path is not None and _exists(path)}
     for option, path in outputs.items():
         if path is None:
             continue
         if _exists(path) and path.is_dir():
-            raise OptionError(f"{option} is {path}, a folder; expected the name of a file, e.g. {path / 'out.csv'}.")
+            raise OptionError(f"{option} is {path}, a folder; expected the name of a file, e.g. {path / example}.")
         for other, used in taken.items():
             if path.absolute() == used.absolute() or (_exists(path) and _exists(used) and path.samefile(used)):
                 raise OptionError(f"{option} is {path}, the same file as {other}; it would be lost: give another name.")

@@ -54,8 +54,10 @@ def neighbors_command(
 
     With --engine or --shards it is made in parts: what is finished stays when the command is stopped, and the same command goes on.
     """
+    from naq.cli.checking import check_outputs
     from naq.cli.progress import load_shown
 
+    check_outputs({"--out": out}, {"the graph": Path(dataset), "--nodes": nodes}, "table.npz")
     plan = sharding_of(engine, workers, address, shards)
     if plan is not None and out is None:
         raise OptionError("a table in shards needs --out T.npz; its finished shards are kept beside it.")
@@ -115,11 +117,13 @@ def episodes_command(
     context: typer.Context = None,  # type: ignore[assignment]
 ) -> None:
     """Draw label-free episodes; show one, their overlap, save them."""
+    from naq.cli.checking import check_outputs
     from naq.cli.progress import load_shown
     from naq.episodes import naq_episodes
     from naq.episodes.episodes import check_counts
     from naq.episodes.naq import table_width
 
+    check_outputs({"--out": out}, {"the graph": Path(dataset), "--nodes": nodes}, "episodes.npz")
     check_counts(way=way, shot=shot, queries=queries, count=count)
     width = table_width(queries=queries, shot=shot, apart=apart)
     if table_file is not None:

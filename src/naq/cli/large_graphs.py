@@ -50,12 +50,14 @@ def embed_command(
     With --engine or --shards they are made in parts: what is finished stays when the command is stopped, and the same command goes on.
     All workers have to see the graph and the folder of --out, where parts are kept until the vectors are written.
     """
+    from naq.cli.checking import check_outputs
     from naq.cli.progress import load_shown, show_progress
     from naq.cli.running import pairs
     from naq.protocol import embed
 
     if out.suffix != ".npy":
         raise OptionError(f"--out is {str(out)!r}; expected a name that ends in .npy.")
+    check_outputs({"--out": out}, {"the graph": Path(dataset), "--nodes": nodes}, "vectors.npy")
     plan = sharding_of(engine, workers, address, shards)
     graph, started = load_shown(dataset, nodes), time.perf_counter()
     with show_progress(method) as listener:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import warnings
 from typing import Annotated, Any
@@ -16,7 +17,14 @@ from naq.threads import prepare_process
 
 STOPPED = 130
 """Exit code of Ctrl-C."""
-NO_MEMORY = "not enough memory; use a smaller graph, a smaller latent width or fewer queries."
+LESS_MEMORY = {
+    "run": "use narrower vectors (--set dim=... or latent=...), fewer queries (--episode queries=...) or a graph folder (naq import --mmap)",
+    "neighbors": "use fewer neighbours (-k) or fewer workers (--workers)",
+    "embed": "use fewer columns (--set dim=...) or fewer workers (--workers)",
+    "import": "drop columns of the tables, or use a machine with more memory",
+    "generate": "use fewer features (--features)",
+}
+"""By command: what lowers the memory it takes."""
 
 app = typer.Typer(
     name="naq",
@@ -82,8 +90,8 @@ def _run() -> int:
         return _failed(str(error), 2)
     except KeyboardInterrupt:
         return _failed("stopped.", STOPPED)
-    except MemoryError:
-        return _failed(NO_MEMORY, 1)
+    except MemoryError as error:
+        return _failed(_no_memory(error), 1)
     except BrokenPipeError:
         return 0
     except OSError as error:
@@ -98,8 +106,18 @@ def _run() -> int:
         if hasattr(error, "format_message") and hasattr(error, "exit_code"):  # of Click, which Typer may carry along
             return _failed(f"{error.format_message()} ('--help' lists the options.)", error.exit_code)
         if any(words in str(error) for words in ("can't allocate memory", "out of memory", "Unable to allocate")):
-            return _failed(NO_MEMORY, 1)
+            return _failed(_no_memory(error), 1)
         raise
+
+
+def _no_memory(error: BaseException) -> str:
+    """How much was asked for, where the message of NumPy or PyTorch says so, and what lowers it."""
+    from naq.memory import room
+
+    asked = re.search(r"allocate ([\d.,]+ ?(?:bytes|[KMGT]?i?B))", str(error))
+    command = next((word for word in sys.argv[1:] if not word.startswith("-")), "")
+    advice = LESS_MEMORY.get(command, "use a smaller graph or fewer workers")
+    return f"not enough memory: {asked[1] if asked else 'a block'} could not be had, {room() / 1e9:.1f} GB are free; {advice}."
 
 
 def _failed(sentence: str, code: int) -> int:

@@ -70,7 +70,12 @@ def load_shown(dataset: str, nodes: Path | None = None) -> Graph:
 
     with show_progress(dataset) as listener, shown_warnings(dataset):
         listener("load", {"source": dataset})
-        return load(dataset, nodes=nodes)
+        graph = load(dataset, nodes=nodes)
+    if graph.mapped:
+        from naq.cli.lost_pages import say_lost_pages
+
+        say_lost_pages()
+    return graph
 
 
 @contextmanager

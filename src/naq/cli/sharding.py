@@ -43,6 +43,8 @@ def sharding_of(engine: str, workers: int, address: str | None, shards: int | No
     """What the options ask for; None where nothing is made in shards."""
     if shards is not None and shards < 1:
         raise OptionError(f"--shards is {shards}; expected at least 1.")
+    if workers < 1:
+        raise OptionError(f"--workers is {workers}; expected at least 1.")
     if engine == "local" and shards is None and address is None:
         return None
     return Sharding(engine, workers, address, shards or 8 * (1 if engine == "local" else workers))

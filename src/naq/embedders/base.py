@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 
+from naq.devices import checked_device
 from naq.encoders.widths import check_widths
 from naq.errors import OptionError
 from naq.graph import Graph
@@ -42,7 +43,7 @@ class Embedder(Configurable, ABC):
         self.configure(options)
         check_widths(graph, self.options)
         self.seed = seed
-        self.device = torch.device(device)
+        self.device = checked_device(device)
 
     @abstractmethod
     def embed(self) -> np.ndarray:

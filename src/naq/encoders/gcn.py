@@ -19,7 +19,7 @@ from torch import nn
 
 from naq.encoders.operator import GraphOperator, Operator
 from naq.encoders.rows import sparse_product
-from naq.encoders.tiles import Tiles, mapped_rows, multiply, tile_width
+from naq.encoders.tiles import Tiles, mapped_rows, multiply, new_mapped, tile_width
 from naq.errors import OptionError
 from naq.randomness import torch_seed
 
@@ -141,7 +141,7 @@ class GCN(nn.Module):
     def _all_in_tiles(self, file: Path, folder: Path) -> None:
         """The same on the CPU, to a file: what neighbours are asked for lies in tiles of columns."""
         graph = self.operator.graph
-        n, out = graph.num_nodes, np.lib.format.open_memmap(file, "w+", np.float32, (graph.num_nodes, self.latent))
+        n, out = graph.num_nodes, new_mapped(file, (graph.num_nodes, self.latent))
         inner = Tiles(folder, "inner", n, self.latent, tile_width(n, self.latent))
         for start in range(0, n, self.BLOCK):
             nodes = np.arange(start, min(n, start + self.BLOCK))

@@ -6,6 +6,7 @@ adjacency is read from its own arrays. Memory: some tiles of 4 bytes per node an
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +16,8 @@ import numpy as np
 import torch
 from numba import njit, prange
 
-from naq.files import write_atomically
+from naq.errors import DataError
+from naq.files import NO_SPACE, write_atomically
 from naq.graph import Graph
 from naq.memory import free_bytes
 from naq.prefetch import prefetch
@@ -38,9 +40,7 @@ class Tiles:
     def __init__(self, folder: Path, name: str, nodes: int, width: int, tile: int) -> None:
         self.nodes, self.width, self.tile = nodes, width, tile
         self._arrays = [
-            np.lib.format.open_memmap(
-                folder / f"{name}-{first}.npy", "w+", np.float32, (nodes, min(tile, width - first))
-            )
+            new_mapped(folder / f"{name}-{first}.npy", (nodes, min(tile, width - first)))
             for first in range(0, width, tile)
         ]
 
@@ -67,6 +67,18 @@ class Tiles:
             array[start : start + len(rows)] = rows[:, self.columns(number)]
 
 
+def new_mapped(file: Path, shape: tuple[int, int]) -> np.ndarray:
+    """A float32 array in a new .npy file, mapped to be written, whose place on the disk is taken first.
+
+    Without it a disk that is full ends the process (SIGBUS) in the middle of an assignment; so it is an ``OSError`` here.
+    """
+    made = np.lib.format.open_memmap(file, "w+", np.float32, shape)
+    if made.nbytes and hasattr(os, "posix_fallocate"):
+        with file.open("r+b") as stream:
+            os.posix_fallocate(stream.fileno(), 0, made.offset + made.nbytes)
+    return made
+
+
 def mapped_rows(
     path: str | Path | None, make: Callable[[Path, Path], None], mode: Literal["r", "c"] = "r"
 ) -> np.ndarray:
@@ -75,10 +87,14 @@ def mapped_rows(
     A file without a name is gone when nobody holds its array any more.
     """
     if path is None:
-        with tempfile.TemporaryDirectory(prefix="naq-") as folder:
-            file = Path(folder, "rows.npy")
-            make(file, Path(folder))
-            return np.load(file, mmap_mode=mode)
+        try:
+            with tempfile.TemporaryDirectory(prefix="naq-") as folder:
+                file = Path(folder, "rows.npy")
+                make(file, Path(folder))
+                return np.load(file, mmap_mode=mode)
+        except OSError as error:
+            place = f"cannot write to {tempfile.gettempdir()}: {error.strerror or error}"
+            raise DataError(f"{place}; {NO_SPACE}, by the environment variable TMPDIR.") from error
 
     def write(temporary: Path) -> None:
         with tempfile.TemporaryDirectory(dir=temporary.parent, prefix=".naq-") as folder:

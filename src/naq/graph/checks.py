@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from naq.errors import GraphError
+from naq.errors import DataError, GraphError
 
 SPARSE_BELOW = 0.1
 """Dense features with a smaller share of non-zeros than this are stored as CSR."""
@@ -200,4 +201,19 @@ def check_class_names(labels: np.ndarray | None, class_names: np.ndarray | None)
     if labels is not None and class_names is not None and labels.max() >= len(class_names):
         raise GraphError(
             f"label {labels.max()} has no name: class_names holds {len(class_names)}; give one name per class."
+        )
+
+
+def check_file(array: np.ndarray) -> None:
+    """Raise ``DataError`` where the file of a memory-mapped array is shorter than the array."""
+    if not isinstance(array, np.memmap) or array.filename is None:
+        return
+    needed = array.offset + array.nbytes
+    try:
+        there = Path(array.filename).stat().st_size
+    except OSError:  # removed: what is mapped stays readable
+        return
+    if there < needed:
+        raise DataError(
+            f"{array.filename} has {there:,} bytes, but had {needed:,} when it was opened: it was changed while the program ran; make the folder again and start again."
         )

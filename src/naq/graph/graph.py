@@ -125,6 +125,14 @@ class Graph:
             arrays += [self.features.data, self.features.indices, self.features.indptr]
         return arrays + [a for a in (self.labels, self.names, self.class_names, self.vocab) if a is not None]
 
+    def check_files(self) -> None:
+        """Raise ``DataError`` where a memory-mapped array has lost a part of its file since it was opened.
+
+        Bytes past the end of a file end the process (SIGBUS) or read as zeros, so this is called before and after long work on a mapped graph.
+        """
+        for array in self._arrays() if self.mapped else ():
+            checks.check_file(array)
+
     def __repr__(self) -> str:
         return (
             f"Graph({self.name!r}, nodes={self.num_nodes:,}, edges={self.num_edges:,}, "

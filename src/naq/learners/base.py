@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from naq.devices import checked_device
 from naq.encoders import GCN, AugmentedOperator, GraphOperator
 from naq.encoders.streamed import operator_for
 from naq.encoders.widths import check_widths
@@ -77,7 +78,7 @@ class Learner(nn.Module, Configurable, ABC):
         self.base_labels = base_labels
         self.way = way
         self.seed = seed
-        self.device = torch.device(device)
+        self.device = checked_device(device)
         self.episodes_per_update = int(self.options.get("meta_batch", 1))
         self.build()
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from naq.devices import checked_device
 from naq.errors import OptionError
 from naq.graph import Graph
 from naq.graph.operators import normalized_adjacency, structure
@@ -72,6 +73,7 @@ def diffusion_neighbors(
     """
     info = diffusion_info(graph, k, alpha=alpha, self_loops=self_loops, method=method, tolerance=tolerance)
     check_fill(fill)
+    checked_device(device)
     if fill == "feature":
         graph.require_features("fill='feature'")
 

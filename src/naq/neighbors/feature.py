@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from naq.devices import checked_device
 from naq.errors import OptionError
 from naq.graph import Graph
 from naq.neighbors.feature_blocks import block_topk
@@ -57,6 +58,7 @@ def feature_neighbors(
     """
     info = feature_info(graph, k, metric)
     check_fill(fill, ("none", "lowest", "random"))
+    checked_device(device)
 
     def make() -> NeighborTable:
         return NeighborTable(*feature_rows(graph, info, None, device, progress), info)

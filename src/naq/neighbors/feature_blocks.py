@@ -10,6 +10,7 @@ import scipy.sparse as sp
 import torch
 
 from naq.graph.sparse_tensor import csr_tensor
+from naq.memory import require
 from naq.neighbors.similarity import binary, squared_norms
 from naq.neighbors.topk import Mark, no_mark, stable_topk
 
@@ -33,6 +34,11 @@ def block_topk(
     """
     n = features.shape[0]
     first, last = (0, n) if seeds is None else seeds
+    block = int(max(1, min(4096, BLOCK_ENTRIES // n)))
+    if str(device) == "cpu":
+        held = 8.0 * (features.size if isinstance(features, np.ndarray) else 2 * features.nnz)
+        what = f"a block of {block:,} x {n:,} scores beside the features in float64"
+        require(held + 32.0 * block * n, what, "use fewer workers, or a machine with more memory")
     if metric == "jaccard":
         features = binary(features)
     size = torch.from_numpy(squared_norms(features)).to(device)
@@ -41,7 +47,6 @@ def block_topk(
     mark("transfer")
     ids = np.full((last - first, k), -1, dtype=np.int32)
     scores = np.zeros((last - first, k), dtype=np.float32)
-    block = int(max(1, min(4096, BLOCK_ENTRIES // n)))
     for start in range(first, last, block):
         stop = min(last, start + block)
         left = features[start:stop]

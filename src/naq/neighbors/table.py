@@ -160,8 +160,11 @@ def cached(
     Args:
         reads_features: whether the table depends on features; if not, one table serves all graphs of this structure.
     """
+    graph.check_files()
     if cache is None:
-        return make()
+        table = make()
+        graph.check_files()
+        return table
     text = json.dumps(dict(info), sort_keys=True)
     content = content_of(graph, reads_features=reads_features)
     name = hashlib.blake2b(f"{CACHE_FORMAT}|{content}|{text}".encode(), digest_size=12).hexdigest()
@@ -176,6 +179,7 @@ def cached(
             path.unlink(missing_ok=True)
         warnings.warn(f"a neighbour table of the cache is not used and is made again: {error}", stacklevel=2)
     table = make()
+    graph.check_files()
     try:
         write_npz(path, {**table._arrays(), "key": np.array(name)})
     except (DataError, OSError) as error:

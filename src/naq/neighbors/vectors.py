@@ -14,6 +14,7 @@ from collections.abc import Callable
 import numpy as np
 import torch
 
+from naq.devices import checked_device
 from naq.errors import OptionError
 from naq.neighbors.approximate import approximate
 from naq.neighbors.table import NeighborTable
@@ -53,7 +54,7 @@ def vector_neighbors(
         [[1], [0], [1]]
     """
     k = check_whole("k", k)
-    rows = _unit_tensor(vectors, device)
+    rows = _unit_tensor(vectors, checked_device(device))
     n = len(rows)
     if not 1 <= k < n:
         raise OptionError(

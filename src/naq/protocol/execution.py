@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import torch
 
+from naq.devices import checked_device
 from naq.embedders import Embedder, refined
-from naq.errors import OptionError
 from naq.files import cache_folder
 from naq.graph import Graph, resolve, weighted
 from naq.heads import Evaluation
@@ -136,7 +136,8 @@ class _Run:
     def __init__(self, config: RunConfig, inputs: RunInputs) -> None:
         mark, graph = time.perf_counter(), inputs.graph
         self.config, self.inputs = config, inputs
-        check_device(config.device)
+        checked_device(config.device)
+        graph.check_files()
         self.table = None if inputs.table is None else GivenTable(inputs.table)
         if self.table is not None:
             check_takes_table(config.known)
@@ -212,6 +213,7 @@ class _Run:
             self.seconds["train"] = trained.seconds
         mark = time.perf_counter()
         listener("embed", {"method": config.method})
+        graph.check_files()
         vectors, decided = _vectors(config, model, self.read)
         if decided:
             listener("plan", {"plan": decided})
@@ -237,6 +239,7 @@ class _Run:
         listener("baseline", {"method": BASELINE})
         baseline, also_baseline = test_baseline(given), {k: test_baseline(other) for k, other in self.others.items()}
         self.seconds["baseline"] = time.perf_counter() - mark
+        graph.check_files()
         facts = _facts(config, graph, given.split, vectors) | _training_facts(config, trained, self.plan)
         if decided:
             facts["embedding"] = decided
@@ -249,18 +252,6 @@ class _Run:
         if self.folder is not None:
             self.folder.write(result, model)
         return result
-
-
-def check_device(device: str) -> None:
-    """One sentence where the device is not there."""
-    try:
-        if torch.device(device).type not in ("cpu", "cuda"):
-            raise RuntimeError("another kind of device")
-        torch.zeros(1, device=device).cpu()
-    except (RuntimeError, AssertionError, ValueError, TypeError, OverflowError) as error:
-        raise OptionError(
-            f"device is {device!r}, which cannot be used here; choose 'cpu' or an available 'cuda'."
-        ) from error
 
 
 def _vectors(config: RunConfig, model: Model | None, graph: Graph) -> tuple[np.ndarray, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import threading
 import time
 
@@ -39,9 +40,9 @@ def is_free(store, cell):
     return held is not None
 
 
-def test_an_address_that_does_not_answer_is_one_sentence(store, empties):
-    with make_runner("ray", 1, "127.0.0.1:1") as lost, pytest.raises(NaqError, match="no Ray cluster answers at 127"):
-        lost.run(empties(1), store)
+def test_an_address_that_does_not_answer_is_one_sentence():
+    with pytest.raises(NaqError, match="no Ray cluster answers at 127"):
+        make_runner("ray", 1, "127.0.0.1:1")
     with pytest.raises(NaqError, match="address is 'x', but the engine is processes"):
         make_runner("processes", 1, "x")
 
@@ -92,3 +93,11 @@ def test_ctrl_c_releases_the_locks_and_ends_the_cluster(runner, store, empties):
     assert outcome.stopped and not outcome.done and not outcome.failed
     assert all(is_free(store, cell) for cell in cells)
     assert not ray.is_initialized()
+
+
+def test_a_port_that_accepts_and_says_nothing_is_one_sentence(monkeypatch):
+    monkeypatch.setattr("naq.grid.runners.ray.ANSWER", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"127.0.0.1:{silent.getsockname()[1]}"
+        with pytest.raises(NaqError, match=f"no Ray cluster answers at {address} .nothing came within 0.2 s.; start"):
+            make_runner("ray", 1, address)

@@ -32,7 +32,9 @@ class BlockEmbedder(Embedder):
         """See :meth:`Embedder.embed_to`; ``parts`` is who computes, by default this process."""
 
         def make(file: Path, folder: Path) -> None:
+            self.graph.check_files()
             who = InThisProcess(self.graph, folder) if parts is None else parts
             write_rows(self.embed_in_blocks(who, block, tile), file, block)
+            self.graph.check_files()
 
         return mapped_rows(path, make)

@@ -116,6 +116,7 @@ class InThisProcess(Parts):
     def run(
         self, name: str, bounds: Bounds, facts: Mapping[str, Any], inputs: Mapping[str, np.ndarray | Pieces]
     ) -> list[Arrays]:
+        self._graph.check_files()
         work = Work(self._graph, facts, as_pieces(inputs))
         return [self._part(name, work, first, last) for first, last in bounds]
 

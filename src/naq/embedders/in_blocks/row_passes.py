@@ -12,6 +12,7 @@ import torch
 from naq.embedders.in_blocks.parts import Arrays, Parts, Work, stage
 from naq.embedders.in_blocks.pieces import Pieces
 from naq.embedders.smoothing import ROUNDING, unit
+from naq.encoders.tiles import new_mapped
 
 
 class RowPasses:
@@ -85,7 +86,7 @@ def _without(rows: np.ndarray, mean: np.ndarray) -> np.ndarray:
 def write_rows(rows: Pieces, file: Path, block: int) -> None:
     """Write them as a .npy file."""
     n = rows.shape[0]
-    out = np.lib.format.open_memmap(file, "w+", np.float32, rows.shape)
+    out = new_mapped(file, rows.shape)
     for start in range(0, n, block):
         out[start : start + block] = rows.rows(start, start + block)
     out.flush()

@@ -14,6 +14,7 @@ from naq.embedders.in_blocks.words import narrow_rows, narrowing, read_words
 from naq.embedders.smoothing import ROUNDING, SHORTEST, STAY, unit
 from naq.encoders.tiles import AHEAD, ask_for_row, inverse_root_degrees, multiply_rows, tile_width
 from naq.graph import Graph
+from naq.memory import require
 
 NARROWEST = 16
 """Columns of a tile at least, where memory allows: fewer fill no line of the processor's cache, and cost as much."""
@@ -34,6 +35,11 @@ def narrow_start(
         weighting: see :func:`~naq.embedders.in_blocks.words.read_words`.
         unit_first: rows of length one.
     """
+    require(
+        bytes_of_blocks(graph.num_nodes, dim, block),
+        f"one column of {graph.num_nodes:,} nodes and blocks of {min(block, graph.num_nodes):,} rows of {dim} numbers",
+        "use fewer columns (dim) or fewer workers",
+    )
     words = read_words(graph, weighting, block, parts)
     found, width = narrowing(words, dim, seed, block, parts)
     if tile is None:
@@ -43,6 +49,11 @@ def narrow_start(
     bounds = parts.row_bounds(graph.num_nodes, block)
     made = parts.run("start", bounds, facts, {**words.arrays, **found})
     return Pieces([[part[f"tile{number}"] for number in range(len(part))] for part in made])
+
+
+def bytes_of_blocks(nodes: int, dim: int, block: int) -> float:
+    """The least memory of one process: a tile of one column, what is held of every node beside it, six blocks of rows."""
+    return 40.0 * nodes + 24.0 * min(block, nodes) * dim
 
 
 @stage("start")

@@ -34,6 +34,7 @@ def embedding(config: Mapping[str, Any], context: Context) -> dict[str, Any]:
             f"this worker does not see the folder {context.arrays}, through which the shards of an embedding pass; choose --out on a file system that all machines share."
         )
     graph = context.dataset_cache.graph(str(config["dataset"])).without_labels()
+    graph.check_files()
     shared = SharedArrays(context.arrays)
     inputs = {name: _opened(shared.folder, digest) for name, digest in config["inputs"].items()}
     files: dict[str, ArrayFile] = {}
@@ -43,6 +44,7 @@ def embedding(config: Mapping[str, Any], context: Context) -> dict[str, Any]:
                 if name not in files:
                     files[name] = shared.writer(context.scratch, name, array)
                 files[name].append(array)
+        graph.check_files()
         return {"arrays": {name: shared.keep(file) for name, file in files.items()}}
     except OSError as error:
         raise disk_error(error, shared.folder) from error

@@ -36,6 +36,7 @@ def neighbors(config: Mapping[str, Any], context: Context) -> dict[str, Any]:
     graph = context.dataset_cache.graph(str(config["dataset"]))
     info, (first, last) = config["table"], config["rows"]
     counts = None
+    graph.check_files()
 
     def progress(done: int, total: int) -> None:
         context.listener("neighbors", {"done": done, "total": total})
@@ -48,6 +49,7 @@ def neighbors(config: Mapping[str, Any], context: Context) -> dict[str, Any]:
         ids, scores = exact_rows(graph, info, progress=progress)
     else:
         raise OptionError("an exact diffusion table is made whole; expected one shard, or the method push.")
+    graph.check_files()
     return {"ids": packed(ids, IDS), "scores": packed(scores, SCORES), "refined": counts}
 
 

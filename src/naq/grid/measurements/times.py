@@ -19,6 +19,7 @@ import numba
 import torch
 
 from naq.data import split_for
+from naq.devices import checked_device
 from naq.episodes import naq_episodes, supervised_episodes
 from naq.episodes.episodes import check_counts
 from naq.errors import OptionError
@@ -29,7 +30,6 @@ from naq.grid.measurements.base import Context, check_choice, check_seed, datase
 from naq.grid.measurements.tables import TABLE_KINDS, completed_table, table_config
 from naq.neighbors import NeighborTable, diffusion_neighbors, feature_neighbors
 from naq.neighbors.diffusion import METHODS
-from naq.protocol.execution import check_device
 from naq.protocol.machine import processor
 from naq.threads import available_cores
 
@@ -99,7 +99,7 @@ def times(config: Mapping[str, Any], context: Context) -> dict[str, Any]:
     ``stages`` has the seconds of every repeat by stage; it is null, with the reason in ``why_no_stages``, where they are one pass.
     """
     device = str(config["device"])
-    check_device(device)
+    checked_device(device)
     graph = context.perturbed(config).graph
     prepare = _similarity(config, graph) if config["what"] == "similarity" else _episodes(config, graph, context)
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else None

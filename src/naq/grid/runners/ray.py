@@ -18,6 +18,9 @@ QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "
 """No usage statistics are sent, and no warning on machines without an accelerator."""
 ANSWER = 5.0
 """Seconds in which a cluster has to answer."""
+GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
+"""What opens a connection of gRPC, which a server answers at once. Ray itself waits for minutes where nobody answers."""
+ADVICE = "start one with 'ray start --head', or leave the address out"
 
 
 class RayRunner(PoolRunner):
@@ -26,6 +29,8 @@ class RayRunner(PoolRunner):
         self._ray = import_ray()
         self._address = address or os.environ.get("RAY_ADDRESS")
         self._own_cluster = self._connected = False
+        if self._address is not None and not self._ray.is_initialized():
+            check_answers(self._address)
 
     def _connect(self) -> None:
         options: dict[str, Any] = {"logging_level": logging.ERROR, "log_to_driver": False}
@@ -33,7 +38,6 @@ class RayRunner(PoolRunner):
             options |= {"num_cpus": self.workers, "include_dashboard": False}
             self._own_cluster = True
         else:
-            check_answers(self._address)
             options["address"] = self._address
         try:
             self._ray.init(**options)
@@ -90,16 +94,24 @@ class _RaySlot(Slot):
 
 
 def check_answers(address: str) -> None:
-    """Raise one sentence where nothing listens at ``host:port`` or ``ray://host:port``; other addresses are left to Ray."""
+    """Raise one sentence where nothing listens, or what listens does not answer, at ``host:port`` or ``ray://host:port``; other addresses are left to Ray."""
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if not host or not port.isdigit():
         return
     try:
-        socket.create_connection((host, int(port)), timeout=ANSWER).close()
+        with socket.create_connection((host, int(port)), timeout=ANSWER) as there:
+            there.settimeout(ANSWER)
+            there.sendall(GREETING)
+            if os.environ.get("RAY_USE_TLS", "0") == "0" and not there.recv(1):
+                raise OSError("what listens there speaks no gRPC")
+    except TimeoutError as error:
+        raise NaqError(f"{_nobody(address)} (nothing came within {ANSWER:g} s); {ADVICE}.") from error
     except OSError as error:
-        raise NaqError(
-            f"no Ray cluster answers at {address} ({error.strerror or error}); start one with 'ray start --head', or leave the address out."
-        ) from error
+        raise NaqError(f"{_nobody(address)} ({error.strerror or error}); {ADVICE}.") from error
+
+
+def _nobody(address: str) -> str:
+    return f"no Ray cluster answers at {address}"
 
 
 def import_ray() -> Any:
