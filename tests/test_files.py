@@ -219,6 +219,7 @@ def test_large_tensors_are_written_in_pieces_and_read_by_the_library(tmp_path: P
     for name in ("plain", "pieces"):
         found, facts = tensors.read_tensors(tmp_path / f"{name}.safetensors", "file")
         assert facts == {"x": 1} and set(found) == set(arrays)
+        assert tensors.checksum_of(tmp_path / f"{name}.safetensors", "file") == plain
         for key, array in arrays.items():
             assert found[key].dtype == array.dtype and np.array_equal(found[key], array)
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import math
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +15,7 @@ import numpy as np
 
 from naq import memory
 from naq.errors import DataError
-from naq.files.checksums import checksum_of_arrays
+from naq.files.checksums import SIZE, checksum_of_arrays
 from naq.files.json_files import parse_json
 from naq.files.reading import file_of
 from naq.files.writing import write_atomically
@@ -82,22 +85,47 @@ def read_tensors(path: str | Path, kind: str) -> tuple[dict[str, np.ndarray], di
 
 
 def checksum_of(path: str | Path, kind: str) -> str:
-    """The checksum of what the file holds now."""
-    arrays, text, _ = _read(path, kind)
-    return checksum_of_arrays(text, arrays)
+    """The checksum of what the file holds now, which may be more than memory."""
+    with _opened(path, kind) as archive:
+        digest = hashlib.blake2b((archive.metadata() or {}).get("facts", "{}").encode(), digest_size=SIZE)
+        for name in sorted(archive.keys()):
+            for array, shape in _pieces_of(archive, name):
+                if shape is not None:
+                    digest.update(f"{name}:{array.dtype}:{shape}".encode())
+                digest.update(np.ascontiguousarray(array).data)
+    return digest.hexdigest()
+
+
+def _pieces_of(archive: Any, name: str) -> Iterator[tuple[np.ndarray, tuple[int, ...] | None]]:
+    """An array in pieces of its rows; with the first comes the shape of the whole."""
+    part = archive.get_slice(name)
+    shape = tuple(part.get_shape())
+    rows = max(1, PIECE // max(1, math.prod(shape[1:])))
+    if not shape or shape[0] <= rows:
+        yield archive.get_tensor(name), shape
+        return
+    for start in range(0, shape[0], rows):
+        yield part[start : min(start + rows, shape[0])], shape if start == 0 else None
 
 
 def _read(path: str | Path, kind: str) -> tuple[dict[str, np.ndarray], str, str | None]:
+    with _opened(path, kind) as archive:
+        memory.require(Path(path).stat().st_size, f"reading {path}", "use a larger machine", DataError)
+        stored = archive.metadata() or {}
+        arrays = {name: archive.get_tensor(name) for name in archive.keys()}  # noqa: SIM118
+    return arrays, stored.get("facts", "{}"), stored.get("checksum")
+
+
+@contextmanager
+def _opened(path: str | Path, kind: str) -> Iterator[Any]:
+    """The open file; whatever is wrong with it, then or while it is read, is a ``DataError``."""
     from safetensors import SafetensorError, safe_open
 
     path = file_of(path, kind)
     try:
-        memory.require(path.stat().st_size, f"reading {path}", "use a larger machine", DataError)
         with safe_open(path, framework="numpy") as archive:
-            stored = archive.metadata() or {}
-            arrays = {name: archive.get_tensor(name) for name in archive.keys()}  # noqa: SIM118
+            yield archive
     except (SafetensorError, OSError, ValueError, TypeError, AttributeError, KeyError) as error:
         if isinstance(error, DataError):
             raise
         raise DataError(f"{path} is not a readable {kind} ({error}); it may be truncated: make it again.") from error
-    return arrays, stored.get("facts", "{}"), stored.get("checksum")
