@@ -46,7 +46,6 @@ from naq.protocol.config import RunConfig
 from naq.protocol.evaluation import begun_validation
 from naq.protocol.tasks import TaskSource, task_source
 from naq.protocol.training import ModelTraining
-from naq.statistics import LEVEL, family, score
 from naq.tasks import Tasks
 from naq.training import CapturedTraining, EpisodeTraining, fit, fit_together
 
@@ -202,7 +201,6 @@ def side_by_side(graph: naq.Graph, source: TaskSource, episodes: int, seeds: ran
             "seconds": round(seconds, 2),
             "microseconds an update": round(1e6 * seconds / (count * len(seeds))),
             "accuracy": [round(100 * answer.accuracy, 2) for answer in answers],
-            "per task": [answer.per_task.round(4).tolist() for answer in answers],
         }
     return found
 
@@ -212,36 +210,23 @@ def together(given: argparse.Namespace) -> dict[str, Any]:
     source = task_source(graph, None, given.tasks, way=5, shot=1)
     found = {}
     for count in (1, 2, 4, 8):
-        one = side_by_side(graph, source, 3200, range(count))
-        found[str(count)] = {name: value for name, value in one.items() if name != "per task"}
+        found[str(count)] = side_by_side(graph, source, 3200, range(count))
         print(count, json.dumps(found[str(count)]), flush=True)
     return found
 
 
 def precision(given: argparse.Namespace) -> dict[str, Any]:
-    """TF32 less float32, on the same tasks, by the rule of :mod:`naq.statistics`; the graphs are one family."""
     found: dict[str, Any] = {}
-    pairs = {}
     for path in given.graphs:
         graph = naq.load(path)
         way = 5 if len(np.unique(graph.require_labels("this benchmark"))) > 10 else 2
         source = task_source(graph, str(path), None, way=way, shot=1)
-        scores = {}
         found[graph.name] = {"way": way}
         for name, tf32 in (("float32", False), ("tf32", True)):
             torch.backends.cuda.matmul.allow_tf32 = tf32
-            one = side_by_side(graph, source, 3200, range(5), way)
-            scores[name] = score(one.pop("per task"), source.fingerprint)
-            found[graph.name][name] = one
+            found[graph.name][name] = side_by_side(graph, source, 3200, range(5), way)
         torch.backends.cuda.matmul.allow_tf32 = False
-        pairs[graph.name] = (scores["tf32"], scores["float32"])
         print(graph.name, json.dumps(found[graph.name]), flush=True)
-    for name, compared in family(pairs).items():
-        found[name] |= {
-            "difference": round(100 * compared.difference.mean, 2),
-            "interval": round(100 * compared.difference.ci95, 2),
-            "p": compared.p,
-        }
     return found
 
 
@@ -375,14 +360,13 @@ def table(found: dict[str, Any]) -> str:
     if (one := found.get("learners")) is not None:
         rows.append((f"six learners with labels, NaQ-Feat and NaQ-Diff, {one['cells']} cells of the standard budget, {one['at a time']} at a time", f"{one['seconds']} s"))  # fmt: skip
     if (one := found.get("precision")) is not None:
-        rows += [
-            (
+        for graph, some in one.items():
+            full, short = (np.array(some[name]["accuracy"]) for name in ("float32", "tf32"))
+            change = short - full
+            rows.append((
                 f"products in TF32 instead of float32, five seeds side by side on {graph}, {some['way']}-way 1-shot",
-                f"{some['tf32']['microseconds an update']} instead of {some['float32']['microseconds an update']} μs an update; accuracy {some['difference']:+.2f} ± {some['interval']:.2f} points, "
-                + ("significantly different" if some["p"] < LEVEL else "no significant difference") + f" (p = {some['p']:.2g}, Holm)",
-            )
-            for graph, some in one.items()
-        ]  # fmt: skip
+                f"{some['tf32']['microseconds an update']} instead of {some['float32']['microseconds an update']} μs an update; accuracy {short.mean():.2f} instead of {full.mean():.2f} %, of a seed {change.min():+.2f} to {change.max():+.2f} points",
+            ))  # fmt: skip
     if (one := found.get("agreement")) is not None:
         ids = ", ".join(f"{name.split(':')[0]} {100 * value:.3f} %" for name, value in one.items() if name.endswith("equal ids"))  # fmt: skip
         rows.append(("CPU and GPU, equal entries of the tables of 10 neighbours", ids))

@@ -121,7 +121,7 @@ class Runner(ABC):
 
 
 TOGETHER = 8
-"""Trainings side by side, at most: on an H200 an update takes 478, 364, 321 and 299 microseconds with one, two, four and eight (docs/scale.md)."""
+"""Trainings side by side, at most: on an H200 an update takes 499, 380, 331 and 309 microseconds with one, two, four and eight (docs/scale.md)."""
 
 
 class LocalRunner(Runner):
