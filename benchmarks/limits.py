@@ -139,7 +139,12 @@ def measure(device: str) -> dict[str, Any]:
         a, b = torch.ones(m, k, device=device), torch.ones(k, n, device=device)
         products[name] = 2.0 * m * k * n / timed(lambda: a @ b)  # noqa: B023
     name = torch.cuda.get_device_name() if cuda else "one thread"
-    facts = {"device": name, "torch": torch.__version__, "load_average": round(os.getloadavg()[0], 1), "side": SIDE[device]}
+    facts = {
+        "device": name,
+        "torch": torch.__version__,
+        "load_average": round(os.getloadavg()[0], 1),
+        "side": SIDE[device],
+    }
     return {**facts, "copy": copy, "fetch": fetches[0], "cached fetch": fetches[1], "products": products}
 
 
@@ -183,7 +188,9 @@ def table(rows: list[tuple[str, str, float, float, float]], ceilings: dict[str, 
     lines = ["| stage | measured, s | arithmetic, s | bytes, s | measured / larger |", "|---|---:|---:|---:|---:|"]
     for where, stage, seconds, arithmetic, moved in rows:
         ratio = seconds / max(arithmetic, moved)
-        lines.append(f"| {'CPU' if where == 'cpu' else 'GPU'}: {stage} | {seconds:,.2f} | {arithmetic:,.2f} | {moved:,.2f} | {ratio:.1f} |")
+        lines.append(
+            f"| {'CPU' if where == 'cpu' else 'GPU'}: {stage} | {seconds:,.2f} | {arithmetic:,.2f} | {moved:,.2f} | {ratio:.1f} |"
+        )
     return "\n".join([*text, "", *lines])
 
 

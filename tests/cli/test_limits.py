@@ -36,7 +36,9 @@ def left_in(place: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("command", ["neighbors", "embed", "episodes"])
-@pytest.mark.parametrize(("out", "said"), [("taken.npy", "a folder; expected the name of a file"), ("file/x.npy", "is no folder")])
+@pytest.mark.parametrize(
+    ("out", "said"), [("taken.npy", "a folder; expected the name of a file"), ("file/x.npy", "is no folder")]
+)
 def test_out_is_checked_before_anything_is_computed(folder, capfd, monkeypatch, command, out, said):
     (folder.parent / "taken.npy").mkdir()
     (folder.parent / "file").touch()
@@ -59,7 +61,10 @@ def test_no_workers_is_an_error_with_every_engine(folder, capfd, monkeypatch, co
 @pytest.mark.parametrize(
     ("error", "said"),
     [
-        (MemoryError("Unable to allocate 1.49 GiB for an array with shape (2,)"), "not enough memory: 1.49 GiB could not"),
+        (
+            MemoryError("Unable to allocate 1.49 GiB for an array with shape (2,)"),
+            "not enough memory: 1.49 GiB could not",
+        ),
         (RuntimeError("can't allocate memory: you tried to allocate 268435456 bytes. Error"), "268435456 bytes could"),
         (MemoryError(), "a block could not be had"),
     ],
@@ -89,7 +94,9 @@ def test_blocks_ask_for_their_memory_first(folder, monkeypatch):
 def test_a_graph_whose_file_was_cut_gives_no_result(folder, monkeypatch):
     graph = naq.load(folder)
     graph.check_files()
-    os.truncate(folder / "attr.npy", 90_000)  # the rest of its last page reads as zeros, the pages after it end the process
+    os.truncate(
+        folder / "attr.npy", 90_000
+    )  # the rest of its last page reads as zeros, the pages after it end the process
     for use in (
         lambda: naq.embed(graph, out=folder.parent / "x.npy"),
         lambda: naq.diffusion_neighbors(graph, 3, method="push"),

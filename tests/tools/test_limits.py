@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 
-import limits
 import numpy as np
 import pytest
+
+import limits
 
 
 def test_smoothing_is_counted_edge_by_edge(monkeypatch):
