@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import signal
+from typing import Any, cast
 
 SENTENCE = b"naq: a file of the graph was cut or cannot be read any more while the program read it; make the folder again and start again.\n"
 
@@ -16,7 +17,9 @@ def say_lost_pages() -> None:
 
     No Python code may run in such a handler: the interrupted thread may hold any lock. It is compiled, and calls the system alone.
     """
-    from numba import cfunc, types
+    import numba
+
+    cfunc, types = numba.cfunc, cast(Any, numba.types)
 
     write = types.ExternalFunction("write", types.intp(types.int32, types.intp, types.intp))
     leave = types.ExternalFunction("_exit", types.void(types.int32))

@@ -67,12 +67,12 @@ class Tiles:
             array[start : start + len(rows)] = rows[:, self.columns(number)]
 
 
-def new_mapped(file: Path, shape: tuple[int, int]) -> np.ndarray:
+def new_mapped(file: Path, shape: tuple[int, ...]) -> np.memmap:
     """A float32 array in a new .npy file, mapped to be written, whose place on the disk is taken first.
 
     Without it a disk that is full ends the process (SIGBUS) in the middle of an assignment; so it is an ``OSError`` here.
     """
-    made = np.lib.format.open_memmap(file, "w+", np.float32, shape)
+    made: np.memmap = np.lib.format.open_memmap(file, "w+", np.float32, shape)
     if made.nbytes and hasattr(os, "posix_fallocate"):
         with file.open("r+b") as stream:
             os.posix_fallocate(stream.fileno(), 0, made.offset + made.nbytes)

@@ -37,8 +37,9 @@ def block_topk(
     block = int(max(1, min(4096, BLOCK_ENTRIES // n)))
     if str(device) == "cpu":
         held = 8.0 * (features.size if isinstance(features, np.ndarray) else 2 * features.nnz)
-        what = f"a block of {block:,} x {n:,} scores beside the features in float64"
-        require(held + 32.0 * block * n, what, "use fewer workers, or a machine with more memory")
+        rows = min(block, last - first)
+        what = f"a block of {rows:,} x {n:,} scores beside the features in float64"
+        require(held + 32.0 * rows * n, what, "use fewer workers, or a machine with more memory")
     if metric == "jaccard":
         features = binary(features)
     size = torch.from_numpy(squared_norms(features)).to(device)

@@ -7,6 +7,7 @@ import signal
 import socket
 import threading
 import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -101,3 +102,12 @@ def test_a_port_that_accepts_and_says_nothing_is_one_sentence(monkeypatch):
         address = f"127.0.0.1:{silent.getsockname()[1]}"
         with pytest.raises(NaqError, match=f"no Ray cluster answers at {address} .nothing came within 0.2 s.; start"):
             make_runner("ray", 1, address)
+
+
+def test_without_an_address_a_cluster_of_its_own_is_started(monkeypatch):
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    runner, asked = make_runner("ray", 3), {}
+    monkeypatch.setattr(runner, "_ray", SimpleNamespace(init=asked.update))
+    runner._connect()
+    runner._connected = False
+    assert asked["address"] == "local" and asked["num_cpus"] == 3  # else Ray joins whatever cluster runs, or ran, here

@@ -35,7 +35,7 @@ class RayRunner(PoolRunner):
     def _connect(self) -> None:
         options: dict[str, Any] = {"logging_level": logging.ERROR, "log_to_driver": False}
         if self._address is None:
-            options |= {"num_cpus": self.workers, "include_dashboard": False}
+            options |= {"address": "local", "num_cpus": self.workers, "include_dashboard": False}
             self._own_cluster = True
         else:
             options["address"] = self._address
