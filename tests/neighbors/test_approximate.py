@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from naq.neighbors.scored_rows import Vectors
 from naq.neighbors import approximate, clusters, descent, vector_neighbors, vectors
+from naq.neighbors.scored_rows import Vectors
 
 
 def spread_rows(n: int, d: int, seed: int = 0) -> np.ndarray:
@@ -131,7 +131,9 @@ def test_a_pass_offers_all_neighbours_of_neighbours(fan: int, passes: int) -> No
     expected = ids
     for _ in range(passes):
         expected = slow_pass(x, expected, fan)
-    found, _ = descent.descend(Vectors(x, np.zeros(n, dtype=np.float32)), ids, np.take_along_axis(x @ x.T, ids, 1), passes, seen.append, fan)
+    found, _ = descent.descend(
+        Vectors(x, np.zeros(n, dtype=np.float32)), ids, np.take_along_axis(x @ x.T, ids, 1), passes, seen.append, fan
+    )
     assert (
         np.array_equal(found, expected)
         and not np.array_equal(found, ids)

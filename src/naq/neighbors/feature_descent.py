@@ -37,7 +37,7 @@ NEAR = 20
 EXTRA = 20
 """Neighbours kept beyond k until the end."""
 FAN = 30
-PASSES = 5
+PASSES = 4
 SEED = 0
 
 
@@ -107,7 +107,9 @@ def _word_hashes(indptr: Any, indices: Any, bits: Any) -> Any:
     for row in range(len(found)):
         code = np.uint64(0)
         for e in range(indptr[row], indptr[row + 1]):
-            code = mixed(code + (np.uint64(indices[e]) << np.uint64(32)) + np.uint64(bits[e]) + np.uint64(0x9E3779B97F4A7C15))
+            code = mixed(
+                code + (np.uint64(indices[e]) << np.uint64(32)) + np.uint64(bits[e]) + np.uint64(0x9E3779B97F4A7C15)
+            )
         found[row] = code
     return found
 
@@ -118,9 +120,12 @@ def _words(
     """(m,) order of the nodes by clusters, and (m, kept) places in it of those near each."""
     order, near = _near(compared, nodes, NEAR, 0, device, report, PROBES)
     rows = _exact(compared.features[nodes[order]], compared.metric)
+    assert isinstance(rows, Words)
     always = np.empty(0, dtype=np.int64)
     if compared.metric == "euclidean":
-        always = np.argsort(rows.size, kind="stable")[:kept]  # rows that share nothing are the nearer the shorter they are
+        always = np.argsort(rows.size, kind="stable")[
+            :kept
+        ]  # rows that share nothing are the nearer the shorter they are
     lists = scored_lists(rows, near, always, kept)
     del near
     report(2 * len(nodes))

@@ -19,7 +19,7 @@ from naq.neighbors.similarity import binary, squared_norms
 from naq.randomness import stream
 from naq.threads import one_blas_thread
 
-WIDTH = 64
+WIDTH = 32
 WIDEST_DENSE = 128
 """Up to so many dense numbers a row stays as it is."""
 SAMPLE = 1 << 16

@@ -89,8 +89,8 @@ def _for(kind: type, rows: Any) -> bool:
 @overload(room, strict=False)
 def _room(rows: Any) -> Callable[..., Any]:
     if _for(Words, rows):
-        return lambda rows: np.zeros(rows.columns, dtype=np.float64)
-    return lambda rows: np.zeros(0, dtype=np.float64)
+        return lambda rows: np.zeros(rows.columns, dtype=np.float32)
+    return lambda rows: np.zeros(0, dtype=np.float32)
 
 
 @overload(enter, strict=False)
@@ -130,8 +130,9 @@ def _score(rows: Any, row: Any, other: Any, held: Any) -> Callable[..., Any]:
 
     def score_words(rows: Any, row: Any, other: Any, held: Any) -> Any:
         dot = 0.0
-        for e in range(rows.indptr[other], rows.indptr[other + 1]):
-            dot += held[rows.indices[e]] * rows.data[e]
+        # Unsigned: an index that cannot be negative is not checked.
+        for e in range(np.uint64(rows.indptr[other]), np.uint64(rows.indptr[other + 1])):
+            dot += np.float64(held[np.uint32(rows.indices[e])]) * np.float64(rows.data[e])
         return metric_score(rows.metric, dot, rows.size[row], rows.size[other])
 
     return score_words if _for(Words, rows) else score_numbers

@@ -29,7 +29,8 @@ def scored_lists(rows: Words, near: np.ndarray, always: np.ndarray, k: int) -> t
     """
     ids = np.full((len(near), k), -1, dtype=np.int32)
     scores = np.full((len(near), k), -np.inf, dtype=np.float32)
-    _offer(rows, *_postings(rows.indptr, rows.indices, rows.columns), near, always, ids, scores, WORDS, WINDOW)
+    ends, listed = _postings(rows.indptr, rows.indices, rows.columns)
+    _offer(rows, ends, listed, near, always, ids, scores, WORDS, WINDOW)
     return ids, scores
 
 
