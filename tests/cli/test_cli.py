@@ -158,6 +158,17 @@ def test_neighbors_and_episodes_are_saved_and_shown(graph_file, tmp_path):
     assert load_episodes(tmp_path / "e.npz").query.shape == (50, 3, 4)
 
 
+def test_an_approximate_table_says_its_recall(graph_file, tmp_path):
+    words = ("neighbors", graph_file, "-k", 4, "--search", "approximate", "--out")
+    for name, more in (("whole", ()), ("shards", ("--shards", 3))):
+        shown = naq(*words, tmp_path / f"{name}.npz", *more)
+        assert shown.returncode == 0, shown.stderr
+        assert "% of the neighbours of the exact table" in shown.stdout
+    assert (tmp_path / "whole.npz").read_bytes() == (tmp_path / "shards.npz").read_bytes()
+    shown = naq("neighbors", graph_file, "-k", 4, "--search", "fast")
+    assert shown.returncode != 0 and "expected one of auto, exact, approximate" in shown.stderr
+
+
 def test_neighbors_in_shards_are_the_same_table(graph_file, tmp_path):
     words = ("neighbors", graph_file, "-k", 4, "--by", "diffusion", "--method", "push", "--fill", "random", "--out")
     for name, more in (("whole", ()), ("shards", ("--shards", 3))):

@@ -19,9 +19,9 @@ BLOCK = 1 << 15
 
 
 def recall(found: np.ndarray, true: np.ndarray) -> float:
-    """The share of the true neighbours that was found; both (rows, k) with -1 where there is none."""
+    """The share of the true neighbours that was found, 1 where there are none; both (rows, k) with -1 where there is none."""
     hits = ((found[:, :, None] == true[:, None, :]) & (true[:, None, :] >= 0)).any(axis=1)
-    return float(hits.sum() / max(1, (true >= 0).sum()))
+    return float(hits.sum() / (true >= 0).sum()) if (true >= 0).any() else 1.0
 
 
 def recall_with_ties(found: np.ndarray, scores: np.ndarray, true: np.ndarray, true_scores: np.ndarray) -> float:
@@ -29,7 +29,7 @@ def recall_with_ties(found: np.ndarray, scores: np.ndarray, true: np.ndarray, tr
     there = true >= 0
     last = np.where(there, true_scores, np.inf).min(axis=1, initial=np.inf)[:, None]
     hits = np.minimum(((found >= 0) & (scores >= last)).sum(axis=1), there.sum(axis=1))
-    return float(hits.sum() / max(1, there.sum()))
+    return float(hits.sum() / there.sum()) if there.any() else 1.0
 
 
 def measured_recall(features: Any, ids: np.ndarray, scores: np.ndarray, metric: str) -> dict[str, float]:
