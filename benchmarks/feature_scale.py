@@ -106,7 +106,8 @@ def write_page() -> None:
             )
         if len(rows) > 1:
             steep.append(f"{title} {slope({nodes: row['cpu_seconds'] for nodes, row in rows.items()}):.2f}")
-    lines += ["", f"Exact seconds follow from {ROWS:,} rows. Slope of the seconds on log-log axes: {'; '.join(steep)}."]
+    grows = f" Slope of the seconds on log-log axes: {'; '.join(steep)}." if steep else ""
+    lines += ["", f"Exact seconds follow from {ROWS:,} rows.{grows}"]
     write_between(PAGE, BEGIN, END, "\n".join(lines))
 
 
