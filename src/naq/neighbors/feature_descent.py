@@ -81,7 +81,8 @@ def _bytes(features: Any, k: int) -> float:
     """At the peak: narrow rows twice beside the clusters of each and their best, or lists twice beside the rows in another order."""
     n, kept = features.shape[0], k + EXTRA
     width = features.nnz / n if sp.issparse(features) else 0.0
-    clusters = 12.0 * narrow_width(features) + 32.0 * approximate.PROBES + 16.0 * kept
+    probes = PROBES if sp.issparse(features) else approximate.PROBES
+    clusters = 12.0 * narrow_width(features) + 32.0 * probes + 16.0 * kept
     return n * (8.0 * k + 24.0 + max(clusters, 28.0 * kept + 4.0 * FAN + 12.0 * width))
 
 
