@@ -176,6 +176,17 @@ def test_a_run_from_the_table_of_naq_neighbors(graph_file, tmp_path):
     assert feature.returncode == 2 and "is of kind 'diffusion', but naq-feat draws" in feature.stderr
 
 
+def test_an_approximate_table_says_its_recall(graph_file, tmp_path):
+    words = ("neighbors", graph_file, "-k", 4, "--search", "approximate", "--out")
+    for name, more in (("whole", ()), ("shards", ("--shards", 3))):
+        shown = naq(*words, tmp_path / f"{name}.npz", *more)
+        assert shown.returncode == 0, shown.stderr
+        assert "% of the neighbours of the exact table" in shown.stdout
+    assert (tmp_path / "whole.npz").read_bytes() == (tmp_path / "shards.npz").read_bytes()
+    shown = naq("neighbors", graph_file, "-k", 4, "--search", "fast")
+    assert shown.returncode != 0 and "expected one of auto, exact, approximate" in shown.stderr
+
+
 def test_neighbors_in_shards_are_the_same_table(graph_file, tmp_path):
     words = ("neighbors", graph_file, "-k", 4, "--by", "diffusion", "--method", "push", "--fill", "random", "--out")
     for name, more in (("whole", ()), ("shards", ("--shards", 3))):

@@ -6,6 +6,7 @@ import json
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -49,6 +50,21 @@ def made(graph: Graph, info: dict[str, Any], count: int, runner: Runner, store: 
 def same(one: NeighborTable, two: NeighborTable) -> None:
     assert np.array_equal(one.ids, two.ids) and np.array_equal(one.scores, two.scores)
     assert dict(one.info) == {name: value for name, value in two.info.items() if name not in ("fill", "graph")}
+
+
+def test_an_approximate_feature_table_is_one_shard(graph: Graph, store: Store) -> None:
+    info = feature_info(graph, 6, "cosine", "approximate")
+    assert len(shards.shard_cells("graph", info, graph.num_nodes, 7)) == 1
+    table = made(graph, info, 7, make_runner("local"), store)
+    same(table, feature_neighbors(graph, 6, search="approximate"))
+    assert table.info["search"] == "approximate" and 0.9 < table.info["recall"] <= table.info["recall_with_ties"]
+
+
+@pytest.mark.parametrize("recall", ["much", {"recall": "1"}, {"recall": 2.0}, [0.5]])
+def test_a_shard_with_a_damaged_recall_is_computed_again(graph: Graph, store: Store, recall: Any) -> None:
+    with pytest.raises(DataError, match="states no recall"):
+        shards._recall(SimpleNamespace(result={"recall": recall}))
+    assert shards._recall(SimpleNamespace(result={})) == {}
 
 
 @pytest.mark.parametrize("count", [1, 7, 40])

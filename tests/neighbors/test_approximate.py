@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from naq.neighbors import approximate, clusters, descent, vector_neighbors, vectors
+from naq.neighbors.scored_rows import Vectors
 
 
 def spread_rows(n: int, d: int, seed: int = 0) -> np.ndarray:
@@ -120,9 +121,8 @@ def slow_pass(x: np.ndarray, ids: np.ndarray, fan: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize(("fan", "passes"), [(2, 1), (20, 1), (120, 4)])
-def test_a_pass_offers_all_neighbours_of_neighbours(fan: int, passes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pass_offers_all_neighbours_of_neighbours(fan: int, passes: int) -> None:
     """Also where those that were offered before are left out: after one pass, or where no step back is cut off."""
-    monkeypatch.setattr(descent, "FAN", fan)
     random, n, k = np.random.default_rng(0), 120, 3
     x = random.integers(-8, 9, (n, 5)).astype(np.float32)  # products are exact in float32
     ids = np.stack([random.permutation(np.delete(np.arange(n), i))[:k] for i in range(n)])
@@ -131,7 +131,9 @@ def test_a_pass_offers_all_neighbours_of_neighbours(fan: int, passes: int, monke
     expected = ids
     for _ in range(passes):
         expected = slow_pass(x, expected, fan)
-    found = descent.descend(x, ids, np.take_along_axis(x @ x.T, ids, 1), passes, seen.append)
+    found, _ = descent.descend(
+        Vectors(x, np.zeros(n, dtype=np.float32)), ids, np.take_along_axis(x @ x.T, ids, 1), passes, seen.append, fan
+    )
     assert (
         np.array_equal(found, expected)
         and not np.array_equal(found, ids)

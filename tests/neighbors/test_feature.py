@@ -197,7 +197,7 @@ def test_metric_is_checked() -> None:
 
 def test_info_says_how() -> None:
     table = feature_neighbors(graph_of(random_counts(9, 3)), k=2, fill="random", seed=4)
-    assert table.info == {"kind": "feature", "metric": "cosine", "k": 2, "fill": "random", "seed": 4}
+    assert table.info == {"kind": "feature", "metric": "cosine", "k": 2, "search": "exact", "fill": "random", "seed": 4}
 
 
 def test_a_real_graph_equals_the_oracle() -> None:

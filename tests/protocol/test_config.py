@@ -134,6 +134,13 @@ def test_a_switch_that_is_off_is_not_written():
     assert on.options["hub_cap"] == 32 and RunConfig.from_json(json.loads(text(on))) == on
 
 
+def test_a_switch_of_episodes_that_has_its_default_is_not_written():
+    auto = RunConfig.resolve("naq-feat/protonet", dataset="debian", episode={"search": "auto"})
+    near = RunConfig.resolve("naq-feat/protonet", dataset="debian", episode={"search": "approximate"})
+    assert auto == DEFAULT and "search" not in auto.episode
+    assert near.episode["search"] == "approximate" and RunConfig.from_json(json.loads(text(near))) == near
+
+
 def test_a_head_of_an_own_solver_does_not_matter():
     assert (
         RunConfig.resolve("vnt", head="prototype") == RunConfig.resolve("vnt", head="own") == RunConfig.resolve("vnt")

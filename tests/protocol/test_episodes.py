@@ -89,6 +89,11 @@ def test_what_the_graph_cannot_give(kind: str, given: dict[str, Any], message: s
         draw(kind, given)
 
 
+def test_the_search_reaches_the_table() -> None:
+    assert draw("naq-feat").info["table"]["search"] == "exact"
+    assert draw("naq-feat", {"search": "approximate"}).info["table"]["search"] == "approximate"
+
+
 def test_supervised_shot_is_that_of_the_tasks_unless_given() -> None:
     assert draw("supervised", shot=3).shot == 3
     assert draw("supervised", {"shot": 2}, shot=3).shot == 2

@@ -23,6 +23,9 @@ Dataset = Annotated[str, typer.Argument(help="A name of 'naq list datasets', or 
 Nodes = Annotated[Path | None, typer.Option(help="Table of nodes, where the graph is an edge list.")]
 By = Annotated[str, typer.Option("--by", help="features or diffusion.")]
 Metric = Annotated[str, typer.Option(help="Of features: cosine, euclidean or jaccard.")]
+Search = Annotated[
+    str, typer.Option(help="Of features: exact, approximate, or auto: exact where that takes some minutes at most.")
+]
 Alpha = Annotated[float, typer.Option(help="Of diffusion: teleport probability.")]
 Loops = Annotated[bool, typer.Option("--self-loops/--no-self-loops", help="Of diffusion: over A + I or A.")]
 Solver = Annotated[str, typer.Option("--method", help="Of diffusion: auto, push or exact.")]
@@ -37,6 +40,7 @@ def neighbors_command(
     k: Annotated[int, typer.Option("-k", help="Neighbours per node.")] = 10,
     by: By = "features",
     metric: Metric = "cosine",
+    search: Search = "auto",
     alpha: Alpha = 0.1,
     self_loops: Loops = True,
     method: Solver = "auto",
@@ -67,11 +71,12 @@ def neighbors_command(
     if plan is not None:
         assert out is not None
         table = make_in_shards(
-            graph, plan, out, by, k, metric, alpha, self_loops, method, fill, imported=nodes is not None
+            graph, plan, out, by, k, metric, search, alpha, self_loops, method, fill, imported=nodes is not None
         )
     else:
-        table = make_table(graph, by, k, metric, alpha, self_loops, method, fill)
+        table = make_table(graph, by, k, metric, search, alpha, self_loops, method, fill)
     typer.echo(f"{table} in {time.perf_counter() - started:.1f} s")
+    show_recall(table)
     short = int((table.counts < k).sum())
     typer.echo(f"{short:,} of {graph.num_nodes:,} nodes have fewer than {k} neighbours.")
     if graph.labels is not None:
@@ -103,6 +108,7 @@ def episodes_command(
         bool, typer.Option(help="Drop queries that two classes share, and queries that are supports.")
     ] = False,
     metric: Metric = "cosine",
+    search: Search = "auto",
     alpha: Alpha = 0.1,
     self_loops: Loops = True,
     method: Solver = "auto",
@@ -127,10 +133,11 @@ def episodes_command(
     check_counts(way=way, shot=shot, queries=queries, count=count)
     width = table_width(queries=queries, shot=shot, apart=apart)
     if table_file is not None:
-        _check_left_out(context, "by", "metric", "alpha", "self_loops", "method")
+        _check_left_out(context, "by", "metric", "search", "alpha", "self_loops", "method")
     graph = load_shown(dataset, nodes)
     if table_file is None:
-        table = make_table(graph, by, width, metric, alpha, self_loops, method, fill)
+        table = make_table(graph, by, width, metric, search, alpha, self_loops, method, fill)
+        show_recall(table)
     else:
         table = _read_table(table_file, graph, {"queries": queries, "shot": shot, "apart": apart, "fill": fill})
     started = time.perf_counter()
@@ -190,7 +197,7 @@ def _read_table(path: Path, graph: Graph, options: dict[str, Any]) -> NeighborTa
 
 
 def make_table(
-    graph: Graph, by: str, k: int, metric: str, alpha: float, self_loops: bool, method: str, fill: str
+    graph: Graph, by: str, k: int, metric: str, search: str, alpha: float, self_loops: bool, method: str, fill: str
 ) -> NeighborTable:
     """The table that the options of these commands describe."""
     from naq.cli.progress import show_progress
@@ -203,7 +210,7 @@ def make_table(
             listener("neighbors", {"done": done, "total": total})
 
         if by == "features":
-            return feature_neighbors(graph, k, metric=metric, fill=fill, progress=progress)
+            return feature_neighbors(graph, k, metric=metric, search=search, fill=fill, progress=progress)
         return diffusion_neighbors(
             graph, k, alpha=alpha, self_loops=self_loops, method=method, fill=fill, progress=progress
         )
@@ -213,6 +220,15 @@ def check_by(by: str) -> None:
     """Validate the option before anything is loaded."""
     if by not in ("features", "diffusion"):
         raise OptionError(f"--by is {by!r}; expected features or diffusion.")
+
+
+def show_recall(table: NeighborTable) -> None:
+    """Of an approximate feature table."""
+    if "recall" in table.info:
+        share, tied = (100 * float(table.info[name]) for name in ("recall", "recall_with_ties"))
+        typer.echo(
+            f"Approximate: {share:.1f} % of the neighbours of the exact table, {tied:.1f} % with others that are as near (512 nodes)."
+        )
 
 
 def same_class_share(table: NeighborTable, graph: Graph) -> float:

@@ -106,7 +106,7 @@ def embed_in_shards(
 
 
 def make_in_shards(
-    graph: Graph, plan: Sharding, out: Path, by: str, k: int, metric: str, alpha: float, self_loops: bool, method: str,
+    graph: Graph, plan: Sharding, out: Path, by: str, k: int, metric: str, search: str, alpha: float, self_loops: bool, method: str,
     fill: str, *, imported: bool,
 ) -> NeighborTable:  # fmt: skip
     """The table that the options describe, as :func:`~naq.cli.inspecting.make_table` makes it in one piece.
@@ -125,7 +125,7 @@ def make_in_shards(
 
     check_fill(fill, ("none", "lowest", "random") if by == "features" else ("none", "lowest", "random", "feature"))
     if by == "features":
-        info = feature_info(graph, k, metric)
+        info = feature_info(graph, k, metric, search)
     else:
         info = diffusion_info(graph, k, alpha=alpha, self_loops=self_loops, method=method, tolerance=TOLERANCE)
     store = Store(shard_folder(out))

@@ -11,14 +11,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import scipy.linalg
 import scipy.sparse as sp
 import torch
 
 from naq.graph import Graph
 from naq.graph.sparse_tensor import csr_tensor
+from naq.graph.svd import svd_basis, svd_rotation, svd_start
 from naq.graph.weighting import is_counted, tfidf
-from naq.randomness import stream
 from naq.threads import one_blas_thread
 from naq.unit_rows import unit_rows
 
@@ -97,18 +96,10 @@ def truncated_svd(
     basis = svd_start(matrix.shape, dim, seed, oversample)
     if isinstance(matrix, torch.Tensor):
         return _svd_on_device(matrix, matrix.T if transposed is None else transposed, basis, dim, iterations)
-    turned = matrix.T.tocsr() if sp.issparse(matrix) else matrix.T
-    for _ in range(iterations):
-        basis = scipy.linalg.qr(turned @ (matrix @ basis), mode="economic", check_finite=False)[0]
+    basis = svd_basis(matrix, basis, iterations)
     image = matrix @ basis
     rotation = svd_rotation(image.T.astype(np.float64) @ image.astype(np.float64), basis, dim)
     return np.ascontiguousarray(image @ rotation, dtype=np.float32)
-
-
-def svd_start(shape: tuple[int, int], dim: int, seed: int, oversample: int) -> np.ndarray:
-    """(columns, at most dim + oversample) the random vectors a randomised SVD starts from."""
-    width = min(dim + oversample, *shape)
-    return stream(seed, "smooth/svd").standard_normal((shape[1], width)).astype(np.float32)
 
 
 def _svd_on_device(matrix: Matrix, turned: Matrix, start: np.ndarray, dim: int, iterations: int) -> torch.Tensor:
@@ -119,13 +110,3 @@ def _svd_on_device(matrix: Matrix, turned: Matrix, start: np.ndarray, dim: int, 
     gram = (image.double().T @ image.double()).cpu().numpy()
     rotation = svd_rotation(gram, basis.cpu().numpy(), dim)
     return image @ torch.from_numpy(rotation).to(image)
-
-
-def svd_rotation(gram: np.ndarray, basis: np.ndarray, dim: int) -> np.ndarray:
-    """(width, dim) to the leading right vectors, each with a positive largest entry."""
-    # The small eigenproblem of (matrix basis)^T (matrix basis) is symmetric in the rows of the matrix.
-    _, rotation = np.linalg.eigh(gram)
-    rotation = rotation[:, ::-1][:, :dim]
-    right = basis @ rotation
-    signs = np.sign(right[np.abs(right).argmax(axis=0), np.arange(right.shape[1])])
-    return rotation * np.where(signs == 0, 1, signs)

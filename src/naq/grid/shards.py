@@ -24,6 +24,7 @@ from naq.grid.runners.computing import worker_lost
 from naq.grid.store import Store
 from naq.neighbors import NeighborTable
 from naq.neighbors.diffusion import share_refined
+from naq.neighbors.feature import described
 from naq.progress import Listener
 
 ROUNDS = 4
@@ -34,8 +35,8 @@ Take = Callable[[Cell, Any, bool], None]
 
 
 def shard_cells(dataset: str, info: Mapping[str, Any], nodes: int, shards: int) -> list[Cell]:
-    """``shards`` ranges of nearly the same number of rows; an exact diffusion table is made whole."""
-    whole = info.get("method") == "exact"
+    """``shards`` ranges of nearly the same number of rows; an exact diffusion table and an approximate feature table are made whole."""
+    whole = info.get("method") == "exact" or info.get("search") == "approximate"
     bounds = np.linspace(0, nodes, 1 + (1 if whole else min(shards, nodes))).astype(int).tolist()
     return [neighbors_cell(dataset, info, low, high) for low, high in pairwise(bounds)]
 
@@ -59,16 +60,18 @@ def sharded_table(
     """
     ids = np.full((nodes, info["k"]), -1, dtype=np.int32)
     scores = np.zeros((nodes, info["k"]), dtype=np.float32)
-    refined = np.zeros(2, dtype=np.int64)
+    refined, measured = np.zeros(2, dtype=np.int64), {}
 
     def take(cell: Cell, record: Any, _: bool) -> None:
         nonlocal refined
         refined = refined + _place(cell, record, ids, scores)
+        measured.update(_recall(record))
 
     compute_all(cells, runner, store, Setup(paths or {}, cache=None, retry=True), listener, take)
     pushed = info.get("method") == "push"
     more = share_refined((int(refined[0]), int(refined[1]))) if pushed else {}
-    return NeighborTable(ids, scores, {**info, **more})
+    about = described(info) if info["kind"] == "feature" else info
+    return NeighborTable(ids, scores, {**about, **more, **measured})
 
 
 class ShardedParts(Parts):
@@ -177,3 +180,11 @@ def _place(cell: Cell, record: Any, ids: np.ndarray, scores: np.ndarray) -> np.n
         raise DataError("the shard names nodes that the graph does not have.")
     ids[first:last], scores[first:last] = rows["ids"], rows["scores"]
     return np.array(counts, dtype=np.int64)
+
+
+def _recall(record: Any) -> dict[str, float]:
+    """What an approximate table measured of itself."""
+    found = record.result.get("recall") or {}
+    if not isinstance(found, dict) or not all(type(one) is float and 0 <= one <= 1 for one in found.values()):
+        raise DataError("the shard states no recall.")
+    return found

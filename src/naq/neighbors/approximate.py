@@ -19,7 +19,8 @@ from numba import njit, prange
 
 from naq.hashing import mixed
 from naq.neighbors.clusters import assign, centres
-from naq.neighbors.descent import descend, product
+from naq.neighbors.descent import descend
+from naq.neighbors.scored_rows import Vectors, product
 from naq.neighbors.topk import Best, heap_offer, heap_sort
 
 MEMBERS = 400
@@ -48,7 +49,8 @@ def approximate(
     """
     n = len(rows)
     ids, scores = np.full((n, k), -1, dtype=np.int32), np.zeros((n, k), dtype=np.float32)
-    starts, members = _equal_rows(rows)
+    there = torch.nonzero(rows.any(dim=1))[:, 0].cpu().numpy()
+    starts, members = groups(row_hashes(np.ascontiguousarray(rows.cpu().numpy()))[there], there)
     distinct = rows[torch.from_numpy(members[starts[:-1]]).to(rows.device)]
 
     def report(done: int) -> None:
@@ -56,35 +58,59 @@ def approximate(
             progress(done * n // ((1 + PASSES) * len(distinct)), n)
 
     if len(distinct):
-        order, near = _clusters(distinct, seed)
-        distinct = distinct[order]
-        found = _near_members(distinct, near, min(k + EXTRA, len(distinct) - 1), report)
-        del near  # as large as the lists
-        kept = np.ascontiguousarray(distinct.cpu().numpy())
-        lists = descend(kept, *found, PASSES, lambda done: report(len(kept) + done))
-        _share_out(kept, lists, order.cpu().numpy(), starts, members, ids, scores)
+        order, kept, lists = near_lists(distinct, None, k + EXTRA, seed, PASSES, report)
+        _share_out(kept.rows, lists[0], order, starts, members, ids, scores)
     if progress is not None:
         progress(n, n)
     return ids, scores
 
 
-def _equal_rows(rows: torch.Tensor) -> tuple[np.ndarray, np.ndarray]:
-    """The rows that are not zero, equal ones together and ascending, and where each group starts; equal by a hash of 64 bits."""
-    there = torch.nonzero(rows.any(dim=1))[:, 0].cpu().numpy()
-    code = _hashes(np.ascontiguousarray(rows.cpu().numpy()))[there]
+def near_lists(
+    rows: torch.Tensor,
+    offset: np.ndarray | None,
+    k: int,
+    seed: int,
+    passes: int,
+    report: Callable[[int], None],
+    probes: int | None = None,
+) -> tuple[np.ndarray, Vectors, tuple[np.ndarray, np.ndarray]]:
+    """(n,) rows in the order of their clusters, the rows in that order, and ids and scores (n, at most k) of those near them.
+
+    Args:
+        offset: (n,) what is subtracted from products with a row, see :class:`~naq.neighbors.scored_rows.Vectors`; None is nothing.
+        report: called with the rows done, over clusters and passes.
+    """
+    order, near = _clusters(rows if offset is None else _lifted(rows), seed, probes or PROBES)
+    rows, placed = rows[order], order.cpu().numpy()
+    offset = np.zeros(len(rows), dtype=np.float32) if offset is None else offset[placed]
+    found = _near_members(rows, torch.from_numpy(offset).to(rows.device), near, min(k, len(rows) - 1), report)
+    del near  # as large as the lists
+    kept = Vectors(np.ascontiguousarray(rows.cpu().numpy()), offset)
+    return placed, kept, descend(kept, *found, passes, lambda done: report(len(placed) + done))
+
+
+def _lifted(rows: torch.Tensor) -> torch.Tensor:
+    """Unit rows for clusters of rows that are compared by distance: one more column, as long as a row is on average."""
+    mean = rows.double().square().sum(dim=1).mean().sqrt().to(rows.dtype)
+    rows = torch.cat([rows, mean.expand(len(rows), 1)], dim=1)
+    return rows / rows.norm(dim=1, keepdim=True).clamp(min=torch.finfo(rows.dtype).tiny)
+
+
+def groups(code: np.ndarray, nodes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The nodes, those of equal ``code`` together and ascending, groups in the order of their first nodes; and where each group starts."""
     order = np.argsort(code, kind="stable")
     code = code[order]
     first = np.flatnonzero(np.r_[True, code[1:] != code[:-1]]) if len(code) else np.empty(0, dtype=np.int64)
     # In the order of their first rows: the order of hashes means nothing.
-    parts = np.argsort(there[order[first]], kind="stable")
+    parts = np.argsort(nodes[order[first]], kind="stable")
     sizes = np.diff(np.r_[first, len(code)])[parts]
     starts = np.r_[0, np.cumsum(sizes)]
     places = np.repeat(first[parts] - starts[:-1], sizes) + np.arange(len(code))
-    return starts, there[order[places]]
+    return starts, nodes[order[places]]
 
 
 @njit(cache=True, parallel=True)
-def _hashes(rows: Any) -> Any:
+def row_hashes(rows: Any) -> Any:
     """(n,) uint64 of the numbers of each row; 0 and -0 are equal."""
     found = np.empty(len(rows), dtype=np.uint64)
     for row in prange(len(rows)):
@@ -95,16 +121,16 @@ def _hashes(rows: Any) -> Any:
     return found
 
 
-def _clusters(rows: torch.Tensor, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
+def _clusters(rows: torch.Tensor, seed: int, probes: int) -> tuple[torch.Tensor, torch.Tensor]:
     """(n,) rows in the order of their clusters, and (n, probes) the nearest clusters of rows in that order."""
     middle = centres(rows, seed, -(-len(rows) // MEMBERS), ROUNDS)
-    near = assign(rows, middle, min(PROBES, len(middle)))
+    near = assign(rows, middle, min(probes, len(middle)))
     order = torch.argsort(near[:, 0], stable=True)
     return order, near[order].to(torch.int32)
 
 
 def _near_members(
-    rows: torch.Tensor, near: torch.Tensor, k: int, report: Callable[[int], None]
+    rows: torch.Tensor, offset: torch.Tensor, near: torch.Tensor, k: int, report: Callable[[int], None]
 ) -> tuple[np.ndarray, np.ndarray]:
     """ids and scores (n, k): each row is compared with the members of its clusters, which lie behind one another."""
     best = Best(len(rows), k, rows.device)
@@ -120,7 +146,7 @@ def _near_members(
             inside = torch.arange(low + number, high, parts, device=rows.device)
             those, these = rows[inside], owners[(owners - low) % parts == number]
             for some in these.split(max(1, ENTRIES // len(inside))):
-                best.offer(rows[some] @ those.T, some, inside)
+                best.offer(rows[some] @ those.T - offset[inside], some, inside)
         report(high)
     return best.arrays()
 

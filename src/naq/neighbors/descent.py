@@ -4,7 +4,7 @@ A pass offers every row the neighbours of its neighbours and of the rows that li
 ones, so the result does not depend on the order of rows or on the number of threads. Of two steps between a row and a candidate at least one
 must be new since the pass before: other candidates were offered then. So passes become shorter.
 
-Cost: O(n FAN^2 d) for the first pass at most; memory: two times the lists, and FAN numbers per row.
+Cost: O(n fan^2 d) for the first pass at most; memory: two times the lists, and fan numbers per row.
 """
 
 from __future__ import annotations
@@ -15,40 +15,43 @@ from typing import Any
 import numpy as np
 from numba import njit, prange
 
+from naq.neighbors.scored_rows import Numbers, Vectors, Words, enter, fetch, leave, room, score
 from naq.neighbors.topk import heap_offer, heap_sort
-from naq.prefetch import prefetch
 
 FAN = 20
-"""Neighbours of a row, and rows that list it, that a step goes to at most."""
 BLOCK = 1 << 16
 """Rows between two chances to stop."""
 PARTS = 64
 """Parts of a block, each with memory of its own."""
-LINE = 16
-"""Numbers in a line of the cache."""
 
 
 def descend(
-    rows: np.ndarray, ids: np.ndarray, scores: np.ndarray, passes: int, progress: Callable[[int], None]
-) -> np.ndarray:
-    """(n, k) ids of nearer rows by the product of rows, best first, -1 where there is none.
+    rows: Vectors | Words | Numbers,
+    ids: np.ndarray,
+    scores: np.ndarray,
+    passes: int,
+    progress: Callable[[int], None],
+    fan: int = FAN,
+) -> tuple[np.ndarray, np.ndarray]:
+    """(n, k) ids and scores of nearer rows, best first, -1 and -inf where there is none.
 
     Args:
-        rows: (n, d) float32; near rows should have near numbers, so that they are near in memory.
-        ids, scores: (n, k) the lists to begin with, best first, and their products.
+        rows: with their score; near rows should have near numbers, so that they are near in memory.
+        ids, scores: (n, k) the lists to begin with, best first.
         progress: called with the rows done, over all passes.
+        fan: neighbours of a row, and rows that list it, that a step goes to at most.
     """
-    n, fan = len(rows), min(FAN, ids.shape[1])
+    n = len(ids)
     kind = np.int32 if n < 1 << 30 else np.int64
     steps: np.ndarray = np.where(ids >= 0, 2 * ids.astype(kind) + 1, -1).astype(kind)
     for number in range(passes):
-        back = _listed_by(steps, FAN)
-        fresh, products = np.full_like(steps, -1), np.full_like(scores, -np.inf)
+        back = _listed_by(steps, fan)
+        fresh, better = np.full_like(steps, -1), np.full_like(scores, -np.inf)
         for low in range(0, n, BLOCK):
-            _pass(rows, steps, scores, back, fresh, products, fan, low, min(n, low + BLOCK))
+            _pass(rows, steps, scores, back, fresh, better, min(fan, ids.shape[1]), low, min(n, low + BLOCK))
             progress(number * n + min(n, low + BLOCK))
-        steps, scores = fresh, products
-    return steps >> 1
+        steps, scores = fresh, better
+    return steps >> 1, scores
 
 
 @njit(cache=True)
@@ -65,7 +68,7 @@ def _listed_by(steps: Any, most: Any) -> Any:
 
 
 @njit(cache=True, inline="always")
-def _added(table: Any, node: Any) -> Any:
+def added(table: Any, node: Any) -> Any:
     """The slot where the node was put, or -1 where the hash table has it."""
     mask = len(table) - 1
     slot = ((node * 2654435769) >> 8) & mask
@@ -77,21 +80,12 @@ def _added(table: Any, node: Any) -> Any:
     return slot
 
 
-@njit(cache=True, fastmath={"reassoc", "contract"})
-def product(one: Any, two: Any) -> Any:
-    """The product of two rows, in an order that only their length decides."""
-    total = np.float32(0)
-    for c in range(len(one)):
-        total += one[c] * two[c]
-    return total
-
-
 @njit(cache=True, parallel=True)
 def _pass(
-    rows: Any, steps: Any, scores: Any, back: Any, fresh: Any, products: Any, fan: Any, low: Any, high: Any
+    rows: Any, steps: Any, scores: Any, back: Any, fresh: Any, better: Any, fan: Any, low: Any, high: Any
 ) -> None:
-    """Fill ``fresh`` and ``products`` of the rows from ``low`` to ``high``. A step is 2 x row + (1 if it is new)."""
-    k, width, flat = steps.shape[1], rows.shape[1], rows.reshape(-1)
+    """Fill ``fresh`` and ``better`` of the rows from ``low`` to ``high``. A step is 2 x row + (1 if it is new)."""
+    k = steps.shape[1]
     ways = fan + back.shape[1]
     most = ways * (ways + 1)
     slots = 64
@@ -100,14 +94,14 @@ def _pass(
     for number in prange(PARTS):
         part = np.int64(number)
         table, taken = np.full(slots, -1, dtype=np.int64), np.empty(most + k + 1, dtype=np.int64)
-        candidates, found = np.empty(most, dtype=np.int64), np.empty(k, dtype=np.int64)
+        candidates, found, held = np.empty(most, dtype=np.int64), np.empty(k, dtype=np.int64), room(rows)
         for row in range(low + part * (high - low) // PARTS, low + (part + 1) * (high - low) // PARTS):
-            own, best, size = rows[row], products[row], 0
-            taken[0], used, count = _added(table, row), 1, 0
+            best, size = better[row], 0
+            taken[0], used, count = added(table, row), 1, 0
             for rank in range(k):
                 if steps[row, rank] >= 0:
                     node = np.int64(steps[row, rank] >> 1)
-                    taken[used] = _added(table, node)
+                    taken[used] = added(table, node)
                     used += 1
                     size = heap_offer(best, found, size, scores[row, rank], node)
             for first in range(ways):
@@ -123,16 +117,17 @@ def _pass(
                     if last < 0 or (step | last) & 1 == 0:
                         continue
                     node = np.int64(last >> 1)
-                    slot = _added(table, node)
+                    slot = added(table, node)
                     if slot >= 0:
                         taken[used], candidates[count] = slot, node
                         used, count = used + 1, count + 1
-                        for line in range(0, width, LINE):
-                            prefetch(flat, node * width + line)
+                        fetch(rows, node)
+            enter(rows, row, held)
             for c in range(count):
-                score = product(own, rows[candidates[c]])
-                if size < k or score >= best[0]:
-                    size = heap_offer(best, found, size, score, candidates[c])
+                value = score(rows, row, candidates[c], held)
+                if size < k or value >= best[0]:
+                    size = heap_offer(best, found, size, value, candidates[c])
+            leave(rows, row, held)
             for c in range(used):
                 table[taken[c]] = -1
             heap_sort(best, found, size)

@@ -11,7 +11,7 @@ import torch
 
 from naq.graph.sparse_tensor import csr_tensor
 from naq.memory import require
-from naq.neighbors.similarity import binary, squared_norms
+from naq.neighbors.similarity import binary, metric_scores, squared_norms
 from naq.neighbors.topk import Mark, no_mark, stable_topk
 
 BLOCK_ENTRIES = 1 << 25
@@ -56,7 +56,7 @@ def block_topk(
         )
         mark("transfer")
         dots = (right @ left.T).T
-        values = _scores(metric, dots, size[start:stop, None], size[None, :])
+        values = metric_scores(metric, dots, size[start:stop, None], size[None, :])
         values[
             torch.arange(stop - start, device=values.device), torch.arange(start, stop, device=values.device)
         ] = -torch.inf
@@ -78,13 +78,3 @@ def _on_device(features: Any, device: str) -> torch.Tensor:
     if isinstance(features, np.ndarray):
         return torch.from_numpy(np.array(features)).to(device, torch.float64)
     return csr_tensor(features.indptr, features.indices, features.data, features.shape, device, torch.float64)
-
-
-def _scores(metric: str, dots: torch.Tensor, size_i: torch.Tensor, size_j: torch.Tensor) -> torch.Tensor:
-    if metric == "cosine":
-        scale = torch.sqrt(size_i * size_j)
-        return torch.where(scale > 0, dots / scale, 0.0).float()
-    if metric == "euclidean":
-        return -torch.sqrt(torch.clamp(size_i + size_j - 2 * dots, min=0)).float()
-    union = size_i + size_j - dots
-    return torch.where(union > 0, dots / union, 0.0).float()

@@ -17,7 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 from numba import njit, prange
 
-from naq.neighbors.similarity import METRICS, binary, squared_norms
+from naq.neighbors.similarity import METRICS, binary, metric_score, squared_norms
 from naq.neighbors.topk import heap_offer, heap_sort
 
 HEAVY_SHARE = 1 / 8
@@ -30,15 +30,15 @@ def inverted_index_topk(
     k: int,
     metric: str,
     progress: Callable[[int, int], None] | None,
-    seeds: tuple[int, int] | None = None,
+    seeds: tuple[int, int] | np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """ids (s, k) and scores (s, k): float64 scores rounded to float32, ties to the lowest id.
 
     Args:
-        seeds: the nodes first..last-1 whose rows are wanted; None is all of them.
+        seeds: the nodes first..last-1 whose rows are wanted, or (s,) any nodes; None is all of them.
     """
     n = features.shape[0]
-    first, last = (0, n) if seeds is None else seeds
+    wanted = seeds if isinstance(seeds, np.ndarray) else np.arange(*(seeds or (0, n)))
     if metric == "jaccard":
         features = binary(features)
     columns = sp.csr_array(features.T)
@@ -46,18 +46,17 @@ def inverted_index_topk(
     heavy, place = _heavy_columns(columns)
     by_size = np.argsort(size, kind="stable").astype(np.int32)
     ends = np.searchsorted(size[by_size], size[by_size], side="right")
-    ids = np.full((last - first, k), -1, dtype=np.int32)
-    scores = np.zeros((last - first, k), dtype=np.float32)
+    ids = np.full((len(wanted), k), -1, dtype=np.int32)
+    scores = np.zeros((len(wanted), k), dtype=np.float32)
     block = max(256, n // 64)
-    for start in range(first, last, block):
-        stop = min(last, start + block)
-        part = slice(start - first, stop - first)
+    for start in range(0, len(wanted), block):
+        part = slice(start, min(len(wanted), start + block))
         _rows(
             features.indptr, features.indices, features.data, columns.indptr, columns.indices, columns.data, heavy, place,
-            size, by_size, ends, start, METRICS.index(metric), ids[part], scores[part], numba.get_num_threads(),
+            size, by_size, ends, wanted[part], METRICS.index(metric), ids[part], scores[part], numba.get_num_threads(),
         )  # fmt: skip
         if progress is not None:
-            progress(stop - first, last - first)
+            progress(part.stop, len(wanted))
     return ids, scores
 
 
@@ -73,21 +72,10 @@ def _heavy_columns(columns: sp.csr_array) -> tuple[np.ndarray, np.ndarray]:
     return np.ascontiguousarray(columns[chosen].toarray(), dtype=np.float32).reshape(len(chosen), n), place
 
 
-@njit(cache=True, inline="always")
-def _score(metric: Any, dot: Any, size_i: Any, size_j: Any) -> Any:
-    """float32 score from a dot product and two squared norms, all float64: equal inputs give equal scores."""
-    if metric == 0:
-        return np.float32(dot / np.sqrt(size_i * size_j)) if size_i > 0.0 and size_j > 0.0 else np.float32(0.0)
-    if metric == 1:
-        return np.float32(-np.sqrt(max(size_i + size_j - 2.0 * dot, 0.0)))
-    union = size_i + size_j - dot
-    return np.float32(dot / union) if union > 0.0 else np.float32(0.0)
-
-
 @njit(cache=True, parallel=True)
 def _rows(
     indptr: Any, indices: Any, data: Any, col_ptr: Any, col_rows: Any, col_data: Any, heavy: Any, place: Any,
-    size: Any, by_size: Any, ends: Any, first: Any, metric: Any, ids: Any, scores: Any, threads: Any,
+    size: Any, by_size: Any, ends: Any, wanted: Any, metric: Any, ids: Any, scores: Any, threads: Any,
 ) -> None:  # fmt: skip
     n = len(indptr) - 1
     for thread in prange(threads):
@@ -95,7 +83,7 @@ def _rows(
         everyone = np.arange(n).astype(np.uint32)  # unsigned: an index that cannot be negative is not checked
         met, last = np.empty(n + 1, dtype=np.uint32), np.full(n, -1, dtype=np.int64)
         for row in range(thread, len(ids), threads):
-            i = first + row
+            i = wanted[row]
             columns = indices[indptr[i] : indptr[i + 1]]
             values = data[indptr[i] : indptr[i + 1]]
             if _visits(columns, col_ptr, place, n) >= n:
@@ -165,7 +153,7 @@ def _select(i: Any, size: Any, metric: Any, dots: Any, candidates: Any, scores: 
             continue
         if j == i or (metric != 1 and dots[j] == 0.0):
             continue
-        found = heap_offer(scores, ids, found, _score(metric, dots[j], size[i], size[j]), j)
+        found = heap_offer(scores, ids, found, metric_score(metric, dots[j], size[i], size[j]), j)
         worst = np.float64(scores[0])
         cutoff = worst * worst * size[i] * (1.0 - 1e-6)
     return found
@@ -180,7 +168,7 @@ def _offer_others(i: Any, size: Any, by_size: Any, ends: Any, last: Any, found: 
         position += 1
         if j == i or last[j] == i:
             continue
-        score = _score(1, 0.0, size[i], size[j])
+        score = metric_score(1, 0.0, size[i], size[j])
         if found == k:
             if score < scores[0]:
                 break

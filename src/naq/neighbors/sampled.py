@@ -8,8 +8,8 @@ import numpy as np
 import torch
 
 from naq.neighbors.clusters import PER_CENTRE, assign, centres
+from naq.neighbors.recall import recall
 from naq.neighbors.topk import offer_rows
-from naq.neighbors.vectors import recall
 from naq.randomness import stream
 
 CENTRES = 1024

@@ -17,6 +17,7 @@ import torch
 from naq.devices import checked_device
 from naq.errors import OptionError
 from naq.neighbors.approximate import approximate
+from naq.neighbors.recall import SAMPLE, recall
 from naq.neighbors.table import NeighborTable
 from naq.neighbors.topk import Best
 from naq.options import check_whole
@@ -26,8 +27,6 @@ EXACT_NODES = {"cpu": 60_000, "cuda": 1_000_000}
 """Up to so many nodes every pair is compared, unless the caller says otherwise."""
 BLOCK_ENTRIES = 1 << 24
 """Scores held at once; 64 MiB."""
-SAMPLE = 512
-"""Nodes whose true neighbours are found to measure recall."""
 
 
 def vector_neighbors(
@@ -71,12 +70,6 @@ def vector_neighbors(
     sample = np.sort(stream(seed, "vector-neighbors/recall").choice(n, min(SAMPLE, n), replace=False))
     true, _ = _nearest(rows, torch.from_numpy(sample).to(rows.device), k, None)
     return NeighborTable(ids, scores, {**info, "recall": recall(ids[sample], true[sample])})
-
-
-def recall(found: np.ndarray, true: np.ndarray) -> float:
-    """The share of the true neighbours that was found; both (rows, k) with -1 where there is none."""
-    hits = ((found[:, :, None] == true[:, None, :]) & (true[:, None, :] >= 0)).any(axis=1)
-    return float(hits.sum() / max(1, (true >= 0).sum()))
 
 
 def mutual_pairs(table: NeighborTable) -> np.ndarray:

@@ -26,6 +26,7 @@ DEFAULTS: dict[str, dict[str, Value]] = {
         "shot": 1,
         "queries": 10,
         "metric": "cosine",
+        "search": "auto",
         "fill": "none",
         "apart": 0,
         "drop_overlap": False,
@@ -50,9 +51,12 @@ DEFAULTS: dict[str, dict[str, Value]] = {
 NaQ trains with one shot whatever the tasks have, as the paper's code does.
 """
 
+SWITCHES = frozenset({"search"})
+"""Options that are left out of a run's configuration while they have their default, as those of :class:`~naq.options.Configurable`."""
+
 
 def episode_options(method: Method, given: Mapping[str, Any]) -> dict[str, Value]:
-    """Options of the method's episodes, checked."""
+    """Options of the method's episodes, checked, but for switches that have their default."""
     if method.episodes is None:
         if given:
             raise OptionError(
@@ -61,7 +65,8 @@ def episode_options(method: Method, given: Mapping[str, Any]) -> dict[str, Value
         return {}
     options = merge_options(f"{method.episodes} episodes", DEFAULTS[method.episodes], given)
     check_drops(bool(options.get("drop_overlap")), bool(options.get("drop_random")))
-    return options
+    defaults = DEFAULTS[method.episodes]
+    return {name: value for name, value in options.items() if name not in SWITCHES or value != defaults[name]}
 
 
 def table_for(
@@ -83,7 +88,14 @@ def table_for(
         )
     if kind == "naq-feat":
         return feature_neighbors(
-            graph, k, metric=str(options["metric"]), fill=fill, device=device, cache=cache, progress=progress
+            graph,
+            k,
+            metric=str(options["metric"]),
+            search=str(options.get("search", DEFAULTS[kind]["search"])),
+            fill=fill,
+            device=device,
+            cache=cache,
+            progress=progress,
         )
     return diffusion_neighbors(
         graph,

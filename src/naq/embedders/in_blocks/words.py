@@ -14,8 +14,8 @@ from numba import njit, prange
 from naq.embedders.in_blocks.parts import Arrays, Parts, Work, stage
 from naq.embedders.in_blocks.pieces import Pieces
 from naq.embedders.node_words import FEWEST_COLUMNS, UNCORRELATED, diffused, mean_squared_cosine
-from naq.embedders.smoothing import svd_rotation, svd_start
 from naq.graph import Graph
+from naq.graph.svd import svd_rotation, svd_start
 from naq.graph.weighting import idf_of, tfidf
 from naq.threads import one_blas_thread
 

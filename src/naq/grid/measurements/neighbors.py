@@ -32,17 +32,17 @@ def neighbors_cell(dataset: str, info: Mapping[str, Any], first: int, last: int)
 
 @register_measurement("neighbors")
 def neighbors(config: Mapping[str, Any], context: Context) -> dict[str, Any]:
-    """``ids`` and ``scores`` of the rows, packed; ``refined``: how many nodes were refined, and of how many, where a push made them."""
+    """``ids`` and ``scores`` of the rows, packed; ``refined``: how many nodes were refined, and of how many, where a push made them; ``recall`` of an approximate table."""
     graph = context.dataset_cache.graph(str(config["dataset"]))
     info, (first, last) = config["table"], config["rows"]
-    counts = None
+    counts, recall = None, None
     graph.check_files()
 
     def progress(done: int, total: int) -> None:
         context.listener("neighbors", {"done": done, "total": total})
 
     if info["kind"] == "feature":
-        ids, scores = feature_rows(graph, info, (first, last), progress=progress)
+        ids, scores, recall = feature_rows(graph, info, (first, last), progress=progress)
     elif info["solver"] == "push":
         ids, scores, counts = diffusion_rows(_push_arrays(graph, info["self_loops"]), info, (first, last), progress)
     elif (first, last) == (0, graph.num_nodes):
@@ -50,7 +50,8 @@ def neighbors(config: Mapping[str, Any], context: Context) -> dict[str, Any]:
     else:
         raise OptionError("an exact diffusion table is made whole; expected one shard, or the method push.")
     graph.check_files()
-    return {"ids": packed(ids, IDS), "scores": packed(scores, SCORES), "refined": counts}
+    found = {"ids": packed(ids, IDS), "scores": packed(scores, SCORES), "refined": counts}
+    return {**found, "recall": recall} if recall else found
 
 
 @lru_cache(maxsize=1)
