@@ -109,6 +109,15 @@ def test_smoothing_of_a_tile_is_that_of_the_matrix():
     assert np.array_equal(smooth_tile(graph, start, 0), start) and np.array_equal(start, kept)
 
 
+def test_columns_do_not_depend_on_the_tile_they_are_in():
+    graph = random_graph(200, 3000)
+    start = np.random.default_rng(1).standard_normal((200, 150)).astype(np.float32)
+    whole = smooth_tile(graph, start, 3)
+    for tile in (1, 9, 16, 40, 64, 100):
+        parts = [smooth_tile(graph, start[:, low : low + tile].copy(), 3) for low in range(0, 150, tile)]
+        assert np.array_equal(np.concatenate(parts, axis=1), whole)
+
+
 def test_product_with_the_transpose_needs_no_image():
     random = np.random.default_rng(0)
     matrix = sp.random_array((50, 30), density=0.2, rng=random, format="csr", dtype=np.float32)

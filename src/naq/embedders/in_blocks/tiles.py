@@ -12,9 +12,12 @@ from naq.embedders.in_blocks.pieces import Pieces
 from naq.embedders.in_blocks.row_passes import RowPasses
 from naq.embedders.in_blocks.words import narrow_rows, narrowing, read_words
 from naq.embedders.smoothing import ROUNDING, SHORTEST, STAY, unit
-from naq.encoders.tiles import AHEAD, ask_for_row, inverse_root_degrees, multiply_rows, tile_width
+from naq.encoders.tiles import inverse_root_degrees, multiply_rows, scaled_rows, tile_width
 from naq.graph import Graph
+from naq.lanes import add_rows, line_aligned
 
+PARTS = 64
+"""Ranges of nodes, each with memory of its own."""
 NARROWEST = 16
 """Columns of a tile at least, where memory allows: fewer fill no line of the processor's cache, and cost as much."""
 
@@ -85,12 +88,14 @@ def _smooth(work: Work, number: int, _: int) -> Arrays:
 
 def smooth_tile(graph: Graph, start: np.ndarray, steps: int, smoothing: str = "ppr") -> np.ndarray:
     """:func:`~naq.embedders.smoothing.smoothed` of some columns; A_hat is never formed."""
-    scale, stay = inverse_root_degrees(graph), np.float32(STAY if smoothing == "ppr" else 0.0)
-    move = np.float32(1 - STAY if smoothing == "ppr" else 1.0)
-    now, out = start, np.empty_like(start)
-    for step in range(steps):
-        multiply_rows(graph.adjacency.indptr, graph.adjacency.indices, scale, now, start, move, stay, out)
-        now, out = out, (np.empty_like(start) if step == 0 else now)
+    if not steps:
+        return start
+    scale, adjacency = inverse_root_degrees(graph), graph.adjacency
+    move, stay = (np.float32(1 - STAY), np.float32(STAY)) if smoothing == "ppr" else (np.float32(1), np.float32(0))
+    now, out = scaled_rows(start, scale), line_aligned(start.shape)
+    for step in range(1, steps + 1):
+        multiply_rows(adjacency.indptr, adjacency.indices, scale, now, start, move, stay, step < steps, out)
+        now, out = out, now
     return now
 
 
@@ -105,12 +110,11 @@ def _scale(work: Work, start: int, stop: int) -> Arrays:
 
 def _agreed(graph: Graph, held: np.ndarray, mean: np.ndarray, scale: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """A tile's share of each node's z_i . s_i and s_i . s_i: the cosine of a node and its neighbours needs sums over columns alone."""
-    dots, squares, degrees = np.zeros(len(held)), np.zeros(len(held)), graph.degrees
-    if degrees.any():
-        weights = degrees / degrees.sum()
-        middle = (weights * scale) @ held - (weights * scale).sum() * mean.astype(np.float64)
-        adjacency = graph.adjacency
-        _agree(adjacency.indptr, adjacency.indices, held, mean, scale, middle, dots, squares)
+    dots, squares, adjacency, total = np.zeros(len(held)), np.zeros(len(held)), graph.adjacency, graph.degrees.sum()
+    if total:
+        away = line_aligned(held.shape)
+        middle = _away(adjacency.indptr, held, mean, scale, away) / total
+        _agree(adjacency.indptr, adjacency.indices, away, middle, dots, squares)
     return dots, squares
 
 
@@ -122,21 +126,32 @@ def _agreement(graph: Graph, dots: np.ndarray, squares: np.ndarray) -> float:
     return float(np.divide(dots, length, out=np.zeros_like(length), where=length > SHORTEST).sum()) / joined
 
 
+@njit(cache=True)
+def _away(indptr: Any, held: Any, mean: Any, scale: Any, away: Any) -> Any:
+    """Rows z_i = (held - mean) scale, written to ``away``, and their sum by degrees in float64, in the order of the rows."""
+    total = np.zeros(held.shape[1])
+    for i in range(len(held)):
+        degree = indptr[i + 1] - indptr[i]
+        for k in range(held.shape[1]):
+            away[i, k] = (held[i, k] - mean[k]) * scale[i]
+            total[k] += degree * away[i, k]
+    return total
+
+
 @njit(cache=True, parallel=True)
-def _agree(indptr: Any, indices: Any, held: Any, mean: Any, scale: Any, middle: Any, dots: Any, squares: Any) -> None:
+def _agree(indptr: Any, indices: Any, away: Any, middle: Any, dots: Any, squares: Any) -> None:
     """Adds this tile's share of z_i . s_i and s_i . s_i, with s_i the sum over neighbours of z_j - m."""
-    width = held.shape[1]
-    for i in prange(len(dots)):
-        together = -middle * (indptr[i + 1] - indptr[i])
-        for e in range(indptr[i], indptr[i + 1]):
-            j = indices[e]
-            if e + AHEAD < len(indices):
-                ask_for_row(held, scale, indices[e + AHEAD])
+    n, width, flat = len(dots), away.shape[1], away.reshape(-1)
+    for number in prange(PARTS):
+        part = np.int64(number)
+        together = np.empty(width, dtype=np.float32)
+        for i in range(part * n // PARTS, (part + 1) * n // PARTS):
+            together[:] = 0
+            add_rows(flat, width, indices, indptr[i], indptr[i + 1], together, 0)
+            degree, dot, square = indptr[i + 1] - indptr[i], 0.0, 0.0
             for k in range(width):
-                together[k] += (held[j, k] - mean[k]) * scale[j]
-        dot, square = 0.0, 0.0
-        for k in range(width):
-            dot += together[k] * ((held[i, k] - mean[k]) * scale[i])
-            square += together[k] * together[k]
-        dots[i] += dot
-        squares[i] += square
+                left = together[k] - degree * middle[k]
+                dot += left * away[i, k]
+                square += left * left
+            dots[i] += dot
+            squares[i] += square
