@@ -93,20 +93,15 @@ def inverse_root_degrees(graph: Graph) -> np.ndarray:
 def multiply(graph: Graph, held: np.ndarray) -> np.ndarray:
     """A_hat times some columns of all nodes; A_hat is not formed."""
     scale, adjacency, out = inverse_root_degrees(graph), graph.adjacency, line_aligned(held.shape)
-    rows = scaled_rows(held, scale)
+    rows = line_aligned(held.shape)
+    scale_rows(held, scale, rows)
     multiply_rows(adjacency.indptr, adjacency.indices, scale, rows, held, np.float32(1), np.float32(0), False, out)
     return out
 
 
-def scaled_rows(rows: np.ndarray, scale: np.ndarray) -> np.ndarray:
-    """Every row times its scale, where :func:`multiply_rows` reads it fastest."""
-    out = line_aligned(rows.shape)
-    _scale_rows(rows, scale, out)
-    return out
-
-
 @njit(cache=True, parallel=True)
-def _scale_rows(rows: Any, scale: Any, out: Any) -> None:
+def scale_rows(rows: Any, scale: Any, out: Any) -> None:
+    """out = every row times its scale."""
     for i in prange(len(out)):
         factor = np.float32(scale[i])
         for k in range(out.shape[1]):
