@@ -18,6 +18,7 @@ import torch
 from numba import njit, prange
 
 from naq.hashing import mixed
+from naq.lanes import line_aligned
 from naq.neighbors.clusters import assign, centres
 from naq.neighbors.descent import descend, product
 from naq.neighbors.topk import Best, heap_offer, heap_sort
@@ -33,8 +34,8 @@ LARGEST = 8 * MEMBERS
 EXTRA = 10
 """Neighbours kept beyond k until the end."""
 PASSES = 3
-ENTRIES = 1 << 22
-"""Scores held at once: 16 MiB, so that they are read from a cache."""
+ENTRIES = {"cpu": 1 << 18, "cuda": 1 << 22}
+"""Scores held at once: 1 MiB, which stays in the second cache of a core, and 16 MiB on a GPU, which needs more work at a time."""
 
 
 def approximate(
@@ -50,18 +51,21 @@ def approximate(
     ids, scores = np.full((n, k), -1, dtype=np.int32), np.zeros((n, k), dtype=np.float32)
     starts, members = _equal_rows(rows)
     distinct = rows[torch.from_numpy(members[starts[:-1]]).to(rows.device)]
+    count = len(distinct)
 
     def report(done: int) -> None:
         if progress is not None:
-            progress(done * n // ((1 + PASSES) * len(distinct)), n)
+            progress(done * n // ((1 + PASSES) * count), n)
 
-    if len(distinct):
+    if count:
         order, near = _clusters(distinct, seed)
         distinct = distinct[order]
-        found = _near_members(distinct, near, min(k + EXTRA, len(distinct) - 1), report)
+        found = _near_members(distinct, near, min(k + EXTRA, count - 1), report)
         del near  # as large as the lists
-        kept = np.ascontiguousarray(distinct.cpu().numpy())
-        lists = descend(kept, *found, PASSES, lambda done: report(len(kept) + done))
+        kept = line_aligned(tuple(distinct.shape))  # torch's memory is not in huge pages
+        kept[:] = distinct.cpu().numpy()
+        del distinct
+        lists = descend(kept, *found, PASSES, lambda done: report(count + done))
         _share_out(kept, lists, order.cpu().numpy(), starts, members, ids, scores)
     if progress is not None:
         progress(n, n)
@@ -107,7 +111,7 @@ def _near_members(
     rows: torch.Tensor, near: torch.Tensor, k: int, report: Callable[[int], None]
 ) -> tuple[np.ndarray, np.ndarray]:
     """ids and scores (n, k): each row is compared with the members of its clusters, which lie behind one another."""
-    best = Best(len(rows), k, rows.device)
+    best, entries = Best(len(rows), k, rows.device), ENTRIES["cpu" if rows.device.type == "cpu" else "cuda"]
     named = near.flatten()
     order = torch.argsort(named, stable=True)
     clusters = torch.arange(int(named.max()) + 2, dtype=near.dtype, device=rows.device)
@@ -119,7 +123,7 @@ def _near_members(
         for number in range(parts):
             inside = torch.arange(low + number, high, parts, device=rows.device)
             those, these = rows[inside], owners[(owners - low) % parts == number]
-            for some in these.split(max(1, ENTRIES // len(inside))):
+            for some in these.split(max(1, entries // len(inside))):
                 best.offer(rows[some] @ those.T, some, inside)
         report(high)
     return best.arrays()

@@ -33,7 +33,7 @@ FACTORS: dict[str, float] = {
     "smoothing": 1.9,
     "neighbours": 0.81,
     "closed form": 3.5,
-    "diffusion table": 31.0,
+    "diffusion table": 45.0,
     "training": 1.3,
     "evaluation": 0.12,
 }
@@ -222,7 +222,7 @@ def _embedded(method: Method, s: Sizes, r: Rates, options: Mapping[str, Any]) ->
     passes = (
         (32 if s.mapped and s.sparse else 8) * (width + 16) if narrow else 1
     )  # in blocks X^T X is applied row by row
-    work = 4.0 * s.feature_entries * passes / r.gather if s.sparse else 800.0 * s.feature_entries / r.copy
+    work = 5.8 * s.feature_entries * passes / r.gather if s.sparse else 800.0 * s.feature_entries / r.copy
     if narrow and not s.sparse:
         work += 2.0 * s.feature_entries * passes / r.matmul
     disk = 2.0 * rows if s.mapped else 0.0

@@ -75,6 +75,8 @@ def places(graph: Graph, rows: np.ndarray) -> Places:
     place[node] = np.arange(len(node), dtype=node.dtype)
     indptr = np.r_[0, np.cumsum(np.diff(plain.indptr)[node])].astype(plain.indptr.dtype)
     _translate(plain.indptr, plain.indices, place, indptr, indices)
+    for array in (indptr, indices):
+        array.flags.writeable = False  # as those of a graph: compiled code is compiled once
     return Places(indptr, indices, node, place)
 
 
