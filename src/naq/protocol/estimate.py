@@ -228,7 +228,7 @@ def _embedded(method: Method, s: Sizes, r: Rates, options: Mapping[str, Any]) ->
     disk = 2.0 * rows if s.mapped else 0.0
     block = 4.0 * 65_536 * (width + (0 if s.sparse else s.features))
     held = 3.0 * rows  # start, now and next; a mapped graph takes narrower tiles where this is more than is free
-    a_hat = 0.0 if s.mapped else 36.0 * (s.entries + s.nodes)
+    a_hat = 4.0 * s.entries if s.mapped else 36.0 * (s.entries + s.nodes)  # mapped: edges between places
     stages = [
         _stage("words", work, 4 * block if s.mapped else 24.0 * s.feature_entries + 2 * rows, disk / 2),
         _stage(
