@@ -35,8 +35,9 @@ RESULTS, PAGE, PICTURE = (
     ROOT / "docs" / "scale.md",
     ROOT / "docs" / "scale.png",
 )
+FETCHES = Path(__file__).parent / "results" / "row_fetches.json"
 BEGIN, END = "<!-- scale:begin -->", "<!-- scale:end -->"
-WORDS, COLUMNS, CAP, TASKS, ROWS = 2000, 64, 32, 500, 2000
+WORDS, COLUMNS, CAP, TASKS, ROWS, STEPS = 2000, 64, 32, 500, 2000, 10
 TRAINING = {"20 episodes": (20, 0), "1,000 episodes, capped": (1000, CAP)}
 """Episodes and the cap on hubs."""
 DIFFUSION = f"diffusion, {ROWS:,} rows"
@@ -141,7 +142,7 @@ def measure(
         start = narrow_start(bare, COLUMNS, 0, parts, block=block, tile=None)
     facts["tile"] = start.grid[0][0].shape[1]
     with watch.stage("smoothing"):
-        tiles, agreement = smoothed_tiles(start, bare, parts, steps=10, agreement=True, block=block)
+        tiles, agreement = smoothed_tiles(start, bare, parts, steps=STEPS, agreement=True, block=block)
     facts["agreement"] = round(agreement, 3)
     if only == "smoothing":
         return
@@ -242,6 +243,30 @@ def billion(results: list[dict[str, Any]]) -> list[str]:
     ]  # fmt: skip
 
 
+def floor(rows: list[dict[str, Any]]) -> list[str]:
+    """Smoothing beside the time of fetching as many rows in random order, which benchmarks/row_fetches.py measures."""
+    fetched = json.loads(FETCHES.read_text())
+    there = [row for row in rows if str(row["nodes"]) in fetched and "smoothing" in row["stages"]]
+    lines = [
+        "",
+        f"**Smoothing and the floor under it**: {STEPS} steps and the agreement read the row of every entry of the adjacency {STEPS + 1} times. CPU nanoseconds per row that is read, all of the stage included, "
+        "beside those of a loop that fetches such rows in random order and does nothing else (`benchmarks/row_fetches.py`):",
+        "",
+        "| nodes | rows, MB | smoothing, ns | load | random fetch, ns | GB/s | load |",
+        "|---|---|---|---|---|---|---|",
+    ]  # fmt: skip
+    for row in there:
+        each = 1e9 * row["stages"]["smoothing"]["cpu_seconds"] / ((STEPS + 1) * 2 * row["edges"])
+        least = fetched[str(row["nodes"])]
+        load = row.get("load_averages", {}).get("smoothing", row["load_average"])
+        lines.append(
+            f"| {row['nodes'] / 1e6:g} M | {4 * COLUMNS * row['nodes'] / 1e6:,.0f} | {each:.1f} | {load[0]} to {load[1]} | {least['nanoseconds']:.1f} | {least['gigabytes_per_second']:.1f} | {least['load']} |"
+        )
+    x = np.log([row["nodes"] for row in there])
+    y = np.log([row["nodes"] * fetched[str(row["nodes"])]["nanoseconds"] for row in there])
+    return [*lines, "", f"Slope of the seconds of the random fetches over nodes: {np.polyfit(x, y, 1)[0]:.2f}."]
+
+
 def write_page() -> None:
     import matplotlib
 
@@ -286,6 +311,7 @@ def write_page() -> None:
                 x, line = [row["nodes"] for row in there], "o-" if number < 10 else "s--"  # there are ten colours
                 left.loglog(x, [row["stages"][stage]["cpu_seconds"] for row in there], line, ms=4, label=stage)
                 right.loglog(x, [row["stages"][stage]["gigabytes"] for row in there], line, ms=4, label=stage)
+    lines += floor([row for row in results if row["sparse"]])
     lines += billion(results)
     left.set(xlabel="nodes", ylabel="CPU seconds")
     right.set(xlabel="nodes", ylabel="memory, GB")

@@ -62,7 +62,7 @@ def approximate(
         distinct = distinct[order]
         found = _near_members(distinct, near, min(k + EXTRA, count - 1), report)
         del near  # as large as the lists
-        kept = line_aligned(tuple(distinct.shape))  # torch's memory is not in huge pages
+        kept = line_aligned((count, distinct.shape[1]))  # torch's memory is not in huge pages
         kept[:] = distinct.cpu().numpy()
         del distinct
         lists = descend(kept, *found, PASSES, lambda done: report(count + done))
