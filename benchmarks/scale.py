@@ -204,7 +204,7 @@ def merged(facts: dict[str, Any], known: list[dict[str, Any]], only: str) -> dic
     """What is known of the size, with the stage that was measured again, and the load average beside it."""
     there = next((row for row in known if (row["nodes"], row["sparse"]) == (facts["nodes"], facts["sparse"])), {})
     new = {stage: row for stage, row in facts["stages"].items() if stage.startswith(only)}
-    again = {"edge_visits": facts["edge_visits"]} if only == "diffusion" else {}
+    again = {"edge_visits": facts["edge_visits"]} if only == "diffusion" else {"smoothing_tile": facts["tile"]}
     load = {"load_averages": {**there.get("load_averages", {}), only: facts["load_average"]}}
     return {**facts, **there, **again, **load, "stages": {**there.get("stages", facts["stages"]), **new}}
 
@@ -252,15 +252,15 @@ def floor(rows: list[dict[str, Any]]) -> list[str]:
         f"**Smoothing and the floor under it**: {STEPS} steps and the agreement read the row of every entry of the adjacency {STEPS + 1} times. CPU nanoseconds per row that is read, all of the stage included, "
         "beside those of a loop that fetches such rows in random order and does nothing else (`benchmarks/row_fetches.py`):",
         "",
-        "| nodes | rows, MB | smoothing, ns | load | random fetch, ns | GB/s | load |",
-        "|---|---|---|---|---|---|---|",
+        "| nodes | rows, MB | columns of a tile | smoothing, ns | load | random fetch, ns | GB/s | load |",
+        "|---|---|---|---|---|---|---|---|",
     ]  # fmt: skip
     for row in there:
         each = 1e9 * row["stages"]["smoothing"]["cpu_seconds"] / ((STEPS + 1) * 2 * row["edges"])
         least = fetched[str(row["nodes"])]
         load = row.get("load_averages", {}).get("smoothing", row["load_average"])
         lines.append(
-            f"| {row['nodes'] / 1e6:g} M | {4 * COLUMNS * row['nodes'] / 1e6:,.0f} | {each:.1f} | {load[0]} to {load[1]} | {least['nanoseconds']:.1f} | {least['gigabytes_per_second']:.1f} | {least['load']} |"
+            f"| {row['nodes'] / 1e6:g} M | {4 * COLUMNS * row['nodes'] / 1e6:,.0f} | {row.get('smoothing_tile', row['tile'])} | {each:.1f} | {load[0]} to {load[1]} | {least['nanoseconds']:.1f} | {least['gigabytes_per_second']:.1f} | {least['load']} |"
         )
     x = np.log([row["nodes"] for row in there])
     y = np.log([row["nodes"] * fetched[str(row["nodes"])]["nanoseconds"] for row in there])
