@@ -2,6 +2,7 @@
 
     python benchmarks/scale.py [--nodes 100000 1000000 10000000] [--sparse] [--folder FOLDER] [--out benchmarks/results/scale.json]
     python benchmarks/scale.py --sparse --diffusion                # only the two stages of the diffusion table, beside what the results have of the others
+    python benchmarks/scale.py --sparse --smoothing                # the same for smoothing; graph and words are made again, but only smoothing is recorded
     python benchmarks/scale.py --page      # docs/scale.png and the tables of docs/scale.md from the results
 
 Every size runs in a process of its own: generate, open, rows of the diffusion table, naq-plus in its stages (64 columns), training episodes of ProtoNet without (20) and with (1,000) a cap on hubs,
@@ -35,8 +36,9 @@ RESULTS, PAGE, PICTURE = (
     ROOT / "docs" / "scale.md",
     ROOT / "docs" / "scale.png",
 )
+FETCHES = Path(__file__).parent / "results" / "row_fetches.json"
 BEGIN, END = "<!-- scale:begin -->", "<!-- scale:end -->"
-WORDS, COLUMNS, CAP, TASKS, ROWS = 2000, 64, 32, 500, 2000
+WORDS, COLUMNS, CAP, TASKS, ROWS, STEPS = 2000, 64, 32, 500, 2000, 10
 TRAINING = {"20 episodes": (20, 0), "1,000 episodes, capped": (1000, CAP)}
 """Episodes and the cap on hubs."""
 DIFFUSION = f"diffusion, {ROWS:,} rows"
@@ -77,14 +79,19 @@ class Stopwatch:
 
 
 def warm_up(folder: Path, sparse: bool) -> None:
-    """Compile and load everything that is timed, on a small graph."""
+    """Compile and load everything that is timed, on a small graph, what is for large ones too."""
+    from naq.embedders.in_blocks import places
+
+    usual = places.LARGE, places.GAIN
+    places.LARGE, places.GAIN = 0, -1.0
     measure(folder / "small", 3000, sparse, None, {})
+    places.LARGE, places.GAIN = usual
 
 
 def measure(
-    folder: Path, nodes: int, sparse: bool, watch: Stopwatch | None, facts: dict[str, Any], diffusion: bool = False
+    folder: Path, nodes: int, sparse: bool, watch: Stopwatch | None, facts: dict[str, Any], only: str = ""
 ) -> None:
-    """All stages, or those before ``words``; ``facts`` is added to. None as ``watch`` times nothing."""
+    """All stages, or those up to the ``only`` one; ``facts`` is added to. None as ``watch`` times nothing."""
     import torch
 
     from naq.data import generate, load
@@ -119,7 +126,7 @@ def measure(
         visits = [push_topk(*arrays, 20, 0.1, TOLERANCE, None, (part, part + ROWS // 10))[3] for part in parts]
     facts["edge_visits"] = round(float(np.mean(visits)))
     del arrays
-    if diffusion:
+    if only == "diffusion":
         return
     block = 1 << 16
     bare = graph.without_labels()
@@ -128,8 +135,10 @@ def measure(
         start = narrow_start(bare, COLUMNS, 0, parts, block=block, tile=None)
     facts["tile"] = start.grid[0][0].shape[1]
     with watch.stage("smoothing"):
-        tiles, agreement = smoothed_tiles(start, bare, parts, steps=10, agreement=True, block=block)
+        tiles, agreement = smoothed_tiles(start, bare, parts, steps=STEPS, agreement=True, block=block)
     facts["agreement"] = round(agreement, 3)
+    if only == "smoothing":
+        return
     centred = RowPasses(parts, tiles, block).centred().centred().kept()
     del start, tiles
     with watch.stage("neighbours"):
@@ -159,7 +168,7 @@ def measure(
         del globals()["print"]
 
 
-def worker(nodes: int, sparse: bool, folder: Path, diffusion: bool) -> None:
+def worker(nodes: int, sparse: bool, folder: Path, only: str) -> None:
     """All stages of one size; the file of facts grows with every stage, so that a run that is stopped leaves those it finished."""
     warm_up(folder, sparse)
     before, facts = os.getloadavg(), {"nodes": nodes, "edges": 10 * nodes, "sparse": sparse, "cores": os.cpu_count()}
@@ -169,7 +178,7 @@ def worker(nodes: int, sparse: bool, folder: Path, diffusion: bool) -> None:
         (folder / "facts.json").write_text(json.dumps(facts | {"load_average": load, "stages": rows}))
 
     watch = Stopwatch(keep)
-    measure(folder / "run", nodes, sparse, watch, facts, diffusion)
+    measure(folder / "run", nodes, sparse, watch, facts, only)
     keep(watch.rows)
 
 
@@ -182,6 +191,15 @@ def with_table(row: dict[str, Any]) -> dict[str, Any]:
     times = row["nodes"] / ROWS
     table = {key: round(start[key] + times * some[key], 1) for key in ("seconds", "cpu_seconds")}
     return {**row, "stages": {**stages, TABLE: table | {"gigabytes": max(start["gigabytes"], some["gigabytes"])}}}
+
+
+def merged(facts: dict[str, Any], known: list[dict[str, Any]], only: str) -> dict[str, Any]:
+    """What is known of the size, with the stage that was measured again, and the load average beside it."""
+    there = next((row for row in known if (row["nodes"], row["sparse"]) == (facts["nodes"], facts["sparse"])), {})
+    new = {stage: row for stage, row in facts["stages"].items() if stage.startswith(only)}
+    again = {"edge_visits": facts["edge_visits"]} if only == "diffusion" else {"smoothing_tile": facts["tile"]}
+    load = {"load_averages": {**there.get("load_averages", {}), only: facts["load_average"]}}
+    return {**facts, **there, **again, **load, "stages": {**there.get("stages", facts["stages"]), **new}}
 
 
 def slopes(rows: list[dict[str, Any]], key: str) -> dict[str, float]:
@@ -218,6 +236,30 @@ def billion(results: list[dict[str, Any]]) -> list[str]:
     ]  # fmt: skip
 
 
+def floor(rows: list[dict[str, Any]]) -> list[str]:
+    """Smoothing beside the time of fetching as many rows in random order, which benchmarks/row_fetches.py measures."""
+    fetched = json.loads(FETCHES.read_text())
+    there = [row for row in rows if str(row["nodes"]) in fetched and "smoothing" in row["stages"]]
+    lines = [
+        "",
+        f"**Smoothing and the floor under it**: {STEPS} steps and the agreement read the row of every entry of the adjacency {STEPS + 1} times. CPU nanoseconds per row that is read, all of the stage included, "
+        "beside those of a loop that fetches such rows in random order and does nothing else (`benchmarks/row_fetches.py`):",
+        "",
+        "| nodes | rows, MB | columns of a tile | smoothing, ns | load | random fetch, ns | GB/s | load |",
+        "|---|---|---|---|---|---|---|---|",
+    ]  # fmt: skip
+    for row in there:
+        each = 1e9 * row["stages"]["smoothing"]["cpu_seconds"] / ((STEPS + 1) * 2 * row["edges"])
+        least = fetched[str(row["nodes"])]
+        load = row.get("load_averages", {}).get("smoothing", row["load_average"])
+        lines.append(
+            f"| {row['nodes'] / 1e6:g} M | {4 * COLUMNS * row['nodes'] / 1e6:,.0f} | {row.get('smoothing_tile', row['tile'])} | {each:.1f} | {load[0]} to {load[1]} | {least['nanoseconds']:.1f} | {least['gigabytes_per_second']:.1f} | {least['load']} |"
+        )
+    x = np.log([row["nodes"] for row in there])
+    y = np.log([row["nodes"] * fetched[str(row["nodes"])]["nanoseconds"] for row in there])
+    return [*lines, "", f"Slope of the seconds of the random fetches over nodes: {np.polyfit(x, y, 1)[0]:.2f}."]
+
+
 def write_page() -> None:
     import matplotlib
 
@@ -252,7 +294,7 @@ def write_page() -> None:
             lines.append(f"| {stage} | " + " | ".join(shown) + f" | {steep.get(stage, float('nan')):.2f} |")
         lines += [
             "",
-            "Load average when it began and ended: " + ", ".join(f"{size} {row['load_average']}" for size, row in zip(sizes, rows)) + f" on {rows[0]['cores']} cores. "
+            "Load average when it began and ended: " + ", ".join(f"{size} {row['load_average']}" for size, row in zip(sizes, rows)) + f" on {rows[0]['cores']} cores; of smoothing, measured later, " + ", ".join(f"{row.get('load_averages', {}).get('smoothing', row['load_average'])}" for row in rows) + ". "
             + _listed("On disk", rows, "disk_gigabytes", "{} GB") + _listed("Largest degree", rows, "largest_degree", "{:,}")
             + _listed("Edge visits per row of the diffusion table", rows, "edge_visits", "{:,}") + _listed("Share of the true neighbours found", rows, "recall", "{:.3f}") + _listed("Accuracy of 500 5-way 1-shot tasks", rows, "accuracy", "{:.1%}"),
         ]  # fmt: skip
@@ -262,6 +304,7 @@ def write_page() -> None:
                 x, line = [row["nodes"] for row in there], "o-" if number < 10 else "s--"  # there are ten colours
                 left.loglog(x, [row["stages"][stage]["cpu_seconds"] for row in there], line, ms=4, label=stage)
                 right.loglog(x, [row["stages"][stage]["gigabytes"] for row in there], line, ms=4, label=stage)
+    lines += floor([row for row in results if row["sparse"]])
     lines += billion(results)
     left.set(xlabel="nodes", ylabel="CPU seconds")
     right.set(xlabel="nodes", ylabel="memory, GB")
@@ -278,7 +321,14 @@ def main() -> None:
     parser.add_argument("--sparse", action="store_true")
     parser.add_argument("--folder", type=Path, help="where graphs and vectors go for a while")
     parser.add_argument("--out", type=Path, default=RESULTS)
-    parser.add_argument("--diffusion", action="store_true", help="only the stages of the diffusion table")
+    parser.add_argument(
+        "--diffusion",
+        dest="only",
+        action="store_const",
+        const="diffusion",
+        help="only the stages of the diffusion table",
+    )
+    parser.add_argument("--smoothing", dest="only", action="store_const", const="smoothing", help="only smoothing")
     parser.add_argument("--page", action="store_true")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
@@ -286,22 +336,19 @@ def main() -> None:
         write_page()
         return
     if given.worker:
-        worker(given.nodes[0], given.sparse, given.folder, given.diffusion)
+        worker(given.nodes[0], given.sparse, given.folder, given.only or "")
         return
     for nodes in given.nodes:
         with tempfile.TemporaryDirectory(dir=given.folder) as name:
             print(f"{nodes:,} nodes", flush=True)
             command = [sys.executable, __file__, "--worker", "--nodes", str(nodes), "--folder", name]
             one = {"OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-            flags = [f"--{flag}" for flag in ("sparse", "diffusion") if getattr(given, flag)]
+            flags = ["--sparse"] * given.sparse + [f"--{given.only}"] * bool(given.only)
             subprocess.run([*command, *flags], check=False, env={**os.environ, **one})
             facts = json.loads(Path(name, "facts.json").read_text())
         known = json.loads(given.out.read_text()) if given.out.exists() else []
-        if given.diffusion:
-            there = [row for row in known if (row["nodes"], row["sparse"]) == (nodes, given.sparse)]
-            new = {stage: row for stage, row in facts["stages"].items() if stage.startswith("diffusion")}
-            facts = {**facts, **(there[0] if there else {}), "edge_visits": facts["edge_visits"]}
-            facts["stages"] = {**facts["stages"], **new}
+        if given.only:
+            facts = merged(facts, known, given.only)
         known = [row for row in known if (row["nodes"], row["sparse"]) != (nodes, given.sparse)] + [facts]
         known.sort(key=lambda row: (row["sparse"], row["nodes"]))
         given.out.write_text(json.dumps(known, indent=1) + "\n")

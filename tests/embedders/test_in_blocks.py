@@ -13,6 +13,7 @@ from naq.data.mapped import open_graph, save_mapped
 from naq.embedders import EMBEDDERS
 from naq.embedders.in_blocks import refinement
 from naq.embedders.in_blocks.parts import InThisProcess
+from naq.embedders.in_blocks.places import plain_places
 from naq.embedders.in_blocks.tiles import smooth_tile
 from naq.embedders.in_blocks.words import _add_product, read_words
 from naq.embedders.node_words import node_words
@@ -97,16 +98,29 @@ def test_words_in_blocks_are_the_words(tmp_path, kind):
     assert np.allclose(found, expected if isinstance(expected, np.ndarray) else expected.toarray(), atol=1e-5)
 
 
+def smooth(graph, start, steps, smoothing="ppr", where=None):
+    rows = (start.copy(), np.full_like(start, np.nan), np.full_like(start, np.nan))
+    return smooth_tile(graph, plain_places(graph) if where is None else where, rows, steps, smoothing)
+
+
 def test_smoothing_of_a_tile_is_that_of_the_matrix():
     graph = random_graph(80, 200)
     start = np.random.default_rng(1).standard_normal((80, 5)).astype(np.float32)
     expected, dense = start.astype(np.float64), graph.normalized_adjacency().toarray().astype(np.float64)
     for _ in range(4):
         expected = 0.85 * dense @ expected + 0.15 * start
-    kept = start.copy()
-    assert np.allclose(smooth_tile(graph, start, 4), expected, atol=1e-5)
-    assert np.allclose(smooth_tile(graph, start, 2, "hops"), dense @ dense @ start, atol=1e-5)
-    assert np.array_equal(smooth_tile(graph, start, 0), start) and np.array_equal(start, kept)
+    assert np.allclose(smooth(graph, start, 4), expected, atol=1e-5)
+    assert np.allclose(smooth(graph, start, 2, "hops"), dense @ dense @ start, atol=1e-5)
+    assert np.array_equal(smooth(graph, start, 0), start)
+
+
+def test_columns_do_not_depend_on_the_tile_they_are_in():
+    graph = random_graph(200, 3000)
+    start = np.random.default_rng(1).standard_normal((200, 150)).astype(np.float32)
+    whole = smooth(graph, start, 3)
+    for tile in (1, 9, 16, 40, 64, 100):
+        parts = [smooth(graph, start[:, low : low + tile], 3) for low in range(0, 150, tile)]
+        assert np.array_equal(np.concatenate(parts, axis=1), whole)
 
 
 def test_product_with_the_transpose_needs_no_image():

@@ -277,9 +277,9 @@ def test_auto_decides_by_work(kind: str, limit: str, monkeypatch: pytest.MonkeyP
         assert feature_neighbors(graph, 4).info["search"] == search
         assert feature_neighbors(graph, 4, search="exact").info["search"] == "exact"
     monkeypatch.setattr(feature, "EXACT_NODES_CUDA", 499)
-    assert not feature.exact_is_short(graph.features, "cuda")
+    assert not feature.exact_is_short(graph.features, device="cuda")
     monkeypatch.setattr(feature, "EXACT_NODES_CUDA", 500)
-    assert feature.exact_is_short(graph.features, "cuda")
+    assert feature.exact_is_short(graph.features, device="cuda")
 
 
 def test_graphs_of_usual_size_stay_exact() -> None:

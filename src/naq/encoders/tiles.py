@@ -19,11 +19,9 @@ from numba import njit, prange
 from naq.errors import DataError
 from naq.files import NO_SPACE, write_atomically
 from naq.graph import Graph
+from naq.lanes import add_rows, line_aligned
 from naq.memory import free_bytes
-from naq.prefetch import prefetch
 
-AHEAD, LINE = 12, 16
-"""Edges that a product looks ahead, and float32 numbers in a line of the processor's cache."""
 HELD = 4
 """Tiles that are in memory at once, with room for one more."""
 
@@ -110,47 +108,41 @@ def inverse_root_degrees(graph: Graph) -> np.ndarray:
 
 def multiply(graph: Graph, held: np.ndarray) -> np.ndarray:
     """A_hat times some columns of all nodes; A_hat is not formed."""
-    out = np.empty_like(held)
-    scale, adjacency = inverse_root_degrees(graph), graph.adjacency
-    multiply_rows(adjacency.indptr, adjacency.indices, scale, held, held, np.float32(1), np.float32(0), out)
+    scale, adjacency, out = inverse_root_degrees(graph), graph.adjacency, line_aligned(held.shape)
+    rows = line_aligned(held.shape)
+    scale_rows(held, scale, rows)
+    multiply_rows(adjacency.indptr, adjacency.indices, scale, rows, held, np.float32(1), np.float32(0), False, out)
     return out
 
 
-@njit(cache=True, inline="always")
-def ask_for_row(rows: Any, scale: Any, node: Any) -> None:
-    """Have a node's row and its scale fetched from memory, without waiting."""
-    prefetch(scale, node)
-    coming = rows[node]
-    for k in range(0, len(coming), LINE):
-        prefetch(coming, k)
+@njit(cache=True, parallel=True)
+def scale_rows(rows: Any, scale: Any, out: Any) -> None:
+    """out = every row times its scale."""
+    for i in prange(len(out)):
+        factor = np.float32(scale[i])
+        for k in range(out.shape[1]):
+            out[i, k] = factor * rows[i, k]
 
 
 @njit(cache=True, parallel=True)
-def multiply_rows(indptr: Any, indices: Any, scale: Any, now: Any, start: Any, move: Any, stay: Any, out: Any) -> None:
-    """out = move A_hat now + stay start; the node itself is added in its place among its neighbours, as in A_hat.
+def multiply_rows(
+    indptr: Any, indices: Any, scale: Any, rows: Any, start: Any, move: Any, stay: Any, scaled: Any, out: Any
+) -> None:
+    """out = move A_hat Z + stay start, from ``rows`` = D^-1/2 Z; where ``scaled``, D^-1/2 times that.
 
-    Rows of neighbours are far apart in memory, so they are asked for some edges ahead.
+    A_hat = D^-1/2 (A + I) D^-1/2: with rows scaled before, a neighbour's row is all that is fetched of it.
+
+    Args:
+        scale: (n,) the diagonal of D^-1/2, see :func:`inverse_root_degrees`.
+        rows, start, out: (n, d) float32; ``rows`` and ``out`` contiguous.
     """
+    width, flat, sums = out.shape[1], rows.reshape(-1), out.reshape(-1)
     for i in prange(len(out)):
-        row, own = out[i], now[i]
-        for k in range(len(row)):
-            row[k] = 0.0
-        before = True
-        for e in range(indptr[i], indptr[i + 1]):
-            j = indices[e]
-            if e + AHEAD < len(indices):
-                ask_for_row(now, scale, indices[e + AHEAD])
-            if before and j > i:
-                before = False
-                value = np.float32(scale[i] * scale[i])
-                for k in range(len(row)):
-                    row[k] += value * own[k]
-            value, other = np.float32(scale[i] * scale[j]), now[j]
-            for k in range(len(row)):
-                row[k] += value * other[k]
-        if before:
-            value = np.float32(scale[i] * scale[i])
-            for k in range(len(row)):
-                row[k] += value * own[k]
-        for k in range(len(row)):
-            row[k] = move * row[k] + stay * start[i, k]
+        row = out[i]
+        for k in range(width):
+            row[k] = rows[i, k]
+        add_rows(flat, width, indices, indptr[i], indptr[i + 1], sums, i * width)
+        again = scale[i] if scaled else 1.0
+        moved, stayed = np.float32(move * scale[i] * again), np.float32(stay * again)
+        for k in range(width):
+            row[k] = moved * row[k] + stayed * start[i, k]

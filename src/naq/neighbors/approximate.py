@@ -18,6 +18,7 @@ import torch
 from numba import njit, prange
 
 from naq.hashing import mixed
+from naq.lanes import line_aligned
 from naq.neighbors.clusters import assign, centres
 from naq.neighbors.descent import descend
 from naq.neighbors.scored_rows import Vectors, product
@@ -34,8 +35,8 @@ LARGEST = 8 * MEMBERS
 EXTRA = 10
 """Neighbours kept beyond k until the end."""
 PASSES = 3
-ENTRIES = 1 << 22
-"""Scores held at once: 16 MiB, so that they are read from a cache."""
+ENTRIES = {"cpu": 1 << 18, "cuda": 1 << 22}
+"""Scores held at once: 1 MiB, which stays in the second cache of a core, and 16 MiB on a GPU, which needs more work at a time."""
 
 
 def approximate(
@@ -51,14 +52,15 @@ def approximate(
     ids, scores = np.full((n, k), -1, dtype=np.int32), np.zeros((n, k), dtype=np.float32)
     there = torch.nonzero(rows.any(dim=1))[:, 0].cpu().numpy()
     starts, members = groups(row_hashes(np.ascontiguousarray(rows.cpu().numpy()))[there], there)
-    distinct = rows[torch.from_numpy(members[starts[:-1]]).to(rows.device)]
+    first = torch.from_numpy(members[starts[:-1]]).to(rows.device)
+    count = len(first)
 
     def report(done: int) -> None:
         if progress is not None:
-            progress(done * n // ((1 + PASSES) * len(distinct)), n)
+            progress(done * n // ((1 + PASSES) * count), n)
 
-    if len(distinct):
-        order, kept, lists = near_lists(distinct, None, k + EXTRA, seed, PASSES, report)
+    if count:
+        order, kept, lists = near_lists(rows[first], None, k + EXTRA, seed, PASSES, report)
         _share_out(kept.rows, lists[0], order, starts, members, ids, scores)
     if progress is not None:
         progress(n, n)
@@ -85,7 +87,10 @@ def near_lists(
     offset = np.zeros(len(rows), dtype=np.float32) if offset is None else offset[placed]
     found = _near_members(rows, torch.from_numpy(offset).to(rows.device), near, min(k, len(rows) - 1), report)
     del near  # as large as the lists
-    kept = Vectors(np.ascontiguousarray(rows.cpu().numpy()), offset)
+    held = line_aligned((len(rows), rows.shape[1]))  # torch's memory is not in huge pages
+    held[:] = rows.cpu().numpy()
+    del rows
+    kept = Vectors(held, offset)
     return placed, kept, descend(kept, *found, passes, lambda done: report(len(placed) + done))
 
 
@@ -133,7 +138,7 @@ def _near_members(
     rows: torch.Tensor, offset: torch.Tensor, near: torch.Tensor, k: int, report: Callable[[int], None]
 ) -> tuple[np.ndarray, np.ndarray]:
     """ids and scores (n, k): each row is compared with the members of its clusters, which lie behind one another."""
-    best = Best(len(rows), k, rows.device)
+    best, entries = Best(len(rows), k, rows.device), ENTRIES["cpu" if rows.device.type == "cpu" else "cuda"]
     named = near.flatten()
     order = torch.argsort(named, stable=True)
     clusters = torch.arange(int(named.max()) + 2, dtype=near.dtype, device=rows.device)
@@ -145,7 +150,7 @@ def _near_members(
         for number in range(parts):
             inside = torch.arange(low + number, high, parts, device=rows.device)
             those, these = rows[inside], owners[(owners - low) % parts == number]
-            for some in these.split(max(1, ENTRIES // len(inside))):
+            for some in these.split(max(1, entries // len(inside))):
                 best.offer(rows[some] @ those.T - offset[inside], some, inside)
         report(high)
     return best.arrays()

@@ -17,12 +17,15 @@ from numba import njit, prange
 
 from naq.neighbors.scored_rows import Numbers, Vectors, Words, enter, fetch, leave, room, score
 from naq.neighbors.topk import heap_offer, heap_sort
+from naq.prefetch import prefetch_far
 
 FAN = 20
 BLOCK = 1 << 16
 """Rows between two chances to stop."""
 PARTS = 64
 """Parts of a block, each with memory of its own."""
+LINE = 16
+"""Numbers in a line of the cache."""
 
 
 def descend(
@@ -45,7 +48,8 @@ def descend(
     kind = np.int32 if n < 1 << 30 else np.int64
     steps: np.ndarray = np.where(ids >= 0, 2 * ids.astype(kind) + 1, -1).astype(kind)
     for number in range(passes):
-        back = _listed_by(steps, fan)
+        back = np.full((n, fan), -1, dtype=kind)
+        _listed_by(steps, back)
         fresh, better = np.full_like(steps, -1), np.full_like(scores, -np.inf)
         for low in range(0, n, BLOCK):
             _pass(rows, steps, scores, back, fresh, better, min(fan, ids.shape[1]), low, min(n, low + BLOCK))
@@ -55,16 +59,32 @@ def descend(
 
 
 @njit(cache=True)
-def _listed_by(steps: Any, most: Any) -> Any:
-    """(n, most) the rows that list a row, those that list it first before others; -1 where there are fewer."""
-    back, count = np.full((len(steps), most), -1, dtype=steps.dtype), np.zeros(len(steps), dtype=np.int32)
+def _listed_by(steps: Any, back: Any) -> None:
+    """Fill ``back`` (n, most), all -1, with the rows that list a row, those that list it first before others."""
+    most, count = back.shape[1], np.zeros(len(steps), dtype=np.int32)
     for rank in range(steps.shape[1]):
         for row in range(len(steps)):
             step = steps[row, rank]
             if step >= 0 and count[step >> 1] < most:
                 back[step >> 1, count[step >> 1]] = 2 * row + (step & 1)
                 count[step >> 1] += 1
-    return back
+
+
+@njit(cache=True, inline="always")
+def _ask_for_lists(steps: Any, back: Any, fan: Any, row: Any) -> None:
+    """Have the lists fetched that a pass over ``row`` reads."""
+    k, most = steps.shape[1], back.shape[1]
+    flat, turned = steps.reshape(-1), back.reshape(-1)
+    for first in range(fan + most):
+        step = steps[row, first] if first < fan else back[row, first - fan]
+        if step >= 0:
+            middle = np.int64(step >> 1)
+            for place in range(0, fan, LINE):
+                prefetch_far(flat, middle * k + place)
+            prefetch_far(flat, middle * k + fan - 1)
+            for place in range(0, most, LINE):
+                prefetch_far(turned, middle * most + place)
+            prefetch_far(turned, middle * most + most - 1)
 
 
 @njit(cache=True, inline="always")
@@ -96,6 +116,8 @@ def _pass(
         table, taken = np.full(slots, -1, dtype=np.int64), np.empty(most + k + 1, dtype=np.int64)
         candidates, found, held = np.empty(most, dtype=np.int64), np.empty(k, dtype=np.int64), room(rows)
         for row in range(low + part * (high - low) // PARTS, low + (part + 1) * (high - low) // PARTS):
+            if row + 1 < high:
+                _ask_for_lists(steps, back, fan, row + 1)
             best, size = better[row], 0
             taken[0], used, count = added(table, row), 1, 0
             for rank in range(k):

@@ -21,7 +21,7 @@ from numba import njit, types
 from numba.extending import overload
 
 from naq.neighbors.similarity import metric_score
-from naq.prefetch import prefetch
+from naq.prefetch import prefetch, prefetch_far
 
 LINE = 64
 """Bytes in a line of the cache."""
@@ -143,7 +143,7 @@ def _fetch(rows: Any, other: Any) -> Callable[..., Any]:
     def fetch_row(rows: Any, other: Any) -> None:
         flat, width = rows.rows.reshape(-1), rows.rows.shape[1]
         for place in range(0, width, LINE // rows.rows.itemsize):
-            prefetch(flat, other * width + place)
+            prefetch_far(flat, other * width + place)
 
     def fetch_words(rows: Any, other: Any) -> None:
         # The pointers of a row may not be in the cache themselves; near rows have near numbers, so they mostly are.

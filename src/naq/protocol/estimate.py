@@ -34,7 +34,7 @@ FACTORS: dict[str, float] = {
     "smoothing": 1.9,
     "neighbours": 0.81,
     "closed form": 3.5,
-    "diffusion table": 31.0,
+    "diffusion table": 45.0,
     "training": 1.3,
     "evaluation": 0.12,
 }
@@ -226,13 +226,13 @@ def _embedded(method: Method, s: Sizes, r: Rates, options: Mapping[str, Any]) ->
     passes = (
         (32 if s.mapped and s.sparse else 8) * (width + 16) if narrow else 1
     )  # in blocks X^T X is applied row by row
-    work = 4.0 * s.feature_entries * passes / r.gather if s.sparse else 800.0 * s.feature_entries / r.copy
+    work = 5.8 * s.feature_entries * passes / r.gather if s.sparse else 800.0 * s.feature_entries / r.copy
     if narrow and not s.sparse:
         work += 2.0 * s.feature_entries * passes / r.matmul
     disk = 2.0 * rows if s.mapped else 0.0
     block = 4.0 * 65_536 * (width + (0 if s.sparse else s.features))
     held = 3.0 * rows  # start, now and next; a mapped graph takes narrower tiles where this is more than is free
-    a_hat = 0.0 if s.mapped else 36.0 * (s.entries + s.nodes)
+    a_hat = 4.0 * s.entries if s.mapped else 36.0 * (s.entries + s.nodes)  # mapped: edges between places
     stages = [
         _stage("words", work, 4 * block if s.mapped else 24.0 * s.feature_entries + 2 * rows, disk / 2),
         _stage(

@@ -48,9 +48,11 @@ class Pieces:
         """A copy of all of it."""
         return self.rows(0, self._bounds[-1])
 
-    def columns(self, number: int) -> np.ndarray:
-        """A copy of a column of the grid, with the rows of all nodes."""
-        return _joined([line[number][:] for line in self.grid], 0)
+    def columns(self, number: int, out: np.ndarray) -> np.ndarray:
+        """A column of the grid, with the rows of all nodes, copied to ``out``."""
+        for low, high, line in self._lines():
+            out[low:high] = line[number][:]
+        return out
 
     def places(self, number: int) -> slice:
         """Where the columns of :meth:`columns` are."""

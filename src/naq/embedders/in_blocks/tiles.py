@@ -9,13 +9,17 @@ from numba import njit, prange
 
 from naq.embedders.in_blocks.parts import Arrays, Parts, Work, stage
 from naq.embedders.in_blocks.pieces import Pieces
+from naq.embedders.in_blocks.places import Places, places
 from naq.embedders.in_blocks.row_passes import RowPasses
 from naq.embedders.in_blocks.words import narrow_rows, narrowing, read_words
 from naq.embedders.smoothing import ROUNDING, SHORTEST, STAY, unit
-from naq.encoders.tiles import AHEAD, ask_for_row, inverse_root_degrees, multiply_rows, tile_width
+from naq.encoders.tiles import inverse_root_degrees, multiply_rows, scale_rows, tile_width
 from naq.graph import Graph
+from naq.lanes import add_rows, line_aligned
 from naq.memory import require
 
+PARTS = 64
+"""Ranges of nodes, each with memory of its own."""
 NARROWEST = 16
 """Columns of a tile at least, where memory allows: fewer fill no line of the processor's cache, and cost as much."""
 
@@ -86,23 +90,36 @@ def smoothed_tiles(
 @stage("smoothing")
 def _smooth(work: Work, number: int, _: int) -> Arrays:
     start, graph = work.inputs["start"], work.graph
-    held = start.columns(number)
-    made = {"tile": smooth_tile(graph, held, work.facts["steps"], work.facts["smoothing"])}
+    columns, made = start.places(number), {}
+    # Memory that the system has not given to this process yet costs as much as a step of smoothing, so these three are used again and again.
+    held, one, two = (line_aligned((graph.num_nodes, columns.stop - columns.start)) for _ in range(3))
+    where = places(graph, start.columns(number, held))
     if "scale" in work.inputs:
-        mean, scale = np.array(work.array("mean")[start.places(number)]), np.array(work.array("scale"))
-        made["dots"], made["squares"] = _agreed(graph, held, mean, scale)
-    return made
+        mean, scale = np.array(work.array("mean")[columns]), np.array(work.array("scale"))
+        made["dots"], made["squares"] = _agreed(graph, held, mean, scale, where, one)
+    return {"tile": smooth_tile(graph, where, (held, one, two), work.facts["steps"], work.facts["smoothing"]), **made}
 
 
-def smooth_tile(graph: Graph, start: np.ndarray, steps: int, smoothing: str = "ppr") -> np.ndarray:
-    """:func:`~naq.embedders.smoothing.smoothed` of some columns; A_hat is never formed."""
-    scale, stay = inverse_root_degrees(graph), np.float32(STAY if smoothing == "ppr" else 0.0)
-    move = np.float32(1 - STAY if smoothing == "ppr" else 1.0)
-    now, out = start, np.empty_like(start)
-    for step in range(steps):
-        multiply_rows(graph.adjacency.indptr, graph.adjacency.indices, scale, now, start, move, stay, out)
-        now, out = out, (np.empty_like(start) if step == 0 else now)
-    return now
+def smooth_tile(
+    graph: Graph, where: Places, rows: tuple[np.ndarray, np.ndarray, np.ndarray], steps: int, smoothing: str = "ppr"
+) -> np.ndarray:
+    """:func:`~naq.embedders.smoothing.smoothed` of some columns; A_hat is never formed.
+
+    Args:
+        where: the places of nodes.
+        rows: the columns (n, d), and two arrays of their shape; all are overwritten, and one of them is the result.
+    """
+    held, one, two = rows
+    if not steps:
+        return held
+    start, scale = where.by_place(held, two), where.by_place(inverse_root_degrees(graph))
+    now, out = one, held if start is two else two
+    move, stay = (np.float32(1 - STAY), np.float32(STAY)) if smoothing == "ppr" else (np.float32(1), np.float32(0))
+    scale_rows(start, scale, now)
+    for step in range(1, steps + 1):
+        multiply_rows(where.indptr, where.indices, scale, now, start, move, stay, step < steps, out)
+        now, out = out, now
+    return where.by_node(now, out)
 
 
 @stage("scale")
@@ -114,15 +131,16 @@ def _scale(work: Work, start: int, stop: int) -> Arrays:
     return {"scale": inverse.astype(np.float32)}
 
 
-def _agreed(graph: Graph, held: np.ndarray, mean: np.ndarray, scale: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """A tile's share of each node's z_i . s_i and s_i . s_i: the cosine of a node and its neighbours needs sums over columns alone."""
-    dots, squares, degrees = np.zeros(len(held)), np.zeros(len(held)), graph.degrees
-    if degrees.any():
-        weights = degrees / degrees.sum()
-        middle = (weights * scale) @ held - (weights * scale).sum() * mean.astype(np.float64)
-        adjacency = graph.adjacency
-        _agree(adjacency.indptr, adjacency.indices, held, mean, scale, middle, dots, squares)
-    return dots, squares
+def _agreed(
+    graph: Graph, held: np.ndarray, mean: np.ndarray, scale: np.ndarray, where: Places, spare: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """A tile's share of each node's z_i . s_i and s_i . s_i: the cosine of a node and its neighbours needs sums over columns alone. ``spare`` is overwritten."""
+    dots, squares, total = np.zeros(len(held)), np.zeros(len(held)), graph.degrees.sum()
+    if total:
+        middle = _sum_by_degree(graph.adjacency.indptr, held, mean, scale) / total
+        _set_apart(where.by_place(held, spare), mean, where.by_place(scale), spare)
+        _agree(where.indptr, where.indices, spare, middle, dots, squares)
+    return where.by_node(dots), where.by_node(squares)
 
 
 def _agreement(graph: Graph, dots: np.ndarray, squares: np.ndarray) -> float:
@@ -133,21 +151,39 @@ def _agreement(graph: Graph, dots: np.ndarray, squares: np.ndarray) -> float:
     return float(np.divide(dots, length, out=np.zeros_like(length), where=length > SHORTEST).sum()) / joined
 
 
+@njit(cache=True)
+def _sum_by_degree(indptr: Any, held: Any, mean: Any, scale: Any) -> Any:
+    """The sum of degree x z_i in float64, in the order of nodes, with z_i = (held - mean) scale."""
+    total = np.zeros(held.shape[1])
+    for i in range(len(held)):
+        degree, row = np.float64(indptr[i + 1] - indptr[i]), held[i]
+        for k in range(len(total)):
+            total[k] += degree * ((row[k] - mean[k]) * scale[i])
+    return total
+
+
 @njit(cache=True, parallel=True)
-def _agree(indptr: Any, indices: Any, held: Any, mean: Any, scale: Any, middle: Any, dots: Any, squares: Any) -> None:
+def _set_apart(held: Any, mean: Any, scale: Any, apart: Any) -> None:
+    """apart = (held - mean) scale; both may be the same."""
+    for i in prange(len(held)):
+        for k in range(len(mean)):
+            apart[i, k] = (held[i, k] - mean[k]) * scale[i]
+
+
+@njit(cache=True, parallel=True)
+def _agree(indptr: Any, indices: Any, apart: Any, middle: Any, dots: Any, squares: Any) -> None:
     """Adds this tile's share of z_i . s_i and s_i . s_i, with s_i the sum over neighbours of z_j - m."""
-    width = held.shape[1]
-    for i in prange(len(dots)):
-        together = -middle * (indptr[i + 1] - indptr[i])
-        for e in range(indptr[i], indptr[i + 1]):
-            j = indices[e]
-            if e + AHEAD < len(indices):
-                ask_for_row(held, scale, indices[e + AHEAD])
+    n, width, flat = len(dots), apart.shape[1], apart.reshape(-1)
+    for number in prange(PARTS):
+        part = np.int64(number)
+        together = np.empty(width, dtype=np.float32)
+        for i in range(part * n // PARTS, (part + 1) * n // PARTS):
+            together[:] = 0
+            add_rows(flat, width, indices, indptr[i], indptr[i + 1], together, 0)
+            degree, dot, square = indptr[i + 1] - indptr[i], 0.0, 0.0
             for k in range(width):
-                together[k] += (held[j, k] - mean[k]) * scale[j]
-        dot, square = 0.0, 0.0
-        for k in range(width):
-            dot += together[k] * ((held[i, k] - mean[k]) * scale[i])
-            square += together[k] * together[k]
-        dots[i] += dot
-        squares[i] += square
+                left = together[k] - degree * middle[k]
+                dot += left * apart[i, k]
+                square += left * left
+            dots[i] += dot
+            squares[i] += square
