@@ -3,7 +3,7 @@
     python benchmarks/limits.py [--device cuda] [--out benchmarks/results/limits.json]    # ceilings of this machine; cpu and cuda are kept side by side
     python benchmarks/limits.py --page                                                   # docs/limits.png and the table of docs/scale.md
 
-Ceilings: copies (bytes read and written), fetches of rows of 256 bytes in random order from an array much larger than the caches, products of float32 matrices (without TF32).
+Ceilings: copies (bytes read and written), products of float32 matrices (without TF32), and fetches of rows of 256 bytes in random order among as many rows as there are nodes (benchmarks/row_fetches.py).
 A stage has two floors: its operations at the rate of products, and the fewest bytes it must move at the rate of copies or, where rows lie anywhere, of fetches. One thread on the CPU.
 Left out, for want of an honest count: generate, open and verify, evaluation, training with whole or capped neighbourhoods on the CPU, diffusion (visits depend on what a cache holds),
 vectors among clusters, naq-plus and MAML on a GPU (bound by the host).
@@ -28,23 +28,21 @@ BEGIN, END = "<!-- limits:begin -->", "<!-- limits:end -->"
 WORDS_PER_NODE, COLUMNS, STEPS, EXTRA, PASSES = 18.86, 64, 10, 16, 3
 """Of benchmarks/scale.py: different words of a node on average, columns; steps of smoothing; further columns and passes of the SVD."""
 SQUARE, FIRST_LAYER = "square", "768 x 6805 x 512"
-CACHED = 100_000
-"""Rows of 256 bytes that are fetched from 26 MB, which caches hold, in place of 512 MB or more."""
 SIDE = {"cpu": 2048, "cuda": 8192}
 
 
 @dataclass(frozen=True)
 class Work:
-    """Operations, bytes in order and bytes of rows that lie anywhere, in an array that the caches may hold; all of them at least."""
+    """Operations, bytes in order, and bytes of rows that lie anywhere among ``among`` of them; all of them at least."""
 
     operations: float
     streamed: float
     fetched: float = 0.0
-    cached: bool = False
+    among: int = 0
 
-    def floors(self, ceilings: dict[str, Any], product: str) -> tuple[float, float]:
-        """Seconds of the operations and of the bytes."""
-        moved = self.streamed / ceilings["copy"] + self.fetched / ceilings["cached fetch" if self.cached else "fetch"]
+    def floors(self, ceilings: dict[str, Any], product: str, fetches: dict[int, float]) -> tuple[float, float]:
+        """Seconds of the operations and of the bytes; ``fetches`` are bytes a second by the rows there are."""
+        moved = self.streamed / ceilings["copy"] + (self.fetched / fetches[self.among] if self.fetched else 0.0)
         return self.operations / ceilings["products"][product], moved
 
 
@@ -57,8 +55,8 @@ def words(nodes: int, entries: float) -> Work:
 def smoothing(nodes: int, edges: int) -> Work:
     """In each step every edge adds a neighbour's row in both directions, fetched from anywhere, with an index of 4 bytes; a row is read at its start and written."""
     ends = 2.0 * edges
-    fetched, cached = 4.0 * ends * COLUMNS * STEPS, nodes <= CACHED
-    return Work(2.0 * ends * COLUMNS * STEPS, STEPS * (4.0 * ends + 8.0 * nodes * COLUMNS), fetched, cached)
+    streamed = STEPS * (4.0 * ends + 8.0 * nodes * COLUMNS)
+    return Work(2.0 * ends * COLUMNS * STEPS, streamed, 4.0 * ends * COLUMNS * STEPS, nodes)
 
 
 def closed_form(nodes: int) -> Work:
@@ -86,6 +84,7 @@ def euclidean(rows: int, columns: int = 100) -> Work:
 def rows_of(results: Path = RESULTS) -> list[tuple[str, str, float, float, float]]:
     """Device, stage, measured seconds and both floors of every stage that has a count, where the ceilings of its device are known."""
     ceilings = json.loads((results / "limits.json").read_text())
+    fetches = fetch_rates(results)
     found: list[tuple[str, str, float, Work, str]] = []
     for size in json.loads((results / "scale.json").read_text()):
         if not size["sparse"]:
@@ -109,15 +108,20 @@ def rows_of(results: Path = RESULTS) -> list[tuple[str, str, float, float, float
         ("cuda", "Euclidean table, 2.45 M rows", device["euclidean"]["seconds"], euclidean(device["euclidean"]["rows"]), SQUARE),
     ]  # fmt: skip
     return [
-        (where, stage, seconds, *work.floors(ceilings[where], product))
+        (where, stage, seconds, *work.floors(ceilings[where], product, fetches))
         for where, stage, seconds, work, product in found
         if where in ceilings
     ]
 
 
+def fetch_rates(results: Path = RESULTS) -> dict[int, float]:
+    """Bytes a second of rows in random order on the CPU, by the rows there are."""
+    found = json.loads((results / "row_fetches.json").read_text())
+    return {int(rows): 1e9 * one["gigabytes_per_second"] for rows, one in found.items()}
+
+
 def measure(device: str) -> dict[str, Any]:
     """The ceilings: bytes and operations a second."""
-    import numpy as np
     import torch
 
     torch.set_num_threads(1)
@@ -128,12 +132,6 @@ def measure(device: str) -> dict[str, Any]:
     source = torch.ones(count, device=device)
     target = torch.empty_like(source)
     copy = 8.0 * count / timed(lambda: target.copy_(source))
-    table = source.view(-1, 64)
-    fetches = []
-    for height in (len(table), CACHED):
-        order = torch.from_numpy(np.random.default_rng(0).integers(0, height, 1 << 16)).to(device)
-        rows = torch.empty(len(order), 64, device=device)
-        fetches.append(4.0 * rows.numel() / timed(lambda: torch.index_select(table, 0, order, out=rows)))  # noqa: B023
     products = {}
     for name, (m, k, n) in {SQUARE: (SIDE[device],) * 3, FIRST_LAYER: (768, 6805, 512)}.items():
         a, b = torch.ones(m, k, device=device), torch.ones(k, n, device=device)
@@ -145,7 +143,7 @@ def measure(device: str) -> dict[str, Any]:
         "load_average": round(os.getloadavg()[0], 1),
         "side": SIDE[device],
     }
-    return {**facts, "copy": copy, "fetch": fetches[0], "cached fetch": fetches[1], "products": products}
+    return {**facts, "copy": copy, "products": products}
 
 
 def _best(work: Callable[[], Any], repeats: int = 7) -> float:
@@ -183,8 +181,10 @@ def table(rows: list[tuple[str, str, float, float, float]], ceilings: dict[str, 
             for name, rate in made["products"].items()
         )
         text.append(
-            f"{'CPU' if where == 'cpu' else 'GPU'} ({made['device']}): copies {made['copy'] / 1e9:,.1f} GB/s, rows of 256 bytes in random order {made['fetch'] / 1e9:,.1f} GB/s ({made['cached fetch'] / 1e9:,.1f} of 26 MB), products {rates}; load {made['load_average']}."
+            f"{'CPU' if where == 'cpu' else 'GPU'} ({made['device']}): copies {made['copy'] / 1e9:,.1f} GB/s, products {rates}; load {made['load_average']}."
         )
+    rates = ", ".join(f"{rate / 1e9:.1f} among {rows / 1e6:g} M" for rows, rate in fetch_rates().items())
+    text.append(f"Rows of 256 bytes in random order, one thread of the CPU, GB/s: {rates}.")
     lines = ["| stage | measured, s | arithmetic, s | bytes, s | measured / larger |", "|---|---:|---:|---:|---:|"]
     for where, stage, seconds, arithmetic, moved in rows:
         ratio = seconds / max(arithmetic, moved)

@@ -234,9 +234,10 @@ def test_one_node_has_no_others() -> None:
 
 
 def test_info_says_how() -> None:
-    table = diffusion_neighbors(islands(), k=3, fill="random", seed=4, alpha=0.2, self_loops=False)
+    graph = islands()
+    table = diffusion_neighbors(graph, k=3, fill="random", seed=4, alpha=0.2, self_loops=False)
     expected = {"kind": "diffusion", "alpha": 0.2, "self_loops": False, "k": 3, "fill": "random", "seed": 4}
-    assert table.info == expected | {"method": "exact"}
+    assert table.info == expected | {"method": "exact", "graph": graph.structure_hash}
 
 
 def hubs(n: int, edges: int, seed: int = 0) -> Graph:

@@ -22,8 +22,7 @@ def test_smoothing_is_counted_edge_by_edge(monkeypatch):
                 fetched += 2 * 4
                 streamed += 4  # the index
             streamed += 2 * 4 + 2 * 4  # the start is read, the row written
-    assert limits.smoothing(3, 2) == limits.Work(operations, streamed, fetched, cached=True)
-    assert not limits.smoothing(limits.CACHED + 1, 2).cached
+    assert limits.smoothing(3, 2) == limits.Work(operations, streamed, fetched, among=3)
 
 
 def test_words_are_counted_entry_by_entry(monkeypatch):
@@ -51,15 +50,15 @@ def test_the_counts_are_those_of_the_docs():
 
 
 def test_floors_are_counts_over_rates():
-    rates = {"copy": 10.0, "fetch": 2.0, "cached fetch": 4.0, "products": {"square": 5.0}}
-    assert limits.Work(20.0, 30.0, 8.0).floors(rates, "square") == (4.0, 3.0 + 4.0)
-    assert limits.Work(20.0, 30.0, 8.0, cached=True).floors(rates, "square") == (4.0, 3.0 + 2.0)
+    rates = {"copy": 10.0, "products": {"square": 5.0}}
+    assert limits.Work(20.0, 30.0, 8.0, among=7).floors(rates, "square", {7: 2.0}) == (4.0, 3.0 + 4.0)
+    assert limits.Work(20.0, 30.0).floors(rates, "square", {}) == (4.0, 3.0)
 
 
 def test_a_gpu_appears_where_its_rates_are_known(tmp_path):
-    for name in ("scale", "device"):
+    for name in ("scale", "device", "row_fetches"):
         (tmp_path / f"{name}.json").write_text((limits.RESULTS / f"{name}.json").read_text())
-    made = {"copy": 1e9, "fetch": 1e9, "cached fetch": 1e9, "products": {limits.SQUARE: 1e9, limits.FIRST_LAYER: 1e9}}
+    made = {"copy": 1e9, "products": {limits.SQUARE: 1e9, limits.FIRST_LAYER: 1e9}}
     (tmp_path / "limits.json").write_text(json.dumps({"cpu": made}))
     assert {row[0] for row in limits.rows_of(tmp_path)} == {"cpu"}
     (tmp_path / "limits.json").write_text(json.dumps({"cpu": made, "cuda": made}))

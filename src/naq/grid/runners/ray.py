@@ -20,6 +20,8 @@ ANSWER = 5.0
 """Seconds in which a cluster has to answer."""
 GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
 """What opens a connection of gRPC, which a server answers at once. Ray itself waits for minutes where nobody answers."""
+CORES = 1
+"""That a worker reserves of a cluster, and the threads that it computes with there: more would take the cores of others."""
 ADVICE = "start one with 'ray start --head', or leave the address out"
 
 
@@ -50,10 +52,10 @@ class RayRunner(PoolRunner):
     def _start(self) -> Slot:
         if not self._ray.is_initialized():
             self._connect()
-        threads = threads_of(self.workers) if self._own_cluster else None
+        threads = threads_of(self.workers) if self._own_cluster else CORES
         gpus = min(1.0, self._ray.cluster_resources().get("GPU", 0.0) / self.workers)
         environment = {"env_vars": worker_environment(threads)}
-        kind = self._ray.remote(Worker).options(num_cpus=1, num_gpus=gpus, max_restarts=0, runtime_env=environment)
+        kind = self._ray.remote(Worker).options(num_cpus=CORES, num_gpus=gpus, max_restarts=0, runtime_env=environment)
         return _RaySlot(self._ray, kind.remote(threads))
 
     def _wait(self) -> list[Slot]:
