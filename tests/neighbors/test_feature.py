@@ -196,8 +196,10 @@ def test_metric_is_checked() -> None:
 
 
 def test_info_says_how() -> None:
-    table = feature_neighbors(graph_of(random_counts(9, 3)), k=2, fill="random", seed=4)
-    assert table.info == {"kind": "feature", "metric": "cosine", "k": 2, "search": "exact", "fill": "random", "seed": 4}
+    graph = graph_of(random_counts(9, 3))
+    table = feature_neighbors(graph, k=2, fill="random", seed=4)
+    expected = {"kind": "feature", "metric": "cosine", "k": 2, "search": "exact", "fill": "random", "seed": 4}
+    assert table.info == expected | {"graph": graph.without_labels().hash}
 
 
 def test_a_real_graph_equals_the_oracle() -> None:
