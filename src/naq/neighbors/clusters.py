@@ -43,12 +43,12 @@ def assign(rows: torch.Tensor, middle: torch.Tensor, count: int) -> torch.Tensor
     if len(middle) > COMPARED:
         return _assign_by_groups(rows, middle, count)
     block = max(1, BLOCK_ENTRIES // len(middle))
-    return torch.cat([_nearest(rows[start : start + block] @ middle.T, count) for start in range(0, len(rows), block)])
-
-
-def _nearest(scores: torch.Tensor, count: int) -> torch.Tensor:
-    """(n, count) the columns of the largest scores, largest first; one is found faster than sorted."""
-    return scores.argmax(dim=1, keepdim=True) if count == 1 else torch.topk(scores, count, dim=1).indices
+    return torch.cat(
+        [
+            torch.topk(rows[start : start + block] @ middle.T, count, dim=1).indices
+            for start in range(0, len(rows), block)
+        ]
+    )
 
 
 def _assign_by_groups(rows: torch.Tensor, middle: torch.Tensor, count: int) -> torch.Tensor:
