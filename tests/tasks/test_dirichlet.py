@@ -7,7 +7,9 @@ import pytest
 
 from naq import Graph, Tasks, sample_tasks
 from naq.errors import TaskError
+from naq.randomness import stream
 from naq.tasks import dirichlet_queries
+from naq.tasks.dirichlet import _numbers
 
 SIZES = [60, 30, 50, 12, 200, 80]
 LABELS = np.random.default_rng(1).permutation(np.concatenate([np.repeat(np.arange(6), SIZES), np.full(20, -1)]))
@@ -86,3 +88,17 @@ def test_what_does_not_fit() -> None:
     few[tasks.support[0]] = LABELS[tasks.support[0]]
     with pytest.raises(TaskError, match="task 0 needs 32 queries, but its classes have 0 other nodes"):
         dirichlet_queries(tasks.take(1), few)
+
+
+@pytest.mark.parametrize("shot", [1, 4])
+def test_queries_are_drawn_among_all_others_of_their_class(shot: int) -> None:
+    """The same draws from lists of the nodes that are not supports, made for each task."""
+    tasks, found = drawn(count=60, shot=shot, seed=5)
+    total = tasks.query.shape[1]
+    for index in range(len(tasks)):
+        random = stream(5, f"queries/dirichlet/{tasks.part}/4way/{shot}shot/{total}queries", index)
+        supports = tasks.support[index].reshape(4, shot)
+        pools = [np.setdiff1d(np.flatnonzero(LABELS[own[0]] == LABELS), own) for own in supports]
+        numbers = _numbers(random, np.array([len(pool) for pool in pools]), total, 2.0, index)
+        expected = [random.choice(pool, size=number, replace=False) for pool, number in zip(pools, numbers)]
+        assert np.array_equal(found.query[index], np.concatenate(expected))

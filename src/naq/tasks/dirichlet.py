@@ -40,13 +40,33 @@ def dirichlet_queries(tasks: Tasks, labels: np.ndarray, *, concentration: float 
     query, slots = np.empty((count, total), dtype=np.int64), np.empty((count, total), dtype=np.int64)
     for index in range(count):
         random = stream(seed, f"queries/dirichlet/{tasks.part}/{way}way/{tasks.shot}shot/{total}queries", index)
-        pools = [np.setdiff1d(members[int(c)], support[index, slot]) for slot, c in enumerate(classes[index])]
-        numbers = _numbers(random, np.array([len(pool) for pool in pools]), total, concentration, index)
+        own = [members[int(c)] for c in classes[index]]
+        left_out = [_places(one, support[index, slot]) for slot, one in enumerate(own)]
+        available = np.array([len(one) - len(out) for one, out in zip(own, left_out)])
+        numbers = _numbers(random, available, total, concentration, index)
         query[index] = np.concatenate(
-            [random.choice(pool, size=number, replace=False) for pool, number in zip(pools, numbers)]
+            [
+                one[_past(random.choice(size, size=number, replace=False), out)]
+                for one, out, size, number in zip(own, left_out, available, numbers)
+            ]
         )
         slots[index] = np.repeat(np.arange(way), numbers)
     return replace(tasks, query=query, slots=slots)
+
+
+def _places(members: np.ndarray, nodes: np.ndarray) -> np.ndarray:
+    """Where the nodes stand among the ascending ``members``, ascending; those that are not there are left out."""
+    nodes = np.unique(nodes)
+    places = np.searchsorted(members, nodes)
+    inside = places < len(members)
+    return places[inside][members[places[inside]] == nodes[inside]]
+
+
+def _past(places: np.ndarray, left_out: np.ndarray) -> np.ndarray:
+    """Places among all members, given places among those that are not left out: a class may have millions of nodes, so no list of the others is made."""
+    for out in left_out:
+        places = places + (places >= out)
+    return places
 
 
 def _numbers(
