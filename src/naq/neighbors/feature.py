@@ -5,7 +5,7 @@ r"""Neighbours by features: top-k of cosine, negative Euclidean or Jaccard simil
     S_{ij} = \frac{|a_i \cap a_j|}{|a_i \cup a_j|}
 
 Exact: sparse features go through an inverted index: time sum of squared document frequencies, memory O(n) per thread. Dense features, and
-CUDA, go through blocks of matrix products: memory O(block x n). Nothing is n x n. Where this is more than some minutes of work (:func:`exact_is_short`),
+CUDA, go through blocks of matrix products: memory O(block x n). Nothing is n x n. Where this is more than some minutes of work (``exact_is_short``),
 :mod:`naq.neighbors.feature_descent` finds nearly all of the same neighbours in time that grows with n; the share is measured on a sample
 and written into the table (``info["recall"]``).
 """
@@ -61,7 +61,7 @@ def feature_neighbors(
     Args:
         metric: ``cosine``; ``euclidean`` (scores are negative distances); ``jaccard`` (of the non-zero positions).
         search: ``exact`` compares all nodes that have something in common; ``approximate`` takes time that grows with the nodes and finds nearly all of the same
-            neighbours, with the same scores; ``auto`` is exact where that takes some minutes at most (:func:`exact_is_short`). An approximate table states its
+            neighbours, with the same scores; ``auto`` is exact where that takes some minutes at most (``exact_is_short``). An approximate table states its
             ``info["recall"]``, measured on 512 nodes: the share of the exact table's neighbours that it has; ``info["recall_with_ties"]``
             also counts those that are as near as the last of the exact table.
         fill: under cosine and Jaccard a similarity of exactly 0 means nothing in common and makes no neighbour, so a

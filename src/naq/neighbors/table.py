@@ -30,7 +30,7 @@ ROWS = 1 << 16
 class NeighborTable:
     """The ``k`` nearest nodes of every node, best first; -1 (score 0) where there is none.
 
-    ``info`` says how it was made. Its ``graph`` is a hash of what was read of the graph: the structure, with the features where these were read (:func:`content_of`).
+    ``info`` says how it was made. Its ``graph`` is a hash of what was read of the graph: the structure, with the features where these were read (``content_of``).
 
     Shapes:
         - ``ids``: (n, k) int32 or int64
