@@ -94,20 +94,16 @@ class Pending:
                 self._todo, self._busy, self._settled = self._busy, [], False
             near = self._todo[:LOOK_AHEAD] if held else []
             planned = self._todo.pop(next((i for i, each in enumerate(near) if each.dataset in held), 0))
-            if self._lock(planned):
-                self.listener("begun", {"cell": planned.cell.title, "key": planned.key})
+            if self._hand_out(planned):
                 return planned
         return None
 
     def more(self, like: Callable[[Planned], bool], most: int) -> list[Planned]:
         """At most so many further cells that are ``like`` one that was handed out, locked as it is."""
-        found: list[Planned] = []
-        for planned in [each for each in self._todo if like(each)][:most]:
+        alike = [each for each in self._todo if like(each)][:most]
+        for planned in alike:
             self._todo.remove(planned)
-            if self._lock(planned):
-                self.listener("begun", {"cell": planned.cell.title, "key": planned.key})
-                found.append(planned)
-        return found
+        return [planned for planned in alike if self._hand_out(planned)]
 
     def finish(self, planned: Planned, record: Record, *, keep: bool = False) -> None:
         """Store the record of a cell; its checkpoints are removed unless memory ran out or they are to be kept.
@@ -138,6 +134,13 @@ class Pending:
         for planned in self._busy:
             found = self.store.get(planned.key)
             (self._outcome.busy if found is None else self._outcome.skipped).append(planned.cell)
+
+    def _hand_out(self, planned: Planned) -> bool:
+        """Whether the cell is to be computed now: then it is locked and announced."""
+        if self._lock(planned):
+            self.listener("begun", {"cell": planned.cell.title, "key": planned.key})
+            return True
+        return False
 
     def _lock(self, planned: Planned) -> bool:
         """Whether the cell is to be computed now; otherwise it is busy or settled."""
