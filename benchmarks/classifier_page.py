@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from marked_page import write_between
-from naq.statistics import difference, score
+from naq_paper.statistics import difference, score
 
 HERE = Path(__file__).resolve().parent
 PAGE = HERE.parent / "docs" / "classifier.md"

@@ -4,7 +4,7 @@
     python benchmarks/closed_form.py edges noise --graphs cora,citeseer
 
 Accuracy of the prototype head, on tasks of base and validation classes only: nothing here is chosen on test classes. Every
-difference is paired over the same tasks (``naq.statistics``); what is random in a perturbation is drawn once, seed 0.
+difference is paired over the same tasks (``naq_paper.statistics``); what is random in a perturbation is drawn once, seed 0.
 ``naq-plus`` is its first form here (mutual pairs, width 256, p 1.5).
 Results: ``benchmarks/results/closed_form.json``; ``benchmarks/closed_form_page.py`` fills the tables of
 ``docs/robustness.md`` and draws its picture from them.
@@ -38,11 +38,11 @@ from naq.embedders.smooth import Smooth
 from naq.embedders.smoothing import centred, narrowed, smoothed, unit
 from naq.graph import weighted
 from naq.graph.weighting import tfidf
-from naq.grid.measurements.class_similarity import class_cosines
-from naq.grid.perturbations import apply_perturbation
 from naq.neighbors.vectors import mutual_pairs, vector_neighbors
-from naq.randomness import stream
-from naq.statistics import difference, score
+from naq.random import stream
+from naq_paper.measurements.class_similarity import class_cosines
+from naq_paper.perturbations import apply_perturbation
+from naq_paper.statistics import difference, score
 
 HERE = Path(__file__).resolve().parent
 RESULTS = HERE / "results" / "closed_form.json"

@@ -27,12 +27,12 @@ import torch
 
 import naq
 from development import FIRST, WAYS, development_classes, source_of
-from naq.data.splits import split_for
 from naq.embedders.naq_plus import NaqPlus
 from naq.embedders.node_words import node_words
 from naq.embedders.refinement import PAIRS, refined, sharpened, without_scatter
 from naq.embedders.smoothing import centred, narrowed, on_device, smoothed, unit
 from naq.graph import Graph
+from naq.io.splits import split_for
 from naq.neighbors import mutual_pairs, vector_neighbors
 from naq.tasks import Tasks
 

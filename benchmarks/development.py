@@ -6,8 +6,8 @@ import os
 from pathlib import Path
 from typing import Any
 
-from naq.data.splits import split_for
 from naq.graph import Graph
+from naq.io.splits import split_for
 
 DATA = Path(os.environ.get("NAQ_SHARED_DATA") or Path(__file__).resolve().parents[2] / "shared" / "data")
 """The folder of the graphs that are not bundled."""

@@ -41,13 +41,13 @@ import naq
 from marked_page import write_between
 from naq.files import write_json
 from naq.heads import evaluate
-from naq.learners.recorded import SWITCH
-from naq.protocol.config import RunConfig
-from naq.protocol.evaluation import begun_validation
-from naq.protocol.tasks import TaskSource, task_source
-from naq.protocol.training import ModelTraining
+from naq.run.config import RunConfig
+from naq.run.evaluate import begun_validation
+from naq.run.tasks import TaskSource, task_source
+from naq.run.training import ModelTraining
 from naq.tasks import Tasks
 from naq.training import CapturedTraining, EpisodeTraining, fit, fit_together
+from naq_scale.recorded import SWITCH
 
 HERE = Path(__file__).resolve().parent
 RESULTS, PAGE = HERE / "results" / "device.json", HERE.parent / "docs" / "scale.md"
@@ -60,7 +60,7 @@ def now() -> float:
 
 
 def agreement(given: argparse.Namespace) -> dict[str, Any]:
-    from naq.encoders import GCN, GraphOperator
+    from naq.nn import GCN, GraphOperator
 
     graph, found = naq.load(given.graph), {}
     for metric in ("cosine", "euclidean", "jaccard"):
@@ -259,7 +259,7 @@ def naq_plus(given: argparse.Namespace) -> dict[str, Any]:
 
 def euclidean(given: argparse.Namespace) -> dict[str, Any]:
     from naq.neighbors.feature_blocks import block_topk
-    from naq.neighbors.screened import euclidean_topk
+    from naq_scale.screened import euclidean_topk
 
     n, found = given.nodes, {}
     rows = np.random.default_rng(0).standard_normal((n, 100), dtype=np.float32)

@@ -56,7 +56,7 @@ def peak_gb() -> float:
 def measure(method: str, graph: str, copies: int) -> dict[str, Any]:
     """One training of a few epochs in this process."""
     from naq.graph import weighted
-    from naq.protocol.methods import get_method
+    from naq.methods import get_method
 
     read = weighted(naq.load(GRAPHS[graph]), "auto").without_labels()
     read = copies_of(read, copies) if copies > 1 else read
@@ -81,9 +81,9 @@ def measure(method: str, graph: str, copies: int) -> dict[str, Any]:
 
 def answers(graph: str) -> dict[str, Any]:
     """VNT's answers to the 50 validation and 500 test tasks, 5-way 1-shot, tuned in one batch; the backbone is untrained, which costs the same."""
-    from naq.data import tasks_path
     from naq.graph import weighted
-    from naq.protocol.methods import get_method
+    from naq.io import tasks_path
+    from naq.methods import get_method
 
     read = weighted(naq.load(GRAPHS[graph]), "auto").without_labels()
     model = get_method("vnt").embedder(read, epochs=0)  # type: ignore[misc]

@@ -105,7 +105,7 @@ def write_files(folder: Path) -> None:
     import pyarrow.parquet as pq
 
     from import_speed import write_edges_of
-    from naq.data import load
+    from naq.io import load
 
     graph = load(folder / "graph")
     assert graph.labels is not None and graph.class_names is not None

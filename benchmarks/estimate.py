@@ -3,7 +3,7 @@
     python benchmarks/estimate.py [--out benchmarks/results/estimate.json] [--fit]
 
 Every graph runs in a process of its own. The machine's rates are probed before and after the stages of a graph, since others may use it meanwhile. ``--fit`` prints the factors that the graphs of ``FITTED`` give
-(to be copied into naq.protocol.estimate); the others are what the estimates are judged on.
+(to be copied into naq_scale.estimate); the others are what the estimates are judged on.
 """
 
 from __future__ import annotations
@@ -53,18 +53,18 @@ def run_stages(
 ) -> tuple[Any, dict[str, Callable[[], Any]]]:
     """The graph's sizes and its stages, to be called in order."""
     import naq
-    from naq.data import generate, load, save_graph
-    from naq.embedders.in_blocks import RowPasses, narrow_start, refinement, smoothed_tiles
-    from naq.embedders.in_blocks.parts import InThisProcess
     from naq.embedders.node_words import edge_agreement, node_words
     from naq.embedders.refinement import nearest_pairs, sharpened, without_scatter
     from naq.embedders.smoothing import centred, narrowed, smoothed, unit
     from naq.episodes import Episodes
+    from naq.io import generate, load, save_graph
     from naq.learners import LEARNERS
     from naq.neighbors import vector_neighbors
-    from naq.protocol.estimate import sizes_of
-    from naq.protocol.evaluation import every_head
+    from naq.run.evaluate import every_head
     from naq.tasks import dirichlet_queries, sample_tasks
+    from naq_scale.blocks import RowPasses, narrow_start, refinement, smoothed_tiles
+    from naq_scale.blocks.parts import InThisProcess
+    from naq_scale.estimate import sizes_of
 
     path = generate(folder / "graph", nodes, 10 * nodes, features=features, sparse=sparse)
     if not mapped:
@@ -151,7 +151,7 @@ def _plain(graph: Any) -> tuple[Any, Any, Any]:
 
 
 def worker(name: str, folder: Path) -> None:
-    from naq.protocol import estimate as model
+    from naq_scale import estimate as model
 
     given = {"sparse": False, **(GRAPHS | DIFFUSED)[name]}
     keys = STAGES if name in GRAPHS else ("load", "diffusion table")
@@ -188,7 +188,7 @@ def worker(name: str, folder: Path) -> None:
 
 def rescaled(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The same estimates with the factors that are in force now: an estimate is proportional to its factor."""
-    from naq.protocol.estimate import FACTORS
+    from naq_scale.estimate import FACTORS
 
     for row in rows:
         change = FACTORS[row["stage"]] / row["factor"]

@@ -4,7 +4,7 @@
     python benchmarks/feature_scale.py --nodes 10000000 --only words   ten million: hours, and 16 GB of memory
     python benchmarks/feature_scale.py --page                          the table of docs/scale.md from the results
 
-Features: ``words``, 2,000 words around 20 classes (``naq.data.generate``), memory-mapped; ``zipf``, 20 of 10,000 words with Zipf's frequencies
+Features: ``words``, 2,000 words around 20 classes (``naq.io.generate``), memory-mapped; ``zipf``, 20 of 10,000 words with Zipf's frequencies
 at random, which have no clusters; ``numbers``, 64 dense columns around 20 centres with a decaying spectrum. Top-10 by cosine, one thread, seconds of the processor.
 Exact seconds are those of 1,000 rows, times as many as there are. Results: benchmarks/results/feature_scale.json.
 """
@@ -26,8 +26,8 @@ import numpy as np
 
 from marked_page import write_between
 from naq import Graph, feature_neighbors, load
-from naq.data import generate
 from naq.files import write_json
+from naq.io import generate
 from naq.neighbors.feature_blocks import block_topk
 from naq.neighbors.inverted_index import inverted_index_topk
 from neighbor_scale import made_up_vectors, made_up_words, slope

@@ -30,7 +30,7 @@ import damaged_studio as studio
 from marked_page import write_between
 from naq import Graph
 from naq.files import read_json, write_json
-from naq.grid.peak_memory import with_peak
+from naq_paper.cells.peak_memory import with_peak
 
 RESULTS = HERE / "results" / "fuzz_memory.json"
 PAGE = HERE.parent / "docs" / "trust.md"
@@ -45,13 +45,13 @@ def large_graph() -> Graph:
 
 
 def graph(folder: Path) -> Path:
-    from naq.data import save_graph
+    from naq.io import save_graph
 
     return save_graph(folder / "g.npz", large_graph())
 
 
 def graph_folder(folder: Path) -> Path:
-    from naq.data.mapped import save_mapped
+    from naq_scale.mapped import save_mapped
 
     return save_mapped(folder / "g", large_graph()) / "attr_data.npy"
 
@@ -84,7 +84,7 @@ def checkpoint(folder: Path) -> Path:
 
 
 def cell(folder: Path) -> Path:
-    from naq.grid.store import Store
+    from naq_paper.cells.store import Store
 
     store = Store(folder)
     store.prepare()
@@ -94,7 +94,7 @@ def cell(folder: Path) -> Path:
 
 
 def records(folder: Path) -> Path:
-    from naq.grid.records import write_records
+    from naq_paper.cells.records import write_records
 
     per_task = np.random.default_rng(0).random(300_000).tolist()
     write_records(folder / "r.json.xz", [replace(files._record(1), result={"per_task": per_task})])
@@ -145,8 +145,8 @@ def graphml(folder: Path) -> Path:
 
 
 def journal(folder: Path) -> Path:
-    from naq.studio.board import Row
-    from naq.studio.journal import Journal
+    from naq_studio.board import Row
+    from naq_studio.journal import Journal
 
     path = studio.make_journal(folder)
     opened = Journal(path, files.small_graph())

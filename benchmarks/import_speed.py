@@ -63,7 +63,7 @@ def write_edges(folder: Path, nodes: int, edges: int) -> None:
 
 def write_generated(folder: Path, nodes: int, edges: int) -> None:
     """The edges of a generated graph as CSV."""
-    from naq.data import generate, load
+    from naq.io import generate, load
 
     write_edges_of(load(generate(folder / "graph", nodes, edges, features=1)), folder / "edges.csv")
 
@@ -113,7 +113,7 @@ def read(case: str, folder: Path) -> None:
     """One case, in this process; a line of JSON."""
     if case.endswith("standard library"):
         sys.modules["pyarrow"] = None  # type: ignore[assignment]
-    from naq.data import Choice, import_tables, save_mapped
+    from naq.io import Choice, import_tables, save_mapped
 
     began, cpu = time.perf_counter(), time.process_time()
     if case.startswith("debian"):

@@ -38,10 +38,10 @@ EPISODES = 96
 
 
 def episodes_of(kind: str, graph: naq.Graph, learner: str) -> naq.Episodes:
-    from naq.data import split_for
     from naq.files import cache_folder
-    from naq.protocol.config import RunConfig
-    from naq.protocol.episodes import episodes_for
+    from naq.io import split_for
+    from naq.run.config import RunConfig
+    from naq.run.episodes import episodes_for
 
     config = RunConfig.resolve(f"{kind}/{learner}", episodes=2 * EPISODES)
     return episodes_for(config, graph, split_for(graph.name, graph), cache=cache_folder())
@@ -50,7 +50,7 @@ def episodes_of(kind: str, graph: naq.Graph, learner: str) -> naq.Episodes:
 def base_labels(kind: str, graph: naq.Graph) -> np.ndarray | None:
     import numpy as np
 
-    from naq.data import split_for
+    from naq.io import split_for
 
     if kind != "supervised":
         return None

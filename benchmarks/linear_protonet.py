@@ -32,8 +32,8 @@ from naq.embedders.refinement import NEIGHBORS, POWER, SHRINK, sharpened, withou
 from naq.embedders.smoothing import centred
 from naq.files import read_json, write_json
 from naq.neighbors import NeighborTable, mutual_pairs, vector_neighbors
-from naq.randomness import stream
-from naq.statistics import Score, compare, score
+from naq.random import stream
+from naq_paper.statistics import Score, compare, score
 
 HERE = Path(__file__).resolve().parent
 RESULTS = HERE / "results" / "linear_protonet.json"

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 import naq
-from naq.data.tables import features
 from naq.files import write_json
+from naq.io.tables import features
 
 RESULTS = Path(__file__).resolve().parent / "results" / "numbers_beside_text.json"
 GRAPHS = ("cora", "citeseer", "coauthor_cs", "amazon_computers", "debian")

@@ -22,17 +22,17 @@ from naq.threads import prepare_process
 prepare_process()  # before torch is loaded
 
 import naq
-from naq.experiments.compute import cells_of
-from naq.experiments.datasets import experiments_of, facts_of
-from naq.experiments.experiment import expand
-from naq.experiments.request import Request
 from naq.files import write_json
-from naq.grid.cells import Cell
-from naq.grid.datasets import DatasetCache
-from naq.grid.fingerprint import identify
-from naq.grid.runners import Setup, make_runner
-from naq.grid.store import Store
-from naq.protocol.machine import machine
+from naq.run.versions import machine
+from naq_paper.cells.cell import Cell
+from naq_paper.cells.datasets import DatasetCache
+from naq_paper.cells.fingerprint import identify
+from naq_paper.cells.runners import Setup, make_runner
+from naq_paper.cells.store import Store
+from naq_paper.experiments.compute import cells_of
+from naq_paper.experiments.datasets import experiments_of, facts_of
+from naq_paper.experiments.experiment import expand
+from naq_paper.experiments.request import Request
 
 HERE = Path(__file__).resolve().parent
 SIZES = (60, 115, 160, 260)

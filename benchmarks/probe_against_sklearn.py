@@ -25,10 +25,10 @@ from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.preprocessing import normalize
 
-from naq.data import load
-from naq.encoders import GCN, GraphOperator
 from naq.graph import Graph
 from naq.heads import HEADS, LogisticHead, evaluate
+from naq.io import load
+from naq.nn import GCN, GraphOperator
 from naq.tasks import Tasks
 
 WORKER = Path(__file__).with_name("sklearn_probe.py")

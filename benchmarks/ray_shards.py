@@ -25,16 +25,16 @@ import numpy as np
 
 from diffusion_scale import power_law
 from naq import load
-from naq.data import generate
-from naq.data.npz import save_graph
 from naq.embedders import EMBEDDERS
 from naq.files import write_json
-from naq.grid.runners import Runner, make_runner
-from naq.grid.shards import ShardedParts, shard_cells, sharded_table
-from naq.grid.store import Store
+from naq.io import generate
+from naq.io.npz import save_graph
 from naq.neighbors import diffusion_neighbors
 from naq.neighbors.diffusion import TOLERANCE, diffusion_info
 from naq.threads import prepare_process
+from naq_paper.cells.runners import Runner, make_runner
+from naq_paper.cells.store import Store
+from naq_scale.shards import ShardedParts, shard_cells, sharded_table
 
 RESULTS = Path(__file__).resolve().parent / "results" / "ray_shards.json"
 WORKERS = 2

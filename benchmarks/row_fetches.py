@@ -2,7 +2,7 @@
 
     python benchmarks/row_fetches.py [--nodes 100000 1000000 10000000]
 
-Rows begin with a line of the cache, lie in huge pages where the system gives them, and are asked for ahead of time: the loop of :func:`naq.lanes.add_rows`, as smoothing uses it, on one long list of random rows.
+Rows begin with a line of the cache, lie in huge pages where the system gives them, and are asked for ahead of time: the loop of :func:`naq_scale.lanes.add_rows`, as smoothing uses it, on one long list of random rows.
 One thread; the best of three rounds of four million rows. Results: benchmarks/results/row_fetches.json.
 """
 
@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from naq.files import write_json
-from naq.lanes import add_rows, line_aligned
+from naq_scale.lanes import add_rows, line_aligned
 
 RESULTS = Path(__file__).resolve().parent / "results" / "row_fetches.json"
 WIDTH, FETCHES, ROUNDS = 64, 4_000_000, 3

@@ -25,9 +25,9 @@ from pathlib import Path
 from typing import Any
 
 from naq.files import write_json
-from naq.grid.cells import Cell
-from naq.grid.runners import ENGINES, make_runner
-from naq.grid.store import Store
+from naq_paper.cells.cell import Cell
+from naq_paper.cells.runners import ENGINES, make_runner
+from naq_paper.cells.store import Store
 
 RESULTS = Path(__file__).resolve().parent / "results" / "runner_overhead.json"
 WORKERS = 2

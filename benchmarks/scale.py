@@ -80,7 +80,7 @@ class Stopwatch:
 
 def warm_up(folder: Path, sparse: bool) -> None:
     """Compile and load everything that is timed, on a small graph, what is for large ones too."""
-    from naq.embedders.in_blocks import places
+    from naq_scale.blocks import places
 
     usual = places.LARGE, places.GAIN
     places.LARGE, places.GAIN = 0, -1.0
@@ -94,16 +94,16 @@ def measure(
     """All stages, or those up to the ``only`` one; ``facts`` is added to. None as ``watch`` times nothing."""
     import torch
 
-    from naq.data import generate, load
-    from naq.embedders.in_blocks import RowPasses, narrow_start, refinement, smoothed_tiles
-    from naq.embedders.in_blocks.parts import InThisProcess
     from naq.episodes import Episodes
     from naq.heads import evaluate
+    from naq.io import generate, load
     from naq.learners import LEARNERS
     from naq.neighbors.diffusion import TOLERANCE, push_arrays
     from naq.neighbors.push import push_topk
     from naq.neighbors.sampled import sampled_neighbors
     from naq.tasks import sample_tasks
+    from naq_scale.blocks import RowPasses, narrow_start, refinement, smoothed_tiles
+    from naq_scale.blocks.parts import InThisProcess
 
     quiet = watch is None
     watch = Stopwatch() if watch is None else watch

@@ -34,21 +34,21 @@ from scipy.stats import rankdata
 import naq
 from development import DATA, WAYS, source_of
 from marked_page import write_between
-from naq.data.splits import split_for
 from naq.embedders.naq_plus import NaqPlus
 from naq.embedders.refinement import refined
 from naq.files import read_json, write_json
 from naq.graph import weighted
 from naq.heads import evaluate
+from naq.io.splits import split_for
+from naq.methods import get_method
 from naq.neighbors import diffusion_neighbors, feature_neighbors
-from naq.protocol.config import RunConfig
-from naq.protocol.methods import get_method
-from naq.protocol.selection import label_free_tasks
-from naq.protocol.tasks import TaskSource, task_source
-from naq.protocol.training import ModelTraining
-from naq.statistics import family, score
+from naq.run.config import RunConfig
+from naq.run.select import label_free_tasks
+from naq.run.tasks import TaskSource, task_source
+from naq.run.training import ModelTraining
 from naq.tasks import Tasks, sample_tasks
 from naq.training import Schedule, fit
+from naq_paper.statistics import family, score
 from selection_criteria import alpha_req, neighbor_tasks, rankme
 
 HERE = Path(__file__).resolve().parent

@@ -13,7 +13,7 @@ import torch
 
 from naq.errors import TaskError
 from naq.neighbors import NeighborTable
-from naq.randomness import stream
+from naq.random import stream
 from naq.tasks import Tasks
 
 TINY = 1e-7

@@ -5,7 +5,7 @@
     python benchmarks/significance.py --docs             only write the table of docs/reproduction.md again
 
 Columns of methods are drawn with given variances of tasks, of methods by tasks, of seeds and of the rest, and judged by
-:func:`naq.statistics.compare`. ``error`` is the share of columns of equal methods in which any mark says otherwise; ``own seeds, Satterthwaite`` is
+:func:`naq_paper.statistics.compare`. ``error`` is the share of columns of equal methods in which any mark says otherwise; ``own seeds, Satterthwaite`` is
 the share with any false pair by Holm's rule over the p of each difference alone. ``power`` is the share of methods that are worse by so much, and marked so.
 ``paper`` and ``default`` have the variances of the reports under these two profiles, each method with the variance over seeds of one of theirs; ``equal``
 has one for all. Large tables are drawn less often than small ones; every row says how often.
@@ -30,8 +30,8 @@ import numpy as np
 
 from marked_page import write_between
 from naq.files import write_json
-from naq.randomness import stream
-from naq.statistics import LEVEL, Score, compare, detectable, difference, score
+from naq.random import stream
+from naq_paper.statistics import LEVEL, Score, compare, detectable, difference, score
 
 HERE = Path(__file__).resolve().parent
 RECORDS = {"paper": HERE / "results" / "reproduction.zip", "default": HERE / "results" / "reproduction_default.zip"}

@@ -29,8 +29,8 @@ sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "studio")]
 
 from test_journal import Plain
 
-from naq.data.npz import save_graph
-from naq.studio.board import Row
+from naq.io.npz import save_graph
+from naq_studio.board import Row
 from studio_under_test import word_graph
 
 NODES = 40
@@ -72,8 +72,8 @@ class Server:
 _SERVE = """
 import sys
 from pathlib import Path
-from naq.data.npz import read_graph
-from naq.studio import server, session
+from naq.io.npz import read_graph
+from naq_studio import server, session
 session.Session.start = lambda self: None
 server.serve(read_graph(Path(sys.argv[1])), Path(sys.argv[2]), port=0, browser=False, say=lambda text: print(text, flush=True))
 """

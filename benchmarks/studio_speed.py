@@ -101,8 +101,8 @@ def frames(chromium: Any, folder: Path) -> dict[str, float]:
     import numpy as np
 
     import naq
-    from naq.studio.answers import Answer
-    from naq.studio.board import Row
+    from naq_studio.answers import Answer
+    from naq_studio.board import Row
     from studio_under_test import studio
 
     random = np.random.default_rng(0)

@@ -21,8 +21,8 @@ from calibration import DATA
 from naq.classifier import FewShotNodeClassifier
 from naq.classifier.prototypes import centred_units, probabilities, solve
 from naq.classifier.suggestion import FINER, MOST_CLUSTERS, alternating, medoids
-from naq.data.splits import split_for
 from naq.files import write_json
+from naq.io.splits import split_for
 from suggest import accuracy, answer
 
 RESULTS = Path(__file__).resolve().parent / "results" / "suggest_disagreement.json"

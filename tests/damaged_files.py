@@ -27,13 +27,13 @@ __all__ = ["TARGETS", "Bench", "Target", "Trial", "digest", "small_graph"]
 
 
 def _make_graph(folder: Path) -> Path:
-    from naq.data import save_graph
+    from naq.io import save_graph
 
     return save_graph(folder / "g.npz", small_graph())
 
 
 def _load(path: Path) -> str:
-    from naq.data import load
+    from naq.io import load
 
     return graph_digest(load(path))
 
@@ -122,7 +122,7 @@ def _run_folder() -> dict[str, bytes]:
     """The files of a finished run, and where it stands."""
     import tempfile
 
-    from naq.protocol import run
+    from naq.run import run
 
     with tempfile.TemporaryDirectory() as place:
         run(_labelled(), "smooth", way=2, out=Path(place) / "r", baseline=False)
@@ -148,8 +148,8 @@ def _make_run(name: str) -> Callable[[Path], Path]:
 
 def second_run(path: Path, whole: dict[str, bytes], told: list[str] | None = None) -> Any:
     """What a second run into the folder of ``path`` reads; None where it would compute again."""
-    from naq.protocol.config import RunConfig
-    from naq.protocol.folder import RunFolder
+    from naq.run.config import RunConfig
+    from naq.run.folder import RunFolder
 
     kept = json.loads(whole["config.json"])
     told = [] if told is None else told
@@ -196,8 +196,8 @@ def _read_classifier(path: Path) -> str:
 
 
 def _record(number: int) -> Any:
-    from naq.grid.cells import Cell, Identity
-    from naq.grid.records import Record
+    from naq_paper.cells.cell import Cell, Identity
+    from naq_paper.cells.records import Record
 
     cell = Cell("empty", {"number": number, "dataset": "toy", "seed": 0})
     result = {"number": number, "accuracy": 0.625, "per_task": [0.5, 0.75]}
@@ -205,7 +205,7 @@ def _record(number: int) -> Any:
 
 
 def _make_cell(folder: Path) -> Path:
-    from naq.grid.store import Store
+    from naq_paper.cells.store import Store
 
     store = Store(folder)
     store.prepare()
@@ -214,14 +214,14 @@ def _make_cell(folder: Path) -> Path:
 
 
 def _read_cell(path: Path) -> str | None:
-    from naq.grid.store import Store
+    from naq_paper.cells.store import Store
 
     record = Store(path.parent.parent).get(path.stem)
     return None if record is None else digest(record.to_json())
 
 
 def _make_requests(folder: Path) -> Path:
-    from naq.experiments.folder import Requests
+    from naq_paper.experiments.folder import Requests
     from report_folders import make_request
 
     requests = Requests()
@@ -231,15 +231,15 @@ def _make_requests(folder: Path) -> Path:
 
 
 def _read_requests(path: Path) -> str:
-    from naq.experiments.folder import Requests
+    from naq_paper.experiments.folder import Requests
 
     found = Requests.load(path.parent)
     return digest([request.to_json() for request in found.requests], found.paths)
 
 
 def _make_pack(folder: Path) -> Path:
-    from naq.experiments.folder import pack_folder
-    from naq.grid.store import Store
+    from naq_paper.cells.store import Store
+    from naq_paper.experiments.folder import pack_folder
 
     _make_requests(folder / "results")
     store = Store(folder / "results")
@@ -251,8 +251,8 @@ def _make_pack(folder: Path) -> Path:
 
 
 def _read_pack(path: Path) -> str:
-    from naq.experiments.folder import unpack_folder
-    from naq.grid.store import Store
+    from naq_paper.cells.store import Store
+    from naq_paper.experiments.folder import unpack_folder
 
     place = path.parent / "unpacked"
     shutil.rmtree(place, ignore_errors=True)
@@ -261,14 +261,14 @@ def _read_pack(path: Path) -> str:
 
 
 def _make_records(folder: Path) -> Path:
-    from naq.grid.records import write_records
+    from naq_paper.cells.records import write_records
 
     write_records(folder / "r.json.xz", map(_record, range(3)))
     return folder / "r.json.xz"
 
 
 def _read_records(path: Path) -> str:
-    from naq.grid.records import read_records
+    from naq_paper.cells.records import read_records
 
     return digest([record.to_json() for record in read_records(path)])
 
@@ -323,14 +323,14 @@ def _tables(folder: Path) -> tuple[Path, Path]:
 
 
 def _import(path: Path) -> str:
-    from naq.data import import_tables
+    from naq.io import import_tables
 
     folder = path.parent
     kinds = ("edges.csv", "edges.csv.gz", "edges.tsv", "edges.parquet")
     edges = next(p for p in (folder / kind for kind in kinds) if p.exists())
     nodes = next(p for p in (folder / "nodes.parquet", folder / "nodes.csv") if p.exists())
     vector = [str(path)] if path.suffix == ".npy" else []
-    from naq.data import Choice
+    from naq.io import Choice
 
     return graph_digest(import_tables(edges, nodes, Choice(vector=vector) if vector else Choice())[0])
 
@@ -380,7 +380,7 @@ def _make_cora_full(folder: Path) -> Path:
 
 
 def _read_cora_full(path: Path) -> str:
-    from naq.data.cora_full import read_cora_full
+    from naq_paper.datasets.cora_full import read_cora_full
 
     return graph_digest(read_cora_full(path))
 
@@ -399,7 +399,7 @@ def _read_labels(path: Path) -> str:
 
 
 def _make_side(folder: Path) -> Path:
-    from naq.data.download import verify
+    from naq.io.download import verify
 
     path = folder / "d.bin"
     path.write_bytes(b"content" * 100)
@@ -408,7 +408,7 @@ def _make_side(folder: Path) -> Path:
 
 
 def _read_side(path: Path) -> str:
-    from naq.data.download import verify
+    from naq.io.download import verify
 
     return digest(verify(path).read_bytes())
 

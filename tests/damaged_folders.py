@@ -21,7 +21,7 @@ def graph_digest(graph: Graph) -> str:
 
 def make_mapped(name: str) -> Callable[[Path], Path]:
     def make(folder: Path) -> Path:
-        from naq.data.mapped import save_mapped
+        from naq_scale.mapped import save_mapped
 
         return save_mapped(folder / "g", small_graph()) / name
 
@@ -30,8 +30,8 @@ def make_mapped(name: str) -> Callable[[Path], Path]:
 
 def read_mapped(path: Path) -> str:
     """Opened as every command does, and with every checksum, which must agree where both accept it."""
-    from naq.data import load
-    from naq.data.mapped import sizes_of_folder
+    from naq.io import load
+    from naq_scale.mapped import sizes_of_folder
 
     graph = load(path.parent)
     verified = load(path.parent, verify=True)
@@ -41,11 +41,11 @@ def read_mapped(path: Path) -> str:
 
 def _shard_work(folder: Path, rows: list[str] | None = None) -> np.ndarray:
     """The table of :func:`small_graph` in three shards, beside its file; ``rows`` hears which were computed."""
-    from naq.data import load
-    from naq.grid.runners import make_runner
-    from naq.grid.shards import shard_cells, sharded_table
-    from naq.grid.store import Store
+    from naq.io import load
     from naq.neighbors.feature import feature_info
+    from naq_paper.cells.runners import make_runner
+    from naq_paper.cells.store import Store
+    from naq_scale.shards import shard_cells, sharded_table
 
     graph = load(folder / "g.npz")
     info = feature_info(graph, 4, "cosine")
@@ -62,7 +62,7 @@ def _shard_work(folder: Path, rows: list[str] | None = None) -> np.ndarray:
 
 
 def make_shard(folder: Path) -> Path:
-    from naq.data import save_graph
+    from naq.io import save_graph
 
     save_graph(folder / "g.npz", small_graph())
     _shard_work(folder)
@@ -137,7 +137,7 @@ def _begun() -> dict[str, bytes]:
 
 def _train(folder: Path) -> Any:
     from damaged_files import _labelled
-    from naq.protocol import run
+    from naq.run import run
 
     small = {"episodes": 16, "evaluate_every": 4, "options": {"latent": 8}, "episode": {"queries": 3}, "cache": None}
     return run(_labelled(), "naq-feat/protonet", way=2, out=folder, baseline=False, **small)
@@ -168,7 +168,7 @@ def make_failed(folder: Path) -> Path:
     from dataclasses import replace
 
     from damaged_files import _record
-    from naq.grid.store import Store
+    from naq_paper.cells.store import Store
 
     store = Store(folder)
     store.prepare()
@@ -177,7 +177,7 @@ def make_failed(folder: Path) -> Path:
 
 
 def read_failed(path: Path) -> str | None:
-    from naq.grid.store import Store
+    from naq_paper.cells.store import Store
 
     record = Store(path.parent.parent).failure(path.stem)
     return None if record is None else digest(record.to_json())

@@ -26,7 +26,7 @@ ANSWER_SECONDS = 300.0
 
 
 def _rows() -> list[list[Any]]:
-    from naq.studio.board import Row
+    from naq_studio.board import Row
 
     return [
         [Row("make", label="red")],
@@ -46,7 +46,7 @@ def _board(board: Any) -> str:
 
 def make_journal(folder: Path) -> Path:
     import naq.classifier.labels  # heavy: read by the first line by hand, and not of its making
-    from naq.studio.journal import Journal
+    from naq_studio.journal import Journal
 
     _ = naq
     journal = Journal(folder / "g.studio.csv", small_graph())
@@ -59,8 +59,8 @@ def make_journal(folder: Path) -> Path:
 
 def read_journal(path: Path) -> str:
     """Opened, continued and opened again: what was repaired stays repaired, and a new step is kept."""
-    from naq.studio.board import Row
-    from naq.studio.journal import Journal
+    from naq_studio.board import Row
+    from naq_studio.journal import Journal
 
     journal = Journal(path, small_graph())
     found, problems = _board(journal.board), journal.problems
@@ -76,14 +76,14 @@ def read_journal(path: Path) -> str:
 
 
 def make_map(folder: Path) -> Path:
-    from naq.studio.cache import write_layout
+    from naq_studio.cache import write_layout
 
     write_layout(folder, "pca", np.random.default_rng(0).random((40, 2), dtype=np.float32))
     return folder / "pca.npz"
 
 
 def read_map(path: Path) -> str | None:
-    from naq.studio.cache import read_layout
+    from naq_studio.cache import read_layout
 
     places = read_layout(path.parent, path.stem, 40)
     return None if places is None else digest(places)
@@ -94,8 +94,8 @@ class _Server:
 
     def __init__(self) -> None:
         import naq.classifier.labels  # seconds, once, and not within a request
-        from naq.studio.server import _server, bound_socket
-        from naq.studio.session import Session
+        from naq_studio.server import _server, bound_socket
+        from naq_studio.session import Session
 
         _ = naq
         self.place = tempfile.TemporaryDirectory()
@@ -111,7 +111,7 @@ class _Server:
 
     def fresh(self) -> None:
         """Every trial starts with an empty journal."""
-        from naq.studio.board import Board
+        from naq_studio.board import Board
 
         journal = self.session.journal
         journal.board, journal._step, self.session.version = Board(), 0, 1
@@ -181,7 +181,7 @@ def make_request(method: str, path: str, asked: Any = None) -> Callable[[Path], 
 
 def read_request(path: Path) -> str:
     """The board and the answer afterwards. A refusal is an answer of 4xx or none, and must change nothing; 5xx is a bug."""
-    from naq.studio.journal import Journal
+    from naq_studio.journal import Journal
 
     server = _server()
     server.fresh()

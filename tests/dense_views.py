@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 
-from naq.encoders import AugmentedOperator, GraphOperator
-from naq.encoders.augment import _kept
 from naq.episodes import Episodes, umtra_episodes
 from naq.learners import Learner
+from naq.nn import AugmentedOperator, GraphOperator
+from naq.nn.augment import _kept
 
 
 def thinned(view: AugmentedOperator) -> np.ndarray:

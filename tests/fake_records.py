@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from naq.grid.cells import Cell, Identity, digest
-from naq.grid.records import Find, Record
-from naq.protocol.evaluation import OWN
-from naq.protocol.methods import get_method
+from naq.methods import get_method
+from naq.run.evaluate import OWN
+from naq_paper.cells.cell import Cell, Identity, digest
+from naq_paper.cells.records import Find, Record
 
 IDENTITY = Identity("data", "1.0", "core", "own")
 TASKS = 30

@@ -24,7 +24,7 @@ def run(folder: Path) -> Any:
     """One training with checkpoints, and what it left."""
     from safetensors.numpy import load_file
 
-    from naq.protocol import run as train
+    from naq.run import run as train
     from naq.training import state as loop
 
     loop.CHECKPOINT_SECONDS = 0.0
@@ -41,10 +41,10 @@ def run(folder: Path) -> Any:
 
 def cells(folder: Path) -> Any:
     """A few cells, their records, the pack of them."""
-    from naq.experiments.folder import pack_folder
-    from naq.grid.cells import Cell
-    from naq.grid.runners import make_runner
-    from naq.grid.store import Store
+    from naq_paper.cells.cell import Cell
+    from naq_paper.cells.runners import make_runner
+    from naq_paper.cells.store import Store
+    from naq_paper.experiments.folder import pack_folder
 
     store = Store(folder / "results")
     wanted = [Cell("empty", {"number": number}) for number in range(5)]
@@ -63,9 +63,9 @@ def cells(folder: Path) -> Any:
 
 def import_tables(folder: Path) -> Any:
     """Two tables to a graph file and to a graph folder."""
-    from naq.data import import_tables as read
-    from naq.data import load, save_graph
-    from naq.data.mapped import save_mapped
+    from naq.io import import_tables as read
+    from naq.io import load, save_graph
+    from naq_scale.mapped import save_mapped
 
     folder.mkdir(parents=True, exist_ok=True)
     tables = folder.parent / "edges.csv", folder.parent / "nodes.csv"
@@ -94,9 +94,9 @@ def command(*words: object) -> str:
 
 def reproduce(folder: Path) -> Any:
     """``naq reproduce``: a method that trains and one that does not, the page, the records."""
-    from naq.data import save_graph
-    from naq.grid.store import Store
+    from naq.io import save_graph
     from naq.training import state as loop
+    from naq_paper.cells.store import Store
 
     loop.CHECKPOINT_SECONDS = 0.0
     graph, out = folder.parent / "labelled.npz", folder / "out"
@@ -117,7 +117,7 @@ def reproduce(folder: Path) -> Any:
 
 def shards(folder: Path) -> Any:
     """``naq neighbors`` in shards: the table, and nothing else is left."""
-    from naq.data import save_graph
+    from naq.io import save_graph
 
     graph, out = folder.parent / "labelled.npz", folder / "made" / "t.npz"
     if not graph.exists():
@@ -129,8 +129,8 @@ def shards(folder: Path) -> Any:
 def studio(folder: Path) -> Any:
     """Some actions in the studio, by requests. What was answered is noted; it must be there after every start, and nothing twice."""
     from damaged_studio import _board
-    from naq.studio.server import _server, bound_socket
-    from naq.studio.session import Session
+    from naq_studio.server import _server, bound_socket
+    from naq_studio.session import Session
 
     folder.mkdir(parents=True, exist_ok=True)
     session = Session(files.small_graph(), folder / "g.studio.csv")

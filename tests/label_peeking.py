@@ -10,8 +10,8 @@ import torch
 
 import methods_under_test as suite
 import naq
-from naq.data import save_graph
-from naq.protocol.methods import Method
+from naq.io import save_graph
+from naq.methods import Method
 
 UPDATES = 2
 

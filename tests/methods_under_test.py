@@ -11,13 +11,13 @@ import torch
 
 import naq
 import naq.errors
-from naq.embedders.naq_plus_sugrl import NaqPlusSugrl
-from naq.embedders.sugrl import SUGRL
-from naq.protocol.config import RunConfig
-from naq.protocol.episodes import episodes_for
-from naq.protocol.methods import Method
+from naq.methods import Method
+from naq.run.config import RunConfig
+from naq.run.episodes import episodes_for
 from naq.tasks import ClassSplit, save_task_file
 from naq.training import CapturedTraining, EpisodeTraining, EpochTraining, Schedule, fit
+from naq_paper.rivals.naq_plus_sugrl import NaqPlusSugrl
+from naq_paper.rivals.sugrl import SUGRL
 
 HEADS_OF_A_RUN = frozenset({"logistic", "prototype", "transductive", "em", "balanced"}) | {
     f"{head}/dirichlet" for head in ("prototype", "transductive", "em", "balanced")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html.parser import HTMLParser
 
-from naq.experiments.views import (
+from naq_paper.experiments.views import (
     BarView,
     LineView,
     Missing,
@@ -16,7 +16,7 @@ from naq.experiments.views import (
     TextView,
     View,
 )
-from naq.report.page import Answer, DataFacts, Made, Page, Section, Summary
+from naq_paper.report.page import Answer, DataFacts, Made, Page, Section, Summary
 
 NASTY = """</script><img src=x onerror=alert(1)> & "quoted" 'single' <b>"""
 """A name that ends elements and attributes wherever it is not escaped."""

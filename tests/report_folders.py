@@ -7,14 +7,14 @@ from collections.abc import Callable
 
 import numpy as np
 
-from naq.experiments import compute
-from naq.experiments.experiment import expand
-from naq.experiments.folder import Requests
-from naq.experiments.request import Request
-from naq.grid.cells import Cell, Identity
-from naq.grid.fingerprint import code_of
-from naq.grid.records import Record
-from naq.grid.store import Store
+from naq_paper.cells.cell import Cell, Identity
+from naq_paper.cells.fingerprint import code_of
+from naq_paper.cells.records import Record
+from naq_paper.cells.store import Store
+from naq_paper.experiments import compute
+from naq_paper.experiments.experiment import expand
+from naq_paper.experiments.folder import Requests
+from naq_paper.experiments.request import Request
 
 FACTS = {
     "nodes": 100,

@@ -17,8 +17,8 @@ import scipy.sparse as sp
 
 import naq.classifier  # noqa: F401  (seconds, once, and not within a request)
 from naq import Graph
-from naq.studio.server import _server, bound_socket
-from naq.studio.session import Session
+from naq_studio.server import _server, bound_socket
+from naq_studio.session import Session
 
 
 def word_graph(n: int = 120, seed: int = 0, names: list[str] | None = None) -> Graph:

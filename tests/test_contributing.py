@@ -14,20 +14,20 @@ import methods_under_test as suite
 import naq
 from label_peeking import check_no_label_peeking
 from naq.cli.main import main
-from naq.data import save_graph
-from naq.data.readers import READERS
 from naq.embedders import EMBEDDERS
-from naq.experiments.experiment import EXPERIMENTS
 from naq.heads import HEADS, evaluate
+from naq.io import save_graph
+from naq.io.readers import READERS
 from naq.learners import LEARNERS
-from naq.protocol.methods import get_method, methods
+from naq.methods import get_method, methods
+from naq_paper.experiments.experiment import EXPERIMENTS
 
 REGISTRIES = {
     "naq.learners": LEARNERS,
     "naq.embedders": EMBEDDERS,
     "naq.heads": HEADS,
-    "naq.data": READERS,
-    "naq.experiments.analyses": EXPERIMENTS,
+    "naq.io": READERS,
+    "naq_paper.experiments.analyses": EXPERIMENTS,
 }
 Copy = Callable[..., None]
 
@@ -97,7 +97,7 @@ def test_an_embedder(copy: Copy) -> None:
 
 
 def test_a_trained_embedder(copy: Copy) -> None:
-    copy("naq.embedders.bgrl", "mine", {'name = "bgrl"': 'name = "mine"', "class BGRL": "class Mine"})
+    copy("naq_paper.rivals.bgrl", "mine", {'name = "bgrl"': 'name = "mine"', "class BGRL": "class Mine"})
     graph = suite.community_graph()
     result = naq.run(graph, "mine", way=2, epochs=2, evaluate_every=1, options={"hidden": 8, "latent": 8}, cache=None)
     assert result.history is not None and result.embedding.shape == (graph.num_nodes, 8)
@@ -121,7 +121,7 @@ def test_an_analysis(
     copy: Copy, graph_file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     copy(
-        "naq.experiments.analyses.training_way",
+        "naq_paper.experiments.analyses.training_way",
         "mine",
         {
             'name = "training-way"': 'name = "mine"',
@@ -159,7 +159,7 @@ def test_an_analysis(
 
 def test_a_reader(copy: Copy, tmp_path: Path) -> None:
     copy(
-        "naq.data.cora_full",
+        "naq_paper.datasets.cora_full",
         "mine",
         {
             'name = "cora-full"\n': 'name = "mine"\n    expects = "a file of mine"\n\n    def fits(self, path: Path) -> bool:\n        return path.suffix == ".mine"\n',

@@ -8,7 +8,7 @@ import torch
 
 import naq
 from damaged_files import small_graph
-from naq.devices import checked_device
+from naq.device import checked_device
 from naq.errors import OptionError
 from naq.neighbors import vector_neighbors
 

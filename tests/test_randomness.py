@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from naq.errors import OptionError
-from naq.randomness import key, stream, torch_seed
+from naq.random import key, stream, torch_seed
 
 
 def test_a_stream_depends_on_nothing_but_its_key() -> None:

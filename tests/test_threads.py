@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import naq
-from naq.protocol.methods import methods
+from naq.methods import methods
 from naq.threads import SETTINGS, arithmetic, prepare_process
 
 NUMBERS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
@@ -25,7 +25,7 @@ import numpy as np
 import methods_under_test as suite
 import naq
 from graphs import random_counts
-from naq.protocol.methods import get_method
+from naq.methods import get_method
 
 graph = suite.community_graph(size=48)  # wide enough for OpenBLAS to share an SVD between threads
 wide = graph.with_features(random_counts(graph.num_nodes, 600, density=0.05))

@@ -19,14 +19,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from naq.experiments.captions import dataset_slug
-from naq.experiments.experiment import EXPERIMENTS, Study, expand
-from naq.experiments.folder import Requests, pack_folder, unpack_folder
-from naq.experiments.views import BarView, TableView, View
-from naq.grid.cells import Cell
-from naq.grid.records import Find, Record
-from naq.grid.store import Store
-from naq.report.export import to_markdown
+from naq_paper.cells.cell import Cell
+from naq_paper.cells.records import Find, Record
+from naq_paper.cells.store import Store
+from naq_paper.experiments.captions import dataset_slug
+from naq_paper.experiments.experiment import EXPERIMENTS, Study, expand
+from naq_paper.experiments.folder import Requests, pack_folder, unpack_folder
+from naq_paper.experiments.views import BarView, TableView, View
+from naq_paper.report.export import to_markdown
 
 ROOT = Path(__file__).resolve().parents[1]
 PACK = ROOT / "benchmarks" / "results" / "beyond.zip"

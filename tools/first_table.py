@@ -8,14 +8,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from beyond_page import COLOURS, check_complete, found_in
-from naq.experiments.captions import dataset_slug
-from naq.experiments.experiment import Study, expand
-from naq.experiments.folder import Requests, unpack_folder
-from naq.experiments.names import full_name
-from naq.experiments.views import Entry, Label, Number, TableView
-from naq.grid.store import Store
-from naq.report.export import MARKDOWN
-from naq.report.format import entry_text
+from naq_paper.cells.store import Store
+from naq_paper.experiments.captions import dataset_slug
+from naq_paper.experiments.experiment import Study, expand
+from naq_paper.experiments.folder import Requests, unpack_folder
+from naq_paper.experiments.names import full_name
+from naq_paper.experiments.views import Entry, Label, Number, TableView
+from naq_paper.report.export import MARKDOWN
+from naq_paper.report.format import entry_text
 
 EXPERIMENT = "beyond-accuracy"
 SHOWN = ("smooth", "naq-plus", "naq-plus/sugrl")

@@ -23,9 +23,9 @@ import numpy as np
 import scipy.sparse as sp
 import typer
 
-from naq.data import load
 from naq.errors import DataError, NaqError, TaskError
 from naq.graph import Graph
+from naq.io import load
 from naq.tasks import ClassSplit, Tasks, save_task_file
 
 MAX_BYTES = 32 << 20

@@ -19,15 +19,15 @@ from pathlib import Path
 from statistics import mean
 
 from beyond_page import Shown, check_complete, filled, found_in
-from naq.experiments.analyses.practice import OTHERS, OURS, against_best, column_of, labels, title
-from naq.experiments.experiment import Study, expand
-from naq.experiments.folder import Requests, pack_folder, unpack_folder
-from naq.experiments.views import Entry, LineView, Number, TableView
-from naq.grid.peers import PEERS
-from naq.grid.store import Store
-from naq.report.export import MARKDOWN
-from naq.report.format import entry_text
-from naq.statistics import Score
+from naq_paper.cells.store import Store
+from naq_paper.experiments.analyses.practice import OTHERS, OURS, against_best, column_of, labels, title
+from naq_paper.experiments.experiment import Study, expand
+from naq_paper.experiments.folder import Requests, pack_folder, unpack_folder
+from naq_paper.experiments.views import Entry, LineView, Number, TableView
+from naq_paper.peers import PEERS
+from naq_paper.report.export import MARKDOWN
+from naq_paper.report.format import entry_text
+from naq_paper.statistics import Score
 
 ROOT = Path(__file__).resolve().parents[1]
 PACK = ROOT / "benchmarks" / "results" / "practice.zip"

@@ -13,13 +13,13 @@ import tempfile
 from pathlib import Path
 
 from check_page import chromium
-from naq.experiments.folder import pack_folder, unpack_folder
-from naq.experiments.views import TextView
 from naq.files import write_json
-from naq.report.collect import page_of, tables_of
-from naq.report.export import write_tables
-from naq.report.page import Page
-from naq.report.render import write_page
+from naq_paper.experiments.folder import pack_folder, unpack_folder
+from naq_paper.experiments.views import TextView
+from naq_paper.report.collect import page_of, tables_of
+from naq_paper.report.export import write_tables
+from naq_paper.report.page import Page
+from naq_paper.report.render import write_page
 
 ROOT = Path(__file__).resolve().parents[1]
 PACK = ROOT / "benchmarks" / "results" / "reproduction.zip"

@@ -24,7 +24,7 @@ TYPING = (
     "naq.options",
     "naq.graph",
     "naq.tasks",
-    "naq.protocol.config",
+    "naq.run.config",
 )
 """Where types are looked for that signatures write without their module."""
 

@@ -12,9 +12,9 @@ __version__ = "0.1.0"
 
 _PUBLIC = {
     "Graph": "naq.graph",
-    "load": "naq.data",
-    "from_tables": "naq.data",
-    "from_networkx": "naq.data",
+    "load": "naq.io",
+    "from_tables": "naq.io",
+    "from_networkx": "naq.io",
     "Tasks": "naq.tasks",
     "ClassSplit": "naq.tasks",
     "sample_tasks": "naq.tasks",
@@ -28,9 +28,9 @@ _PUBLIC = {
     "umtra_episodes": "naq.episodes",
     "evaluate": "naq.heads",
     "Evaluation": "naq.heads",
-    "embed": "naq.protocol",
-    "run": "naq.protocol",
-    "Result": "naq.protocol",
+    "embed": "naq.run",
+    "run": "naq.run",
+    "Result": "naq.run",
     "FewShotNodeClassifier": "naq.classifier",
     "NaqError": "naq.errors",
 }

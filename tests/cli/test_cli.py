@@ -11,8 +11,8 @@ import pytest
 from safetensors.numpy import load_file
 
 import methods_under_test as suite
-from naq.data import load, save_graph
 from naq.episodes import load_episodes
+from naq.io import load, save_graph
 from naq.neighbors import NeighborTable
 from naq.tasks import ClassSplit, sample_tasks, save_task_file
 

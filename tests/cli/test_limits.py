@@ -13,10 +13,10 @@ import pytest
 
 import naq
 from naq.cli.main import main
-from naq.data import generate
-from naq.embedders.in_blocks.tiles import bytes_of_blocks
-from naq.encoders.tiles import mapped_rows, new_mapped
 from naq.errors import DataError, OptionError
+from naq.io import generate
+from naq_scale.blocks.tiles import bytes_of_blocks
+from naq_scale.tiles import mapped_rows, new_mapped
 
 
 @pytest.fixture
@@ -74,7 +74,7 @@ def test_memory_that_ends_names_bytes_and_an_option(folder, capfd, monkeypatch, 
     def no_room(*_: object, **__: object) -> None:
         raise error
 
-    monkeypatch.setattr("naq.data.load", no_room)
+    monkeypatch.setattr("naq.io.load", no_room)
     out = () if command == "run" else ("--out", folder.parent / "x.npy")
     code, sentence = fails(capfd, monkeypatch, command, folder, *out)
     assert code == 1 and said in sentence and option in sentence and "GB are free" in sentence

@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 import methods_under_test as suite
 from naq import Graph
 from naq.cli.main import app, main
-from naq.data import save_graph
 from naq.errors import NaqError
+from naq.io import save_graph
 
 
 @pytest.fixture(scope="module")

@@ -11,8 +11,8 @@ import pytest
 
 from damaged_files import small_graph
 from naq.cli.main import main
-from naq.data import save_graph
 from naq.errors import LONGEST
+from naq.io import save_graph
 
 HUGE, LONG, ESCAPE = "1" + "0" * 30, "9" * 5000, "\x1b[31mred\x1b[0m\n"
 WORDS = ("", "²", ESCAPE, "x" * 3000)

@@ -11,11 +11,11 @@ from sklearn.feature_extraction.text import TfidfTransformer
 from graphs import islands, random_counts, random_edges, random_graph, without_features
 from methods_under_test import community_graph
 from naq import Graph, embed, evaluate, load, sample_tasks
-from naq.data.splits import split_for
 from naq.embedders import EMBEDDERS
 from naq.embedders.naq_plus import NaqPlus
 from naq.embedders.node_words import node_words
 from naq.errors import GraphError, OptionError
+from naq.io.splits import split_for
 from shared_data import shared
 from slow_refinement import centre, cosines, slow_refined, unit
 

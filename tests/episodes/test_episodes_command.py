@@ -12,9 +12,9 @@ import pytest
 import methods_under_test as suite
 import naq
 from naq.cli.inspecting import episodes_command
-from naq.data import save_graph
 from naq.episodes import load_episodes
 from naq.errors import OptionError
+from naq.io import save_graph
 
 
 @pytest.mark.parametrize("by", ["features", "diffusion"])

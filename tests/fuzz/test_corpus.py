@@ -16,10 +16,10 @@ import pytest
 
 from damaged_files import TARGETS, Bench, _make_cell, _make_classifier, _read_cell, small_graph
 from naq import memory
-from naq.data import load, save_graph
-from naq.data.catalog import BUNDLED
 from naq.errors import DataError, NaqError
 from naq.files import read_npz, write_npz, write_sealed, write_tensors
+from naq.io import load, save_graph
+from naq.io.catalog import BUNDLED
 
 
 def test_columns_that_no_machine_holds(tmp_path: Path) -> None:
@@ -93,7 +93,7 @@ def test_records_of_the_first_format_are_read(tmp_path: Path) -> None:
 
 
 def test_packs_of_earlier_versions_are_read(tmp_path: Path) -> None:
-    from naq.experiments.folder import unpack_folder
+    from naq_paper.experiments.folder import unpack_folder
 
     packs = sorted((Path(__file__).parents[2] / "benchmarks" / "results").glob("*.zip"), key=lambda p: p.stat().st_size)
     assert unpack_folder(packs[0], tmp_path / "results") > 0
@@ -102,7 +102,7 @@ def test_packs_of_earlier_versions_are_read(tmp_path: Path) -> None:
 def test_a_pack_that_unfolds_to_more_than_it_may(tmp_path: Path) -> None:
     import lzma
 
-    from naq.grid.records import read_records
+    from naq_paper.cells.records import read_records
 
     (tmp_path / "x").write_bytes(lzma.compress(b" " * 300_000_000, preset=1))
     with pytest.raises(DataError, match="too large"):
@@ -148,7 +148,7 @@ def test_characters_that_do_not_exist(order: str, tmp_path: Path) -> None:
     with pytest.raises(DataError, match="bytes that are no text"):
         read_npz(write_npz(tmp_path / "x.npz", {"names": names}))
     if order == "<":
-        from naq.data.mapped import save_mapped
+        from naq_scale.mapped import save_mapped
 
         folder = save_mapped(tmp_path / "g", small_graph())
         with (folder / "names.npy").open("r+b") as stream:
@@ -164,8 +164,8 @@ def test_characters_that_do_not_exist(order: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("cut", [1, 7, 22, 52])
 def test_a_journal_that_was_killed_at_its_first_line_is_begun_again(cut: int, tmp_path: Path) -> None:
-    from naq.studio.board import Row
-    from naq.studio.journal import TITLES, Journal
+    from naq_studio.board import Row
+    from naq_studio.journal import TITLES, Journal
 
     path = tmp_path / "g.studio.csv"
     path.write_bytes(TITLES[:cut])
@@ -205,7 +205,7 @@ def test_a_record_that_is_written_now_is_not_swept_away_when_the_clock_jumps(
 ) -> None:
     import time
 
-    from naq.grid.store import Store
+    from naq_paper.cells.store import Store
 
     now, store = time.time, Store(tmp_path)
     store.prepare()
@@ -249,9 +249,9 @@ def test_a_cache_that_cannot_be_used_is_gone_without(tmp_path: Path) -> None:
 
 
 def test_a_user_without_a_home(monkeypatch: pytest.MonkeyPatch) -> None:
-    from naq.data import listing
-    from naq.data.download import dataset_root
     from naq.files import cache_folder
+    from naq.io import listing
+    from naq.io.download import dataset_root
 
     for name in ("NAQ_CACHE", "XDG_CACHE_HOME", "NAQ_DATA", "HOME"):
         monkeypatch.delenv(name, raising=False)

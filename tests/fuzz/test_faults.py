@@ -85,7 +85,7 @@ def test_killed_at_any_write_it_goes_on_to_the_same_result(kind: str, killed: di
 
 def test_only_one_of_two_runs_is_admitted_to_a_folder(tmp_path: Path) -> None:
     """Started at the same moment, with different settings: one runs, the others are refused."""
-    from naq.protocol import run
+    from naq.run import run
 
     for attempt in range(5):
         barrier, outcomes = threading.Barrier(4), []
@@ -108,7 +108,7 @@ def test_only_one_of_two_runs_is_admitted_to_a_folder(tmp_path: Path) -> None:
 
 
 def test_after_a_failed_start_the_corrected_command_is_admitted(tmp_path: Path) -> None:
-    from naq.protocol import run
+    from naq.run import run
 
     wrong = ({"options": {"latent": 10**9}}, {"episodes": 10**12}, {"options": {"latent": 10**30}})
     for number, more in enumerate(wrong):
@@ -128,7 +128,7 @@ def test_after_a_failed_start_the_corrected_command_is_admitted(tmp_path: Path) 
 @pytest.mark.parametrize("name", ["a$b", "caf\udce9", "x" * 300, "\x1b[31m", "[/bold]"])
 def test_a_picture_is_never_worth_a_result(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from naq.graph import Graph
-    from naq.protocol import run
+    from naq.run import run
 
     graph = _labelled()
     named = Graph(graph.adjacency, graph.features, graph.labels, name=name)
@@ -143,7 +143,7 @@ def test_a_picture_is_never_worth_a_result(name: str, tmp_path: Path, monkeypatc
     run(named, "naq-feat/protonet", out=tmp_path / "r", baseline=False, **small)
     assert (tmp_path / "r" / "curve.png").stat().st_size > 1000
     if name == "a$b":
-        monkeypatch.setattr("naq.protocol.curve.draw_curve", lambda *_: 1 / 0)
+        monkeypatch.setattr("naq.run.figure.draw_curve", lambda *_: 1 / 0)
         with pytest.warns(UserWarning, match=r"the picture curve\.png could not be drawn"):
             found = run(named, "naq-feat/protonet", seed=1, out=tmp_path / "s", baseline=False, **small)
         again = run(named, "naq-feat/protonet", seed=1, out=tmp_path / "s", baseline=False, **small)
@@ -152,7 +152,7 @@ def test_a_picture_is_never_worth_a_result(name: str, tmp_path: Path, monkeypatc
 
 @pytest.mark.parametrize("damage", ["cut", "gone", "another's"])
 def test_a_finished_run_with_damaged_weights_is_not_done(damage: str, tmp_path: Path) -> None:
-    from naq.protocol import run
+    from naq.run import run
 
     def make() -> float:
         small = {

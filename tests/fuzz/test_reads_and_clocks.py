@@ -169,7 +169,7 @@ def test_a_clock_that_jumps_changes_nothing(
         return now() + jumped["at"]
 
     monkeypatch.setattr(time, "time", other)
-    monkeypatch.setattr("naq.studio.journal.datetime", Clock)
-    monkeypatch.setattr("naq.grid.runners.computing.datetime", Clock)
+    monkeypatch.setattr("naq_studio.journal.datetime", Clock)
+    monkeypatch.setattr("naq_paper.cells.runners.computing.datetime", Clock)
     found = WORK[kind](tmp_path / "jumped")
     assert found == expected

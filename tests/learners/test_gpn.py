@@ -10,14 +10,14 @@ from graphs import islands, random_graph
 from methods_under_test import community_graph
 from missing_queries import check_missing_queries, loss_without_queries
 from naq import Episodes, supervised_episodes
-from naq.encoders import GCN
 from naq.episodes import umtra_episodes
 from naq.errors import OptionError
 from naq.learners import LEARNERS
 from naq.learners.gpn import GPN
 from naq.learners.node_draws import NodeDropout, node_names
 from naq.learners.protonet import ProtoNet
-from naq.randomness import word
+from naq.nn import GCN
+from naq.random import word
 
 LAST_BIAS = "encoder.bias2"
 

@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 
 import naq
-import naq.encoders
+import naq.nn
 from dense_views import augmented_episodes, dense_graphs, normalised
 from gradients import move_biases
 from graphs import random_graph
@@ -15,7 +15,7 @@ from naq.errors import OptionError, TrainingError
 from naq.learners import LEARNERS, meta_batch
 from naq.learners.inner_loop import adapt, movable, two_layers
 from naq.learners.maml import MAML, task_cross_entropy
-from naq.learners.recorded import RecordedSteps
+from naq_scale.recorded import RecordedSteps
 
 
 def episodes(count=5, way=3, shot=2, queries=4, seed=0):
@@ -157,7 +157,7 @@ def test_a_way_it_was_not_made_for(learner_of):
 
 def test_gram_matrices_of_inputs_that_are_held(monkeypatch):
     """Some tasks at once, as on a GPU, against a product for each task."""
-    operator = naq.encoders.GraphOperator(random_graph(dense=True))
+    operator = naq.nn.GraphOperator(random_graph(dense=True))
     nodes = np.array([[0, 5, 9, -1], [59, 3, -1, -1], [7, 8, 9, 10]])
     fields = meta_batch._Fields([operator], torch.ones(operator.width, 2), nodes)
     shares = fields.shares(fields.local)
@@ -207,7 +207,7 @@ def test_steps_that_do_not_fit_recorded_run_unrecorded(monkeypatch):
     def no_room(given):
         raise torch.OutOfMemoryError("no room")
 
-    monkeypatch.setattr("naq.learners.recorded.recording", lambda device: True)
+    monkeypatch.setattr("naq_scale.recorded.recording", lambda device: True)
     monkeypatch.setattr(steps, "_recording", no_room)
     steps._graphs[(1,)] = None  # of another shape
     found, moved = steps(support)

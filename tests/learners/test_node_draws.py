@@ -7,9 +7,9 @@ import scipy.sparse as sp
 from graphs import random_graph
 from methods_under_test import community_graph, relabelled
 from naq import Graph
-from naq.encoders.rows import take_rows
 from naq.learners.node_draws import NodeDropout, drawn_keys, node_names
-from naq.randomness import word
+from naq.nn.rows import take_rows
+from naq.random import word
 
 
 def test_names_follow_the_nodes_and_are_their_own() -> None:

@@ -15,8 +15,8 @@ from hypothesis.extra.numpy import arrays
 
 from graphs import random_counts
 from naq import Graph, feature_neighbors, load
-from naq.data import save_mapped
 from naq.errors import OptionError
+from naq.io import save_mapped
 from naq.neighbors import approximate, descent, feature, feature_descent, narrow, recall, shared_words
 from naq.neighbors.scored_rows import Words
 from naq.neighbors.similarity import METRICS, squared_norms

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 
 from naq.errors import OptionError
 from naq.neighbors import NeighborTable, approximate, mutual_pairs, topk, vector_neighbors, vectors
-from naq.randomness import stream
+from naq.random import stream
 
 needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from naq.studio.colours import COLOURS, SHAPE_NAMES, SHAPES
+from naq_studio.colours import COLOURS, SHAPE_NAMES, SHAPES
 
 # Machado, Oliveira, Fernandes 2009, severity 1, on linear light.
 SIGHT = {

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from chromium_under_test import READY, SETTLED, STILL, WITHOUT_GL, Page, browser, missing, until
-from naq.data.npz import save_graph
+from naq.io.npz import save_graph
 from studio_under_test import studio, word_graph
 
 pytestmark = pytest.mark.skipif(missing() is not None, reason=str(missing()))

@@ -14,15 +14,15 @@ from typer.testing import CliRunner
 
 from naq import Graph
 from naq.cli.main import app
-from naq.data.npz import save_graph
 from naq.errors import DataError, NaqError, OptionError
-from naq.studio.board import NONE, Row
-from naq.studio.cache import cache_root, read_layout, write_layout
-from naq.studio.card import card
-from naq.studio.layouts import first_layout, pacmap_layout
-from naq.studio.search import nodes_with_word, search
-from naq.studio.server import bound_socket, journal_path, serve
-from naq.studio.session import Session
+from naq.io.npz import save_graph
+from naq_studio.board import NONE, Row
+from naq_studio.cache import cache_root, read_layout, write_layout
+from naq_studio.card import card
+from naq_studio.layouts import first_layout, pacmap_layout
+from naq_studio.search import nodes_with_word, search
+from naq_studio.server import bound_socket, journal_path, serve
+from naq_studio.session import Session
 from studio_under_test import studio, word_graph
 
 
@@ -34,8 +34,8 @@ def own_cache(tmp_path, monkeypatch):
 @pytest.fixture
 def in_process(monkeypatch):
     """The long work in this process, which has loaded torch already; one test below and those in Chromium use a process of its own."""
-    from naq.studio import model
-    from naq.studio.prepare import prepare
+    from naq_studio import model
+    from naq_studio.prepare import prepare
 
     def inline(self, folder, temporary):
         prepare(save_graph(temporary / "graph.npz", self.graph.without_labels()), folder, model.METHOD, self.seed)
@@ -170,7 +170,7 @@ def test_predictions_are_those_of_the_classifier(tmp_path, in_process):
 
 
 def test_a_failure_to_learn_is_told(tmp_path, monkeypatch, in_process):
-    from naq.studio import model
+    from naq_studio import model
 
     monkeypatch.setattr(model, "METHOD", "no-such-method")
     session = Session(word_graph(), tmp_path / "j.csv")
@@ -264,7 +264,7 @@ def test_the_code_repeats_the_predictions(tmp_path, monkeypatch, in_process):
     session.start()
     session.write([Row("label", node, ("fruit", 'it\'s "rock"', "\\water")[node % 3]) for node in range(6)])
     settled(session)
-    from naq.studio.exports import code, labels_csv, predictions_csv
+    from naq_studio.exports import code, labels_csv, predictions_csv
 
     table = predictions_csv(session)
     exec(compile(code(session), "repeat.py", "exec"), {})
@@ -305,7 +305,7 @@ def test_nothing_to_undo_is_no_mistake(tmp_path):
 
 
 def test_a_prediction_that_fails_is_told_and_the_next_one_is_made(tmp_path, monkeypatch):
-    from naq.studio import answers
+    from naq_studio import answers
 
     made, predicted = answers.answer, threading.Event()
 

@@ -12,9 +12,9 @@ import pytest
 from naq import Graph
 from naq.errors import DataError, OptionError
 from naq.files import as_written, guarded
-from naq.studio.board import NONE, Row
-from naq.studio.journal import Journal
-from naq.studio.lines import COLUMNS, import_rows, one_line
+from naq_studio.board import NONE, Row
+from naq_studio.journal import Journal
+from naq_studio.lines import COLUMNS, import_rows, one_line
 
 NAMES = ["plain", "=1+1", "a,b", '"quoted"', "line\nbreak", "<b>bold</b>", "'tis", "ünï 🦊", "  blanks  ", "x" * 500]
 

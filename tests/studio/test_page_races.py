@@ -10,7 +10,7 @@ import pytest
 
 from chromium_under_test import LONG, Page, missing
 from naq.errors import DataError
-from naq.studio.board import Row
+from naq_studio.board import Row
 from studio_under_test import studio, word_graph
 
 pytestmark = pytest.mark.skipif(missing() is not None, reason=str(missing()))

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from naq.studio.board import Row
+from naq_studio.board import Row
 from studio_under_test import Studio, studio, word_graph
 
 PATHS = ["/", "/static/app.js", "/api/state", "/api/names", "/api/arrays", "/api/layout/pca", "/api/node/1", "/api/search?q=a", "/api/word/1",
@@ -220,7 +220,7 @@ def test_every_answer_has_the_headers(open_studio):
 
 
 def test_only_this_computer_is_listened_to(open_studio):
-    from naq.studio.server import bound_socket
+    from naq_studio.server import bound_socket
 
     listener, _ = bound_socket(0)
     assert listener.getsockname()[0] == "127.0.0.1"
@@ -228,7 +228,7 @@ def test_only_this_computer_is_listened_to(open_studio):
 
 
 def test_the_page_needs_nothing_from_elsewhere():
-    from naq.studio.routes import static_files
+    from naq_studio.routes import static_files
 
     for name, (content, _) in static_files().items():
         text = content.decode()

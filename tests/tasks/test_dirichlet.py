@@ -7,7 +7,7 @@ import pytest
 
 from naq import Graph, Tasks, sample_tasks
 from naq.errors import TaskError
-from naq.randomness import stream
+from naq.random import stream
 from naq.tasks import dirichlet_queries
 from naq.tasks.dirichlet import _numbers
 

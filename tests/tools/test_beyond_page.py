@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from fake_records import finds
-from naq.experiments.compute import cells_of
-from naq.experiments.datasets import experiments_of
-from naq.experiments.experiment import expand
-from naq.experiments.folder import Requests, pack_folder
-from naq.experiments.request import Request
-from naq.grid.store import Store
+from naq_paper.cells.store import Store
+from naq_paper.experiments.compute import cells_of
+from naq_paper.experiments.datasets import experiments_of
+from naq_paper.experiments.experiment import expand
+from naq_paper.experiments.folder import Requests, pack_folder
+from naq_paper.experiments.request import Request
 
 ROOT = Path(__file__).resolve().parents[2]
 FACTS = {"debian": {"most_classes": 12}, "cora": {"most_classes": 2}}

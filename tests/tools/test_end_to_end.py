@@ -12,7 +12,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from naq.data import Choice, generate, import_tables, load
+from naq.io import Choice, generate, import_tables, load
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -20,11 +20,11 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
-from naq.data import save_graph
 from naq.errors import DataError, TaskError
 from naq.files import read_npz
 from naq.graph import Graph
-from naq.randomness import stream
+from naq.io import save_graph
+from naq.random import stream
 from naq.tasks import Tasks, split_of_file
 from shared_data import shared
 

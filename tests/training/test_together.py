@@ -6,12 +6,12 @@ import signal
 
 import pytest
 import torch
+from training.test_captured import CUDA, dense_graph, learner, weights
 
 from naq.episodes import naq_episodes
 from naq.errors import TrainingError
 from naq.neighbors import feature_neighbors
 from naq.training import CapturedTraining, Fitting, Schedule, fit, fit_together
-from training.test_captured import CUDA, dense_graph, learner, weights
 from training.test_loop import Steps, accuracies
 
 

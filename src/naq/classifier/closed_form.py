@@ -24,7 +24,7 @@ from naq.embedders.smoothing import ROUNDING, centred, narrowed, smoothed, unit
 from naq.errors import OptionError
 from naq.graph import Graph
 from naq.neighbors import vector_neighbors
-from naq.randomness import stream
+from naq.random import stream
 
 SOLVER_ROUNDS = 8
 """Of conjugate gradients for V: the start is then off by a few thousandths of its length, a hundredth in its last columns."""

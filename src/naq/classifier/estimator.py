@@ -31,8 +31,8 @@ from naq.embedders import TrainedEmbedder
 from naq.embedders.naq_plus import NaqPlus
 from naq.errors import NaqError, OptionError
 from naq.graph import Graph
-from naq.protocol.methods import get_method
-from naq.protocol.training import pretrained
+from naq.methods import get_method
+from naq.run.training import pretrained
 
 
 class NotFitted(NaqError, NotFittedError):

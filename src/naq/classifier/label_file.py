@@ -6,12 +6,12 @@ import warnings
 from pathlib import Path
 
 from naq.classifier.labels import Labels, from_pairs, node_column
-from naq.data.tables.columns import Table
-from naq.data.tables.formats import read_table
-from naq.data.tables.roles import plain
 from naq.errors import DataError
 from naq.files import as_written
 from naq.graph import Graph
+from naq.io.tables.columns import Table
+from naq.io.tables.formats import read_table
+from naq.io.tables.roles import plain
 
 NODE_COLUMNS, CLASS_COLUMNS = ("node", "id", "name", "node_id", "nodeid"), ("class", "label", "category")
 """Names of the two columns, in any case; where there are several, the first of these counts."""

@@ -21,7 +21,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from naq.randomness import stream
+from naq.random import stream
 from naq.threads import available_cores, one_blas_thread
 from naq.unit_rows import unit_rows
 

@@ -14,7 +14,7 @@ import torch
 from naq.errors import OptionError
 from naq.neighbors.clusters import assign
 from naq.options import check_whole
-from naq.randomness import stream
+from naq.random import stream
 from naq.unit_rows import unit_rows
 
 ROUNDS = 8

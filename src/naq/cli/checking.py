@@ -11,8 +11,8 @@ from naq.errors import OptionError
 from naq.options import nearest
 
 if TYPE_CHECKING:
-    from naq.experiments.request import Request
-    from naq.grid.cells import Cell
+    from naq_paper.cells.cell import Cell
+    from naq_paper.experiments.request import Request
 
 
 def budget_of(name: str, quick: bool) -> str:
@@ -30,7 +30,7 @@ def features_of(name: str) -> str:
 
 
 def check_device_of(device: str) -> None:
-    from naq.devices import checked_device
+    from naq.device import checked_device
 
     checked_device(device)
 
@@ -95,7 +95,7 @@ def episode_options_of(given: list[str]) -> dict[str, Any]:
     """``["queries=5"]`` as options of episodes, checked against the kinds of episodes that have them."""
     from naq.cli.running import pairs
     from naq.options import merge_options
-    from naq.protocol.episodes import DEFAULTS
+    from naq.run.episodes import DEFAULTS
 
     known = {name: value for options in DEFAULTS.values() for name, value in options.items()}
     return {
@@ -106,7 +106,7 @@ def episode_options_of(given: list[str]) -> dict[str, Any]:
 
 def without_effect(requests: Sequence[Request], cells: Sequence[Cell]) -> list[str]:
     """Sentences on options that were given and are in no cell: it trains other models, or its levels set the option themselves."""
-    from naq.experiments.tuning import learner_of
+    from naq_paper.experiments.tuning import learner_of
 
     if not requests:
         return []

@@ -140,7 +140,7 @@ def _cache() -> dict[str, Any]:
 
 
 def _datasets() -> dict[str, Any]:
-    from naq.data.download import dataset_root
+    from naq.io.download import dataset_root
 
     return folder_size(dataset_root())
 

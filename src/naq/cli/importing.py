@@ -51,7 +51,7 @@ def import_command(
     Columns are detected by their names and cells, or named by options. See docs/import.md.
     """
     from naq.cli.progress import show_progress
-    from naq.data import Choice, import_tables, load, save_graph, save_mapped
+    from naq.io import Choice, import_tables, load, save_graph, save_mapped
 
     if verify:
         typer.echo(f"{load(edges, verify=True)}: every checksum is right.")

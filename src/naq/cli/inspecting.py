@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from naq.cli.sharding import Address, Engine, Shards, Workers, make_in_shards, remove_shards, sharding_of
 from naq.errors import OptionError, plain
+from naq_scale.cli.sharding import Address, Engine, Shards, Workers, make_in_shards, remove_shards, sharding_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -185,7 +185,7 @@ def _read_table(path: Path, graph: Graph, options: dict[str, Any]) -> NeighborTa
     """The table of a file for such episodes, of any kind."""
     from naq.cli.progress import show_progress
     from naq.neighbors import NeighborTable
-    from naq.protocol.given_table import fitting_table, kind_of_episodes
+    from naq.run.given_table import fitting_table, kind_of_episodes
 
     with show_progress(path.name) as listener:
         listener("load", {"source": str(path)})

@@ -35,18 +35,18 @@ def list_command(
 
 def _rows(what: str) -> list[dict[str, Any]]:
     if what == "datasets":
-        from naq.data import listing
+        from naq.io import listing
 
         return listing()
     if what == "methods":
-        from naq.protocol.methods import methods
+        from naq.methods import methods
 
         return [
             {"name": m.name, "what": m.summary, "labels": "base classes" if m.reads_base_labels else "none", "inductive": m.inductive, "head": "own" if m.solves_tasks else "any", "options": m.defaults}
             for m in methods().values()
         ]  # fmt: skip
     if what == "experiments":
-        from naq.experiments.experiment import EXPERIMENTS, in_reading_order
+        from naq_paper.experiments.experiment import EXPERIMENTS, in_reading_order
 
         return [
             {
@@ -75,7 +75,7 @@ def _print_methods() -> None:
     """Learners by kinds of episodes, then what needs none; the same names as in the JSON list."""
     from naq.embedders import EMBEDDERS
     from naq.learners import LEARNERS
-    from naq.protocol.methods import EPISODE_KINDS
+    from naq.methods import EPISODE_KINDS
 
     learners = [
         {

@@ -10,10 +10,13 @@ from typing import Annotated, Any
 import typer
 
 from naq import __version__
-from naq.cli import doctor, importing, inspecting, large_graphs, listing, predicting, reproducing, running, studio
+from naq.cli import doctor, importing, inspecting, listing, predicting, running
 from naq.cli.streams import Stopped, steady_streams
 from naq.errors import NaqError, plain
 from naq.threads import prepare_process
+from naq_paper.cli import reproducing
+from naq_scale.cli import large_graphs
+from naq_studio import cli as studio
 
 STOPPED = 130
 """Exit code of Ctrl-C."""

@@ -62,7 +62,7 @@ def predict_command(
         write_predictions(classifier, out, level)
     facts = _summary(classifier, level) | {"written": str(out)}
     if report is not None:
-        from naq.report.prediction import write_report  # draws charts, which takes a while to load
+        from naq.classifier.page import write_report  # draws charts, which takes a while to load
 
         write_report(
             classifier, report, level, _command(graph, nodes, labels, out, report, method, unknown, level, seed)

@@ -66,13 +66,13 @@ def show_progress(title: str) -> Iterator[Listener]:
 
 def load_shown(dataset: str, nodes: Path | None = None) -> Graph:
     """:func:`naq.load`, with a moving bar; its warnings are lines of text."""
-    from naq.data import load
+    from naq.io import load
 
     with show_progress(dataset) as listener, shown_warnings(dataset):
         listener("load", {"source": dataset})
         graph = load(dataset, nodes=nodes)
     if graph.mapped:
-        from naq.cli.lost_pages import say_lost_pages
+        from naq_scale.lost_pages import say_lost_pages
 
         say_lost_pages()
     return graph

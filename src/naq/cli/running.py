@@ -15,8 +15,8 @@ from naq.errors import OptionError, plain
 from naq.options import nearest
 
 if TYPE_CHECKING:
-    from naq.protocol import Result, RunConfig
-    from naq.protocol.methods import Method
+    from naq.methods import Method
+    from naq.run import Result, RunConfig
 
 SIDE_BY_SIDE = ("smooth", "naq-plus", "naq-feat/protonet")
 """What ``naq run`` shows where no method is asked for: the baseline, the closed form, and the paper's method."""
@@ -113,11 +113,11 @@ def run_command(
     from rich.markup import escape
 
     from naq.cli.progress import console, load_shown, show_progress
-    from naq.protocol import RunConfig, RunInputs, execute
-    from naq.protocol.evaluation import BASELINE
-    from naq.protocol.given_table import check_takes_table, takes_table
-    from naq.protocol.methods import get_method
-    from naq.report.terminal import result_table
+    from naq.cli.table import result_table
+    from naq.methods import get_method
+    from naq.run import RunConfig, RunInputs, execute
+    from naq.run.evaluate import BASELINE
+    from naq.run.given_table import check_takes_table, takes_table
 
     known = [get_method(name) for name in method or SIDE_BY_SIDE]
     if epochs is not None and not any(m.in_epochs for m in known):
@@ -220,7 +220,7 @@ def _after(result: Result, folder: Path) -> None:
 
 def _next_steps(dataset: str, nodes: Path | None, tasks: Path | None, results: list[Result]) -> None:
     """Commands on the same graph and tasks; the graph may have none of the default way."""
-    from naq.protocol.config import EPISODES
+    from naq.run.config import EPISODES
 
     configs = [result.config for result in results]
     way, shot = configs[0].way, configs[0].shot

@@ -7,6 +7,6 @@ A module or package that is added here is found by the name it registers. Shared
 
 from naq.embedders.base import EMBEDDERS, Embedder, register_embedder
 from naq.embedders.refinement import refined
-from naq.embedders.trained import TrainedEmbedder
+from naq_paper.rivals.trained import TrainedEmbedder
 
 __all__ = ["EMBEDDERS", "Embedder", "TrainedEmbedder", "refined", "register_embedder"]

@@ -9,17 +9,32 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 
-from naq.devices import checked_device
-from naq.encoders.widths import check_widths
+from naq.device import checked_device
 from naq.errors import OptionError
 from naq.graph import Graph
+from naq.nn.widths import check_widths
 from naq.options import Configurable
-from naq.registry import Registry
+from naq.plugins import Registry
 
 BLOCK_ROWS = 1 << 16
 """Rows of an embedding that are held at once where it is made in blocks."""
 
-EMBEDDERS: Registry[type[Embedder]] = Registry("an embedder", "naq.embedders")
+EMBEDDERS: Registry[type[Embedder]] = Registry(
+    "an embedder",
+    {
+        "afgrl": "naq_paper.rivals.afgrl:AFGRL",
+        "bgrl": "naq_paper.rivals.bgrl:BGRL",
+        "cola": "naq_paper.rivals.cola:COLA",
+        "naq-plus": "naq.embedders.naq_plus:NaqPlus",
+        "naq-plus/sugrl": "naq_paper.rivals.naq_plus_sugrl:NaqPlusSugrl",
+        "smooth": "naq.embedders.smooth:Smooth",
+        "sugrl": "naq_paper.rivals.sugrl:SUGRL",
+        "untrained": "naq.embedders.untrained:Untrained",
+        "vnt": "naq_paper.rivals.vnt:VNT",
+    },
+    group="naq.methods",
+    accepts=lambda item: isinstance(item, type) and issubclass(item, Embedder),
+)
 register_embedder = EMBEDDERS.register
 
 

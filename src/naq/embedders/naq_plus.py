@@ -33,18 +33,16 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 
-from naq.embedders.base import register_embedder
-from naq.embedders.in_blocks import BlockEmbedder, Parts, Pieces, RowPasses, closed_form, narrow_start, smoothed_tiles
 from naq.embedders.node_words import edge_agreement, node_words
 from naq.embedders.refinement import NEIGHBORS, PAIRS, SHRINK, refined
 from naq.embedders.smoothing import Matrix, centred, narrowed, on_device, smoothed, unit
 from naq.options import Value
+from naq_scale.blocks import BlockEmbedder, Parts, Pieces, RowPasses, closed_form, narrow_start, smoothed_tiles
 
 AGREES = 0.1
 """Edges that agree with the features by less are not trusted."""
 
 
-@register_embedder
 class NaqPlus(BlockEmbedder):
     """Smoothing, then the neighbour discriminant.
 

@@ -22,13 +22,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from naq.embedders.base import register_embedder
-from naq.embedders.in_blocks import BlockEmbedder, Parts, Pieces, RowPasses, narrow_start, smoothed_tiles
 from naq.embedders.smoothing import centred, narrowed, smoothed, unit, word_weights
 from naq.options import Value
+from naq_scale.blocks import BlockEmbedder, Parts, Pieces, RowPasses, narrow_start, smoothed_tiles
 
 
-@register_embedder
 class Smooth(BlockEmbedder):
     """TF-IDF, SVD and smoothing.
 

@@ -13,12 +13,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from naq.embedders.base import Embedder, register_embedder
-from naq.encoders import GCN, GraphOperator
+from naq.embedders.base import Embedder
+from naq.nn import GCN, GraphOperator
 from naq.options import Value
 
 
-@register_embedder
 class Untrained(Embedder):
     """The two-layer GCN with its initial weights; the same weights a learner of this seed and width starts from.
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from naq.randomness import stream
+from naq.random import stream
 
 BLOCK = 4096
 

@@ -3,7 +3,7 @@
 Khodadadeh, Boloni, Shah, Unsupervised Meta-Learning for Few-Shot Image Classification, https://arxiv.org/abs/1811.11819, on graphs.
 
 Support: ``way`` distinct nodes, uniform over all nodes, read on the graph. Query: the same nodes, read by the same encoder on the
-graph after DropEdge and DropFeature (:class:`~naq.encoders.AugmentedOperator`); a learner draws a new augmentation for every update
+graph after DropEdge and DropFeature (:class:`~naq.nn.AugmentedOperator`); a learner draws a new augmentation for every update
 and every query column.
 """
 

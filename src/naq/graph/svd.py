@@ -8,7 +8,7 @@ import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
 
-from naq.randomness import stream
+from naq.random import stream
 
 
 def svd_start(shape: tuple[int, int], dim: int, seed: int, oversample: int) -> np.ndarray:

@@ -22,6 +22,5 @@ __all__ = [
     "evaluate",
     "in_reading_order",
     "make_head",
-    "register_head",
     "scored",
 ]

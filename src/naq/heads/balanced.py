@@ -21,7 +21,6 @@ from typing import ClassVar
 
 import numpy as np
 
-from naq.heads.base import register_head
 from naq.heads.transductive import TransductiveHead
 from naq.options import Value
 
@@ -29,7 +28,6 @@ STEPS = 20
 """Alternations between rows and columns that bring the shares into balance."""
 
 
-@register_head
 class BalancedHead(TransductiveHead):
     """Prototypes, then rounds in which every class gets the same mass of queries, then cosine.
 

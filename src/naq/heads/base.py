@@ -10,13 +10,25 @@ import numpy as np
 
 from naq.errors import OptionError
 from naq.options import Configurable
-from naq.registry import Registry
+from naq.plugins import Registry
 from naq.tasks import Tasks
 
 CHUNK_BYTES = 2**28
 """Heads gather at most about this much of the embedding at once."""
 
-HEADS: Registry[type[Head]] = Registry("a head", "naq.heads")
+HEADS: Registry[type[Head]] = Registry(
+    "a head",
+    {
+        "balanced": "naq.heads.balanced:BalancedHead",
+        "em": "naq.heads.em:EMHead",
+        "expansion": "naq.heads.expansion:ExpansionHead",
+        "logistic": "naq.heads.logistic:LogisticHead",
+        "prototype": "naq.heads.prototype:PrototypeHead",
+        "transductive": "naq.heads.transductive:TransductiveHead",
+    },
+    group="naq.methods",
+    accepts=lambda item: isinstance(item, type) and issubclass(item, Head),
+)
 register_head = HEADS.register
 READING_ORDER = ("logistic", "prototype", "expansion", "transductive", "em", "balanced")
 

@@ -20,12 +20,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from naq.heads.base import register_head
 from naq.heads.transductive import TransductiveHead, softmax
 from naq.options import Value
 
 
-@register_head
 class EMHead(TransductiveHead):
     """Prototypes, then rounds of EM over the queries: class shares and prototypes.
 

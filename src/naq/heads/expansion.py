@@ -20,7 +20,7 @@ from typing import ClassVar
 import numpy as np
 
 from naq.heads import base
-from naq.heads.base import register_head, task_chunks
+from naq.heads.base import task_chunks
 from naq.heads.prototype import PrototypeHead, all_nodes_mean, centred, centred_rows, cosines
 from naq.options import Value
 from naq.tasks import Tasks
@@ -29,7 +29,6 @@ POWER = 3
 """Of the cosine: a neighbour's weight."""
 
 
-@register_head
 class ExpansionHead(PrototypeHead):
     """Class means of the supports and of the nodes nearest to each, answered by cosine.
 

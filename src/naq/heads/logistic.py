@@ -18,7 +18,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from naq.heads.base import Head, register_head, task_chunks
+from naq.heads.base import Head, task_chunks
 from naq.heads.softmax_fit import solve_tasks
 from naq.options import Value
 from naq.tasks import Tasks
@@ -32,7 +32,6 @@ class Solution(NamedTuple):
     objective: np.ndarray
 
 
-@register_head
 class LogisticHead(Head):
     """The linear probe.
 

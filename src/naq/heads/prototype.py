@@ -16,7 +16,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from naq.heads.base import Head, register_head, task_chunks
+from naq.heads.base import Head, task_chunks
 from naq.options import Value
 from naq.tasks import Tasks
 from naq.unit_rows import unit_rows
@@ -25,7 +25,6 @@ RESOLUTION = 1e-12
 """A row closer to the mean than this, relative to both, counts as the mean itself: what is left is rounding."""
 
 
-@register_head
 class PrototypeHead(Head):
     """Class means of the supports, answered by cosine.
 

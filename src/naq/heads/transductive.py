@@ -17,13 +17,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from naq.heads.base import Head, register_head, task_chunks
+from naq.heads.base import Head, task_chunks
 from naq.heads.prototype import all_nodes_mean, centred_rows, cosines
 from naq.options import Value
 from naq.tasks import Tasks
 
 
-@register_head
 class TransductiveHead(Head):
     """Prototypes, then rounds of soft k-means over the queries, then cosine.
 

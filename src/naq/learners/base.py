@@ -10,19 +10,33 @@ import numpy as np
 import torch
 from torch import nn
 
-from naq.devices import checked_device
-from naq.encoders import GCN, AugmentedOperator, GraphOperator
-from naq.encoders.streamed import operator_for
-from naq.encoders.widths import check_widths
+from naq.device import checked_device
 from naq.episodes import Episodes
 from naq.errors import OptionError
 from naq.graph import Graph
+from naq.nn import GCN, AugmentedOperator, GraphOperator
+from naq.nn.widths import check_widths
 from naq.options import Configurable, Value
-from naq.randomness import torch_seed
-from naq.registry import Registry
+from naq.plugins import Registry
+from naq.random import torch_seed
 from naq.tasks import Tasks
+from naq_scale.streamed import operator_for
 
-LEARNERS: Registry[type[Learner]] = Registry("a learner", "naq.learners")
+LEARNERS: Registry[type[Learner]] = Registry(
+    "a learner",
+    {
+        "cosmic": "naq.learners.cosmic:Cosmic",
+        "glitter": "naq.learners.glitter:Glitter",
+        "gmeta": "naq.learners.gmeta:GMeta",
+        "gpn": "naq.learners.gpn:GPN",
+        "maml": "naq.learners.maml:MAML",
+        "protonet": "naq.learners.protonet:ProtoNet",
+        "teg": "naq.learners.teg:TEG",
+        "tent": "naq.learners.tent:TENT",
+    },
+    group="naq.methods",
+    accepts=lambda item: isinstance(item, type) and issubclass(item, Learner),
+)
 register_learner = LEARNERS.register
 
 

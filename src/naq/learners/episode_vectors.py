@@ -7,9 +7,9 @@ from collections.abc import Callable
 import numpy as np
 import torch
 
-from naq.encoders import Operator
 from naq.episodes import Episodes
 from naq.learners.base import Learner
+from naq.nn import Operator
 
 
 def kept_queries(episodes: Episodes, device: torch.device) -> tuple[torch.Tensor, torch.Tensor, np.ndarray]:

@@ -2,7 +2,7 @@ r"""G-Meta: prototypes inside a MAML loop, every node represented by its local s
 
 Huang and Zitnik, Graph Meta Learning via Local Subgraphs, https://arxiv.org/abs/2006.07889
 
-With outputs :math:`o_v \in \mathbb R^N` of a two-layer GCN on the sub-graph of v (:mod:`naq.encoders.local`), read at its centre and
+With outputs :math:`o_v \in \mathbb R^N` of a two-layer GCN on the sub-graph of v (:mod:`naq.nn.local`), read at its centre and
 followed by a linear layer:
 
 .. math::
@@ -33,18 +33,17 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from naq.encoders import GCN, AugmentedOperator, GraphOperator, LocalOperator
 from naq.episodes import Episodes
-from naq.learners.base import Learner, register_learner
+from naq.learners.base import Learner
 from naq.learners.inner_loop import Weights, adapt, mean_by_task, movable, two_layers
 from naq.learners.meta_batch import Side, TaskChunk, task_chunks
+from naq.nn import GCN, AugmentedOperator, GraphOperator, LocalOperator
 from naq.options import Value
 
 BLOCK = 2048
 """Centres encoded at once."""
 
 
-@register_learner
 class GMeta(Learner):
     """Prototypes of local sub-graphs, adapted to each task.
 

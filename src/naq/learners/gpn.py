@@ -41,17 +41,16 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from naq.encoders import GCN, GraphOperator, Operator
-from naq.encoders.gcn import Between
 from naq.episodes import Episodes
-from naq.learners.base import Learner, register_learner, uniform
+from naq.learners.base import Learner, uniform
 from naq.learners.episode_vectors import encode_episodes, mean_by_episode, squared_distances
 from naq.learners.node_draws import NodeDropout, node_names
+from naq.nn import GCN, GraphOperator, Operator
+from naq.nn.gcn import Between
 from naq.options import Value
-from naq.randomness import word
+from naq.random import word
 
 
-@register_learner
 class GPN(Learner):
     """Prototypical network with weighted supports.
 

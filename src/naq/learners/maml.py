@@ -29,14 +29,13 @@ import torch.nn.functional as F
 from torch import nn
 
 from naq.episodes import Episodes
-from naq.learners.base import Learner, register_learner
+from naq.learners.base import Learner
 from naq.learners.inner_loop import Weights, adapt, mean_by_task, movable, two_layers
 from naq.learners.meta_batch import Side, TaskChunk, task_chunks
-from naq.learners.recorded import RecordedSteps, recording
 from naq.options import Value
+from naq_scale.recorded import RecordedSteps, recording
 
 
-@register_learner
 class MAML(Learner):
     """A meta-learned initialisation of encoder and classifier.
 

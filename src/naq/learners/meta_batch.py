@@ -24,11 +24,11 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from naq.encoders import DenseOperator, GraphOperator, Operator
-from naq.encoders.padded import padded_sizes
-from naq.encoders.rows import SparseRows, take_field
 from naq.episodes import Episodes
 from naq.errors import TrainingError
+from naq.nn import DenseOperator, GraphOperator, Operator
+from naq.nn.rows import SparseRows, take_field
+from naq_scale.padded import padded_sizes
 
 CHUNK_ENTRIES = 1 << 26
 """Padded numbers of one chunk of tasks (256 MB)."""

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 from numba import njit, prange
 
-from naq.encoders.rows import SparseRows
 from naq.graph import Graph
 from naq.hashing import mixed
+from naq.nn.rows import SparseRows
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 ROUNDS = 2
@@ -62,7 +62,7 @@ class NodeDropout:
     Args:
         names: of all nodes, by :func:`node_names`.
         share: at least 0 and below 1.
-        salt: names the set of draws, by :func:`naq.randomness.word`.
+        salt: names the set of draws, by :func:`naq.random.word`.
     """
 
     names: np.ndarray

@@ -26,15 +26,14 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from naq.encoders import Operator
-from naq.encoders.streamed import StreamedOperator
 from naq.episodes import Episodes
-from naq.learners.base import Learner, register_learner
+from naq.learners.base import Learner
 from naq.learners.episode_vectors import encode_episodes, mean_by_episode, squared_distances
+from naq.nn import Operator
 from naq.options import Value
+from naq_scale.streamed import StreamedOperator
 
 
-@register_learner
 class ProtoNet(Learner):
     """Prototypical network over the two-layer GCN.
 
@@ -42,7 +41,7 @@ class ProtoNet(Learner):
         latent: width of the vectors (256; the hidden layer is twice as wide).
         lr: Adam's learning rate (1e-4).
         hub_cap: neighbours of a node that a training step reads at most, drawn anew in every step and weighted so that their sum has the right mean
-            (:mod:`naq.encoders.streamed`); 0, the default, reads all. Tasks are always solved with all.
+            (:mod:`naq_scale.streamed`); 0, the default, reads all. Tasks are always solved with all.
 
     Shapes:
         - ``loss``: Episodes of one or more episodes -> scalar

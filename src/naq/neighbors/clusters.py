@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from naq.randomness import stream
+from naq.random import stream
 
 PER_CENTRE = 40
 """Rows of the sample that each centre is fitted on."""

@@ -17,7 +17,7 @@ from numba import njit, prange
 
 from naq.neighbors.scored_rows import Numbers, Vectors, Words, enter, fetch, leave, room, score
 from naq.neighbors.topk import heap_offer, heap_sort
-from naq.prefetch import prefetch_far
+from naq_scale.prefetch import prefetch_far
 
 FAN = 20
 BLOCK = 1 << 16

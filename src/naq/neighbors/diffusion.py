@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from naq.devices import checked_device
+from naq.device import checked_device
 from naq.errors import OptionError
 from naq.graph import Graph
 from naq.graph.operators import normalized_adjacency, structure

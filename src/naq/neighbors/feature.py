@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from naq.devices import checked_device
+from naq.device import checked_device
 from naq.errors import OptionError
 from naq.graph import Graph
 from naq.neighbors.feature_blocks import block_topk
@@ -27,9 +27,9 @@ from naq.neighbors.feature_descent import approximate_topk
 from naq.neighbors.fill import check_fill, filled
 from naq.neighbors.inverted_index import inverted_index_topk
 from naq.neighbors.recall import measured_recall
-from naq.neighbors.screened import euclidean_topk
 from naq.neighbors.similarity import METRICS
 from naq.neighbors.table import NeighborTable, cached, check_k
+from naq_scale.screened import euclidean_topk
 
 SEARCHES = ("auto", "exact", "approximate")
 EXACT_VISITS = 1.5e11

@@ -9,7 +9,7 @@ import numpy as np
 from naq.errors import OptionError
 from naq.graph import Graph
 from naq.neighbors.table import NeighborTable, content_of
-from naq.randomness import stream
+from naq.random import stream
 
 FILLS = ("none", "lowest", "random", "feature")
 

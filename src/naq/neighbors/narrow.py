@@ -16,7 +16,7 @@ import scipy.sparse as sp
 
 from naq.graph.svd import svd_basis, svd_start
 from naq.neighbors.similarity import binary, squared_norms
-from naq.randomness import stream
+from naq.random import stream
 from naq.threads import one_blas_thread
 
 WIDTH = 32

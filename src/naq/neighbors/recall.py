@@ -10,7 +10,7 @@ import torch
 from naq.neighbors.inverted_index import inverted_index_topk
 from naq.neighbors.similarity import METRICS, binary, metric_scores, squared_norms
 from naq.neighbors.topk import Best
-from naq.randomness import stream
+from naq.random import stream
 
 SAMPLE = 512
 """Nodes whose true neighbours are found to measure recall."""

@@ -10,7 +10,7 @@ import torch
 from naq.neighbors.clusters import PER_CENTRE, assign, centres
 from naq.neighbors.recall import recall
 from naq.neighbors.topk import offer_rows
-from naq.randomness import stream
+from naq.random import stream
 
 CENTRES = 1024
 """Clusters, whatever the number of rows: the cost is then linear in it."""

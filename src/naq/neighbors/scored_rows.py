@@ -21,7 +21,7 @@ from numba import njit, types
 from numba.extending import overload
 
 from naq.neighbors.similarity import metric_score
-from naq.prefetch import prefetch, prefetch_far
+from naq_scale.prefetch import prefetch, prefetch_far
 
 LINE = 64
 """Bytes in a line of the cache."""

@@ -14,14 +14,14 @@ from collections.abc import Callable
 import numpy as np
 import torch
 
-from naq.devices import checked_device
+from naq.device import checked_device
 from naq.errors import OptionError
 from naq.neighbors.approximate import approximate
 from naq.neighbors.recall import SAMPLE, recall
 from naq.neighbors.table import NeighborTable
 from naq.neighbors.topk import Best
 from naq.options import check_whole
-from naq.randomness import stream
+from naq.random import stream
 
 EXACT_NODES = {"cpu": 60_000, "cuda": 1_000_000}
 """Up to so many nodes every pair is compared, unless the caller says otherwise."""

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from naq.prefetch import prefetch
+from naq_scale.prefetch import prefetch
 
 SMALL = 1 << 18
 """Up to so many nodes a walk is dense: measured, both forms cost the same near 400,000 nodes."""

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from naq.errors import TaskError
-from naq.randomness import stream
+from naq.random import stream
 from naq.tasks.tasks import Tasks
 
 

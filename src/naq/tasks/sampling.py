@@ -8,7 +8,7 @@ import numpy as np
 
 from naq.errors import TaskError
 from naq.graph import Graph
-from naq.randomness import stream
+from naq.random import stream
 from naq.tasks.split import class_sizes
 from naq.tasks.tasks import Tasks
 

@@ -10,7 +10,7 @@ import numpy as np
 from naq.errors import TaskError
 from naq.files import read_npz
 from naq.graph import Graph
-from naq.randomness import stream
+from naq.random import stream
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,9 @@
 """The one training loop: progress, evaluation, early stop, checkpoint, resume."""
 
-from naq.training.captured import CapturedTraining, episode_training
 from naq.training.history import History, Schedule, Trained
 from naq.training.loop import Fitting, fit, fit_together
 from naq.training.trainable import EpisodeTraining, EpochTraining, Trainable
+from naq_scale.captured import CapturedTraining, episode_training
 
 __all__ = [
     "CapturedTraining",

@@ -19,7 +19,7 @@ from naq.files import set_aside
 from naq.training import checkpoint as files
 from naq.training.history import History, Selected, Trained, first_best
 from naq.training.trainable import Trainable
-from naq.training.transfer import Transfer
+from naq_scale.transfer import Transfer
 
 CHECKPOINT_SECONDS = float(os.environ.get("NAQ_CHECKPOINT_SECONDS", "20"))
 """A checkpoint is written at the first evaluation after this long, and at the end and at Ctrl-C."""

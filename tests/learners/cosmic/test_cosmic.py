@@ -20,7 +20,7 @@ from naq.learners.cosmic import pagerank as subgraphs
 from naq.learners.cosmic.mixup import beta_draws, draw_extra
 from naq.learners.cosmic.pagerank import ppr_subgraphs
 from naq.learners.cosmic.subgraph_encoder import Subgraphs, normalized_blocks, unit_rows
-from naq.protocol.methods import get_method, methods
+from naq.methods import get_method, methods
 
 NAMES = ("naq-feat/cosmic", "naq-diff/cosmic", "supervised/cosmic")
 each = pytest.mark.parametrize("name", NAMES)
@@ -245,7 +245,7 @@ def recorded(learner: Cosmic, episodes: Episodes, update: int = 0) -> list[Subgr
 def test_intended_mix_up_is_the_formula(way: int, shot: int) -> None:
     learner = trained_a_little(Cosmic(random_graph(), way=way, hidden=24, seed=1))
     episode = supervised_episodes(random_graph().labels, range(3), way=way, shot=shot, queries=2, count=1)
-    random = naq.randomness.stream(1, "cosmic/mixup", 7)
+    random = naq.random.stream(1, "cosmic/mixup", 7)
     ring = random.permutation(way)
     pairs = [(ring[p], ring[(p + 1) % way]) for p in range(way if way > 2 else 1)]
     uniform = random.random((1, len(pairs), shot))[0]
@@ -279,7 +279,7 @@ def test_release_mix_up_is_the_formula(way: int, shot: int) -> None:
     learner = trained_a_little(Cosmic(graph, way=way, hidden=24, seed=1, mode="release", base_labels=graph.labels))
     support = np.random.default_rng(1).permutation(120)[: way * shot].reshape(1, way, shot)
     episode = Episodes(support, np.full((1, way, 1), -1), np.zeros((1, way, 1), dtype=bool))
-    random = naq.randomness.stream(1, "cosmic/mixup", 3)
+    random = naq.random.stream(1, "cosmic/mixup", 3)
     extra = draw_extra(learner._pools, random, 1)[0]
     uniform = random.random((1, min(25, way * shot), 20))[0]
     shape = 10 / (1 + np.e)
@@ -300,7 +300,7 @@ def test_mixing_features_is_mixing_their_products() -> None:
     mixing = Cosmic(random_graph(), way=3, hidden=24, seed=1)
     first, mixed = recorded(mixing, supervised(1, 1))
     x = torch.from_numpy(random_graph().features.toarray())
-    random = naq.randomness.stream(1, "cosmic/mixup", 0)
+    random = naq.random.stream(1, "cosmic/mixup", 0)
     ring, uniform = random.permutation(3), random.random((1, 3, 1)).ravel()
     ids = mixing.encoder.table.ids[supervised(1, 1).support.ravel()]
     assert mixed.inputs.shape == (3, 20, 24)
@@ -320,7 +320,7 @@ def test_release_draws_from_base_classes_only() -> None:
     learner = Cosmic(graph, way=3, hidden=8, mode="release", base_labels=graph.labels)
     seen = set()
     for update in range(40):
-        extra = draw_extra(learner._pools, naq.randomness.stream(0, "x", update), 2)
+        extra = draw_extra(learner._pools, naq.random.stream(0, "x", update), 2)
         assert extra.shape == (2, 25)
         for row in extra:
             classes = graph.labels[row].reshape(5, 5)
@@ -329,7 +329,7 @@ def test_release_draws_from_base_classes_only() -> None:
             seen |= set(classes[:, 0].tolist())
     assert seen == {0, 3, 6, 9, 12, 15}
     blind = Cosmic(graph, way=3, hidden=8, mode="release")
-    extra = draw_extra(blind._pools, naq.randomness.stream(0, "x", 0), 3)
+    extra = draw_extra(blind._pools, naq.random.stream(0, "x", 0), 3)
     assert extra.shape == (3, 25) and all(len(set(row.tolist())) == 25 for row in extra)
 
 

@@ -12,13 +12,13 @@ import methods_under_test as suite
 from graphs import islands, random_graph
 from label_peeking import check_no_label_peeking
 from naq import Episodes, Graph, Tasks, diffusion_neighbors, naq_episodes, sample_tasks, supervised_episodes
-from naq.encoders import operator
 from naq.errors import OptionError
 from naq.learners import meta_batch
 from naq.learners.glitter import Glitter, contrastive, mutual_information, nearest
 from naq.learners.glitter.row_graph import RowOperator, min_max
 from naq.learners.glitter.task_graphs import LearnedTask
-from naq.protocol.methods import get_method, methods
+from naq.methods import get_method, methods
+from naq.nn import operator
 
 EXACT = {"dropout": 0.0, "hidden": 8}
 

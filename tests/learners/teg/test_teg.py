@@ -16,8 +16,8 @@ from naq.learners.node_draws import NodeDropout, node_names
 from naq.learners.teg import ANCHORS, HIDDEN, TEG
 from naq.learners.teg.anchors import structural_features
 from naq.learners.teg.equivariant import Points
-from naq.protocol.methods import get_method
-from naq.randomness import word
+from naq.methods import get_method
+from naq.random import word
 
 LAST_BIAS = "encoder.bias"
 

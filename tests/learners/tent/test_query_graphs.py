@@ -6,11 +6,11 @@ import scipy.sparse as sp
 
 from graphs import islands, random_graph
 from naq import Graph
-from naq.encoders import AugmentedOperator, GraphOperator
-from naq.encoders.rows import SparseRows
 from naq.errors import OptionError
 from naq.learners.node_draws import node_codes
 from naq.learners.tent.query_graphs import LocalGraph, QueryGraphs, query_graphs
+from naq.nn import AugmentedOperator, GraphOperator
+from naq.nn.rows import SparseRows
 
 
 def dense(rows: SparseRows) -> np.ndarray:

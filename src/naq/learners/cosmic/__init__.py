@@ -39,16 +39,16 @@ from typing import ClassVar
 import numpy as np
 import torch
 
-from naq.encoders import GraphOperator
 from naq.episodes import Episodes
 from naq.errors import OptionError
 from naq.files import cache_folder
-from naq.learners.base import Learner, register_learner
+from naq.learners.base import Learner
 from naq.learners.cosmic.mixup import draw_extra, extra_pools, mix_extra, mix_pairs
 from naq.learners.cosmic.pagerank import ppr_subgraphs
 from naq.learners.cosmic.subgraph_encoder import SubgraphEncoder
+from naq.nn import GraphOperator
 from naq.options import Value
-from naq.randomness import stream
+from naq.random import stream
 
 CACHE_FROM = 5_000
 """Graphs with fewer nodes get their sub-graphs faster than a file is read."""
@@ -67,7 +67,6 @@ def contrastive_loss(features: torch.Tensor, labels: torch.Tensor) -> torch.Tens
     return -(log_share.masked_fill(~positive, 0.0).sum(1) / positive.sum(1)).mean()
 
 
-@register_learner
 class Cosmic(Learner):
     """Contrastive meta-learning on sub-graphs.
 

@@ -24,7 +24,7 @@ import torch.nn.functional as F
 from naq.errors import OptionError
 from naq.graph import Graph
 from naq.learners.cosmic.subgraph_encoder import Subgraphs
-from naq.randomness import stream
+from naq.random import stream
 
 SPREAD = 10.0
 """Factor of the similarity in the Beta distribution of the mixture."""

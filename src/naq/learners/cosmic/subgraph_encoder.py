@@ -9,12 +9,12 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from naq.encoders import GraphOperator
-from naq.encoders.pooling import mean_present
-from naq.encoders.rows import SparseRows, sparse_product
 from naq.learners.cosmic.subgraph_edges import centre_weights, induced_edges
 from naq.neighbors import NeighborTable
-from naq.randomness import torch_seed
+from naq.nn import GraphOperator
+from naq.nn.pooling import mean_present
+from naq.nn.rows import SparseRows, sparse_product
+from naq.random import torch_seed
 
 
 @dataclass(frozen=True)

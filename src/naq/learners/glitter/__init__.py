@@ -54,15 +54,15 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from naq.encoders.rows import multiply, sparse_product, take_rows
 from naq.episodes import Episodes
-from naq.learners.base import Learner, register_learner, uniform
+from naq.learners.base import Learner, uniform
 from naq.learners.glitter.row_graph import RowOperator
 from naq.learners.glitter.task_graphs import Draw, LearnedTask, PlainTasks
 from naq.learners.inner_loop import Weights, adapt
 from naq.learners.meta_batch import task_chunks
+from naq.nn.rows import multiply, sparse_product, take_rows
 from naq.options import Value
-from naq.randomness import stream
+from naq.random import stream
 from naq.tasks import Tasks
 
 CONTRAST, INFLUENCE = 0.2, 0.2
@@ -71,7 +71,6 @@ TEMPERATURE = 0.1
 """Of L_con."""
 
 
-@register_learner
 class Glitter(Learner):
     """Task-specific graphs and first-order adaptation of a small GCN.
 

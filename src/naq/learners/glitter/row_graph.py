@@ -8,9 +8,9 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 
-from naq.encoders import GraphOperator
 from naq.graph import Graph
-from naq.randomness import stream
+from naq.nn import GraphOperator
+from naq.random import stream
 
 BLOCK = 65_536
 """Nodes whose features are turned into double precision at once."""

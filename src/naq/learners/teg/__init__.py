@@ -41,17 +41,17 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from naq.encoders import GraphOperator
 from naq.episodes import Episodes
 from naq.errors import OptionError
-from naq.learners.base import Learner, register_learner
+from naq.learners.base import Learner
 from naq.learners.episode_vectors import kept_queries, mean_by_episode, squared_distances
 from naq.learners.node_draws import NodeDropout, node_names
 from naq.learners.teg.anchors import structural_features
 from naq.learners.teg.equivariant import Points, TaskAdaptation, pair_distances
 from naq.learners.teg.one_layer_gcn import OneLayerGCN
+from naq.nn import GraphOperator
 from naq.options import Value
-from naq.randomness import word
+from naq.random import word
 from naq.tasks import Tasks
 
 ANCHORS = 16
@@ -62,7 +62,6 @@ HIDDEN = 64
 """Width of their messages."""
 
 
-@register_learner
 class TEG(Learner):
     """Task-equivariant adaptation of supports and queries.
 

@@ -23,7 +23,7 @@ from numba import njit, prange
 
 from naq.graph import Graph
 from naq.learners.node_draws import drawn_keys
-from naq.randomness import word
+from naq.random import word
 
 
 def anchor_links(names: np.ndarray, anchors: int, seed: int) -> list[np.ndarray]:

@@ -6,10 +6,10 @@ import numpy as np
 import torch
 from torch import nn
 
-from naq.encoders import GraphOperator
-from naq.encoders.rows import SparseRows, sparse_product, take_rows
 from naq.learners.node_draws import NodeDropout
-from naq.randomness import torch_seed
+from naq.nn import GraphOperator
+from naq.nn.rows import SparseRows, sparse_product, take_rows
+from naq.random import torch_seed
 
 
 class OneLayerGCN(nn.Module):

@@ -38,14 +38,14 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from naq.encoders import GCN, GraphOperator, Operator
 from naq.episodes import Episodes
 from naq.errors import OptionError
-from naq.learners.base import Learner, register_learner, uniform
+from naq.learners.base import Learner, uniform
 from naq.learners.node_draws import node_codes
 from naq.learners.tent.modulated_layers import ModulatedLayers, class_vectors, query_vectors
 from naq.learners.tent.one_convolution import OneConvolution
 from naq.learners.tent.query_graphs import LocalGraph, Neighbors, QueryGraphs, query_graphs
+from naq.nn import GCN, GraphOperator, Operator
 from naq.options import Value
 
 SHARPNESS = 2.0
@@ -78,7 +78,6 @@ class Vectors:
         return self.vectors.index_select(0, place.to(self.vectors.device))
 
 
-@register_learner
 class TENT(Learner):
     """Task-adaptive matching of query graphs to classes.
 

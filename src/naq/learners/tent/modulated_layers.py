@@ -11,9 +11,9 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from naq.encoders.rows import sparse_product
 from naq.learners.base import uniform
 from naq.learners.tent.query_graphs import QueryGraphs
+from naq.nn.rows import sparse_product
 
 Layers = tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]
 

@@ -6,10 +6,10 @@ import numpy as np
 import torch
 from torch import nn
 
-from naq.encoders import GraphOperator, Operator
-from naq.encoders.rows import SparseRows, sparse_product
 from naq.learners.base import uniform
-from naq.randomness import torch_seed
+from naq.nn import GraphOperator, Operator
+from naq.nn.rows import SparseRows, sparse_product
+from naq.random import torch_seed
 
 
 class OneConvolution(nn.Module):

@@ -16,11 +16,11 @@ from typing import Any, Protocol
 import numpy as np
 from numba import njit
 
-from naq.encoders.rows import SparseRows
 from naq.errors import OptionError
 from naq.graph import Graph
 from naq.learners.node_draws import hashed
-from naq.randomness import key
+from naq.nn.rows import SparseRows
+from naq.random import key
 
 WORD = (1 << 64) - 1
 

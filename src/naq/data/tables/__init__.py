@@ -1,7 +1,0 @@
-"""People's own files to graphs: tables of edges and nodes in text or Parquet, GraphML, data frames, NetworkX, SciPy."""
-
-from naq.data.tables.choice import Choice
-from naq.data.tables.importing import Imported, from_networkx, from_tables, import_tables
-from naq.data.tables.report import ImportReport
-
-__all__ = ["Choice", "ImportReport", "Imported", "from_networkx", "from_tables", "import_tables"]

@@ -1,5 +1,0 @@
-"""What people with a graph and a few labels use: one class per method, all called in the same way."""
-
-from naq.grid.peers.base import PEERS, Peer
-
-__all__ = ["PEERS", "Peer"]

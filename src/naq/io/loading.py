@@ -1,0 +1,117 @@
+"""``load``: a graph from a name or a path."""
+
+from __future__ import annotations
+
+import contextlib
+import zipfile
+from pathlib import Path
+
+from naq.errors import DataError
+from naq.graph import Graph
+from naq.io.catalog import BUNDLED, Dataset, find, unknown
+from naq.io.download import dataset_root, obtain
+from naq.io.npz import read_graph, save_graph
+from naq.io.readers import READERS
+from naq_scale.mapped import FolderReader, open_graph
+
+_SUFFIXES = (".npz", ".mat", ".zip", ".csv", ".tsv", ".gz", ".txt", ".parquet", ".graphml")
+
+
+def load(
+    name_or_path: str | Path,
+    *,
+    nodes: str | Path | None = None,
+    root: str | Path | None = None,
+    download: bool = True,
+    verify: bool = False,
+) -> Graph:
+    """A graph by name or from a file.
+
+    Args:
+        name_or_path: a name of :data:`naq.io.DATASETS`, ``pyg:Class`` or ``pyg:Class/name`` for a dataset
+            of PyG, or a path: a graph npz, a graph folder (``naq import --mmap``), a ``.mat`` file or folder in GPN's layout, a folder or zip of
+            OGB's raw files, an edge list as text or Parquet, a GraphML file. A name wins over a file of the same
+            name; write ``./name`` for the file.
+        nodes: the table of nodes that goes with an edge list; without it, nodes are those that edges name and have no features.
+        root: where datasets are kept; else the environment variable ``NAQ_DATA``, else ``~/.cache/naq/data``.
+        download: whether a missing public file may be fetched.
+        verify: read a graph folder through once and compare its checksums; :mod:`naq_scale.mapped` says what is checked without.
+
+    The graph's ``source`` is the name, or the path made absolute.
+    """
+    if verify:
+        path = Path(name_or_path).expanduser()
+        if not FolderReader().fits(path):
+            raise DataError(f"verify is True, but {name_or_path} is no graph folder; leave verify out.")
+        return open_graph(path, verify=True).with_source(str(path.absolute()))
+    if nodes is not None:
+        from naq.io.tables import import_tables
+        from naq.io.tables.formats import is_table
+        from naq.io.tables.importing import warned
+
+        path = _expanded(name_or_path)
+        if not is_table(path):
+            raise DataError(f"nodes is {str(nodes)!r}, but {name_or_path} is no edge list in a table; leave nodes out.")
+        return warned(import_tables(path, nodes)).with_source(str(path.absolute()))
+    if isinstance(name_or_path, str):
+        if name_or_path.startswith("pyg:"):
+            from naq.io.pyg import read_pyg
+
+            return read_pyg(name_or_path, dataset_root(root), download=download).with_source(name_or_path)
+        dataset = find(name_or_path)
+        if dataset is not None:
+            return _load_named(dataset, root, download).with_source(dataset.name)
+    path = _expanded(name_or_path)
+    if _exists(name_or_path, path):
+        return read_path(path).with_source(str(path.absolute()))
+    if path.suffix in _SUFFIXES or isinstance(name_or_path, Path) or "/" in name_or_path:
+        raise DataError(f"{path} does not exist; expected {_formats()}.")
+    raise unknown(name_or_path)
+
+
+def _expanded(given: str | Path) -> Path:
+    try:
+        return Path(given).expanduser()
+    except RuntimeError:  # ~ of a user without a home
+        return Path(given)
+
+
+def _exists(given: str | Path, path: Path) -> bool:
+    try:
+        return given != "" and path.exists()
+    except (OSError, ValueError):  # a name too long to be a file, or with a zero byte
+        return False
+
+
+def read_path(path: Path) -> Graph:
+    """A graph from an existing file or folder, by its layout."""
+    for reader in READERS.values():
+        if reader().fits(path):
+            return reader().read(path)
+    from naq.io.tables.formats import check_known_format
+
+    check_known_format(path)
+    raise DataError(f"{path} is not in a format that can be read; expected {_formats()}.")
+
+
+def _formats() -> str:
+    return ", ".join(reader.expects for reader in READERS.values() if reader.expects) + ", or a folder of such files"
+
+
+def _load_named(dataset: Dataset, root: str | Path | None, download: bool) -> Graph:
+    ready = dataset.ready(root)
+    if ready is not None:
+        return read_graph(ready, name=dataset.name)
+    if dataset.reader == "bundled":
+        raise DataError(f"{BUNDLED / dataset.name}.npz is missing from this installation; install naq again.")
+    folder = dataset.folder(root)
+    files = [
+        obtain(remote.url, folder / remote.file, sha256=remote.sha256, download=download) for remote in dataset.files
+    ]
+    reader = READERS.find(dataset.reader)()
+    graph = reader.read(files[0], dataset.name)
+    if reader.slow:
+        # Reading the npz takes seconds. Where it cannot be written, only that time is lost.
+        with contextlib.suppress(DataError):
+            save_graph(dataset_root(root) / f"{dataset.name}.npz", graph, compression=zipfile.ZIP_STORED)
+    return graph

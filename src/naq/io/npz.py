@@ -1,0 +1,200 @@
+"""The graph file: npz without pickle, checked in full before anything compiled sees its index arrays."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from naq import memory
+from naq.errors import DataError, GraphError
+from naq.files import is_text, read_npz, write_npz
+from naq.graph import Graph
+from naq.io.readers import Reader
+
+_SPARSE = ("indptr", "indices", "shape", "data")
+_NAMES = ("class_names", "names", "vocab")
+KEYS = frozenset({f"{m}_{part}" for m in ("adj", "attr") for part in _SPARSE} | {"attr", "labels", *_NAMES})
+"""Every array the graph file may hold; others in the same archive are never opened."""
+
+MOST_COLUMNS = 2**31 - 1
+COPIES = 6
+"""Memory that checking a graph takes, as a multiple of its arrays: indices of 64 bits, edges sorted in both directions."""
+BYTES_PER_COLUMN = 128
+"""What anything that reads features takes for each column at least: counts, weights and their gradients."""
+MOST_CLASSES = 1_000_000
+
+
+class NpzReader(Reader):
+    """Our own format, see docs/formats.md."""
+
+    name = "npz"
+    expects = "a graph npz"
+
+    def fits(self, path: Path) -> bool:
+        return path.suffix == ".npz"
+
+    def read(self, path: Path, name: str | None = None) -> Graph:
+        return read_graph(path, name=name)
+
+
+def read_graph(path: str | Path, *, name: str | None = None) -> Graph:
+    """The graph of an npz file, called ``name`` or after the file.
+
+    Keys: ``adj_indptr, adj_indices, adj_shape [, adj_data]``, ``attr_indptr, attr_indices, attr_shape
+    [, attr_data]`` or dense ``attr``, ``labels``, ``class_names``, ``names``, ``vocab``. Only the first
+    three are required.
+    """
+    path = Path(path)
+    arrays = read_npz(path, kind="graph file", only=KEYS)
+    if "adj_indptr" not in arrays and path.name.endswith(".tasks.npz"):
+        raise DataError(f"{path} is a task file; give the graph file it belongs to, without .tasks in its name.")
+    held = sum(array.nbytes for array in arrays.values())
+    memory.require(COPIES * held, f"the graph of {path}", "use a larger machine", DataError)
+    adjacency = csr_of(arrays, "adj", path)
+    if adjacency.shape[0] != adjacency.shape[1]:
+        raise DataError(f"{path}: adj_shape is {adjacency.shape}; expected a square (n, n).")
+    names: dict[str, Any] = {key: _strings(arrays[key], key, path) for key in _NAMES if key in arrays}
+    try:
+        return Graph(
+            adjacency,
+            _features(arrays, path),
+            checked_labels(arrays.get("labels"), str(path)),
+            **names,
+            name=name or path.stem,
+        )
+    except GraphError as error:
+        raise DataError(f"{path}: {error}") from error
+
+
+def save_graph(path: str | Path, graph: Graph, *, compression: int = zipfile.ZIP_DEFLATED) -> Path:
+    """Write a graph: reading it back gives the same content hash and names, equal graphs give equal bytes."""
+    n = graph.num_nodes
+    arrays: dict[str, np.ndarray] = {
+        "adj_indptr": _narrow(graph.adjacency.indptr),
+        "adj_indices": _narrow(graph.adjacency.indices),
+        "adj_shape": np.array([n, n], dtype=np.int64),
+    }
+    if isinstance(graph.features, np.ndarray):
+        arrays["attr"] = graph.features
+    elif graph.features is not None:
+        arrays["attr_indptr"] = _narrow(graph.features.indptr)
+        arrays["attr_indices"] = _narrow(graph.features.indices)
+        arrays["attr_shape"] = np.array(graph.features.shape, dtype=np.int64)
+        if (graph.features.data != 1).any():
+            arrays["attr_data"] = _compact(graph.features.data)
+    for key in ("labels", *_NAMES):
+        value = getattr(graph, key)
+        if value is not None:
+            arrays[key] = value.astype(np.int32) if key == "labels" and value.max() < 2**31 else value
+    return write_npz(path, arrays, compression=compression)
+
+
+def sizes_of_file(path: str | Path) -> dict[str, int]:
+    """Nodes, edges, features and classes of a saved graph, without reading feature values."""
+    arrays = read_npz(path, kind="graph file", only=KEYS - {"attr", "attr_data", "attr_indices", *_NAMES})
+    labels = arrays.get("labels", np.empty(0))
+    edges = sp.coo_array(csr_of(arrays, "adj", Path(path)))
+    # A file may list an edge once or in both directions.
+    low, high = np.minimum(edges.row, edges.col), np.maximum(edges.row, edges.col)
+    pairs = np.sort(low[low < high] * np.int64(edges.shape[1]) + high[low < high])
+    return {
+        "nodes": int(edges.shape[0]),
+        "edges": int(np.count_nonzero(np.diff(pairs, prepend=-1))),
+        "features": int(arrays["attr_shape"][1]) if "attr_shape" in arrays else 0,
+        "classes": len(np.unique(labels[labels >= 0])),
+    }
+
+
+def csr_of(arrays: Mapping[str, np.ndarray], prefix: str, path: Path) -> sp.csr_array:
+    """The CSR matrix stored as ``{prefix}_indptr`` and so on.
+
+    SciPy crashes on wrong index arrays, so all is checked before it sees them.
+    """
+    missing = [f"{prefix}_{part}" for part in _SPARSE[:3] if f"{prefix}_{part}" not in arrays]
+    if missing:
+        raise DataError(
+            f"{path} has no array {missing[0]}; expected {prefix}_indptr, {prefix}_indices, {prefix}_shape."
+        )
+    rows, columns = _shape(arrays[f"{prefix}_shape"], f"{path}: {prefix}_shape")
+    indptr = _whole(arrays[f"{prefix}_indptr"], f"{path}: {prefix}_indptr")
+    indices = _whole(arrays[f"{prefix}_indices"], f"{path}: {prefix}_indices")
+    if len(indptr) != rows + 1:
+        raise DataError(
+            f"{path}: {prefix}_indptr has {len(indptr):,} entries; expected {rows + 1:,} for {rows:,} rows."
+        )
+    memory.require(
+        BYTES_PER_COLUMN * columns, f"{path}: {prefix}_shape ({rows}, {columns})", "give fewer columns", DataError
+    )
+    if indptr[0] != 0 or indptr[-1] != len(indices) or (np.diff(indptr) < 0).any():
+        raise DataError(
+            f"{path}: {prefix}_indptr must start at 0, never fall and end at {len(indices):,}, the length of "
+            f"{prefix}_indices."
+        )
+    if len(indices) and (indices.min() < 0 or indices.max() >= columns):
+        bad = int(indices[(indices < 0) | (indices >= columns)][0])
+        raise DataError(f"{path}: {prefix}_indices holds {bad}; expected 0..{columns - 1}.")
+    data = arrays.get(f"{prefix}_data", np.ones(len(indices), dtype=np.float32))
+    if data.shape != indices.shape or data.dtype.kind not in "biuf":
+        raise DataError(
+            f"{path}: {prefix}_data has shape {data.shape} and type {data.dtype}; expected {len(indices):,} numbers."
+        )
+    return sp.csr_array((data.astype(data.dtype.newbyteorder("=")), indices, indptr), shape=(rows, columns))
+
+
+def checked_labels(labels: np.ndarray | None, title: str) -> np.ndarray | None:
+    """The labels, unless one is so large that counting classes would take all memory."""
+    if labels is not None and labels.size and labels.dtype.kind in "iuf" and labels.max() >= MOST_CLASSES:
+        raise DataError(
+            f"{title}: a label is {labels.max():.0f}; number the classes 0, 1, 2, ... below {MOST_CLASSES:,}."
+        )
+    return labels
+
+
+def _whole(array: np.ndarray, title: str) -> np.ndarray:
+    if array.ndim != 1 or array.dtype.kind not in "iu":
+        raise DataError(f"{title} has shape {array.shape} and type {array.dtype}; expected one row of whole numbers.")
+    if array.dtype.kind == "u" and len(array) and int(array.max()) >= 2**63:
+        raise DataError(f"{title} holds {int(array.max())}, which is too large for an index.")
+    return array.astype(np.int64)
+
+
+def _shape(array: np.ndarray, title: str) -> tuple[int, int]:
+    if array.shape != (2,) or array.dtype.kind not in "iu":
+        raise DataError(f"{title} has shape {array.shape} and type {array.dtype}; expected two whole numbers.")
+    rows, columns = int(array[0]), int(array[1])
+    if rows < 0 or not 0 <= columns <= MOST_COLUMNS:
+        raise DataError(f"{title} is ({rows}, {columns}); expected sizes from 0 to {MOST_COLUMNS:,}.")
+    return rows, columns
+
+
+def _features(arrays: Mapping[str, np.ndarray], path: Path) -> Any:
+    sparse = any(f"attr_{part}" in arrays for part in _SPARSE)
+    if "attr" in arrays and sparse:
+        raise DataError(f"{path} has both dense attr and sparse attr_* features; keep one of them.")
+    return csr_of(arrays, "attr", path) if sparse else arrays.get("attr")
+
+
+def _strings(array: np.ndarray, key: str, path: Path) -> np.ndarray:
+    if array.dtype.kind != "U":
+        raise DataError(f"{path}: {key} has type {array.dtype}; expected text.")
+    array = np.ascontiguousarray(array.astype(array.dtype.newbyteorder("=")))
+    if not is_text(array):
+        raise DataError(f"{path}: {key} holds bytes that are no text; the file is damaged.")
+    return array
+
+
+def _narrow(index: np.ndarray) -> np.ndarray:
+    return index.astype(np.int32 if not len(index) or index.max() < 2**31 else np.int64)
+
+
+def _compact(values: np.ndarray) -> np.ndarray:
+    """The smallest of uint8, uint16 and float32 that holds every value exactly."""
+    for kind in (np.uint8, np.uint16):
+        if values.min() >= 0 and values.max() <= np.iinfo(kind).max and (values == np.floor(values)).all():
+            return values.astype(kind)
+    return values

@@ -1,0 +1,96 @@
+"""What a run leaves behind: numbers, how they were made, and the vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from naq.heads import Evaluation
+from naq.run.config import RunConfig
+from naq.training import History
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """The outcome of one run.
+
+    Attributes:
+        config: what was run.
+        data: what it was run on: hashes of the ``graph`` and of the ``tasks``, of those of each other shot (``also``) and of ``base_labels``
+            where they were given, and the ``features`` that were read; of a neighbour ``table`` that was given, a hash and how it was made.
+        evaluations: one per head on the same test tasks; ``accuracy``, ``ci95`` and ``per_task`` are those of ``config.head``, which also
+            chose the checkpoint. ``em/dirichlet`` and the like: the same tasks with Dirichlet(2) queries, see
+            :func:`naq.tasks.dirichlet_queries`; they never choose anything.
+        baseline: the same for the ``smooth`` baseline.
+        also, also_baseline: the same for tasks of other shots, keyed by the shot.
+    """
+
+    config: RunConfig
+    data: Mapping[str, Any]
+    evaluations: Mapping[str, Evaluation]
+    baseline: Mapping[str, Evaluation]
+    facts: Mapping[str, Any]
+    seconds: Mapping[str, float]
+    history: History | None = None
+    embedding: np.ndarray | None = field(default=None, repr=False)
+    also: Mapping[str, Mapping[str, Evaluation]] = field(default_factory=dict)
+    also_baseline: Mapping[str, Mapping[str, Evaluation]] = field(default_factory=dict)
+
+    @property
+    def main(self) -> Evaluation:
+        return self.evaluations[self.config.head]
+
+    @property
+    def accuracy(self) -> float:
+        return self.main.accuracy
+
+    @property
+    def ci95(self) -> float:
+        return self.main.ci95
+
+    @property
+    def per_task(self) -> np.ndarray:
+        return self.main.per_task
+
+    def __str__(self) -> str:
+        return f"{self.config.method} on {self.config.dataset}: {self.main}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything but the embedding."""
+        return {
+            "config": self.config.to_json(),
+            "data": dict(self.data),
+            "facts": dict(self.facts),
+            "seconds": {name: round(value, 3) for name, value in self.seconds.items()},
+            "evaluations": _to_json(self.evaluations),
+            "baseline": _to_json(self.baseline),
+            "also": {shot: _to_json(found) for shot, found in self.also.items()},
+            "also_baseline": {shot: _to_json(found) for shot, found in self.also_baseline.items()},
+            "history": None if self.history is None else vars(self.history),
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Result:
+        """The inverse of :meth:`to_json`."""
+        return cls(
+            RunConfig.from_json(data["config"]),
+            data["data"],
+            _from_json(data["evaluations"]),
+            _from_json(data["baseline"]),
+            data["facts"],
+            data["seconds"],
+            None if data["history"] is None else History(**data["history"]),
+            also={shot: _from_json(found) for shot, found in data["also"].items()},
+            also_baseline={shot: _from_json(found) for shot, found in data["also_baseline"].items()},
+        )
+
+
+def _to_json(evaluations: Mapping[str, Evaluation]) -> dict[str, Any]:
+    return {name: e.to_json() for name, e in evaluations.items()}
+
+
+def _from_json(data: Mapping[str, Any]) -> dict[str, Evaluation]:
+    return {name: Evaluation.from_json(e) for name, e in data.items()}

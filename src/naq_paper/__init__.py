@@ -1,0 +1,1 @@
+"""The paper: rivals, datasets, cells, experiments, statistics and the report."""

@@ -1,0 +1,91 @@
+"""A cell: a computation that depends on nothing but its configuration, the data and the code.
+
+A cell's ``measurement`` names a function of :mod:`naq_paper.measurements`, its ``config`` is what that function is given: JSON values
+with every default written out, so that two experiments that need the same training share it. Its key is a hash of measurement,
+configuration, data and code; a result is stored under the key and is never computed twice.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+
+def canonical(value: Any) -> str:
+    """One text for equal values: keys sorted, no spaces; raises ``ValueError`` for NaN."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def digest(text: str, size: int = 12) -> str:
+    return hashlib.blake2b(text.encode(), digest_size=size).hexdigest()
+
+
+@dataclass(frozen=True, eq=False)
+class Cell:
+    """What is to be computed. Equal cells have equal ``text``.
+
+    Args:
+        measurement: a name of ``naq_paper.measurements.MEASUREMENTS``.
+        config: JSON values; ``dataset``, ``method`` and ``perturbation`` are understood by every measurement that has them.
+    """
+
+    measurement: str
+    config: Mapping[str, Any]
+
+    @cached_property
+    def text(self) -> str:
+        return canonical({"measurement": self.measurement, "config": self.config})
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Cell) and self.text == other.text
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+    @property
+    def title(self) -> str:
+        """A short line for progress and logs: ``debian naq-feat/protonet 5-way 1-shot seed 0``."""
+        config = self.config
+        parts = [str(config.get("dataset", "")), str(config.get("method") or config.get("peer") or self.measurement)]
+        if "way" in config:
+            parts.append(f"{config['way']}-way" + (f" {config['shot']}-shot" if "shot" in config else ""))
+        perturbation = config.get("perturbation")
+        if perturbation:
+            parts.append(" ".join(f"{v}" if k == "name" else f"{k}={v}" for k, v in perturbation.items()))
+        if "stage" in config and "part" in config:
+            parts.append("{} {}-{}".format(config["stage"], *config["part"]))
+        if "rows" in config:
+            parts.append("rows {}-{}".format(*config["rows"]))
+        if "seed" in config:
+            parts.append(f"seed {config['seed']}")
+        return " ".join(part for part in parts if part)
+
+
+@dataclass(frozen=True)
+class Identity:
+    """What a result belongs to.
+
+    Attributes:
+        data: hash of the dataset and its tasks, "" for a measurement without one.
+        version: of the package.
+        core: hash of the code that every result depends on, see :mod:`naq_paper.cells.fingerprint`.
+        own: hash of the further code of this cell's measurement, method and perturbation.
+    """
+
+    data: str
+    version: str
+    core: str
+    own: str
+
+    @property
+    def code(self) -> str:
+        """The code version a report groups results by."""
+        return f"{self.version}+{self.core[:8]}.{self.own[:8]}"
+
+    def key(self, cell: Cell) -> str:
+        """The name of the cell's file."""
+        return digest(f"{cell.text}|{self.data}|{self.version}|{self.core}|{self.own}")

@@ -1,0 +1,151 @@
+"""What is stored for a cell: its result, or why it failed, and how it was computed."""
+
+from __future__ import annotations
+
+import json
+import lzma
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from naq import memory
+from naq.errors import DataError
+from naq.files import parse_json, read_bytes, sealed, verify_seal, write_atomically
+from naq_paper.cells.cell import Cell, Identity
+
+FORMAT = 2
+"""2 has a checksum; records of format 1, which have none, are read too."""
+PACK_FORMAT = 2
+"""Likewise."""
+
+
+@dataclass(frozen=True, eq=False)
+class Record:
+    """One finished or failed cell.
+
+    Attributes:
+        result: what the measurement returned, JSON values; None if it failed.
+        error: one sentence; None if it succeeded.
+        seconds: wall clock of the measurement.
+        machine: processor, cores, device, versions of libraries.
+        finished: UTC, ``2026-01-31T12:00:00Z``.
+    """
+
+    cell: Cell
+    identity: Identity
+    result: Mapping[str, Any] | None
+    error: str | None
+    seconds: float
+    machine: Mapping[str, Any] = field(default_factory=dict)
+    finished: str = ""
+
+    @property
+    def key(self) -> str:
+        return self.identity.key(self.cell)
+
+    @property
+    def done(self) -> bool:
+        return self.result is not None
+
+    def to_json(self) -> dict[str, Any]:
+        content = {
+            "format": FORMAT,
+            "key": self.key,
+            "measurement": self.cell.measurement,
+            "config": dict(self.cell.config),
+            "identity": asdict(self.identity),
+            "seconds": round(self.seconds, 3),
+            "machine": dict(self.machine),
+            "finished": self.finished,
+            "error": self.error,
+            "result": None if self.result is None else dict(self.result),
+        }
+        return sealed(content)
+
+    @classmethod
+    def from_json(cls, data: Any) -> Record:
+        """The inverse of :meth:`to_json`; raises ``DataError`` for anything else and for a record that does not fit its key or checksum."""
+        try:
+            if data["format"] not in (1, FORMAT):
+                raise DataError(f"the record has format {data['format']!r}; expected {FORMAT}.")
+            data = verify_seal(data, unsealed=data["format"] == 1)
+            record = cls(
+                Cell(str(data["measurement"]), data["config"]),
+                Identity(**data["identity"]),
+                data["result"],
+                data["error"],
+                float(data["seconds"]),
+                data["machine"],
+                str(data["finished"]),
+            )
+            if (record.result is None) == (record.error is None) or record.key != data["key"]:
+                raise DataError("the record does not fit its key.")
+            _check_kinds(record)
+        except (KeyError, TypeError, ValueError, AttributeError, RecursionError, OverflowError) as error:
+            if isinstance(error, DataError):
+                raise
+            raise DataError(f"this is no record of a cell ({error!r}).") from error
+        return record
+
+
+def _check_kinds(record: Record) -> None:
+    """A record of format 1 may hold anything: what its fields are is checked, and that a result is not empty."""
+    if record.result is not None and (not isinstance(record.result, dict) or not record.result):
+        raise DataError("the record holds no result.")
+    if record.error is not None and not isinstance(record.error, str):
+        raise DataError("the record's error is no text.")
+    if not isinstance(record.machine, dict) or not isinstance(record.cell.config, dict):
+        raise DataError("the record does not say what was computed, or where.")
+    if not math.isfinite(record.seconds) or not all(isinstance(v, str) for v in asdict(record.identity).values()):
+        raise DataError("the record's seconds or identity are none.")
+
+
+Find = Callable[[Cell], Record | None]
+"""Looks up the record of a cell, finished or failed; None where there is none."""
+
+
+def write_records(path: str | Path, records: Iterable[Record]) -> int:
+    """Write records into one xz file and return how many; equal records give equal bytes."""
+    rows = [record.to_json() for record in records]
+    text = json.dumps(
+        sealed({"format": PACK_FORMAT, "records": rows}), sort_keys=True, separators=(",", ":"), allow_nan=False
+    )
+    packed = lzma.compress(text.encode(), preset=6)
+
+    def write(temporary: Path) -> None:
+        temporary.write_bytes(packed)
+
+    write_atomically(path, write)
+    return len(rows)
+
+
+def read_records(path: str | Path) -> list[Record]:
+    """The finished records in a file of :func:`write_records`, all of them checked."""
+    return records_of(read_bytes(path, "pack of results"), path)
+
+
+def records_of(content: bytes, path: str | Path) -> list[Record]:
+    """The same from the content of such a file; ``path`` is for messages."""
+    try:
+        reader = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=1 << 28)
+        text = reader.decompress(content, max_length=_most(len(content)))
+        if not reader.eof or reader.unused_data:
+            raise DataError("it ends too early, or is too large, or something follows it")
+        data = parse_json(text)
+        if not isinstance(data, dict) or data.get("format") not in (1, PACK_FORMAT):
+            raise DataError(f"it does not have format {PACK_FORMAT}")
+        data = verify_seal(data, unsealed=data["format"] == 1)
+        records = [Record.from_json(each) for each in data["records"]]
+        if not all(record.done for record in records):
+            raise DataError("it holds records that are not finished")
+    except (lzma.LZMAError, EOFError, ValueError, KeyError, TypeError, RecursionError, MemoryError) as error:
+        reason = str(error).rstrip(".")
+        raise DataError(f"{path} is no readable pack of results ({reason}); make or download it again.") from error
+    return records
+
+
+def _most(packed: int) -> int:
+    """Bytes that a pack may unfold to: JSON of results shrinks to a tenth, hardly to a hundredth; its objects take ten times the text."""
+    return int(min(1000 * packed + (1 << 20), memory.room() / 12))

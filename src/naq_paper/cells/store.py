@@ -1,0 +1,243 @@
+"""A folder of results: one JSON file per cell, written whole or not at all.
+
+cells/KEY.json     finished cells
+failed/KEY.json    cells that failed, with their error
+damaged/           files that were no record, set aside
+claims/KEY.lock    locked by the process that computes the cell
+running/KEY/       checkpoints of a cell that runs or was stopped
+
+A lock belongs to the operating system, which releases it when its process ends, however it ends. Hosts may share a folder if its
+file system has locks that work between hosts (NFS 4, Lustre with ``flock``, ...).
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from naq.errors import DataError
+from naq.files import parse_json, set_aside, write_json
+from naq_paper.cells.records import Record, read_records, write_records
+
+ABANDONED = 14 * 24 * 3600.0
+"""Seconds after which the checkpoints of a stopped cell are removed."""
+LARGEST = 1 << 28
+"""Bytes of one record; results have some kilobytes, vectors of a few nodes some megabytes."""
+UNFINISHED = 300.0
+"""Seconds after which a temporary file counts as left by a process that ended."""
+
+
+class Store:
+    """The results in ``folder``. Several processes may use the same folder at the same time.
+
+    Attributes:
+        set_aside: names of the damaged files that this object came across.
+    """
+
+    def __init__(self, folder: str | Path) -> None:
+        self.folder = Path(folder)
+        if self.folder.exists() and not self.folder.is_dir():
+            raise DataError(f"{self.folder} is a file; give a folder for results.")
+        self.set_aside: list[str] = []
+
+    def prepare(self) -> None:
+        """Make the folders; raises ``DataError`` if they cannot be written to."""
+        try:
+            for name in ("cells", "failed", "claims", "running"):
+                (self.folder / name).mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise DataError(
+                f"results cannot be written to {self.folder}: {error.strerror or error}; choose another folder."
+            ) from error
+
+    def get(self, key: str) -> Record | None:
+        """The finished record of a cell; a damaged one is set aside and counts as none."""
+        return self._read(self._file("cells", key), done=True)
+
+    def failure(self, key: str) -> Record | None:
+        """The record of a cell that failed."""
+        return self._read(self._file("failed", key), done=False)
+
+    def drop(self, key: str) -> None:
+        """Forget a finished cell: it is computed again when it is asked for."""
+        self._file("cells", key).unlink(missing_ok=True)
+
+    def put(self, record: Record) -> None:
+        """Store a record. A result replaces an earlier failure; a failure never replaces a result."""
+        key = record.key
+        try:
+            if record.done:
+                write_json(self._file("cells", key), record.to_json())
+                self._file("failed", key).unlink(missing_ok=True)
+            elif not self._file("cells", key).exists():
+                write_json(self._file("failed", key), record.to_json())
+        except (ValueError, TypeError) as error:
+            if isinstance(error, DataError):
+                raise
+            raise DataError(f"the record of {record.cell.title} cannot be written as JSON ({error}).") from error
+
+    def records(self) -> Iterator[Record]:
+        """All finished records, by key; damaged ones are set aside."""
+        return self._all("cells", done=True)
+
+    def failures(self) -> Iterator[Record]:
+        """All records of cells that failed, by key."""
+        return self._all("failed", done=False)
+
+    def lock_file(self, key: str) -> Path:
+        return self.folder / "claims" / f"{key}.lock"
+
+    def lock(self, key: str) -> FileLock | None:
+        """The lock of a cell, held until it is released; None if it is held already, here or by another process."""
+        lock = FileLock(self.lock_file(key), thread_local=False)
+        try:
+            lock.acquire(timeout=0)
+        except Timeout:
+            return None
+        except OSError as error:
+            raise DataError(
+                f"cannot lock {lock.lock_file}: {error.strerror or error}; choose another folder."
+            ) from error
+        return lock
+
+    def unlock(self, key: str, lock: FileLock) -> None:
+        """Release a lock. The file of a finished cell goes with it: whoever locks another one finds the result.
+
+        That of an unfinished cell stays, for a process that has opened it may be about to lock it.
+        """
+        if self._file("cells", key).exists():
+            self.lock_file(key).unlink(missing_ok=True)
+        lock.release()
+
+    def scratch(self, key: str) -> Path:
+        """The folder for checkpoints of a cell; what writes there through :mod:`naq.files` makes it."""
+        return self.folder / "running" / key
+
+    def discard(self, key: str) -> None:
+        """Remove the cell's scratch folder."""
+        if (scratch := self.scratch(key)).exists():
+            shutil.rmtree(scratch, ignore_errors=True)
+
+    def sweep(self) -> None:
+        """Remove what ended processes left: temporary files, locks and checkpoints of finished cells, checkpoints two weeks old.
+
+        Younger checkpoints of a stopped cell stay: it resumes from them.
+        """
+        now = time.time()
+        for name in ("cells", "failed"):
+            for entry in _entries(self.folder / name):
+                if _unfinished(entry.name) and now - _changed(entry) > UNFINISHED:
+                    self._remove_unfinished(Path(entry.path))
+        for entry in _entries(self.folder / "claims"):
+            if self._file("cells", Path(entry.name).stem).exists():
+                Path(entry.path).unlink(missing_ok=True)
+        for entry in _entries(self.folder / "running"):
+            key = entry.name
+            old = self._file("cells", key).exists() or now - _changed(entry) > ABANDONED
+            if old and (lock := self.lock(key)) is not None:
+                self.discard(key)
+                self.unlock(key, lock)
+
+    def _remove_unfinished(self, file: Path) -> None:
+        """Unless its cell is being computed: the clock may have jumped, and the file be of this moment."""
+        key = file.name[1:].partition(".")[0]
+        if (lock := self.lock(key)) is not None:
+            file.unlink(missing_ok=True)
+            self.unlock(key, lock)
+
+    def pack(self, path: str | Path) -> int:
+        """Write all finished records into one xz file, by key, and return how many; equal records give equal bytes."""
+        return write_records(path, self.records())
+
+    def unpack(self, path: str | Path) -> int:
+        """Store the records of a pack that are not here yet, and return how many. All are checked before one is written."""
+        return self.add(read_records(path))
+
+    def add(self, records: Iterable[Record]) -> int:
+        """Store the records that are not here yet, and return how many."""
+        new = [record for record in records if self.get(record.key) is None]
+        for record in new:
+            self.put(record)
+        return len(new)
+
+    def _file(self, place: str, key: str) -> Path:
+        return self.folder / place / f"{key}.json"
+
+    def _all(self, place: str, *, done: bool) -> Iterator[Record]:
+        names = (entry.name for entry in _entries(self.folder / place))
+        for name in sorted(name for name in names if name.endswith(".json") and not name.startswith(".")):
+            if (record := self._read(self.folder / place / name, done=done)) is not None:
+                yield record
+
+    def _read(self, path: Path, *, done: bool) -> Record | None:
+        try:
+            return _checked(path, done=done)
+        except FileNotFoundError:
+            return None
+        except (IsADirectoryError, DataError):
+            return self._put_aside(path, done=done)
+        except OSError as error:
+            raise DataError(f"cannot read {path}: {error.strerror or error}; check its permissions.") from error
+
+    def _put_aside(self, path: Path, *, done: bool) -> Record | None:
+        """Move a damaged file away; a whole one that another process has just put in its place is given back."""
+        if not path.exists():
+            return None
+        aside = set_aside(path, folder=self.folder / "damaged")
+        if aside is None:
+            if (record := _checked_or_none(path, done=done)) is None:
+                self.set_aside.append(f"{path.parent.name}/{path.name}")  # a read-only folder: it stays where it is
+            return record
+        if (record := _checked_or_none(aside, done=done, name=path.stem)) is not None:
+            aside.rename(path)
+            return record
+        self.set_aside.append(f"{path.parent.name}/{path.name}")
+        return None
+
+
+def _checked(path: Path, *, done: bool, name: str = "") -> Record:
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise DataError(f"{path} is no file.")
+    try:
+        with path.open("rb") as stream:
+            if os.fstat(stream.fileno()).st_size > LARGEST:
+                raise ValueError(f"it has more than {LARGEST:,} bytes")
+            data = parse_json(stream.read())
+    except ValueError as error:
+        raise DataError(f"{path} is not JSON ({error}).") from error
+    record = Record.from_json(data)
+    if record.key != (name or path.stem) or record.done != done:
+        raise DataError(f"{path} holds the record of another cell.")
+    return record
+
+
+def _checked_or_none(path: Path, *, done: bool, name: str = "") -> Record | None:
+    try:
+        return _checked(path, done=done, name=name)
+    except (OSError, DataError):
+        return None
+
+
+def _entries(folder: Path) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as found:
+            return list(found)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
+def _changed(entry: os.DirEntry[str]) -> float:
+    try:
+        return entry.stat(follow_symlinks=False).st_mtime
+    except OSError:
+        return time.time()
+
+
+def _unfinished(name: str) -> bool:
+    return name.startswith(".") and ".tmp" in name

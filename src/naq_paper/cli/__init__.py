@@ -1,0 +1,1 @@
+"""Commands that reproduce the paper and report it."""

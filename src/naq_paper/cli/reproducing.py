@@ -1,0 +1,333 @@
+"""``naq reproduce`` and ``naq report``: the paper's tables and analyses, and the page about them."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from naq.cli.checking import (
+    budget_of,
+    check_device_of,
+    episode_options_of,
+    features_of,
+    known_learners,
+    options_of,
+    without_effect,
+)
+from naq.cli.streams import Stopped
+from naq.errors import OptionError
+from naq_paper.experiments.profiles import PROFILES
+from naq_paper.experiments.request import BUDGETS
+
+if TYPE_CHECKING:
+    from naq_paper.cells.runners import Outcome
+    from naq_paper.experiments.request import Request
+    from naq_paper.report.page import Page
+
+FOLDER = Path("runs/reproduce")
+_WHAT: dict[str, Any] = {"rich_help_panel": "What"}
+_COST: dict[str, Any] = {"rich_help_panel": "At what cost"}
+_TRAINING: dict[str, Any] = {"rich_help_panel": "How methods are trained and tested"}
+_COMPUTING: dict[str, Any] = {"rich_help_panel": "Where it is computed"}
+
+
+def reproduce_command(
+    names: Annotated[
+        list[str],
+        typer.Argument(help="Names of 'naq list experiments', or all, tables, analyses, beyond.", metavar="NAME"),
+    ],
+    dataset: Annotated[
+        list[str],
+        typer.Option(
+            "--dataset", "-d", help="A name of 'naq list datasets' or a path; may be repeated.", metavar="NAME", **_WHAT
+        ),
+    ] = [],  # noqa: B006
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder with graphs of the paper (npz); each experiment takes those it uses.", metavar="DIR", **_WHAT
+        ),
+    ] = None,
+    method: Annotated[
+        list[str],
+        typer.Option(
+            "--method",
+            "-m",
+            help="Row of a table, instead of its own: a name of 'naq list methods'; may be repeated.",
+            metavar="NAME",
+            **_WHAT,
+        ),
+    ] = [],  # noqa: B006
+    way: Annotated[
+        list[int],
+        typer.Option(
+            help="Classes per task, instead of the experiment's own; may be repeated for tables.", metavar="N", **_WHAT
+        ),
+    ] = [],  # noqa: B006
+    shot: Annotated[
+        list[int],
+        typer.Option(help="Labelled nodes per class, likewise; may be repeated for tables.", metavar="N", **_WHAT),
+    ] = [],  # noqa: B006
+    learner: Annotated[
+        list[str],
+        typer.Option(
+            help="Base model of the analyses, instead of the experiment's own; may be repeated. Tables have their own rows.",
+            metavar="NAME",
+            **_WHAT,
+        ),
+    ] = [],  # noqa: B006
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Same as --budget quick: minutes, to see that everything runs.", **_COST)
+    ] = False,
+    budget: Annotated[
+        str,
+        typer.Option(
+            help="; ".join(f"{name}: {budget.summary}" for name, budget in BUDGETS.items()) + ".",
+            metavar="NAME",
+            **_COST,
+        ),
+    ] = "standard",
+    seeds: Annotated[
+        int, typer.Option(help="Trainings behind each number; 0: as the budget says.", metavar="N", **_COST)
+    ] = 0,
+    episodes: Annotated[
+        int, typer.Option(help="Most episodes of a training; 0: as the budget says.", metavar="N", **_COST)
+    ] = 0,
+    tune: Annotated[
+        bool,
+        typer.Option(
+            "--tune", help="First choose each method's setting among candidates, on validation tasks.", **_COST
+        ),
+    ] = False,
+    profile: Annotated[
+        str,
+        typer.Option(
+            help="; ".join(f"{name}: {profile.summary}" for name, profile in PROFILES.items()) + ".",
+            metavar="NAME",
+            **_TRAINING,
+        ),
+    ] = "default",
+    option: Annotated[
+        list[str],
+        typer.Option(
+            "--set",
+            "-s",
+            help="Option of a model, e.g. protonet.lr=3e-4; may be repeated.",
+            metavar="MODEL.NAME=VALUE",
+            **_TRAINING,
+        ),
+    ] = [],  # noqa: B006
+    episode: Annotated[
+        list[str],
+        typer.Option(
+            "--episode",
+            "-e",
+            help="Option of the episodes, e.g. queries=5, for every kind of episodes that has it; may be repeated.",
+            metavar="NAME=VALUE",
+            **_TRAINING,
+        ),
+    ] = [],  # noqa: B006
+    head: Annotated[
+        str, typer.Option(help="Solves the tasks; a name of 'naq list heads'.", metavar="NAME", **_TRAINING)
+    ] = "logistic",
+    features: Annotated[
+        str,
+        typer.Option(help="What methods read: raw (the paper), binary, tfidf or auto.", metavar="NAME", **_TRAINING),
+    ] = "raw",
+    select: Annotated[
+        str,
+        typer.Option(help="Chooses the checkpoint: valid, or clusters (needs no labels).", metavar="NAME", **_TRAINING),
+    ] = "valid",
+    device: Annotated[str, typer.Option(help="cpu or cuda.", metavar="NAME", **_COMPUTING)] = "cpu",
+    engine: Annotated[str, typer.Option(help="local, processes or ray.", metavar="NAME", **_COMPUTING)] = "local",
+    workers: Annotated[
+        int,
+        typer.Option(
+            help="Cells computed at a time; more than one means --engine processes, unless it is ray.",
+            metavar="N",
+            **_COMPUTING,
+        ),
+    ] = 1,
+    cache: Annotated[bool, typer.Option(help="Keep neighbour tables in the cache folder.", **_COMPUTING)] = True,
+    retry: Annotated[bool, typer.Option("--retry", help="Compute failed cells again.", **_COMPUTING)] = False,
+    plan_only: Annotated[
+        bool, typer.Option("--plan", help="Say what would be computed, and stop; nothing is written.", **_COMPUTING)
+    ] = False,
+    as_json: Annotated[
+        bool,
+        typer.Option("--json", help="With --plan: every cell with its whole configuration, as JSON.", **_COMPUTING),
+    ] = False,
+    out: Annotated[
+        Path,
+        typer.Option(help="Folder of results; what is done there is not computed again.", metavar="DIR", **_COMPUTING),
+    ] = FOLDER,
+) -> None:
+    """Compute tables and analyses of the paper, beside the paper's numbers, and write a report.
+
+    A table or analysis is computed as cells, most of them one training each.
+    Stopped with Ctrl-C or killed, the same command goes on; finished cells are kept.
+    """
+    from naq.cli.progress import CellsProgress
+    from naq_paper.cells.runners import Setup, make_runner
+    from naq_paper.cells.store import Store
+    from naq_paper.cli.planning import plan_json, plan_text
+    from naq_paper.experiments.compute import StoredRecords, cells_of, compute
+    from naq_paper.experiments.datasets import make_requests
+    from naq_paper.experiments.experiment import expand
+    from naq_paper.experiments.folder import Requests
+
+    # Mistakes are reported before a graph is loaded.
+    if as_json and not plan_only:
+        raise OptionError("--json prints the plan of a request; give --plan too.")
+    runner = make_runner("processes" if engine == "local" and workers > 1 else engine, workers)
+    dataset_cache = runner.dataset_cache(Setup())
+    requests = make_requests(
+        names, dataset_cache, given=dataset, folder=data, remark=lambda sentence: _say(sentence, "yellow"),
+        budget=budget_of(budget, quick), profile=profile, seeds=seeds, episodes=episodes, learners=known_learners(learner), ways=tuple(way),
+        shots=tuple(shot), methods=tuple(method), head=head, features=features_of(features), select=select, device=device, tune=tune,
+        options=options_of(option), episode=episode_options_of(episode),
+    )  # fmt: skip
+    store, setup = Store(out), Setup(dataset_cache.paths, "" if cache else None, retry)
+    with runner:
+        find = StoredRecords(store, dataset_cache)
+        studies = [study for request in requests for study in expand(request, find)]
+        cells = cells_of(studies)
+        for sentence in without_effect(requests, cells):
+            _say(sentence, "yellow")
+        missing = [cell for cell in cells if (record := find(cell)) is None or not record.done]
+        if plan_only:
+            typer.echo(plan_json(requests, cells, missing) if as_json else plan_text(studies, cells, missing))
+            return
+        if missing and engine != "ray":
+            check_device_of(device)
+        kept = Requests.load(out)
+        kept.add(requests, dataset_cache.paths)
+        store.prepare()
+        kept.save(out)
+        with CellsProgress() as listener:
+            outcome = compute(studies, find, runner, setup, listener)
+    page = _write_report(out, out / "report.html", out=out)
+    _print_views(page, requests)
+    _print_outcome(outcome)
+    _say(f"Written: {out / 'report.html'} and tables in {out / 'tables'}")
+    if outcome.stopped:
+        again = shlex.join(["naq", *sys.argv[1:]])
+        _say(f"Stopped. Finished cells are kept; go on with:\n  {again}")
+        raise Stopped
+    if outcome.failed:
+        raise typer.Exit(1)
+
+
+def report_command(
+    folder: Annotated[
+        Path,
+        typer.Argument(help="A folder that 'naq reproduce' wrote, or a file packed with --pack.", metavar="FOLDER"),
+    ] = FOLDER,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="The page to write; by default report.html in the folder. Tables go into 'tables' beside it.",
+            metavar="FILE",
+        ),
+    ] = None,
+    title: Annotated[str, typer.Option(help="Heading of the page.", metavar="TEXT")] = "",
+    pack: Annotated[
+        Path | None,
+        typer.Option(help="Also write all finished results into this one file; 'naq report' reads it.", metavar="FILE"),
+    ] = None,
+    any_version: Annotated[
+        bool,
+        typer.Option(
+            "--any-version",
+            help="Where the present code has not computed a result, show that of an earlier version in its place; by default these stand apart.",
+        ),
+    ] = False,
+) -> None:
+    """Write one HTML page from a folder of results, and every table as CSV, Markdown and LaTeX."""
+    import tempfile
+
+    from naq_paper.experiments.folder import pack_folder, unpack_folder
+    from naq_paper.report.format import counted
+
+    if not folder.exists():
+        raise OptionError(f"{folder} does not exist; give a folder that naq reproduce wrote.")
+    if folder.is_file() and pack is not None:
+        raise OptionError(f"{folder} is packed already; --pack needs a folder.")
+    if out is not None and out.is_dir():
+        raise OptionError(f"--out is the folder {out}; give the file of the page, e.g. {out / 'report.html'}.")
+    if folder.is_file():
+        page = out or folder.with_name("report.html")
+        with tempfile.TemporaryDirectory() as place:
+            unpack_folder(folder, place)
+            _write_report(Path(place), page, title, any_version=any_version)
+    else:
+        page = out or folder / "report.html"
+        _write_report(folder, page, title, out=folder, any_version=any_version)
+    typer.echo(f"Written: {page} and tables in {page.parent / 'tables'}")
+    if pack is not None:
+        typer.echo(f"Packed: {counted(pack_folder(folder, pack), 'result')} into {pack}")
+
+
+def _say(words: str, style: str = "") -> None:
+    """A line on the terminal as it is: names and errors may hold brackets, which are no markup."""
+    from naq.cli.progress import console
+
+    console.print(words, style=style or None, highlight=False, soft_wrap=True, markup=False)
+
+
+def _write_report(
+    folder: Path, page_file: Path, title: str = "", out: Path = FOLDER, any_version: bool = False
+) -> Page:
+    """``out`` is what the page's commands call the folder."""
+    from naq_paper.report.collect import page_of, tables_of
+    from naq_paper.report.export import write_tables
+    from naq_paper.report.render import write_page
+
+    page = page_of(folder, title=title, out="" if out == FOLDER else str(out), any_version=any_version)
+    write_tables(tables_of(page), page_file.parent)
+    write_page(page, page_file)
+    return page
+
+
+def _print_views(page: Page, requests: list[Request]) -> None:
+    """Sentences and tables of these requests."""
+    from rich.console import Console
+    from rich.markup import escape
+
+    from naq.cli.table import terminal_table
+    from naq_paper.experiments.views import TableView, TextView
+    from naq_paper.report.commands import section_name
+
+    console = Console()
+    console = console if console.is_terminal else Console(width=140)
+    wanted = {section_name(request) for request in requests}
+    for section in page.sections:
+        if section.name not in wanted:
+            continue
+        console.print(f"\n[bold]{escape(section.title)}[/bold]  ({escape(section.where_in_paper)})", highlight=False)
+        for view in section.views:
+            if isinstance(view, TextView):
+                console.print("\n".join(view.sentences), highlight=False, markup=False)
+            elif isinstance(view, TableView):
+                console.print(terminal_table(view))
+
+
+def _print_outcome(outcome: Outcome) -> None:
+    from naq_paper.report.collect import titles
+
+    counts = {
+        "computed": len(outcome.done),
+        "there before": len(outcome.skipped),
+        "failed": len(outcome.failed),
+        "failed before and left alone (--retry computes them again)": len(outcome.left),
+        "being computed by another process": len(outcome.busy),
+    }
+    _say(f"Cells: {', '.join(f'{count} {what}' for what, count in counts.items() if count) or 'none'}.")
+    for name, failure in list(zip(titles([one.cell for one in outcome.failed]), outcome.failed))[:10]:
+        _say(f"  {name}: {failure.sentence}", "red")
+    if len(outcome.failed) > 10:
+        _say(f"  and {len(outcome.failed) - 10} more; the report names them all.")

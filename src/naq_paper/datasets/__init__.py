@@ -1,0 +1,1 @@
+"""Datasets of the paper in their published layouts."""

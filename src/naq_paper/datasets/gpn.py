@@ -1,0 +1,186 @@
+"""GPN's layout (Amazon-Clothing, Amazon-Electronics, DBLP): two ``.mat`` files and an edge list.
+
+``{stem}_train.mat`` and ``{stem}_test.mat`` hold ``Index``, ``Attributes`` and ``Label``; ``{stem}_network``
+lists both directions of every edge. The classes of the test file are the test classes.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from naq.errors import DataError, GraphError
+from naq.files import open_file
+from naq.graph import Graph
+from naq.io.npz import checked_labels
+from naq.io.readers import Reader
+from naq.io.text_table import read_table
+from naq.tasks import ClassSplit
+from naq_paper.datasets.matlab import read_mat
+
+VALID_CLASSES = {"Amazon_clothing": 17, "Amazon_eletronics": 37, "dblp": 27}
+"""Validation classes of the paper's splits, by file stem."""
+
+PAPER_SEED = 1212
+_SUFFIXES = ("_train.mat", "_test.mat", "_network")
+
+
+def stems(folder: Path) -> list[str]:
+    """Stems of the GPN datasets in a folder, complete or not."""
+    return sorted({f.name.removesuffix(s) for s in _SUFFIXES for f in folder.glob(f"*{s}") if f.is_file()})
+
+
+def locate(path: str | Path) -> tuple[Path, str]:
+    """Folder and stem for a folder, or for any one of the three files."""
+    path = Path(path)
+    if not path.is_dir():
+        for suffix in _SUFFIXES:
+            if path.name.endswith(suffix):
+                return path.parent, path.name.removesuffix(suffix)
+        raise DataError(f"{path} is not part of a GPN dataset; expected NAME_train.mat, NAME_test.mat or NAME_network.")
+    found = stems(path)
+    if len(found) != 1:
+        several = f"holds several datasets ({', '.join(found)}); give one of their files" if found else "holds no .mat"
+        raise DataError(f"{path} {several}; expected NAME_train.mat, NAME_test.mat and NAME_network.")
+    return path, found[0]
+
+
+class GpnReader(Reader):
+    """``NAME_train.mat``, ``NAME_test.mat`` and ``NAME_network``, by any of them or by their folder."""
+
+    name = "gpn"
+    expects = "NAME_train.mat with its companions"
+
+    def fits(self, path: Path) -> bool:
+        return bool(stems(path)) if os.path.isdir(path) else path.suffix == ".mat" or path.name.endswith("_network")  # noqa: PTH112 (no error for a name that no file can have)
+
+    def read(self, path: Path, name: str | None = None) -> Graph:
+        return read_gpn(*locate(path), name=name)
+
+
+def read_gpn(folder: Path, stem: str, *, name: str | None = None) -> Graph:
+    """The graph of the three files. Every node must be in exactly one of the two ``.mat`` files."""
+    paths = [folder / f"{stem}{suffix}" for suffix in _SUFFIXES]
+    missing = [p.name for p in paths if not p.is_file()]
+    if missing:
+        raise DataError(f"{folder} has no {missing[0]}; a GPN dataset is {', '.join(p.name for p in paths)}.")
+    parts = [_part(path) for path in paths[:2]]
+    if parts[0][1].shape[1] != parts[1][1].shape[1]:
+        wide = [p[1].shape[1] for p in parts]
+        raise DataError(
+            f"{paths[0]} has {wide[0]:,} features and {paths[1].name} {wide[1]:,}; expected the same number."
+        )
+    _share_no_class(parts[0][2], parts[1][2], folder / stem)
+    index = np.concatenate([part[0] for part in parts])
+    edges = _edges(paths[2])
+    order = _covering_order(index, edges, folder / stem)
+    features = sp.csr_array(sp.vstack([part[1] for part in parts], format="csr"))[order]
+    labels = np.concatenate([part[2] for part in parts])[order]
+    try:
+        return Graph(edges.T, features, labels, nodes=len(index), name=name or stem)
+    except GraphError as error:
+        raise DataError(f"{folder / stem}: {error}") from error
+
+
+def split_of_mats(folder: Path, stem: str) -> ClassSplit:
+    """The paper's split: test classes from the test file, validation classes drawn with seed 1212."""
+    paths = [folder / f"{stem}{suffix}" for suffix in _SUFFIXES[:2]]
+    train, test = (_labels(_mat(path, ["Label"]), path) for path in paths)
+    _share_no_class(train, test, folder / stem)
+    return split_of_labels(sorted(set(train.tolist())), sorted(set(test.tolist())), VALID_CLASSES.get(stem))
+
+
+def split_of_labels(train: list[int], test: list[int], valid: int | None) -> ClassSplit:
+    """Draw ``valid`` classes of ``train`` (a quarter of all classes if None); its others are base classes."""
+    count = max(2, round(0.25 * (len(train) + len(test)))) if valid is None else valid
+    if count > len(train):
+        raise DataError(f"{count} validation classes were asked for, but the training file has {len(train)} classes.")
+    drawn = sorted(random.Random(PAPER_SEED).sample(train, count))
+    return ClassSplit(tuple(sorted(set(train) - set(drawn))), tuple(drawn), tuple(test))
+
+
+def _part(path: Path) -> tuple[np.ndarray, sp.csr_array, np.ndarray]:
+    content = _mat(path, ["Index", "Attributes", "Label"])
+    index = _vector(content["Index"], f"{path}: Index")
+    labels = _labels(content, path)
+    attributes = content["Attributes"]
+    try:
+        if sp.issparse(attributes):
+            # The index arrays come from the file; a wrong one would crash compiled code.
+            attributes.check_format(full_check=True)
+        matrix = sp.csr_array(attributes)
+        shape = matrix.shape
+    except (ValueError, TypeError) as error:
+        raise DataError(f"{path}: Attributes is no usable matrix ({error}); download it again.") from error
+    if len(shape) != 2 or matrix.dtype.kind not in "biuf" or len(index) != shape[0] or len(labels) != shape[0]:
+        raise DataError(
+            f"{path}: Index has {len(index):,} entries, Label {len(labels):,} and Attributes the shape "
+            f"{shape}; expected one of each per node."
+        )
+    return index, matrix, labels
+
+
+def _mat(path: Path, keys: list[str]) -> dict[str, Any]:
+    content = read_mat(path, keys)
+    missing = [key for key in keys if key not in content]
+    if missing:
+        raise DataError(f"{path} has no variable {missing[0]}; expected {', '.join(keys)}.")
+    return content
+
+
+def _labels(content: dict[str, Any], path: Path) -> np.ndarray:
+    labels = _vector(content["Label"], f"{path}: Label")
+    checked_labels(labels, f"{path}: Label")
+    return labels
+
+
+def _vector(values: Any, title: str) -> np.ndarray:
+    array = np.asarray(values)
+    if array.size != max(array.shape, default=0) or array.dtype.kind not in "biuf":
+        raise DataError(f"{title} has shape {array.shape} and type {array.dtype}; expected one whole number per node.")
+    flat = array.ravel().astype(np.float64)
+    if not np.isfinite(flat).all() or (flat != np.floor(flat)).any() or (flat < 0).any() or (flat > 2**53).any():
+        raise DataError(f"{title} holds numbers that are not whole or are negative; expected 0, 1, 2, ...")
+    return flat.astype(np.int64)
+
+
+def _edges(path: Path) -> np.ndarray:
+    with (
+        open_file(path, "edge list") as content,
+        io.TextIOWrapper(content, encoding="utf-8", errors="replace") as stream,
+    ):
+        return read_table(stream, str(path), columns=2, dtype=np.int64)
+
+
+def _covering_order(index: np.ndarray, edges: np.ndarray, title: Path) -> np.ndarray:
+    """The position of each node 0..n-1 in ``index``; an error where a node is listed twice or not at all."""
+    n = len(index)
+    if n == 0:
+        raise DataError(f"{title}: the .mat files hold no nodes.")
+    order = np.argsort(index, kind="stable")
+    ids = index[order]
+    twice = ids[1:][ids[1:] == ids[:-1]]
+    if len(twice):
+        raise DataError(f"{title}: node {twice[0]} is listed twice; expected each node once, in train or in test.")
+    last = int(max(ids[-1], edges.max(initial=0)))
+    if last >= n:
+        absent = np.setdiff1d(np.arange(min(last + 1, n + 1)), ids)[0]
+        raise DataError(
+            f"{title}: node {absent} is in no .mat file, which together list {n:,} nodes while ids go up to "
+            f"{last}; expected every node in exactly one."
+        )
+    return order
+
+
+def _share_no_class(train: np.ndarray, test: np.ndarray, title: Path) -> None:
+    shared = np.intersect1d(train, test)
+    if len(shared):
+        raise DataError(
+            f"{title}: class {shared[0]} is in both the train and the test file; expected disjoint classes."
+        )

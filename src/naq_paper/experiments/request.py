@@ -1,0 +1,206 @@
+"""A request: which experiment, on which data, under which budget and profile."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from naq.errors import DataError, OptionError
+from naq.options import nearest
+from naq_paper.experiments.profiles import PROFILES, Profile
+
+TABLE = {"naq-feat": ("metric", "fill"), "naq-diff": ("alpha", "self_loops", "fill")}
+"""Options of episodes that belong to their neighbour table."""
+
+
+MOST = 10**9
+"""Seeds or episodes."""
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How much every training may cost.
+
+    Attributes:
+        episodes, evaluate_every, patience: of learners; patience 0 trains to the end.
+        epochs: of embedders that are trained; those not named train for their own default.
+        epoch_patience: evaluations without a new best before an embedder stops; None is its own.
+        table_seeds, analysis_seeds: trainings behind a number. A table compares dozens of rows, which takes more of them (docs/reproduction.md).
+        thin: whether sweeps keep a few levels and methods only.
+    """
+
+    name: str
+    summary: str
+    episodes: int
+    evaluate_every: int
+    patience: int
+    table_seeds: int
+    analysis_seeds: int
+    epochs: Mapping[str, int] = field(default_factory=dict)
+    epoch_patience: int | None = None
+    thin: bool = False
+
+
+BUDGETS = {
+    budget.name: budget
+    for budget in (
+        Budget(
+            "paper",
+            "16,000 episodes without early stop, one seed, as in the paper (embedders: at most 200 to 10,000 epochs, as released)",
+            16_000,
+            160,
+            0,
+            1,
+            1,
+            {"bgrl": 10_000, "sugrl": 1_000, "afgrl": 5_000, "cola": 200, "vnt": 400},
+            epoch_patience=50,
+        ),
+        Budget(
+            "standard",
+            "at most 800 episodes, stopped after 4 validations without a new best (embedders: 50 to 200 epochs), five seeds for tables, three for analyses",
+            800,
+            160,
+            4,
+            5,
+            3,
+            {"bgrl": 100, "sugrl": 150, "afgrl": 50, "cola": 100, "vnt": 200},
+        ),
+        Budget(
+            "quick",
+            "16 episodes (embedders: 1 to 2 epochs), one seed, a few levels: shows that everything runs, not what is true",
+            16,
+            16,
+            0,
+            1,
+            1,
+            {"bgrl": 2, "sugrl": 2, "afgrl": 1, "cola": 2, "vnt": 2},
+            thin=True,
+        ),
+    )
+}
+
+
+@dataclass(frozen=True)
+class Request:
+    """One experiment on some datasets; JSON values, so that a folder of results knows what it was made for.
+
+    Attributes:
+        datasets: names of ``naq list datasets`` or paths.
+        budget: a name of ``BUDGETS``; ``seeds`` and ``episodes`` override it where they are not 0.
+        profile: a name of :data:`~naq_paper.experiments.profiles.PROFILES`: the settings that methods run with.
+        learners: base models that analyses train; the experiment's own where it is empty (the paper: ProtoNet, or four).
+        ways, shots, methods: instead of the experiment's own, where they are not empty; a sweep takes the first way and shot.
+        features: what methods read, by default as in the paper.
+        tune: choose the setting of each method on validation tasks, by :mod:`naq_paper.experiments.tuning`; else defaults and ``options``.
+        options: by the name of a learner or embedder, e.g. ``{"protonet": {"lr": 3e-4}}``, on top of the profile.
+        episode: options of the episodes, e.g. ``{"queries": 5}``, on top of the profile, where a kind of episodes has the option.
+        facts: of each dataset: its size, its hash, what it has; see :func:`naq_paper.experiments.datasets.facts_of`.
+    """
+
+    experiment: str
+    datasets: tuple[str, ...]
+    budget: str = "standard"
+    profile: str = "default"
+    seeds: int = 0
+    episodes: int = 0
+    learners: tuple[str, ...] = ()
+    ways: tuple[int, ...] = ()
+    shots: tuple[int, ...] = ()
+    methods: tuple[str, ...] = ()
+    head: str = "logistic"
+    features: str = "raw"
+    select: str = "valid"
+    device: str = "cpu"
+    tune: bool = False
+    options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    episode: Mapping[str, Any] = field(default_factory=dict)
+    facts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.budget not in BUDGETS:
+            raise OptionError(f"there is no budget {self.budget!r}; {nearest(self.budget, BUDGETS)}")
+        if self.profile not in PROFILES:
+            raise OptionError(f"there is no profile {self.profile!r}; {nearest(self.profile, PROFILES)}")
+        for name in ("seeds", "episodes"):
+            if not 0 <= getattr(self, name) <= MOST:
+                raise OptionError(
+                    f"{name} is {getattr(self, name)}; expected at least 1 and at most {MOST:,}, or 0 for the budget's own."
+                )
+        for name, least in (("ways", 2), ("shots", 1)):
+            if any(value < least for value in getattr(self, name)):
+                raise OptionError(
+                    f"{name} are {list(getattr(self, name))}; expected whole numbers of at least {least}."
+                )
+
+    @property
+    def limits(self) -> Budget:
+        """What ``budget`` names."""
+        return BUDGETS[self.budget]
+
+    @property
+    def cost(self) -> str:
+        """The budget in a sentence, and what was given instead of its own numbers."""
+        given = [f"{n:,} {what}{'s' * (n != 1)}" for n, what in ((self.seeds, "seed"), (self.episodes, "episode")) if n]
+        return f"{self.limits.summary}." + (f" Given instead: {' and '.join(given)}." if given else "")
+
+    @property
+    def settings(self) -> Profile:
+        """What ``profile`` names."""
+        return PROFILES[self.profile]
+
+    @property
+    def learner(self) -> str:
+        """The base model of an analysis of one."""
+        return (self.learners or ("protonet",))[0]
+
+    @property
+    def all_seeds(self) -> tuple[int, ...]:
+        """Of this request, else the budget's for a table or an analysis."""
+        from naq_paper.experiments.experiment import EXPERIMENTS  # experiments are made from requests
+
+        limits = self.limits
+        own = limits.table_seeds if EXPERIMENTS.find(self.experiment).kind == "table" else limits.analysis_seeds
+        return tuple(range(self.seeds or own))
+
+    @property
+    def way(self) -> int:
+        """The way of an analysis."""
+        return (self.ways or (5,))[0]
+
+    @property
+    def shot(self) -> int:
+        """The shot of an analysis."""
+        return (self.shots or (1,))[0]
+
+    def table(self, kind: str, dataset: str) -> dict[str, Any]:
+        """What a measurement of neighbour tables is given, see :func:`naq_paper.measurements.tables.table_config`."""
+        given = {**self.settings.episode(kind, dataset), **self.episode}
+        return {"features": self.features} | {name: given[name] for name in TABLE[kind] if name in given}
+
+    def most_classes(self, dataset: str) -> int | None:
+        """The largest way that the dataset's tasks can have; None where that is not known."""
+        return self.facts.get(dataset, {}).get("most_classes")
+
+    def lacks(self, dataset: str, what: str) -> bool:
+        """Whether it is known that the dataset has no ``features`` or no ``classes``."""
+        return self.facts.get(dataset, {}).get(what) == 0
+
+    def levels(self, values: Sequence[Any], thin: Sequence[Any] = ()) -> tuple[Any, ...]:
+        """The values of a sweep; under a thin budget ``thin``, or the first and the last."""
+        if not self.limits.thin or len(values) <= 2:
+            return tuple(values)
+        return tuple(thin or (values[0], values[-1]))
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: Any) -> Request:
+        """The inverse of :meth:`to_json`."""
+        try:
+            lists = ("datasets", "learners", "ways", "shots", "methods")
+            given: dict[str, Any] = {name: tuple(value) if name in lists else value for name, value in data.items()}
+            return cls(**given)
+        except (TypeError, AttributeError) as error:
+            raise DataError(f"this is no request for an experiment ({error}); run naq reproduce again.") from error

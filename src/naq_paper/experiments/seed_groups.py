@@ -1,0 +1,263 @@
+"""Seed groups: one method under one condition, one training per seed, and the score of their records."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from naq.methods import Method, get_method
+from naq.run.episodes import DEFAULTS
+from naq_paper.cells.cell import Cell, canonical
+from naq_paper.cells.records import Find, Record
+from naq_paper.experiments.names import model_of
+from naq_paper.experiments.request import Request
+from naq_paper.experiments.tuning import learner_of
+from naq_paper.measurements.train import train_cell
+from naq_paper.statistics import Score, score
+
+Key = Any
+"""What an experiment calls a group, hashable: a name, or the row and the column of its table."""
+MEMORY = 16.0
+"""GB that a method may plan with which trains on the whole graph or, where that is too large, by batches.
+
+Fixed, because a result must not depend on how much memory happened to be free.
+"""
+
+
+@dataclass(frozen=True, eq=False)
+class SeedGroup:
+    """The cells behind one number.
+
+    Attributes:
+        trainings: the cells of the group with a setting (options of the method), one per seed.
+        candidates: settings to choose among, each with the cell that tries it; empty where nothing is chosen.
+    """
+
+    trainings: Callable[[Mapping[str, Any]], Sequence[Cell]]
+    candidates: Sequence[tuple[Mapping[str, Any], Cell]] = ()
+    _made: dict[str, Sequence[Cell]] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def of(cls, *cells: Cell) -> SeedGroup:
+        """A group without a setting to choose."""
+        return cls(lambda setting: cells)
+
+    def setting(self, find: Find) -> Mapping[str, Any] | None:
+        """The candidate with the best accuracy on validation tasks, the first of equals; None while one is missing.
+
+        A candidate that failed for good does not hold up the choice among the others.
+        """
+        if len(self.candidates) <= 1:
+            return self.candidates[0][0] if self.candidates else {}
+        best: tuple[float, Mapping[str, Any]] | None = None
+        for setting, cell in self.candidates:
+            record = find(cell)
+            if record is None:
+                return None
+            if record.result is not None:
+                valid = float(record.result["facts"]["valid_accuracy"])
+                if best is None or valid > best[0]:
+                    best = valid, setting
+        return best[1] if best is not None else {}
+
+    def cells(self, find: Find) -> Sequence[Cell]:
+        """The trainings; none while their setting is not chosen."""
+        setting = self.setting(find)
+        if setting is None:
+            return ()
+        key = canonical(setting)
+        if key not in self._made:
+            self._made[key] = self.trainings(setting)
+        return self._made[key]
+
+    @property
+    def tried(self) -> list[Cell]:
+        """Cells that try a candidate; none where there is nothing to choose."""
+        return [cell for _, cell in self.candidates] if len(self.candidates) > 1 else []
+
+    def needed(self, find: Find) -> list[Cell]:
+        """Everything that the number rests on, as far as it is known by now."""
+        return [*self.tried, *self.cells(find)]
+
+    def records(self, find: Find) -> list[Record]:
+        """The trainings that are done."""
+        return [record for cell in self.cells(find) if (record := find(cell)) is not None and record.done]
+
+    def failures(self, find: Find) -> list[Record]:
+        """The trainings that failed."""
+        return [record for cell in self.cells(find) if (record := find(cell)) is not None and not record.done]
+
+
+def seed_group(
+    request: Request,
+    dataset: str,
+    method: str,
+    *,
+    options: Mapping[str, Any] | None = None,
+    perturbation: Mapping[str, Any] | None = None,
+    chosen_for: Mapping[str, Any] | None = None,
+    seeds: Sequence[int] | None = None,
+    make: Callable[..., Cell] = train_cell,
+    **more: Any,
+) -> SeedGroup:
+    """The trainings of a method under one condition, with the setting that validation tasks choose where the request tunes.
+
+    Args:
+        options: on top of the chosen setting.
+        perturbation: drawn anew for every seed unless it names one.
+        chosen_for: way, shot and other shots that the setting is chosen for, where they are not those of the trainings.
+        seeds: the request's own by default.
+        make: used instead of :func:`train_cell` for a measurement that trains and then measures something else.
+        more: as in :func:`train_cell`.
+    """
+    more = {"way": request.way, "shot": request.shot, **more}
+    chosen_for = {"way": more["way"], "shot": more["shot"], **(chosen_for or {})}
+    tried = request.settings.tried(method) if request.tune else []
+
+    def trainings(setting: Mapping[str, Any]) -> list[Cell]:
+        return [
+            training(
+                request,
+                dataset,
+                method,
+                make=make,
+                seed=seed,
+                options={**setting, **(options or {})},
+                perturbation=None if perturbation is None else {"seed": seed, **perturbation},
+                **more,
+            )
+            for seed in (request.all_seeds if seeds is None else seeds)
+        ]
+
+    first = request.all_seeds[0]
+    candidates = [(each, training(request, dataset, method, seed=first, options=each, **chosen_for)) for each in tried]
+    return SeedGroup(trainings, candidates)
+
+
+def training(
+    request: Request,
+    dataset: str,
+    method: str,
+    *,
+    options: Mapping[str, Any],
+    episode: Mapping[str, Any] | None = None,
+    make: Callable[..., Cell] = train_cell,
+    **more: Any,
+) -> Cell:
+    """A train cell under the request's profile, budget, head, features and device; what trains nothing takes seconds and stays on the CPU.
+
+    What comes later wins: the profile, options of the request, those given here.
+    """
+    known, name, limits = get_method(method), learner_of(method), request.limits
+    profile = request.settings.options(known.name, dataset, request.facts.get(dataset, {}).get("classes"))
+    fixed = {"memory": MEMORY} if "memory" in known.defaults else {}
+    given = {**fixed, **profile, **request.options.get(name, {}), **options}
+    known, episode = _episodes(request, dataset, known, given, episode or {})
+    learns = known.learner is not None
+    return make(
+        dataset,
+        known.name,
+        head=request.head,
+        features=request.features,
+        episodes=request.episodes or limits.episodes,
+        epochs=None if "epochs" in given else limits.epochs.get(name),
+        evaluate_every=limits.evaluate_every if learns else None,
+        patience=limits.patience if learns else limits.epoch_patience,
+        select=request.select,
+        device=request.device if known.trains else "cpu",
+        options=given,
+        episode=episode,
+        **more,
+    )
+
+
+def _episodes(
+    request: Request, dataset: str, method: Method, options: Mapping[str, Any], given: Mapping[str, Any]
+) -> tuple[Method, dict[str, Any]]:
+    """The method and the options of its episodes; what differs in nothing that its learner reads is one and the same.
+
+    Episodes of NaQ-Feat and NaQ-Diff have the same supports, so a learner that ignores queries is trained once, on NaQ-Feat's.
+    """
+    kind, learner = method.episodes, method.learner
+    if kind is None or learner is None:
+        return method, dict(given)
+    profile = request.settings
+    asked = {name: value for name, value in request.episode.items() if name in DEFAULTS[kind]} | dict(given)
+    episode = {**profile.episode(kind, dataset, learner.name), **asked}
+    if kind not in SAME_SUPPORTS or not _same_supports(episode) or not _ignores_queries(method, options):
+        return method, episode
+    supports = {name: value for name, value in asked.items() if name in ("way", "shot")}
+    first = get_method(f"{SAME_SUPPORTS[0]}/{learner.name}")
+    return first, {**profile.episode(SAME_SUPPORTS[0], dataset, learner.name), **supports}
+
+
+SAME_SUPPORTS = ("naq-feat", "naq-diff")
+"""Kinds of episodes that draw the same supports, unless these depend on the neighbours."""
+
+
+def _same_supports(episode: Mapping[str, Any]) -> bool:
+    return int(episode.get("shot", 1)) == 1 and not int(episode.get("apart", 0))
+
+
+def _ignores_queries(method: Method, options: Mapping[str, Any]) -> bool:
+    return method.learner is not None and method.learner.ignores_queries({**method.defaults, **options})
+
+
+def training_note(request: Request, methods: Sequence[str]) -> str:
+    """How the numbers of a table were made, in sentences: the profile, what selects a checkpoint, and trainings that rows share."""
+    tasks = "tasks without labels" if request.select == "clusters" else "validation tasks of its own way and shot"
+    note = f"Profile: {request.profile}. Every number is of the checkpoint with the best accuracy on {tasks}."
+    by_model: dict[str, list[str]] = {}
+    for method in map(get_method, methods):
+        name = learner_of(method.name)
+        settled = {**request.settings.models.get(name, {}), **request.options.get(name, {})}
+        tried = request.settings.tried(method.name) if request.tune else [{}]
+        if method.episodes in SAME_SUPPORTS and all(_ignores_queries(method, {**settled, **one}) for one in tried):
+            by_model.setdefault(model_of(method.name), []).append(method.name)
+    for model, rows in by_model.items():
+        if len(rows) > 1:
+            note += f" {model} ignores queries, so NaQ-Feat and NaQ-Diff are one training of it, shown twice."
+    return note
+
+
+def score_of(records: Sequence[Record], shot: int | None = None, head: str | None = None) -> Score | None:
+    """The score of trainings on the tasks they share: those tested on other tasks than the first one are left out.
+
+    Where every seed has a graph of its own, drawn by a perturbation that removes nodes, tasks belong to the draw and none is left out.
+    The fingerprint then names the tasks of all draws in order: two methods bear the same one only if they saw the same draws, and
+    ``runs[s, t]`` of both is one task of one draw. The spread over seeds holds the variance between draws. It is counted for both methods of a
+    difference though they share the draws, so the interval is too wide where a draw that is hard for one is hard for the other.
+    """
+    runs: list[tuple[str, list[float]]] = []
+    trained = False
+    perturbations = {canonical(record.cell.config.get("perturbation")) for record in records}
+    for record in records:
+        assert record.result is not None
+        result, config, data = record.result, record.result["config"], record.result["data"]
+        main = shot is None or shot == config["shot"]
+        found = result["evaluations"] if main else result["also"].get(str(shot), {})
+        name = head or (config["head"] if config["head"] in found else next(iter(found), ""))
+        if name in found:
+            tasks = data["tasks"] if main else data["also"][str(shot)]
+            queries = found[name].get("queries", "balanced")
+            runs.append((tasks if queries == "balanced" else f"{tasks} {queries}", found[name]["per_task"]))
+            trained = trained or result["history"] is not None
+    if not runs:
+        return None
+    tasks, first = runs[0]
+    if any(name != tasks for name, _ in runs) and _own_draws(records):
+        runs = [(name, run) for name, run in runs if len(run) == len(first)]
+        return score([run for _, run in runs], " | ".join(name for name, _ in runs))
+    kept = [run for name, run in runs if name == tasks]
+    # Without training only a perturbation that is drawn anew for every seed makes seeds differ; the seed of an SVD does not count.
+    if trained or perturbations != {canonical(None)}:
+        return score(kept, tasks)
+    return score(kept[:1] if all(run == first for run in kept) else kept, tasks, trained=False)
+
+
+def _own_draws(records: Sequence[Record]) -> bool:
+    """Whether every record is of another draw of the same perturbation."""
+    drawn = [one for record in records if (one := record.cell.config.get("perturbation")) is not None]
+    kinds = {canonical({**one, "seed": 0}) for one in drawn}
+    return len(kinds) == 1 and len({one["seed"] for one in drawn}) == len(records)

@@ -1,0 +1,247 @@
+"""Tables of variants: every row is a method under a setting of its own, compared with other rows on the same tasks."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from naq.methods import get_method
+from naq.run.evaluate import DIRICHLET, dirichlet
+from naq_paper.experiments.captions import NOTHING, findings, gain, number, table_name
+from naq_paper.experiments.experiment import Experiment, Study
+from naq_paper.experiments.request import Request
+from naq_paper.experiments.seed_groups import Key, SeedGroup, seed_group, training_note
+from naq_paper.experiments.views import BarView, Entry, Series, TableView, TextView, View
+from naq_paper.statistics import Comparison, Score, family
+
+MOST_CLASSES = 5
+"""Of a task, where the dataset has as many validation and test classes."""
+Place = tuple[int, str]
+"""Shot and head."""
+TOGETHER = ("transductive", "em", "balanced", *map(dirichlet, ("prototype", "transductive", "em")))
+"""Heads that look at queries together, and what they are measured by on Dirichlet(2) queries; ``balanced`` is told what is not so there."""
+TOGETHER_NOTE = (
+    "The queries of a task are answered together; balanced knows that every class has equally many. "
+    "Prototype answers each alone: the reference on Dirichlet(2) queries."
+)
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A row.
+
+    Attributes:
+        row: what it is called.
+        method: of ``naq list methods``.
+        against: the rows that it is compared with, one for each of the table's ``gains``; none for a row that others are compared with.
+        settings: as arguments of :func:`~naq_paper.experiments.seed_groups.seed_group`.
+    """
+
+    row: str
+    method: str
+    against: tuple[str, ...] = ()
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+
+def way_of(request: Request, dataset: str) -> int:
+    """The request's, else as many classes as the dataset's tasks can have, five at most."""
+    if request.ways:
+        return request.ways[0]
+    return min(MOST_CLASSES, request.most_classes(dataset) or MOST_CLASSES)
+
+
+class Variants(Experiment):
+    """Variants in rows, accuracy and gains in columns, by shot and head. Keys of its groups are the rows.
+
+    Attributes:
+        gains: what the gains are over, in words; a column each.
+        note: stands below the table.
+    """
+
+    kind = "table"
+    origin = "not in the paper"
+    group = "beyond"
+    gains: ClassVar[tuple[str, ...]]
+    note: ClassVar[str] = ""
+
+    @abstractmethod
+    def variants(self, request: Request) -> list[Variant]:
+        """The rows, those that others are compared with first."""
+
+    def groups(self, request: Request, dataset: str) -> dict[Key, SeedGroup]:
+        """One training serves all shots; it is that of other tables where the setting is the same."""
+        shots = request.shots or (1, 5)
+        also: dict[str, Any] = {"also_shots": shots[1:]}
+        return {
+            one.row: seed_group(
+                request,
+                dataset,
+                one.method,
+                way=way_of(request, dataset),
+                shot=shots[0],
+                chosen_for=also,
+                **also,
+                **one.settings,
+            )
+            for one in self.variants(request)
+        }
+
+    def views(self, study: Study) -> list[View]:
+        rows, places = self.variants(study.request), _places(study.request)
+        found = _scores(study, rows, places)
+        tests = comparisons(rows, places, found)
+        table = self._table(study, rows, places, found, tests)
+        if not found:
+            return [TextView([NOTHING]), table]
+        sentences = self._sentences(study, rows, tests) or ["Too little is finished to compare."]
+        return [findings(study, sentences), self._plot(study, rows, tests), table, *self._transductive(study, rows)]
+
+    def _transductive(self, study: Study, rows: Sequence[Variant]) -> list[View]:
+        """The same vectors under heads that look at the queries together, at the first shot; none where no result has them."""
+        shot = (study.request.shots or (1, 5))[0]
+        found = _scores(study, rows, [(shot, head) for head in TOGETHER])
+        places = [(shot, head) for head in TOGETHER if any(place == (shot, head) for _, place in found)]
+        tests = comparisons(rows, places, found)
+        return [self._table(study, rows, places, found, tests, "transductive")] if places else []
+
+    def _sentences(
+        self, study: Study, rows: Sequence[Variant], tests: Mapping[tuple[str, str, Place], Comparison]
+    ) -> list[str]:
+        """What the head that chooses checkpoints shows; the other is in the table."""
+        said = []
+        for one in rows:
+            for other in one.against:
+                parts = [
+                    f"{shot}-shot {gain(tests[one.row, other, (shot, head)])}"
+                    for shot, head in _places(study.request)
+                    if head == study.request.head and (one.row, other, (shot, head)) in tests
+                ]
+                if parts:
+                    said.append(f"{one.row}, against {other}: {'; '.join(parts)}.")
+        return said
+
+    def _table(
+        self,
+        study: Study,
+        rows: Sequence[Variant],
+        places: Sequence[Place],
+        found: Mapping[tuple[str, Place], Score],
+        tests: Mapping[tuple[str, str, Place], Comparison],
+        part: str = "",
+    ) -> TableView:
+        def accuracy(row: str, place: Place) -> Entry:
+            if (row, place) not in found:
+                return study.missing(row)
+            return number(found[row, place], keys=[record.key for record in study.records(row)])
+
+        def gained(one: Variant, index: int, place: Place) -> Entry:
+            other = one.against[index] if index < len(one.against) else ""
+            test = tests.get((one.row, other, place))
+            return "–" if test is None else gain_words(test)
+
+        lines: list[list[Entry]] = [
+            [
+                one.row,
+                *(
+                    entry
+                    for place in places
+                    for entry in (
+                        accuracy(one.row, place),
+                        *(gained(one, index, place) for index in range(len(self.gains))),
+                    )
+                ),
+            ]
+            for one in rows
+        ]
+        trained = list(dict.fromkeys(one.method for one in rows if get_method(one.method).trains))
+        return TableView(
+            table_name(study, part),
+            f"{self.title}{', queries together' if part else ''}: {study.dataset}, {way_of(study.request, study.dataset)}-way",
+            ["variant", *(title for _ in places for title in ("accuracy, %", *self.gains))],
+            lines,
+            groups=[("", 1), *((f"{shot}-shot, {_words(head)}", 1 + len(self.gains)) for shot, head in places)],
+            note=" ".join(
+                words
+                for words in (
+                    self.note,
+                    TOGETHER_NOTE if part else "",
+                    "Gains are in points with their 95 % interval; better and worse: p < 0.05, Holm over all gains of the table.",
+                    training_note(study.request, trained) if trained else "",
+                )
+                if words
+            ),
+        )
+
+    def _plot(
+        self, study: Study, rows: Sequence[Variant], tests: Mapping[tuple[str, str, Place], Comparison]
+    ) -> BarView:
+        """The first gain of every row that has one."""
+        compared = [one for one in rows if one.against]
+        series = [
+            gain_series(
+                f"{shot}-shot, {head}",
+                [one.row for one in compared],
+                [tests.get((one.row, one.against[0], (shot, head))) for one in compared],
+            )
+            for shot, head in _places(study.request)
+        ]
+        return BarView(
+            table_name(study),
+            f"{self.title}: {study.dataset}, {self.gains[0]}",
+            "points",
+            series,
+            {"no difference": 0.0},
+            "Whiskers are 95 % intervals of each difference alone.",
+        )
+
+
+def comparisons(
+    rows: Sequence[Variant], places: Sequence[Place], found: Mapping[tuple[str, Place], Score]
+) -> dict[tuple[str, str, Place], Comparison]:
+    """Every row against those it names, wherever both are finished: one family."""
+    return family(
+        {
+            (one.row, other, place): (ours, theirs)
+            for one in rows
+            for other in one.against
+            for place in places
+            if (ours := found.get((one.row, place))) and (theirs := found.get((other, place)))
+        }
+    )
+
+
+def gain_words(test: Comparison) -> str:
+    """``+1.2 ± 0.3, better``."""
+    if test.p is None:
+        verdict = "one seed"
+    elif not test.significant:
+        verdict = "not significant"
+    else:
+        verdict = "better" if test.difference.mean > 0 else "worse"
+    return f"{100 * test.difference.mean:+.1f} ± {100 * test.difference.ci95:.1f}, {verdict}"
+
+
+def gain_series(name: str, x: Sequence[str], tests: Sequence[Comparison | None]) -> Series:
+    """Differences in points with their intervals."""
+
+    def at(side: int) -> list[float | None]:
+        return [None if test is None else 100 * (test.difference.mean + side * test.difference.ci95) for test in tests]
+
+    return Series(name, list(x), at(0), at(-1), at(1))
+
+
+def _scores(study: Study, rows: Sequence[Variant], places: Sequence[Place]) -> dict[tuple[str, Place], Score]:
+    return {(one.row, place): s for one in rows for place in places if (s := study.score(one.row, *place)) is not None}
+
+
+def _words(head: str) -> str:
+    """``em, Dirichlet(2)`` of the head's key for such queries."""
+    return head.replace(f"/{DIRICHLET}", ", Dirichlet(2)")
+
+
+def _places(request: Request) -> list[Place]:
+    """The head that chooses checkpoints, then prototypes."""
+    heads = dict.fromkeys((request.head, "prototype"))
+    return [(shot, head) for shot in request.shots or (1, 5) for head in heads]

@@ -1,0 +1,204 @@
+"""``times``: how long neighbour tables and episodes take; after a warm-up, without a cache, with the device synchronised.
+
+Times are comparable only while nothing else runs on the machine: ``load`` is its load before the warm-up.
+
+Where a table is made in blocks, each block computes scores, selects the k best and copies them to host memory. The total is measured over
+whole calls. :mod:`naq_paper.measurements.stages` measures the three apart in calls of their own, since waiting for the device between stages costs
+time; so their sum may be above the total.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numba
+import torch
+
+from naq.device import checked_device
+from naq.episodes import naq_episodes, supervised_episodes
+from naq.episodes.episodes import check_counts
+from naq.errors import OptionError
+from naq.graph import Graph, weighted
+from naq.io import split_for
+from naq.neighbors import NeighborTable, diffusion_neighbors, feature_neighbors
+from naq.neighbors.diffusion import METHODS
+from naq.run.versions import processor
+from naq.threads import available_cores
+from naq_paper.cells.cell import Cell
+from naq_paper.measurements import stages
+from naq_paper.measurements.base import Context, check_choice, check_seed, dataset_cell, register_measurement
+from naq_paper.measurements.tables import TABLE_KINDS, completed_table, table_config
+
+MEASURED = ("similarity", "episodes")
+QUERIES = {"naq-feat": 10, "naq-diff": 10, "supervised": 8}
+PARTS = {
+    "naq-feat": "similarities, top-k and transfer to host memory, block by block; weighting of features excluded",
+    "naq-diff": "normalised adjacency, components, diffusion, top-k and transfer to host memory, block by block",
+    "episodes": "draws of supports and gathers of queries into host memory; the neighbour table excluded",
+    "supervised": "draws of classes and nodes into host memory",
+}
+"""What a time contains."""
+
+
+def times_cell(
+    dataset: str,
+    *,
+    what: str = "similarity",
+    kind: str = "naq-feat",
+    k: int = 10,
+    way: int = 5,
+    queries: int | None = None,
+    count: int = 16_000,
+    repeats: int = 5,
+    seed: int = 0,
+    solver: str = "auto",
+    device: str = "cpu",
+    perturbation: Mapping[str, Any] | None = None,
+    **table: Any,
+) -> Cell:
+    """The cell of one time.
+
+    Args:
+        what: ``similarity``, the table of the ``k`` nearest, or ``episodes``, ``count`` of them from a table that is there.
+        kind: ``naq-feat``, ``naq-diff`` or, for episodes, ``supervised``, which reads labels.
+        queries: of an episode's class; 10, or 8 for supervised episodes.
+        repeats: timed calls after the warm-up.
+        solver: of the diffusion: ``auto``, ``push`` or ``exact``.
+        device: ``cpu`` or ``cuda``, for the tables that can use it; ``computed_on`` of the result says what did.
+        perturbation: ``{"name": ..., ...}`` of :mod:`naq_paper.perturbations`.
+        table: of the neighbour table, see :func:`~naq_paper.measurements.tables.table_config`.
+    """
+    check_choice("what", what, MEASURED)
+    check_choice("kind", kind, TABLE_KINDS if what == "similarity" else tuple(QUERIES))
+    check_choice("solver", solver, METHODS)
+    queries = QUERIES[kind] if queries is None else queries
+    check_counts(k=k, way=way, queries=queries, count=count, repeats=repeats)
+    check_seed(seed)
+    if device.partition(":")[0] not in ("cpu", "cuda"):
+        raise OptionError(f"device is {device!r}; expected cpu or cuda.")
+    config: dict[str, Any] = {"what": what, "kind": kind}
+    if what == "similarity":
+        config["k"] = int(k)
+    else:
+        config |= {"way": int(way), "queries": int(queries), "count": int(count), "seed": int(seed)}
+    if kind != "supervised":
+        config |= table_config(kind, **table)
+    if kind == "naq-diff" and what == "similarity":
+        config["solver"] = solver
+    return dataset_cell("times", dataset, perturbation, {**config, "repeats": int(repeats), "device": device})
+
+
+@register_measurement("times")
+def times(config: Mapping[str, Any], context: Context) -> dict[str, Any]:
+    """All ``seconds``, their ``mean``, ``sd`` and ``min``, what they contain (``parts``), the ``stages`` of a table and the hardware.
+
+    ``stages`` has the seconds of every repeat by stage; it is null, with the reason in ``why_no_stages``, where they are one pass.
+    """
+    device = str(config["device"])
+    checked_device(device)
+    graph = context.perturbed(config).graph
+    prepare = _similarity(config, graph) if config["what"] == "similarity" else _episodes(config, graph, context)
+    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
+    warm_up, made = timed(prepare(), device)
+    seconds = []
+    for repeat in range(int(config["repeats"])):
+        seconds.append(timed(prepare(), device)[0])
+        context.listener("time", {"done": repeat + 1, "total": int(config["repeats"])})
+    solver = made.info.get("method") if isinstance(made, NeighborTable) else None
+    parts = config["kind"] if config["what"] == "similarity" or config["kind"] == "supervised" else "episodes"
+    by_stage, why = _stages(config, graph, solver, lambda: clock(device), context)
+    return {
+        "seconds": seconds,
+        "mean": statistics.mean(seconds),
+        "sd": statistics.stdev(seconds) if len(seconds) > 1 else None,
+        "min": min(seconds),
+        "warm_up": warm_up,
+        "parts": PARTS[parts],
+        "stages": by_stage,
+        "why_no_stages": why,
+        "solver": solver,
+        "computed_on": device if isinstance(made, NeighborTable) and solver != "push" else "cpu",
+        "threads": {"numba": numba.get_num_threads(), "torch": torch.get_num_threads()},
+        "load": load,
+        "hardware": hardware(device),
+        "nodes": graph.num_nodes,
+        "edges": graph.num_edges,
+    }
+
+
+Call = Callable[[], Any]
+
+
+def timed(call: Call, device: str) -> tuple[float, Any]:
+    """Seconds of a call and what it gave, with nothing left running on the device."""
+    start = clock(device)
+    made = call()
+    return clock(device) - start, made
+
+
+def clock(device: str) -> float:
+    """The time, once the device has finished its work."""
+    if device.startswith("cuda"):
+        torch.cuda.synchronize(device)
+    return time.perf_counter()
+
+
+def _similarity(config: Mapping[str, Any], graph: Graph) -> Callable[[], Call]:
+    """Calls that make the table, each on a graph of its own: what one derives from its graph is not there for the next."""
+    read, device, k = weighted(graph, str(config.get("features", "raw"))), str(config["device"]), int(config["k"])
+
+    def prepare() -> Call:
+        fresh = Graph(read.adjacency, read.features, name=read.name)
+        if config["kind"] == "naq-feat":
+            return lambda: feature_neighbors(fresh, k, metric=str(config["metric"]), device=device)
+        return lambda: diffusion_neighbors(
+            fresh,
+            k,
+            alpha=float(config["alpha"]),
+            self_loops=bool(config["self_loops"]),
+            method=str(config["solver"]),
+            device=device,
+        )
+
+    return prepare
+
+
+def _stages(
+    config: Mapping[str, Any], graph: Graph, solver: str | None, now: Callable[[], float], context: Context
+) -> tuple[dict[str, list[float]] | None, str | None]:
+    """Seconds of each stage of making the table, one per repeat; or None and why they cannot be separated."""
+    if config["what"] != "similarity":
+        return None, "episodes are drawn in one pass."
+    read = weighted(graph, str(config.get("features", "raw")))
+    why = stages.one_pass(str(config["kind"]), solver, read.sparse_features, str(config["device"]))
+    if why is not None:
+        return None, why
+    found: dict[str, list[float]] = {stage: [] for stage in stages.STAGES}
+    repeats = int(config["repeats"])
+    for repeat in range(repeats):
+        fresh = Graph(read.adjacency, read.features, name=read.name)
+        for stage, seconds in stages.stage_seconds(fresh, config, now).items():
+            found[stage].append(seconds)
+        context.listener("time", {"done": repeat + 1, "total": repeats})
+    return found, None
+
+
+def _episodes(config: Mapping[str, Any], graph: Graph, context: Context) -> Callable[[], Call]:
+    options: dict[str, Any] = {name: int(config[name]) for name in ("way", "queries", "count", "seed")}
+    if config["kind"] == "supervised":
+        perturbed = context.perturbed(config)
+        labels = graph.require_labels("supervised episodes") if perturbed.base_labels is None else perturbed.base_labels
+        split = perturbed.split or split_for(context.dataset_cache.source(str(config["dataset"])), graph)
+        return lambda: lambda: supervised_episodes(labels, split.base, shot=1, **options)
+    table, _ = completed_table(graph, config, options["queries"], context)
+    return lambda: lambda: naq_episodes(table, **options)
+
+
+def hardware(device: str) -> dict[str, Any]:
+    """In words: processor, cores that this process may use, GPU where it is the device."""
+    gpu = torch.cuda.get_device_name(device) if device.startswith("cuda") else None
+    return {"processor": processor(), "cores": available_cores(), "gpu": gpu}

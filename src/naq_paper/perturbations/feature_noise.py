@@ -1,0 +1,129 @@
+"""Feature noise: some nodes have dimensions flipped, for neighbours, training and testing.
+
+round(share * n) nodes are chosen. With m_i the share of non-zeros in row i, and b_ij ~ Bernoulli(m_i) for each of its d dimensions,
+
+    xor        x'_ij = x_ij where b_ij = 0;   where b_ij = 1 a zero becomes 1 and a non-zero becomes 0
+    replace    x'_ij = b_ij
+
+The paper flips "by a Bernoulli draw with probability (1/d) sum_i x_i", which may mean either; ``xor`` is the default. For 0/1
+features m_i is that mean; for counts and real values the mean is binarised to the share of non-zeros. A row without zeros, as
+embeddings have, thus becomes all 0 under ``xor`` and all 1 under ``replace``; a row without non-zeros stays.
+
+Nodes are a prefix of one random order per seed and their draws depend on their place in it: a node that is noisy at a lower share
+has the same noise at every higher one.
+
+Rows stay sparse: the number of flipped zeros is drawn (binomial), then as many distinct positions among the zeros.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+
+from naq.graph import Graph
+from naq.random import stream
+from naq.tasks import ClassSplit
+from naq_paper.perturbations.base import Perturbation, Perturbed, register_perturbation
+
+READINGS = ("xor", "replace")
+BLOCK = 1024
+"""Nodes that share a random stream, which always draws for all of them."""
+
+
+@register_perturbation
+class FeatureNoise(Perturbation):
+    """Flipped feature dimensions of some nodes.
+
+    Args:
+        share: of the nodes.
+        reading: ``xor`` (flip dimensions) or ``replace`` (draw the row anew).
+
+    Cost: linear in nodes and non-zeros.
+    """
+
+    name = "feature-noise"
+    summary = "Flipped feature dimensions of some nodes."
+    defaults: ClassVar = {"share": 0.1, "reading": "xor"}
+
+    def check_options(self) -> None:
+        self.require_part("share")
+        self.require_choice("reading", READINGS)
+
+    def apply(self, graph: Graph, split: ClassSplit, seed: int) -> Perturbed:
+        share, reading = float(self.options["share"]), self.options["reading"]
+        features = graph.require_features("feature noise")
+        count = round(share * graph.num_nodes)
+        order = stream(seed, "change/feature-noise/nodes").permutation(graph.num_nodes)
+        facts = {"nodes": count, "non_zeros_before": _non_zeros(features)}
+        if not count:
+            return Perturbed(graph, facts={**facts, "non_zeros": facts["non_zeros_before"]})
+        blocks = [
+            noisy_rows(
+                stream(seed, f"change/feature-noise/{reading}", number),
+                sp.csr_array(features[order[start : start + BLOCK]]),
+                replace=reading == "replace",
+            )
+            for number, start in enumerate(range(0, count, BLOCK))
+        ]
+        rows = sp.csr_array(sp.vstack(blocks, format="csr"))[:count]
+        noisy = graph.with_features(_with_rows(features, order[:count], rows))
+        assert noisy.features is not None
+        return Perturbed(noisy, facts={**facts, "non_zeros": _non_zeros(noisy.features)})
+
+
+def noisy_rows(random: np.random.Generator, rows: sp.csr_array, *, replace: bool) -> sp.csr_array:
+    """The rows after one draw of noise."""
+    rows.sort_indices()
+    (count, d), filled = rows.shape, np.diff(rows.indptr)
+    mean = filled / d
+    owner = np.repeat(np.arange(count), filled)
+    if replace:
+        row, column = subsets(random, random.binomial(d, mean), np.full(count, d))
+        return sp.csr_array((np.ones(len(row), dtype=np.float32), (row, column)), shape=rows.shape)
+    stays = random.random(len(owner)) >= mean[owner]
+    row, place = subsets(random, random.binomial(d - filled, mean), d - filled)
+    # Before the i-th non-zero column c_i of a row lie c_i - i zeros, so a zero is passed by every non-zero with no more of them.
+    before = rows.indices - (np.arange(len(owner)) - rows.indptr[owner])
+    passed = np.searchsorted(owner * (d + 1) + before, row * (d + 1) + place, side="right") - rows.indptr[row]
+    row, column = np.concatenate([owner[stays], row]), np.concatenate([rows.indices[stays], place + passed])
+    values = np.concatenate([rows.data[stays], np.ones(len(place), dtype=np.float32)])
+    return sp.csr_array((values, (row, column)), shape=rows.shape)
+
+
+def subsets(random: np.random.Generator, counts: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """For every row r a uniform choice of ``counts[r]`` of the numbers below ``sizes[r]``: rows and numbers, sorted.
+
+    Draws what is missing until nothing is; of a large subset it draws the complement, so that few draws are wasted.
+    """
+    large = 2 * counts > sizes
+    wanted = np.where(large, sizes - counts, counts)
+    first = np.cumsum(sizes, dtype=np.int64) - sizes
+    codes, missing = np.empty(0, dtype=np.int64), wanted
+    while missing.any():
+        row = np.repeat(np.arange(len(sizes)), missing)
+        codes = np.sort(np.concatenate([codes, first[row] + random.integers(0, sizes[row])]))
+        codes = codes[np.diff(codes, prepend=-1) > 0]
+        missing = wanted - np.bincount(np.searchsorted(first, codes, side="right") - 1, minlength=len(sizes))
+    if large.any():
+        row = np.repeat(np.arange(len(sizes)), np.where(large, sizes, 0))
+        all_of = first[row] + np.arange(len(row)) - np.repeat(np.cumsum(sizes[large]) - sizes[large], sizes[large])
+        codes = np.setxor1d(codes, all_of, assume_unique=True)
+    row = np.searchsorted(first, codes, side="right") - 1
+    return row, codes - first[row]
+
+
+def _with_rows(features: sp.csr_array | np.ndarray, nodes: np.ndarray, rows: sp.csr_array) -> sp.csr_array | np.ndarray:
+    """The features with other rows for some nodes."""
+    if isinstance(features, np.ndarray):
+        changed = features.copy()
+        changed[nodes] = rows.toarray()
+        return changed
+    source = np.arange(features.shape[0])
+    source[nodes] = features.shape[0] + np.arange(len(nodes))
+    return sp.csr_array(sp.vstack([features, rows], format="csr"))[source]
+
+
+def _non_zeros(features: sp.csr_array | np.ndarray) -> int:
+    return int(np.count_nonzero(features)) if isinstance(features, np.ndarray) else int(features.nnz)

@@ -1,0 +1,160 @@
+"""Class imbalance: a few classes stay whole, of the others little stays; the run is given the induced sub-graph.
+
+Classes present are sorted by size, ties by the lower id; with C of them,
+
+    pareto      all nodes of the floor(top * C) largest classes, ``tail`` random nodes of every other
+    extreme     all nodes of the ``heads`` largest classes, ``tail`` random nodes of every other
+    balanced    the control: as many nodes as under ``like``, but the same share s of every class, at least ``keep`` (or all);
+                s * n_c is rounded by largest remainders, so that the total is exact
+
+The graph is also smaller and sparser afterwards, so a drop of accuracy is not imbalance alone: compare with ``balanced``.
+
+Nodes without a label are of no class and are left out, nodes are numbered anew in the order of their old ids, and tasks have to be
+drawn anew. Class ids and the split stay, less the classes with fewer than ``keep`` nodes, which hold no 1-shot task. A head class
+among the test classes keeps all its nodes.
+
+The paper does not say whether classes are ranked over the whole graph or within base, valid and test classes; ``per`` has both.
+Under ``per="part"`` each part has its own floor(top * C_part) or ``heads`` whole classes, and classes of no part are tails.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from naq.errors import OptionError
+from naq.graph import Graph
+from naq.random import stream
+from naq.tasks import ClassSplit
+from naq_paper.perturbations.base import Perturbation, Perturbed, floor_of, register_perturbation
+
+KINDS = ("pareto", "extreme", "balanced")
+PER = ("graph", "part")
+
+
+@register_perturbation
+class Imbalance(Perturbation):
+    """Few classes whole, little of the others, as an induced sub-graph.
+
+    Args:
+        kind: ``pareto``, ``extreme`` or the control ``balanced``.
+        top: share of the classes that stay whole under pareto.
+        heads: classes that stay whole under extreme.
+        tail: nodes of every other class; a smaller class stays whole.
+        keep: nodes that a class needs to stay in the split: shots and queries of a task.
+        like: the kind whose number of nodes ``balanced`` keeps.
+        per: ranks classes of the whole ``graph`` or within each ``part`` of the split.
+
+    Cost: linear in nodes, edges and non-zeros.
+    """
+
+    name = "imbalance"
+    summary = "Few classes whole, little of the others, as an induced sub-graph."
+    defaults: ClassVar = {
+        "kind": "pareto",
+        "top": 0.2,
+        "heads": 5,
+        "tail": 10,
+        "keep": 9,
+        "like": "pareto",
+        "per": "graph",
+    }
+
+    def check_options(self) -> None:
+        self.require_part("top")
+        for name in ("heads", "tail", "keep"):
+            self.require_at_least(name, 1)
+        for name, choices in (("kind", KINDS), ("like", KINDS[:2]), ("per", PER)):
+            self.require_choice(name, choices)
+
+    def apply(self, graph: Graph, split: ClassSplit, seed: int) -> Perturbed:
+        labels, keep = graph.require_labels("class imbalance"), int(self.options["keep"])
+        classes, sizes = np.unique(labels[labels >= 0], return_counts=True)
+        quota = self.quota(classes, sizes, split)
+        nodes = _drawn(labels, classes, quota, seed)
+        smaller = induced(graph, nodes)
+        usable = set(classes[quota >= keep].tolist())
+        kept = [tuple(c for c in part if c in usable) for part in (split.base, split.valid, split.test)]
+        out = sorted(set(split.base + split.valid + split.test) - {c for part in kept for c in part})
+        return Perturbed(
+            smaller,
+            split=ClassSplit(*kept),
+            redraw=True,
+            facts={
+                "nodes": smaller.num_nodes,
+                "nodes_before": graph.num_nodes,
+                "edges": smaller.num_edges,
+                "edges_before": graph.num_edges,
+                "classes": len(classes),
+                "classes_whole": int((quota == sizes).sum()),
+                "mean_degree": 2 * smaller.num_edges / smaller.num_nodes,
+                "mean_degree_before": 2 * graph.num_edges / graph.num_nodes,
+                "isolated_share": float((smaller.degrees == 0).mean()),
+                "isolated_share_before": float((graph.degrees == 0).mean()),
+                "unlabelled_left_out": int((labels < 0).sum()),
+                "classes_left_out": out,
+            },
+        )
+
+    def quota(self, classes: np.ndarray, sizes: np.ndarray, split: ClassSplit) -> np.ndarray:
+        """(C,) nodes of each class that stay."""
+        kind = self.options["kind"]
+        pareto = (self.options["like"] if kind == "balanced" else kind) == "pareto"
+        parts = [classes] if self.options["per"] == "graph" else [split.base, split.valid, split.test]
+        whole = np.zeros(len(classes), dtype=bool)
+        for part in parts:
+            group = np.intersect1d(classes, part)
+            count = floor_of(float(self.options["top"]), len(group)) if pareto else int(self.options["heads"])
+            whole |= np.isin(classes, largest(group, sizes[np.searchsorted(classes, group)], count))
+        quota = np.where(whole, sizes, np.minimum(int(self.options["tail"]), sizes))
+        return balanced_quota(sizes, int(quota.sum()), int(self.options["keep"])) if kind == "balanced" else quota
+
+
+def largest(classes: np.ndarray, sizes: np.ndarray, count: int) -> np.ndarray:
+    """The ``count`` largest classes, of equal ones those with the lower id."""
+    return classes[np.lexsort((classes, -sizes))[:count]]
+
+
+def balanced_quota(sizes: np.ndarray, total: int, keep: int) -> np.ndarray:
+    """(C,) nodes per class: the same share of each, at least ``keep`` or all, ``total`` together."""
+    least = np.minimum(keep, sizes)
+    if total < least.sum():
+        raise OptionError(
+            f"imbalance was to keep {total:,} nodes in {len(sizes)} classes, but {keep} of each (or all) are "
+            f"{least.sum():,}; raise tail or lower keep."
+        )
+    quota, held = least.copy(), np.zeros(len(sizes), dtype=bool)
+    while not held.all():
+        rest, of = total - int(least[held].sum()), int(sizes[~held].sum())
+        below = ~held & (rest * sizes < least * of)
+        if not below.any():
+            whole, remainder = np.divmod(rest * sizes[~held], of)
+            most = np.argsort(-remainder, kind="stable")[: rest - int(whole.sum())]
+            whole[most] += 1
+            quota[~held] = whole
+            break
+        held |= below
+    return quota
+
+
+def _drawn(labels: np.ndarray, classes: np.ndarray, quota: np.ndarray, seed: int) -> np.ndarray:
+    """Ids of the nodes that stay, ascending; of each class a prefix of its random order."""
+    nodes = [
+        stream(seed, "change/imbalance/nodes", c).permutation(np.flatnonzero(labels == c))[:count]
+        for c, count in zip(classes.tolist(), quota.tolist())
+    ]
+    return np.sort(np.concatenate(nodes))
+
+
+def induced(graph: Graph, nodes: np.ndarray) -> Graph:
+    """The graph of the given nodes, numbered in this order, and of the edges between them."""
+    return Graph(
+        graph.adjacency[nodes][:, nodes],
+        None if graph.features is None else graph.features[nodes],
+        None if graph.labels is None else graph.labels[nodes],
+        names=None if graph.names is None else graph.names[nodes],
+        class_names=graph.class_names,
+        vocab=graph.vocab,
+        name=graph.name,
+    )

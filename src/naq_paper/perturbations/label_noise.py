@@ -1,0 +1,86 @@
+"""Label noise: some labels of base classes are wrong, once before training; tasks stay clean.
+
+With u_i uniform on [0, 1) for every node i of a base class y_i,
+
+    y'_i = y_i   where u_i >= share,   another base class otherwise:
+    symmetric    one of the |C_b| - 1 others, uniformly, per node
+    asymmetric   the next class of one random cyclic order of C_b, the same for all nodes of a class
+
+A class retains ``keep`` (K + Q of the episodes, 1 + 8) of its own nodes, or all where it has fewer, which suffices for episodes
+whatever becomes of the others: where more would flip, those with the largest u_i are restored. Their number is in the facts.
+
+u_i and the other class do not depend on ``share``: what is wrong at a lower share is wrong in the same way at every higher one.
+
+The paper says neither symmetric nor asymmetric, nor whether noise is drawn per class; ``kind`` has both readings, and every label
+is drawn on its own.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from naq.errors import OptionError
+from naq.graph import Graph
+from naq.random import stream
+from naq.tasks import ClassSplit
+from naq_paper.perturbations.base import Perturbation, Perturbed, register_perturbation
+
+KINDS = ("symmetric", "asymmetric")
+
+
+@register_perturbation
+class LabelNoise(Perturbation):
+    """Wrong labels in base classes.
+
+    Args:
+        share: probability that a label is replaced.
+        kind: ``symmetric`` (any other base class) or ``asymmetric`` (one fixed other class per class).
+        keep: own nodes that a class retains, if it has them: shots and queries of an episode.
+
+    Cost: linear in nodes.
+    """
+
+    name = "label-noise"
+    summary = "Wrong labels in base classes."
+    defaults: ClassVar = {"share": 0.1, "kind": "symmetric", "keep": 9}
+
+    def check_options(self) -> None:
+        self.require_part("share")
+        self.require_choice("kind", KINDS)
+        self.require_at_least("keep", 1)
+
+    def apply(self, graph: Graph, split: ClassSplit, seed: int) -> Perturbed:
+        share, kind, keep = float(self.options["share"]), self.options["kind"], int(self.options["keep"])
+        true = graph.require_labels("label noise")
+        base = np.sort(np.asarray(split.base, dtype=np.int64))
+        if len(base) < 2:
+            raise OptionError(f"label-noise needs two base classes to mix, but the split has {len(base)}.")
+        order = stream(seed, "change/label-noise/order").permutation(base)
+        next_of = dict(zip(order.tolist(), np.roll(order, -1).tolist()))
+        given = np.where(np.isin(true, base), true, -1)
+        restored = 0
+        for place, c in enumerate(base.tolist()):
+            nodes = np.flatnonzero(true == c)
+            uniform = stream(seed, "change/label-noise/flip", c).random(len(nodes))
+            wanted = int((uniform < share).sum())
+            flips = min(wanted, max(0, len(nodes) - keep))
+            restored += wanted - flips
+            chosen = np.argsort(uniform, kind="stable")[:flips]
+            if kind == "symmetric":
+                # The other class is drawn for every node, flipped or not, so that it does not depend on the share.
+                other = stream(seed, "change/label-noise/other", c).integers(0, len(base) - 1, size=len(nodes))
+                other = base[other + (other >= place)]
+                given[nodes[chosen]] = other[chosen]
+            else:
+                given[nodes[chosen]] = next_of[c]
+        labelled = int((given >= 0).sum())
+        wrong = int(((given >= 0) & (given != true)).sum())
+        facts = {
+            "labels": labelled,
+            "wrong": wrong,
+            "wrong_share": wrong / labelled if labelled else 0.0,
+            "restored": restored,
+        }
+        return Perturbed(graph, base_labels=given, facts=facts)

@@ -1,0 +1,95 @@
+"""What a request is called and what computes it again."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from naq.methods import get_method
+from naq.run import RunConfig
+from naq_paper.cells.cell import canonical, digest
+from naq_paper.experiments.captions import dataset_slug
+from naq_paper.experiments.request import Request
+
+
+def section_name(request: Request, older: str = "") -> str:
+    """The anchor of a request's section."""
+    datasets = (dataset_slug(name) for name in request.datasets)
+    return "-".join((request.experiment, *datasets, *special(request), *([older] if older else [])))
+
+
+def special(request: Request) -> list[str]:
+    """What tells a request from the plain one of its experiment, in short words; none for the plain one."""
+    parts = [request.budget] if request.budget != "standard" else []
+    parts += [f"{request.profile}-profile"] if request.profile != "default" else []
+    parts += request.learners
+    parts += ["tuned"] if request.tune else []
+    plain = Request("", request.datasets)
+    named = {name: getattr(plain, name) for name in ("budget", "profile", "learners", "tune")}
+    rest = replace(request, facts={}, experiment="", **named)
+    return [*parts, *([digest(canonical(rest.to_json()), 3)] if rest != plain else [])]
+
+
+def command(requests: Sequence[Request], paths: Mapping[str, str] | None = None, out: str = "") -> str:
+    """What computes the requests again; several lines where they differ in more than their name.
+
+    Args:
+        paths: paths of datasets that are no names.
+        out: folder of the results; "" is the usual one.
+    """
+    lines: dict[tuple[str, ...], list[str]] = {}
+    for request in requests:
+        lines.setdefault(tuple(_flags(request, paths or {})), []).append(request.experiment)
+    into = ["--out", out] if out else []
+    return "\n".join(shlex.join(["naq", "reproduce", *names, *flags, *into]) for flags, names in lines.items())
+
+
+PLACE = ("device", "memory")
+"""Where a run computes, not what: the reader's machine is another."""
+
+
+def run_command(config: Mapping[str, Any], at: tuple[int, int], paths: Mapping[str, str] | None = None) -> str:
+    """``naq run`` with the settings of a train cell, on tasks of another way and shot perhaps; defaults are left out."""
+    method, dataset = get_method(str(config["method"])), str(config["dataset"])
+    plain = RunConfig.resolve(method, way=at[0], shot=at[1]).to_json()
+    words = ["naq", "run", (paths or {}).get(dataset, dataset), "--method", method.name]
+    for name, value, usual in (("way", at[0], 5), ("shot", at[1], 1)):
+        words += [f"--{name}", str(value)] if value != usual else []
+    for name in ("head", "features", "episodes", "evaluate_every", "patience", "select"):
+        if name in config and config[name] != plain[name]:
+            words += [f"--{name.replace('_', '-')}", str(config[name])]
+    for flag, kind in (("--set", "options"), ("--episode", "episode")):
+        for name, value in (config.get(kind) or {}).items():
+            if name not in PLACE and value != plain[kind][name]:
+                words += (
+                    ["--epochs", str(value)] if (kind, name) == ("options", "epochs") else [flag, f"{name}={value}"]
+                )
+    return shlex.join(words)
+
+
+def _flags(request: Request, paths: Mapping[str, str]) -> list[str]:
+    flags = [part for dataset in request.datasets for part in ("--dataset", paths.get(dataset, dataset))]
+    for flag, value, default in (
+        ("--budget", request.budget, "standard"),
+        ("--profile", request.profile, "default"),
+        ("--seeds", request.seeds, 0),
+        ("--episodes", request.episodes, 0),
+        ("--head", request.head, "logistic"),
+        ("--features", request.features, "raw"),
+        ("--select", request.select, "valid"),
+        ("--device", request.device, "cpu"),
+    ):
+        flags += [flag, str(value)] if value != default else []
+    for flag, values in (
+        ("--learner", request.learners),
+        ("--way", request.ways),
+        ("--shot", request.shots),
+        ("--method", request.methods),
+    ):
+        flags += [part for value in values for part in (flag, str(value))]
+    for name, options in request.options.items():
+        flags += [part for option, value in options.items() for part in ("--set", f"{name}.{option}={value}")]
+    flags += [part for option, value in request.episode.items() for part in ("--episode", f"{option}={value}")]
+    return flags + (["--tune"] if request.tune else [])

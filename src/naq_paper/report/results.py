@@ -1,0 +1,127 @@
+"""The results of a folder, by what they are of: the present code's, those of other versions, and what is damaged."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from naq.errors import DataError
+from naq_paper.cells.cell import Cell, Identity
+from naq_paper.cells.fingerprint import code_of
+from naq_paper.cells.records import Find, Record
+from naq_paper.cells.store import Store
+from naq_paper.experiments.experiment import in_reading_order
+from naq_paper.experiments.folder import REQUESTS, Requests
+from naq_paper.experiments.request import Request
+
+
+@dataclass(frozen=True, eq=False)
+class Results:
+    """The records of a folder.
+
+    Attributes:
+        requests: what the folder was made for, in reading order.
+        by_cell: (cell, data) to the records of every code version, the latest first.
+        paths: where datasets lay that have no name of their own.
+        damaged: keys of files that were no record and that nothing has replaced since.
+        unknown: experiments that the folder was made for and this version does not have.
+    """
+
+    requests: Sequence[Request]
+    by_cell: Mapping[tuple[str, str], Sequence[Record]]
+    paths: Mapping[str, str]
+    damaged: Sequence[str]
+    unknown: Sequence[str]
+
+    @classmethod
+    def read(cls, folder: str | Path) -> Results:
+        """What lies in a folder of ``naq reproduce``."""
+        asked = Requests.load(folder)
+        if not asked.requests:
+            raise DataError(
+                f"{folder} holds no results of naq reproduce (no {REQUESTS}); give the folder that it wrote."
+            )
+        store = Store(folder)
+        found: dict[tuple[str, str], list[Record]] = defaultdict(list)
+        for record in (*store.records(), *store.failures()):
+            found[record.cell.text, record.identity.data].append(record)
+        for records in found.values():
+            records.sort(key=lambda record: record.finished, reverse=True)
+        order = in_reading_order()
+        known = sorted(
+            (request for request in asked.requests if request.experiment in order),
+            key=lambda request: (order.index(request.experiment), request.profile != "default"),
+        )
+        unknown = dict.fromkeys(request.experiment for request in asked.requests if request.experiment not in order)
+        whole = {record.key for records in found.values() for record in records}
+        return cls(known, found, asked.paths, sorted(_damaged(store) - whole), list(unknown))
+
+    def current(self, request: Request) -> Find:
+        """Looks for results of the code as it is now."""
+
+        def find(cell: Cell) -> Record | None:
+            data = data_of(request, cell)
+            key = Identity(data, *code_of(cell)).key(cell)
+            return next((r for r in self.by_cell.get((cell.text, data), ()) if r.key == key), None)
+
+        return find
+
+    def latest(self, request: Request) -> Find:
+        """Looks for results of the code as it is now, else for the latest that any other code gave."""
+        current = self.current(request)
+
+        def find(cell: Cell) -> Record | None:
+            found = self.by_cell.get((cell.text, data_of(request, cell)), ())
+            return current(cell) or next((record for record in found if record.done), None)
+
+        return find
+
+    def of_version(self, request: Request, label: str) -> Find:
+        """Looks for results of one other code version."""
+
+        def find(cell: Cell) -> Record | None:
+            found = self.by_cell.get((cell.text, data_of(request, cell)), ())
+            return next((r for r in found if is_older(r) and version_label(r) == label), None)
+
+        return find
+
+    def other_versions(self) -> list[str]:
+        """Code versions that are not the present one, latest result first."""
+        latest: dict[str, str] = {}
+        for record in (r for records in self.by_cell.values() for r in records):
+            if is_older(record):
+                label = version_label(record)
+                latest[label] = max(latest.get(label, ""), record.finished)
+        return sorted(latest, key=lambda label: latest[label], reverse=True)
+
+
+def is_older(record: Record) -> bool:
+    """Whether it is a result of other code than the present one."""
+    identity = record.identity
+    return record.done and (identity.version, identity.core, identity.own) != code_of(record.cell)
+
+
+def version_label(record: Record) -> str:
+    """What a code version is called: the package's version and the hash of its core.
+
+    Where only the file of a method or of a measurement has changed since, the core is the present one; the label says so.
+    """
+    version, core, _ = code_of(record.cell)
+    same = (record.identity.version, record.identity.core) == (version, core)
+    return f"{record.identity.version}+{record.identity.core[:8]}" + (
+        ", before files of its own changed" if same else ""
+    )
+
+
+def data_of(request: Request, cell: Cell) -> str:
+    """The hash that the request's dataset had."""
+    dataset = cell.config.get("dataset")
+    return "" if dataset is None else str(request.facts.get(str(dataset), {}).get("hash", ""))
+
+
+def _damaged(store: Store) -> set[str]:
+    """Keys of the damaged files; in a folder for reading only they could not be moved."""
+    moved = {path.name.partition(".")[0] for path in (store.folder / "damaged").glob("*.json")}
+    return moved | {Path(name).stem for name in store.set_aside}

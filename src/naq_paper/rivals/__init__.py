@@ -1,0 +1,1 @@
+"""Methods of the paper's tables that need no episodes."""

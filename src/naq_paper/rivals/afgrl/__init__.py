@@ -1,0 +1,165 @@
+r"""AFGRL: an encoder that predicts what a slower copy of itself says about nodes that belong together; nothing is augmented.
+
+Lee, Lee and Park, Augmentation-Free Self-Supervised Learning on Graphs, https://arxiv.org/abs/2112.02472; as pre-training for few-shot tasks
+(TLP): Tan et al., Transductive Linear Probing, https://arxiv.org/abs/2205.12420
+
+.. math::
+    \mathcal L = \frac1{|P|} \sum_{(i, j) \in P} \left[2 - 2\cos(q(f)_i, g_j)\right] + \left[2 - 2\cos(q(f)_j, g_i)\right],
+    \qquad g \leftarrow m g + (1 - m) f
+
+P are the positives of :mod:`naq_paper.rivals.afgrl.mining`: of the k nodes whose g is most like :math:`f_i`, i among them, those that are joined to i
+or share a cluster with it. f and g are [graph convolution, batch normalisation, PReLU], g starts as a copy of f, q is a small perceptron; m rises
+from 0.9 to 1 by half a cosine. The vectors are those of f.
+
+With unit vectors, :math:`\mathcal L = 4 - \frac2{|P|} \langle \hat q, (P + P^\top) \hat g \rangle`: one sparse product without a gradient.
+
+What departs from the released code: training mode is set at every update, the average moves once per update and not once per tensor, embedding
+mines nothing, similarities are never a matrix of all pairs. Clusters are found anew every ``refresh`` epochs instead of every epoch and are
+kept in the weights' file meanwhile, so that a stopped run goes on with them. Batches: rows of P are the nodes of the batch, their candidates all
+nodes of the sampled piece; clusters are those of the whole graph, from the teacher's running statistics at the start of the epoch.
+
+Cost: an update takes half of BGRL's passes, and n^2 * latent multiplications for the similarities, which are most of it from some ten thousand nodes on
+(with batches: nodes of a batch times nodes of its piece); k-means comes on top once in ``refresh`` epochs. Measured in docs/embedders.md. Memory
+about n (6 * hidden + 10 * latent + 5 * predictor) numbers, and 16 MiB of similarities at a time.
+
+Example:
+    >>> import naq
+    >>> r = naq.run("debian", method="afgrl")  # doctest: +SKIP
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar, cast
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+import torch.nn.functional as F
+
+from naq.errors import OptionError
+from naq.nn.rows import SparseRows, multiply
+from naq.options import Value
+from naq_paper.rivals.afgrl.mining import clusters, nearest, positives
+from naq_paper.rivals.convolutions import BLOCK, Convolutions
+from naq_paper.rivals.fixed_order import total
+from naq_paper.rivals.pieces import Piece
+from naq_paper.rivals.teacher import Predictor, follow, rising_momentum, teacher_of
+from naq_paper.rivals.trained import TRAINING, TrainedEmbedder
+
+MOMENTUM = 0.9
+"""Of the average at the start."""
+
+
+class AFGRL(TrainedEmbedder):
+    """Vectors that agree with their nearest.
+
+    Options:
+        layers: convolutions, 2 (NaQ) or 1 (AFGRL).
+        hidden, latent, predictor: widths (512, 256, 512); one layer has no hidden one.
+        k: nearest nodes that may become positives, the node itself among them (4; AFGRL has 4 or 8).
+        clusters, runs: centroids and runs of k-means (100, 5); no runs leave only edges as a reason.
+        refresh: epochs between two searches for clusters (5); nearest nodes are searched for at every update.
+        lr: of AdamW (1e-3).
+        bn_momentum: of running statistics, 0 for automatic: 0.99 on whole graphs, 0.1 with batches. AFGRL has 0.01.
+        epochs, batch, fanout, memory: see :class:`~naq_paper.rivals.trained.TrainedEmbedder`.
+
+    Shapes:
+        - ``loss``: a piece -> scalar in [0, 8]
+        - ``encode_all``: (n, latent)
+        - ``held_clusters``: (n, runs), in ``state_dict``, since an update reads what an earlier one found
+    """
+
+    name = "afgrl"
+    summary = "an encoder predicts its slower copy on nearby nodes"
+    defaults: ClassVar[Mapping[str, Value]] = {
+        "layers": 2,
+        "hidden": 512,
+        "latent": 256,
+        "predictor": 512,
+        "k": 4,
+        "clusters": 100,
+        "runs": 5,
+        "refresh": 5,
+        "lr": 1e-3,
+        "bn_momentum": 0.0,
+        "epochs": 500,
+        **TRAINING,
+    }
+    weight_decay = 1e-5
+    decoupled_decay = True
+    still: ClassVar[Mapping[str, Value]] = {"runs": 0}
+
+    held_clusters: torch.Tensor
+
+    def check_options(self) -> None:
+        super().check_options()
+        self.require_positive("hidden", "latent", "predictor")
+        if self.options["layers"] not in (1, 2):
+            raise OptionError(f"option layers of afgrl is {self.options['layers']}; expected 1 or 2.")
+        for name in ("k", "clusters", "refresh"):
+            self.require_at_least(name, 1)
+        self.require_at_least("runs", 0)
+        self.require_share("bn_momentum")
+
+    def build(self) -> None:
+        norm = float(self.options["bn_momentum"]) or 0.99
+        sizes = [self.graph.num_features, int(self.options["hidden"]), int(self.options["latent"])]
+        if self.options["layers"] == 1:
+            del sizes[1]
+        self.student = Convolutions(sizes, generator=self.generator("encoder"), device=self.device, momentum=norm)
+        self.teacher = cast(Convolutions, teacher_of(self.student))
+        self.predictor = Predictor(
+            sizes[-1],
+            int(self.options["predictor"]),
+            generator=self.generator("predictor"),
+            device=self.device,
+            norm=norm,
+            bias=0.01,
+        )
+
+    def planned(self) -> None:
+        super().planned()
+        n, runs = self.graph.num_nodes, int(self.options["runs"])
+        if runs:
+            self.register_buffer("held_clusters", torch.zeros(n, runs, dtype=torch.int64, device=self.device))
+
+    def step_bytes(self, nodes: float, edges: float, entries: float) -> float:
+        hidden, latent, predictor = (int(self.options[name]) for name in ("hidden", "latent", "predictor"))
+        clustered = 16 * self.graph.num_nodes * latent  # also with batches
+        return 4 * nodes * (6 * hidden + 10 * latent + 5 * predictor) + 60 * edges + 16 * entries + clustered
+
+    def loss(self, piece: Piece, update: int) -> torch.Tensor:
+        students = self.student(piece)
+        with torch.no_grad():
+            teachers = F.normalize(self.teacher(piece), dim=1)
+        seeds = F.normalize(students.detach()[: piece.seeds], dim=1)
+        near = nearest(seeds, teachers, int(self.options["k"]))
+        pairs = positives(near, piece.rows, piece.columns, self.clusters(piece, update, teachers))
+        predicted = F.normalize(self.predictor(students), dim=1)
+        return 4.0 - 2.0 / pairs.nnz * total((predicted * answers(pairs, teachers)).sum(dim=1))
+
+    def clusters(self, piece: Piece, update: int, teachers: torch.Tensor) -> torch.Tensor:
+        """(nodes of the piece, runs) clusters, found anew where they are due."""
+        runs = int(self.options["runs"])
+        if runs == 0:
+            return torch.empty(len(piece), 0, dtype=torch.int64, device=self.device)
+        if update % (int(self.options["refresh"]) * self.updates_per_epoch) == 0:
+            if not piece.whole:
+                teachers = F.normalize(self.teacher.encode_all(self.operator, BLOCK), dim=1)
+            drawn = self.generator("centroids", update)
+            self.held_clusters.copy_(clusters(teachers, int(self.options["clusters"]), runs, drawn))
+        return self.held_clusters[torch.from_numpy(piece.nodes).to(self.device)]
+
+    def after_step(self, update: int) -> None:
+        follow(self.teacher, self.student, rising_momentum(MOMENTUM, update, self.updates))
+
+    def encode_all(self) -> torch.Tensor:
+        return self.student.encode_all(self.operator, BLOCK if self.batch else 0)
+
+
+def answers(pairs: sp.csr_array, teachers: torch.Tensor) -> torch.Tensor:
+    """(P + P^T) g: what each node is pulled towards, once per pair and side it stands on."""
+    both = sp.csr_array(pairs + pairs.T)
+    rows = SparseRows(both.indptr.astype(np.int64), both.indices.astype(np.int32), both.data, both.shape)
+    return multiply(rows, teachers)

@@ -1,0 +1,1 @@
+"""Graphs larger than memory, shards on processes or Ray, recorded steps on a GPU, and what a run will take."""

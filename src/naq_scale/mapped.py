@@ -1,0 +1,199 @@
+"""A graph in a folder of memory-mapped arrays: for graphs larger than memory, and to open any graph at once.
+
+``adj_indptr, adj_indices`` is the adjacency as CSR: both directions of every edge, columns ascending, no self-loop, no duplicate. Features are ``attr_indptr, attr_indices
+[, attr_data]`` or a dense ``attr``; ``labels``, ``class_names``, ``names``, ``vocab`` as in the graph npz.
+
+What is checked when:
+
+- opening a folder: the manifest by its checksum; size, shape and type of every array file; labels; and one pass over the index arrays (in range, ascending, no loop), since compiled code trusts
+  them. The feature values and names of a large folder are not read; one of up to :data:`VERIFIED` bytes is checked as with ``verify=True``, which takes a fraction of a second.
+- ``verify=True``: also the checksum of every array, that edges are there in both directions, and that feature values are finite.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from naq.errors import DataError, GraphError
+from naq.files import is_text
+from naq.graph import Graph
+from naq.io.npz import MOST_COLUMNS, _strings, checked_labels
+from naq.io.readers import Reader
+from naq_scale.array_folder import MANIFEST, check_sums, new_folder, open_arrays, read_manifest
+
+FORMAT, VERSION = "naq-graph", 1
+_NAMES = ("class_names", "names", "vocab")
+ARRAYS = frozenset({"adj_indptr", "adj_indices", "attr_indptr", "attr_indices", "attr_data", "attr", "labels", *_NAMES})
+ROWS = 1 << 16
+"""Rows that one piece of a scan goes through, and entries that are checked at once."""
+VERIFIED = 1 << 28
+"""Bytes of arrays that are compared with their checksums whenever a folder is opened."""
+FACTS = frozenset({"name", "nodes", "edges", "features"})
+
+
+class FolderReader(Reader):
+    """A folder of memory-mapped arrays."""
+
+    name = "mapped"
+    expects = "a graph folder (naq import --mmap)"
+
+    def fits(self, path: Path) -> bool:
+        return path.is_dir() and (path / MANIFEST).is_file()
+
+    def read(self, path: Path, name: str | None = None) -> Graph:
+        return open_graph(path, name=name)
+
+
+def save_mapped(path: str | Path, graph: Graph) -> Path:
+    """Write a graph as a folder; reading it back gives the same content hash and names."""
+    with new_folder(path, FORMAT, VERSION) as writer:
+        writer.facts |= facts_of(graph.name, graph.num_nodes, graph.num_edges, graph.num_features)
+        writer.put("adj_indptr", graph.adjacency.indptr, index_type(graph.adjacency.nnz))
+        writer.put("adj_indices", graph.adjacency.indices, index_type(graph.num_nodes))
+        if isinstance(graph.features, np.ndarray):
+            writer.put("attr", graph.features, np.float32)
+        elif graph.features is not None:
+            writer.put("attr_indptr", graph.features.indptr, index_type(graph.features.nnz))
+            writer.put("attr_indices", graph.features.indices, np.int32)
+            writer.put("attr_data", graph.features.data, np.float32)
+        for key in ("labels", *_NAMES):
+            if getattr(graph, key) is not None:
+                writer.put(key, getattr(graph, key))
+    return Path(path)
+
+
+def facts_of(name: str, nodes: int, edges: int, features: int) -> dict[str, Any]:
+    """What the manifest says beside the arrays."""
+    return {"name": name, "nodes": int(nodes), "edges": int(edges), "features": int(features)}
+
+
+def index_type(largest: int) -> type:
+    """The smaller type that holds numbers up to ``largest``."""
+    return np.int32 if largest <= np.iinfo(np.int32).max else np.int64
+
+
+def open_graph(path: str | Path, *, name: str | None = None, verify: bool = False) -> Graph:
+    """The graph of a folder on memory-mapped arrays; the module says what is checked."""
+    path = Path(path)
+    manifest = read_manifest(path, FORMAT, VERSION, FACTS)
+    arrays = open_arrays(path, manifest, ARRAYS)
+    verify = verify or sum(array.nbytes for array in arrays.values()) <= VERIFIED
+    for key in ("adj_indptr", "adj_indices"):
+        if key not in arrays:
+            raise DataError(f"{path} has no array {key}; expected adj_indptr and adj_indices.")
+    n = max(0, len(arrays["adj_indptr"]) - 1)
+    if n == 0:
+        raise DataError(f"{path}: the graph is empty (0 nodes); expected at least one node.")
+    adjacency = _csr(arrays, "adj", (n, n), path)
+    features = _features(arrays, manifest, n, path)
+    if verify:
+        check_sums(path, manifest)
+        _verify(adjacency, features, path)
+        own = arrays.get("names", np.empty(0))
+        if not all(is_text(own[start : start + ROWS]) for start in range(0, len(own), ROWS)):
+            raise DataError(f"{path}: names holds bytes that are no text; make the folder again.")
+    names: dict[str, Any] = {
+        key: _strings(arrays[key], key, path) if key != "names" else _text(arrays[key], path)
+        for key in _NAMES
+        if key in arrays
+    }
+    try:
+        return Graph.on_clean_arrays(
+            adjacency,
+            features,
+            checked_labels(arrays.get("labels"), str(path)),
+            **names,
+            name=name or str(manifest.get("name") or path.name),
+        )
+    except GraphError as error:
+        raise DataError(f"{path}: {error}") from error
+
+
+def sizes_of_folder(path: str | Path) -> dict[str, int]:
+    """Nodes, edges, features and classes as the manifest and the labels say; nothing else is read."""
+    manifest = read_manifest(path, FORMAT, VERSION, FACTS)
+    labels = open_arrays(path, manifest, ARRAYS).get("labels", np.empty(0))
+    if any(type(manifest.get(key)) is not int for key in ("nodes", "edges", "features")):
+        raise DataError(f"{Path(path) / MANIFEST}: nodes, edges or features is no number; make the folder again.")
+    counts = {key: manifest[key] for key in ("nodes", "edges", "features")}
+    return counts | {"classes": len(np.unique(labels[labels >= 0]))}
+
+
+def _features(arrays: dict[str, np.ndarray], manifest: dict[str, Any], n: int, path: Path) -> Any:
+    if "attr" in arrays:
+        dense = arrays["attr"]
+        if "attr_indptr" in arrays:
+            raise DataError(f"{path} has both dense attr and sparse attr_* features; keep one of them.")
+        if dense.ndim != 2 or len(dense) != n or dense.dtype != np.float32:
+            raise DataError(f"{path}: attr has shape {dense.shape} and type {dense.dtype}; expected ({n}, d) float32.")
+        return dense
+    if "attr_indptr" not in arrays:
+        return None
+    width = manifest.get("features")
+    if not isinstance(width, int) or not 0 < width <= MOST_COLUMNS:
+        raise DataError(f"{path / MANIFEST}: features is {width!r}; expected the number of columns.")
+    if len(arrays["attr_indptr"]) != n + 1:
+        raise DataError(f"{path}: attr_indptr has {len(arrays['attr_indptr']):,} entries; expected {n + 1:,}.")
+    return _csr(arrays, "attr", (n, width), path)
+
+
+def _csr(arrays: dict[str, np.ndarray], prefix: str, shape: tuple[int, int], path: Path) -> sp.csr_array:
+    """A CSR matrix on the mapped arrays, its index arrays read through once."""
+    indptr, indices = arrays[f"{prefix}_indptr"], arrays.get(f"{prefix}_indices", np.empty(0, dtype=np.int32))
+    for key, array in (("indptr", indptr), ("indices", indices)):
+        if array.ndim != 1 or array.dtype not in (np.dtype(np.int32), np.dtype(np.int64)):
+            raise DataError(
+                f"{path}: {prefix}_{key} has shape {array.shape} and type {array.dtype}; expected whole numbers."
+            )
+    if indptr[0] != 0 or indptr[-1] != len(indices) or _falls(indptr):
+        raise DataError(
+            f"{path}: {prefix}_indptr must start at 0, never fall and end at {len(indices):,}; the folder is damaged."
+        )
+    from naq_scale.index_scan import first_bad_row
+
+    bad = first_bad_row(indptr, indices, shape[1], prefix == "adj", -(-shape[0] // ROWS))
+    if bad >= 0:
+        loop = " without itself" if prefix == "adj" else ""
+        raise DataError(
+            f"{path}: row {bad} of {prefix}_indices is not an ascending list within 0..{shape[1] - 1}{loop}; the folder is damaged."
+        )
+    data: np.ndarray = arrays.get(f"{prefix}_data", np.broadcast_to(np.float32(1), len(indices)))
+    if data.shape != indices.shape or data.dtype != np.float32:
+        raise DataError(
+            f"{path}: {prefix}_data has shape {data.shape} and type {data.dtype}; expected {len(indices):,} float32."
+        )
+    return on_arrays(data, indices, indptr, shape)
+
+
+def on_arrays(data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, shape: tuple[int, int]) -> sp.csr_array:
+    """A CSR matrix that keeps these very arrays; SciPy's constructor would copy them to one common type."""
+    matrix = sp.csr_array(shape, dtype=np.float32)
+    matrix.data, matrix.indices, matrix.indptr = data, indices, indptr
+    return matrix
+
+
+def _falls(indptr: np.ndarray) -> bool:
+    step = 1 << 22
+    return any((np.diff(indptr[start : start + step + 1]) < 0).any() for start in range(0, len(indptr), step))
+
+
+def _verify(adjacency: sp.csr_array, features: Any, path: Path) -> None:
+    from naq_scale.index_scan import one_way
+
+    if one_way(adjacency.indptr, adjacency.indices, -(-adjacency.shape[0] // ROWS)):
+        raise DataError(f"{path}: some edges are there in one direction only; make the folder again.")
+    values = features if isinstance(features, np.ndarray) else None if features is None else features.data
+    if values is not None:
+        for start in range(0, len(values), ROWS):
+            if not np.isfinite(values[start : start + ROWS]).all():
+                raise DataError(f"{path}: features hold NaN or infinity; replace them and make the folder again.")
+
+
+def _text(array: np.ndarray, path: Path) -> np.ndarray:
+    if array.ndim != 1 or array.dtype.kind != "U":
+        raise DataError(f"{path}: names have shape {array.shape} and type {array.dtype}; expected one text per node.")
+    return array

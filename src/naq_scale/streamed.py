@@ -1,0 +1,181 @@
+r"""A graph read from its own arrays, which may be memory-mapped: neither A_hat nor A_hat X is formed.
+
+A row of A_hat is made of degrees where it is asked for, :math:`\hat A_{ij} = 1 / \sqrt{(d_i + 1)(d_j + 1)}`, and first-layer inputs are the products of such rows with the feature rows they
+name: a training step reads the receptive field of its nodes and nothing else.
+
+With a ``cap`` a row of more neighbours than that is replaced by a random one: c of the d_i neighbours are drawn without replacement and count d_i / c times as much; the node itself always counts once.
+
+.. math:: \mathbb E\Big[\frac{d_i}{c} \sum_{j \in C_i} \hat A_{ij} h_j\Big] + \hat A_{ii} h_i = \sum_j \hat A_{ij} h_j
+
+So the sum over neighbours has the right mean in every layer; what follows a ReLU is no longer a mean of what it would have been. Which neighbours are drawn is decided by a hash of (seed, index, node, place).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from numba import njit, prange
+
+from naq.graph import Graph
+from naq.hashing import mixed
+from naq.nn.operator import CROWDED, GraphOperator
+from naq.nn.rows import SparseRows, renumber, sparse_product, take_rows
+from naq.random import word
+from naq_scale.tiles import inverse_root_degrees
+
+ENTRIES_AT_ONCE = 1 << 22
+"""Entries of A_hat that are made at once, about."""
+
+
+def operator_for(graph: Graph, device: str | torch.device = "cpu") -> GraphOperator:
+    """What encoders read the graph through: by its own arrays where they are memory-mapped, else with A_hat formed."""
+    return StreamedOperator(graph, device) if graph.mapped else GraphOperator(graph, device)
+
+
+class StreamedOperator(GraphOperator):
+    """Rows of A_hat and of A_hat X, made where they are asked for.
+
+    Args:
+        graph: with features.
+        device: where the dense arithmetic runs.
+        cap: neighbours of a node that are read at most; 0 for all.
+        seed, index: of the neighbours that are drawn, where there are more.
+    """
+
+    def __init__(
+        self, graph: Graph, device: str | torch.device = "cpu", *, cap: int = 0, seed: int = 0, index: int = 0
+    ) -> None:
+        graph.require_features("an encoder")
+        self.graph, self.device, self.formed = graph, torch.device(device), False
+        self.cap = cap
+        self._key = word(seed, "hub-cap", index)
+        self._scale = inverse_root_degrees(graph)
+        self._place = np.full(graph.num_nodes, -1, dtype=np.int32)
+
+    def held_inputs(self) -> None:
+        """Nothing is formed."""
+        return
+
+    held_adjacency = held_inputs
+
+    def capped(self, cap: int, seed: int, index: int) -> StreamedOperator:
+        """The same graph with other draws; buffers are shared."""
+        other = object.__new__(StreamedOperator)
+        vars(other).update(vars(self) | {"cap": cap, "_key": word(seed, "hub-cap", index)})
+        return other
+
+    @property
+    def adjacency(self) -> sp.csr_array:  # type: ignore[override]
+        """A_hat whole, for what cannot do without."""
+        return self.graph.normalized_adjacency()
+
+    @adjacency.setter
+    def adjacency(self, value: Any) -> None:
+        raise AttributeError("A_hat of a streamed graph is not set.")
+
+    def _rows(self, nodes: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        adjacency = self.graph.adjacency
+        return _normalized_rows(adjacency.indptr, adjacency.indices, self._scale, nodes, self.cap, self._key)
+
+    def field(self, nodes: np.ndarray) -> tuple[SparseRows, np.ndarray]:
+        """Rows of A_hat for ``nodes``, columns renumbered, and the nodes those columns are."""
+        indptr, indices, data = self._rows(np.asarray(nodes, dtype=np.int64))
+        local, around = renumber(indices, self._place)
+        return SparseRows(indptr, local, data, (len(nodes), len(around))), around
+
+    def first_layer(self, around: np.ndarray, weight: torch.Tensor) -> torch.Tensor:
+        """(A_hat X)[around] @ weight, differentiable in ``weight``."""
+        parts = [
+            rows.to(self.device) @ weight if isinstance(rows, torch.Tensor) else sparse_product(rows, weight)
+            for rows in self._inputs_of(around)
+        ]
+        return parts[0] if len(parts) == 1 else torch.cat(parts)
+
+    def _inputs_of(self, nodes: np.ndarray) -> Iterator[torch.Tensor | SparseRows]:
+        """Rows of A_hat X, sparse where they are, a piece at a time."""
+        features = self.graph.require_features("an encoder")
+        nodes = np.asarray(nodes, dtype=np.int64)
+        for part in self._pieces(nodes):
+            if isinstance(features, np.ndarray):
+                out = np.empty((len(part), features.shape[1]), dtype=np.float32)
+                _dense_product(*self._rows(part), features, out)
+                yield torch.from_numpy(out)
+                continue
+            rows, around = self.field(part)
+            taken = take_rows(features, around)
+            right = sp.csr_array((taken.data, taken.indices, taken.indptr), shape=taken.shape)
+            product = sp.csr_array((rows.data, rows.indices, rows.indptr), shape=rows.shape) @ right
+            if product.nnz > CROWDED * product.shape[0] * product.shape[1]:
+                yield torch.from_numpy(product.toarray())
+                continue
+            product.sort_indices()
+            indices = product.indices.astype(np.int32, copy=False)
+            yield SparseRows(product.indptr.astype(np.int64, copy=False), indices, product.data, product.shape)
+
+    def _pieces(self, nodes: np.ndarray) -> list[np.ndarray]:
+        """The nodes in order, cut where their rows have ``ENTRIES_AT_ONCE`` entries."""
+        counts = self.graph.degrees[nodes] + 1
+        if self.cap:
+            counts = np.minimum(counts, self.cap + 1)
+        number = np.cumsum(counts) // ENTRIES_AT_ONCE
+        return np.split(nodes, np.flatnonzero(np.diff(number)) + 1)
+
+    def inputs(self, nodes: np.ndarray, weight: torch.Tensor) -> torch.Tensor:
+        """X[nodes] @ weight, differentiable in ``weight``."""
+        features = self.graph.require_features("an encoder")
+        if isinstance(features, np.ndarray):
+            return torch.from_numpy(np.array(features[nodes])).to(self.device) @ weight
+        return sparse_product(take_rows(features, nodes), weight)
+
+    def dense_rows(self, nodes: np.ndarray) -> torch.Tensor:
+        """(A_hat X)[nodes] as a dense matrix; for few nodes."""
+        parts = [
+            rows
+            if isinstance(rows, torch.Tensor)
+            else torch.from_numpy(sp.csr_array((rows.data, rows.indices, rows.indptr), shape=rows.shape).toarray())
+            for rows in self._inputs_of(nodes)
+        ]
+        return torch.cat(parts).to(self.device)
+
+
+@njit(cache=True)
+def _normalized_rows(indptr: Any, indices: Any, scale: Any, rows: Any, cap: Any, key: Any) -> Any:
+    """Rows of A_hat as CSR, the node itself last; of more than ``cap`` neighbours, ``cap`` drawn ones (Knuth 3.4.2, algorithm S)."""
+    out = np.zeros(len(rows) + 1, dtype=np.int64)
+    for r in range(len(rows)):
+        degree = indptr[rows[r] + 1] - indptr[rows[r]]
+        out[r + 1] = out[r] + 1 + (min(degree, cap) if cap > 0 else degree)
+    columns = np.empty(out[-1], dtype=np.int32)
+    values = np.empty(out[-1], dtype=np.float32)
+    for r in range(len(rows)):
+        i, place = rows[r], out[r]
+        first, degree = np.int64(indptr[i]), np.int64(indptr[i + 1] - indptr[i])
+        left = out[r + 1] - 1 - place
+        factor = scale[i] * (degree / left if left > 0 else 1.0)
+        own = mixed(key ^ (np.uint64(i) * np.uint64(0x9E3779B97F4A7C15)))
+        for t in range(degree):
+            if left < degree - t:
+                bits = mixed(own + np.uint64(t + 1)) >> np.uint64(11)
+                if np.float64(bits) * (1.0 / 9007199254740992.0) * (degree - t) >= left:
+                    continue
+            j = indices[first + t]
+            columns[place], values[place] = j, np.float32(factor * scale[j])
+            place += 1
+            left -= 1
+        columns[place], values[place] = i, np.float32(scale[i] * scale[i])
+    return out, columns, values
+
+
+@njit(cache=True, parallel=True)
+def _dense_product(indptr: Any, indices: Any, data: Any, features: Any, out: Any) -> None:
+    for r in prange(len(out)):
+        row = out[r]
+        row[:] = 0.0
+        for e in range(indptr[r], indptr[r + 1]):
+            value, source = data[e], features[indices[e]]
+            for k in range(len(row)):
+                row[k] += value * source[k]

@@ -1,0 +1,202 @@
+"""What a person takes along: predictions, labels, a report page and the Python code that repeats it."""
+
+from __future__ import annotations
+
+import base64
+import copy
+import csv
+import io
+import tempfile
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from naq.errors import OptionError
+from naq.files import guarded
+from naq_studio.board import NONE
+from naq_studio.colours import COLOURS, SHAPES
+from naq_studio.lines import one_line
+from naq_studio.session import Session
+
+TEMPLATES = Path(__file__).with_name("templates")
+MARKERS = "os^DP"
+"""Of matplotlib, in the order of :data:`~naq_studio.colours.SHAPE_NAMES`."""
+EXAMPLES = 5
+
+
+@dataclass(frozen=True)
+class Frozen:
+    """The labels at one moment: nodes, ascending, and the names of their classes, without those that belong to none."""
+
+    nodes: list[int]
+    classes: list[str]
+    unknown: bool
+
+
+def frozen(session: Session) -> Frozen:
+    with session.lock:
+        board = session.journal.board
+        pairs = sorted((node, board.name(number)) for node, number in board.labels.items() if number != NONE)
+        return Frozen([node for node, _ in pairs], [name for _, name in pairs], board.unknown)
+
+
+def labels_csv(session: Session) -> str:
+    """``node,class`` as ``naq predict --labels`` reads it."""
+    text = io.StringIO()
+    writer = csv.writer(text)
+    writer.writerow(["node", "class"])
+    said = frozen(session)
+    for node, name in zip(said.nodes, said.classes):
+        writer.writerow([guarded(str(key_of(session, node))), guarded(name)])
+    return text.getvalue()
+
+
+def predictions_csv(session: Session) -> str:
+    """The table of ``naq predict`` for the present labels."""
+    from naq.classifier import write_predictions
+
+    classifier = _fitted(session)
+    with tempfile.TemporaryDirectory(prefix="naq-studio-") as folder:
+        return write_predictions(classifier, Path(folder) / "predictions.csv").read_text(encoding="utf-8")
+
+
+def code(session: Session) -> str:
+    """A Python program that makes the same predictions."""
+    said, graph = frozen(session), session.graph
+    table = f", nodes={str(session.nodes.absolute())!r}" if session.nodes is not None else ""
+    lines = [f"    {key_of(session, node)!r}: {name!r}," for node, name in zip(said.nodes, said.classes)]
+    return "\n".join(
+        [
+            f'"""Classes for every node of {one_line(graph.name, 80)!r} from {len(lines):,} labels; written by naq studio."""',
+            "",
+            "import naq",
+            "from naq.classifier import write_predictions",
+            "",
+            f"graph = naq.load({graph.source or graph.name!r}{table})",
+            "labels = {",
+            *lines,
+            "}",
+            f"classifier = naq.FewShotNodeClassifier(seed={session.model.seed}, unknown={said.unknown}).fit(graph)",
+            "classifier.predict(labels)",
+            'write_predictions(classifier, "predictions.csv")',
+            'print("Expected accuracy:", classifier.expected_accuracy())',
+            "",
+        ]
+    )
+
+
+def report(session: Session) -> str:
+    """One HTML page: what was labelled, what to expect, a picture of the map."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    with session.lock:
+        state, found = session.state(), session.answer
+        labels = dict(session.journal.board.labels)
+    rows = []
+    for one in state["classes"]:
+        own = sorted(node for node, number in labels.items() if number == one["id"])[:EXAMPLES]
+        rows.append(
+            one
+            | {
+                "swatch": COLOURS[one["colour"]],
+                "given": [one_line(str(key_of(session, node)), 60) for node in own],
+                "likely": [] if found is None else _likeliest(session, one["id"], labels),
+            }
+        )
+    environment = Environment(loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined)
+    return environment.get_template("report.html").render(
+        state=state,
+        rows=rows,
+        code=code(session),
+        picture=_picture(session, state),
+        curve=_curve(state["curve"]),
+        when=datetime.now(UTC).strftime("%d %B %Y, %H:%M UTC"),
+    )
+
+
+def key_of(session: Session, node: int) -> str | int:
+    """What names a node in labels: its name where no other has it and no number could be meant, else its number."""
+    names = session.graph.names
+    if names is None:
+        return node
+    unique = session.graph.kept("studio/unique", lambda: _unique(names))
+    return str(names[node]) if unique[node] else node
+
+
+def _unique(names: np.ndarray) -> np.ndarray:
+    """(n,) whether a name names its node in a file: no other has it, one line, no blanks around it, not too long."""
+    _, place, count = np.unique(names, return_inverse=True, return_counts=True)
+    plain = np.array([name == one_line(name) and not name.startswith("'") and name != "" for name in names.tolist()])
+    return (count[place] == 1) & plain
+
+
+def _fitted(session: Session) -> Any:
+    classifier, said = session.model.classifier, frozen(session)
+    if classifier is None:
+        raise OptionError("there are no predictions yet: the graph is still being learned; wait a moment.")
+    if len(set(said.classes)) < 2:
+        raise OptionError("there are no predictions yet; label nodes of at least two classes.")
+    other = copy.copy(classifier)
+    other.set_params(unknown=said.unknown)
+    other.predict(support=said.nodes, labels=said.classes)
+    return other
+
+
+def _likeliest(session: Session, number: int, labels: dict[int, int]) -> list[str]:
+    found = session.answer
+    if found is None:
+        return []
+    members = np.flatnonzero(found.chosen == number)
+    members = members[~np.isin(members, list(labels))]
+    best = members[np.argsort(-found.sure[members], kind="stable")[:EXAMPLES]]
+    return [one_line(str(key_of(session, int(node))), 60) for node in best]
+
+
+def _picture(session: Session, state: dict[str, Any]) -> str:
+    """The map as a PNG in a data address."""
+    from matplotlib.figure import Figure
+
+    layouts = session.model.layouts
+    if not layouts:
+        return ""
+    places = layouts.get("pacmap", layouts.get("pca"))
+    assert places is not None
+    _, content = session.arrays()
+    n = session.graph.num_nodes
+    given, chosen = np.frombuffer(content, "<i2", 2 * n).reshape(2, n)
+    number = np.where(given >= 0, given, np.where(given == NONE, NONE, chosen))
+    figure = Figure(figsize=(9, 6), dpi=110)
+    axes = figure.add_axes((0, 0, 1, 1))
+    axes.axis("off")
+    size = float(np.clip(20_000 / n, 1.5, 20))
+    axes.scatter(places[number < 0, 0], places[number < 0, 1], s=size, c="#9aa0a6", linewidths=0)
+    for one in state["classes"]:
+        inside = number == one["id"]
+        marker = MARKERS[SHAPES[one["colour"]]]
+        axes.scatter(
+            places[inside, 0], places[inside, 1], s=size, c=COLOURS[one["colour"]], linewidths=0, marker=marker
+        )
+        own = given == one["id"]
+        axes.scatter(
+            places[own, 0],
+            places[own, 1],
+            s=30,
+            c=COLOURS[one["colour"]],
+            marker=marker,
+            edgecolors="black",
+            linewidths=0.8,
+        )
+    out = io.BytesIO()
+    figure.savefig(out, format="png")
+    return "data:image/png;base64," + base64.b64encode(out.getvalue()).decode()
+
+
+def _curve(points: list[tuple[int, float, float, float]]) -> str:
+    """Points of an SVG line, 300 x 100."""
+    if len(points) < 2:
+        return ""
+    most = max(point[0] for point in points)
+    return " ".join(f"{300 * point[0] / most:.1f},{100 * (1 - point[1]):.1f}" for point in points)

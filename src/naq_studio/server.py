@@ -1,0 +1,159 @@
+"""``naq studio``: a server for one person on one computer."""
+
+from __future__ import annotations
+
+import os
+import socket
+import tempfile
+import threading
+import urllib.request
+import webbrowser
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from naq.errors import DataError, MissingDependency, OptionError
+from naq.graph import Graph
+from naq_studio.lines import one_line
+
+if TYPE_CHECKING:
+    import uvicorn
+
+    from naq_studio.session import Session
+
+PORT = 8735
+TRIES = 20
+
+
+def journal_path(graph: Graph, given: Path | None = None) -> Path:
+    """Where the labels are kept: beside the graph's file, in the current folder for a graph that has a name only."""
+    if given is not None:
+        return given.expanduser().absolute()
+    source = Path(graph.source) if graph.source else Path(graph.name)
+    if source.is_absolute():
+        return source.with_name(f"{source.name.split('.')[0] or source.name}.studio.csv")
+    safe = "".join(one if one.isalnum() or one in "-_" else "-" for one in graph.name)[:60] or "graph"
+    return Path.cwd() / f"{safe}.studio.csv"
+
+
+def may_write(path: Path) -> bool:
+    """Whether a file can be made or changed there."""
+    if path.exists():
+        return os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
+    return path.parent.is_dir() and os.access(path.parent, os.W_OK)
+
+
+def bound_socket(port: int | None) -> tuple[socket.socket, bool]:
+    """A socket on 127.0.0.1 at the port, or at the next that is free, and whether the wanted one was."""
+    first = PORT if port is None else port
+    if not 0 <= first <= 65_535:
+        raise OptionError(f"port is {first}; expected a number from 0 to 65535.")
+    for wanted in range(first, min(first + TRIES, 65_536)):
+        # Named as TCP, asyncio sends answers at once; else they wait 40 ms for more.
+        listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind(("127.0.0.1", wanted))
+            listener.listen(64)
+        except OSError:
+            listener.close()
+            continue
+        return listener, wanted == first
+    raise DataError(f"ports {first} to {first + TRIES - 1} are all in use; give another with --port.")
+
+
+def serve(
+    graph: Graph,
+    labels: Path | None = None,
+    *,
+    nodes: Path | None = None,
+    port: int | None = None,
+    browser: bool = True,
+    check: bool = False,
+    say: Callable[[str], None] = print,
+) -> None:
+    """Serve the page of a graph until interrupted.
+
+    Args:
+        labels: the journal; None: :func:`journal_path`.
+        nodes: the table of nodes that the graph was read with.
+        port: the next free one is taken where it is in use.
+        browser: whether to open it.
+        check: answer one request and end; nothing is learned, and nothing is written where ``labels`` is None.
+        say: prints a line.
+    """
+    try:
+        import starlette  # noqa: F401
+        import uvicorn  # noqa: F401
+    except ImportError as error:
+        raise MissingDependency("naq studio needs starlette, uvicorn and pacmap: pip install 'naq[studio]'.") from error
+    from naq_studio.session import Session
+
+    with ExitStack() as stack:
+        if check and labels is None:
+            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="naq-studio-"))
+            labels = Path(folder) / "check.csv"
+        session = Session(graph, journal_path(graph, labels), nodes=nodes)
+        stack.callback(session.stop)
+        listener, free = bound_socket(port)
+        stack.callback(listener.close)
+        number = listener.getsockname()[1]
+        if not free and port != 0:
+            say(f"Port {PORT if port is None else port} is in use; using {number}.")
+        server, address = _server(session, number)
+        for problem in session.journal.problems[:10]:
+            say(f"{session.journal.path}, {problem}")
+        if check:
+            _check(server, listener, address)
+            say(f"naq studio answers for {one_line(graph.name, 80)}: ok")
+            return
+        session.start()
+        say(f"Labels are kept in {session.journal.path}")
+        say(f"Open {address}")
+        say("(the address works once; Ctrl-C ends the studio, nothing is lost)")
+        if browser:
+            threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
+        server.run(sockets=[listener])
+
+
+def _server(session: Session, port: int) -> tuple[uvicorn.Server, str]:
+    """The server, and the address that opens it once."""
+    import uvicorn
+
+    from naq_studio.routes import application
+    from naq_studio.security import Keys
+
+    keys = Keys(port)
+    settings = uvicorn.Config(
+        application(session, keys, port),
+        log_level="error",
+        access_log=False,
+        ws="none",
+        server_header=False,
+        date_header=False,
+        proxy_headers=False,
+        timeout_keep_alive=75,
+        timeout_graceful_shutdown=3,
+        limit_concurrency=200,
+    )
+    server = uvicorn.Server(settings)
+    session.ending = lambda: server.should_exit
+    return server, f"http://127.0.0.1:{port}/?token={keys.invite()}"
+
+
+def _check(server: uvicorn.Server, listener: socket.socket, address: str) -> None:
+    """Start the server, ask it for the page as a browser would, and stop it."""
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
+    thread.start()
+    try:
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), urllib.request.HTTPCookieProcessor())
+        for place in (address, address.split("?")[0] + "api/state"):
+            with opener.open(place, timeout=60) as answer:
+                if answer.status != 200 or not answer.read():
+                    raise DataError(f"the studio answered its own request with {answer.status}.")
+    except OSError as error:
+        raise DataError(f"the studio did not answer its own request: {error}.") from error
+    finally:
+        server.should_exit = True
+        thread.join(timeout=10)

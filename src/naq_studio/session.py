@@ -1,0 +1,281 @@
+"""One open graph: the journal, what the classifier says now, and who wants to hear of changes."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+from naq.errors import plain
+from naq.graph import Graph
+from naq_studio import answers
+from naq_studio.answers import NOWHERE, Answer
+from naq_studio.board import NONE, Row
+from naq_studio.colours import COLOURS, SHAPES
+from naq_studio.journal import Journal
+from naq_studio.lines import one_line
+from naq_studio.model import PHASES, Model
+
+UNLABELLED = -3
+"""Instead of a class in the arrays that the page gets: no label, or no prediction."""
+MOST_LISTENERS = 32
+Found = TypeVar("Found")
+
+
+class Session:
+    """Everything the page shows; safe to use from several threads.
+
+    ``ending`` says whether the server is about to end. ``nodes`` is the table of nodes the graph was read with, for the code that repeats it. ``version`` counts changes of the labels, ``answer.version`` says which of them the predictions are of.
+    """
+
+    def __init__(self, graph: Graph, path: Path, *, nodes: Path | None = None, seed: int = 0) -> None:
+        self.graph, self.nodes, self.journal = graph, nodes, Journal(path, graph)
+        self.model = Model(graph, self._model_changed, seed)
+        self.lock = threading.RLock()
+        self.version, self.start_id = 1, secrets.token_hex(8)
+        self.answer: Answer | None = None
+        self.ending: Callable[[], bool] = lambda: False
+        self.queue: list[int] = []
+        self.curve: list[tuple[int, int, float, float, float]] = []
+        self._listeners: dict[asyncio.Queue[int], asyncio.AbstractEventLoop] = {}
+        self._wake, self._stop = threading.Condition(self.lock), False
+        self._failures = ["", ""]  # of the last prediction and of the last suggestions
+        self._seen, self._answered, self._queued_for, self._past_done = 0, 0, 0, False
+        self.threads = [
+            threading.Thread(target=work, name=f"studio-{work.__name__}", daemon=True)
+            for work in (self.model.run, self._answer_loop, self._suggest_loop)
+        ]
+
+    def start(self) -> None:
+        for thread in self.threads:
+            thread.start()
+
+    def stop(self) -> None:
+        with self.lock:
+            self._stop = True
+            self._wake.notify_all()
+        self.model.stop()
+        for thread in self.threads:
+            if thread.is_alive():
+                thread.join(timeout=10)
+        self.journal.close()
+
+    def write(self, rows: list[Row]) -> None:
+        """One step; it is on the disk when this returns."""
+        if not rows:
+            return
+        with self.lock:
+            self.journal.write(rows)
+            self.version += 1
+            steps = len(self.journal.board.done)
+            self.curve = [point for point in self.curve if point[0] <= steps]
+            if rows[0].action not in ("undo", "redo"):
+                self.curve = [point for point in self.curve if point[0] < steps]
+            board = self.journal.board
+            gone = {*board.labels, *board.skipped}
+            self.queue = [node for node in self.queue if node not in gone]
+            if rows[0].action == "undo":  # what lost its label is suggested again
+                back = [
+                    node for (kind, node), _, _ in board.undone[-1] if kind in ("node", "skip") and node not in gone
+                ]
+                self.queue = [*back[:1], *(node for node in self.queue if node not in back[:1])]
+            self._wake.notify_all()
+        self.publish()
+
+    # listeners
+
+    def listen(self, loop: asyncio.AbstractEventLoop) -> asyncio.Queue[int] | None:
+        """A queue that gets a number after each change; None where too many listen."""
+        with self.lock:
+            if len(self._listeners) >= MOST_LISTENERS:
+                return None
+            queue: asyncio.Queue[int] = asyncio.Queue(maxsize=4)
+            self._listeners[queue] = loop
+            return queue
+
+    def leave(self, queue: asyncio.Queue[int]) -> None:
+        with self.lock:
+            self._listeners.pop(queue, None)
+
+    def publish(self) -> None:
+        """Tell all tabs that something changed; they fetch what."""
+        with self.lock:
+            listeners = list(self._listeners.items())
+        for queue, loop in listeners:
+            try:
+                loop.call_soon_threadsafe(_put, queue, self.version)
+            except RuntimeError:  # its loop has ended
+                self.leave(queue)
+
+    # background
+
+    def _model_changed(self) -> None:
+        with self.lock:
+            self._wake.notify_all()
+        self.publish()
+
+    def _until(self, ready: Callable[[], bool]) -> bool:
+        """Wait; False when the session stops."""
+        with self._wake:
+            while not self._stop and not ready():
+                self._wake.wait()
+            return not self._stop
+
+    def _answer_loop(self) -> None:
+        while self._until(lambda: self.model.classifier is not None and self.version != self._seen):
+            with self.lock:
+                board = self.journal.board
+                labels, unknown, steps = dict(board.labels), board.unknown, len(board.done)
+                seen = self._seen = self.version
+            classifier = self.model.classifier
+            assert classifier is not None
+            found, failure = _tried(answers.answer, classifier, labels, unknown, seen)
+            with self.lock:
+                self.answer, self._answered, self._failures[0] = found, seen, failure
+                if found is not None and found.expected is not None and seen == self.version:
+                    said = found.expected
+                    count = sum(number != NONE for number in labels.values())
+                    self.curve = [one for one in self.curve if one[0] < steps]
+                    self.curve.append((steps, count, said.value, said.low, said.high))
+                self._wake.notify_all()
+            self.publish()
+
+    def _suggest_loop(self) -> None:
+        """Fills the queue when it runs short, or when the labels have moved on; computes the curve of the past once."""
+        if sys.platform == "linux":  # there a thread has a priority of its own: predictions and the page come first
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 10)
+        while self._until(self._wants_suggestions):
+            classifier = self.model.classifier
+            assert classifier is not None
+            with self.lock:
+                board = self.journal.board
+                labels, skipped, version = dict(board.labels), set(board.skipped), self.version
+                self._queued_for = version
+            found, failure = _tried(answers.suggestions, classifier, labels, skipped)
+            with self.lock:
+                self._failures[1] = failure
+                gone = {*self.journal.board.labels, *self.journal.board.skipped}
+                head = [node for node in self.queue[:1] if node not in gone]  # what is being looked at stays
+                self.queue = head + [node for node in found or [] if node not in gone and node not in head]
+            self.publish()
+            if not self._past_done:
+                self._past_done = True
+                self._past()
+
+    def _wants_suggestions(self) -> bool:
+        if self.model.classifier is None or self._queued_for == self.version:
+            return False
+        if self.answer is not None and self.answer.version != self.version:
+            return False  # predictions first
+        return self._queued_for == 0 or len(self.queue) < answers.QUEUE - 3
+
+    def _past(self) -> None:
+        classifier = self.model.classifier
+        assert classifier is not None
+        with self.lock:
+            now = len(self.curve) and self.curve[0][0]
+        points, _ = _tried(answers.past_points, classifier, self.journal.board)
+        with self.lock:
+            known = {point[0] for point in self.curve}
+            steps = len(self.journal.board.done)
+            older = [point for point in points or [] if point[0] not in known and point[0] <= min(steps, now or steps)]
+            self.curve = sorted(older + self.curve)
+        self.publish()
+
+    # what the page gets
+
+    def state(self) -> dict[str, Any]:
+        """Everything but names, places and one value per node."""
+        with self.lock:
+            board, graph, model = self.journal.board, self.graph, self.model
+            given = np.fromiter(board.labels.values(), dtype=np.int64, count=len(board.labels))
+            found = self.answer
+            predicted = np.empty(0, np.int64) if found is None else np.delete(found.chosen, list(board.labels))
+            expected = None if found is None or found.expected is None else found.expected
+            return {
+                "graph": {
+                    "name": graph.name,
+                    "nodes": graph.num_nodes,
+                    "edges": graph.num_edges,
+                    "features": graph.num_features,
+                    "named": graph.names is not None,
+                    "words": graph.vocab is not None,
+                },
+                "start": self.start_id,  # versions count from it
+                "version": self.version,
+                "answer": None if found is None else found.version,
+                "pending": model.classifier is not None and self._answered != self.version,
+                "classes": [
+                    {
+                        "id": number,
+                        "name": name,
+                        "colour": colour,
+                        "labels": int((given == number).sum()),
+                        "nodes": int((given == number).sum() + (predicted == number).sum()),
+                    }
+                    for number, (name, colour) in sorted(board.classes.items())
+                ],
+                "labels": int((given != NONE).sum()),
+                "none": int((given == NONE).sum()),
+                "nowhere": int((predicted == NOWHERE).sum()),
+                "skipped": len(board.skipped),
+                "unknown": board.unknown,
+                "undo": len(board.done),
+                "redo": len(board.undone),
+                "queue": self.queue,
+                "expected": expected and {"value": expected.value, "low": expected.low, "high": expected.high},
+                "choice": "" if found is None else found.choice,
+                "curve": [point[1:] for point in self.curve],
+                "phase": model.phase,
+                "phase_text": PHASES[model.phase],
+                "phase_seconds": round(time.monotonic() - model.since, 1),
+                "failure": model.failure or next(filter(None, self._failures), ""),
+                "learned": model.classifier is not None,
+                "layouts": [name for name in ("pca", "pacmap") if name in model.layouts],
+                "file": str(self.journal.path),
+                "problems": self.journal.problems,
+                "colours": COLOURS,
+                "shapes": SHAPES,
+            }
+
+    def arrays(self) -> tuple[int, bytes]:
+        """The version, and for every node: int16 given class, int16 predicted class, uint8 probability of 255."""
+        n = self.graph.num_nodes
+        with self.lock:
+            given = np.full(n, UNLABELLED, dtype="<i2")
+            labels = self.journal.board.labels
+            given[list(labels)] = list(labels.values())
+            found = self.answer
+            if found is None:
+                chosen, sure = np.full(n, UNLABELLED, dtype="<i2"), np.zeros(n, dtype=np.uint8)
+            else:
+                chosen, sure = found.chosen.astype("<i2"), np.rint(found.sure * 255).astype(np.uint8)
+            return self.version, given.tobytes() + chosen.tobytes() + sure.tobytes()
+
+    def names(self) -> list[str]:
+        """The name of every node in one line, at most 120 characters; empty where the graph has none."""
+        names = self.graph.names
+        if names is None:
+            return []
+        return self.graph.kept("studio/names", lambda: [one_line(name, 120) for name in names.tolist()])
+
+
+def _tried(work: Callable[..., Found], *given: Any) -> tuple[Found | None, str]:
+    """What it returns, or why it failed: the next label is answered all the same."""
+    try:
+        return work(*given), ""
+    except Exception as error:
+        return None, f"The last prediction failed ({plain(f'{type(error).__name__}: {error}')})."
+
+
+def _put(queue: asyncio.Queue[int], version: int) -> None:
+    if not queue.full():
+        queue.put_nowait(version)

@@ -1,0 +1,198 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+from torch_geometric.nn import GCNConv
+
+from graphs import random_graph, without_features
+from naq import Graph, load
+from naq.errors import GraphError, OptionError
+from naq.nn import GCN, GraphOperator, operator
+from shared_data import shared
+
+ROUTES = {
+    "sparse, formed": (random_graph(80, 160, 30, density=0.05), 200_000_000),
+    "sparse, full rows": (random_graph(80, 400, 30, density=0.3), 200_000_000),
+    "sparse, not formed": (random_graph(80, 160, 30, density=0.05), 0),
+    "dense, formed": (random_graph(80, 160, 30, dense=True), 200_000_000),
+    "dense, not formed": (random_graph(80, 160, 30, dense=True), 0),
+}
+NODES = np.array([3, 79, 3, 0, 41, 17, 79, 60])
+"""With repeats; node 79 is isolated."""
+
+
+@pytest.fixture(params=ROUTES)
+def graph(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Graph:
+    graph, entries = ROUTES[request.param]
+    monkeypatch.setattr(operator, "PROPAGATED_ENTRIES", entries)
+    assert GraphOperator(graph).formed == (entries > 0)
+    return graph
+
+
+def encoder(graph: Graph, latent: int) -> GCN:
+    gcn = GCN(GraphOperator(graph), latent, seed=1)
+    with torch.no_grad():
+        for bias in (gcn.bias1, gcn.bias2):
+            bias.copy_(torch.linspace(-0.1, 0.2, len(bias)))
+    return gcn
+
+
+def plain(graph: Graph, gcn: GCN, dtype: torch.dtype = torch.float64) -> tuple[torch.Tensor, list[torch.Tensor]]:
+    """The whole graph in dense double precision, and the leaves to differentiate."""
+    x = graph.features if isinstance(graph.features, np.ndarray) else graph.features.toarray()
+    a = torch.from_numpy(graph.adjacency.toarray()).to(dtype) + torch.eye(graph.num_nodes, dtype=dtype)
+    scale = a.sum(1).rsqrt()
+    a_hat = scale[:, None] * a * scale
+    leaves = [p.detach().to(dtype).requires_grad_() for p in (gcn.weight1, gcn.bias1, gcn.weight2, gcn.bias2)]
+    w1, b1, w2, b2 = leaves
+    hidden = torch.relu(a_hat @ torch.tensor(x, dtype=dtype) @ w1 + b1)
+    return torch.relu(a_hat @ hidden @ w2 + b2), leaves
+
+
+@pytest.mark.parametrize("latent", [5, 64, 100, 128])
+def test_some_nodes_all_nodes_and_the_definition_agree(graph: Graph, latent: int) -> None:
+    gcn = encoder(graph, latent)
+    expected = plain(graph, gcn)[0].detach().float()
+    scale = float(expected.max())
+    assert scale > 0.1
+    assert torch.allclose(gcn.encode_all(), expected, atol=1e-5 * scale)
+    assert torch.allclose(gcn.encode(NODES), expected[NODES], atol=1e-5 * scale)
+    assert torch.equal(gcn.encode(NODES)[0], gcn.encode(NODES)[2])
+    assert torch.allclose(gcn.encode(np.arange(80)), gcn.encode_all(), atol=1e-5 * scale)
+
+
+def test_agrees_with_pyg(graph: Graph) -> None:
+    gcn = encoder(graph, 24)
+    data = graph.to_pyg()
+    x = data.x if not data.x.is_sparse else data.x.to_dense()
+    layers = [GCNConv(30, 48), GCNConv(48, 24)]
+    with torch.no_grad():
+        for layer, weight, bias in zip(layers, (gcn.weight1, gcn.weight2), (gcn.bias1, gcn.bias2)):
+            layer.lin.weight.copy_(weight.T)
+            layer.bias.copy_(bias)
+            x = torch.relu(layer(x, data.edge_index))
+    assert torch.allclose(gcn.encode_all(), x, atol=1e-5 * float(x.max()))
+    assert torch.allclose(gcn.encode(NODES), x[NODES], atol=1e-5 * float(x.max()))
+
+
+@pytest.mark.parametrize("latent", [5, 64])
+def test_gradients_are_those_of_the_definition(graph: Graph, latent: int) -> None:
+    gcn = encoder(graph, latent)
+    seen = torch.randn(len(NODES), latent, generator=torch.Generator().manual_seed(0))
+    (gcn.encode(NODES) * seen).sum().backward()
+    z, leaves = plain(graph, gcn)
+    (z[NODES] * seen).sum().backward()
+    for parameter, leaf in zip((gcn.weight1, gcn.bias1, gcn.weight2, gcn.bias2), leaves):
+        scale = float(leaf.grad.abs().max())
+        assert scale > 0
+        assert torch.allclose(parameter.grad, leaf.grad.float(), atol=1e-5 * scale)
+
+
+def test_gradients_add_up_over_backward_calls(graph: Graph) -> None:
+    """Gradients live in recycled memory: a later backward pass may not touch an earlier one's."""
+    gcn = encoder(graph, 64)
+    parts = np.array_split(np.arange(80), 6)
+    singles = []
+    for part in parts:
+        gcn.zero_grad()
+        gcn.encode(part).sum().backward()
+        singles.append([p.grad for p in gcn.parameters()])
+    copies = [[g.clone() for g in grads] for grads in singles]
+    gcn.zero_grad()
+    for part in parts:
+        gcn.encode(part).sum().backward()
+    for number, parameter in enumerate(gcn.parameters()):
+        total = sum(grads[number] for grads in copies)
+        assert torch.allclose(parameter.grad, total, atol=1e-4 * float(total.abs().max()))
+    for grads, kept in zip(singles, copies):
+        assert all(map(torch.equal, grads, kept))
+
+
+def test_blocks_of_nodes_do_not_matter(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    gcn = encoder(graph, 32)
+    whole = gcn.encode_all()
+    monkeypatch.setattr(GCN, "BLOCK", 7)
+    assert torch.allclose(gcn.encode_all(), whole, atol=1e-6 * float(whole.max()))
+
+
+def test_threads_do_not_change_a_bit(graph: Graph, threads: Callable[[int], None]) -> None:
+    gcn = encoder(graph, 64)
+    found = []
+    for number in (1, 2):
+        threads(number)
+        gcn.zero_grad()
+        vectors = gcn.encode(NODES)
+        vectors.sum().backward()
+        found.append([vectors.detach(), gcn.encode_all(), gcn.weight1.grad.clone()])
+    assert all(map(torch.equal, *found))
+
+
+def test_an_isolated_node_sees_itself_alone(graph: Graph) -> None:
+    gcn = encoder(graph, 16)
+    x = graph.features[[79]]
+    x = torch.from_numpy(x if isinstance(x, np.ndarray) else x.toarray())
+    expected = torch.relu(torch.relu(x @ gcn.weight1 + gcn.bias1) @ gcn.weight2 + gcn.bias2)
+    assert torch.allclose(gcn.encode(np.array([79])), expected, atol=1e-5)
+
+
+def test_no_nodes_give_no_vectors(graph: Graph) -> None:
+    assert encoder(graph, 16).encode(np.empty(0, dtype=np.int64)).shape == (0, 16)
+
+
+def test_nodes_that_do_not_exist_are_refused(graph: Graph) -> None:
+    for bad in ([-1], [0, 80], [3, -5]):
+        with pytest.raises(OptionError, match=r"but the graph has nodes 0\.\.79"):
+            encoder(graph, 8).encode(np.array(bad))
+
+
+def test_weights_are_seeded_xavier_and_biases_zero() -> None:
+    op = GraphOperator(random_graph())
+    one, two, other = (GCN(op, 16, seed=seed) for seed in (0, 0, 1))
+    assert torch.equal(one.weight1, two.weight1) and not torch.equal(one.weight1, other.weight1)
+    torch.manual_seed(5)
+    assert torch.equal(GCN(op, 16, seed=0).weight2, one.weight2)
+    assert [tuple(p.shape) for p in one.parameters()] == [(20, 32), (32, 16), (32,), (16,)]
+    limit = (6 / (20 + 32)) ** 0.5
+    assert 0.9 * limit < one.weight1.abs().max().item() <= limit
+    assert not one.bias1.any() and not one.bias2.any()
+    assert repr(one) == "GCN(20 -> 32 -> 16)"
+
+
+def test_what_cannot_be_encoded() -> None:
+    with pytest.raises(GraphError, match="has no features, which an encoder needs"):
+        GraphOperator(without_features(random_graph()))
+    with pytest.raises(OptionError, match="latent is 0"):
+        GCN(GraphOperator(random_graph()), 0)
+
+
+def test_a_real_graph_in_tiles() -> None:
+    """Width 512 goes by tiles of 128; compared with PyG in full."""
+    graph = load(shared("cora.npz"))
+    gcn = GCN(GraphOperator(graph), 256)
+    data = graph.to_pyg()
+    x = data.x.to_dense()
+    for weight in (gcn.weight1, gcn.weight2):
+        layer = GCNConv(*weight.shape, bias=False)
+        with torch.no_grad():
+            layer.lin.weight.copy_(weight.T)
+            x = torch.relu(layer(x, data.edge_index))
+    assert torch.allclose(gcn.encode_all(), x, atol=1e-5 * float(x.max()))
+    nodes = np.random.default_rng(0).integers(0, graph.num_nodes, 300)
+    assert torch.allclose(gcn.encode(nodes), x[nodes], atol=1e-5 * float(x.max()))
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")
+@pytest.mark.parametrize("dense", [False, True])
+def test_on_a_gpu_many_vectors_are_rows_of_all(dense: bool) -> None:
+    graph = random_graph(n=300, edges=900, dense=dense)
+    here, there = (GCN(GraphOperator(graph, device), 8, seed=1) for device in ("cpu", "cuda"))
+    nodes = np.arange(0, 300, 3)
+    with torch.no_grad():
+        many = there.encode(nodes).cpu()
+        assert torch.allclose(many, here.encode(nodes), atol=1e-5)
+        assert torch.allclose(there.encode_all().cpu(), here.encode_all(), atol=1e-5)
+    assert torch.allclose(there.encode(nodes).detach().cpu(), many, atol=1e-5)
+    assert there.encode(nodes).requires_grad

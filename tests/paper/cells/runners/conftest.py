@@ -1,0 +1,33 @@
+"""Cells for the tests of runners, and measurements that go wrong in every way."""
+
+from __future__ import annotations
+
+import pytest
+
+from naq_paper.cells.cell import Cell
+from naq_paper.cells.store import Store
+from naq_paper.measurements import MEASUREMENTS, Measurement
+
+
+@pytest.fixture
+def store(tmp_path):
+    return Store(tmp_path / "results")
+
+
+@pytest.fixture
+def empties():
+    """``empties(5, seconds=0.02)``: so many different cells."""
+    return lambda count, **config: [Cell("empty", {"number": number, **config}) for number in range(count)]
+
+
+@pytest.fixture
+def measurement(monkeypatch):
+    """Registers a measurement for this process and gives a cell of it: ``measurement(function, number=1)``."""
+
+    def cell(compute, **config):
+        len(MEASUREMENTS)  # all of them are known
+        name = f"test-{compute.__name__}"
+        monkeypatch.setitem(MEASUREMENTS._items, name, Measurement(name, compute))
+        return Cell(name, config)
+
+    return cell

@@ -1,0 +1,266 @@
+"""Cells in this process: computed once, filed, and never a reason for a crash."""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+
+import pytest
+
+from naq.errors import DataError, MissingDependency, OptionError
+from naq_paper.cells.cell import Cell, Identity
+from naq_paper.cells.datasets import DatasetCache
+from naq_paper.cells.fingerprint import identify
+from naq_paper.cells.runners import Setup, make_runner
+from naq_paper.cells.runners.pending import Outcome, Pending, Planned
+from naq_paper.cells.runners.pool import Order, Worker
+from naq_paper.cells.store import Store
+
+
+def key_of(cell):
+    return identify(cell, DatasetCache()).key(cell)
+
+
+def run(cells, store, *, listener=None, **setup):
+    return make_runner("local").run(cells, store, Setup(**setup), listener)
+
+
+def test_every_cell_is_computed_once_and_in_order(store, empties):
+    cells, heard = empties(5), []
+    outcome = run([*cells, cells[0]], store, listener=lambda phase, facts: heard.append((phase, facts)))
+    assert outcome.done == cells and outcome.complete
+    assert heard[0] == ("plan", {"cells": 5, "todo": 5, "skipped": 0, "left": 0})
+    assert [phase for phase, _ in heard[1:]] == ["begun", "finished"] * 5
+    assert heard[-1][1]["key"] == key_of(cells[-1]) and heard[-1][1]["state"] == "done"
+    again = run(cells, store)
+    assert again.skipped == cells and not again.done and again.complete
+    assert store.get(key_of(cells[3])).result == {"number": 3}
+    assert list((store.folder / "claims").iterdir()) == list((store.folder / "running").iterdir()) == []
+
+
+def test_a_record_says_how_it_was_made_and_not_where(store, empties):
+    (cell,) = empties(1)
+    run([cell], store)
+    found = store.get(key_of(cell))
+    assert {"processor", "cores", "threads", "platform", "device", "versions"} == set(found.machine)
+    assert found.machine["device"] == "cpu" and found.machine["cores"] >= 1
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", found.finished)
+    text = str(found.to_json())
+    assert os.uname().nodename not in text and str(store.folder) not in text
+
+
+def test_a_failed_cell_keeps_its_error_and_is_retried_on_request_only(store, measurement):
+    weather = ["rain"]
+
+    def outing(config, context):
+        if weather[0] == "rain":
+            raise OptionError("it rains; wait.")
+        return {"sun": 1}
+
+    cell = measurement(outing)
+    outcome = run([cell], store)
+    assert [failure.sentence for failure in outcome.failed] == ["it rains; wait."] and not outcome.complete
+    assert store.failure(key_of(cell)).error == "it rains; wait."
+    weather[0] = "sun"
+    left = run([cell], store)
+    assert not left.failed and not left.done and [each.sentence for each in left.left] == ["it rains; wait."]
+    assert run([cell], store, retry=True).done == [cell]
+    assert store.failure(key_of(cell)) is None and store.get(key_of(cell)).result == {"sun": 1}
+
+
+def crash(config, context):
+    raise ZeroDivisionError("a\nlong story")
+
+
+def leave(config, context):
+    raise SystemExit(3)
+
+
+def starve(config, context):
+    raise MemoryError
+
+
+def nan(config, context):
+    return {"accuracy": float("nan")}
+
+
+def no_json(config, context):
+    return {"accuracy": object()}
+
+
+def no_dict(config, context):
+    return None
+
+
+@pytest.mark.parametrize(
+    ("compute", "sentence"),
+    [
+        (crash, r"ZeroDivisionError: a long story \(test_local\.py, line \d+, in crash\)"),
+        (leave, r"SystemExit: 3 .*"),
+        (starve, r"MemoryError: no message .*"),
+        (nan, r"ValueError: Out of range float values are not JSON compliant.*"),
+        (no_json, r"TypeError: Object of type object is not JSON serializable.*"),
+        (no_dict, r"TypeError: the measurement returned NoneType instead of a dict.*"),
+    ],
+)
+def test_whatever_goes_wrong_fails_only_its_cell(store, measurement, empties, compute, sentence):
+    bad, good = measurement(compute), empties(1)
+    outcome = run([bad, *good], store)
+    assert outcome.done == good and re.fullmatch(sentence, outcome.failed[0].sentence)
+    assert store.failure(key_of(bad)).error == outcome.failed[0].sentence
+
+
+def test_a_cell_whose_data_is_not_there_fails_without_a_record(store, empties):
+    bad = Cell("empty", {"dataset": "no-such-graph"})
+    outcome = run([bad, Cell("no-such-measurement", {}), *empties(1)], store)
+    assert len(outcome.done) == 1 and len(outcome.failed) == 2 and list(store.failures()) == []
+    assert (
+        "no-such-graph" in outcome.failed[0].sentence
+        and "no measurement 'no-such-measurement'" in outcome.failed[1].sentence
+    )
+
+
+def test_results_are_what_a_file_gives_back(store, measurement):
+    def pairs(config, context):
+        return {"pair": (1, 2), "by": {3: "three"}}
+
+    cell = measurement(pairs)
+    run([cell], store)
+    assert store.get(key_of(cell)).result == {"pair": [1, 2], "by": {"3": "three"}}
+
+
+def test_ctrl_c_keeps_the_checkpoints_and_releases_the_locks(store, measurement, empties):
+    stop = [True]
+
+    def stepwise(config, context):
+        file = context.scratch / "step"
+        if file.exists():
+            return {"resumed from": file.read_text()}
+        file.parent.mkdir()
+        file.write_text("7")
+        if stop[0]:
+            raise KeyboardInterrupt
+        return {}
+
+    cell, (first, last) = measurement(stepwise), empties(2)
+    outcome = run([first, cell, last], store)
+    assert outcome.stopped and outcome.done == [first] and not outcome.complete and not outcome.failed
+    assert store.lock_file(key_of(cell)).exists() and list(store.failures()) == []
+    again = run([first, cell, last], store)
+    assert again.done == [cell, last] and store.get(key_of(cell)).result == {"resumed from": "7"}
+    assert list((store.folder / "running").iterdir()) == list((store.folder / "claims").iterdir()) == []
+
+
+def test_checkpoints_of_a_failed_cell_go_unless_memory_ran_out(store, measurement):
+    def fills(config, context):
+        context.scratch.mkdir()
+        raise MemoryError if config["large"] else OptionError("no.")
+
+    cells = [measurement(fills, large=True), measurement(fills, large=False)]
+    run(cells, store)
+    assert [path.name for path in (store.folder / "running").iterdir()] == [key_of(cells[0])]
+
+
+def test_a_busy_cell_is_reported_and_asked_for_again(store, empties):
+    cells, other = empties(3), Store(store.folder)
+    other.prepare()
+    held = [other.lock(key_of(cell)) for cell in cells[:2]]
+
+    def listener(phase, facts):
+        if phase == "finished" and facts["key"] == key_of(cells[2]):
+            held[0].release()
+
+    outcome = run(cells, store, listener=listener)
+    assert outcome.done == [cells[2], cells[0]] and outcome.busy == [cells[1]] and not outcome.complete
+    held[1].release()
+    assert run(cells, store).done == [cells[1]]
+
+
+def test_two_runners_share_the_work_and_compute_nothing_twice(store, measurement):
+    computed, lock = [], threading.Lock()
+
+    def count(config, context):
+        with lock:
+            computed.append(config["number"])
+        threading.Event().wait(0.003)
+        return {"number": config["number"]}
+
+    cells = [measurement(count, number=number) for number in range(40)]
+    outcomes = []
+    threads = [
+        threading.Thread(target=lambda order: outcomes.append(run(order, Store(store.folder))), args=(order,))
+        for order in (cells, cells[::-1], cells)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(computed) == list(range(40))
+    assert sum(len(outcome.done) for outcome in outcomes) == 40
+    assert not [failure for outcome in outcomes for failure in outcome.failed + outcome.left]
+    assert [len(o.done) + len(o.skipped) + len(o.busy) for o in outcomes] == [40, 40, 40]
+
+
+def test_progress_is_forwarded_but_not_all_of_it(store, measurement, monkeypatch):
+    monkeypatch.setattr("naq_paper.cells.runners.computing.THROTTLE", 3600.0)
+
+    def talk(config, context):
+        for step in range(1000):
+            context.listener("train", {"step": step})
+        context.listener("test", {})
+        return {}
+
+    heard = []
+    run([measurement(talk)], store, listener=lambda phase, facts: heard.append((phase, facts)))
+    told = [facts for phase, facts in heard if phase == "progress"]
+    assert [facts["phase"] for facts in told] == ["train", "test"]
+    assert told[0]["facts"] == {"step": 0}
+
+
+def test_a_worker_that_finds_another_identity_computes_nothing(tmp_path, empties):
+    (cell,) = empties(1)
+    files = (str(tmp_path / "scratch"), str(tmp_path / "lock"), {}, None)
+    answer = Worker().compute(Order(cell, Identity("", "0", "x", "y"), *files))
+    assert answer.changed and answer.record is None
+    assert Worker().compute(Order(cell, identify(cell, DatasetCache()), *files)).record.result == {"number": 0}
+
+
+def test_a_worker_that_does_not_see_the_lock_keeps_checkpoints_in_a_folder_of_its_own(tmp_path, measurement):
+    def write(config, context):
+        context.scratch.mkdir(exist_ok=True)
+        return {"folder": str(context.scratch)}
+
+    cell = measurement(write)
+    lock, scratch = tmp_path / "lock", tmp_path / "scratch"
+    order = Order(cell, identify(cell, DatasetCache()), str(scratch), str(lock), {}, None)
+    assert Worker().compute(order).record.result["folder"] != str(scratch) and not scratch.exists()
+    lock.touch()
+    assert Worker().compute(order).record.result["folder"] == str(scratch) and scratch.exists()
+
+
+def test_a_store_that_cannot_be_written_to_ends_the_run(tmp_path, empties):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(DataError, match="results cannot be written to"):
+        run(empties(1), Store(tmp_path / "file" / "below"))
+
+
+def test_a_worker_is_given_the_next_cell_of_the_dataset_it_holds(store):
+    store.prepare()
+    pending = Pending(store, False, Outcome(), lambda phase, facts: None)
+    for name in "abab":
+        pending.add(Planned(Cell("w", {"dataset": name, "n": len(pending)}), Identity("", "0", "x", "y")))
+    given = [pending.next(["b"]) for _ in range(3)] + [pending.next()]
+    assert [(each.dataset, each.cell.config["n"]) for each in given] == [("b", 1), ("b", 3), ("a", 0), ("a", 2)]
+    assert pending.next() is None
+    pending.close()
+
+
+def test_engines_by_name(monkeypatch):
+    with pytest.raises(OptionError, match="there is no engine 'proceses'; did you mean processes"):
+        make_runner("proceses")
+    with pytest.raises(OptionError, match="workers is 0; expected at least 1"):
+        make_runner("processes", 0)
+    monkeypatch.setitem(__import__("sys").modules, "ray", None)
+    with pytest.raises(MissingDependency, match=r'pip install "naq\[ray\]"'):
+        make_runner("ray", 2)

@@ -1,0 +1,262 @@
+"""Worker processes: killed at any moment, they and their runner lose no finished cell."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+import methods_under_test as suite
+from naq.errors import DataError
+from naq.io.npz import save_graph
+from naq.threads import available_cores
+from naq_paper.cells.cell import Cell
+from naq_paper.cells.datasets import DatasetCache
+from naq_paper.cells.fingerprint import identify
+from naq_paper.cells.runners import Setup, make_runner
+from naq_paper.cells.store import Store
+from naq_paper.measurements.train import train_cell
+
+
+@pytest.fixture(scope="module")
+def runner():
+    with make_runner("processes", 2) as runner:
+        yield runner
+
+
+def key_of(cell):
+    return identify(cell, DatasetCache()).key(cell)
+
+
+def is_free(store, cell):
+    """Whether no process holds the lock of a cell."""
+    held = Store(store.folder).lock(key_of(cell))
+    if held is not None:
+        held.release()
+    return held is not None
+
+
+def is_running(pid):
+    """Whether the process exists and has not ended."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+LONG = 600
+"""Seconds after which something will not come about any more, on a machine that does much else; cells that are to be stopped take longer."""
+
+
+def wait_for(condition):
+    until = time.monotonic() + LONG
+    while not (found := condition()):
+        assert time.monotonic() < until, "it did not come about"
+        time.sleep(0.01)
+    return found
+
+
+def test_all_are_computed_with_a_share_of_the_cores_each(runner, store, empties):
+    cells, heard = empties(30), []
+    bad = empties(1, error="this is no day for it.")
+    outcome = runner.run([*cells, *bad], store, listener=lambda phase, facts: heard.append((phase, facts)))
+    assert sorted(cell.text for cell in outcome.done) == sorted(cell.text for cell in cells)
+    assert [failure.sentence for failure in outcome.failed] == ["this is no day for it."]
+    phases = Counter(phase for phase, _ in heard)
+    assert phases == {"plan": 1, "begun": 31, "finished": 31}
+    for record in store.records():
+        assert record.machine["threads"] == max(1, available_cores() // 2)
+    assert runner.run(cells, store).skipped == cells
+    assert [path.stem for path in (store.folder / "claims").iterdir()] == [key_of(bad[0])]
+
+
+def test_two_runners_of_processes_share_a_folder(runner, store, empties):
+    """Each begins a cell before either goes on."""
+    cells, seen, outcomes = empties(60, seconds=0.005), [], {}
+    begun = {"local": threading.Event(), "processes": threading.Event()}
+
+    def listener(own, other):
+        def listen(phase, facts):
+            if phase == "begun":
+                seen.append(facts["key"])
+                begun[own].set()
+                assert begun[other].wait(LONG)
+
+        return listen
+
+    def other():
+        mine = listener("local", "processes")
+        outcomes["local"] = make_runner("local").run(cells[::-1], Store(store.folder), Setup(), mine)
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    outcomes["processes"] = runner.run(cells, store, listener=listener("processes", "local"))
+    thread.join()
+    assert len(seen) == len(set(seen)) == 60
+    assert all(outcome.done for outcome in outcomes.values())
+
+
+def test_workers_find_data_where_this_process_does_and_stop_when_it_is_another(runner, store, tmp_path):
+    paths = {"small": str(tmp_path / "small.npz")}
+    save_graph(paths["small"], suite.community_graph(size=5))
+    cell = Cell("empty", {"dataset": "small"})
+    assert runner.run([cell], store, Setup(paths)).done == [cell]
+    (record,) = store.records()
+    assert record.identity.data == DatasetCache(paths).data_hash("small")
+    save_graph(paths["small"], suite.community_graph(size=6))
+    # this process reads the file as it is now, the workers go on with the graph that they hold
+    runner._dataset_cache = DatasetCache(paths)
+    with pytest.raises(DataError, match="the code or the data changed"):
+        runner.run([cell], store, Setup(paths))
+    assert runner.run([cell], store, Setup(paths)).done == [cell]
+    assert len(list(store.records())) == 2 and list(store.failures()) == []
+    assert list((store.folder / "claims").iterdir()) == []
+
+
+def test_a_killed_worker_fails_its_own_cell_and_is_replaced(runner, store, empties):
+    slow, cells = empties(1, seconds=10 * LONG)[0], empties(4)
+
+    def kill():
+        busy = wait_for(lambda: [slot for slot in runner._slots if slot.planned and slot.planned.cell == slow])
+        busy[0].process.kill()
+
+    thread = threading.Thread(target=kill)
+    thread.start()
+    outcome = runner.run([slow, *cells], store)
+    thread.join()
+    assert len(outcome.done) == 4 and [failure.cell for failure in outcome.failed] == [slow]
+    assert "the worker process died (signal 9)" in store.failure(key_of(slow)).error
+    assert is_free(store, slow)
+    assert len(runner.run(empties(6), store).done) == 2
+
+
+CHILD = """
+    import os, signal, sys
+    from naq_paper.cells.cell import Cell
+    from naq_paper.cells.runners import make_runner
+    from naq_paper.cells.store import Store
+
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    def measurement(engine, folder, log, cells, seconds):
+        file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+
+        def listener(phase, facts):
+            os.write(file, f"{phase} {facts.get('key', '')}\\n".encode())
+
+        with make_runner(engine, 1) as runner:
+            return runner.run([Cell("empty", {"number": n, "seconds": seconds}) for n in range(cells)], Store(folder), listener=listener)
+"""
+ONCE = """
+    outcome = measurement("processes", *sys.argv[1:3], 1, int(sys.argv[3]))
+    print("stopped", outcome.stopped)
+"""
+AGAIN_AND_AGAIN = """
+    import random, time
+    from naq_paper.cells.datasets import DatasetCache
+    from naq_paper.cells.fingerprint import identify
+    from naq_paper.measurements import MEASUREMENTS
+    from naq.run.versions import machine
+
+    identify(Cell("empty", {}), DatasetCache()), MEASUREMENTS["empty"], machine()  # once for all children
+    moments = random.Random(0)
+
+    def lines():
+        return open(sys.argv[2]).read().count("\\n") if os.path.exists(sys.argv[2]) else 0
+
+    for _ in range(20):
+        wanted = lines() + moments.randrange(6)
+        if (child := os.fork()) == 0:
+            measurement("local", *sys.argv[1:3], 60, 0.005)
+            os._exit(0)
+        while lines() < wanted and os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+            time.sleep(0.0005)
+        time.sleep(moments.uniform(0, 0.01))
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        with open(sys.argv[2], "a") as log:
+            log.write("killed \\n")
+"""
+
+
+def start(script, *arguments):
+    code = textwrap.dedent(CHILD) + textwrap.dedent(script)
+    return subprocess.Popen(
+        [sys.executable, "-c", code, *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def test_a_runner_killed_twenty_times_loses_no_finished_cell(tmp_path, empties):
+    store, log, cells = Store(tmp_path / "results"), tmp_path / "log", empties(60, seconds=0.005)
+    child = start(AGAIN_AND_AGAIN, store.folder, log)
+    _, errors = child.communicate(timeout=LONG)
+    assert child.returncode == 0, errors
+    lines = log.read_text().splitlines()
+    assert lines.count("killed ") == 20
+    reported = [line.split()[1] for line in lines if line.startswith("finished")]
+    kept = {record.key for record in store.records()}
+    assert reported and set(reported) <= kept and len(reported) == len(set(reported))
+    assert store.set_aside == []
+    begun = Counter(line.split()[1] for line in lines if line.startswith("begun"))
+    assert not [key for key, times in begun.items() if times > 1 and key in reported and _after(lines, key)]
+    last = make_runner("local").run(cells, store)
+    assert last.complete and len(last.skipped) == len(kept) and len(list(store.records())) == 60
+    assert list((store.folder / "claims").iterdir()) == [] == list(store.failures())
+
+
+def _after(lines, key):
+    """Whether a cell was begun again after it was reported as finished."""
+    return f"begun {key}" in lines[lines.index(f"finished {key}") :]
+
+
+@pytest.mark.slow
+def test_workers_end_with_their_runner(tmp_path, empties):
+    """When it is killed, and when Ctrl-C stops it; either way the locks are free afterwards."""
+    (cell,) = empties(1, seconds=10 * LONG)
+    ends = {"killed": signal.SIGKILL, "stopped": signal.SIGINT}
+    children = {name: start(ONCE, tmp_path / name, tmp_path / f"{name}.log", 10 * LONG) for name in ends}
+    for name, child in children.items():
+        wait_for(lambda n=name: (log := tmp_path / f"{n}.log").exists() and "begun" in log.read_text())
+        store = Store(tmp_path / name)
+        assert not is_free(store, cell)
+        workers = [int(pid) for pid in Path(f"/proc/{child.pid}/task/{child.pid}/children").read_text().split()]
+        assert workers and all(is_running(pid) for pid in workers)
+        # Ctrl-C on a terminal reaches the whole group, a kill only the runner
+        (os.killpg if name == "stopped" else os.kill)(child.pid, ends[name])
+        output, errors = child.communicate(timeout=LONG)
+        wait_for(lambda pids=workers: not any(is_running(pid) for pid in pids))
+        assert output.split() == ([] if name == "killed" else ["stopped", "True"]), errors
+        assert is_free(store, cell) and list(store.records()) == list(store.failures()) == []
+
+
+@pytest.mark.slow
+def test_the_number_of_workers_changes_no_bit(tmp_path, monkeypatch):
+    """One worker has two threads, two workers have one each."""
+    monkeypatch.setattr("naq_paper.cells.runners.pool.available_cores", lambda: 2)
+    cell = train_cell("debian", "naq-feat/protonet", episodes=32, evaluate_every=16)
+    found = {}
+    for workers in (1, 2):
+        store = Store(tmp_path / str(workers))
+        with make_runner("processes", workers) as runner:
+            assert runner.run([cell], store).complete
+        (record,) = store.records()
+        assert record.machine["threads"] == 2 // workers
+        result = record.result
+        found[workers] = (
+            {head: each["per_task"] for head, each in result["evaluations"].items()},
+            result["history"]["valid_accuracy"],
+            result["history"]["loss"],
+        )
+    assert found[1] == found[2]

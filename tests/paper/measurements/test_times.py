@@ -1,0 +1,166 @@
+"""Times: what is inside the clock, what is not, and what is written beside them."""
+
+from __future__ import annotations
+
+import itertools
+import statistics
+import time
+
+import numpy as np
+import pytest
+import torch
+
+import methods_under_test as suite
+import naq
+from naq.errors import GraphError, OptionError
+from naq.io import save_graph
+from naq_paper.cells.datasets import DatasetCache
+from naq_paper.measurements import Context, perform, stages, times
+from naq_paper.measurements.times import times_cell
+
+
+@pytest.mark.parametrize(("what", "kind"), [("similarity", "naq-feat"), ("similarity", "naq-diff")])
+def test_a_table_is_made_anew_every_time_and_never_kept(context, tmp_path, monkeypatch, what, kind):
+    name = {"naq-feat": "feature_neighbors", "naq-diff": "diffusion_neighbors"}[kind]
+    calls, make = [], getattr(times, name)
+
+    def counted(graph, *given, **options):
+        calls.append((id(graph), graph._derived.copy(), options))
+        return make(graph, *given, **options)
+
+    monkeypatch.setattr(times, name, counted)
+    own = Context(context.dataset_cache, cache=tmp_path)
+    result = perform(times_cell("communities", what=what, kind=kind, k=5, repeats=3), own)
+    assert len(calls) == 4, "three repeats after a warm-up"
+    assert all(not derived and "cache" not in options for _, derived, options in calls)
+    assert not list(tmp_path.iterdir())
+    assert result["solver"] == (None if kind == "naq-feat" else "exact")
+    _check(result, 3)
+
+
+@pytest.mark.parametrize("kind", ["naq-feat", "naq-diff", "supervised"])
+def test_episodes(compute, kind):
+    _check(compute(times_cell("communities", what="episodes", kind=kind, count=100, repeats=2, way=2)), 2)
+
+
+def _check(result, repeats):
+    seconds = result["seconds"]
+    assert len(seconds) == repeats and min(seconds) > 0
+    assert result["mean"] == pytest.approx(statistics.mean(seconds))
+    assert result["sd"] == pytest.approx(statistics.stdev(seconds))
+    assert result["min"] == min(seconds)
+    assert result["computed_on"] == "cpu" and result["hardware"]["gpu"] is None
+    assert result["hardware"]["processor"] and result["hardware"]["cores"] >= 1
+    assert result["threads"]["torch"] == torch.get_num_threads()
+    assert result["parts"]
+
+
+DENSE = naq.Graph([[0], [1]], features=np.random.default_rng(0).normal(size=(40, 5)).astype("float32"), nodes=40)
+
+
+@pytest.fixture
+def staged(tmp_path):
+    """Performs cells on a graph with dense features and on one with sparse ones."""
+    paths = {
+        "dense": str(save_graph(tmp_path / "dense.npz", DENSE)),
+        "sparse": str(save_graph(tmp_path / "sparse.npz", suite.community_graph())),
+    }
+    context = Context(DatasetCache(paths), cache=None)
+    return lambda *given, **options: perform(times_cell(*given, k=5, repeats=3, **options), context)
+
+
+@pytest.mark.parametrize(("dataset", "given"), [("dense", {}), ("sparse", {"kind": "naq-diff", "solver": "exact"})])
+def test_stages_are_told_apart_where_they_are_apart(staged, dataset, given):
+    result = staged(dataset, **given)
+    assert set(result["stages"]) == {"compute", "selection", "transfer"} and result["why_no_stages"] is None
+    assert all(len(seconds) == 3 and min(seconds) > 0 for seconds in result["stages"].values())
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        ({}, "inverted index"),
+        ({"kind": "naq-diff", "solver": "push"}, "push"),
+        ({"what": "episodes", "kind": "naq-feat", "count": 10, "way": 2}, "one pass"),
+    ],
+)
+def test_what_is_one_pass_is_said_to_be(staged, given, why):
+    result = staged("sparse", **given)
+    assert result["stages"] is None and why in result["why_no_stages"]
+
+
+def test_the_stages_are_those_of_the_table_itself(monkeypatch):
+    """The instrumented call makes the same table, and every moment of it belongs to one stage."""
+    made, make = [], stages.block_topk
+    monkeypatch.setattr(stages, "block_topk", lambda *given: made.append(make(*given)))
+    ticks = itertools.count()
+    config = {"kind": "naq-feat", "k": 4, "metric": "euclidean", "device": "cpu"}
+    found = stages.stage_seconds(DENSE, config, lambda: float(next(ticks)))
+    table = naq.feature_neighbors(DENSE, 4, metric="euclidean")
+    assert np.array_equal(made[0][0], table.ids) and np.array_equal(made[0][1], table.scores)
+    assert sum(found.values()) == next(ticks) - 1, "the clock is read at the start and once per mark"
+    assert found == {"compute": 2.0, "selection": 1.0, "transfer": 3.0}, (
+        "one block: norms, two transfers in, scores, top-k, one transfer out"
+    )
+
+
+def test_the_stages_of_the_diffusion_are_those_of_the_table_itself(monkeypatch):
+    graph = suite.community_graph()
+    made, make = [], stages.exact_topk
+    monkeypatch.setattr(stages, "exact_topk", lambda *given: made.append(make(*given)))
+    config = {"kind": "naq-diff", "k": 4, "alpha": 0.1, "self_loops": True, "device": "cpu"}
+    found = stages.stage_seconds(graph, config, time.perf_counter)
+    table = naq.diffusion_neighbors(graph, 4, method="exact")
+    assert np.array_equal(made[0][0], table.ids) and np.array_equal(made[0][1], table.scores)
+    assert min(found.values()) > 0
+
+
+def test_one_repeat_has_no_spread(compute):
+    assert compute(times_cell("communities", k=3, repeats=1))["sd"] is None
+
+
+def test_the_solver_is_that_which_was_asked_for(compute):
+    result = compute(times_cell("communities", kind="naq-diff", solver="push", k=3, repeats=1))
+    assert result["solver"] == "push"
+
+
+def test_the_clock_waits_for_the_device(monkeypatch):
+    order = []
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda device: order.append(device))
+    seconds, _ = times.timed(lambda: order.append("call"), "cuda:0")
+    assert order == ["cuda:0", "call", "cuda:0"] and seconds >= 0
+    times.timed(lambda: None, "cpu")
+    assert len(order) == 3
+
+
+def test_cells_hold_what_is_read():
+    assert times_cell("debian", way=7, count=3) == times_cell("debian")
+    assert times_cell("debian", what="episodes", k=7) == times_cell("debian", what="episodes")
+    assert times_cell("debian", what="episodes", kind="supervised").config["queries"] == 8
+    assert "way" not in times_cell("debian").config
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"what": "episode"}, "did you mean episodes"),
+        ({"kind": "supervised"}, "kind is 'supervised'"),
+        ({"solver": "pusch"}, "did you mean push"),
+        ({"device": "gpu"}, "device is 'gpu'"),
+        ({"repeats": 0}, "repeats is 0"),
+    ],
+)
+def test_options_are_checked_early(options, words):
+    with pytest.raises(OptionError, match=words):
+        times_cell("debian", **options)
+
+
+def test_supervised_episodes_need_labels(compute):
+    with pytest.raises(GraphError, match="no labels"):
+        compute(times_cell("unlabelled", what="episodes", kind="supervised", count=10))
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device here")
+def test_a_device_that_is_not_there_is_refused(compute):
+    with pytest.raises(OptionError, match="cannot be used here"):
+        compute(times_cell("communities", device="cuda"))

@@ -1,0 +1,297 @@
+"""``train``: equal trainings are equal cells, and a cell is the run that it describes."""
+
+from __future__ import annotations
+
+import json
+import signal
+
+import numpy as np
+import pytest
+
+import methods_under_test as suite
+import naq
+from fake_records import train_result
+from naq.errors import OptionError
+from naq.io import save_graph, split_for
+from naq.methods import get_method, methods
+from naq.run.versions import versions
+from naq.threads import arithmetic
+from naq_paper.cells.cell import Cell, canonical
+from naq_paper.cells.datasets import DatasetCache
+from naq_paper.cells.fingerprint import identify
+from naq_paper.cells.runners import Setup, make_runner
+from naq_paper.cells.runners import base as runners
+from naq_paper.cells.runners.computing import record_of
+from naq_paper.cells.store import Store
+from naq_paper.measurements import Context, perform
+from naq_paper.measurements.train import group_of, train_cell, trained
+from naq_paper.perturbations import apply_perturbation
+
+SMALL = {"way": 2, "episodes": 12, "evaluate_every": 4, "options": {"latent": 8, "lr": 1e-3}, "episode": {"queries": 3}}
+
+
+@pytest.fixture(scope="module")
+def graph():
+    return suite.community_graph(size=24)
+
+
+@pytest.fixture(scope="module")
+def tasks(graph, tmp_path_factory):
+    return suite.community_task_file(graph, tmp_path_factory.mktemp("tasks"))
+
+
+@pytest.fixture(scope="module")
+def place(graph, tasks):
+    """The graph's file, its tasks beside it."""
+    return save_graph(tasks.with_name("communities.npz"), graph)
+
+
+@pytest.fixture
+def context(place):
+    return Context(DatasetCache({"communities": str(place)}), cache=None)
+
+
+def cell(method="naq-feat/protonet", **given):
+    return train_cell("communities", method, **SMALL | given)
+
+
+@pytest.mark.parametrize("method", sorted(methods()))
+def test_every_default_is_written_out(method):
+    known = get_method(method)
+    config = train_cell("debian", method).config
+    written = {name: value for name, value in known.defaults.items() if name not in known.model.switches}
+    assert config["options"] == written and config["method"] == method
+    assert config["head"] == ("own" if known.solves_tasks else "logistic")
+    assert ("episodes" in config) == (known.learner is not None)
+    assert ("patience" in config) == ("select" in config) == (known.learner is not None or known.in_epochs)
+    assert config["perturbation"] is None and config["also_shots"] == []
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"way": 5},
+        {"options": {"lr": 1e-4}},
+        {"options": {"latent": 256}},
+        {"episode": {"queries": 10}},
+        {"episode": {"way": 5}},
+        {"episode": {"way": 0, "shot": 1}},
+        {"also_shots": [1]},
+        {"patience": 0},
+        {"evaluate_every": 160},
+        {"head": "logistic"},
+        {"seed": np.int64(0)},
+        {"epochs": 7},
+    ],
+)
+def test_what_is_the_default_anyway_makes_no_other_cell(given):
+    assert train_cell("debian", "naq-feat/protonet", **given) == train_cell("debian", "naq-feat/protonet")
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"way": 10},
+        {"shot": 5},
+        {"seed": 1},
+        {"also_shots": [5]},
+        {"head": "prototype"},
+        {"features": "auto"},
+        {"episodes": 160},
+        {"patience": 4},
+        {"options": {"lr": 3e-4}},
+        {"episode": {"way": 20}},
+        {"select": "clusters"},
+        {"device": "cuda"},
+        {"perturbation": {"name": "structure-noise"}},
+        {"measurement": "tail-map"},
+    ],
+)
+def test_what_matters_makes_another_cell(given):
+    assert train_cell("debian", "naq-feat/protonet", **given) != train_cell("debian", "naq-feat/protonet")
+
+
+def test_ways_and_shots_of_episodes_that_are_the_tasks_own():
+    def episode(method, **given):
+        return train_cell("debian", method, **given).config["episode"]
+
+    assert episode("supervised/protonet", shot=5, episode={"way": 5, "shot": 5}) == episode("supervised/protonet")
+    assert episode("supervised/protonet", shot=5, episode={"shot": 1})["shot"] == 1
+    # NaQ trains with one shot whatever tasks have: five shots are five shots.
+    assert episode("naq-feat/protonet", shot=5, episode={"shot": 5})["shot"] == 5
+    assert episode("naq-feat/protonet", way=20, episode={"way": 20})["way"] == 0
+
+
+def test_epochs_are_an_option_of_embedders():
+    assert train_cell("d", "bgrl", epochs=7) == train_cell("d", "bgrl", options={"epochs": 7})
+    assert train_cell("d", "smooth", epochs=7) == train_cell("d", "smooth")
+    assert train_cell("d", "smooth", episodes=3, evaluate_every=2, patience=1, select="clusters") == train_cell(
+        "d", "smooth"
+    )
+
+
+def test_a_change_is_written_out():
+    short, whole = {"name": "label-noise", "share": 0.1}, {"seed": 0, "share": 0.1, "name": "label-noise"}
+    found = train_cell("d", "supervised/protonet", perturbation=short)
+    assert found == train_cell("d", "supervised/protonet", perturbation={**whole, **found.config["perturbation"]})
+    assert found.config["perturbation"]["seed"] == 0
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"method": "naq-feat/protonets"}, "did you mean"),
+        ({"options": {"lrr": 1.0}}, "did you mean lr"),
+        ({"episode": {"metrics": "cosine"}}, "did you mean metric"),
+        ({"perturbation": {"name": "structure"}}, "structure-noise"),
+        ({"head": "logistics"}, "logistic"),
+        ({"select": "test"}, "select"),
+        ({"evaluate_every": 0}, "evaluate_every is 0"),
+    ],
+)
+def test_a_mistake_is_said_before_anything_runs(given, words):
+    with pytest.raises(OptionError, match=words):
+        cell(**given)
+
+
+@pytest.mark.parametrize("method", ["naq-diff/protonet", "supervised/protonet", "sugrl", "smooth"])
+def test_a_cell_is_the_run_it_describes(place, context, method):
+    given = dict(SMALL) if "/" in method else {"way": 2, "options": {"dim": 8} if method == "smooth" else {"latent": 8}}
+    if method == "sugrl":
+        given |= {"epochs": 3, "evaluate_every": 1}
+    given |= {"also_shots": [3], "seed": 3, "head": "prototype"}
+    result = trained(train_cell("communities", method, **given).config, context)
+    told = naq.run(str(place), method, **given, cache=None, baseline=False)
+    assert result.config == told.config and result.data == told.data and result.facts == told.facts
+    for found, known in ((result.evaluations, told.evaluations), (result.also["3"], told.also["3"])):
+        assert list(found) == list(known)
+        assert all(np.array_equal(found[head].per_task, known[head].per_task) for head in known)
+    assert np.array_equal(result.embedding, told.embedding) and not result.baseline
+
+
+@pytest.mark.parametrize(
+    "perturbation",
+    [
+        {"name": "structure-noise", "share": 0.5, "seed": 2},
+        {"name": "label-scarcity", "classes": 0.6, "labels": 0.5, "least": 2, "seed": 1},
+        {"name": "imbalance", "kind": "pareto", "seed": 0},
+    ],
+    ids=lambda perturbation: perturbation["name"],
+)
+def test_a_change_gives_the_run_its_graph_its_labels_and_its_tasks(graph, place, tasks, context, perturbation):
+    method = "supervised/protonet"
+    asked = cell(method, perturbation=perturbation)
+    result = trained(asked.config, context)
+    changed = apply_perturbation(graph, split_for(str(place), graph), perturbation)
+    told = naq.run(
+        changed.graph,
+        method,
+        tasks=None if changed.redraw else tasks,
+        split=changed.split,
+        base_labels=changed.base_labels,
+        cache=None,
+        baseline=False,
+        **SMALL,
+    )
+    assert np.array_equal(result.per_task, told.per_task) and np.array_equal(result.embedding, told.embedding)
+    plain = trained(cell(method).config, context)
+    assert not np.array_equal(result.embedding, plain.embedding)
+    assert (result.data["tasks"] == plain.data["tasks"]) == (perturbation["name"] != "imbalance")
+
+
+def test_the_result_is_json_and_says_what_the_change_did(context):
+    asked = cell("supervised/protonet", perturbation={"name": "structure-noise", "share": 0.5})
+    result = perform(asked, context)
+    canonical(result)
+    assert result["perturbation"]["added"] > 0 and result["baseline"] == {}
+    assert result["facts"]["valid_accuracy"] == max(result["history"]["valid_accuracy"])
+    assert perform(cell(), context)["perturbation"] == {}
+
+
+@pytest.mark.parametrize("method", ["naq-feat/protonet", "smooth"])
+def test_made_up_results_have_the_fields_of_real_ones(context, method):
+    """Other tests read made-up results; they must not know fields that a run does not have."""
+    given = SMALL if "/" in method else {"way": 2, "options": {"dim": 8}}
+    asked = train_cell("communities", method, also_shots=[3], **given)
+    real, made_up = perform(asked, context), train_result(asked)
+    assert set(made_up) == set(real) and made_up["config"] == real["config"]
+    assert set(made_up["data"]) == set(real["data"])
+    assert set(made_up["facts"]) == set(real["facts"])
+    assert (made_up["history"] and set(made_up["history"])) == (real["history"] and set(real["history"]))
+    assert list(made_up["evaluations"]) == list(real["evaluations"]) and set(made_up["also"]) == set(real["also"])
+    assert set(made_up["evaluations"]["logistic"]) == set(real["evaluations"]["logistic"])
+
+
+def test_a_stopped_training_goes_on_from_its_scratch_folder(context, tmp_path):
+    asked, told = cell(episodes=24), []
+
+    def stop(phase, facts):
+        told.append(phase)
+        if told.count("train") == 3:
+            signal.raise_signal(signal.SIGINT)
+
+    scratch = tmp_path / "running"
+    with pytest.raises(KeyboardInterrupt):
+        trained(asked.config, Context(context.dataset_cache, scratch, None, stop))
+    assert sorted(file.name for file in scratch.iterdir()) == ["checkpoint.arithmetic.json", "checkpoint.safetensors"]
+    updates = []
+    again = trained(
+        asked.config,
+        Context(
+            context.dataset_cache,
+            scratch,
+            None,
+            lambda phase, facts: updates.append(phase) if phase == "train" else None,
+        ),
+    )
+    whole = trained(asked.config, context)
+    assert np.array_equal(again.per_task, whole.per_task) and np.array_equal(again.embedding, whole.embedding)
+    assert 0 < len(updates) < 24
+
+
+def test_a_record_can_be_traced_and_computed_again(context, graph):
+    """What a store keeps of a cell names everything its number depends on."""
+    asked = cell(seed=3, head="prototype", also_shots=(3,))
+    record = json.loads(json.dumps(record_of(asked, identify(asked, context.dataset_cache), context).to_json()))
+    config, result = record["config"], record["result"]
+    assert record["error"] is None and record["measurement"] == "train"
+    assert (config["dataset"], config["seed"], config["head"]) == ("communities", 3, "prototype")
+    assert {name: config[name] for name in result["config"]} == result["config"], (
+        "the run is the one that was asked for"
+    )
+    assert record["identity"]["data"].startswith(graph.hash) and result["data"]["graph"] == graph.hash
+    assert result["data"]["tasks"] and set(result["data"]["also"]) == {"3"}
+    assert record["identity"]["version"] == naq.__version__ and record["identity"]["core"] and record["identity"]["own"]
+    assert record["machine"]["versions"] == result["facts"]["versions"] == versions()
+    assert record["machine"]["device"] == "cpu" and record["machine"]["processor"] and record["finished"].endswith("Z")
+    assert result["facts"]["arithmetic"] == arithmetic()
+    again = perform(Cell(record["measurement"], config), context)
+    assert again["evaluations"] == result["evaluations"] and again["also"] == result["also"]
+
+
+def test_a_group_is_what_differs_in_its_seed_alone():
+    cells = [
+        train_cell("communities", "naq-feat/protonet", seed=seed, device="cuda", **{**SMALL, **more})
+        for seed, more in ((0, {}), (1, {}), (0, {"way": 3}))
+    ]
+    assert group_of(cells[0]) == group_of(cells[1]) != group_of(cells[2])
+    assert group_of(train_cell("communities", "naq-feat/protonet", **SMALL)) is None  # on the CPU nothing is gained
+
+
+def test_seeds_are_trained_together_where_that_is_faster(place, tmp_path, monkeypatch):
+    """As if the CPU gained by it: the records are those of one cell after the other, but for the seconds."""
+    cells = [train_cell("communities", "naq-feat/protonet", seed=seed, **SMALL) for seed in range(5)]
+    cells.insert(2, train_cell("communities", "naq-diff/protonet", **SMALL))
+    setup, found = Setup({"communities": str(place)}, cache=None), {}
+    for name, groups in (("alone", False), ("together", True)):
+        monkeypatch.setattr("naq_paper.measurements.train.gains_together", lambda config, groups=groups: groups)
+        monkeypatch.setattr(runners, "TOGETHER", 3)
+        store = Store(tmp_path / name)
+        with make_runner("local") as runner:
+            outcome = runner.run(cells, store, setup)
+            assert outcome.complete and set(outcome.done) == set(cells)
+            found[name] = [store.get(identify(cell, runner.dataset_cache(setup)).key(cell)).result for cell in cells]
+    for one, two in zip(found["alone"], found["together"]):
+        assert one["evaluations"] == two["evaluations"] and one["history"]["loss"] == two["history"]["loss"]
+    assert [one["facts"].get("trained_together") for one in found["together"]] == [3, 3, None, 3, 2, 2]
+    assert not any("trained_together" in one["facts"] for one in found["alone"])

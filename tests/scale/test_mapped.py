@@ -1,0 +1,216 @@
+"""Graph folders: the same graph from memory-mapped arrays, and one clear sentence for every damaged one."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import naq
+from graphs import islands, random_graph, without_features
+from naq.errors import DataError
+from naq.files import write_sealed
+from naq.graph import Graph
+from naq_scale.array_folder import HEADER_BYTES, MANIFEST, new_folder
+from naq_scale.mapped import FORMAT, VERSION, open_graph, save_mapped, sizes_of_folder
+
+
+def named() -> Graph:
+    graph = random_graph(30, 70, 6)
+    names = [f"node-é-{i}" for i in range(30)]
+    return Graph(
+        graph.adjacency,
+        graph.features,
+        graph.labels,
+        names=names,
+        class_names=["a", "b", "c"],
+        vocab=list("uvwxyz"),
+        name="named",
+    )
+
+
+@pytest.mark.parametrize(
+    "make", [named, islands, lambda: random_graph(40, 90, dense=True), lambda: without_features(islands())]
+)
+def test_the_same_graph_comes_back(tmp_path, make):
+    graph = make()
+    found = naq.load(save_mapped(tmp_path / "g", graph))
+    assert found.mapped and not graph.mapped and found.source == str(tmp_path / "g")
+    assert found.hash == graph.hash and found.structure_hash == graph.structure_hash and found.name == graph.name
+    assert (found.num_nodes, found.num_edges, found.num_features) == (
+        graph.num_nodes,
+        graph.num_edges,
+        graph.num_features,
+    )
+    for key in ("labels", "names", "class_names", "vocab"):
+        one, other = getattr(found, key), getattr(graph, key)
+        assert (one is None and other is None) or np.array_equal(one, other)
+    assert np.array_equal(found.adjacency.toarray(), graph.adjacency.toarray())
+    assert isinstance(found.adjacency.indices, np.memmap) and not found.adjacency.indices.flags.writeable
+    assert np.array_equal(found.components, graph.components) and np.array_equal(found.degrees, graph.degrees)
+    assert open_graph(tmp_path / "g", verify=True).hash == graph.hash
+    assert sizes_of_folder(tmp_path / "g") == {
+        "nodes": graph.num_nodes, "edges": graph.num_edges, "features": graph.num_features, "classes": graph.num_classes
+    }  # fmt: skip
+
+
+def test_arrays_stay_on_disk_and_are_shared(tmp_path):
+    graph = naq.load(save_mapped(tmp_path / "g", random_graph(40, 90, dense=True)))
+    assert isinstance(graph.features, np.memmap)
+    assert graph.adjacency.data.strides == (0,)  # ones take no memory
+    bare = graph.without_labels()
+    assert bare.mapped and bare.adjacency is graph.adjacency
+    other = graph.with_features(np.ones((40, 3)))
+    assert other.mapped and other.num_features == 3 and other.adjacency is graph.adjacency
+
+
+def test_only_a_graph_folder_is_replaced(tmp_path):
+    save_mapped(tmp_path / "g", islands())
+    save_mapped(tmp_path / "g", named())
+    assert naq.load(tmp_path / "g").name == "named"
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "letter.txt").write_text("dear")
+    with pytest.raises(DataError, match="not replaced"):
+        save_mapped(tmp_path / "mine", islands())
+    assert (tmp_path / "mine" / "letter.txt").read_text() == "dear"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["g", "mine"]
+
+
+def test_a_folder_that_fails_half_way_is_not_there(tmp_path):
+    with pytest.raises(RuntimeError, match="stopped"), new_folder(tmp_path / "g", FORMAT, VERSION) as writer:
+        writer.put("adj_indptr", np.zeros(3, dtype=np.int64))
+        raise RuntimeError("stopped")
+    assert not list(tmp_path.iterdir())
+
+
+def change(folder, key, value):
+    manifest = json.loads((folder / MANIFEST).read_text())
+    manifest[key] = value
+    write_sealed(folder / MANIFEST, manifest)
+
+
+def poke(folder, name, place, value):
+    """Set one entry of an array file."""
+    array = np.lib.format.open_memmap(folder / f"{name}.npy", "r+")
+    array[place] = value
+    array.flush()
+
+
+def spoil_header(file):
+    """Text that Python's tokenizer stumbles over."""
+    file.write_bytes(file.read_bytes().replace(b"}", b"{", 1))
+
+
+ENTRY = {"shape": [3], "dtype": "<i8", "bytes": 152, "sha256": ""}
+DAMAGES = {
+    "truncated": (lambda f: os.truncate(f / "adj_indices.npy", HEADER_BYTES + 8), "truncated"),
+    "one byte more": (lambda f: (f / "labels.npy").write_bytes((f / "labels.npy").read_bytes() + b"x"), "truncated"),
+    "gone": (lambda f: (f / "attr_data.npy").unlink(), "cannot be read"),
+    "no json": (lambda f: (f / MANIFEST).write_text("{"), "not readable JSON"),
+    "foreign": (lambda f: change(f, "format", "zarr"), "another program"),
+    "no object": (lambda f: (f / MANIFEST).write_text("[]"), "another program"),
+    "version": (lambda f: change(f, "version", 99), "version 99"),
+    "no arrays": (lambda f: change(f, "arrays", None), "lists no arrays"),
+    "unknown array": (lambda f: change(f, "arrays", {"../../etc/passwd": {}}), "unknown"),
+    "wrong entry": (lambda f: change(f, "arrays", {"adj_indptr": {"shape": "x"}}), "describes adj_indptr.npy wrongly"),
+    "no adjacency": (lambda f: change(f, "arrays", {}), "no array adj_indptr"),
+    "columns": (lambda f: change(f, "features", 2), "ascending list within 0..1"),
+    "falls": (lambda f: poke(f, "adj_indptr", 3, 0), "never fall"),
+    "ends": (lambda f: poke(f, "adj_indptr", -1, 2**30), "never fall"),
+    "range": (lambda f: poke(f, "adj_indices", -1, 10_000), "ascending list"),
+    "negative": (lambda f: poke(f, "adj_indices", 0, -5), "ascending list"),
+    "edited": (
+        lambda f: (f / MANIFEST).write_text((f / MANIFEST).read_text().replace('"nodes"', '"node"')),
+        "checksum",
+    ),
+    "unknown entry": (lambda f: change(f, "featurez", 2), "'featurez' is unknown"),
+    "header": (lambda f: spoil_header(f / "labels.npy"), "not the array"),
+    "a pipe": (lambda f: (f / "labels.npy").unlink() or os.mkfifo(f / "labels.npy"), "a pipe or a device"),
+    "a pipe as manifest": (lambda f: (f / MANIFEST).unlink() or os.mkfifo(f / MANIFEST), "not in a format"),
+    "no bytes": (lambda f: change(f, "arrays", {"labels": ENTRY | {"dtype": "<U0"}}), "labels.npy wrongly"),
+    "more than there is": (lambda f: change(f, "arrays", {"labels": ENTRY | {"shape": [2**70]}}), "labels.npy wrongly"),
+    "label": (lambda f: poke(f, "labels", 0, -7), "labels hold -7"),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_damage_is_one_sentence(tmp_path, damage, monkeypatch):
+    monkeypatch.setattr("naq_scale.mapped.VERIFIED", 0)  # what is noticed without checksums
+    folder = save_mapped(tmp_path / "g", named())
+    spoil, expected = DAMAGES[damage]
+    spoil(folder)
+    with pytest.raises(DataError, match=expected) as caught:
+        naq.load(folder)
+    assert "\n" not in str(caught.value) and str(tmp_path) in str(caught.value)
+
+
+def test_the_header_of_an_array_must_be_the_manifests(tmp_path):
+    folder = save_mapped(tmp_path / "g", named())
+    bytes_there = bytearray((folder / "adj_indices.npy").read_bytes())
+    bytes_there[:HEADER_BYTES] = bytes_there[:HEADER_BYTES].replace(b"<i4", b"<f4")
+    (folder / "adj_indices.npy").write_bytes(bytes_there)
+    with pytest.raises(DataError, match="not the array"):
+        naq.load(folder)
+
+
+def test_a_loop_and_an_edge_in_one_direction(tmp_path, monkeypatch):
+    monkeypatch.setattr("naq_scale.mapped.VERIFIED", 0)
+    with new_folder(tmp_path / "loop", FORMAT, VERSION) as writer:
+        writer.put("adj_indptr", np.array([0, 1, 2], dtype=np.int32))
+        writer.put("adj_indices", np.array([1, 1], dtype=np.int32))
+    with pytest.raises(DataError, match="row 1 of adj_indices"):
+        naq.load(tmp_path / "loop")
+    with new_folder(tmp_path / "one", FORMAT, VERSION) as writer:
+        writer.put("adj_indptr", np.array([0, 1, 1], dtype=np.int32))
+        writer.put("adj_indices", np.array([1], dtype=np.int32))
+    assert naq.load(tmp_path / "one").mapped
+    with pytest.raises(DataError, match="one direction"):
+        naq.load(tmp_path / "one", verify=True)
+
+
+def test_a_changed_value_has_another_checksum(tmp_path, monkeypatch):
+    folder = save_mapped(tmp_path / "g", named())
+    poke(folder, "attr_data", 0, 8.5)
+    with pytest.raises(DataError, match="checksum"):
+        naq.load(folder)
+    monkeypatch.setattr("naq_scale.mapped.VERIFIED", 0)
+    assert naq.load(folder).mapped
+    with pytest.raises(DataError, match="checksum"):
+        naq.load(folder, verify=True)
+    dense = save_mapped(tmp_path / "dense", random_graph(40, 90, dense=True))
+    poke(dense, "attr", (3, 1), np.nan)
+    manifest = json.loads((dense / MANIFEST).read_text())
+    import hashlib
+
+    bytes_there = (dense / "attr.npy").read_bytes()[HEADER_BYTES:]
+    manifest["arrays"]["attr"]["sha256"] = hashlib.sha256(bytes_there).hexdigest()
+    write_sealed(dense / MANIFEST, manifest)
+    with pytest.raises(DataError, match="NaN"):
+        naq.load(dense, verify=True)
+
+
+def test_a_manifest_of_an_earlier_version_has_no_checksum(tmp_path):
+    folder = save_mapped(tmp_path / "g", named())
+    manifest = json.loads((folder / MANIFEST).read_text())
+    del manifest["checksum"]
+    (folder / MANIFEST).write_text(json.dumps(manifest))
+    assert naq.load(folder).hash == named().hash
+
+
+def test_verify_is_for_folders(tmp_path):
+    naq.io.save_graph(tmp_path / "g.npz", islands())
+    with pytest.raises(DataError, match="graph folder"):
+        naq.load(tmp_path / "g.npz", verify=True)
+
+
+def test_large_index_types(tmp_path):
+    with new_folder(tmp_path / "g", FORMAT, VERSION) as writer:
+        writer.put("adj_indptr", np.array([0, 1, 2], dtype=np.int64))
+        writer.put("adj_indices", np.array([1, 0], dtype=np.int32))
+    graph = naq.load(tmp_path / "g")
+    assert (graph.adjacency.indptr.dtype, graph.adjacency.indices.dtype) == (np.int64, np.int32)
+    assert np.array_equal((graph.adjacency @ np.eye(2)), np.array([[0, 1], [1, 0]]))
+    assert sp.csr_array(graph.adjacency).nnz == 2 and graph.homophily is not None
