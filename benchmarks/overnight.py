@@ -26,7 +26,7 @@ from naq.files import write_json
 from naq.run.versions import machine
 from naq_paper.cells.cell import Cell
 from naq_paper.cells.datasets import DatasetCache
-from naq_paper.cells.fingerprint import identify
+from naq_paper.cells.versions import identify
 from naq_paper.cells.runners import Setup, make_runner
 from naq_paper.cells.store import Store
 from naq_paper.experiments.compute import cells_of

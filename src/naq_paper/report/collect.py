@@ -164,7 +164,7 @@ def made(record: Record) -> Made:
         config={"measurement": record.cell.measurement, **config},
         seed=config.get("seed"),
         data=record.identity.data,
-        code=record.identity.code,
+        code=record.identity.versions or "version 1",
         versions=dict(machine.get("versions", {})),
         machine=machine_words(machine),
         seconds=record.seconds,

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from naq.errors import GraphError, OptionError
 from naq_paper.cells import peak_memory
-from naq_paper.cells.fingerprint import code_of
+from naq_paper.cells.versions import code_of
 from naq_paper.measurements.practice import Draw, calibration_error, draw_labels, measures, practice_cell
 from naq_paper.peers import PEERS
 

@@ -18,10 +18,10 @@ from naq.run.versions import versions
 from naq.threads import arithmetic
 from naq_paper.cells.cell import Cell, canonical
 from naq_paper.cells.datasets import DatasetCache
-from naq_paper.cells.fingerprint import identify
+from naq_paper.cells.versions import identify
 from naq_paper.cells.runners import Setup, make_runner
 from naq_paper.cells.runners import base as runners
-from naq_paper.cells.runners.computing import record_of
+from naq_paper.cells.computing import record_of
 from naq_paper.cells.store import Store
 from naq_paper.measurements import Context, perform
 from naq_paper.measurements.train import group_of, train_cell, trained

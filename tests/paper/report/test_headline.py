@@ -39,7 +39,7 @@ def found(accuracy: dict[str, float]) -> Find:
             "history": history,
             "facts": {},
         }
-        return Record(cell, Identity("", "", "", ""), result, None, 1.0)
+        return Record(cell, Identity(""), result, None, 1.0)
 
     return find
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from naq_paper.experiments.analyses.beyond_accuracy import GRAPHS
 from naq_paper.experiments.analyses.beyond_refinement import plain_and_changed
-from naq_paper.experiments.experiment import EXPERIMENTS
 from naq_paper.experiments.request import Request
 from naq_paper.experiments.variants import Variant, Variants
 
 METHODS = ("naq-feat/protonet", "naq-feat/cosmic")
 
 
-@EXPERIMENTS.register
 class BeyondInputs(Variants):
     name = "beyond-inputs"
     title = "Closed-form vectors as input"

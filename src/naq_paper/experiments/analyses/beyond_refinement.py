@@ -10,7 +10,6 @@ from typing import Any
 
 from naq.methods import get_method
 from naq_paper.experiments.analyses.beyond_accuracy import GRAPHS
-from naq_paper.experiments.experiment import EXPERIMENTS
 from naq_paper.experiments.names import full_name
 from naq_paper.experiments.reached import CLOSED
 from naq_paper.experiments.request import Request
@@ -19,7 +18,6 @@ from naq_paper.experiments.variants import Variant, Variants
 METHODS = ("naq-feat/protonet", "naq-feat/cosmic", "bgrl", "sugrl")
 
 
-@EXPERIMENTS.register
 class BeyondRefinement(Variants):
     name = "beyond-refinement"
     title = "Refinement of trained vectors"

@@ -7,13 +7,11 @@ draws): :mod:`naq_paper.perturbations.feature_noise` has both.
 from __future__ import annotations
 
 from naq_paper.experiments.analyses.structure_noise import noisy_points
-from naq_paper.experiments.experiment import EXPERIMENTS
 from naq_paper.experiments.paper.names import NETWORKS
 from naq_paper.experiments.request import Request
 from naq_paper.experiments.sweep import Sweep, SweepPoint
 
 
-@EXPERIMENTS.register
 class FeatureNoise(Sweep):
     name = "feature-noise"
     title = "Feature noise"

@@ -6,7 +6,6 @@ figure: all four networks are run.
 
 from __future__ import annotations
 
-from naq_paper.experiments.experiment import EXPERIMENTS
 from naq_paper.experiments.names import full_name
 from naq_paper.experiments.paper.names import NETWORKS
 from naq_paper.experiments.request import Request
@@ -15,7 +14,6 @@ from naq_paper.experiments.sweep import Sweep, SweepPoint, learners_of
 LEVELS = (0.0, 0.1, 0.3)
 
 
-@EXPERIMENTS.register
 class StructureNoise(Sweep):
     name = "structure-noise"
     title = "Structure noise"
