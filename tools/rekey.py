@@ -28,7 +28,9 @@ from naq_paper.experiments.folder import RECORDS, REQUESTS
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("place", type=Path, help="a folder of results, or a file of packed ones; it is changed in place")
+    parser.add_argument(
+        "place", type=Path, help="a folder of results, or a file of packed ones; it is changed in place"
+    )
     place = parser.parse_args().place
     try:
         count, now = rekey_folder(place) if place.is_dir() else rekey_pack(place)

@@ -18,6 +18,7 @@ from naq_paper.cells.cell import Cell
 from naq_paper.cells.datasets import DatasetCache
 from naq_paper.perturbations import Perturbed, resolve_perturbation
 
+
 @dataclass(frozen=True, eq=False)
 class Context:
     """What a measurement may use beside its configuration; none of it may change the result.

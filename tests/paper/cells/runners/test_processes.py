@@ -20,9 +20,9 @@ from naq.io.npz import save_graph
 from naq.threads import available_cores
 from naq_paper.cells.cell import Cell
 from naq_paper.cells.datasets import DatasetCache
-from naq_paper.cells.versions import identify
 from naq_paper.cells.runners import Setup, make_runner
 from naq_paper.cells.store import Store
+from naq_paper.cells.versions import identify
 from naq_paper.measurements.train import train_cell
 
 

@@ -14,9 +14,9 @@ import pytest
 from naq.errors import NaqError
 from naq.threads import available_cores
 from naq_paper.cells.datasets import DatasetCache
-from naq_paper.cells.versions import identify
 from naq_paper.cells.runners import Setup, make_runner
 from naq_paper.cells.store import Store
+from naq_paper.cells.versions import identify
 
 ray = pytest.importorskip("ray")
 pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.slow]  # Ray's own warnings are not ours to mend
