@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -60,6 +61,24 @@ class Cell:
         if "seed" in config:
             parts.append(f"seed {config['seed']}")
         return " ".join(part for part in parts if part)
+
+
+def titles(cells: Sequence[Cell]) -> list[str]:
+    """A line per cell; cells of one title, such as the candidates of a setting, also say what tells them apart."""
+    flat = [
+        {**cell.config, **(cell.config.get("options") or {}), **(cell.config.get("episode") or {})} for cell in cells
+    ]
+    same: dict[str, list[int]] = defaultdict(list)
+    for place, cell in enumerate(cells):
+        same[cell.title].append(place)
+    lines = [cell.title for cell in cells]
+    for paths in (p for p in same.values() if len(p) > 1):
+        names = {name for place in paths for name in flat[place]} - {"options", "episode"}
+        differ = sorted(name for name in names if len({str(flat[place].get(name)) for place in paths}) > 1)
+        for place in paths:
+            words = [f"{name}={flat[place][name]}" for name in differ if name in flat[place]]
+            lines[place] += f" ({', '.join(words)})" if words else ""
+    return lines
 
 
 @dataclass(frozen=True)

@@ -38,25 +38,29 @@ def known_learners(names: list[str]) -> tuple[str, ...]:
 
 def options_of(given: list[str]) -> dict[str, dict[str, Any]]:
     """``["protonet.lr=3e-4"]`` as options by learner or embedder, checked."""
+    if not given:
+        return {}
     from naq.cli.running import pairs
     from naq.embedders import EMBEDDERS
     from naq.learners import LEARNERS
     from naq.options import merge_options
 
     found: dict[str, dict[str, Any]] = {}
-    models: dict[str, Any] = {**LEARNERS, **EMBEDDERS}
     for key, value in pairs(given, "--set").items():
         owner, dot, name = key.partition(".")
         if not dot or not name:
             raise OptionError(f"--set is {key}={value}; expected LEARNER.NAME=VALUE, e.g. protonet.lr=3e-4.")
-        if owner not in models:
-            raise OptionError(f"--set names {owner!r}; {nearest(owner, models)}")
-        found.setdefault(owner, {})[name] = merge_options(owner, dict(models[owner].defaults), {name: value})[name]
+        if owner not in LEARNERS and owner not in EMBEDDERS:
+            raise OptionError(f"--set names {owner!r}; {nearest(owner, [*LEARNERS, *EMBEDDERS])}")
+        model: Any = LEARNERS[owner] if owner in LEARNERS else EMBEDDERS[owner]
+        found.setdefault(owner, {})[name] = merge_options(owner, dict(model.defaults), {name: value})[name]
     return found
 
 
 def episode_options_of(given: list[str]) -> dict[str, Any]:
     """``["queries=5"]`` as options of episodes, checked against the kinds of episodes that have them."""
+    if not given:
+        return {}
     from naq.cli.running import pairs
     from naq.options import merge_options
     from naq.run.episodes import DEFAULTS

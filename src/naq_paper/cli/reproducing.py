@@ -178,8 +178,6 @@ def reproduce_command(
     from naq_paper.experiments.datasets import make_requests
     from naq_paper.experiments.experiment import expand
     from naq_paper.experiments.folder import Requests
-    from naq_paper.report.commands import section_name
-    from naq_paper.report.terminal import print_sections
 
     # Mistakes are reported before a graph is loaded.
     if as_json and not plan_only:
@@ -211,6 +209,9 @@ def reproduce_command(
         kept.save(out)
         with CellsProgress() as listener:
             outcome = compute(studies, find, runner, setup, listener)
+    from naq_paper.report.commands import section_name
+    from naq_paper.report.terminal import print_sections
+
     page = _write_report(out, out / "report.html", out=out)
     print_sections(page, {section_name(request) for request in requests})
     _print_outcome(outcome)
@@ -295,7 +296,7 @@ def _write_report(
 
 
 def _print_outcome(outcome: Outcome) -> None:
-    from naq_paper.report.collect import titles
+    from naq_paper.cells.cell import titles
 
     counts = {
         "computed": len(outcome.done),

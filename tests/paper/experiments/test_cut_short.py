@@ -51,8 +51,6 @@ def test_learners_are_counted_in_episodes_and_a_shared_training_once():
     assert ends_of([record, record]).mark == "cut at 800 episodes, still improving"
 
 
-
-
 def test_what_trains_nothing_has_no_end():
     assert ends_of([trained("smooth", 0, best=0)]) is None and ends_of([]) is None
 

@@ -15,7 +15,7 @@ import methods_under_test as suite
 from naq.cli.main import app
 from naq.errors import DataError
 from naq.files import sealed
-from naq_paper.cells.cell import Cell
+from naq_paper.cells.cell import Cell, titles
 from naq_paper.cells.records import Record
 from naq_paper.cells.runners import make_runner
 from naq_paper.cells.store import Store
@@ -25,7 +25,7 @@ from naq_paper.experiments.experiment import EXPERIMENTS
 from naq_paper.experiments.folder import REQUESTS, Requests
 from naq_paper.experiments.request import Request
 from naq_paper.experiments.views import Missing, Number, TableView
-from naq_paper.report.collect import machine_words, page_of, tables_of, titles
+from naq_paper.report.collect import machine_words, page_of, tables_of
 from naq_paper.report.commands import command, section_name
 from naq_paper.report.export import write_tables
 from naq_paper.report.page import Page
