@@ -47,3 +47,16 @@ def label_free(request: Request, default: tuple[str, ...]) -> list[str]:
     asked = request.methods or (default[:1] if request.limits.thin else default)
     known = dict.fromkeys(map(get_method, asked))
     return [one.name for one in known if one.trains and not one.reads_base_labels and not one.solves_tasks]
+
+
+class BeyondInputs(Variants):
+    name = "beyond-inputs"
+    title = "Closed-form vectors as input"
+    question = "Does training on the vectors of the closed form add anything to them?"
+    datasets = GRAPHS
+    gains = ("gain over its own features", "gain over naq-plus")
+    note = "On naq-plus vectors: features are replaced by them, for the neighbours of the episodes too."
+
+    def variants(self, request: Request) -> list[Variant]:
+        vectors = {"perturbation": {"name": "naq-plus-features", "seed": 0}}
+        return plain_and_changed(request, ("naq-feat/protonet", "naq-feat/cosmic"), "on naq-plus vectors", vectors)
