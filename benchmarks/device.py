@@ -46,8 +46,8 @@ from naq.run.evaluate import begun_validation
 from naq.run.tasks import TaskSource, task_source
 from naq.run.training import ModelTraining
 from naq.tasks import Tasks
-from naq.training import CapturedTraining, EpisodeTraining, fit, fit_together
-from naq_scale.recorded import SWITCH
+from naq.training import EpisodeTraining, fit, fit_together
+from naq_scale.cuda_graphs import RecordedTraining
 
 HERE = Path(__file__).resolve().parent
 RESULTS, PAGE = HERE / "results" / "device.json", HERE.parent / "docs" / "scale.md"
@@ -124,7 +124,7 @@ def trained(config: RunConfig, graph: naq.Graph, source: TaskSource, *, test: bo
     with torch.no_grad():
         answer = evaluate(model.encode_all(), source.test, solver)
     return {
-        "recorded": isinstance(steps, CapturedTraining),
+        "recorded": isinstance(steps, RecordedTraining),
         "episodes": len(steps.episodes) if isinstance(steps, EpisodeTraining) else 0,
         "table and episodes": round(training.seconds["episodes"], 2),
         "model": round(built - begin - training.seconds["episodes"], 2),
@@ -147,10 +147,10 @@ def protocol(given: argparse.Namespace) -> dict[str, Any]:
     for name, switch in {"recorded": "1", "plain": "0"}.items():
         if name not in given.steps:
             continue
-        os.environ[SWITCH] = switch
+        os.environ["NAQ_CUDA_GRAPHS"] = switch
         found[name] = trained(resolve(given.episodes), graph, source, test=True)
         print(name, json.dumps(found[name]), flush=True)
-    os.environ[SWITCH] = "1"
+    os.environ["NAQ_CUDA_GRAPHS"] = "1"
     if "recorded" not in given.steps:
         return found
     start = now()

@@ -77,18 +77,6 @@ def test_a_learner(copy: Copy, tmp_path: Path) -> None:
     assert result.config.method == "naq-feat/mine" and 0 <= result.accuracy <= 1
 
 
-def test_a_learner_whose_loss_on_a_gpu_is_still_that_of_the_copied_file_is_found(copy: Copy) -> None:
-    words = {
-        'name = "protonet"': 'name = "mine"',
-        "class ProtoNet": "class Mine",
-        "logits = -squared": "logits = -2 * squared",
-    }
-    copy("naq.learners.protonet", "mine", words)
-    suite.check_padded_loss(get_method("naq-feat/protonet"))
-    with pytest.raises(AssertionError, match="a GPU trains with the latter"):
-        suite.check_padded_loss(get_method("naq-feat/mine"))
-
-
 def test_an_embedder(copy: Copy) -> None:
     copy("naq.embedders.untrained", "mine", {'name = "untrained"': 'name = "mine"', "class Untrained": "class Mine"})
     graph = suite.community_graph()

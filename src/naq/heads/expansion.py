@@ -14,27 +14,22 @@ answer is the same whatever the other queries of its task are.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import ClassVar
+from dataclasses import dataclass
 
 import numpy as np
 
 from naq.heads import base
-from naq.heads.base import task_chunks
-from naq.heads.prototype import PrototypeHead, all_nodes_mean, centred, centred_rows, cosines
-from naq.options import Value
+from naq.heads.base import Head, task_chunks
+from naq.heads.prototype import all_nodes_mean, centred, centred_rows, cosines
+from naq.options import option
 from naq.tasks import Tasks
 
 POWER = 3
 """Of the cosine: a neighbour's weight."""
 
 
-class ExpansionHead(PrototypeHead):
+class ExpansionHead(Head):
     """Class means of the supports and of the nodes nearest to each, answered by cosine.
-
-    Args:
-        k: nodes that join each support; all others where the graph has fewer.
-        center: subtract the mean of all rows of the embedding first.
 
     Shapes:
         - embedding: (nodes, d); rows that are zero (after centring) have no neighbours and are nobody's
@@ -50,20 +45,23 @@ class ExpansionHead(PrototypeHead):
     name = "expansion"
     reported = False  # O(supports n d): as much as all the others together
     summary = "nearest class mean by cosine, each support joined by its 20 nearest nodes"
-    defaults: ClassVar[Mapping[str, Value]] = {"k": 20, "center": True}
 
-    def check_options(self) -> None:
-        self.require_at_least("k", 0)
+    @dataclass(frozen=True)
+    class Options(Head.Options):
+        k: int = option(20, at_least=0)  # nearest nodes that join a support
+        center: bool = option(True)  # subtract the mean of all rows of the embedding first
+
+    options: Options
 
     @property
     def needs_all_nodes(self) -> bool:
         return True
 
     def predict(self, embedding: np.ndarray, tasks: Tasks) -> np.ndarray:
-        mean = all_nodes_mean(embedding, bool(self.options["center"]))
+        mean = all_nodes_mean(embedding, self.options.center)
         nodes, place = np.unique(tasks.support, return_inverse=True)
         place = place.reshape(len(tasks), tasks.way, tasks.shot)
-        expanded = _expanded(embedding, mean, nodes, int(self.options["k"]))
+        expanded = _expanded(embedding, mean, nodes, self.options.k)
         slots = np.empty(tasks.query.shape, dtype=np.int64)
         for part in task_chunks(tasks, embedding.shape[1]):
             _, query = centred_rows(embedding, mean, tasks, part)

@@ -155,10 +155,8 @@ def _plain(value: Any) -> Any:
 
 
 def _resolved(method: Method, given: Mapping[str, Any]) -> dict[str, Value]:
-    """Every option with its value, but for switches that are off."""
-    defaults, switches = method.model.defaults, method.model.switches
-    options = merge_options(method.name, defaults, given)
-    return {name: value for name, value in options.items() if name not in switches or value != defaults[name]}
+    """Every option with its value."""
+    return merge_options(method.name, method.model.defaults, given)
 
 
 def _with_epochs(method: Method, options: Mapping[str, Any], epochs: int | None) -> Mapping[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 import warnings
 from collections.abc import Mapping, Sequence
@@ -18,7 +19,6 @@ from naq.embedders import Embedder, refined
 from naq.files import cache_folder
 from naq.graph import Graph, resolve, weighted
 from naq.heads import Evaluation
-from naq.learners import Learner
 from naq.neighbors import NeighborTable
 from naq.progress import Listener
 from naq.run.config import RunConfig
@@ -33,7 +33,6 @@ from naq.run.versions import arithmetic_warning, versions
 from naq.tasks import ClassSplit
 from naq.threads import arithmetic
 from naq.training import Fitting, Trained, fit_together
-from naq_scale.recorded import recording
 
 ROWS = 1 << 16
 """Rows of vectors that are looked at at once."""
@@ -119,11 +118,8 @@ def gains_together(config: RunConfig) -> bool:
     Others start their kernels one by one, so that the host is what they wait for.
     """
     learner = config.known.learner
-    return (
-        learner is not None
-        and learner.padded_loss is not Learner.padded_loss
-        and recording(torch.device(config.device))
-    )
+    there = torch.device(config.device).type == "cuda" and os.environ.get("NAQ_CUDA_GRAPHS", "1") != "0"
+    return learner is not None and learner.name == "protonet" and there
 
 
 class _Run:

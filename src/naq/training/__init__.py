@@ -2,11 +2,9 @@
 
 from naq.training.history import History, Schedule, Trained
 from naq.training.loop import Fitting, fit, fit_together
-from naq.training.trainable import EpisodeTraining, EpochTraining, Trainable
-from naq_scale.captured import CapturedTraining, episode_training
+from naq.training.trainable import EpisodeTraining, EpochTraining, Trainable, episode_training
 
 __all__ = [
-    "CapturedTraining",
     "EpisodeTraining",
     "EpochTraining",
     "Fitting",

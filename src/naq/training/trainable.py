@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Protocol
 
 import torch
@@ -12,6 +13,7 @@ from naq.episodes import Episodes
 from naq.errors import OptionError
 from naq.learners import Learner
 from naq.memory import keep_pages
+from naq.plugins import imported
 
 
 class Trainable(Protocol):
@@ -64,6 +66,15 @@ class EpisodeTraining:
 
     def part(self, update: int) -> str:
         return f"episodes {self.done(update)} to {self.done(update + 1) - 1}"
+
+
+def episode_training(learner: Learner, episodes: Episodes) -> EpisodeTraining:
+    """The learner's episodes as steps; on a GPU as recorded kernels, unless ``NAQ_CUDA_GRAPHS=0``."""
+    if learner.device.type == "cuda" and os.environ.get("NAQ_CUDA_GRAPHS", "1") != "0":
+        recorded: EpisodeTraining | None = imported("naq_scale.cuda_graphs:recorded_training")(learner, episodes)
+        if recorded is not None:
+            return recorded
+    return EpisodeTraining(learner, episodes)
 
 
 class EpochTraining:

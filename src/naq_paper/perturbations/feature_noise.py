@@ -17,12 +17,13 @@ Rows stay sparse: the number of flipped zeros is drawn (binomial), then as many 
 
 from __future__ import annotations
 
-from typing import ClassVar
+from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
 
 from naq.graph import Graph
+from naq.options import option
 from naq.random import stream
 from naq.tasks import ClassSplit
 from naq_paper.perturbations.base import Perturbation, Perturbed, register_perturbation
@@ -36,23 +37,21 @@ BLOCK = 1024
 class FeatureNoise(Perturbation):
     """Flipped feature dimensions of some nodes.
 
-    Args:
-        share: of the nodes.
-        reading: ``xor`` (flip dimensions) or ``replace`` (draw the row anew).
-
     Cost: linear in nodes and non-zeros.
     """
 
     name = "feature-noise"
     summary = "Flipped feature dimensions of some nodes."
-    defaults: ClassVar = {"share": 0.1, "reading": "xor"}
 
-    def check_options(self) -> None:
-        self.require_part("share")
-        self.require_choice("reading", READINGS)
+    @dataclass(frozen=True)
+    class Options(Perturbation.Options):
+        share: float = option(0.1, at_least=0, at_most=1)  # of the nodes
+        reading: str = option("xor", choices=READINGS)  # flip dimensions, or replace the row by a new one
+
+    options: Options
 
     def apply(self, graph: Graph, split: ClassSplit, seed: int) -> Perturbed:
-        share, reading = float(self.options["share"]), self.options["reading"]
+        share, reading = self.options.share, self.options.reading
         features = graph.require_features("feature noise")
         count = round(share * graph.num_nodes)
         order = stream(seed, "change/feature-noise/nodes").permutation(graph.num_nodes)
