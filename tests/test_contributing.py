@@ -25,8 +25,9 @@ from naq_paper.experiments.experiment import EXPERIMENTS
 REGISTRIES = {
     "naq.learners": LEARNERS,
     "naq.embedders": EMBEDDERS,
+    "naq_paper.rivals": EMBEDDERS,
     "naq.heads": HEADS,
-    "naq.io": READERS,
+    "naq_paper.datasets": READERS,
     "naq_paper.experiments.analyses": EXPERIMENTS,
 }
 Copy = Callable[..., None]
@@ -50,7 +51,8 @@ def copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Copy]:
         (folder / f"{name}.py").write_text(text)
         home = import_module(package)
         monkeypatch.setattr(home, "__path__", [*home.__path__, str(folder)])
-        registry.discover()
+        added_class = next(new.split()[1] for new in words.values() if new.startswith("class "))
+        registry.register(getattr(import_module(f"{package}.{name}"), added_class))
         added.append((package, name, set(registry) - before))
         assert added[-1][2], "the module registered nothing"
 

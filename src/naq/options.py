@@ -5,15 +5,15 @@ from __future__ import annotations
 import difflib
 import math
 import numbers
-import operator
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, fields
+from operator import ge, gt, le, lt
 from typing import Any, ClassVar, TypeVar, cast
 
 from naq.errors import OptionError
 
 Value = bool | int | float | str
-Default = TypeVar("Default", bool, int, float, str)
+Default = TypeVar("Default", bound=Value)
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
@@ -93,22 +93,16 @@ def option(
     >>> dict(Options(latent=64))
     {'latent': 64, 'target': 'fresh'}
     """
-    bounds = {"more than": more_than, "at least": at_least, "below": below, "at most": at_most}
-    limits = {words: value for words, value in bounds.items() if value is not None}
-    return cast(Default, field(default=default, metadata={"limits": limits, "choices": tuple(choices)}))
-
-
-HOLDS: Mapping[str, Callable[[Any, float], bool]] = {
-    "more than": operator.gt, "at least": operator.ge, "below": operator.lt, "at most": operator.le
-}  # fmt: skip
-"""What the words of a limit mean."""
+    bounds = ("more than", gt, more_than), ("at least", ge, at_least), ("below", lt, below), ("at most", le, at_most)
+    limits = [bound for bound in bounds if bound[2] is not None]
+    made: Any = field(default=default, metadata={"limits": limits, "choices": choices})
+    return cast(Default, made)
 
 
 class Configurable:
     """Something with a ``name`` and options: a learner, an embedder, a head, a perturbation.
 
-    A subclass lists its options in a dataclass of its own, each by :func:`option` with a comment, and says
-    ``options: Options`` for the sake of type checkers::
+    A subclass lists its options in a dataclass, each by :func:`option` with a comment::
 
         @dataclass(frozen=True)
         class Options(Configurable.Options):
@@ -138,16 +132,16 @@ class Configurable:
 
     def __init_subclass__(cls, **given: Any) -> None:
         super().__init_subclass__(**given)
-        cls.defaults = {one.name: one.default for one in fields(cls.Options)}
+        cls.defaults = {one.name: cast(Value, one.default) for one in fields(cls.Options)}
 
     def configure(self, given: Mapping[str, Any]) -> None:
         """Set ``options``: the defaults overridden by what is given, checked."""
         self.options = self.Options(**merge_options(self.name, self.defaults, given))
         for one in fields(self.Options):
-            value, limits, choices = self.options[one.name], one.metadata["limits"], one.metadata["choices"]
+            value, limits, choices = self.options[one.name], one.metadata.get("limits", ()), one.metadata.get("choices")
             what = f"option {one.name} of {self.name} is {value!r};"
-            if not all(HOLDS[words](value, limit) for words, limit in limits.items()):
-                expected = " and ".join(f"{words} {limit:g}" for words, limit in limits.items())
+            if not all(holds(value, limit) for _, holds, limit in limits):
+                expected = " and ".join(f"{words} {limit:g}" for words, _, limit in limits)
                 raise OptionError(f"{what} expected {expected}.")
             if choices and value not in choices:
                 raise OptionError(f"{what} {nearest(str(value), map(str, choices))}")

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import numba
@@ -133,12 +132,12 @@ class RecordedTraining(EpisodeTraining):
 
     def _fill(self, update: int) -> None:
         end = min(update + self.block, self.updates)
-        fields = padded_fields(self.model.operator.adjacency, self._nodes[update:end], self._width)
+        around, *entries = padded_fields(self.model.operator.adjacency, self._nodes[update:end], self._width)
         count = end - update
-        self._around[:count].copy_(self._sent(fields.around), non_blocking=True)
+        self._around[:count].copy_(self._sent(around), non_blocking=True)
         kept = self.episodes.mask[update:end].reshape(count, -1).astype(np.float32)
         self._share[:count].copy_(self._sent(kept / kept.sum(axis=1, keepdims=True).clip(min=1)), non_blocking=True)
-        place, value = (self._sent(part).to(self._device, non_blocking=True) for part in (fields.place, fields.value))
+        place, value = (self._sent(part).to(self._device, non_blocking=True) for part in entries)
         self._pool.zero_().view(-1).index_copy_(0, place, value)
         self._next[0], self._next[1] = 0, update
         self._first, self._last = update, end
@@ -331,13 +330,12 @@ class RecordedSteps(InnerSteps):
 
 
 def recorded(run: Callable[[], Any], stream: torch.cuda.Stream, pool: Any = None) -> tuple[torch.cuda.CUDAGraph, Any]:
-    """A graph of the kernels that ``run`` starts, and what it returned: tensors that every replay fills anew. ``run`` must have run :func:`beside` once before.
+    """A graph of the kernels that ``run`` starts, and what it returned: tensors that every replay fills anew.
 
-    Args:
-        stream: to record on; its own for all that is replayed beside other graphs, since graphs recorded on one stream share the scratch memory of cuBLAS.
+    ``run`` must have run by :func:`beside` once before. Graphs recorded on one stream share the scratch memory of cuBLAS.
     """
     graph = torch.cuda.CUDAGraph()
-    # Of this thread alone: another may copy vectors of an evaluation to the host meanwhile.
+    # Of this thread alone: another may use the device meanwhile.
     with torch.cuda.graph(graph, pool=pool, stream=stream, capture_error_mode="thread_local"):
         found = run()
     return graph, found
@@ -349,20 +347,6 @@ def beside(run: Callable[[], Any], stream: torch.cuda.Stream) -> None:
     with torch.cuda.stream(stream):
         run()
     torch.cuda.current_stream().wait_stream(stream)
-
-
-@dataclass(frozen=True)
-class PaddedFields:
-    """Fields of node sets of ``rows`` nodes each, as what a device fills dense matrices from.
-
-    Shapes:
-        - ``around``: (count, width) int64, nodes of the first layer
-        - ``place``, ``value``: (entries,) int64 and float32, the non-zeros of a (count, rows, width) matrix by their flat places
-    """
-
-    around: np.ndarray
-    place: np.ndarray
-    value: np.ndarray
 
 
 def padded_sizes(fields: np.ndarray) -> np.ndarray:
@@ -381,8 +365,12 @@ def field_sizes(adjacency: sp.csr_array, nodes: np.ndarray) -> np.ndarray:
     return _sizes(adjacency.indptr, adjacency.indices, nodes, numba.get_num_threads(), adjacency.shape[0])
 
 
-def padded_fields(adjacency: sp.csr_array, nodes: np.ndarray, width: int) -> PaddedFields:
-    """The fields of each row of ``nodes`` (count, rows), filled up to ``width``, none of which may be larger; -1 stands for no node."""
+def padded_fields(adjacency: sp.csr_array, nodes: np.ndarray, width: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The fields of each row of ``nodes`` (count, rows), filled up to ``width``, none of which may be larger; -1 stands for no node.
+
+    Returns:
+        (count, width) nodes of the first layer, and the non-zeros of a (count, rows, width) matrix: their flat places and values.
+    """
     there = nodes >= 0
     lengths = np.where(there, np.diff(adjacency.indptr)[nodes], 0).sum(axis=1)
     starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
@@ -390,7 +378,7 @@ def padded_fields(adjacency: sp.csr_array, nodes: np.ndarray, width: int) -> Pad
     place, value = np.empty(starts[-1], dtype=np.int64), np.empty(starts[-1], dtype=np.float32)
     threads = numba.get_num_threads()
     _fill(adjacency.indptr, adjacency.indices, adjacency.data, nodes, threads, adjacency.shape[0], starts, around, place, value)  # fmt: skip
-    return PaddedFields(around, place, value)
+    return around, place, value
 
 
 @njit(cache=True, parallel=True)

@@ -61,14 +61,14 @@ def test_fields_filled_up_are_the_fields() -> None:
     operator = GraphOperator(random_graph())
     nodes = np.array([[0, 5, 5, 59], [7, -1, 3, -1], [-1, -1, -1, -1]])
     sizes = field_sizes(operator.adjacency, nodes)
-    fields = padded_fields(operator.adjacency, nodes, 30)
+    around, place, value = padded_fields(operator.adjacency, nodes, 30)
     pool = np.zeros((3, 4, 30), dtype=np.float32)
-    pool.reshape(-1)[fields.place] = fields.value
+    pool.reshape(-1)[place] = value
     rows = operator.adjacency.toarray()
     for c, own in enumerate(nodes):
         assert sizes[c] == len(np.unique(np.nonzero(rows[own[own >= 0]])[1]))
         whole = np.zeros((4, len(rows)), dtype=np.float32)
-        np.add.at(whole.T, fields.around[c], pool[c].T)
+        np.add.at(whole.T, around[c], pool[c].T)
         assert np.array_equal(whole, np.where((own >= 0)[:, None], rows[own], 0))
         assert not pool[c][:, sizes[c] :].any()
 

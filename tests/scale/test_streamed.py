@@ -12,9 +12,9 @@ from naq.episodes import umtra_episodes
 from naq.errors import OptionError
 from naq.learners import LEARNERS
 from naq.nn import GCN, GraphOperator
+from naq.nn.operator import operator_for
 from naq_scale import streamed
 from naq_scale.mapped import open_graph, save_mapped
-from naq.nn.operator import operator_for
 from naq_scale.streamed import StreamedOperator
 
 

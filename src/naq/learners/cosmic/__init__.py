@@ -46,7 +46,7 @@ from naq.files import cache_folder
 from naq.learners.base import Learner
 from naq.learners.cosmic.mixup import draw_extra, extra_pools, mix_extra, mix_pairs
 from naq.learners.cosmic.pagerank import ppr_subgraphs
-from naq.learners.cosmic.subgraph_encoder import SubgraphEncoder
+from naq.learners.cosmic.subgraphs import SubgraphEncoder
 from naq.nn import GraphOperator
 from naq.options import Value, option
 from naq.random import stream

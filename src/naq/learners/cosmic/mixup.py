@@ -23,7 +23,7 @@ import torch.nn.functional as F
 
 from naq.errors import OptionError
 from naq.graph import Graph
-from naq.learners.cosmic.subgraph_encoder import Subgraphs
+from naq.learners.cosmic.subgraphs import Subgraphs
 from naq.random import stream
 
 SPREAD = 10.0

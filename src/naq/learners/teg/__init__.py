@@ -10,7 +10,7 @@ Kim, Lee, Lee, Kim, Kim, Park, Task-Equivariant Graph Few-shot Learning, https:/
     \mathcal L = \gamma\, \ell(S', Q') + (1 - \gamma)\, \ell(Z_S, Z_Q), \qquad
     \ell(S, Q) = \frac{1}{NQ} \sum_q -\log \mathrm{softmax}_j\left(-|q - c_j(S)|^2\right)_{y_q}
 
-with class means :math:`c_j`. h are distances to virtual anchors (:mod:`naq.learners.teg.anchors`); the layers pass messages between
+with class means :math:`c_j`. h are distances to virtual anchors (:mod:`naq.learners.teg.node_inputs`); the layers pass messages between
 every support and every query of a task and are equivariant to rotations, reflections and translations of the vectors
 (:mod:`naq.learners.teg.equivariant`).
 
@@ -46,9 +46,8 @@ from naq.episodes import Episodes
 from naq.learners.base import Learner
 from naq.learners.episode_vectors import kept_queries, mean_by_episode, squared_distances
 from naq.learners.node_draws import NodeDropout, node_names
-from naq.learners.teg.anchors import structural_features
 from naq.learners.teg.equivariant import Points, TaskAdaptation, pair_distances
-from naq.learners.teg.one_layer_gcn import OneLayerGCN
+from naq.learners.teg.node_inputs import OneLayerGCN, structural_features
 from naq.nn import GraphOperator
 from naq.options import option
 from naq.random import word

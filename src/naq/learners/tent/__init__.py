@@ -42,8 +42,7 @@ from naq.episodes import Episodes
 from naq.errors import OptionError
 from naq.learners.base import Learner, uniform
 from naq.learners.node_draws import node_codes
-from naq.learners.tent.modulated_layers import ModulatedLayers, class_vectors, query_vectors
-from naq.learners.tent.one_convolution import OneConvolution
+from naq.learners.tent.layers import ModulatedLayers, OneConvolution, class_vectors, query_vectors
 from naq.learners.tent.query_graphs import LocalGraph, Neighbors, QueryGraphs, query_graphs
 from naq.nn import GCN, GraphOperator, Operator
 from naq.options import option

@@ -47,8 +47,7 @@ from naq.options import Value, option
 from naq_paper.rivals.dropout import dropped
 from naq_paper.rivals.fixed_order import total
 from naq_paper.rivals.pieces import Piece
-from naq_paper.rivals.sugrl.inputs import perceptron_inputs
-from naq_paper.rivals.sugrl.row_distances import distances, drawn_distances
+from naq_paper.rivals.sugrl.rows import distances, drawn_distances, perceptron_inputs
 from naq_paper.rivals.trained import TrainedEmbedder
 
 BLOCK = 8192
