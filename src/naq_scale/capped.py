@@ -1,14 +1,15 @@
 r"""ProtoNet for graphs with hubs: a training step reads a sample of the neighbours of a node.
 
-A node with more than ``hub_cap`` neighbours is read by as many drawn ones, anew in every step, which count so much more that their
-sum has the right mean (:mod:`naq_scale.streamed`). Tasks are always solved with all neighbours. Everything else is
-:mod:`naq.learners.protonet`.
+A node with more than ``hub_cap`` neighbours is read by as many drawn ones, anew in every step, which count so much more
+that their sum has the right mean (:mod:`naq_scale.streamed`). Tasks are always solved with all neighbours. Everything
+else is :mod:`naq.learners.protonet`.
 
 Cost: at most ``hub_cap`` neighbours per node of an episode, and as many of each of these.
 
 Example:
     >>> import naq
-    >>> r = naq.run("debian", method="naq-diff/protonet-capped", options={"hub_cap": 16}, episodes=320)  # doctest: +SKIP
+    >>> options = {"hub_cap": 16}
+    >>> r = naq.run("debian", method="naq-diff/protonet-capped", options=options, episodes=320)  # doctest: +SKIP
 """
 
 from __future__ import annotations

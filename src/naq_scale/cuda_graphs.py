@@ -1,18 +1,19 @@
 r"""Training steps that a GPU replays: a learner's update, or its inner steps, as CUDA graphs.
 
-A step of a small model is dozens of kernels that run for microseconds each, so the time goes into starting them. Recorded once per
-shape and replayed, they start together.
+A step of a small model is dozens of kernels that run for microseconds each, so the time goes into starting them.
+Recorded once per shape and replayed, they start together.
 
-**ProtoNet** (:class:`RecordedTraining`): a step reads everything it needs from memory of the device: the receptive fields of a block of
-episodes, filled up to common sizes, and a counter that says which episode is next. So the kernels of a step, gradients and Adam
-included, are recorded once per size and replayed, and no result is waited for. A field is the nodes whose first-layer rows a set of
-nodes reads, and the rows of A_hat between both; filled up, it is a list of ``size`` nodes, node 0 in the places that are not used,
-and a dense matrix with zeros there: the unused places change neither a value nor a gradient.
+**ProtoNet** (:class:`RecordedTraining`): a step reads everything it needs from memory of the device: the receptive
+fields of a block of episodes, filled up to common sizes, and a counter that says which episode is next. So the kernels
+of a step, gradients and Adam included, are recorded once per size and replayed, and no result is waited for. A field is
+the nodes whose first-layer rows a set of nodes reads, and the rows of A_hat between both; filled up, it is a list of
+``size`` nodes, node 0 in the places that are not used, and a dense matrix with zeros there: the unused places change
+neither a value nor a gradient.
 
 **MAML** (:class:`RecordedSteps`): the inner steps of a chunk of tasks, with gradients in closed form.
 
-Episodes and their order are those of :class:`~naq.training.EpisodeTraining`, which is the reference; numbers differ by rounding.
-Without a GPU the same arithmetic runs unrecorded, which tests compare with the reference.
+Episodes and their order are those of :class:`~naq.training.EpisodeTraining`, which is the reference; numbers differ by
+rounding. Without a GPU the same arithmetic runs unrecorded, which tests compare with the reference.
 """
 
 from __future__ import annotations
@@ -62,7 +63,8 @@ class RecordedTraining(EpisodeTraining):
 
     Args:
         learner: one that :meth:`possible` says yes to.
-        block: episodes whose fields are held at once; fewer where they would not fit, and half as many after running out of memory.
+        block: episodes whose fields are held at once; fewer where they would not fit, and half as many after running
+            out of memory.
     """
 
     def __init__(self, learner: Learner, episodes: Episodes, block: int = BLOCK) -> None:
@@ -211,10 +213,13 @@ def padded_loss(
 
 
 class PrototypeLoss(torch.autograd.Function):
-    r"""ProtoNet's loss of one episode from its vectors, with the gradient in closed form: a third of the kernels that autograd starts.
+    r"""ProtoNet's loss of one episode from its vectors, with the gradient in closed form: a third of the kernels that
+    autograd starts.
 
-    With :math:`e = \mathrm{diag}(w)(p - \mathrm{onehot})`, p the softmax, w the share of each query and Z the prototypes, the gradient of the queries is
-    :math:`2 e Z` and that of the prototypes :math:`2 (e^\top Q - \mathrm{diag}(e^\top 1) Z)`; what :math:`|z_q|^2` adds to all classes cancels.
+    With :math:`e = \mathrm{diag}(w)(p - \mathrm{onehot})`, p the softmax, w the share of each query and Z the
+    prototypes, the gradient of the queries is
+    :math:`2 e Z` and that of the prototypes :math:`2 (e^\top Q - \mathrm{diag}(e^\top 1) Z)`; what :math:`|z_q|^2` adds
+    to all classes cancels.
     """
 
     @staticmethod
@@ -241,8 +246,8 @@ class PrototypeLoss(torch.autograd.Function):
 class RecordedSteps(InnerSteps):
     """First-order inner steps with gradients in closed form, recorded for each shape of a chunk and replayed.
 
-    What :class:`~naq.learners.maml.InnerSteps` computes by autograd, in some hundred small kernels. Elsewhere than on a GPU the same
-    operations run as they are. The parameters must stay where they are in memory.
+    What :class:`~naq.learners.maml.InnerSteps` computes by autograd, in some hundred small kernels. Elsewhere than on a
+    GPU the same operations run as they are. The parameters must stay where they are in memory.
     """
 
     def __init__(self, parameters: Mapping[str, torch.Tensor], steps: int, lr: float) -> None:
@@ -255,7 +260,8 @@ class RecordedSteps(InnerSteps):
 
     @torch.no_grad()
     def __call__(self, support: Side) -> tuple[Weights, torch.Tensor]:
-        """The weights after the steps, differentiable in the start as first-order steps are, and the shift of the first layer."""
+        """The weights after the steps, differentiable in the start as first-order steps are, and the shift of the first
+        layer."""
         if not isinstance(support.gram, torch.Tensor):
             with torch.enable_grad():
                 return super().__call__(support)
@@ -310,7 +316,8 @@ class RecordedSteps(InnerSteps):
     def _gradients(
         weights: Weights, first: torch.Tensor, pool: torch.Tensor, target: torch.Tensor, share: torch.Tensor
     ) -> Weights:
-        """Of the sum over tasks of the mean cross-entropy, with respect to the weights and to the first layer's products (``first``)."""
+        """Of the sum over tasks of the mean cross-entropy, with respect to the weights and to the first layer's
+        products (``first``)."""
         before = first + weights["bias1"][:, None]
         pooled = torch.bmm(pool, torch.relu(before))
         inner = torch.baddbmm(weights["bias2"][:, None], pooled, weights["weight2"])
@@ -332,7 +339,8 @@ class RecordedSteps(InnerSteps):
 def recorded(run: Callable[[], Any], stream: torch.cuda.Stream, pool: Any = None) -> tuple[torch.cuda.CUDAGraph, Any]:
     """A graph of the kernels that ``run`` starts, and what it returned: tensors that every replay fills anew.
 
-    ``run`` must have run by :func:`beside` once before. Graphs recorded on one stream share the scratch memory of cuBLAS.
+    ``run`` must have run by :func:`beside` once before. Graphs recorded on one stream share the scratch memory of
+    cuBLAS.
     """
     graph = torch.cuda.CUDAGraph()
     # Of this thread alone: another may use the device meanwhile.
@@ -366,10 +374,12 @@ def field_sizes(adjacency: sp.csr_array, nodes: np.ndarray) -> np.ndarray:
 
 
 def padded_fields(adjacency: sp.csr_array, nodes: np.ndarray, width: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The fields of each row of ``nodes`` (count, rows), filled up to ``width``, none of which may be larger; -1 stands for no node.
+    """The fields of each row of ``nodes`` (count, rows), filled up to ``width``, none of which may be larger; -1 stands
+    for no node.
 
     Returns:
-        (count, width) nodes of the first layer, and the non-zeros of a (count, rows, width) matrix: their flat places and values.
+        (count, width) nodes of the first layer, and the non-zeros of a (count, rows, width) matrix: their flat places
+        and values.
     """
     there = nodes >= 0
     lengths = np.where(there, np.diff(adjacency.indptr)[nodes], 0).sum(axis=1)
@@ -377,7 +387,10 @@ def padded_fields(adjacency: sp.csr_array, nodes: np.ndarray, width: int) -> tup
     around = np.zeros((len(nodes), width), dtype=np.int64)
     place, value = np.empty(starts[-1], dtype=np.int64), np.empty(starts[-1], dtype=np.float32)
     threads = numba.get_num_threads()
-    _fill(adjacency.indptr, adjacency.indices, adjacency.data, nodes, threads, adjacency.shape[0], starts, around, place, value)  # fmt: skip
+    _fill(
+        adjacency.indptr, adjacency.indices, adjacency.data, nodes, threads, adjacency.shape[0], starts, around, place,
+        value,
+    )  # fmt: skip
     return around, place, value
 
 
@@ -401,7 +414,8 @@ def _sizes(indptr: Any, indices: Any, nodes: Any, threads: Any, n: Any) -> Any:
 
 @njit(cache=True, parallel=True)
 def _fill(
-    indptr: Any, indices: Any, data: Any, nodes: Any, threads: Any, n: Any, starts: Any, around: Any, place: Any, value: Any
+    indptr: Any, indices: Any, data: Any, nodes: Any, threads: Any, n: Any, starts: Any, around: Any, place: Any,
+    value: Any,
 ) -> None:  # fmt: skip
     rows, width = nodes.shape[1], around.shape[1]
     share = (len(nodes) + threads - 1) // threads

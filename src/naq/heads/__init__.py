@@ -1,4 +1,5 @@
-"""How a few-shot task is answered from frozen vectors: linear probe, prototypes, prototypes with the help of other nodes or of the queries."""
+"""How a few-shot task is answered from frozen vectors: linear probe, prototypes, prototypes with the help of other
+nodes or of the queries."""
 
 from naq.heads.base import HEADS, Head, in_reading_order, make_head, register_head
 from naq.heads.evaluation import Evaluation, evaluate, scored

@@ -44,7 +44,8 @@ class Head(Configurable, ABC):
     Attributes:
         transductive: whether the queries of a task are answered together, so that each may help the others.
         knows_balance: whether it is told that the classes of a task have equally many queries.
-        reported: whether every run answers with it beside the head that was chosen; one that costs much more than the others is asked for by name.
+        reported: whether every run answers with it beside the head that was chosen; one that costs much more than the
+            others is asked for by name.
         needs_all_nodes: whether it uses statistics over all rows of the embedding, not only the rows of the task.
     """
 

@@ -1,15 +1,16 @@
 r"""Supports joined by their nearest nodes of the whole graph, then nearest class mean by cosine.
 
-Chum, Philbin, Sivic, Isard and Zisserman, Total Recall: Automatic Query Expansion, ICCV 2007, with the weights of Radenović, Tolias and
-Chum, Fine-tuning CNN Image Retrieval with No Human Annotation, https://arxiv.org/abs/1711.02512, here on supports:
+Chum, Philbin, Sivic, Isard and Zisserman, Total Recall: Automatic Query Expansion, ICCV 2007, with the weights of
+Radenović, Tolias and Chum, Fine-tuning CNN Image Retrieval with No Human Annotation, https://arxiv.org/abs/1711.02512,
+here on supports:
 
 .. math::
     e_s = \hat z_s + \sum_{j \in \mathrm{kNN}(s)} \max(0, \cos(\hat z_s, \hat z_j))^{3} \, \hat z_j, \qquad
     p_c \propto \sum_{s \in \text{support of } c} e_s, \qquad
     \hat y_q = \arg\max_c \cos(\hat z_q, p_c)
 
-The nearest are taken among all nodes but s, without a look at which of them are queries: every query is answered alone, and the
-answer is the same whatever the other queries of its task are.
+The nearest are taken among all nodes but s, without a look at which of them are queries: every query is answered alone,
+and the answer is the same whatever the other queries of its task are.
 """
 
 from __future__ import annotations
@@ -84,8 +85,8 @@ def _expanded(embedding: np.ndarray, mean: np.ndarray, nodes: np.ndarray, k: int
 def nearest_nodes(embedding: np.ndarray, mean: np.ndarray, nodes: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
     """Ids and cosines (s, min(k, n - 1)) of the nodes nearest to each of ``nodes`` but itself, the nearest first.
 
-    Cosines are compared as float32 and ties go to the lowest id, so that equal rows tie whatever the last bits of their products.
-    A product in float32 finds the pairs that may count, the cosines of these are then computed in float64.
+    Cosines are compared as float32 and ties go to the lowest id, so that equal rows tie whatever the last bits of their
+    products. A product in float32 finds the pairs that may count, the cosines of these are then computed in float64.
     """
     n, k = len(embedding), min(k, len(embedding) - 1)
     rows = centred(embedding[nodes], mean)
@@ -113,11 +114,13 @@ def _pairs(
     last: tuple[np.ndarray, np.ndarray] | None,
     k: int,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Row, column and cosine of pairs of ``nodes`` with a ``block`` of others, among them all that may be of the k nearest.
+    """Row, column and cosine of pairs of ``nodes`` with a ``block`` of others, among them all that may be of the k
+    nearest.
 
     Args:
         rows, others: unit vectors of both.
-        last: (s, 1) cosine and id of the k-th nearest so far; None in the first block, of which then the k nearest count.
+        last: (s, 1) cosine and id of the k-th nearest so far; None in the first block, of which then the k nearest
+            count.
     """
     own = np.flatnonzero(np.isin(nodes, block))
     own_column = np.searchsorted(block, nodes[own])
@@ -130,7 +133,8 @@ def _pairs(
     def lowest(found: np.ndarray) -> np.ndarray:
         return np.partition(found, -k, axis=1)[:, [-k]]
 
-    # A float32 product of unit vectors is off by at most (d + 2) 2^-24, in whatever order it is summed; twice, for both sides.
+    # A float32 product of unit vectors is off by at most (d + 2) 2^-24, in whatever order it is summed; twice, for both
+    # sides.
     margin = 2 * (rows.shape[1] + 2) * 2.0**-24
     near = product(np.float32)
     row, column = np.nonzero(near >= ((lowest(near) if last is None else last[0]) - margin).astype(np.float32))

@@ -1,7 +1,8 @@
 r"""Multinomial logistic regression on the supports, fitted like the paper's probe: early-stopped, not to the optimum.
 
-Jung et al., Unsupervised Episode Generation for Graph Meta-learning (NaQ), https://arxiv.org/abs/2306.15217, whose released
-code calls scikit-learn 1.1: ``LogisticRegression(multi_class="multinomial", C=1e4, max_iter=1000)`` with L-BFGS.
+Jung et al., Unsupervised Episode Generation for Graph Meta-learning (NaQ), https://arxiv.org/abs/2306.15217, whose
+released code calls scikit-learn 1.1: ``LogisticRegression(multi_class="multinomial", C=1e4, max_iter=1000)`` with
+L-BFGS.
 
 .. math::
     \min_{W, b} \sum_{i \in \text{support}} -\log \mathrm{softmax}(W z_i + b)_{y_i} + \frac{1}{2 C} \lVert W \rVert_F^2
@@ -40,7 +41,8 @@ class LogisticHead(Head):
         - answer: (count, way * queries) int64; ties to the lowest slot
 
     Cost: O(supports^2 d) per task for a basis of its supports, then O(way supports^2) per iteration whatever d is, plus
-    O(way supports d) in the last iterations. All tasks run in parallel; the answer does not depend on the number of threads.
+    O(way supports d) in the last iterations. All tasks run in parallel; the answer does not depend on the number of
+    threads.
 
     Example:
         >>> from naq.heads import evaluate

@@ -1,7 +1,8 @@
 r"""Nearest class mean by cosine.
 
-Snell, Swersky and Zemel, Prototypical Networks for Few-shot Learning, https://arxiv.org/abs/1703.05175; with the centring of
-Wang, Chao, Weinberger and van der Maaten, SimpleShot, https://arxiv.org/abs/1911.04623, here on the mean of all nodes.
+Snell, Swersky and Zemel, Prototypical Networks for Few-shot Learning, https://arxiv.org/abs/1703.05175; with the
+centring of Wang, Chao, Weinberger and van der Maaten, SimpleShot, https://arxiv.org/abs/1911.04623, here on the mean of
+all nodes.
 
 .. math::
     \hat z_i = \frac{z_i - \bar z}{\lVert z_i - \bar z \rVert}, \qquad

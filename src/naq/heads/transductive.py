@@ -4,8 +4,8 @@ All start from the supports, give every query to the classes in shares u, and mo
 
 .. math:: p_c \propto \sum_{i \in \text{support of } c} \hat z_i + \sum_q u_{qc} \hat z_q
 
-They differ in the shares. They see all queries of a task at once, so their numbers stand next to those of other transductive
-methods only.
+They differ in the shares. They see all queries of a task at once, so their numbers stand next to those of other
+transductive methods only.
 """
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ class RefinedHead(Head):
 class TransductiveHead(RefinedHead):
     r"""Soft k-means: :math:`u_{qc} = \mathrm{softmax}_c(\cos(\hat z_q, p_c) / T)`.
 
-    Ren et al., Meta-Learning for Semi-Supervised Few-Shot Classification, https://arxiv.org/abs/1803.00676, with the task's own
-    queries as the unlabelled examples.
+    Ren et al., Meta-Learning for Semi-Supervised Few-Shot Classification, https://arxiv.org/abs/1803.00676, with the
+    task's own queries as the unlabelled examples.
 
     Example:
         >>> from naq.heads import evaluate
@@ -93,8 +93,8 @@ class TransductiveHead(RefinedHead):
 class EMHead(RefinedHead):
     r"""EM: the shares of the classes are estimated instead of taken as equal. Fair with unbalanced queries.
 
-    Dempster, Laird and Rubin, Maximum Likelihood from Incomplete Data via the EM Algorithm, J. R. Stat. Soc. B 39 (1977), on unit
-    vectors. Over the n queries of a task with N classes, :math:`\pi` uniform at first:
+    Dempster, Laird and Rubin, Maximum Likelihood from Incomplete Data via the EM Algorithm, J. R. Stat. Soc. B 39
+    (1977), on unit vectors. Over the n queries of a task with N classes, :math:`\pi` uniform at first:
 
     .. math::
         u_{qc} = \mathrm{softmax}_c\!\left(\cos(\hat z_q, p_c) / T + \ln \pi_c\right), \qquad
@@ -137,10 +137,10 @@ class BalancedHead(RefinedHead):
         u_{qc} = a_q \exp\!\left(\cos(\hat z_q, p_c) / T\right) b_c
         \quad\text{with}\quad \sum_c u_{qc} = 1, \; \sum_q u_{qc} = n / N
 
-    It **knows that the queries are balanced**, which no query says: an assumption about how tasks are drawn, true of the usual test
-    tasks and wrong wherever classes are not equally frequent. There it loses much of its accuracy (Veilleux et al., Realistic
-    Evaluation of Transductive Few-Shot Learning, https://arxiv.org/abs/2204.11181), so it is never a default, and its numbers
-    stand next to those of methods with the same knowledge only.
+    It **knows that the queries are balanced**, which no query says: an assumption about how tasks are drawn, true of
+    the usual test tasks and wrong wherever classes are not equally frequent. There it loses much of its accuracy
+    (Veilleux et al., Realistic Evaluation of Transductive Few-Shot Learning, https://arxiv.org/abs/2204.11181), so it
+    is never a default, and its numbers stand next to those of methods with the same knowledge only.
 
     Example:
         >>> from naq.heads import evaluate
@@ -170,14 +170,16 @@ def softmax(scores: np.ndarray) -> np.ndarray:
 
 
 def balanced_shares(scores: np.ndarray) -> np.ndarray:
-    """Shares ``a exp(scores) b`` with the same mass for every class, and rows that sum to one as far as ``STEPS`` alternations bring them.
+    """Shares ``a exp(scores) b`` with the same mass for every class, and rows that sum to one as far as ``STEPS``
+    alternations bring them.
 
     Shapes:
         - scores: (tasks, queries, way)
         - answer: the same; columns sum to queries / way up to rounding
     """
     mass = scores.shape[1] / scores.shape[2]
-    # Above the smallest numbers, so that at low temperatures no column is lost: what follows never makes one smaller than that.
+    # Above the smallest numbers, so that at low temperatures no column is lost: what follows never makes one smaller
+    # than that.
     share = np.exp(np.maximum(scores - scores.max(axis=2, keepdims=True), -600.0))
     for _ in range(STEPS):
         share /= share.sum(axis=2, keepdims=True)

@@ -44,27 +44,27 @@ register_learner = LEARNERS.register
 class Learner(nn.Module, Configurable, ABC):
     """A model trained on episodes.
 
-    A subclass names itself, lists its ``Options``, and gives :meth:`loss`. The base class brings the two-layer GCN of width
-    ``latent`` as encoder, Adam at ``lr`` and one gradient step per batch of episodes. A learner with another encoder overrides
-    :meth:`build`, :meth:`encode` and :meth:`encode_all`; one that solves tasks itself sets ``solves_tasks`` and gives
-    :meth:`solve`. An option named ``meta_batch`` is the number of episodes of one update.
+    A subclass names itself, lists its ``Options``, and gives :meth:`loss`. The base class brings the two-layer GCN of
+    width ``latent`` as encoder, Adam at ``lr`` and one gradient step per batch of episodes. A learner with another
+    encoder overrides :meth:`build`, :meth:`encode` and :meth:`encode_all`; one that solves tasks itself sets
+    ``solves_tasks`` and gives :meth:`solve`. An option named ``meta_batch`` is the number of episodes of one update.
 
     Args:
         graph: structure and features; labels are taken away.
         way: classes per episode.
         seed: of the initial weights and of whatever the learner draws.
         device: where the arithmetic runs.
-        base_labels: (n,) labels of base classes, -1 elsewhere, where training is supervised; None under NaQ. Only these may be
-            read in addition to the episodes.
+        base_labels: (n,) labels of base classes, -1 elsewhere, where training is supervised; None under NaQ. Only these
+            may be read in addition to the episodes.
         progress: called with (nodes done, nodes in all) by a :meth:`build` that takes long.
         options: overrides of ``defaults``.
 
     Attributes:
         unfit: kinds of episodes it cannot be trained on, each with one sentence why.
         inductive: whether its encoder applies to nodes it has not seen.
-        solves_tasks: whether :meth:`solve` answers tasks in place of a head; ``transductive`` then says whether it looks at the
-            queries of a task together. ``also_solves`` (heads solve the tasks) and ``also_heads`` (it solves them itself) ask for both
-            answers.
+        solves_tasks: whether :meth:`solve` answers tasks in place of a head; ``transductive`` then says whether it
+            looks at the queries of a task together. ``also_solves`` (heads solve the tasks) and ``also_heads`` (it
+            solves them itself) ask for both answers.
     """
 
     unfit: ClassVar[Mapping[str, str]] = {}
@@ -99,7 +99,8 @@ class Learner(nn.Module, Configurable, ABC):
 
     @classmethod
     def ignores_queries(cls, options: Mapping[str, Value]) -> bool:
-        """Whether its loss reads the supports of an episode alone, with these options: then the kind of queries changes nothing."""
+        """Whether its loss reads the supports of an episode alone, with these options: then the kind of queries changes
+        nothing."""
         return False
 
     def build(self) -> None:
@@ -112,7 +113,8 @@ class Learner(nn.Module, Configurable, ABC):
         """Mean loss over these episodes: a scalar with a gradient. ``update`` keys whatever is drawn."""
 
     def optimizer(self) -> torch.optim.Optimizer:
-        """Adam at the learner's ``lr``, with its ``weight_decay`` where it has one (the methods of the paper have none)."""
+        """Adam at the learner's ``lr``, with its ``weight_decay`` where it has one (the methods of the paper have
+        none)."""
         lr, decay = self.options.lr, getattr(self.options, "weight_decay", 0.0)
         return torch.optim.Adam(self.parameters(), lr=lr, weight_decay=decay, fused=True)
 
@@ -139,7 +141,8 @@ class Learner(nn.Module, Configurable, ABC):
     # What learners share.
 
     def query_operators(self, episodes: Episodes, update: int) -> Sequence[GraphOperator | AugmentedOperator]:
-        """The graph the queries are read on: the graph itself, or under g-UMTRA one augmented graph per query column."""
+        """The graph the queries are read on: the graph itself, or under g-UMTRA one augmented graph per query
+        column."""
         if episodes.info.get("kind") != "g-umtra":
             return [self.operator]
         edge, feature = float(episodes.info["drop_edge"]), float(episodes.info["drop_feature"])

@@ -2,16 +2,16 @@ r"""G-Meta: prototypes inside a MAML loop, every node represented by its local s
 
 Huang and Zitnik, Graph Meta Learning via Local Subgraphs, https://arxiv.org/abs/2006.07889
 
-With outputs :math:`o_v \in \mathbb R^N` of a two-layer GCN on the sub-graph of v (:mod:`naq.nn.local`), read at its centre and
-followed by a linear layer:
+With outputs :math:`o_v \in \mathbb R^N` of a two-layer GCN on the sub-graph of v (:mod:`naq.nn.local`), read at its
+centre and followed by a linear layer:
 
 .. math::
     \ell(Q, c) = -\frac{1}{|Q|} \sum_{q \in Q} \log \mathrm{softmax}_j\left(-|o_q - c_j|^2\right)_{y_q}, \qquad
     \theta_s = \theta_{s-1} - a \nabla \ell(S; c(\theta_{s-1})), \qquad
     \mathcal L = \ell(Q(\theta_S), c(\theta_{S-1}))
 
-Prototypes of the outer loss are one step older than the queries' weights, as released; the gradient flows through both. In a
-1-shot task the inner loss pushes prototypes apart. First order.
+Prototypes of the outer loss are one step older than the queries' weights, as released; the gradient flows through both.
+In a 1-shot task the inner loss pushes prototypes apart. First order.
 
 A loss that is not finite stops the run with a message; the released code skips such updates.
 

@@ -7,12 +7,13 @@ Zhou et al., Meta-GNN, https://arxiv.org/abs/1905.09718
     \theta_s = \theta_{s-1} - a \nabla \mathrm{CE}(\theta_{s-1}; \text{support}), \qquad
     \mathcal L = \frac1T \sum_t \mathrm{CE}(\theta_S^{(t)}; \text{queries})
 
-The model is the GCN and a linear head to ``way`` outputs; both are adapted and both are meta-learned. ``first`` order takes the
-outer gradient at the adapted weights, as the released codes of NaQ and Meta-GNN do; ``second`` order differentiates the inner steps.
-Tasks are tested by a head on the vectors of the meta-learned encoder, without an inner loop, as in the paper.
+The model is the GCN and a linear head to ``way`` outputs; both are adapted and both are meta-learned. ``first`` order
+takes the outer gradient at the adapted weights, as the released codes of NaQ and Meta-GNN do; ``second`` order
+differentiates the inner steps. Tasks are tested by a head on the vectors of the meta-learned encoder, without an inner
+loop, as in the paper.
 
-Cost: the first layer of the receptive fields of all tasks once forward and once backward; inner steps work on Gram matrices of
-the supports' neighbourhoods (:mod:`naq.learners.meta_batch`) and never touch the first weight.
+Cost: the first layer of the receptive fields of all tasks once forward and once backward; inner steps work on Gram
+matrices of the supports' neighbourhoods (:mod:`naq.learners.meta_batch`) and never touch the first weight.
 
 Example:
     >>> import naq

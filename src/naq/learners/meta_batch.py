@@ -6,11 +6,12 @@ support: with rows P_S of A_hat X (one per node of the support's neighbourhood) 
 .. math::
     W_1^{(s)} = W_1 - a P_S^\top \sum_{r<s} G_r, \qquad P_Q W_1^{(s)} = P_Q W_1 - a (P_Q P_S^\top) \sum_{r<s} G_r.
 
-So an inner step never touches the d x h weight: it needs the products P W_1, formed once per update for all tasks, and the
-Gram matrices P_S P_S^T and P_Q P_S^T of each task. This is exact, for first and for second order.
+So an inner step never touches the d x h weight: it needs the products P W_1, formed once per update for all tasks, and
+the Gram matrices P_S P_S^T and P_Q P_S^T of each task. This is exact, for first and for second order.
 
-Tasks are padded to the largest of their chunk; tasks of similar size share a chunk. Where the neighbourhoods of one task are so large
-that its Gram matrix would not fit, the products go through the d features instead (:class:`FeatureGram`): slower, bounded memory.
+Tasks are padded to the largest of their chunk; tasks of similar size share a chunk. Where the neighbourhoods of one
+task are so large that its Gram matrix would not fit, the products go through the d features instead
+(:class:`FeatureGram`): slower, bounded memory.
 """
 
 from __future__ import annotations
@@ -140,8 +141,8 @@ def task_chunks(
     """The tasks of ``episodes`` in padded chunks.
 
     Args:
-        operator: reads the supports, and the queries too unless there are other ``views``: then the queries of column j are
-            read on the j-th.
+        operator: reads the supports, and the queries too unless there are other ``views``: then the queries of column j
+            are read on the j-th.
         weight: (d, h) the first weight.
         width: what the first-layer rows of the supports of a chunk are filled up to, given those of the largest.
     """
@@ -197,7 +198,8 @@ def _sizes(shares: Sequence[Share]) -> np.ndarray:
 def _padded(
     local: np.ndarray, shares: Sequence[Share], filled: Callable[[int], int] = int
 ) -> tuple[tuple[np.ndarray, np.ndarray], np.ndarray]:
-    """The non-zeros of dense pools (t, r, m), as flat places and values, and which first-layer rows their columns are (t, m), -1 for padding."""
+    """The non-zeros of dense pools (t, r, m), as flat places and values, and which first-layer rows their columns are
+    (t, m), -1 for padding."""
     width = filled(int(_sizes(shares).max()))
     columns = np.full((len(local), width), -1, dtype=np.int64)
     places = []
@@ -273,7 +275,8 @@ class _Fields:
         return out
 
     def _gram_of(self, inputs: torch.Tensor, columns: np.ndarray, fields: Sequence[Any], width: int) -> torch.Tensor:
-        """The same for first-layer inputs that are held: some tasks at once, instead of a few small products for each."""
+        """The same for first-layer inputs that are held: some tasks at once, instead of a few small products for
+        each."""
         basis = np.full((len(columns), width), -1, dtype=np.int64)
         for task, rows in enumerate(fields):
             basis[task, : len(rows)] = rows

@@ -6,8 +6,8 @@ Snell, Swersky, Zemel, Prototypical Networks for Few-shot Learning, https://arxi
     c_j = \frac1K \sum_{s \in S_j} z_s, \qquad
     \mathcal L = \frac{1}{NQ} \sum_q -\log \mathrm{softmax}_j\left(-|z_q - c_j|^2\right)_{y_q}
 
-The distance is squared, as in the released code (the paper's text says Euclidean); the scale of the embedding acts as an
-inverse temperature. Queries that are missing or dropped do not count.
+The distance is squared, as in the released code (the paper's text says Euclidean); the scale of the embedding acts as
+an inverse temperature. Queries that are missing or dropped do not count.
 
 Cost: one receptive field of N(K + Q) nodes forward and backward, and Adam over the d x 2 * latent first weight.
 

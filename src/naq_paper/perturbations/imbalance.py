@@ -4,17 +4,19 @@ Classes present are sorted by size, ties by the lower id; with C of them,
 
     pareto      all nodes of the floor(top * C) largest classes, ``tail`` random nodes of every other
     extreme     all nodes of the ``heads`` largest classes, ``tail`` random nodes of every other
-    balanced    the control: as many nodes as under ``like``, but the same share s of every class, at least ``keep`` (or all);
-                s * n_c is rounded by largest remainders, so that the total is exact
+    balanced    the control: as many nodes as under ``like``, but the same share s of every class, at least ``keep`` (or
+                all); s * n_c is rounded by largest remainders, so that the total is exact
 
-The graph is also smaller and sparser afterwards, so a drop of accuracy is not imbalance alone: compare with ``balanced``.
+The graph is also smaller and sparser afterwards, so a drop of accuracy is not imbalance alone: compare with
+``balanced``.
 
-Nodes without a label are of no class and are left out, nodes are numbered anew in the order of their old ids, and tasks have to be
-drawn anew. Class ids and the split stay, less the classes with fewer than ``keep`` nodes, which hold no 1-shot task. A head class
-among the test classes keeps all its nodes.
+Nodes without a label are of no class and are left out, nodes are numbered anew in the order of their old ids, and tasks
+have to be drawn anew. Class ids and the split stay, less the classes with fewer than ``keep`` nodes, which hold no
+1-shot task. A head class among the test classes keeps all its nodes.
 
-The paper does not say whether classes are ranked over the whole graph or within base, valid and test classes; ``per`` has both.
-Under ``per="part"`` each part has its own floor(top * C_part) or ``heads`` whole classes, and classes of no part are tails.
+The paper does not say whether classes are ranked over the whole graph or within base, valid and test classes; ``per``
+has both. Under ``per="part"`` each part has its own floor(top * C_part) or ``heads`` whole classes, and classes of no
+part are tails.
 """
 
 from __future__ import annotations

@@ -6,13 +6,15 @@ With u_i uniform on [0, 1) for every node i of a base class y_i,
     symmetric    one of the |C_b| - 1 others, uniformly, per node
     asymmetric   the next class of one random cyclic order of C_b, the same for all nodes of a class
 
-A class retains ``keep`` (K + Q of the episodes, 1 + 8) of its own nodes, or all where it has fewer, which suffices for episodes
-whatever becomes of the others: where more would flip, those with the largest u_i are restored. Their number is in the facts.
+A class retains ``keep`` (K + Q of the episodes, 1 + 8) of its own nodes, or all where it has fewer, which suffices for
+episodes whatever becomes of the others: where more would flip, those with the largest u_i are restored. Their number is
+in the facts.
 
-u_i and the other class do not depend on ``share``: what is wrong at a lower share is wrong in the same way at every higher one.
+u_i and the other class do not depend on ``share``: what is wrong at a lower share is wrong in the same way at every
+higher one.
 
-The paper says neither symmetric nor asymmetric, nor whether noise is drawn per class; ``kind`` has both readings, and every label
-is drawn on its own.
+The paper says neither symmetric nor asymmetric, nor whether noise is drawn per class; ``kind`` has both readings, and
+every label is drawn on its own.
 """
 
 from __future__ import annotations

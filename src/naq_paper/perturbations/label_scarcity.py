@@ -5,11 +5,12 @@ Of the base classes C_b,
     ceil(classes * |C_b|)                random ones stay, at least ``least`` (the way of the episodes),
     max(keep, ceil(labels * n_c))        random labelled nodes of each, at most its n_c,
 
-where ``keep`` is K + Q of the episodes, 1 + 8. Graph, features and tasks stay whole: only what a supervised method may read
-shrinks, and a method that reads no labels gets the same number at every level.
+where ``keep`` is K + Q of the episodes, 1 + 8. Graph, features and tasks stay whole: only what a supervised method may
+read shrinks, and a method that reads no labels gets the same number at every level.
 
-Classes and nodes are ranked once by a random order per seed and a prefix is taken, so that what stays at a lower share stays at
-every higher one too. The paper gives four levels (100/100, 80/80, 50/50, 20/20 %) and one draw; several seeds are advised.
+Classes and nodes are ranked once by a random order per seed and a prefix is taken, so that what stays at a lower share
+stays at every higher one too. The paper gives four levels (100/100, 80/80, 50/50, 20/20 %) and one draw; several seeds
+are advised.
 """
 
 from __future__ import annotations

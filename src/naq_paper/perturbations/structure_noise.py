@@ -2,8 +2,8 @@
 
     E' = E + { round(share * |E|) distinct pairs {i, j}, i != j, uniform over the pairs not in E }
 
-Pairs are drawn one after the other and refused where they are a loop, an edge, or were drawn before; the accepted ones are a
-prefix of one sequence per seed, so that the edges added at a lower share are among those of every higher one.
+Pairs are drawn one after the other and refused where they are a loop, an edge, or were drawn before; the accepted ones
+are a prefix of one sequence per seed, so that the edges added at a lower share are among those of every higher one.
 
 The paper gives p in {0.1, 0.3} but not the datasets of its figure, and removes no edges.
 """
@@ -49,7 +49,8 @@ class StructureNoise(Perturbation):
         count = round(min(share * edges, free + 1.0))
         if count > free:
             raise OptionError(
-                f"structure-noise was to add {share:g} x {edges:,} edges to graph {graph.name!r}, but only {free:,} pairs of its "
+                f"structure-noise was to add {share:g} x {edges:,} edges to graph {graph.name!r}, but only "
+                f"{free:,} pairs of its "
                 "nodes have none; lower share."
             )
         if not count:
@@ -73,7 +74,8 @@ class StructureNoise(Perturbation):
 
 
 def free_pairs(n: int, present: np.ndarray, count: int, seed: int) -> np.ndarray:
-    """``count`` distinct codes i * n + j, i < j, that are not among the sorted codes ``present``, in the order of their draw."""
+    """``count`` distinct codes i * n + j, i < j, that are not among the sorted codes ``present``, in the order of their
+    draw."""
     found: list[np.ndarray] = []
     taken, missing, block = present, count, 0
     while missing:

@@ -1,22 +1,25 @@
 r"""BGRL: an encoder that predicts what a slower copy of itself says about another view of the same node.
 
-Thakoor et al., Large-Scale Representation Learning on Graphs via Bootstrapping, https://arxiv.org/abs/2102.06514; as pre-training for few-shot
-tasks (TLP): Tan et al., Transductive Linear Probing, https://arxiv.org/abs/2205.12420
+Thakoor et al., Large-Scale Representation Learning on Graphs via Bootstrapping, https://arxiv.org/abs/2102.06514; as
+pre-training for few-shot tasks (TLP): Tan et al., Transductive Linear Probing, https://arxiv.org/abs/2205.12420
 
 .. math::
-    \mathcal L = 2 - \frac1n \sum_v \cos\left(q(f(G_1))_v, g(G_2)_v\right) - \frac1n \sum_v \cos\left(q(f(G_2))_v, g(G_1)_v\right),
-    \qquad g \leftarrow m g + (1 - m) f
+    \mathcal L = 2 - \frac1n \sum_v \cos\left(q(f(G_1))_v, g(G_2)_v\right) - \frac1n \sum_v \cos\left(q(f(G_2))_v,
+    g(G_1)_v\right), \qquad g \leftarrow m g + (1 - m) f
 
-Two views of the graph per update: undirected edges dropped, feature columns zeroed. f and g are [graph convolution, batch normalisation,
-PReLU] twice, q is a small perceptron; :math:`1 - m` falls from 0.1 to 0 by half a cosine. The vectors are those of f on the graph as it is.
+Two views of the graph per update: undirected edges dropped, feature columns zeroed. f and g are [graph convolution,
+batch normalisation, PReLU] twice, q is a small perceptron; :math:`1 - m` falls from 0.1 to 0 by half a cosine. The
+vectors are those of f on the graph as it is.
 
-What the common few-shot wrapper of it gets wrong and this does not: training mode is set at every update, the average moves once per update and
-not once per tensor, schedules last as long as the training does, the best weights are embedded anew, both directions of an edge go together.
+What the common few-shot wrapper of it gets wrong and this does not: training mode is set at every update, the average
+moves once per update and not once per tensor, schedules last as long as the training does, the best weights are
+embedded anew, both directions of an edge go together.
 
-Defaults of ``lr``, ``momentum`` and the views were chosen on validation tasks of two graphs, for trainings of hundreds of epochs: published ones
-need thousands.
+Defaults of ``lr``, ``momentum`` and the views were chosen on validation tasks of two graphs, for trainings of hundreds
+of epochs: published ones need thousands.
 
-Cost: six passes over edges and non-zeros of X per update, nothing quadratic; memory about n (6 * hidden + 10 * latent) numbers.
+Cost: six passes over edges and non-zeros of X per update, nothing quadratic; memory about n (6 * hidden + 10 * latent)
+    numbers.
 
 Example:
     >>> import naq
@@ -63,12 +66,14 @@ class BGRL(TrainedEmbedder):
     class Options(TrainedEmbedder.Options):
         hidden: int = option(512, more_than=0)  # width of the hidden layer
         latent: int = option(256, more_than=0)  # width of the vectors
-        # strengths of the two views; published: 0.3, 0.3, 0.2, 0.4 for citation graphs, 0.5, 0.2, 0.4, 0.1 for product graphs
+        # strengths of the two views; published: 0.3, 0.3, 0.2, 0.4 for citation graphs, 0.5, 0.2, 0.4, 0.1 for product
+        # graphs
         drop_edge1: float = option(0.5, at_least=0, below=1)
         drop_feature1: float = option(0.5, at_least=0, below=1)
         drop_edge2: float = option(0.5, at_least=0, below=1)
         drop_feature2: float = option(0.5, at_least=0, below=1)
-        # AdamW's (published: 1e-5 to 5e-4), after a linear rise over a tenth of the updates, then half a cosine down to 0
+        # AdamW's (published: 1e-5 to 5e-4), after a linear rise over a tenth of the updates, then half a cosine down to
+        # 0
         lr: float = option(1e-3, more_than=0)
         # of the average at the start (published: 0.99, for 10,000 epochs)
         momentum: float = option(0.9, at_least=0, below=1)

@@ -1,6 +1,7 @@
 r"""COLA: an encoder that knows a node among others by the nodes a slower copy of itself finds similar.
 
-Liu et al., Graph Contrastive Learning Meets Graph Meta Learning: A Unified Method for Few-shot Node Tasks, https://arxiv.org/abs/2309.10376
+Liu et al., Graph Contrastive Learning Meets Graph Meta Learning: A Unified Method for Few-shot Node Tasks,
+https://arxiv.org/abs/2309.10376
 
 .. math::
     z^1 = \frac{h(f(G_1))}{|\cdot|}, \quad z^2 = \frac{g(G_2)}{|\cdot|}, \quad z^3 = \frac{g(G_3)}{|\cdot|}, \qquad
@@ -9,17 +10,19 @@ Liu et al., Graph Contrastive Learning Meets Graph Meta Learning: A Unified Meth
     \ell_q = \log \sum_{q' \in T} \sum_{s \in S_{q'}} e^{z^1_q \cdot z^3_s / \tau} - z^1_q \cdot c_q / \tau,
     \qquad g \leftarrow m g + (1 - m) f
 
-A task T is N random nodes; the loss is the mean over the nodes of all tasks of an update, and over the two roles that views 2 and 3 can take.
-Three views of the graph per update: undirected edges dropped, feature columns zeroed. f and g are [graph convolution, batch normalisation, ReLU,
-dropout] and a plain convolution; h is a linear layer; no gradient reaches g. The vectors are those of f, before h, on the graph as it is.
+A task T is N random nodes; the loss is the mean over the nodes of all tasks of an update, and over the two roles that
+views 2 and 3 can take. Three views of the graph per update: undirected edges dropped, feature columns zeroed. f and g
+are [graph convolution, batch normalisation, ReLU, dropout] and a plain convolution; h is a linear layer; no gradient
+reaches g. The vectors are those of f, before h, on the graph as it is.
 
-Departures: an epoch is one update on the whole graph, or one pass over the nodes in batches. The released code counts n / (N * tasks) updates as one
-epoch, each of them on the whole graph: its 200 epochs are ten thousand updates and more. Both directions of an edge go together, the released code's
-running statistics move by 0.01 per update (here ``bn_momentum``), and nodes similar to a node of a batch are looked for in its piece. As released, a
-node may be among its own similar ones.
+Departures: an epoch is one update on the whole graph, or one pass over the nodes in batches. The released code counts n
+    / (N * tasks) updates as one
+epoch, each of them on the whole graph: its 200 epochs are ten thousand updates and more. Both directions of an edge go
+together, the released code's running statistics move by 0.01 per update (here ``bn_momentum``), and nodes similar to a
+node of a batch are looked for in its piece. As released, a node may be among its own similar ones.
 
-Cost: three passes over edges and non-zeros of X per update, one of them with a gradient, and tasks * N products with all vectors, in blocks;
-memory about n (12 * hidden + 10 * latent) numbers.
+Cost: three passes over edges and non-zeros of X per update, one of them with a gradient, and tasks * N products with
+all vectors, in blocks; memory about n (12 * hidden + 10 * latent) numbers.
 
 Example:
     >>> import naq
@@ -118,7 +121,8 @@ class COLA(TrainedEmbedder):
         if fewest < needed:
             where = f"batches have {fewest}" if self.batch else f"graph {self.graph.name!r} has {fewest}"
             raise OptionError(
-                f"a task of cola with way {self.options.way} and shot {self.options.shot} needs {needed} nodes, but {where}; "
+                f"a task of cola with way {self.options.way} and shot {self.options.shot} needs {needed} nodes, "
+                f"but {where}; "
                 "give a smaller way or shot, or a larger batch."
             )
 
@@ -142,7 +146,8 @@ class COLA(TrainedEmbedder):
         return torch.stack(losses).mean()
 
     def queries(self, nodes: int, update: int) -> torch.Tensor:
-        """(tasks, way) of the first nodes of a piece, no node twice in a task, nor in two tasks while there are enough."""
+        """(tasks, way) of the first nodes of a piece, no node twice in a task, nor in two tasks while there are
+        enough."""
         generator = self.generator("queries", update)
         tasks, way = self.options.tasks, self.options.way
         at_once = nodes // way
@@ -175,7 +180,8 @@ class COLA(TrainedEmbedder):
 
 @torch.no_grad()
 def most_similar(queries: torch.Tensor, keys: torch.Tensor, count: int) -> torch.Tensor:
-    """(q, count) rows of ``keys`` (n, width) with the largest inner products with each of the queries (q, width), the largest first; in blocks."""
+    """(q, count) rows of ``keys`` (n, width) with the largest inner products with each of the queries (q, width), the
+    largest first; in blocks."""
     found = torch.empty(len(queries), count, dtype=torch.int64, device=queries.device)
     size = max(1, BLOCK_NUMBERS // len(keys))
     for start in range(0, len(queries), size):

@@ -1,11 +1,12 @@
 r"""The closed form with a trained view beside it: slower than ``naq-plus``.
 
-On the five graphs of ``docs/beyond.md`` it shows no significant difference from ``naq-plus``: it is there to be compared with.
+On the five graphs of ``docs/beyond.md`` it shows no significant difference from ``naq-plus``: it is there to be
+compared with.
 
 .. math:: Z = \mathrm{refined}\left(\left[\, Z_{\mathrm{smooth}} \,|\, \tfrac12 Z_{\mathrm{SUGRL}} \,\right]\right)
 
-Both parts are centred and have rows of length one before they are put side by side; :mod:`naq.embedders.refinement` does the rest.
-The weights of SUGRL are selected by its own vectors.
+Both parts are centred and have rows of length one before they are put side by side; :mod:`naq.embedders.refinement`
+does the rest. The weights of SUGRL are selected by its own vectors.
 
 Cost: that of SUGRL and that of ``naq-plus`` with twice the width.
 

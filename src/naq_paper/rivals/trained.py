@@ -29,11 +29,11 @@ SMALLEST = 64
 class TrainedEmbedder(nn.Module, Embedder):
     """A model pre-trained on the graph alone: no labels, no episodes.
 
-    A subclass names itself, lists its options, and gives :meth:`build`, :meth:`loss` and :meth:`encode_all`. Among the options are
-    ``lr``, ``epochs`` passes over the nodes, ``batch`` nodes per update, 0 for the whole graph where its training fits ``memory``
-    (GB; 0: a share of what is free), else the largest batch that does, and, unless ``hops`` is 0, ``fanout`` neighbours drawn per
-    node and hop of a batch. The loop calls :meth:`step` once per update; a step depends on nothing but the weights and its number,
-    so that a stopped run goes on to the same result.
+    A subclass names itself, lists its options, and gives :meth:`build`, :meth:`loss` and :meth:`encode_all`. Among the
+    options are ``lr``, ``epochs`` passes over the nodes, ``batch`` nodes per update, 0 for the whole graph where its
+    training fits ``memory`` (GB; 0: a share of what is free), else the largest batch that does, and, unless ``hops`` is
+    0, ``fanout`` neighbours drawn per node and hop of a batch. The loop calls :meth:`step` once per update; a step
+    depends on nothing but the weights and its number, so that a stopped run goes on to the same result.
 
     Args:
         graph: structure and features; labels are taken away.
@@ -43,13 +43,14 @@ class TrainedEmbedder(nn.Module, Embedder):
         options: overrides of ``defaults``.
 
     Attributes:
-        evaluate_every, patience: schedule of a run that asks for no other: epochs between evaluations, and evaluations without a new best
-            before it stops.
+        evaluate_every, patience: schedule of a run that asks for no other: epochs between evaluations, and evaluations
+            without a new best before it stops.
         hops: how far a batch needs neighbours.
         weight_decay: of the optimiser, for a method without an option of that name.
         decoupled_decay: whether weight decay acts on the weights themselves (AdamW) and not through the gradient.
         still: options under which nothing drawn belongs to a node, so that renumbering nodes changes nothing.
-        solves_tasks: whether :meth:`solve` answers tasks in place of a head; ``also_heads`` then says that its vectors go to heads as well.
+        solves_tasks: whether :meth:`solve` answers tasks in place of a head; ``also_heads`` then says that its vectors
+            go to heads as well.
     """
 
     evaluate_every: ClassVar[int] = 20
@@ -90,7 +91,8 @@ class TrainedEmbedder(nn.Module, Embedder):
         """Make the modules on ``self.device``."""
 
     def planned(self) -> None:
-        """Called once ``batch`` is known, for what depends on it: running statistics follow batches more slowly than whole graphs."""
+        """Called once ``batch`` is known, for what depends on it: running statistics follow batches more slowly than
+        whole graphs."""
         if self.batch and not getattr(self.options, "bn_momentum", 1.0):
             for module in self.modules():
                 if isinstance(module, nn.BatchNorm1d):
@@ -118,7 +120,8 @@ class TrainedEmbedder(nn.Module, Embedder):
     def check_options(self) -> None:
         if self.options.batch > self.graph.num_nodes:
             raise OptionError(
-                f"option batch of {self.name} is {self.options.batch}, but graph {self.graph.name!r} has {self.graph.num_nodes} nodes; "
+                f"option batch of {self.name} is {self.options.batch}, but graph {self.graph.name!r} has "
+                f"{self.graph.num_nodes} nodes; "
                 "give at most as many, or 0 for the whole graph where it fits."
             )
 
@@ -151,7 +154,8 @@ class TrainedEmbedder(nn.Module, Embedder):
                 return batch
             batch //= 2
         raise OptionError(
-            f"{self.name} may take {limit / 1e9:.2g} GB, but even batches of {SMALLEST} nodes need about {self.needs(SMALLEST) / 1e9:.2g} GB; "
+            f"{self.name} may take {limit / 1e9:.2g} GB, but even batches of {SMALLEST} nodes need about "
+            f"{self.needs(SMALLEST) / 1e9:.2g} GB; "
             "give more memory with the option memory, or a smaller fanout or width."
         )
 
@@ -176,7 +180,8 @@ class TrainedEmbedder(nn.Module, Embedder):
 
     @property
     def keeps_pages(self) -> bool:
-        """Whether training lets freed memory stay with the process (see :func:`naq.memory.keep_pages`): on whole graphs, on the CPU."""
+        """Whether training lets freed memory stay with the process (see :func:`naq.memory.keep_pages`): on whole
+        graphs, on the CPU."""
         return self.batch == 0 and self.device.type == "cpu"
 
     def trained(self) -> Iterable[nn.Parameter]:

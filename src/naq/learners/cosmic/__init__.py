@@ -2,28 +2,30 @@ r"""COSMIC: contrast a node with its own sub-graph, its class with the other cla
 
 Wang, Tan, Liu, Li, Contrastive Meta-Learning for Few-shot Node Classification, https://arxiv.org/abs/2306.15154
 
-The sub-graph of v is v and its 19 best nodes by personalised PageRank (:mod:`naq.learners.cosmic.pagerank`) with the edges among
-them. One graph convolution inside it gives two views of v: its own row, and the mean over the sub-graph,
+The sub-graph of v is v and its 19 best nodes by personalised PageRank (:mod:`naq.learners.cosmic.pagerank`) with the
+edges among them. One graph convolution inside it gives two views of v: its own row, and the mean over the sub-graph,
 
 .. math::
     h_u = \frac{g_u}{|g_u|}, \quad g = \mathrm{PReLU}(\hat A_v X_v W + b), \qquad
     z_v = h_v, \quad s_v = \frac{1}{|V_v|} \sum_{u \in V_v} h_u
 
-where :math:`\hat A_v` is normalised with the degrees inside the sub-graph. The 2M views f of M samples enter one supervised
-contrastive loss, P(a) being the other views with the label of a:
+where :math:`\hat A_v` is normalised with the degrees inside the sub-graph. The 2M views f of M samples enter one
+supervised contrastive loss, P(a) being the other views with the label of a:
 
 .. math::
     \mathcal L = \frac{1}{2M} \sum_a \frac{-1}{|P(a)|} \sum_{p \in P(a)}
     \left[ f_a \cdot f_p / t - \log \sum_{b \ne a} \exp(f_a \cdot f_b / t) \right]
 
-The samples are the supports of an episode: **no query is used**, as in the released step, so that with one shot COSMIC on NaQ
-episodes tells random nodes apart, whichever neighbours they have. ``use_queries`` adds the kept queries under the label of their support.
+The samples are the supports of an episode: **no query is used**, as in the released step, so that with one shot COSMIC
+on NaQ episodes tells random nodes apart, whichever neighbours they have. ``use_queries`` adds the kept queries under
+the label of their support.
 
-Mix-up adds classes between the classes (:mod:`naq.learners.cosmic.mixup`): as the paper describes it (``mode="intended"``), as it
-is coded (``release``), or not at all (``none``).
+Mix-up adds classes between the classes (:mod:`naq.learners.cosmic.mixup`): as the paper describes it
+(``mode="intended"``), as it is coded (``release``), or not at all (``none``).
 
-Shapes: U = X W once for the m distinct nodes of a step, (m, hidden); gathered (M, 20, hidden); mixed features are mixed rows of
-U, since X W is linear. Cost: U and its transpose for some 100 nodes, a batched 20 x 20 product, Adam over d x hidden.
+Shapes: U = X W once for the m distinct nodes of a step, (m, hidden); gathered (M, 20, hidden); mixed features are mixed
+rows of U, since X W is linear. Cost: U and its transpose for some 100 nodes, a batched 20 x 20 product, Adam over d x
+hidden.
 
 Example:
     >>> import naq
@@ -78,7 +80,8 @@ class Cosmic(Learner):
     name = "cosmic"
     summary = "contrast of nodes, their sub-graphs and mixtures"
     unfit: ClassVar[Mapping[str, str]] = {
-        "g-umtra": "it contrasts a node with its own sub-graph and needs no queries, so queries made by augmentation have no place in its loss."
+        "g-umtra": "it contrasts a node with its own sub-graph and needs no queries, so queries made by "
+        "augmentation have no place in its loss."
     }
 
     @dataclass(frozen=True)
@@ -86,7 +89,8 @@ class Cosmic(Learner):
         hidden: int = option(1024, more_than=0)  # width of the vectors
         # the mix-up of the paper, that of its code, or none
         mode: str = option("intended", choices=("intended", "release", "none"))
-        # kept queries join as positives of their support; the released step knows no queries, hence an error in release mode
+        # kept queries join as positives of their support; the released step knows no queries, hence an error in release
+        # mode
         use_queries: bool = option(False)
         lr: float = option(1e-3, more_than=0)  # Adam's learning rate
 
@@ -101,7 +105,8 @@ class Cosmic(Learner):
     def check_options(self) -> None:
         if self.options.mode == "release" and self.options.use_queries:
             raise OptionError(
-                "mode=release of cosmic uses no queries, but use_queries is True; choose mode=intended, or leave use_queries out."
+                "mode=release of cosmic uses no queries, but use_queries is True; choose mode=intended, or leave "
+                "use_queries out."
             )
 
     def build(self) -> None:
@@ -137,7 +142,8 @@ class Cosmic(Learner):
         return contrastive_loss(features, label.repeat(2))
 
     def _samples(self, episodes: Episodes) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Node, label and episode of every sample: the supports in their order, then the kept queries if they are used."""
+        """Node, label and episode of every sample: the supports in their order, then the kept queries if they are
+        used."""
         owner, label, _ = np.indices(episodes.support.shape).reshape(3, -1)
         nodes = episodes.support.ravel()
         if self.options.use_queries:

@@ -2,8 +2,8 @@ r"""GLITTER: each task gets a graph of its own, and the network is adapted on it
 
 Wang, Chen, Li, Graph Few-shot Learning with Task-specific Structures, https://arxiv.org/abs/2210.12130
 
-A task's graph W holds what lies within two hops of its nodes and, where ``k_keep`` is set, learned edges; tasks with and without
-them are read through one interface (:mod:`~naq.learners.glitter.task_graphs`). On it
+A task's graph W holds what lies within two hops of its nodes and, where ``k_keep`` is set, learned edges; tasks with
+and without them are read through one interface (:mod:`~naq.learners.glitter.task_graphs`). On it
 
 .. math::
     Z = W\, \mathrm{dropout}(\mathrm{ReLU}(W X W_1 + b_1))\, W_2 + b_2, \qquad \text{answers} = Z C + c
@@ -32,12 +32,12 @@ alone as it is among others.
 
 Departures: the release keeps entries *above the largest* of a row, i.e. none: ``k_keep=0``. Its influence may be 0
 log 0; here logarithms are of at least 1e-12. Columns are scaled by max - min; see
-:func:`~naq.learners.glitter.row_graph.min_max` for sparse columns with negative entries. All initial tensors are uniform
-in :math:`\pm 1 / \sqrt{\text{outputs}}`. Training queries are those of the episodes (the release: 1 per class).
+:func:`~naq.learners.glitter.row_graph.min_max` for sparse columns with negative entries. All initial tensors are
+uniform in :math:`\pm 1 / \sqrt{\text{outputs}}`. Training queries are those of the episodes (the release: 1 per class).
 
-Cost: at ``k_keep=0`` the features of the two-hop neighbourhood V are read once forward and once backward, and inner steps work on
-Gram matrices (:mod:`naq.learners.meta_batch`). With learned edges each inner step reads these features and ``|V|`` distances for each
-row of W that is needed.
+Cost: at ``k_keep=0`` the features of the two-hop neighbourhood V are read once forward and once backward, and inner
+steps work on Gram matrices (:mod:`naq.learners.meta_batch`). With learned edges each inner step reads these features
+and ``|V|`` distances for each row of W that is needed.
 
 Example:
     >>> import naq

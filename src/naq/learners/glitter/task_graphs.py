@@ -6,13 +6,13 @@ The graph of a task holds the two-hop closed neighbourhood V of the task's nodes
 .. math::
     W = \mathrm{rownorm}\left(A_V + \tfrac12\, \mathrm{kept}(a)\right), \qquad a_{ij} = \exp(-|p_i - r_j|)
 
-The nearest k entries of every row of a are kept (:func:`nearest`); rows are worked on in blocks, so nothing as large as the task
-graph squared is ever held. Without learned edges a row of W
-within one hop of the task's nodes is the row of A itself, so V need not be formed.
+The nearest k entries of every row of a are kept (:func:`nearest`); rows are worked on in blocks, so nothing as large as
+the task graph squared is ever held. Without learned edges a row of W within one hop of the task's nodes is the row of A
+itself, so V need not be formed.
 
 Both kinds are used alike: ``support`` holds the first layer's products as an inner step moves them
-(:func:`~naq.learners.inner_loop.adapt`), ``inner`` turns these into what the second weight is applied to at the supports, and
-``outer`` gives the same at supports and queries once the inner loop is done.
+(:func:`~naq.learners.inner_loop.adapt`), ``inner`` turns these into what the second weight is applied to at the
+supports, and ``outer`` gives the same at supports and queries once the inner loop is done.
 """
 
 from __future__ import annotations
@@ -109,7 +109,8 @@ class LearnedTask:
     def _read(
         self, first: torch.Tensor, draw: Draw | None
     ) -> tuple[torch.Tensor, tuple[torch.Tensor, torch.Tensor, Weights, Weights]]:
-        """W H at supports and queries, and what the influence is made of: p, r, rows of W for the task's nodes and for those these lead to."""
+        """W H at supports and queries, and what the influence is made of: p, r, rows of W for the task's nodes and for
+        those these lead to."""
         encoded, *projections = first.chunk(3, dim=1)
         p, r = (F.normalize(torch.relu(part), dim=1) for part in projections)
         near = self._weights(p, r, self._own)

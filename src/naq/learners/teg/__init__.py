@@ -10,20 +10,22 @@ Kim, Lee, Lee, Kim, Kim, Park, Task-Equivariant Graph Few-shot Learning, https:/
     \mathcal L = \gamma\, \ell(S', Q') + (1 - \gamma)\, \ell(Z_S, Z_Q), \qquad
     \ell(S, Q) = \frac{1}{NQ} \sum_q -\log \mathrm{softmax}_j\left(-|q - c_j(S)|^2\right)_{y_q}
 
-with class means :math:`c_j`. h are distances to virtual anchors (:mod:`naq.learners.teg.node_inputs`); the layers pass messages between
-every support and every query of a task and are equivariant to rotations, reflections and translations of the vectors
-(:mod:`naq.learners.teg.equivariant`).
+with class means :math:`c_j`. h are distances to virtual anchors (:mod:`naq.learners.teg.node_inputs`); the layers pass
+messages between every support and every query of a task and are equivariant to rotations, reflections and translations
+of the vectors (:mod:`naq.learners.teg.equivariant`).
 
-Two answers: a head on Z, which is what :meth:`TEG.encode` gives, as for every learner; and TEG's own, class means after adaptation
-(:meth:`TEG.solve`). The latter looks at all queries of a task together (``transductive``), for any number of classes.
+Two answers: a head on Z, which is what :meth:`TEG.encode` gives, as for every learner; and TEG's own, class means after
+adaptation (:meth:`TEG.solve`). The latter looks at all queries of a task together (``transductive``), for any number of
+classes.
 
-Choices where the authors' text leaves them open: Z has no activation; LayerNorm has a scale (a shift would move all points of a task
-by the same vector, which changes no distance); the plain loss is on Z before LayerNorm; missing queries send nothing and do not count
-in means; the last layer keeps h, which nothing reads after it. Dropout and the anchors' links are drawn by the content of nodes, not
-by their ids (:mod:`naq.learners.node_draws`). Zero features stay zero under dropout, so only the others are drawn.
+Choices where the authors' text leaves them open: Z has no activation; LayerNorm has a scale (a shift would move all
+points of a task by the same vector, which changes no distance); the plain loss is on Z before LayerNorm; missing
+queries send nothing and do not count in means; the last layer keeps h, which nothing reads after it. Dropout and the
+anchors' links are drawn by the content of nodes, not by their ids (:mod:`naq.learners.node_draws`). Zero features stay
+zero under dropout, so only the others are drawn.
 
-Cost: features of the one-hop neighbourhood of N(K + Q) nodes forward and backward, N^2 K Q messages of width 64 per layer and
-direction. The anchors once: a few passes over the edges.
+Cost: features of the one-hop neighbourhood of N(K + Q) nodes forward and backward, N^2 K Q messages of width 64 per
+layer and direction. The anchors once: a few passes over the edges.
 
 Example:
     >>> import naq

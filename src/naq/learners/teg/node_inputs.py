@@ -5,14 +5,15 @@ Structural features are distances to the anchors,
 .. math::
     h_{vi} = \frac{1}{1 + d(v, a_i)}
 
-Anchor :math:`a_i`, i = 0, 1, ..., is a new node linked to :math:`n / 2^{i+1}` random ones (rounded down, at least 1), and d is the
-number of hops in the graph with *all* anchors, so that paths may run through any of them: the large ones bring most nodes within a few
-hops of each other, a property of the method. A node that no path joins to an anchor has 0.
+Anchor :math:`a_i`, i = 0, 1, ..., is a new node linked to :math:`n / 2^{i+1}` random ones (rounded down, at least 1),
+and d is the number of hops in the graph with *all* anchors, so that paths may run through any of them: the large ones
+bring most nodes within a few hops of each other, a property of the method. A node that no path joins to an anchor has
+0.
 
 Nodes are linked by a hash of their names (:mod:`naq.learners.node_draws`), so renumbering nodes changes nothing.
 
-Cost: breadth-first from all anchors at once, one bit per anchor: every level reads each edge once. Levels are few, since the anchors
-themselves shorten all paths. Memory: 4 n (anchors) bytes of features.
+Cost: breadth-first from all anchors at once, one bit per anchor: every level reads each edge once. Levels are few,
+since the anchors themselves shorten all paths. Memory: 4 n (anchors) bytes of features.
 """
 
 from __future__ import annotations

@@ -9,18 +9,22 @@ With node vectors E, the class mean :math:`m_c` over its supports and :math:`A_r
     W_l' = W_l \odot (1 + a_l) + b_l \quad\text{(biases likewise)} \\
     u_c &= \mathrm{ReLU}(m_c W_1' + b_1') W_2' + b_2' \\
     v_q &= \tfrac{1}{|s|} 1^\top \left(A_s\, \mathrm{ReLU}(A_s E_s W_1' + b_1') W_2' + b_2'\right) \\
-    \mathcal L &= \mathrm{CE}(E W_h + b_h, y) + \frac{1}{NQ} \sum_q -\log \mathrm{softmax}_c\left(2 \cos(v_q, u_c)\right)_{y_q}
+    \mathcal L &= \mathrm{CE}(E W_h + b_h, y) + \frac{1}{NQ} \sum_q -\log \mathrm{softmax}_c\left(2 \cos(v_q,
+    u_c)\right)_{y_q}
 
-s are the nodes within two hops of q and :math:`A_s` the entries of :math:`A_r` between them. The mean runs through the second layer,
-so :math:`v_q = (1^\top A_s / |s|)\, \mathrm{ReLU}(\cdot) W_2' + b_2'`: one weighted sum per query graph. In the released code the
-virtual node of a class has no edges, which makes its two layers the perceptron of :math:`m_c` above. The first term is over all
-nodes of base classes when supervised; NaQ has no labels, and takes the supports and queries of the episode with their slots.
+s are the nodes within two hops of q and :math:`A_s` the entries of :math:`A_r` between them. The mean runs through the
+second layer,
+so :math:`v_q = (1^\top A_s / |s|)\, \mathrm{ReLU}(\cdot) W_2' + b_2'`: one weighted sum per query graph. In the
+released code the virtual node of a class has no edges, which makes its two layers the perceptron of :math:`m_c` above.
+The first term is over all nodes of base classes when supervised; NaQ has no labels, and takes the supports and queries
+of the episode with their slots.
 
-Departures: the temperature of a class divides a vector whose cosine is taken, so it is left out; the class node is that of the
-released code, not the connected one of the paper's text; query graphs are capped.
+Departures: the temperature of a class divides a vector whose cosine is taken, so it is left out; the class node is that
+of the released code, not the connected one of the paper's text; query graphs are capped.
 
-Cost: the query graphs of an episode hold about a fifth of a graph of 34,000 nodes, so the encoder makes nearly a full pass forward and
-backward; beside it one sparse product over the query graphs and O(latent^3) for the modulation. Two to five ProtoNet episodes in all.
+Cost: the query graphs of an episode hold about a fifth of a graph of 34,000 nodes, so the encoder makes nearly a full
+pass forward and backward; beside it one sparse product over the query graphs and O(latent^3) for the modulation. Two to
+five ProtoNet episodes in all.
 
 Example:
     >>> import naq
@@ -100,8 +104,8 @@ class TENT(Learner):
         modulation: str = option("auto", choices=("auto", "full", "film"))
         # nodes of the first loss term without labels; with labels it runs over all labelled nodes, unless it is none
         ce: str = option("support+query", choices=("support+query", "support", "none"))
-        # of the classifier in the first loss term; 0: one per base class, or per slot without labels. The released code has
-        # one per class of the dataset, hidden ones among them, whose outputs are never a target.
+        # of the classifier in the first loss term; 0: one per base class, or per slot without labels. The released code
+        # has one per class of the dataset, hidden ones among them, whose outputs are never a target.
         outputs: int = option(0, at_least=0)
         # most nodes of a query graph, 0: no limit, as in the paper. Beyond it the query stays and the others are drawn
         # without replacement, the same for a node whenever it is a query.
@@ -166,7 +170,8 @@ class TENT(Learner):
         return total + F.cross_entropy(self._classify(own.pick(self.base_nodes)), self._base_targets)
 
     def _queries(self, episodes: Episodes, t: int, views: Sequence[Operator], number: int) -> Queries:
-        """Kept queries that episode ``t`` reads on one of the views: all of them, or under g-UMTRA those of one column."""
+        """Kept queries that episode ``t`` reads on one of the views: all of them, or under g-UMTRA those of one
+        column."""
         slots, columns = np.nonzero(episodes.mask[t])
         nodes, view = episodes.query[t][slots, columns], views[number]
         graph = self._whole
@@ -179,7 +184,8 @@ class TENT(Learner):
     def _encoded(
         self, episodes: Episodes, views: Sequence[Operator], queries: Sequence[Sequence[Queries]]
     ) -> tuple[Vectors, list[Vectors]]:
-        """Vectors on the graph itself, and on each view of the queries (the same ones where that is the graph itself)."""
+        """Vectors on the graph itself, and on each view of the queries (the same ones where that is the graph
+        itself)."""
         nodes = [[groups[number].graphs.nodes for groups in queries] for number in range(len(views))]
         own = [episodes.support, *([] if self.options.ce == "none" else [self.base_nodes])]
         if views[0] is self.operator:

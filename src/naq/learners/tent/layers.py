@@ -1,4 +1,5 @@
-r"""The layers of TENT: two dense layers whose weights an episode scales and shifts, and what they give for classes and for query graphs.
+r"""The layers of TENT: two dense layers whose weights an episode scales and shifts, and what they give for classes and
+for query graphs.
 
 .. math::
     (a, b) = G t + g, \qquad W_l' = W_l \odot (1 + a_l) + b_l \quad\text{(biases likewise)}
@@ -28,7 +29,8 @@ class ModulatedLayers(nn.Module):
 
     Args:
         width: of input, hidden layer and output.
-        full: every weight has its own scale and shift; else every output channel, with one scale for its weights and bias (FiLM).
+        full: every weight has its own scale and shift; else every output channel, with one scale for its weights and
+            bias (FiLM).
         generator: of the initial weights.
         device: where they live.
 
@@ -113,7 +115,8 @@ class OneConvolution(nn.Module):
 
     @staticmethod
     def _propagation(nodes: np.ndarray, operator: Operator) -> tuple[SparseRows, np.ndarray]:
-        """Rows of A_r, columns renumbered, and their nodes: a row has one value throughout, one over its number of entries."""
+        """Rows of A_r, columns renumbered, and their nodes: a row has one value throughout, one over its number of
+        entries."""
         rows, around = operator.field(nodes)
         counts = np.diff(rows.indptr)
         values = np.repeat((1.0 / np.maximum(counts, 1)).astype(np.float32), counts)

@@ -1,26 +1,31 @@
-r"""AFGRL: an encoder that predicts what a slower copy of itself says about nodes that belong together; nothing is augmented.
+r"""AFGRL: an encoder that predicts what a slower copy of itself says about nodes that belong together; nothing is
+augmented.
 
-Lee, Lee and Park, Augmentation-Free Self-Supervised Learning on Graphs, https://arxiv.org/abs/2112.02472; as pre-training for few-shot tasks
-(TLP): Tan et al., Transductive Linear Probing, https://arxiv.org/abs/2205.12420
+Lee, Lee and Park, Augmentation-Free Self-Supervised Learning on Graphs, https://arxiv.org/abs/2112.02472; as
+pre-training for few-shot tasks (TLP): Tan et al., Transductive Linear Probing, https://arxiv.org/abs/2205.12420
 
 .. math::
-    \mathcal L = \frac1{|P|} \sum_{(i, j) \in P} \left[2 - 2\cos(q(f)_i, g_j)\right] + \left[2 - 2\cos(q(f)_j, g_i)\right],
-    \qquad g \leftarrow m g + (1 - m) f
+    \mathcal L = \frac1{|P|} \sum_{(i, j) \in P} \left[2 - 2\cos(q(f)_i, g_j)\right] + \left[2 - 2\cos(q(f)_j,
+    g_i)\right], \qquad g \leftarrow m g + (1 - m) f
 
-P are the positives of :mod:`naq_paper.rivals.afgrl.mining`: of the k nodes whose g is most like :math:`f_i`, i among them, those that are joined to i
-or share a cluster with it. f and g are [graph convolution, batch normalisation, PReLU], g starts as a copy of f, q is a small perceptron; m rises
-from 0.9 to 1 by half a cosine. The vectors are those of f.
+P are the positives of :mod:`naq_paper.rivals.afgrl.mining`: of the k nodes whose g is most like :math:`f_i`, i among
+them, those that are joined to i or share a cluster with it. f and g are [graph convolution, batch normalisation,
+PReLU], g starts as a copy of f, q is a small perceptron; m rises from 0.9 to 1 by half a cosine. The vectors are those
+of f.
 
-With unit vectors, :math:`\mathcal L = 4 - \frac2{|P|} \langle \hat q, (P + P^\top) \hat g \rangle`: one sparse product without a gradient.
+With unit vectors, :math:`\mathcal L = 4 - \frac2{|P|} \langle \hat q, (P + P^\top) \hat g \rangle`: one sparse product
+without a gradient.
 
-What departs from the released code: training mode is set at every update, the average moves once per update and not once per tensor, embedding
-mines nothing, similarities are never a matrix of all pairs. Clusters are found anew every ``refresh`` epochs instead of every epoch and are
-kept in the weights' file meanwhile, so that a stopped run goes on with them. Batches: rows of P are the nodes of the batch, their candidates all
-nodes of the sampled piece; clusters are those of the whole graph, from the teacher's running statistics at the start of the epoch.
+What departs from the released code: training mode is set at every update, the average moves once per update and not
+once per tensor, embedding mines nothing, similarities are never a matrix of all pairs. Clusters are found anew every
+``refresh`` epochs instead of every epoch and are kept in the weights' file meanwhile, so that a stopped run goes on
+with them. Batches: rows of P are the nodes of the batch, their candidates all nodes of the sampled piece; clusters are
+those of the whole graph, from the teacher's running statistics at the start of the epoch.
 
-Cost: an update takes half of BGRL's passes, and n^2 * latent multiplications for the similarities, which are most of it from some ten thousand nodes on
-(with batches: nodes of a batch times nodes of its piece); k-means comes on top once in ``refresh`` epochs. Measured in docs/embedders.md. Memory
-about n (6 * hidden + 10 * latent + 5 * predictor) numbers, and 16 MiB of similarities at a time.
+Cost: an update takes half of BGRL's passes, and n^2 * latent multiplications for the similarities, which are most of it
+from some ten thousand nodes on (with batches: nodes of a batch times nodes of its piece); k-means comes on top once in
+``refresh`` epochs. Measured in docs/embedders.md. Memory about n (6 * hidden + 10 * latent + 5 * predictor) numbers,
+and 16 MiB of similarities at a time.
 
 Example:
     >>> import naq

@@ -1,29 +1,33 @@
 r"""SUGRL: a perceptron whose vectors lie nearer to their neighbourhood's than to other nodes', by two margins.
 
-Mo et al., Simple Unsupervised Graph Representation Learning, https://ojs.aaai.org/index.php/AAAI/article/view/20748; as pre-training for
-few-shot tasks (TLP): Tan et al., Transductive Linear Probing, https://arxiv.org/abs/2205.12420
+Mo et al., Simple Unsupervised Graph Representation Learning, https://ojs.aaai.org/index.php/AAAI/article/view/20748; as
+pre-training for few-shot tasks (TLP): Tan et al., Transductive Linear Probing, https://arxiv.org/abs/2205.12420
 
 .. math::
-    H = \mathrm{MLP}(\mathrm{dropout}(X)), \qquad S = \hat A\, \mathrm{dropout}(H), \qquad B_v = \frac15 \sum_{u \in N_5(v)} H_u
+    H = \mathrm{MLP}(\mathrm{dropout}(X)), \qquad S = \hat A\, \mathrm{dropout}(H), \qquad B_v = \frac15 \sum_{u \in
+    N_5(v)} H_u
 .. math::
     p = |H - S|, \quad b = |H - B|, \quad n_i = |H - H_{\pi_i}|, \qquad i = 1..k
 .. math::
     \mathcal L_1 = \sum_i \overline{(p - n_i + m_1)_+}, \quad \mathcal L_2 = \sum_i \overline{(b - n_i + m_1)_+}, \quad
     \mathcal L_3 = \frac1k \sum_i \overline{(n_i - \mathrm{sg}(p) - m_1 - m_2)_+}
 .. math::
-    \mathcal L = w_1 \mathcal L_1 + w_2 \mathcal L_2 + w_3 \mathcal L_3, \qquad Z = \frac{\hat A\, \mathrm{MLP}(X)}{|\cdot|}
+    \mathcal L = w_1 \mathcal L_1 + w_2 \mathcal L_2 + w_3 \mathcal L_3, \qquad Z = \frac{\hat A\,
+    \mathrm{MLP}(X)}{|\cdot|}
 
-X has rows of unit L1 norm, the bar is the mean over nodes, sg stops the gradient, and :math:`\pi_i` are random permutations of the nodes. The
-third loss keeps other nodes from drifting away without bound. The neighbours N_5 are taken by slots, other ones at every epoch: slot j of node v is
-neighbour number :math:`j \bmod \deg v` in the row of v in A + I, columns ascending, so v itself is among them, and epoch e reads the slots
-:math:`((e + 2 i) \bmod 100) + 1` for i = 0..4.
+X has rows of unit L1 norm, the bar is the mean over nodes, sg stops the gradient, and :math:`\pi_i` are random
+permutations of the nodes. The third loss keeps other nodes from drifting away without bound. The neighbours N_5 are
+taken by slots, other ones at every epoch: slot j of node v is neighbour number :math:`j \bmod \deg v` in the row of v
+in A + I, columns ascending, so v itself is among them, and epoch e reads the slots :math:`((e + 2 i) \bmod 100) + 1`
+for i = 0..4.
 
-Departures: the third loss is a mean as the other two are; the released code sums it over nodes on all but OGB graphs (``l3_reduction="sum"``), which
-makes it n times as strong. Its neighbours on OGB graphs are the node itself, by mistake; not here.
-With batches a node's negatives are the other nodes of its batch, which are drawn uniformly, and its neighbours those inside the piece.
+Departures: the third loss is a mean as the other two are; the released code sums it over nodes on all but OGB graphs
+(``l3_reduction="sum"``), which makes it n times as strong. Its neighbours on OGB graphs are the node itself, by
+mistake; not here. With batches a node's negatives are the other nodes of its batch, which are drawn uniformly, and its
+neighbours those inside the piece.
 
-Cost: one product with X, one with A_hat and k + 2 distances per update, nothing quadratic; memory about n (5 * hidden + 14 * latent)
-numbers, on an accelerator 3k * latent more.
+Cost: one product with X, one with A_hat and k + 2 distances per update, nothing quadratic; memory about n (5 * hidden +
+14 * latent) numbers, on an accelerator 3k * latent more.
 
 Example:
     >>> import naq
@@ -82,14 +86,15 @@ class SUGRL(TrainedEmbedder):
         m1: float = option(0.8, at_least=0)  # margins; 0.4, 0.6 for product graphs
         m2: float = option(0.2, at_least=0)
         negatives: int = option(4, at_least=1)  # permutations per update
-        # over nodes. Worth a try: on validation tasks sum with lr=1e-3 was 7 points better on coauthor_cs and 3 worse on debian.
+        # over nodes. Worth a try: on validation tasks sum with lr=1e-3 was 7 points better on coauthor_cs and 3 worse
+        # on debian.
         l3_reduction: str = option("mean", choices=("mean", "sum"))
-        # gcn averages over neighbours before the first layer too, so that S and Z are those of a two-layer graph convolutional
-        # network, while H stays the perceptron with the same weights
+        # gcn averages over neighbours before the first layer too, so that S and Z are those of a two-layer graph
+        # convolutional network, while H stays the perceptron with the same weights
         encoder: str = option("mlp", choices=("mlp", "gcn"))
-        # as released for OGB graphs: A_hat is A + I with rows of sum 1 instead of the symmetric normalisation, and rows of X
-        # get unit L2 norm and are averaged over neighbours once, before everything. Its other settings there: negatives=1,
-        # margins 0.9, lr=1e-2.
+        # as released for OGB graphs: A_hat is A + I with rows of sum 1 instead of the symmetric normalisation, and rows
+        # of X get unit L2 norm and are averaged over neighbours once, before everything. Its other settings there:
+        # negatives=1, margins 0.9, lr=1e-2.
         ogb: bool = option(False)
         normalize: bool = option(True)  # vectors of unit length
         lr: float = option(5e-3, more_than=0)  # Adam's learning rate

@@ -1,11 +1,14 @@
-r"""Rows of SUGRL: features as its perceptron reads them, and Euclidean distances, one row of the one with one row of the other.
+r"""Rows of SUGRL: features as its perceptron reads them, and Euclidean distances, one row of the one with one row of
+the other.
 
 .. math::
     d_v = \left| a_v - b_v + \epsilon \right|, \qquad
-    \frac{\partial \mathcal L}{\partial a_v} = \frac{g_v}{d_v} (a_v - b_v + \epsilon) = - \frac{\partial \mathcal L}{\partial b_v}
+    \frac{\partial \mathcal L}{\partial a_v} = \frac{g_v}{d_v} (a_v - b_v + \epsilon) = - \frac{\partial \mathcal
+    L}{\partial b_v}
 
-On the CPU one compiled pass forward and one back, with differences formed anew on the way back: none of them is kept. A node that was drawn for
-another gets its gradient by the inverse of the permutation. On an accelerator it is PyTorch's arithmetic.
+On the CPU one compiled pass forward and one back, with differences formed anew on the way back: none of them is kept. A
+node that was drawn for another gets its gradient by the inverse of the permutation. On an accelerator it is PyTorch's
+arithmetic.
 """
 
 from __future__ import annotations
@@ -117,20 +120,23 @@ SHORTEST = 1e-12
 
 
 def perceptron_inputs(graph: Graph, *, ogb: bool) -> sp.csr_array | np.ndarray:
-    """(n, d) rows of unit L1 norm; with ``ogb`` rows of unit L2 norm, averaged once over the node and its neighbours."""
+    """(n, d) rows of unit L1 norm; with ``ogb`` rows of unit L2 norm, averaged once over the node and its
+    neighbours."""
     features = graph.require_features("sugrl")
     if not ogb:
         return unit_norm(features, 1)
     if graph.propagated_size() > PROPAGATED_ENTRIES:
         raise OptionError(
-            f"option ogb of sugrl would propagate the features of graph {graph.name!r} into {graph.propagated_size():,} entries, more than "
+            f"option ogb of sugrl would propagate the features of graph {graph.name!r} into "
+            f"{graph.propagated_size():,} entries, more than "
             f"{PROPAGATED_ENTRIES:,}; it is meant for short dense features: leave it out."
         )
     return _row_average(graph) @ unit_norm(features, 2)
 
 
 def unit_norm(rows: sp.csr_array | np.ndarray, order: int) -> sp.csr_array | np.ndarray:
-    """Rows (n, d) divided by their L1 (``order`` 1) or L2 (2) norm, as float32; zero rows stay zero, sparse rows stay sparse."""
+    """Rows (n, d) divided by their L1 (``order`` 1) or L2 (2) norm, as float32; zero rows stay zero, sparse rows stay
+    sparse."""
     if isinstance(rows, np.ndarray):
         if order == 2:
             return unit_rows(rows, SHORTEST)

@@ -1,31 +1,36 @@
-r"""VNT: a graph transformer, pre-trained without labels and frozen; each task tunes a few virtual nodes beside its sequences.
+r"""VNT: a graph transformer, pre-trained without labels and frozen; each task tunes a few virtual nodes beside its
+sequences.
 
 Tan, Guo, Ding, Liu, Virtual Node Tuning for Few-shot Node Classification, https://arxiv.org/abs/2306.06063, on
-Zhang, Zhang, Xia, Sun, Graph-Bert: Only Attention is Needed for Learning Graph Representations, https://arxiv.org/abs/2001.05140
+Zhang, Zhang, Xia, Sun, Graph-Bert: Only Attention is Needed for Learning Graph Representations,
+https://arxiv.org/abs/2001.05140
 
-A node is read as a sequence: itself and the k nodes of largest intimacy (:mod:`naq_paper.rivals.vnt.node_sequences`), with codes for role, position and
-hops, through two layers of BERT (:mod:`naq_paper.rivals.vnt.bert`). Its vector e is the mean of the output tokens. Pre-training is
+A node is read as a sequence: itself and the k nodes of largest intimacy (:mod:`naq_paper.rivals.vnt.node_sequences`),
+with codes for role, position and hops, through two layers of BERT (:mod:`naq_paper.rivals.vnt.bert`). Its vector e is
+the mean of the output tokens. Pre-training is
 
 .. math::
     \frac{1}{n d} \left|E W + b - X\right|^2 \quad\text{and}\quad
     \frac{1}{n^2} \sum_{i, j} \left(\cos(e_i, e_j) - \hat A_{ij}\right)^2
 
-one after the other. Neither is ever dense in the graph: with :math:`F = [E, 1]`, :math:`D = [W^\top, b]`, and for rows of E of length one,
+one after the other. Neither is ever dense in the graph: with :math:`F = [E, 1]`, :math:`D = [W^\top, b]`, and for rows
+of E of length one,
 
 .. math::
     |F D^\top - X|^2 = \langle F^\top F, D^\top D \rangle - 2 \langle F, X D \rangle + |X|^2, \qquad
     |E E^\top - \hat A|^2 = |E^\top E|^2 - 2 \langle E, \hat A E \rangle + |\hat A|^2
 
 Then the network is frozen; a task trains P virtual nodes that
-join all of its sequences, and a linear classifier, on its supports (:mod:`naq_paper.rivals.vnt.prompt_tuning`). All tasks of a set are
-tuned in one batch, and a task gets the same answers alone and among others.
+join all of its sequences, and a linear classifier, on its supports (:mod:`naq_paper.rivals.vnt.prompt_tuning`). All
+tasks of a set are tuned in one batch, and a task gets the same answers alone and among others.
 
-VNT has no public code: what its paper leaves open is an option. Prompt transfer from base classes is left out: it needs their labels. Graph-Bert's
-residual is left out too: it belongs to its supervised training. Tokens that a small component cannot fill are absent, from attention and from the
-mean. With batches, pairs of the structure loss are those within a batch.
+VNT has no public code: what its paper leaves open is an option. Prompt transfer from base classes is left out: it needs
+    their labels. Graph-Bert's
+residual is left out too: it belongs to its supervised training. Tokens that a small component cannot fill are absent,
+from attention and from the mean. With batches, pairs of the structure loss are those within a batch.
 
-Cost: an update takes n * (k + 1) tokens through the layers, the non-zeros of X and the edges times the width; what tuning takes is
-in docs/embedders.md. Memory: about n (k + 1) * 40 * latent numbers.
+Cost: an update takes n * (k + 1) tokens through the layers, the non-zeros of X and the edges times the width; what
+tuning takes is in docs/embedders.md. Memory: about n (k + 1) * 40 * latent numbers.
 
 Example:
     >>> import naq
@@ -92,7 +97,8 @@ class VNT(TrainedEmbedder):
         roles: int = option(CODES, more_than=0)  # rows of their table
         dropout: float = option(0.5, at_least=0, below=1)  # between the parts
         attention_dropout: float = option(0.3, at_least=0, below=1)
-        # both: the first half of the epochs attributes, then structure; joint: attributes + structure_weight times structure
+        # both: the first half of the epochs attributes, then structure; joint: attributes + structure_weight times
+        # structure
         objective: str = option("both", choices=OBJECTIVES)
         structure_weight: float = option(1.0, more_than=0)
         lr: float = option(1e-3, more_than=0)  # Adam's learning rate
@@ -120,7 +126,8 @@ class VNT(TrainedEmbedder):
             )
         if context >= CODES:
             raise OptionError(
-                f"option context of vnt is {context}; expected at most {CODES - 1}, the number of positions that have a code."
+                f"option context of vnt is {context}; expected at most {CODES - 1}, the number of positions that "
+                "have a code."
             )
         check_context(self.graph, context)
 
@@ -185,7 +192,8 @@ class VNT(TrainedEmbedder):
         return (((rows.T @ rows) * (decoder.T @ decoder)).sum() - 2 * both + squares) / (len(rows) * len(decoder))
 
     def structure_loss(self, vectors: torch.Tensor, piece: Piece) -> torch.Tensor:
-        """Mean square between A_hat and the cosines, over all pairs of the piece; degrees are those of the whole graph."""
+        """Mean square between A_hat and the cosines, over all pairs of the piece; degrees are those of the whole
+        graph."""
         scale = self._scale[self._tensor(piece.nodes)]
         spread = Spread(piece, scale[piece.rows] * scale[piece.columns])
         units = F.normalize(vectors)
