@@ -80,7 +80,8 @@ class RecordedTraining(EpisodeTraining):
         self._losses = torch.zeros(self.updates, device=self._device)
         self._next = torch.zeros(2, 1, dtype=torch.int64, device=self._device)  # in the block, in the training
         self._expected = self._first = self._last = -1
-        self.block = max(1, min(block, self.updates, int(free_bytes(self._device) // (2 * self._bytes()))))
+        each = self._width * (8 + 4 * self._nodes.shape[1])  # bytes: the nodes of an episode and their rows of A_hat
+        self.block = max(1, min(block, self.updates, int(free_bytes(self._device) // (2 * each))))
         self._graphs: dict[int, torch.cuda.CUDAGraph] = {}
         self._stream = torch.cuda.Stream(self._device) if self._device.type == "cuda" else None
 
@@ -88,10 +89,6 @@ class RecordedTraining(EpisodeTraining):
     def possible(learner: Learner, episodes: Episodes) -> bool:
         """Whether all nodes are read on the graph itself, and A_hat X lies dense on the device."""
         return episodes.info.get("kind") != "g-umtra" and learner.operator.held_inputs() is not None
-
-    def _bytes(self) -> int:
-        """Of one episode on the device: its nodes and its dense rows of A_hat."""
-        return self._width * (8 + 4 * self._nodes.shape[1])
 
     def step(self, update: int) -> torch.Tensor:
         while True:
