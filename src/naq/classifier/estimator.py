@@ -32,7 +32,7 @@ from naq.embedders.naq_plus import NaqPlus
 from naq.errors import NaqError, OptionError
 from naq.graph import Graph
 from naq.methods import get_method
-from naq.run.training import pretrained
+from naq.run.embed import pretrained
 
 
 class NotFitted(NaqError, NotFittedError):
