@@ -155,9 +155,9 @@ def run_config(
         steps = trained = None
         if method.trains:
             place = cache_folder() if cache == "" else cache
-            steps = _steps(config, inputs, tasks, place, table, listener, seconds)
-            valid = selection_tasks(config, inputs, tasks)
+            steps = training_steps(config, inputs, tasks, cache=place, table=table, listener=listener, seconds=seconds)
             if steps.updates:
+                valid = selection_tasks(config, inputs, tasks)
                 trained = fit(
                     steps,
                     partial(validation_accuracy, steps.model, valid, config.solver),
@@ -194,17 +194,18 @@ def run_config(
         return result
 
 
-def _steps(
+def training_steps(
     config: RunConfig,
     graph: Graph,
     tasks: EvaluationTasks,
-    cache: str | Path | None,
-    table: NeighborTable | None,
-    listener: Listener,
-    seconds: dict[str, float],
+    *,
+    cache: str | Path | None = None,
+    table: NeighborTable | None = None,
+    listener: Listener = warn,
+    seconds: dict[str, float] | None = None,
 ) -> Steps:
     """The model with its initial weights, and its training in steps; what it may not see of the labels is taken away here."""
-    method = config.spec
+    method, seconds = config.spec, {} if seconds is None else seconds
 
     def progress(done: int, total: int) -> None:
         listener("neighbors", {"done": done, "total": total})
