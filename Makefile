@@ -40,6 +40,7 @@ lint: install
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python tools/budget.py
 
 bench: install
 	$(BIN)/python benchmarks/figures.py
