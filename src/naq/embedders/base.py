@@ -48,6 +48,8 @@ class Embedder(Configurable, ABC):
         options: overrides of ``defaults``.
     """
 
+    trains: ClassVar[bool] = False
+    """Whether it is trained, in epochs."""
     inductive: ClassVar[bool] = False
     weighs_features: ClassVar[bool] = False
     """Whether it weights features itself and is therefore handed them raw."""

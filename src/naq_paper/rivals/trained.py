@@ -59,6 +59,7 @@ class TrainedEmbedder(nn.Module, Embedder):
     weight_decay: ClassVar[float] = 0.0
     decoupled_decay: ClassVar[bool] = False
     still: ClassVar[Mapping[str, Value]] = {}
+    trains: ClassVar[bool] = True
     inductive: ClassVar[bool] = True
     transductive: ClassVar[bool] = False
     also_solves: ClassVar[bool] = False
