@@ -24,10 +24,10 @@ from typing import Any
 import numpy as np
 
 from diffusion_scale import power_law
+from generate import generate
 from naq import load
 from naq.embedders import EMBEDDERS
 from naq.files import write_json
-from naq.io import generate
 from naq.io.npz import save_graph
 from naq.neighbors import diffusion_neighbors
 from naq.neighbors.diffusion import TOLERANCE, diffusion_info

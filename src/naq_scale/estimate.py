@@ -20,13 +20,13 @@ from naq.graph import Graph
 from naq.io import load
 from naq.methods import Method, get_method
 from naq.neighbors import approximate
-from naq.neighbors.sampled import CENTRES, PROBES
 from naq.neighbors.vectors import EXACT_NODES
 from naq.options import merge_options
 from naq.run.config import EPISODES
 from naq.run.given_table import check_takes_table
 from naq_scale.array_folder import read_manifest
 from naq_scale.mapped import FORMAT, VERSION, FolderReader
+from naq_scale.sampled import CENTRES, PROBES
 
 FACTORS: dict[str, float] = {
     "load": 3.7,

@@ -10,16 +10,16 @@ from typing import Any
 import numpy as np
 import pytest
 
+from generate import generate
 from graphs import random_graph, without_features
 from naq import load
 from naq.embedders import EMBEDDERS
 from naq.errors import DataError, NaqError
-from naq.io.generator import generate
-from naq.neighbors import sampled
 from naq_paper.cells.datasets import DatasetCache
 from naq_paper.cells.runners import Runner, make_runner
 from naq_paper.cells.store import Store
 from naq_paper.measurements import Context, perform
+from naq_scale import sampled
 from naq_scale.array_folder import ArrayFile
 from naq_scale.arrays import SharedArrays
 from naq_scale.blocks import refinement

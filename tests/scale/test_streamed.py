@@ -12,9 +12,10 @@ from naq.episodes import umtra_episodes
 from naq.errors import OptionError
 from naq.learners import LEARNERS
 from naq.nn import GCN, GraphOperator
+from naq.nn.operator import operator_for
 from naq_scale import streamed
 from naq_scale.mapped import open_graph, save_mapped
-from naq_scale.streamed import StreamedOperator, operator_for
+from naq_scale.streamed import StreamedOperator
 
 
 def mapped_pair(tmp_path, dense):
@@ -95,7 +96,7 @@ def test_protonet_trains_on_a_mapped_graph_and_with_capped_hubs(tmp_path):
 
 
 def test_the_protocol_runs_on_a_mapped_graph(tmp_path):
-    from naq.io.generator import generate
+    from generate import generate
 
     folder = generate(tmp_path / "planted", 600, 4000, classes=8, features=12, noise=1.0)
     mapped = naq.load(folder)

@@ -25,7 +25,6 @@ LESS_MEMORY = {
     "neighbors": "use fewer neighbours (-k) or fewer workers (--workers)",
     "embed": "use fewer columns (--set dim=...) or fewer workers (--workers)",
     "import": "drop columns of the tables, or use a machine with more memory",
-    "generate": "use fewer features (--features)",
 }
 """By command: what lowers the memory it takes."""
 
@@ -49,7 +48,6 @@ app.command("doctor")(doctor.doctor_command)
 app.command("neighbors")(inspecting.neighbors_command)
 app.command("episodes")(inspecting.episodes_command)
 app.command("embed")(large_graphs.embed_command)
-app.command("generate")(large_graphs.generate_command)
 app.command("estimate")(large_graphs.estimate_command)
 
 

@@ -6,8 +6,10 @@ from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import ClassVar
 
+from naq.errors import DataError
 from naq.graph import Graph
 from naq.plugins import Registry
+from naq.tasks import ClassSplit
 
 
 class Reader(ABC):
@@ -30,6 +32,14 @@ class Reader(ABC):
     @abstractmethod
     def read(self, path: Path, name: str | None = None) -> Graph:
         """The graph; one clear sentence (``DataError``) where the file is not what it should be."""
+
+    def split(self, path: Path, graph: Graph) -> ClassSplit | None:
+        """The class split that goes with the file at ``path``, if the format has one."""
+        return None
+
+    def read_verified(self, path: Path) -> Graph:
+        """The same, every byte compared with its checksum."""
+        raise DataError(f"{path} has no checksums of its arrays; leave verify out.")
 
 
 READERS: Registry[type[Reader]] = Registry(

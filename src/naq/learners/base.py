@@ -14,13 +14,13 @@ from naq.device import checked_device
 from naq.episodes import Episodes
 from naq.errors import OptionError
 from naq.graph import Graph
+from naq.memory import check_widths
 from naq.nn import GCN, AugmentedOperator, GraphOperator
-from naq.nn.widths import check_widths
+from naq.nn.operator import operator_for
 from naq.options import Configurable, Value
 from naq.plugins import Registry
 from naq.random import torch_seed
 from naq.tasks import Tasks
-from naq_scale.streamed import operator_for
 
 LEARNERS: Registry[type[Learner]] = Registry(
     "a learner",

@@ -29,7 +29,7 @@ from naq.neighbors.inverted_index import inverted_index_topk
 from naq.neighbors.recall import measured_recall
 from naq.neighbors.similarity import METRICS
 from naq.neighbors.table import NeighborTable, cached, check_k
-from naq_scale.screened import euclidean_topk
+from naq.plugins import imported
 
 SEARCHES = ("auto", "exact", "approximate")
 EXACT_VISITS = 1.5e11
@@ -139,5 +139,6 @@ def feature_rows(
     if graph.sparse_features and str(device) == "cpu":
         return *inverted_index_topk(features, k, metric, progress, seeds), {}
     if isinstance(features, np.ndarray) and metric == "euclidean" and str(device) != "cpu":
+        euclidean_topk = imported("naq_scale.screened:euclidean_topk")
         return *euclidean_topk(features, k, device, progress, seeds), {}
     return *block_topk(features, k, metric, device, progress, seeds=seeds), {}

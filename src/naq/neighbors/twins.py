@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from naq.hashing import mixed
+from naq.random import mixed
 
 
 def twins(indptr: np.ndarray, indices: np.ndarray) -> np.ndarray:

@@ -239,3 +239,9 @@ def sparse_product(rows: SparseRows, dense: torch.Tensor) -> torch.Tensor:
 def mixed_product(rows: SparseRows, full: torch.Tensor, columns: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
     """(rows + full in ``columns``) @ weight with a gradient for ``weight``: crowded columns by dense arithmetic."""
     return _MixedProduct.apply(weight, rows, full, columns)
+
+
+def mean_present(rows: torch.Tensor, present: torch.Tensor) -> torch.Tensor:
+    """(m, h): the mean over those of the rows (m, t, h) that are present (m, t); one at least."""
+    weights = present.to(rows.dtype)
+    return torch.bmm((weights / weights.sum(1, keepdim=True))[:, None], rows)[:, 0]
