@@ -12,8 +12,8 @@ from naq import Graph, NeighborTable, diffusion_neighbors, load
 from naq.errors import OptionError
 from naq.graph.operators import normalized_adjacency
 from naq.neighbors import diffusion, exact, push, walk
-from naq.neighbors.diffusion import push_arrays
-from naq.neighbors.twins import twins
+from naq.neighbors.diffusion import push_arrays, twins
+
 from naq_scale import hashed_walk
 from shared_data import shared
 

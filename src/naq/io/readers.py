@@ -45,12 +45,12 @@ class Reader(ABC):
 READERS: Registry[type[Reader]] = Registry(
     "a reader",
     {
+        "npz": "naq.io.npz:NpzReader",
+        "mapped": "naq_scale.mapped:FolderReader",
         "cora-full": "naq_paper.datasets.cora_full:CoraFullReader",
         "edge-list": "naq.io.edge_list:EdgeListReader",
         "graphml": "naq.io.edge_list:GraphMLReader",
         "gpn": "naq_paper.datasets.gpn:GpnReader",
-        "mapped": "naq_scale.mapped:FolderReader",
-        "npz": "naq.io.npz:NpzReader",
         "ogb": "naq.io.ogb:OgbReader",
     },
 )

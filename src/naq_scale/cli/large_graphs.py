@@ -9,8 +9,9 @@ from typing import Annotated, Any
 
 import typer
 
+from naq.cli.inspecting import Address, Engine, Shards, Workers
 from naq.errors import OptionError
-from naq_scale.cli.sharding import Address, Engine, Shards, Workers, embed_in_shards, sharding_of
+from naq_scale.cli.sharding import embed_in_shards, sharding_of
 
 
 def embed_command(
