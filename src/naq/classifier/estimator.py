@@ -27,12 +27,11 @@ from naq.classifier.labels import Labels, check_enough, to_labels
 from naq.classifier.prototypes import centred_units, probabilities, solve
 from naq.classifier.suggestion import suggested
 from naq.classifier.unknown import NOBODY, belongs_nowhere
-from naq.embedders import TrainedEmbedder
 from naq.embedders.naq_plus import NaqPlus
 from naq.errors import NaqError, OptionError
 from naq.graph import Graph
 from naq.methods import get_method
-from naq.run.training import pretrained
+from naq.run.embed import pretrained
 
 
 class NotFitted(NaqError, NotFittedError):
@@ -124,7 +123,7 @@ class FewShotNodeClassifier(ClassifierMixin, BaseEstimator):
         if isinstance(model, NaqPlus):
             vectors, maps = fitted(model)
         else:
-            if isinstance(model, TrainedEmbedder):
+            if model.trains:
                 pretrained(model)
             vectors = model.embed()
         self._keep(graph, vectors, maps, model.plan())

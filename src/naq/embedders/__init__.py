@@ -7,6 +7,5 @@ A module or package that is added here is found by the name it registers. Shared
 
 from naq.embedders.base import EMBEDDERS, Embedder, register_embedder
 from naq.embedders.refinement import refined
-from naq_paper.rivals.trained import TrainedEmbedder
 
-__all__ = ["EMBEDDERS", "Embedder", "TrainedEmbedder", "refined", "register_embedder"]
+__all__ = ["EMBEDDERS", "Embedder", "refined", "register_embedder"]

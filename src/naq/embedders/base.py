@@ -48,6 +48,8 @@ class Embedder(Configurable, ABC):
         options: overrides of ``defaults``.
     """
 
+    trains: ClassVar[bool] = False
+    """Whether it is trained, in epochs."""
     inductive: ClassVar[bool] = False
     weighs_features: ClassVar[bool] = False
     """Whether it weights features itself and is therefore handed them raw."""
@@ -56,7 +58,7 @@ class Embedder(Configurable, ABC):
     def __init__(self, graph: Graph, *, seed: int = 0, device: str | torch.device = "cpu", **options: Any) -> None:
         self.graph = graph.without_labels()
         self.configure(options)
-        check_widths(graph, self.options)
+        check_widths(graph, dict(self.options))
         self.seed = seed
         self.device = checked_device(device)
 

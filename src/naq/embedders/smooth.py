@@ -17,44 +17,32 @@ Example:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import ClassVar
+from dataclasses import dataclass
 
 import numpy as np
 
 from naq.embedders.smoothing import centred, narrowed, smoothed, unit, word_weights
-from naq.options import Value
+from naq.options import option
 from naq_scale.blocks import BlockEmbedder, Parts, Pieces, RowPasses, narrow_start, smoothed_tiles
 
 
 class Smooth(BlockEmbedder):
-    """TF-IDF, SVD and smoothing.
-
-    Options:
-        dim: vectors' width at most (256); features of that width or less are used as they are.
-        smoothing: ``ppr`` (``steps`` of 0.85 A_hat Z + 0.15 Z_0) or ``hops`` (A_hat applied ``steps`` times).
-        steps: 10; two suit ``hops``.
-        tfidf: weight words by rarity; done only where features are non-negative and sparse.
-        unit_first: rows of length one before smoothing, so that a node with much text does not outweigh its neighbours.
-        center: subtract the mean of all nodes and normalise again.
-    """
+    """TF-IDF, SVD and smoothing."""
 
     name = "smooth"
     weighs_features = True
     summary = "training-free: TF-IDF, SVD, smoothing over the graph, centring"
-    defaults: ClassVar[Mapping[str, Value]] = {
-        "dim": 256,
-        "smoothing": "ppr",
-        "steps": 10,
-        "tfidf": True,
-        "unit_first": True,
-        "center": True,
-    }
 
-    def check_options(self) -> None:
-        self.require_at_least("dim", 1)
-        self.require_at_least("steps", 0)
-        self.require_choice("smoothing", ("hops", "ppr"))
+    @dataclass(frozen=True)
+    class Options(BlockEmbedder.Options):
+        dim: int = option(256, at_least=1)
+        smoothing: str = option("ppr", choices=("hops", "ppr"))
+        steps: int = option(10, at_least=0)
+        tfidf: bool = option(True)
+        unit_first: bool = option(True)
+        center: bool = option(True)
+
+    options: Options
 
     def embed_in_blocks(self, parts: Parts, block: int, tile: int | None) -> Pieces:
         options = self.options
