@@ -186,7 +186,7 @@ FOLDERS = (
     Target("graph folder: features", make_mapped("attr_data.npy"), read_mapped, _NPY, True),
     Target("graph folder: labels", make_mapped("labels.npy"), read_mapped, _NPY, True),
     Target("graph folder: names", make_mapped("names.npy"), read_mapped, _NPY, True),
-    Target("shard of a table, manifest.json", make_shard("manifest.json"), read_shard, _JSON, True),
+    Target("shard of a table: manifest", make_shard("manifest.json"), read_shard, _JSON, True),
     Target("run: weights", make_weights, read_weights, mutations.rebuilt_tensors, True),
     Target("run: resumed", make_resumed, read_resumed, mutations.rebuilt_tensors, True, share=0.05),
     Target("failed cell", make_failed, read_failed, _JSON, True),
