@@ -139,7 +139,8 @@ class Ray(Engine):
     def run(self, function: Callable[..., Any], calls: Sequence[tuple[Any, ...]]) -> Iterator[tuple[int, Any]]:
         environment = {"env_vars": worker_environment(self._threads)}
         remote = self._ray.remote(function).options(num_cpus=1, max_retries=ROUNDS, runtime_env=environment)
-        waiting, running = list(enumerate(calls))[::-1], {}
+        waiting = list(enumerate(calls))[::-1]
+        running: dict[Any, int] = {}
         while waiting or running:
             while waiting and len(running) < self.workers:
                 number, given = waiting.pop()

@@ -216,7 +216,7 @@ class ShardedParts(Parts):
         turned = array.ndim == 2 and array.flags.f_contiguous and not array.flags.c_contiguous
         kept = np.asfortranarray(array) if turned else np.ascontiguousarray(array)
         digest = hashlib.blake2b(f"{kept.shape}{kept.dtype.str}{turned}".encode(), digest_size=16)
-        digest.update(memoryview(kept.T if turned else kept).cast("B") if kept.size else b"")
+        digest.update((kept.T if turned else kept).data.cast("B") if kept.size else b"")
         path = self._folder / f"{digest.hexdigest()}.npy"
 
         def write(file: Path) -> None:

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from naq.neighbors import approximate, clusters, descent, recall, vector_neighbors
-from naq.neighbors.vectors import _unit_tensor
 from naq.neighbors.scored_rows import Vectors
+from naq.neighbors.vectors import _unit_tensor
 
 
 def spread_rows(n: int, d: int, seed: int = 0) -> np.ndarray:

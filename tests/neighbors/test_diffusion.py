@@ -13,7 +13,6 @@ from naq.errors import OptionError
 from naq.graph.operators import normalized_adjacency
 from naq.neighbors import diffusion, exact, push, walk
 from naq.neighbors.diffusion import push_arrays, twins
-
 from naq_scale import hashed_walk
 from shared_data import shared
 

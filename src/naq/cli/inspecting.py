@@ -194,7 +194,7 @@ def _read_table(path: Path, graph: Graph, options: dict[str, Any]) -> NeighborTa
     """The table of a file for such episodes, of any kind."""
     from naq.cli.progress import show_progress
     from naq.neighbors import NeighborTable
-    from naq.run.given_table import fitting_table, kind_of_episodes
+    from naq.run.given_table import check_table, kind_of_episodes
 
     with show_progress(path.name) as listener:
         listener("load", {"source": str(path)})
@@ -202,7 +202,7 @@ def _read_table(path: Path, graph: Graph, options: dict[str, Any]) -> NeighborTa
         kind = kind_of_episodes(table)
         own = {name: table.info[name] for name in ("metric", "alpha", "self_loops") if name in table.info}
         bare = graph.without_labels()
-        return fitting_table(table, bare, kind, {**own, **options}, lambda text: listener("warning", {"text": text}))
+        return check_table(table, bare, kind, {**own, **options}, lambda text: listener("warning", {"text": text}))
 
 
 def make_table(
