@@ -53,11 +53,12 @@ def run_stages(
 ) -> tuple[Any, dict[str, Callable[[], Any]]]:
     """The graph's sizes and its stages, to be called in order."""
     import naq
+    from generate import generate
     from naq.embedders.node_words import edge_agreement, node_words
     from naq.embedders.refinement import nearest_pairs, sharpened, without_scatter
     from naq.embedders.smoothing import centred, narrowed, smoothed, unit
     from naq.episodes import Episodes
-    from naq.io import generate, load, save_graph
+    from naq.io import load, save_graph
     from naq.learners import LEARNERS
     from naq.neighbors import vector_neighbors
     from naq.run.evaluate import evaluate_heads

@@ -94,16 +94,17 @@ def measure(
     """All stages, or those up to the ``only`` one; ``facts`` is added to. None as ``watch`` times nothing."""
     import torch
 
+    from generate import generate
     from naq.episodes import Episodes
     from naq.heads import evaluate
-    from naq.io import generate, load
+    from naq.io import load
     from naq.learners import LEARNERS
     from naq.neighbors.diffusion import TOLERANCE, push_arrays
     from naq.neighbors.push import push_topk
-    from naq.neighbors.sampled import sampled_neighbors
     from naq.tasks import sample_tasks
     from naq_scale.blocks import RowPasses, narrow_start, refinement, smoothed_tiles
     from naq_scale.blocks.parts import InThisProcess
+    from naq_scale.sampled import sampled_neighbors
 
     quiet = watch is None
     watch = Stopwatch() if watch is None else watch

@@ -7,12 +7,12 @@ import pytest
 import scipy.sparse as sp
 
 import naq
+from generate import generate
 from graphs import random_graph, without_features
 from naq.embedders import EMBEDDERS
 from naq.embedders.node_words import node_words
 from naq.errors import OptionError
 from naq.graph import Graph
-from naq.io.generator import generate
 from naq_scale.blocks import refinement
 from naq_scale.blocks.parts import InThisProcess
 from naq_scale.blocks.places import plain_places

@@ -105,7 +105,7 @@ def test_protonet_trains_on_a_mapped_graph_and_with_capped_hubs(tmp_path):
 
 
 def test_the_protocol_runs_on_a_mapped_graph(tmp_path):
-    from naq.io.generator import generate
+    from generate import generate
 
     folder = generate(tmp_path / "planted", 600, 4000, classes=8, features=12, noise=1.0)
     mapped = naq.load(folder)

@@ -68,12 +68,7 @@ def load_shown(dataset: str, nodes: Path | None = None) -> Graph:
 
     with show_progress(dataset) as listener, shown_warnings(dataset):
         listener("load", {"source": dataset})
-        graph = load(dataset, nodes=nodes)
-    if graph.mapped:
-        from naq_scale.lost_pages import say_lost_pages
-
-        say_lost_pages()
-    return graph
+        return load(dataset, nodes=nodes)
 
 
 @contextmanager

@@ -12,7 +12,7 @@ import torch
 from naq.device import checked_device
 from naq.errors import OptionError
 from naq.graph import Graph
-from naq.nn.widths import check_widths
+from naq.memory import check_widths
 from naq.options import Configurable
 from naq.plugins import Registry
 

@@ -1,14 +1,27 @@
 """Where graphs come from: names, files, splits and tasks that go with them."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from naq.io.catalog import DATASETS, Dataset, listing
-from naq.io.download import dataset_root
-from naq.io.loading import load
-from naq.io.npz import save_graph
-from naq.io.splits import split_for, tasks_path
-from naq.io.tables import Choice, Imported, ImportReport, from_networkx, from_tables, import_tables
-from naq_scale.mapped import save_mapped
+from naq.plugins import imported
+
+if TYPE_CHECKING:
+    from naq.io.catalog import DATASETS, Dataset, listing
+    from naq.io.download import dataset_root
+    from naq.io.loading import load
+    from naq.io.npz import save_graph
+    from naq.io.splits import split_for, tasks_path
+    from naq.io.tables import Choice, Imported, ImportReport, from_networkx, from_tables, import_tables
+
+_PLACES = {
+    "catalog": ("DATASETS", "Dataset", "listing"),
+    "download": ("dataset_root",),
+    "loading": ("load",),
+    "npz": ("save_graph",),
+    "splits": ("split_for", "tasks_path"),
+    "tables": ("Choice", "ImportReport", "Imported", "from_networkx", "from_tables", "import_tables"),
+}
+_PATHS = {name: f"naq.io.{module}:{name}" for module, names in _PLACES.items() for name in names}
+_PATHS["save_mapped"] = "naq_scale.mapped:save_mapped"
 
 __all__ = [
     "DATASETS",
@@ -19,7 +32,6 @@ __all__ = [
     "dataset_root",
     "from_networkx",
     "from_tables",
-    "generate",
     "import_tables",
     "listing",
     "load",
@@ -31,8 +43,6 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name == "generate":  # needs compiled code, which nothing else here does
-        from naq.io.generator import generate
-
-        return generate
-    raise AttributeError(f"module 'naq.io' has no attribute {name!r}")
+    if name not in _PATHS:
+        raise AttributeError(f"module 'naq.io' has no attribute {name!r}")
+    return imported(_PATHS[name])

@@ -14,9 +14,9 @@ from naq.device import checked_device
 from naq.episodes import Episodes
 from naq.errors import OptionError
 from naq.graph import Graph
+from naq.memory import check_widths
 from naq.nn import GCN, AugmentedOperator, GraphOperator
 from naq.nn.operator import operator_for
-from naq.nn.widths import check_widths
 from naq.options import Configurable, Value
 from naq.plugins import Registry
 from naq.random import torch_seed

@@ -18,8 +18,8 @@ import numpy as np
 from numba import njit, prange
 
 from naq.graph import Graph
-from naq.hashing import mixed
 from naq.nn.rows import SparseRows
+from naq.random import mixed
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 ROUNDS = 2

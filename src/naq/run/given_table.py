@@ -15,7 +15,7 @@ from naq.errors import OptionError
 from naq.graph import Graph
 from naq.methods import Method
 from naq.neighbors import NeighborTable, feature_neighbors
-from naq.neighbors.fill import FILLS, check_fill, filled
+from naq.neighbors.table import FILLS, check_fill, filled
 from naq.neighbors.table import content_of
 
 KINDS = {"naq-feat": ("feature", "vectors"), "naq-diff": ("diffusion",)}

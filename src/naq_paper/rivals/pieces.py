@@ -30,10 +30,9 @@ from numba import njit
 
 from naq.graph import Graph
 from naq.graph.sparse_tensor import csr_tensor
-from naq.hashing import mixed
 from naq.nn.operator import DENSE_BYTES
 from naq.nn.rows import SparseRows, multiply
-from naq.random import stream, word
+from naq.random import mixed, stream, word
 
 FULL = 0.1
 """On an accelerator features with a larger share of non-zeros are held dense; below it the sparse product is the faster

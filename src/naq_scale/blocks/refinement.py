@@ -10,11 +10,11 @@ import torch
 from naq.embedders.refinement import MUTUAL, PAIRS, removal_of, sharpening_of
 from naq.errors import OptionError
 from naq.neighbors import vector_neighbors
-from naq.neighbors.sampled import Heaps, Search, merged, rows_at_once, search_for
 from naq.random import stream
 from naq_scale.blocks.parts import Arrays, Parts, Work, stage
 from naq_scale.blocks.pieces import Pieces
 from naq_scale.blocks.row_passes import RowPasses
+from naq_scale.sampled import Heaps, Search, merged, rows_at_once, search_for
 
 SEARCHED = 1 << 16
 """Nodes whose neighbours are sought: all where there are no more, else a sample of so many."""

@@ -14,8 +14,7 @@ from torch import nn
 
 from naq.neighbors import NeighborTable
 from naq.nn import GraphOperator
-from naq.nn.pooling import mean_present
-from naq.nn.rows import SparseRows, sparse_product
+from naq.nn.rows import SparseRows, mean_present, sparse_product
 from naq.random import torch_seed
 
 

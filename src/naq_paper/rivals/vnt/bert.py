@@ -36,7 +36,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from naq.nn.pooling import mean_present
+from naq.nn.rows import mean_present
 from naq_paper.rivals.dropout import dropped
 from naq_paper.rivals.fixed_order import softmax
 from naq_paper.rivals.vnt.node_sequences import CODES

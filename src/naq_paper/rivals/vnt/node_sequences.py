@@ -30,8 +30,8 @@ from numba import njit, prange
 
 from naq.errors import OptionError
 from naq.graph import Graph
-from naq.hashing import mixed
 from naq.neighbors import diffusion_neighbors
+from naq.random import mixed
 
 TELEPORT = 0.15
 """c of the intimacy."""

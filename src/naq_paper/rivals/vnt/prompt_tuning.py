@@ -29,7 +29,7 @@ from dataclasses import dataclass
 import torch
 import torch.nn.functional as F
 
-from naq.nn.pooling import mean_present
+from naq.nn.rows import mean_present
 from naq_paper.rivals.vnt.bert import GraphBert, Layer, absence, attend
 
 

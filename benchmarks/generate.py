@@ -1,12 +1,16 @@
 r"""Large random graphs with power-law degrees, planted classes and features that know them, streamed to a graph folder.
 
+    python benchmarks/generate.py --nodes 10000000 --edges 100000000 --out try
+
 Every draw is a hash of (seed, what, number), so the graph depends on its arguments alone: not on threads, pieces or order.
 
-- Classes have unequal sizes. The members of a class are numbered from the one with the most edges on: member r of m has an expected degree proportional to
-  :math:`(r + r_0 m)^{-1/(\gamma - 1)}`, a power law with exponent :math:`\gamma`; :math:`r_0` keeps the largest near :math:`\sqrt{2 M}`, above which pairs would repeat.
-- An edge starts at a member of a class drawn by size and ends, with probability ``within``, in the same class, else in any. Repeats and loops are dropped.
-- Dense features are the class's centre plus ``noise`` times a normal deviate. Sparse ones count words: half of a node's words are of its class's own list, half are of a common list where word w has
-  frequency proportional to :math:`1/\sqrt{w}`.
+- Classes have unequal sizes. The members of a class are numbered from the one with the most edges on: member r of m has an
+  expected degree proportional to :math:`(r + r_0 m)^{-1/(\gamma - 1)}`, a power law with exponent :math:`\gamma`;
+  :math:`r_0` keeps the largest near :math:`\sqrt{2 M}`, above which pairs would repeat.
+- An edge starts at a member of a class drawn by size and ends, with probability ``within``, in the same class, else in any.
+  Repeats and loops are dropped.
+- Dense features are the class's centre plus ``noise`` times a normal deviate. Sparse ones count words: half of a node's words
+  are of its class's own list, half are of a common list where word w has frequency proportional to :math:`1/\sqrt{w}`.
 - A keyed permutation of the numbers (a Feistel network) hides all this: hubs and classes lie anywhere.
 
 Memory: some pieces of 64 MiB, whatever the size of the graph. Edges are sorted by way of files, one per range of rows.
@@ -14,13 +18,15 @@ Memory: some pieces of 64 MiB, whatever the size of the graph. Edges are sorted 
 
 from __future__ import annotations
 
+import argparse
 import math
+import time
 from pathlib import Path
 
 import numpy as np
 
-from naq.errors import OptionError
-from naq.io.generator_draws import LONGEST, Plan, by_bucket, classes_of, dense_rows, edge_ends, rows_of, word_rows
+from generator_draws import LONGEST, Plan, by_bucket, classes_of, dense_rows, edge_ends, rows_of, word_rows
+from naq.errors import NaqError, OptionError
 from naq.options import check_whole
 from naq.random import stream, word
 from naq_scale.array_folder import ArrayFile, FolderWriter, new_folder
@@ -61,7 +67,7 @@ def generate(
 
     Example:
         >>> import naq
-        >>> naq.load(naq.io.generate("/tmp/doc-generated", 1000, 5000, features=8))  # doctest: +SKIP
+        >>> naq.load(generate("/tmp/doc-generated", 1000, 5000, features=8))  # doctest: +SKIP
         Graph('doc-generated', nodes=1,000, edges=4,772, features=8, classes=20)
     """
     nodes, edges = check_whole("nodes", nodes, 2), check_whole("edges", edges, 1)
@@ -168,3 +174,26 @@ def _write_words(writer: FolderWriter, plan: Plan, width: int) -> None:
         data.append(counts[there])
         indptr.append(total + np.cumsum(lengths))
         total += int(lengths.sum())
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Make a random graph with power-law degrees and planted classes.")
+    parser.add_argument("--nodes", type=int, required=True, help="how many nodes")
+    parser.add_argument("--edges", type=int, required=True, help="how many edges; repeats among them are dropped")
+    parser.add_argument("--out", type=Path, required=True, help="graph folder to write")
+    parser.add_argument("--classes", type=int, default=20, help="planted classes")
+    parser.add_argument("--features", type=int, default=64, help="columns of features")
+    parser.add_argument("--sparse", action="store_true", help="counts of words in place of dense features")
+    parser.add_argument("--seed", type=int, default=0, help="of everything")
+    given = vars(parser.parse_args())
+    started, out = time.perf_counter(), given["out"]
+    try:
+        generate(**given)
+    except NaqError as error:
+        parser.error(str(error))
+    size = sum(file.stat().st_size for file in out.iterdir())
+    print(f"Written: {out} ({size / 1e9:.2f} GB) in {time.perf_counter() - started:.1f} s")
+
+
+if __name__ == "__main__":
+    main()

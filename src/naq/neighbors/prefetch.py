@@ -1,14 +1,18 @@
-"""Asking for memory before it is needed, in compiled code: LLVM's ``prefetch``, which Numba has no name for."""
+"""Memory by lines of the cache: asked for before it is needed (LLVM's ``prefetch``, which Numba has no name for), and arrays
+that begin with a line."""
 
 from __future__ import annotations
 
 from functools import partial
 from typing import Any
 
+import numpy as np
 from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
+LANES = 16
+"""Float32 numbers of a line."""
 READ, NEAR, FAR, DATA = 0, 3, 2, 1
 """LLVM's arguments: to be read, into the first cache or into the second, data and not instructions."""
 
@@ -36,3 +40,12 @@ prefetch: Any = intrinsic(_prefetch)
 """``prefetch(array, index)`` starts to load ``array[index]`` into the cache and goes on; the index must be in range."""
 prefetch_far: Any = intrinsic(_prefetch_far)
 """The same into the second cache only, which waits for more lines at a time than the first: for many rows, asked for long before they are read."""
+
+
+def line_aligned(shape: tuple[int, int]) -> np.ndarray:
+    """(rows, columns) float32 without values, beginning with a line of the cache: a row of 64 numbers is four lines, where one
+    that begins elsewhere touches five."""
+    line, size = 4 * LANES, 4 * shape[0] * shape[1]
+    raw = np.empty(size + line, dtype=np.uint8)
+    first = -raw.ctypes.data % line
+    return raw[first : first + size].view(np.float32).reshape(shape)

@@ -1,4 +1,4 @@
-"""The draws of :mod:`naq.io.generator`, compiled: what every edge, class, number and word is, from a hash of its own number."""
+"""The draws of :mod:`generate`, compiled: what every edge, class, number and word is, from a hash of its own number."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit, prange
 
-from naq.hashing import mixed
+from naq.random import mixed
 
 LONGEST, SHORTEST = 32, 8
 """Words of a node with sparse features."""

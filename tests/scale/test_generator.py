@@ -6,10 +6,11 @@ import numba
 import numpy as np
 import pytest
 
+import generate as generator
+import generator_draws
 import naq
+from generate import generate
 from naq.errors import OptionError
-from naq.io import generator, generator_draws
-from naq.io.generator import generate
 
 
 @pytest.fixture(scope="module")

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from naq.neighbors import sampled, vector_neighbors
-from naq.neighbors.sampled import sampled_neighbors
+from naq.neighbors import vector_neighbors
 from naq.unit_rows import unit_rows
+from naq_scale import sampled
+from naq_scale.sampled import sampled_neighbors
 
 
 @pytest.fixture(autouse=True)
