@@ -258,7 +258,7 @@ def _embedded(method: Method, s: Sizes, r: Rates, options: Mapping[str, Any]) ->
 
 def _multiplied(s: Sizes, width: int) -> float:
     """Multiplications and additions of the closed form: pairs and the Gram matrix in float64, which takes twice as long, and two products of all rows."""
-    from naq_scale.blocks.refinement import SEARCHED
+    from naq_scale.blocks.closed_form import SEARCHED
 
     pairs = 10.0 * (min(s.nodes, SEARCHED) if s.mapped else s.nodes)
     return (4.0 * pairs + 8.0 * s.nodes) * width * width
@@ -266,7 +266,7 @@ def _multiplied(s: Sizes, width: int) -> float:
 
 def _search(s: Sizes, width: int, r: Rates) -> float:
     """Seconds to compute cosines of pairs of rows and to offer them to the lists of the nearest, some 64 bytes of work each."""
-    from naq_scale.blocks.refinement import SEARCHED
+    from naq_scale.blocks.closed_form import SEARCHED
 
     n = float(s.nodes)
     if s.mapped and n > SEARCHED:

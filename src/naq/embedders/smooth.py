@@ -22,12 +22,12 @@ from typing import ClassVar
 
 import numpy as np
 
+from naq.embedders.base import Embedder
 from naq.embedders.smoothing import centred, narrowed, smoothed, unit, word_weights
 from naq.options import Value
-from naq_scale.blocks import BlockEmbedder, Parts, Pieces, RowPasses, narrow_start, smoothed_tiles
 
 
-class Smooth(BlockEmbedder):
+class Smooth(Embedder):
     """TF-IDF, SVD and smoothing.
 
     Options:
@@ -35,7 +35,7 @@ class Smooth(BlockEmbedder):
         smoothing: ``ppr`` (``steps`` of 0.85 A_hat Z + 0.15 Z_0) or ``hops`` (A_hat applied ``steps`` times).
         steps: 10; two suit ``hops``.
         tfidf: weight words by rarity; done only where features are non-negative and sparse.
-        unit_first: rows of length one before smoothing, so that a node with much text does not outweigh its neighbours.
+        unit_first: rows of length one before smoothing, so that much text of a node does not outweigh its neighbours.
         center: subtract the mean of all nodes and normalise again.
     """
 
@@ -55,25 +55,6 @@ class Smooth(BlockEmbedder):
         self.require_at_least("dim", 1)
         self.require_at_least("steps", 0)
         self.require_choice("smoothing", ("hops", "ppr"))
-
-    def embed_in_blocks(self, parts: Parts, block: int, tile: int | None) -> Pieces:
-        options = self.options
-        start = narrow_start(
-            self.graph,
-            int(options["dim"]),
-            self.seed,
-            parts,
-            block=block,
-            tile=tile,
-            weighting="counts" if options["tfidf"] else "none",
-            unit_first=bool(options["unit_first"]),
-        )
-        steps, smoothing = int(options["steps"]), str(options["smoothing"])
-        tiles, _ = smoothed_tiles(
-            start, self.graph, parts, steps=steps, smoothing=smoothing, agreement=False, block=block
-        )
-        rows = RowPasses(parts, tiles, block)
-        return (rows.centred() if options["center"] else rows.then("unit")).kept()
 
     def embed(self) -> np.ndarray:
         if self.graph.mapped:

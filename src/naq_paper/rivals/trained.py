@@ -54,6 +54,7 @@ class TrainedEmbedder(nn.Module, Embedder):
         solves_tasks: whether :meth:`solve` answers tasks in place of a head; ``also_heads`` then says that its vectors go to heads as well.
     """
 
+    trains: ClassVar[bool] = True
     evaluate_every: ClassVar[int] = 20
     patience: ClassVar[int] = 8
     hops: ClassVar[int] = 2

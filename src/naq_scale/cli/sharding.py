@@ -77,11 +77,11 @@ def embed_in_shards(
     from naq.methods import get_method
     from naq_paper.cells.runners import make_runner
     from naq_paper.cells.store import Store
-    from naq_scale.blocks import BlockEmbedder
+    from naq_scale.blocks import IN_BLOCKS, embed_to
     from naq_scale.shards import ShardedParts
 
     kind = get_method(method).embedder
-    if kind is None or not issubclass(kind, BlockEmbedder):
+    if kind is None or kind.name not in IN_BLOCKS:
         raise OptionError(f"{method} does not work in blocks, so not in shards; use naq-plus or smooth.")
     model, store = kind(graph, seed=seed, **options), Store(shard_folder(out))
     stage, done, total = "", 0, 0
@@ -100,7 +100,7 @@ def embed_in_shards(
         processes = 1 if plan.engine == "local" else plan.workers
         paths = {"graph": _source(graph, store, imported)}
         parts = ShardedParts(runner, store, "graph", paths, shards=plan.shards, processes=processes, listener=shown)
-        vectors = model.embed_to(out, parts=parts)
+        vectors = embed_to(model, out, parts=parts)
     remove_shards(out)
     return vectors
 
