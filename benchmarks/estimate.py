@@ -60,7 +60,7 @@ def run_stages(
     from naq.io import generate, load, save_graph
     from naq.learners import LEARNERS
     from naq.neighbors import vector_neighbors
-    from naq.run.evaluate import every_head
+    from naq.run.evaluate import evaluate_heads
     from naq.tasks import dirichlet_queries, sample_tasks
     from naq_scale.blocks import RowPasses, narrow_start, refinement, smoothed_tiles
     from naq_scale.blocks.parts import InThisProcess
@@ -107,7 +107,7 @@ def run_stages(
             state["vectors"] = sharpened(without_scatter(state["rows"], state["pairs"], 0.5), 1.75).numpy()
 
     def evaluation() -> None:
-        every_head(state["vectors"], state["tasks"], state["unbalanced"])
+        evaluate_heads(state["vectors"], state["tasks"], state["unbalanced"])
 
     def prepare() -> None:
         graph, pairs = state["graph"], state["pairs"]

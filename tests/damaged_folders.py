@@ -116,7 +116,7 @@ def read_weights(path: Path) -> str | None:
 @cache
 def _begun() -> dict[str, bytes]:
     """The files of a training that was ended after its second checkpoint."""
-    from naq.training import state as loop
+    from naq.training import loop
 
     copies: list[dict[str, bytes]] = []
     with tempfile.TemporaryDirectory() as place:
@@ -137,7 +137,7 @@ def _begun() -> dict[str, bytes]:
 
 def _train(folder: Path) -> Any:
     from damaged_files import _labelled
-    from naq.run import run
+    from naq import run
 
     small = {"episodes": 16, "evaluate_every": 4, "options": {"latent": 8}, "episode": {"queries": 3}, "cache": None}
     return run(_labelled(), "naq-feat/protonet", way=2, out=folder, baseline=False, **small)

@@ -13,11 +13,12 @@ import naq
 import naq.errors
 from naq.methods import Method
 from naq.run.config import RunConfig
-from naq.run.episodes import episodes_for
+from naq.run.episodes import draw_episodes
 from naq.tasks import ClassSplit, save_task_file
-from naq.training import CapturedTraining, EpisodeTraining, EpochTraining, Schedule, fit
+from naq.training import EpisodeTraining, EpochTraining, Schedule, fit
 from naq_paper.rivals.naq_plus_sugrl import NaqPlusSugrl
 from naq_paper.rivals.sugrl import SUGRL
+from naq_scale.captured import CapturedTraining
 
 HEADS_OF_A_RUN = frozenset({"logistic", "prototype", "transductive", "em", "balanced"}) | {
     f"{head}/dirichlet" for head in ("prototype", "transductive", "em", "balanced")
@@ -123,7 +124,7 @@ def draw(
     given = ({"views": 2} if method.episodes == "g-umtra" else {"queries": 3}) | (episode or {})
     count = updates * int(options_for(method).get("meta_batch", 1))
     config = RunConfig.resolve(method, way=2, episodes=count, seed=seed, episode=given)
-    return episodes_for(config, graph, SPLIT, cache=None)
+    return draw_episodes(config, graph, SPLIT, cache=None)
 
 
 def base_labels(method: Method, graph: naq.Graph) -> np.ndarray | None:

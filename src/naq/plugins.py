@@ -17,9 +17,9 @@ Item = TypeVar("Item")
 
 
 def imported(path: str) -> Any:
-    """The object that ``module:name`` says."""
+    """The object that ``module:name`` says, or the module itself."""
     module, _, name = path.partition(":")
-    return getattr(import_module(module), name)
+    return getattr(import_module(module), name) if name else import_module(module)
 
 
 @cache

@@ -20,7 +20,7 @@ from naq.episodes import Episodes
 from naq.errors import TrainingError
 from naq.learners import Learner
 from naq.memory import free_bytes, half
-from naq.training.trainable import EpisodeTraining
+from naq.training.steps import EpisodeTraining
 from naq_scale.padded import field_sizes, padded_fields, padded_sizes
 from naq_scale.recorded import SWITCH, beside, recorded, recording
 

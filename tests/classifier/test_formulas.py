@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from naq.classifier.closed_form import fitted, least_squares
+from naq.classifier.evidence import LEAST_TELLING, nearest_labels, telling_words
+from naq.classifier.suggestion import medoids, suggested
+from naq.classifier.unknown import belongs_nowhere, otsu_threshold, parting_threshold
 
 import methods_under_test as suite
 from naq import Graph
 from naq.classifier import closed_form, confidence
-from naq.classifier.closed_form import fitted, least_squares
 from naq.classifier.confidence import (
     GRID,
     class_shares,
@@ -20,7 +23,6 @@ from naq.classifier.confidence import (
     shipped,
     widened,
 )
-from naq.classifier.evidence import LEAST_TELLING, nearest_labels, telling_words
 from naq.classifier.prototypes import (
     BLOCK,
     ROUNDS,
@@ -31,8 +33,6 @@ from naq.classifier.prototypes import (
     probabilities,
     solve,
 )
-from naq.classifier.suggestion import medoids, suggested
-from naq.classifier.unknown import belongs_nowhere, otsu_threshold, parting_threshold
 from naq.embedders.naq_plus import NaqPlus
 from naq.errors import OptionError
 from naq.graph.weighting import tfidf

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from naq.classifier.label_file import read_labels
 
 from naq import Graph
-from naq.classifier.label_file import read_labels
 from naq.classifier.labels import check_enough, find_node, to_labels
 from naq.errors import DataError, OptionError
 

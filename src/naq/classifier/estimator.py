@@ -109,11 +109,9 @@ class FewShotNodeClassifier(ClassifierMixin, BaseEstimator):
             form = model.closed_form(MOST_PAIRED)
             vectors = form.fit_transform(model.smoothed())
         else:
-            if model.trains:
-                from naq.run.training import pretrained
+            from naq.run.embed import pretrained  # which may train
 
-                pretrained(model)
-            vectors = model.embed()
+            vectors = pretrained(model).embed()
         self._keep(graph, vectors, form, getattr(model, "trusts_edges", True), model.plan())
         self._labels = labels
         self._unit_vectors()  # here, so that the first prediction need not wait for them

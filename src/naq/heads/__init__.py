@@ -22,5 +22,6 @@ __all__ = [
     "evaluate",
     "in_reading_order",
     "make_head",
+    "register_head",
     "scored",
 ]

@@ -54,13 +54,13 @@ class TrainedEmbedder(nn.Module, Embedder):
         solves_tasks: whether :meth:`solve` answers tasks in place of a head; ``also_heads`` then says that its vectors go to heads as well.
     """
 
-    trains: ClassVar[bool] = True
     evaluate_every: ClassVar[int] = 20
     patience: ClassVar[int] = 8
     hops: ClassVar[int] = 2
     weight_decay: ClassVar[float] = 0.0
     decoupled_decay: ClassVar[bool] = False
     still: ClassVar[Mapping[str, Value]] = {}
+    trains: ClassVar[bool] = True
     inductive: ClassVar[bool] = True
     transductive: ClassVar[bool] = False
     also_solves: ClassVar[bool] = False

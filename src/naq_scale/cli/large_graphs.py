@@ -53,7 +53,7 @@ def embed_command(
     from naq.cli.checking import check_outputs
     from naq.cli.progress import load_shown, show_progress
     from naq.cli.running import pairs
-    from naq.run import embed
+    from naq.run.embed import embed
 
     if out.suffix != ".npy":
         raise OptionError(f"--out is {str(out)!r}; expected a name that ends in .npy.")

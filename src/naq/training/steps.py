@@ -1,20 +1,21 @@
-"""What can be trained in steps: a learner with its episodes, or an embedder with its epochs."""
+"""What is trained in steps: a learner with its episodes, or a model with its epochs."""
 
 from __future__ import annotations
 
-from typing import Protocol
+import os
+from typing import Any, Protocol
 
 import torch
 from torch import nn
 
-from naq.embedders import TrainedEmbedder
 from naq.episodes import Episodes
 from naq.errors import OptionError
 from naq.learners import Learner
 from naq.memory import keep_pages
+from naq.plugins import imported
 
 
-class Trainable(Protocol):
+class Steps(Protocol):
     """What the loop needs: weights, an optimiser, and steps that depend on nothing but them and their number."""
 
     optimizer: torch.optim.Optimizer
@@ -49,7 +50,8 @@ class EpisodeTraining:
         self.updates = len(episodes) // self.episodes_per_update
         if self.updates == 0:
             raise OptionError(
-                f"{len(episodes)} episodes are fewer than one update of {learner.name} takes ({self.episodes_per_update}); ask for more."
+                f"{len(episodes)} episodes are fewer than one update of {learner.name} takes "
+                f"({self.episodes_per_update}); ask for more."
             )
 
     def step(self, update: int) -> torch.Tensor:
@@ -66,25 +68,39 @@ class EpisodeTraining:
         return f"episodes {self.done(update)} to {self.done(update + 1) - 1}"
 
 
-class EpochTraining:
-    """An embedder that is trained, as steps: an epoch is one or more updates."""
+def episode_training(learner: Learner, episodes: Episodes) -> EpisodeTraining:
+    """The learner's episodes as steps; on a GPU as recorded kernels, unless ``NAQ_CUDA_GRAPHS=0``."""
+    if learner.device.type == "cuda" and os.environ.get("NAQ_CUDA_GRAPHS", "1") != "0":
+        recorded: EpisodeTraining | None = imported("naq_scale.cuda_graphs:recorded_training")(learner, episodes)
+        if recorded is not None:
+            return recorded
+    return EpisodeTraining(learner, episodes)
 
-    def __init__(self, embedder: TrainedEmbedder) -> None:
-        if embedder.keeps_pages:
+
+class EpochTraining:
+    """A model that is trained in epochs, as steps: an epoch is one or more updates.
+
+    Args:
+        model: with ``optimizer()``, ``step(update, optimizer)``, ``updates``, ``updates_per_epoch`` and ``keeps_pages``.
+    """
+
+    def __init__(self, model: Any) -> None:
+        if model.keeps_pages:
             keep_pages()
-        self.model = embedder
-        self.optimizer = embedder.optimizer()
+        self.model = model
+        self.optimizer = model.optimizer()
         self.unit = "epochs"
-        self.updates = embedder.updates
+        self.updates = model.updates
 
     def step(self, update: int) -> torch.Tensor:
-        return self.model.step(update, self.optimizer)
+        loss: torch.Tensor = self.model.step(update, self.optimizer)
+        return loss
 
     def done(self, updates: int) -> int:
-        return updates // self.model.updates_per_epoch
+        return int(updates // self.model.updates_per_epoch)
 
     def updates_between(self, count: int) -> int:
-        return count * self.model.updates_per_epoch
+        return int(count * self.model.updates_per_epoch)
 
     def part(self, update: int) -> str:
         return f"epoch {self.done(update)}"
