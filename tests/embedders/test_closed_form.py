@@ -156,7 +156,9 @@ def test_what_was_fitted_is_transformed_to_the_same_bits(pairs: str) -> None:
     x = groups(200).astype(np.float32)
     form = ClosedForm(pairs=pairs)
     fitted = form.fit_transform(x)
-    assert np.array_equal(form.transform(x), fitted) and np.array_equal(ClosedForm(pairs=pairs).fit(x).transform(x), fitted)
+    assert np.array_equal(form.transform(x), fitted) and np.array_equal(
+        ClosedForm(pairs=pairs).fit(x).transform(x), fitted
+    )
     assert np.array_equal(form.transform(torch.from_numpy(x)), fitted)
     again = ClosedForm()
     again.center, again.maps = form.center, form.maps
@@ -189,7 +191,9 @@ def test_asked_too_early_and_other_widths() -> None:
         ClosedForm().fit(groups()).transform(groups()[:, :4])
 
 
-@pytest.mark.parametrize("given", [{"neighbors": 0}, {"shrink": 0.0}, {"power": -1}, {"pairs": "all"}, {"device": "tpu"}])
+@pytest.mark.parametrize(
+    "given", [{"neighbors": 0}, {"shrink": 0.0}, {"power": -1}, {"pairs": "all"}, {"device": "tpu"}]
+)
 def test_wrong_parameters(given: dict) -> None:
     with pytest.raises(OptionError, match=next(iter(given))):
         ClosedForm(**given)

@@ -325,7 +325,8 @@ class FewShotNodeClassifier(ClassifierMixin, BaseEstimator):
         return self.graph_
 
     def _of(self, graph: Graph | None) -> FewShotNodeClassifier:
-        return self if graph is None or graph is self._graph() else self.extend(graph)
+        own = self._graph()
+        return self if graph is None or graph is own else self.extend(graph)
 
     def _known_labels(self) -> Labels | None:
         """Those set or, for one release, those that ``predict`` was given."""

@@ -41,7 +41,9 @@ class Labels:
     def __post_init__(self) -> None:
         for name, array, most in (("nodes", self.nodes, math.inf), ("slots", self.slots, len(self.classes))):
             if array.ndim != 1 or array.dtype != np.int64 or len(array) != len(self.nodes):
-                raise OptionError(f"{name} of labels have shape {array.shape} and type {array.dtype}; expected whole numbers.")
+                raise OptionError(
+                    f"{name} of labels have shape {array.shape} and type {array.dtype}; expected whole numbers."
+                )
             if len(array) and (array.min() < 0 or array.max() >= most):
                 raise OptionError(f"{name} of labels are {array.min()} to {array.max()}; expected 0 to {most - 1}.")
         if (np.diff(self.nodes) <= 0).any():
@@ -54,8 +56,12 @@ class Labels:
         if len(kinds) == 2:
             text = next(value for value in values if isinstance(value, str))
             number = next(value for value in values if not isinstance(value, str))
-            raise OptionError(f"classes are of two types, {text!r} and {number!r}; give all as strings or all as numbers.")
-        classes, slots = np.unique(np.array(values if len(values) else [], None if len(values) else "U1"), return_inverse=True)
+            raise OptionError(
+                f"classes are of two types, {text!r} and {number!r}; give all as strings or all as numbers."
+            )
+        classes, slots = np.unique(
+            np.array(values if len(values) else [], None if len(values) else "U1"), return_inverse=True
+        )
         if classes.dtype.kind not in "Uiufb":
             raise OptionError(f"classes have type {classes.dtype}; expected strings or numbers.")
         order = np.argsort(nodes, kind="stable")

@@ -46,16 +46,14 @@ def rows(classifier: FewShotNodeClassifier, level: float = 0.9) -> Iterator[dict
     ``class`` is None where ``unknown`` nodes belong to no class, and the given one where the node has a label, whose probability is that of
     its class as if it had none.
     """
-    graph, labels = classifier.graph_, classifier.labels_
-    chances = classifier.predict_proba()
-    sets = classifier.prediction_sets(level=level)
+    graph, found = classifier.graph_, classifier.prediction()
+    labels, chances, sets, final = found.labels, found.probabilities, found.sets(level), found.transduction
     order = np.argsort(-chances, axis=1, kind="stable")[:, :2]
     chosen = order[:, 0].copy()
     chosen[labels.nodes] = labels.slots
     second = np.where(order[:, 0] == chosen, order[:, 1], order[:, 0])
     nearest = nearest_labels(classifier._unit_vectors(), chosen, labels.nodes, labels.slots)
     words = telling_words(graph, chosen, len(labels.classes))
-    final = classifier.transduction_
     given = np.zeros(len(chosen), dtype=bool)
     given[labels.nodes] = True
     classes = labels.classes.tolist()

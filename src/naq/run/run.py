@@ -22,6 +22,7 @@ from naq.methods import Method
 from naq.neighbors import NeighborTable
 from naq.progress import Listener
 from naq.run.config import RunConfig, check_settings
+from naq.run.embed import refined
 from naq.run.evaluate import BASELINE, baseline_vectors, evaluate_heads, validation_accuracy
 from naq.run.folder import RunFolder, arithmetic_of
 from naq.run.given_table import check_takes_table, table_info
@@ -216,8 +217,7 @@ def training_steps(
             model: Any = method.model(graph.without_labels(), **made)
         listener("plan", {"plan": model.plan()})
         return EpochTraining(model)
-    from naq.run.embed import refined
-from naq.run.episodes import draw_episodes, episode_way
+    from naq.run.episodes import draw_episodes, episode_way
 
     way = episode_way(config)
     base_labels = tasks.base_labels if method.reads_base_labels else None
