@@ -152,7 +152,8 @@ def measure(
     draws = np.random.default_rng(1).permuted(np.tile(np.arange(500), (most, 1)), axis=1)[:, :5]
     episodes = Episodes(wanted[draws][:, :, None], ids[draws], np.ones((most, 5, 10), dtype=bool), {})
     for name, (count, cap) in TRAINING.items():
-        model = LEARNERS["protonet"](graph, way=5, hub_cap=cap)
+        capped = {"hub_cap": cap} if cap else {}
+        model = LEARNERS["protonet-capped" if cap else "protonet"](graph, way=5, **capped)
         optimizer = model.optimizer()
         model.step(episodes[:1], 0, optimizer)
         with watch.stage(name):

@@ -1,7 +1,7 @@
 """Lines of Python and modules of every package and room, against ``budget.toml``; exit code 1 above it.
 
-    python tools/budget.py            what is above its budget
-    python tools/budget.py --table    every room
+python tools/budget.py            what is above its budget
+python tools/budget.py --table    every room
 """
 
 from __future__ import annotations

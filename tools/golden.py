@@ -3,7 +3,7 @@
 ``python tools/golden.py`` compares, prints what differs and exits with 1 if anything does; ``--write`` replaces the file.
 
 Every entry has a hash of its exact bytes. Where this process computes as the one that wrote the file (processor, instruction set, MKL's mode,
-versions of the numeric libraries; the number of threads may differ), all hashes have to be equal. Elsewhere the last bit of a float may differ, so
+versions of the numeric libraries; always with one thread), all hashes have to be equal. Elsewhere the last bit of a float may differ, so
 there an entry is compared by its kind:
 
 - ``exact``: made of integers and text alone; by its hash, as everywhere.
@@ -38,7 +38,9 @@ sys.path.insert(0, str(ROOT / "src"))
 
 from naq.threads import prepare_process  # noqa: E402
 
-prepare_process()  # before NumPy and torch are imported
+# Before NumPy and torch are imported; one thread in all pools, since TEG's last bits depend on their number.
+os.environ |= {f"{pool}_NUM_THREADS": "1" for pool in ("OMP", "MKL", "OPENBLAS", "NUMBA")}
+prepare_process()
 
 import numpy as np  # noqa: E402
 import scipy.sparse as sp  # noqa: E402
@@ -77,12 +79,6 @@ def arithmetic() -> dict[str, Any]:
     cpu = ", ".join(f"{key} {known.get(key, 'unknown')}" for key in ("model name", "cpu family", "model"))
     libraries = {name: version(name) for name in ("torch", "numpy", "scipy", "scikit-learn", "numba")}
     return {**arithmetic(), "cpu": cpu, **libraries}
-
-
-def same_arithmetic(one: Mapping[str, Any], two: Mapping[str, Any]) -> bool:
-    """Whether equal bits are promised; they are for any number of threads."""
-    threads = {"torch_threads", "numba_threads"}
-    return {k: v for k, v in one.items() if k not in threads} == {k: v for k, v in two.items() if k not in threads}
 
 
 # Entries
@@ -411,7 +407,7 @@ def first_difference(old: Any, new: Any, place: str = "") -> str:
 
 def compare(stored: Mapping[str, Any], entries: Mapping[str, Entry], here: Mapping[str, Any]) -> list[str]:
     """One line for every difference."""
-    old, same = stored["entries"], same_arithmetic(stored["arithmetic"], here)
+    old, same = stored["entries"], stored["arithmetic"] == here
     lines = [f"{name}: missing now" for name in old if name not in entries]
     lines += [f"{name}: not in the file" for name in entries if name not in old]
     for name in old:
@@ -434,7 +430,7 @@ def main() -> int:
         return 0
     stored = json.loads(FILE.read_text())
     lines = compare(stored, entries, here)
-    how = "by hashes" if same_arithmetic(stored["arithmetic"], here) else "by summaries: another arithmetic"
+    how = "by hashes" if stored["arithmetic"] == here else "by summaries: another arithmetic"
     print("\n".join(lines) or f"No difference, compared {how}.")
     if lines:
         print(f"{len(lines)} of {len(entries)} entries differ, compared {how}.")

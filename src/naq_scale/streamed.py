@@ -31,11 +31,6 @@ ENTRIES_AT_ONCE = 1 << 22
 """Entries of A_hat that are made at once, about."""
 
 
-def operator_for(graph: Graph, device: str | torch.device = "cpu") -> GraphOperator:
-    """What encoders read the graph through: by its own arrays where they are memory-mapped, else with A_hat formed."""
-    return StreamedOperator(graph, device) if graph.mapped else GraphOperator(graph, device)
-
-
 class StreamedOperator(GraphOperator):
     """Rows of A_hat and of A_hat X, made where they are asked for.
 

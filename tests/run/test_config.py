@@ -34,8 +34,7 @@ def test_every_configuration_goes_through_json(method):
 @every
 def test_what_applies_is_written_out_and_nothing_else(method):
     known, found = get_method(method), RunConfig.resolve(method).to_json()
-    written = {name: value for name, value in known.defaults.items() if name not in known.model.switches}
-    assert found["options"] == written and None not in found.values()
+    assert found["options"] == known.defaults and None not in found.values()
     assert ("episodes" in found) == ("episode" in found) == (known.learner is not None)
     assert {name in found for name in ("evaluate_every", "patience", "select")} == {known.trains}
     assert ("head_options" in found) == (found["head"] != "own") == (not known.solves_tasks)
@@ -123,13 +122,6 @@ def test_a_file_with_an_unknown_field_is_refused():
 
 def test_epochs_are_an_option():
     assert RunConfig.resolve("bgrl", epochs=7) == RunConfig.resolve("bgrl", options={"epochs": 7})
-
-
-def test_a_switch_that_is_off_is_not_written():
-    off = RunConfig.resolve("naq-feat/protonet", dataset="debian", options={"hub_cap": 0})
-    on = RunConfig.resolve("naq-feat/protonet", dataset="debian", options={"hub_cap": 32})
-    assert off == DEFAULT and "hub_cap" not in off.options
-    assert on.options["hub_cap"] == 32 and RunConfig.from_json(json.loads(text(on))) == on
 
 
 def test_a_switch_of_episodes_that_has_its_default_is_not_written():

@@ -56,9 +56,9 @@ class Extension:
                 f"graph {graph.name!r} has no features that differ, so nodes that come later cannot be mapped; fit the "
                 "larger graph."
             )
-        narrow = narrowed(words, int(model.options["dim"]), model.seed)
+        narrow = narrowed(words, model.options.dim, model.seed)
         projection = None if words.shape[1] == narrow.shape[1] else least_squares(words, narrow)
-        steps = int(model.options["steps"])
+        steps = model.options.steps
         start = unit(narrow)
         rows = unit(smoothed(graph.normalized_adjacency(), start, steps))
         start_mean, smooth_mean = _mean(start), _mean(rows)

@@ -62,7 +62,7 @@ def show_progress(title: str) -> Iterator[Listener]:
         yield _Bars(progress, title)
 
 
-def loadshown(dataset: str, nodes: Path | None = None) -> Graph:
+def load_shown(dataset: str, nodes: Path | None = None) -> Graph:
     """:func:`naq.load`, with a moving bar; its warnings are lines of text."""
     from naq.io import load
 

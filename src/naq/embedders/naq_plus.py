@@ -22,8 +22,7 @@ Example:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import ClassVar
+from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
@@ -32,46 +31,39 @@ from naq.embedders.base import Embedder
 from naq.embedders.closed_form import PAIRS, ClosedForm
 from naq.embedders.node_words import edge_agreement, node_words
 from naq.embedders.smoothing import Matrix, centred, narrowed, on_device, smoothed, unit
-from naq.options import Value
+from naq.options import option
 
 AGREES = 0.1
 """Edges that agree with the features by less are not trusted."""
 
 
 class NaqPlus(Embedder):
-    """Smoothing, then the closed form.
-
-    Options:
-        dim: vectors' width at most.
-        steps: of smoothing, 0.85 A_hat Z + 0.15 Z_0.
-        edges: ``trusted`` takes the smoothed features, ``doubted`` their sum with the features themselves, ``auto``
-            decides by whether nodes are like their neighbours (:func:`~naq.embedders.node_words.edge_agreement`).
-        neighbors, pairs, shrink, power: of :class:`~naq.embedders.closed_form.ClosedForm`.
-    """
+    """Smoothing, then the closed form."""
 
     name = "naq-plus"
     weighs_features = True
     summary = "NaQ in closed form: smoothing, then the scatter of neighbours removed; trains nothing"
-    defaults: ClassVar[Mapping[str, Value]] = {
-        "dim": 384,
-        "steps": 10,
-        "edges": "auto",
-        "neighbors": 10,
-        "pairs": "nearest",
-        "shrink": 0.5,
-        "power": 1.75,
-    }
+
+    @dataclass(frozen=True)
+    class Options(Embedder.Options):
+        dim: int = option(384, at_least=1)  # vectors' width at most
+        steps: int = option(10, at_least=0)  # of smoothing, 0.85 A_hat Z + 0.15 Z_0
+        # trusted takes the smoothed features, doubted their sum with the features themselves, auto decides by whether nodes
+        # are like their neighbours (naq.embedders.node_words.edge_agreement)
+        edges: str = option("auto", choices=("auto", "trusted", "doubted"))
+        # k of the nearest neighbours; all other nodes if there are fewer
+        neighbors: int = option(10, at_least=1)
+        # nearest counts every node and each of its nearest as members of one class, mutual only those in each other's list
+        pairs: str = option("nearest", choices=tuple(PAIRS))
+        # gamma, how much of the mean scatter is added before it is divided by
+        shrink: float = option(0.5, more_than=0)
+        # p, how much directions of large variance are favoured; 1 is not at all
+        power: float = option(1.75, more_than=0)
+
+    options: Options
 
     agreement: float | None = None
     """Of the edges with the features; None before vectors are made."""
-
-    def check_options(self) -> None:
-        self.require_at_least("dim", 1)
-        self.require_at_least("steps", 0)
-        self.require_at_least("neighbors", 1)
-        self.require_positive("shrink", "power")
-        self.require_choice("pairs", tuple(PAIRS))
-        self.require_choice("edges", ("auto", "trusted", "doubted"))
 
     def embed(self) -> np.ndarray:
         if self.graph.mapped:
@@ -80,31 +72,33 @@ class NaqPlus(Embedder):
 
     def closed_form(self, sample: int | None = None) -> ClosedForm:
         """The closed form with these options, not fitted."""
-        given = {name: self.options[name] for name in ("neighbors", "pairs", "shrink", "power")}
-        return ClosedForm(**given, seed=self.seed, device=self.device, sample=sample)  # type: ignore[arg-type]
+        asked = self.options
+        return ClosedForm(
+            asked.neighbors, asked.pairs, asked.shrink, asked.power, self.seed, device=self.device, sample=sample
+        )
 
     def smoothed(self) -> Matrix:
         """(n, d) the vectors before the closed form, centred; on the device."""
         words = node_words(self.graph)
         there = on_device(words, self.device)
         turned = on_device(sp.csr_array(words.T), self.device) if sp.issparse(words) and there is not words else None
-        start = unit(narrowed(there, int(self.options["dim"]), self.seed, turned))
+        start = unit(narrowed(there, self.options.dim, self.seed, turned))
         self.agreement = edge_agreement(self.graph, start)
         adjacency = on_device(self.graph.normalized_adjacency(), self.device)
-        rows = centred(smoothed(adjacency, start, int(self.options["steps"])))
+        rows = centred(smoothed(adjacency, start, self.options.steps))
         return rows if self.trusts_edges else centred(rows + centred(start))
 
     @property
     def trusts_edges(self) -> bool:
         """As asked or, with ``auto``, whether edges agree with the features; known once vectors are made."""
-        edges = self.options["edges"]
+        edges = self.options.edges
         return edges == "trusted" or (edges == "auto" and self.agreement is not None and self.agreement >= AGREES)
 
     def plan(self) -> str:
         """One line: what was made of the edges and why; empty before vectors are made."""
         if self.agreement is None:
             return ""
-        auto = self.options["edges"] == "auto"
+        auto = self.options.edges == "auto"
         reason = f"neighbours agree by {self.agreement:.2f}, {AGREES:g} is enough" if auto else "as asked"
         return (
             f"edges {'trusted' if self.trusts_edges else 'doubted: features are added to what was smoothed'} ({reason})"

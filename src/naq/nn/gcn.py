@@ -100,15 +100,6 @@ class GCN(nn.Module):
         there = self.operator.device.type == "cuda" and not torch.is_grad_enabled() and not graph.mapped
         return there and count * MANY >= graph.num_nodes
 
-    def encode_padded(self, inputs: torch.Tensor, pool: torch.Tensor) -> torch.Tensor:
-        """Vectors (rows, latent) from first-layer inputs (m, d) and the rows of A_hat (rows, m) as a dense matrix: shapes that never change.
-
-        (P H) W2 takes fewer multiplications than P (H W2) where there are fewer rows than first-layer nodes.
-        """
-        # Not addmm, which takes a slower kernel: 181 for 119 us on an H200.
-        hidden = torch.relu(inputs @ self.weight1 + self.bias1)
-        return self._last(torch.addmm(self.bias2, pool @ hidden, self.weight2))
-
     def _last(self, values: torch.Tensor) -> torch.Tensor:
         return torch.relu(values) if self.activate else values
 

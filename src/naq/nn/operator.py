@@ -13,6 +13,7 @@ from naq.graph import Graph
 from naq.graph.sparse_tensor import csr_tensor
 from naq.memory import free_bytes
 from naq.nn.rows import SparseRows, mixed_product, row_entries, sparse_product, take_field, take_rows
+from naq.plugins import imported
 
 PROPAGATED_ENTRIES = 200_000_000
 """A_hat X is formed once while it has at most this many entries (1.6 GB); else its rows are formed when asked for."""
@@ -48,6 +49,13 @@ class DenseOperator(Operator, Protocol):
     """One that also gives first-layer inputs as a dense matrix, for few rows."""
 
     def dense_rows(self, around: Any) -> torch.Tensor: ...
+
+
+def operator_for(graph: Graph, device: str | torch.device = "cpu") -> GraphOperator:
+    """What encoders read the graph through: the class that the graph names."""
+    mapped = "naq_scale.streamed:StreamedOperator" if graph.mapped else "naq.nn.operator:GraphOperator"
+    operator: GraphOperator = imported(getattr(graph, "operator_class", mapped))(graph, device)
+    return operator
 
 
 class GraphOperator:

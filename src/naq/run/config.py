@@ -161,7 +161,7 @@ def check_settings(given: Mapping[str, Any]) -> None:
 
 
 def _method_options(method: Method, given: Mapping[str, Any], epochs: int | None) -> dict[str, Value]:
-    """Every option with its value, except those that are left out while they have their default."""
+    """Every option with its value."""
     if epochs is not None:
         if not method.in_epochs:
             what = (
@@ -171,9 +171,7 @@ def _method_options(method: Method, given: Mapping[str, Any], epochs: int | None
             )
             raise OptionError(f"epochs is {epochs}, but {method.name} {what}.")
         given = {**given, "epochs": epochs}
-    defaults, switches = method.model.defaults, method.model.switches
-    options = merge_options(method.name, defaults, given)
-    return {name: value for name, value in options.items() if name not in switches or value != defaults[name]}
+    return merge_options(method.name, method.model.defaults, given)
 
 
 def _episode(method: Method, way: int, shot: int, given: Mapping[str, Any]) -> dict[str, Value] | None:

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 from naq.embedders.base import Embedder
+from naq.embedders.naq_plus import NaqPlus
+from naq.embedders.smooth import Smooth
 from naq.errors import OptionError
 from naq_scale.blocks.closed_form import closed_form
 from naq_scale.blocks.parts import InThisProcess, Parts
@@ -52,39 +54,41 @@ def embed_to(
     return mapped_rows(path, make)
 
 
-def naq_plus(model: Any, parts: Parts, block: int, tile: int | None) -> Pieces:
+def naq_plus(model: NaqPlus, parts: Parts, block: int, tile: int | None) -> Pieces:
     """:meth:`naq.embedders.naq_plus.NaqPlus.embed`; sets the agreement of its edges."""
     return closed_form(_smoothed(model, parts, block, tile), parts, model.closed_form(), block=block)
 
 
-def _smoothed(model: Any, parts: Parts, block: int, tile: int | None) -> Pieces:
+def _smoothed(model: NaqPlus, parts: Parts, block: int, tile: int | None) -> Pieces:
     """What the closed form starts from; the files of start and smoothing are not held any longer."""
-    start = narrow_start(model.graph, int(model.options["dim"]), model.seed, parts, block=block, tile=tile)
-    steps = int(model.options["steps"])
-    tiles, model.agreement = smoothed_tiles(start, model.graph, parts, steps=steps, agreement=True, block=block)
+    start = narrow_start(model.graph, model.options.dim, model.seed, parts, block=block, tile=tile)
+    tiles, model.agreement = smoothed_tiles(
+        start, model.graph, parts, steps=model.options.steps, agreement=True, block=block
+    )
     rows = RowPasses(parts, tiles, block).centred()
     if not model.trusts_edges:
         rows = rows.then("add", RowPasses(parts, start, block).mean(), start=start).centred()
     return rows.centred().kept()
 
 
-def smooth(model: Any, parts: Parts, block: int, tile: int | None) -> Pieces:
+def smooth(model: Smooth, parts: Parts, block: int, tile: int | None) -> Pieces:
     """:meth:`naq.embedders.smooth.Smooth.embed`."""
-    options, graph = model.options, model.graph
+    asked, graph = model.options, model.graph
     start = narrow_start(
         graph,
-        int(options["dim"]),
+        asked.dim,
         model.seed,
         parts,
         block=block,
         tile=tile,
-        weighting="counts" if options["tfidf"] else "none",
-        unit_first=bool(options["unit_first"]),
+        weighting="counts" if asked.tfidf else "none",
+        unit_first=asked.unit_first,
     )
-    steps, smoothing = int(options["steps"]), str(options["smoothing"])
-    tiles, _ = smoothed_tiles(start, graph, parts, steps=steps, smoothing=smoothing, agreement=False, block=block)
+    tiles, _ = smoothed_tiles(
+        start, graph, parts, steps=asked.steps, smoothing=asked.smoothing, agreement=False, block=block
+    )
     rows = RowPasses(parts, tiles, block)
-    return (rows.centred() if options["center"] else rows.then("unit")).kept()
+    return (rows.centred() if asked.center else rows.then("unit")).kept()
 
 
 IN_BLOCKS: dict[str, Callable[[Any, Parts, int, int | None], Pieces]] = {"naq-plus": naq_plus, "smooth": smooth}

@@ -1,18 +1,28 @@
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import pytest
 import torch
 
+from gradients import move_biases
 from graphs import random_graph
 from naq import Episodes, Graph, feature_neighbors, naq_episodes, supervised_episodes
 from naq.errors import TrainingError
+from naq.learners import meta_batch
+from naq.learners.maml import MAML, InnerSteps
 from naq.learners.protonet import ProtoNet
 from naq.nn.operator import GraphOperator
-from naq.training import CapturedTraining, EpisodeTraining, Schedule, episode_training, fit
-from naq_scale.padded import field_sizes, padded_fields, padded_sizes
+from naq.training import EpisodeTraining, Schedule, episode_training, fit
+from naq_scale.cuda_graphs import (
+    RecordedSteps,
+    RecordedTraining,
+    field_sizes,
+    padded_fields,
+    padded_sizes,
+    recorded_training,
+)
 
 CUDA = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")
 
@@ -51,14 +61,14 @@ def test_fields_filled_up_are_the_fields() -> None:
     operator = GraphOperator(random_graph())
     nodes = np.array([[0, 5, 5, 59], [7, -1, 3, -1], [-1, -1, -1, -1]])
     sizes = field_sizes(operator.adjacency, nodes)
-    fields = padded_fields(operator.adjacency, nodes, 30)
+    around, place, value = padded_fields(operator.adjacency, nodes, 30)
     pool = np.zeros((3, 4, 30), dtype=np.float32)
-    pool.reshape(-1)[fields.place] = fields.value
+    pool.reshape(-1)[place] = value
     rows = operator.adjacency.toarray()
     for c, own in enumerate(nodes):
         assert sizes[c] == len(np.unique(np.nonzero(rows[own[own >= 0]])[1]))
         whole = np.zeros((4, len(rows)), dtype=np.float32)
-        np.add.at(whole.T, fields.around[c], pool[c].T)
+        np.add.at(whole.T, around[c], pool[c].T)
         assert np.array_equal(whole, np.where((own >= 0)[:, None], rows[own], 0))
         assert not pool[c][:, sizes[c] :].any()
 
@@ -78,7 +88,7 @@ def test_steps_of_fixed_shape_are_the_plain_steps(shot: int) -> None:
         assert not episodes.mask.all() and episodes.mask.any()
     else:
         episodes = supervised_episodes(graph.labels, range(3), way=3, shot=shot, queries=5, count=30)
-    plain, captured = EpisodeTraining(learner(graph), episodes), CapturedTraining(learner(graph), episodes, block=7)
+    plain, captured = EpisodeTraining(learner(graph), episodes), RecordedTraining(learner(graph), episodes, block=7)
     before = weights(plain)
     one = trained(plain, range(30))
     check_same(trained(captured, range(30)), one)
@@ -89,7 +99,7 @@ def test_an_episode_without_queries_counts_as_zero() -> None:
     graph = dense_graph()
     episodes = drawn(graph, 3)
     none = Episodes(episodes.support, episodes.query, np.zeros_like(episodes.mask), episodes.info)
-    training = CapturedTraining(learner(graph), none)
+    training = RecordedTraining(learner(graph), none)
     before = weights(training)
     assert training.step(0).item() == 0 and torch.equal(weights(training), before)
 
@@ -97,7 +107,7 @@ def test_an_episode_without_queries_counts_as_zero() -> None:
 def test_steps_may_begin_anywhere() -> None:
     graph = dense_graph()
     episodes = drawn(graph, 30)
-    plain, captured = EpisodeTraining(learner(graph), episodes), CapturedTraining(learner(graph), episodes, block=8)
+    plain, captured = EpisodeTraining(learner(graph), episodes), RecordedTraining(learner(graph), episodes, block=8)
     order = [5, 6, 20, 21, 3]
     check_same(trained(captured, order), trained(plain, order))
 
@@ -105,21 +115,21 @@ def test_steps_may_begin_anywhere() -> None:
 def test_out_of_memory_halves_the_block(monkeypatch: pytest.MonkeyPatch) -> None:
     graph = dense_graph()
     episodes = drawn(graph, 20)
-    whole = trained(CapturedTraining(learner(graph), episodes), range(20))
-    allocate, free = CapturedTraining._allocate, 6
+    whole = trained(RecordedTraining(learner(graph), episodes), range(20))
+    allocate, free = RecordedTraining._allocate, 6
 
-    def short_of_memory(self: CapturedTraining) -> None:
+    def short_of_memory(self: RecordedTraining) -> None:
         if self.block > free:
             raise torch.OutOfMemoryError("no room")
         allocate(self)
 
-    monkeypatch.setattr(CapturedTraining, "_allocate", short_of_memory)
-    training = CapturedTraining(learner(graph), episodes)
+    monkeypatch.setattr(RecordedTraining, "_allocate", short_of_memory)
+    training = RecordedTraining(learner(graph), episodes)
     check_same(trained(training, range(20)), whole)
     assert training.block == 5
     free = 0
     with pytest.raises(TrainingError, match="NAQ_CUDA_GRAPHS=0"):
-        CapturedTraining(learner(graph), episodes).step(0)
+        RecordedTraining(learner(graph), episodes).step(0)
 
 
 def test_the_cpu_trains_by_plain_steps() -> None:
@@ -127,16 +137,98 @@ def test_the_cpu_trains_by_plain_steps() -> None:
     assert type(episode_training(learner(graph), drawn(graph, 3))) is EpisodeTraining
 
 
-def test_what_has_no_fixed_shape_is_not_captured() -> None:
+def test_what_is_recorded() -> None:
     graph = dense_graph()
-    episodes = drawn(graph, 3)
-    assert CapturedTraining.possible(learner(graph), episodes)
-    assert not CapturedTraining.possible(learner(graph, hub_cap=4), episodes)
+    episodes = drawn(graph, 4)
+    assert type(recorded_training(learner(graph), episodes)) is RecordedTraining
     umtra = Episodes(episodes.support, episodes.query, episodes.mask, {"kind": "g-umtra"})
-    assert not CapturedTraining.possible(learner(graph), umtra)
-    assert not CapturedTraining.possible(
-        learner(random_graph()), drawn(random_graph(), 3)
-    )  # sparse features, on the CPU
+    assert recorded_training(learner(graph), umtra) is None
+    sparse = random_graph()  # of which A_hat X is not dense on the CPU
+    assert recorded_training(learner(sparse), drawn(sparse, 3)) is None
+
+    class OtherLoss(ProtoNet):
+        """May compute anything."""
+
+    assert recorded_training(OtherLoss(graph.without_labels(), way=3, latent=8), episodes) is None
+    for order, kind in (("first", RecordedSteps), ("second", InnerSteps)):
+        maml = MAML(graph, way=3, latent=8, meta_batch=2, order=order)
+        found = recorded_training(maml, episodes)
+        assert (found is None) == (order == "second") and type(maml.adaptation) is kind
+
+
+def test_a_training_of_maml_is_the_plain_one() -> None:
+    graph = dense_graph()
+    episodes = drawn(graph, 12)
+    models = [MAML(graph, way=3, latent=8, meta_batch=4, inner_lr=0.3, seed=2) for _ in range(2)]
+    recorded = recorded_training(models[1], episodes)
+    assert recorded is not None
+    before = weights(recorded)
+    found = trained(recorded, range(3))
+    check_same(found, trained(EpisodeTraining(models[0], episodes), range(3)))
+    assert float((found[1] - before).abs().max()) > 1e-3
+
+
+def chunks_of(learner: MAML, episodes: Episodes, steps: InnerSteps) -> Iterator[meta_batch.TaskChunk]:
+    given = learner.operator, [learner.operator], learner.encoder.weight1
+    return meta_batch.task_chunks(episodes, *given, width=steps.width)
+
+
+def maml() -> tuple[MAML, RecordedSteps, Episodes]:
+    """A learner, its steps as a GPU records them, and episodes of two shots."""
+    graph = random_graph()
+    found = MAML(graph, way=3, latent=8, inner_steps=4, inner_lr=0.3, seed=2)
+    move_biases(found.encoder.bias1, found.encoder.bias2)
+    episodes = supervised_episodes(graph.labels, range(3), way=3, shot=2, queries=4, count=5)
+    return found, RecordedSteps(found.adaptation.parameters, 4, 0.3), episodes
+
+
+@pytest.mark.parametrize("few_widths", [False, True])
+def test_inner_steps_in_closed_form(few_widths: bool) -> None:
+    """As autograd takes them; a GPU records and replays them, at few widths."""
+    learner, steps, episodes = maml()
+    plain = learner.adaptation
+    for chunk in chunks_of(learner, episodes, steps if few_widths else plain):
+        weights, shift = plain(chunk.support)
+        found, moved = steps(chunk.support)
+        assert float(shift.abs().max()) > 1e-3 and torch.allclose(moved, shift, rtol=1e-3, atol=1e-5)
+        assert list(found) == list(weights)
+        for name, start in plain.parameters.items():
+            assert float((weights[name] - start).detach().abs().max()) > 1e-3
+            assert torch.allclose(found[name], weights[name], rtol=1e-3, atol=1e-5)
+            (one,) = torch.autograd.grad(found[name].sum(), start)
+            assert torch.equal(one, torch.full_like(start, len(chunk)))
+
+
+def test_inner_steps_that_do_not_fit_recorded_run_unrecorded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where there is no memory for another recording, the earlier ones make room, and nothing changes in the numbers."""
+    learner, steps, episodes = maml()
+    support = next(chunks_of(learner, episodes, steps)).support
+    weights, shift = steps(support)
+
+    def no_room(given: object) -> None:
+        raise torch.OutOfMemoryError("no room")
+
+    monkeypatch.setattr(steps, "_recording", no_room)
+    monkeypatch.setattr(RecordedSteps, "_found", RecordedSteps._replayed)  # as on a GPU
+    steps._graphs[(1,)] = None  # of another shape
+    found, moved = steps(support)
+    assert torch.equal(moved, shift) and all(torch.equal(found[name], weights[name]) for name in weights)
+    assert steps._graphs == {}
+
+
+@CUDA
+def test_a_gpu_gives_the_same_loss_of_maml() -> None:
+    graph = random_graph()
+    learners = [MAML(graph, way=3, latent=8, seed=2, device=device) for device in ("cpu", "cuda")]
+    kept = [supervised_episodes(graph.labels, range(3), way=3, shot=2, queries=4, count=32, seed=s) for s in (0, 5)]
+    assert episode_training(learners[1], kept[0]) is not None
+    assert type(learners[1].adaptation) is RecordedSteps and type(learners[0].adaptation) is InnerSteps
+    losses = [learner.loss(kept[0][:16]) for learner in learners]
+    assert losses[0].item() == pytest.approx(losses[1].item(), rel=1e-4)
+    for one, two in zip(*(torch.autograd.grad(loss, list(m.parameters())) for m, loss in zip(learners, losses))):
+        assert float((one - two.cpu()).norm()) <= 1e-3 * float(one.norm())
+    again = [learner.loss(kept[1][:16]).item() for learner in learners]  # of the same shape: replayed
+    assert again[0] == pytest.approx(again[1], rel=1e-4) and again[0] != pytest.approx(losses[0].item(), rel=1e-4)
 
 
 @CUDA
@@ -144,7 +236,7 @@ def test_recorded_steps_are_the_plain_steps(monkeypatch: pytest.MonkeyPatch) -> 
     for graph in (dense_graph(400), random_graph(n=400, edges=900)):
         episodes = drawn(graph, 60)
         training = episode_training(learner(graph, "cuda"), episodes)
-        assert isinstance(training, CapturedTraining)
+        assert isinstance(training, RecordedTraining)
         training.block = 16
         check_same(trained(training, range(60)), trained(EpisodeTraining(learner(graph), episodes), range(60)))
         adam = [EpisodeTraining(learner(graph), episodes), episode_training(learner(graph, "cuda"), episodes)]
@@ -164,9 +256,9 @@ def test_recorded_steps_are_the_plain_steps(monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_recorded_training_is_resumed(tmp_path) -> None:
     graph = dense_graph(300)
     episodes = drawn(graph, 40)
-    whole = CapturedTraining(learner(graph, "cuda"), episodes)
+    whole = RecordedTraining(learner(graph, "cuda"), episodes)
     fit(whole, lambda: 0.5, Schedule(40))
-    halves = [CapturedTraining(learner(graph, "cuda"), episodes) for _ in range(2)]
+    halves = [RecordedTraining(learner(graph, "cuda"), episodes) for _ in range(2)]
     halves[0].updates = 20
     path = tmp_path / "checkpoint"
     fit(halves[0], lambda: 0.5, Schedule(20), checkpoint=path)
@@ -180,7 +272,7 @@ def test_out_of_memory_on_the_device_halves_the_block() -> None:
     """A limit of the allocator that the estimate does not know of."""
     graph = dense_graph(3000)
     episodes = drawn(graph, 16_000)
-    training = CapturedTraining(learner(graph, "cuda"), episodes, block=16_000)
+    training = RecordedTraining(learner(graph, "cuda"), episodes, block=16_000)
     assert training.block == 16_000
     check = trained(EpisodeTraining(learner(graph), episodes), range(20))
     room = torch.cuda.memory_reserved() + (200 << 20)  # 236 MB would be needed
