@@ -22,7 +22,7 @@ from naq_paper.cells.store import Store
 from naq_paper.measurements import Context, perform
 from naq_scale.array_folder import ArrayFile
 from naq_scale.arrays import SharedArrays
-from naq_scale.blocks import refinement
+from naq_scale.blocks import closed_form
 from naq_scale.embedding_parts import embedding_cell
 from naq_scale.mapped import save_mapped
 from naq_scale.shards import ShardedParts
@@ -98,7 +98,7 @@ def test_shards_make_the_vectors_of_this_process(folder: Path, store: Store, kin
 
 
 def test_neighbours_of_a_sample_are_merged(words: Path, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(refinement, "SEARCHED", 150)
+    monkeypatch.setattr(closed_form, "SEARCHED", 150)
     monkeypatch.setattr(sampled, "ENTRIES", 1)
     expected = alone(words, store.folder.parent)
     assert np.array_equal(made(words, make_runner("local"), store), expected)
