@@ -102,7 +102,7 @@ def measure(
     from naq.neighbors.diffusion import TOLERANCE, push_arrays
     from naq.neighbors.push import push_topk
     from naq.tasks import sample_tasks
-    from naq_scale.blocks import RowPasses, narrow_start, refinement, smoothed_tiles
+    from naq_scale.blocks import RowPasses, closed_form, narrow_start, smoothed_tiles
     from naq_scale.blocks.parts import InThisProcess
     from naq_scale.sampled import sampled_neighbors
 
@@ -143,9 +143,11 @@ def measure(
     centred = RowPasses(parts, tiles, block).centred().centred().kept()
     del start, tiles
     with watch.stage("neighbours"):
-        pairs = refinement.near_pairs(centred, 10, "nearest", 0, block, parts)
+        pairs = closed_form.near_pairs(centred, 10, "nearest", 0, block, parts)
     with watch.stage("closed form"):
-        vectors = refinement.without_scatter(RowPasses(parts, centred, block), pairs, shrink=0.5, power=1.75).grid[0][0]
+        vectors = closed_form.without_scatter(RowPasses(parts, centred, block), pairs, shrink=0.5, power=1.75).grid[0][
+            0
+        ]
     # Episodes of nearest vectors: a table of all nodes is another stage, see Neighbours in docs/scale.md.
     wanted = np.sort(np.random.default_rng(0).choice(nodes, 500, replace=False))
     ids, _, facts["recall"] = sampled_neighbors(vectors, wanted, 10, block=block)

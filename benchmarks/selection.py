@@ -32,10 +32,10 @@ import torch
 from scipy.stats import rankdata
 
 import naq
+from closed_form_steps import refined
 from development import DATA, WAYS, source_of
 from marked_page import write_between
 from naq.embedders.naq_plus import NaqPlus
-from naq.embedders.refinement import refined
 from naq.files import read_json, write_json
 from naq.graph import weighted
 from naq.heads import evaluate

@@ -316,7 +316,7 @@ def classifier(graph: naq.Graph, folder: Path) -> dict[str, Entry]:
     for name, options in (("default", {}), ("smooth, unknown", {"method": "smooth", "unknown": True})):
         model = naq.FewShotNodeClassifier(**options).fit(graph)
         found[f"classifier/{name}/first suggestions"] = chosen(model.suggest(10))
-        predicted = model.predict(labels)
+        predicted = model.set_labels(labels).predict()
         expected = model.expected_accuracy()
         found[f"classifier/{name}/vectors"] = floats(model.transform())
         found[f"classifier/{name}/classes"] = chosen(predicted, shown=predicted[:5].tolist())

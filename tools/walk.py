@@ -118,7 +118,7 @@ def fit() -> dict[str, Any]:
     graph = naq.load("debian")
     before, trace = imported(), Trace()
     with trace.running():
-        naq.FewShotNodeClassifier().fit(graph).predict(LABELS)
+        naq.FewShotNodeClassifier().fit(graph, LABELS).predict()
     after = imported()
     more = {name: path for name, path in after.items() if name not in before}
     return {**trace.counts(), **sizes(after), "loading": sizes(before), "fit alone": sizes(more)}

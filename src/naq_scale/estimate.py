@@ -207,7 +207,7 @@ def _embedded(method: Method, s: Sizes, r: Rates, options: Mapping[str, Any]) ->
 def _closed_form(s: Sizes, r: Rates, width: int, block: float, disk: float) -> list[Stage]:
     """Cosines of pairs of rows, offered to the lists of the nearest (some 64 bytes of work each); pairs and the Gram matrix in
     float64, which takes twice as long, and two products of all rows."""
-    from naq_scale.blocks.refinement import SEARCHED
+    from naq_scale.blocks.closed_form import SEARCHED
 
     n, rows = float(s.nodes), 4.0 * s.nodes * width
     if s.mapped and n > SEARCHED:

@@ -18,7 +18,7 @@ from naq.embedders import EMBEDDERS
 from naq.errors import DataError, NaqError
 from naq_scale import sampled, sharded
 from naq_scale.array_folder import ArrayFile
-from naq_scale.blocks import refinement
+from naq_scale.blocks import closed_form
 from naq_scale.engines import Engine, Local, make_engine
 from naq_scale.mapped import save_mapped
 from naq_scale.sharded import FileArray, ShardedParts, write_part
@@ -87,7 +87,7 @@ def test_shards_make_the_vectors_of_this_process(folder: Path, shards_in: Path, 
 
 
 def test_neighbours_of_a_sample_are_merged(words: Path, shards_in: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(refinement, "SEARCHED", 150)
+    monkeypatch.setattr(closed_form, "SEARCHED", 150)
     monkeypatch.setattr(sampled, "ENTRIES", 1)
     expected, stages = alone(words, shards_in.parent), set()
     assert np.array_equal(made(words, shards_in, tell=lambda stage, done, total: stages.add(stage)), expected)

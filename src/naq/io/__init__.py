@@ -1,8 +1,8 @@
 """Where graphs come from: names, files, splits and tasks that go with them."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from naq.plugins import imported
+from naq.plugins import on_first_use
 
 if TYPE_CHECKING:
     from naq.io.catalog import DATASETS, Dataset, listing
@@ -11,17 +11,6 @@ if TYPE_CHECKING:
     from naq.io.npz import save_graph
     from naq.io.splits import split_for, tasks_path
     from naq.io.tables import Choice, Imported, ImportReport, from_networkx, from_tables, import_tables
-
-_PLACES = {
-    "catalog": ("DATASETS", "Dataset", "listing"),
-    "download": ("dataset_root",),
-    "loading": ("load",),
-    "npz": ("save_graph",),
-    "splits": ("split_for", "tasks_path"),
-    "tables": ("Choice", "ImportReport", "Imported", "from_networkx", "from_tables", "import_tables"),
-}
-_PATHS = {name: f"naq.io.{module}:{name}" for module, names in _PLACES.items() for name in names}
-_PATHS["save_mapped"] = "naq_scale.mapped:save_mapped"
 
 __all__ = [
     "DATASETS",
@@ -41,8 +30,16 @@ __all__ = [
     "tasks_path",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _PATHS:
-        raise AttributeError(f"module 'naq.io' has no attribute {name!r}")
-    return imported(_PATHS[name])
+__getattr__ = on_first_use(
+    __name__,
+    {
+        **dict.fromkeys(("DATASETS", "Dataset", "listing"), "catalog"),
+        **dict.fromkeys(("Choice", "Imported", "ImportReport"), "tables"),
+        **dict.fromkeys(("from_networkx", "from_tables", "import_tables"), "tables"),
+        **dict.fromkeys(("split_for", "tasks_path"), "splits"),
+        "dataset_root": "download",
+        "load": "loading",
+        "save_graph": "npz",
+        "save_mapped": "naq_scale.mapped:save_mapped",
+    },
+)

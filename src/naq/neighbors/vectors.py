@@ -64,7 +64,7 @@ def vector_neighbors(
         if rows.device.type == "cpu":
             return NeighborTable(*_nearest_by_symmetry(rows, k, progress), info)
         return NeighborTable(*_nearest(rows, torch.arange(n, device=rows.device), k, progress), info)
-    from naq.neighbors.approximate import approximate
+    from naq.neighbors.approximate import approximate  # compiled, and needed for many nodes only
     from naq.neighbors.recall import SAMPLE, recall
 
     ids, scores = approximate(rows, k, seed, progress)

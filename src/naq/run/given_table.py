@@ -15,8 +15,7 @@ from naq.errors import OptionError
 from naq.graph import Graph
 from naq.methods import Method
 from naq.neighbors import NeighborTable, feature_neighbors
-from naq.neighbors.table import FILLS, check_fill, filled
-from naq.neighbors.table import content_of
+from naq.neighbors.table import FILLS, check_fill, content_of, filled
 
 KINDS = {"naq-feat": ("feature", "vectors"), "naq-diff": ("diffusion",)}
 """Tables that episodes are drawn from; features that are too many to compare may have been made vectors first."""

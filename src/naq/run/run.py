@@ -16,13 +16,13 @@ from typing import Any
 import numpy as np
 
 from naq.device import checked_device
-from naq.embedders import refined
 from naq.files import cache_folder
 from naq.graph import Graph, resolve, weighted
 from naq.methods import Method
 from naq.neighbors import NeighborTable
 from naq.progress import Listener
 from naq.run.config import RunConfig, check_settings
+from naq.run.embed import refined
 from naq.run.evaluate import BASELINE, baseline_vectors, evaluate_heads, validation_accuracy
 from naq.run.folder import RunFolder, arithmetic_of
 from naq.run.given_table import check_takes_table, table_info
@@ -245,7 +245,7 @@ def _vectors(config: RunConfig, steps: Steps | None, graph: Graph) -> tuple[np.n
             graph.without_labels(), seed=config.seed, device=config.device, **config.options
         )
         vectors, plan = embedder.embed(), embedder.plan()
-    return (refined(vectors, seed=config.seed, device=config.device) if config.refine else vectors), plan
+    return (refined(vectors, config.seed, config.device) if config.refine else vectors), plan
 
 
 def _key(config: RunConfig, data: Mapping[str, Any], steps: Steps) -> str:

@@ -46,7 +46,7 @@ READERS = ROOT / "data"
 
 
 OPTIONAL = {
-    "embedders/refinement.py": lambda config: bool(config.get("refine")),
+    "embedders/closed_form.py": lambda config: bool(config.get("refine")),
     "embedders/naq_plus.py": lambda config: config.get("select") == "clusters",
 }
 """Files that only some cells need, and whether the cell of a configuration does."""

@@ -3,9 +3,9 @@ r"""The closed form with a trained view beside it: slower than ``naq-plus``.
 On the five graphs of ``docs/beyond.md`` it shows no significant difference from ``naq-plus``: it is there to be
 compared with.
 
-.. math:: Z = \mathrm{refined}\left(\left[\, Z_{\mathrm{smooth}} \,|\, \tfrac12 Z_{\mathrm{SUGRL}} \,\right]\right)
+.. math:: Z = \mathrm{ClosedForm}\left(\left[\, Z_{\mathrm{smooth}} \,|\, \tfrac12 Z_{\mathrm{SUGRL}} \,\right]\right)
 
-Both parts are centred and have rows of length one before they are put side by side; :mod:`naq.embedders.refinement`
+Both parts are centred and have rows of length one before they are put side by side; :mod:`naq.embedders.closed_form`
 does the rest. The weights of SUGRL are selected by its own vectors.
 
 Cost: that of SUGRL and that of ``naq-plus`` with twice the width.
@@ -22,8 +22,8 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from naq.embedders.closed_form import ClosedForm
 from naq.embedders.naq_plus import NaqPlus
-from naq.embedders.refinement import refined
 from naq.embedders.smoothing import centred
 from naq.options import option
 from naq_paper.rivals.sugrl import SUGRL
@@ -58,4 +58,5 @@ class NaqPlusSugrl(SUGRL):
     def encode_all(self) -> torch.Tensor:
         trained = self.options.beside * centred(super().encode_all())
         both = torch.cat([self.start.to(trained), trained], dim=1)
-        return torch.from_numpy(refined(both, seed=self.seed, device=self.device)).to(self.device)
+        form = ClosedForm(pairs="mutual", power=1.5, seed=self.seed, device=self.device)
+        return torch.from_numpy(form.fit_transform(both)).to(self.device)

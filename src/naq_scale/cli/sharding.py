@@ -66,11 +66,11 @@ def embed_in_shards(
 ) -> np.ndarray:  # fmt: skip
     """The vectors of :func:`naq.embed` in blocks, bit for bit; the folder of shards goes once they are written."""
     from naq.methods import get_method
-    from naq_scale.blocks import BlockEmbedder
+    from naq_scale.blocks import IN_BLOCKS, embed_to
     from naq_scale.sharded import ShardedParts
 
     kind = get_method(method).embedder
-    if kind is None or not issubclass(kind, BlockEmbedder):
+    if kind is None or kind.name not in IN_BLOCKS:
         raise OptionError(f"{method} does not work in blocks, so not in shards; use naq-plus or smooth.")
     model, folder = kind(graph, seed=seed, **options), shard_folder(out)
 
@@ -81,7 +81,7 @@ def embed_in_shards(
         processes = 1 if plan.engine == "local" else plan.workers
         source = _source(graph, folder, imported)
         parts = ShardedParts(graph, engine, folder, source, shards=plan.shards, processes=processes, tell=tell)
-        vectors = model.embed_to(out, parts=parts)
+        vectors = embed_to(model, out, parts=parts)
     remove_shards(out)
     return vectors
 

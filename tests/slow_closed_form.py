@@ -16,7 +16,7 @@ def centre(x: np.ndarray) -> np.ndarray:
     return unit(x - x.mean(axis=0))
 
 
-def slow_refined(x: np.ndarray, k: int, shrink: float, power: float, pairs: str = "mutual") -> np.ndarray:
+def slow_closed_form(x: np.ndarray, k: int, shrink: float, power: float, pairs: str = "mutual") -> np.ndarray:
     """The formula in float64 with matrix powers, loops and a full sort."""
     z = centre(x.astype(np.float64))
     n, d = z.shape

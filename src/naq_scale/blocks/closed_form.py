@@ -1,4 +1,4 @@
-"""The closed form of NaQ (:mod:`naq.embedders.refinement`) on rows in files."""
+"""The closed form of NaQ (:mod:`naq.embedders.closed_form`) on rows in files."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from naq.embedders.refinement import MUTUAL, PAIRS, removal_of, sharpening_of
+from naq.embedders.closed_form import PAIRS, ClosedForm, removal_of, sharpening_of
 from naq.errors import OptionError
 from naq.neighbors import vector_neighbors
 from naq.random import stream
@@ -21,15 +21,13 @@ SEARCHED = 1 << 16
 PAIRS_AT_ONCE = 1 << 16
 
 
-def closed_form(
-    centred: Pieces, parts: Parts, *, neighbors: int, pairs: str, shrink: float, power: float, seed: int, block: int
-) -> Pieces:
-    """:func:`~naq.embedders.refinement.refined` of rows that are centred."""
+def closed_form(centred: Pieces, parts: Parts, form: ClosedForm, *, block: int) -> Pieces:
+    """``form.fit_transform`` of rows that are centred."""
     n, d = centred.shape
     if n <= 2 or d <= 1:
         return centred
-    found = near_pairs(centred, min(neighbors, n - 1), pairs, seed, block, parts)
-    return without_scatter(RowPasses(parts, centred, block), found, shrink=shrink, power=power)
+    found = near_pairs(centred, min(form.neighbors, n - 1), form.pairs, form.seed, block, parts)
+    return without_scatter(RowPasses(parts, centred, block), found, shrink=form.shrink, power=form.power)
 
 
 def without_scatter(rows: RowPasses, found: np.ndarray, *, shrink: float, power: float) -> Pieces:
@@ -46,7 +44,7 @@ def near_pairs(rows: Pieces, k: int, pairs: str, seed: int, block: int, parts: P
     n, d = rows.shape
     if n <= SEARCHED:
         return PAIRS[pairs](vector_neighbors(rows.whole(), k, seed=seed))
-    if pairs == MUTUAL:
+    if pairs == "mutual":
         raise OptionError(
             f"pairs is 'mutual', which needs the neighbours of every node, but there are {n:,} nodes and {SEARCHED:,} is the most in blocks; use pairs='nearest'."
         )

@@ -5,12 +5,12 @@ import pytest
 import scipy.linalg
 import torch
 
-from naq.embedders import refinement
-from naq.embedders.refinement import nearest_pairs, refined, scatter, sharpened, without_scatter
+from naq.embedders.closed_form import ClosedForm, gram, nearest_pairs, removal_of, scatter, sharpening_of
 from naq.embedders.smoothing import centred
+from naq.embedders.smoothing import unit as unit_rows
 from naq.errors import OptionError
 from naq.neighbors import NeighborTable, mutual_pairs, vector_neighbors
-from slow_refinement import cosines, slow_refined, unit
+from slow_closed_form import cosines, slow_closed_form, unit
 
 
 def groups(n: int = 120, d: int = 6, seed: int = 0) -> np.ndarray:
@@ -18,6 +18,22 @@ def groups(n: int = 120, d: int = 6, seed: int = 0) -> np.ndarray:
     random = np.random.default_rng(seed)
     means = random.standard_normal((6, d)) * 1.5
     return means[random.integers(0, 6, n)] + random.standard_normal((n, d)) * np.linspace(0.1, 1.2, d)
+
+
+def refined(x: np.ndarray | torch.Tensor, **given: object) -> np.ndarray:
+    return ClosedForm(**{"pairs": "mutual", "power": 1.5} | given).fit_transform(x)
+
+
+def without_scatter(rows: torch.Tensor, pairs: np.ndarray, shrink: float) -> torch.Tensor:
+    matrix = removal_of(scatter(rows, pairs), shrink)
+    assert matrix is not None
+    return centred(rows @ torch.from_numpy(matrix))
+
+
+def sharpened(rows: torch.Tensor, power: float, block: int = 1 << 16) -> torch.Tensor:
+    matrix = sharpening_of(gram(rows, block), power)
+    assert matrix is not None
+    return unit_rows(rows @ torch.from_numpy(matrix))
 
 
 def as_rows(x: np.ndarray) -> torch.Tensor:
@@ -30,7 +46,7 @@ def test_both_steps_follow_the_formula(k: int, shrink: float, power: float, pair
     x = groups()
     found = refined(x, neighbors=k, pairs=pairs, shrink=shrink, power=power)
     assert found.dtype == np.float32 and found.shape == x.shape
-    assert np.abs(cosines(found) - cosines(slow_refined(x, k, shrink, power, pairs))).max() < 1e-4
+    assert np.abs(cosines(found) - cosines(slow_closed_form(x, k, shrink, power, pairs))).max() < 1e-4
 
 
 def test_nearest_pairs_are_every_entry_of_the_table() -> None:
@@ -38,14 +54,13 @@ def test_nearest_pairs_are_every_entry_of_the_table() -> None:
     assert nearest_pairs(table).tolist() == [[0, 1], [0, 2], [1, 0]]
 
 
-def test_scatter_is_a_loop_over_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_scatter_is_a_loop_over_pairs() -> None:
     rows = as_rows(groups(40))
     pairs = np.random.default_rng(0).integers(0, 40, (70, 2))
     z = rows.numpy().astype(np.float64)
     slow = sum(np.outer(z[i] - z[j], z[i] - z[j]) for i, j in pairs) / 140
     for block in (1 << 16, 32, 1):
-        monkeypatch.setattr(refinement, "BLOCK", block)
-        assert np.allclose(scatter(rows, pairs), slow, rtol=1e-5, atol=1e-9)
+        assert np.allclose(scatter(rows, pairs, block), slow, rtol=1e-5, atol=1e-9)
 
 
 def test_the_scatter_that_is_left_is_the_same_in_every_direction() -> None:
@@ -60,13 +75,12 @@ def test_the_scatter_that_is_left_is_the_same_in_every_direction() -> None:
     assert left[-1] / left[0] < values[-1] / values[0] / 1.5, "rows of length one undo a part"
 
 
-def test_sharpening_follows_the_formula(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sharpening_follows_the_formula() -> None:
     rows = as_rows(groups(50))
     z = rows.numpy().astype(np.float64)
     slow = unit(z @ scipy.linalg.fractional_matrix_power(z.T @ z, 0.25).real)
     for block in (1 << 16, 7):
-        monkeypatch.setattr(refinement, "BLOCK", block)
-        assert np.abs(cosines(sharpened(rows, 1.5).numpy()) - cosines(slow)).max() < 1e-5
+        assert np.abs(cosines(sharpened(rows, 1.5, block).numpy()) - cosines(slow)).max() < 1e-5
 
 
 def test_power_one_is_no_sharpening() -> None:
@@ -105,7 +119,7 @@ def test_seeded_in_clusters(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("naq.neighbors.vectors.EXACT_NODES", {"cpu": 0, "cuda": 0})
     x = groups(300)
     assert np.array_equal(refined(x, seed=1), refined(x, seed=1))
-    assert np.abs(cosines(refined(x, seed=1)) - cosines(slow_refined(x, 10, 0.5, 1.5))).max() < 0.05
+    assert np.abs(cosines(refined(x, seed=1)) - cosines(slow_closed_form(x, 10, 0.5, 1.5))).max() < 0.05
 
 
 def test_groups_come_apart() -> None:
@@ -122,12 +136,67 @@ def test_groups_come_apart() -> None:
     assert same(refined(x)) > same(x) + 0.04
 
 
-def test_no_pairs_and_pairs_that_do_not_differ_leave_the_rows() -> None:
+def test_pairs_that_do_not_differ_leave_the_first_step_out() -> None:
     rows = as_rows(groups(20))
-    assert without_scatter(rows, np.empty((0, 2), dtype=np.int64), 0.5) is rows
     twice = torch.cat([rows, rows + 1e-8])
     pairs = np.stack([np.arange(20), np.arange(20) + 20], axis=1)
-    assert without_scatter(twice, pairs, 0.5) is twice, "what is left between copies is rounding"
+    assert removal_of(scatter(twice, pairs), 0.5) is None, "what is left between copies is rounding"
+    form = ClosedForm(neighbors=1).fit(twice)
+    assert form.maps[0] is None and form.maps[1] is None and form.maps[2] is not None
+
+
+def test_no_pairs_leave_the_first_step_out() -> None:
+    """In a ring in which everybody's nearest node has a nearer one, nobody is in the list of its nearest: only two of them are mutual."""
+    x = np.array([[1.0, 0.0], [0.0, 0.0], [0.0, 0.0]])
+    assert ClosedForm(pairs="mutual", neighbors=1).fit(x).maps[0] is None
+
+
+@pytest.mark.parametrize("pairs", ["mutual", "nearest"])
+def test_what_was_fitted_is_transformed_to_the_same_bits(pairs: str) -> None:
+    x = groups(200).astype(np.float32)
+    form = ClosedForm(pairs=pairs)
+    fitted = form.fit_transform(x)
+    assert np.array_equal(form.transform(x), fitted) and np.array_equal(
+        ClosedForm(pairs=pairs).fit(x).transform(x), fitted
+    )
+    assert np.array_equal(form.transform(torch.from_numpy(x)), fitted)
+    again = ClosedForm()
+    again.center, again.maps = form.center, form.maps
+    assert np.array_equal(again.transform(x), fitted), "center and maps are all there is"
+
+
+@pytest.mark.parametrize("power", [1.0, 1.75])
+def test_others_are_mapped_by_the_formula(power: float) -> None:
+    """z = u(u(u(u(u(s) - mu_0) M_1) - mu_1) M_2), one row after the other in float64."""
+    x, other = groups(150), groups(40, seed=7)
+    form = ClosedForm(power=power).fit(x)
+    first, mean, second = form.maps
+    one = lambda v: v / np.linalg.norm(v)  # noqa: E731
+    slow = [one(one(one(one(one(s) - form.center) @ first) - mean) @ second) for s in other]
+    assert np.abs(form.transform(other) - np.array(slow)).max() < 1e-4
+
+
+def test_a_sample_estimates_the_same_map() -> None:
+    x = groups(800)
+    whole, part = ClosedForm().fit(x), ClosedForm(sample=400).fit(x)
+    assert not np.array_equal(whole.maps[0], part.maps[0])
+    assert np.linalg.norm(part.maps[0] - whole.maps[0]) / np.linalg.norm(whole.maps[0]) < 0.2
+    assert np.array_equal(ClosedForm(sample=800).fit(x).maps[0], whole.maps[0])
+
+
+def test_asked_too_early_and_other_widths() -> None:
+    with pytest.raises(OptionError, match="fit"):
+        ClosedForm().transform(groups())
+    with pytest.raises(OptionError, match="columns"):
+        ClosedForm().fit(groups()).transform(groups()[:, :4])
+
+
+@pytest.mark.parametrize(
+    "given", [{"neighbors": 0}, {"shrink": 0.0}, {"power": -1}, {"pairs": "all"}, {"device": "tpu"}]
+)
+def test_wrong_parameters(given: dict) -> None:
+    with pytest.raises(OptionError, match=next(iter(given))):
+        ClosedForm(**given)
 
 
 @pytest.mark.parametrize(
