@@ -201,7 +201,7 @@ def _record(number: int) -> Any:
 
     cell = Cell("empty", {"number": number, "dataset": "toy", "seed": 0})
     result = {"number": number, "accuracy": 0.625, "per_task": [0.5, 0.75]}
-    return Record(cell, Identity("d", "1", "c", "o"), result, None, 1.5, {"device": "cpu"}, "2026-01-31T12:00:00Z")
+    return Record(cell, Identity("d"), result, None, 1.5, {"device": "cpu"}, "2026-01-31T12:00:00Z")
 
 
 def _make_cell(folder: Path) -> Path:

@@ -12,7 +12,7 @@ from naq.run.evaluate import OWN
 from naq_paper.cells.cell import Cell, Identity, digest
 from naq_paper.cells.records import Find, Record
 
-IDENTITY = Identity("data", "1.0", "core", "own")
+IDENTITY = Identity("data")
 TASKS = 30
 ALONE = {"logistic": 0.0, "prototype": -0.02}
 TOGETHER = {"transductive": 0.03, "em": 0.02, "balanced": 0.05}
@@ -95,7 +95,6 @@ def train_result(cell: Cell, undefined: bool = False, *, mean: float | None = No
         return f"{tasks or 'tasks'} {where} {shot}"
 
     valid = float(np.clip(mean + drawn(cell.text).normal(0.0, 0.01), 0.0, 1.0))
-    also = {str(shot): evaluations(shot) for shot in config["also_shots"]}
     facts: dict[str, Any] = {
         "reads_base_labels": method.reads_base_labels,
         "inductive": method.inductive,
@@ -114,7 +113,6 @@ def train_result(cell: Cell, undefined: bool = False, *, mean: float | None = No
             "stopped_early": False,
             "steps_trained": 32,
             "unit": "episodes" if method.learner is not None else "epochs",
-            "also_selected": {shot: {"best_step": 16, "valid_accuracy": valid} for shot in also},
         }
     return {
         "config": {name: value for name, value in config.items() if name != "perturbation"},
@@ -122,15 +120,12 @@ def train_result(cell: Cell, undefined: bool = False, *, mean: float | None = No
             "graph": "data",
             "features": "raw",
             "tasks": fingerprint(config["shot"]),
-            "also": {shot: fingerprint(int(shot)) for shot in also},
         },
         "facts": facts,
         "seconds": {"load": 0.1, "embed": 0.1, "test": 0.1, "baseline": 0.0},
         "evaluations": evaluations(config["shot"]),
         "baseline": {},
-        "also": also,
-        "also_baseline": {},
-        "history": {"steps": [16, 32], "loss": [1.0, 0.9], "valid_accuracy": [valid, valid - 0.01], "seconds": [1.0, 2.0], "also": {}}
+        "history": {"steps": [16, 32], "loss": [1.0, 0.9], "valid_accuracy": [valid, valid - 0.01], "seconds": [1.0, 2.0]}
         if trained
         else None,
         "perturbation": {},

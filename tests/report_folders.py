@@ -8,9 +8,9 @@ from collections.abc import Callable
 import numpy as np
 
 from naq_paper.cells.cell import Cell, Identity
-from naq_paper.cells.fingerprint import code_of
 from naq_paper.cells.records import Record
 from naq_paper.cells.store import Store
+from naq_paper.cells.versions import versions_of
 from naq_paper.experiments import compute
 from naq_paper.experiments.experiment import expand
 from naq_paper.experiments.folder import Requests
@@ -49,24 +49,20 @@ def trained(cell: Cell, accuracy: float, noise: float = 0.02) -> dict:
     difficulty = np.random.default_rng(0).normal(0, 0.1, 60)
     own = np.random.default_rng(zlib.crc32(cell.text.encode())).normal(0, noise, 60)
     per_task = [float(x) for x in np.clip(accuracy + difficulty + own, 0, 1)]
-    data = {"tasks": "t", "also": {str(shot): "t" for shot in cell.config["also_shots"]}}
     found = {cell.config["head"]: {"per_task": per_task}}
     history = None if cell.config["method"] == "smooth" else {"steps": [16, 32], "valid_accuracy": [0.3, 0.4]}
     facts = {"valid_accuracy": accuracy, "unit": "episodes", "steps_trained": 32, "reads_base_labels": False}
-    also = {str(shot): found for shot in cell.config["also_shots"]}
     return {
         "config": dict(cell.config),
-        "data": data,
+        "data": {"tasks": "t"},
         "evaluations": found,
-        "also": also,
         "history": history,
         "facts": facts,
     }
 
 
-def record(cell: Cell, accuracy: float = 0.5, *, data: str = "da1a", core: str = "", own: str = "", **more) -> Record:
-    version, *code = code_of(cell)
-    identity = Identity(data, version, core or code[0], own or code[1])
+def record(cell: Cell, accuracy: float = 0.5, *, data: str = "da1a", versions: str | None = None, **more) -> Record:
+    identity = Identity(data, versions_of(cell.measurement, cell.config) if versions is None else versions)
     given = {"result": trained(cell, accuracy), "error": None, "seconds": 30.0, "machine": MACHINE, "finished": "2026"}
     return Record(cell, identity, **(given | more))
 

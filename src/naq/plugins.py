@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
-from pkgutil import iter_modules
 from typing import Any, TypeVar
 
 from naq.errors import OptionError
@@ -36,7 +35,6 @@ class Registry(Mapping[str, Item]):
         items: the ones that are known, as ``module:name``.
         group: of entry points by which other packages add items.
         accepts: whether an item of the group is of this kind, where a group holds several kinds.
-        package: every module of it is imported at the first look, so that each registers what it holds.
     """
 
     def __init__(
@@ -46,9 +44,8 @@ class Registry(Mapping[str, Item]):
         *,
         group: str = "",
         accepts: Callable[[Any], bool] = lambda item: True,
-        package: str = "",
     ) -> None:
-        self.what, self.group, self.package, self._accepts = what, group, package, accepts
+        self.what, self.group, self._accepts = what, group, accepts
         self._paths = dict(items or {})
         self._items: dict[str, Item] = {}
 
@@ -68,8 +65,6 @@ class Registry(Mapping[str, Item]):
 
     def __getitem__(self, name: str) -> Item:
         if name not in self._items:
-            self._discover()
-        if name not in self._items:
             if name in self._paths:
                 self._items[name] = imported(self._paths[name])
             else:
@@ -77,27 +72,13 @@ class Registry(Mapping[str, Item]):
         return self._items[name]
 
     def __contains__(self, name: object) -> bool:
-        if name in self._items or name in self._paths:
-            return True
-        self._discover()
-        return name in self._items or name in self._added()
+        return name in self._items or name in self._paths or name in self._added()
 
     def __iter__(self) -> Iterator[str]:
-        self._discover()
         return iter(dict.fromkeys([*self._paths, *self._items, *self._added()]))
 
     def __len__(self) -> int:
         return len(list(iter(self)))
-
-    def _discover(self) -> None:
-        package, self.package = self.package, ""
-        if package:
-            try:
-                for module in sorted(found.name for found in iter_modules(import_module(package).__path__)):
-                    import_module(f"{package}.{module}")
-            except BaseException:
-                self.package = package
-                raise
 
     def _added(self) -> dict[str, Item]:
         """What other packages add."""

@@ -9,6 +9,7 @@ import typer
 
 from naq.errors import OptionError
 from naq.options import nearest
+from naq.plugins import imported
 
 WHAT = ("datasets", "methods", "heads", "experiments")
 ONLY_JSON = ("home", "licence")
@@ -46,18 +47,7 @@ def _rows(what: str) -> list[dict[str, Any]]:
             for m in methods().values()
         ]  # fmt: skip
     if what == "experiments":
-        from naq_paper.experiments.experiment import EXPERIMENTS, in_reading_order
-
-        return [
-            {
-                "name": e.name,
-                "kind": e.kind,
-                "what": e.question,
-                "in_the_paper": e.origin,
-                "datasets": ", ".join(e.datasets),
-            }
-            for e in (EXPERIMENTS[name] for name in in_reading_order())
-        ]
+        return imported("naq_paper.cli.reproducing:experiment_rows")()
     from naq.heads import HEADS
 
     return [
@@ -96,18 +86,17 @@ def _print_methods() -> None:
 
 
 def _print(title: str, rows: list[dict[str, Any]]) -> None:
-    from rich.console import Console
     from rich.table import Table
 
-    console = Console()
-    console = console if console.is_terminal else Console(width=120)
+    from naq.cli.table import table_console
+
     table = Table(title=title, title_justify="left")
     for number, (column, value) in enumerate(rows[0].items()):
         right = isinstance(value, int) and not isinstance(value, bool)
         table.add_column(column.replace("_", " "), justify="right" if right else "left", no_wrap=number == 0)
     for row in rows:
         table.add_row(*(_text(value) for value in row.values()))
-    console.print(table)
+    table_console(120).print(table)
 
 
 def _text(value: Any) -> str:

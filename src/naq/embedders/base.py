@@ -57,10 +57,7 @@ class Embedder(Configurable, ABC):
     def __init__(self, graph: Graph, *, seed: int = 0, device: str | torch.device = "cpu", **options: Any) -> None:
         self.graph = graph.without_labels()
         self.configure(options)
-        if {"latent", "hidden"} & dict(self.options).keys():
-            from naq.nn.widths import check_widths  # imports the encoders
-
-            check_widths(graph, dict(self.options))
+        check_widths(graph, dict(self.options))
         self.seed = seed
         self.device = checked_device(device)
 

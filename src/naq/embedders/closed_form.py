@@ -103,14 +103,14 @@ class ClosedForm:
         self.neighbors, self.pairs, self.shrink, self.power, self.seed = neighbors, pairs, shrink, power, seed
         self.device, self.sample = checked_device(device), sample
 
-    def fit(self, rows: Rows) -> Self:
+    def fit(self, vectors: Rows) -> Self:
         """Find center and maps of the vectors (n, d) of all nodes, finite."""
-        self.fit_transform(rows)
+        self.fit_transform(vectors)
         return self
 
-    def fit_transform(self, rows: Rows) -> np.ndarray:
+    def fit_transform(self, vectors: Rows) -> np.ndarray:
         """(n, d) float32 of length one: the vectors after both steps."""
-        rows = unit(self._checked(rows))
+        rows = unit(self._checked(vectors))
         mean = rows.double().mean(dim=0).to(rows)
         rows = unit(rows - mean, ROUNDING)
         self.center, self.maps = mean.cpu().numpy(), (None, None, None)
@@ -126,11 +126,11 @@ class ClosedForm:
             self.maps = (first, middle, second)
         return rows.cpu().numpy()
 
-    def transform(self, rows: Rows) -> np.ndarray:
+    def transform(self, vectors: Rows) -> np.ndarray:
         """(n, d) float32 of length one: other vectors mapped as those that were fitted, which get the same bits."""
         if self.center is None:
             raise OptionError("this ClosedForm was not fitted; call fit(rows) first.")
-        rows = self._checked(rows)
+        rows = self._checked(vectors)
         if rows.shape[1] != len(self.center):
             raise OptionError(f"vectors have {rows.shape[1]} columns; expected {len(self.center)}, as those fitted.")
         rows = unit(unit(rows) - self._there(self.center), ROUNDING)

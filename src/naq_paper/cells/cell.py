@@ -1,15 +1,17 @@
 """A cell: a computation that depends on nothing but its configuration, the data and the code.
 
-A cell's ``measurement`` names a function of :mod:`naq_paper.measurements`, its ``config`` is what that function is given: JSON values
-with every default written out, so that two experiments that need the same training share it. Its key is a hash of measurement,
-configuration, data and code; a result is stored under the key and is never computed twice.
+A cell's ``measurement`` names a function of :mod:`naq_paper.measurements`, its ``config`` is what that function is given:
+JSON values with every default written out, so that two experiments that need the same training share it. Its key is a
+hash of measurement, configuration, data and versions of the code; a result is stored under the key and is never computed
+twice.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -56,36 +58,41 @@ class Cell:
         perturbation = config.get("perturbation")
         if perturbation:
             parts.append(" ".join(f"{v}" if k == "name" else f"{k}={v}" for k, v in perturbation.items()))
-        if "stage" in config and "part" in config:
-            parts.append("{} {}-{}".format(config["stage"], *config["part"]))
-        if "rows" in config:
-            parts.append("rows {}-{}".format(*config["rows"]))
         if "seed" in config:
             parts.append(f"seed {config['seed']}")
         return " ".join(part for part in parts if part)
 
 
+def titles(cells: Sequence[Cell]) -> list[str]:
+    """A line per cell; cells of one title, such as the candidates of a setting, also say what tells them apart."""
+    flat = [
+        {**cell.config, **(cell.config.get("options") or {}), **(cell.config.get("episode") or {})} for cell in cells
+    ]
+    same: dict[str, list[int]] = defaultdict(list)
+    for place, cell in enumerate(cells):
+        same[cell.title].append(place)
+    lines = [cell.title for cell in cells]
+    for paths in (p for p in same.values() if len(p) > 1):
+        names = {name for place in paths for name in flat[place]} - {"options", "episode"}
+        differ = sorted(name for name in names if len({str(flat[place].get(name)) for place in paths}) > 1)
+        for place in paths:
+            words = [f"{name}={flat[place][name]}" for name in differ if name in flat[place]]
+            lines[place] += f" ({', '.join(words)})" if words else ""
+    return lines
+
+
 @dataclass(frozen=True)
 class Identity:
-    """What a result belongs to.
+    """What a result belongs to, next to its cell.
 
     Attributes:
         data: hash of the dataset and its tasks, "" for a measurement without one.
-        version: of the package.
-        core: hash of the code that every result depends on, see :mod:`naq_paper.cells.fingerprint`.
-        own: hash of the further code of this cell's measurement, method and perturbation.
+        versions: of the code, see :mod:`naq_paper.cells.versions`; "" where all of it is of version 1.
     """
 
     data: str
-    version: str
-    core: str
-    own: str
-
-    @property
-    def code(self) -> str:
-        """The code version a report groups results by."""
-        return f"{self.version}+{self.core[:8]}.{self.own[:8]}"
+    versions: str = ""
 
     def key(self, cell: Cell) -> str:
         """The name of the cell's file."""
-        return digest(f"{cell.text}|{self.data}|{self.version}|{self.core}|{self.own}")
+        return digest(f"{cell.text}|{self.data}|{self.versions}")

@@ -15,10 +15,19 @@ from naq.errors import DataError
 from naq.files import parse_json, read_bytes, sealed, verify_seal, write_atomically
 from naq_paper.cells.cell import Cell, Identity
 
-FORMAT = 2
-"""2 has a checksum; records of format 1, which have none, are read too."""
-PACK_FORMAT = 2
-"""Likewise."""
+FORMAT = 3
+"""Of a record, and of a pack of them; those of 1 and 2 have keys of another kind."""
+OUTDATED = (1, 2)
+
+
+class OutdatedRecords(DataError):
+    """Results of an earlier version of naq, which ``tools/rekey.py`` turns into present ones."""
+
+    def __init__(self, place: str | Path) -> None:
+        super().__init__(
+            f"{place} holds results of an earlier version of naq; run 'python tools/rekey.py {place}' of the "
+            "repository once, which files them under the keys of this one."
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,9 +77,11 @@ class Record:
     def from_json(cls, data: Any) -> Record:
         """The inverse of :meth:`to_json`; raises ``DataError`` for anything else and for a record that does not fit its key or checksum."""
         try:
-            if data["format"] not in (1, FORMAT):
+            if data["format"] in OUTDATED:
+                raise OutdatedRecords("this folder")
+            if data["format"] != FORMAT:
                 raise DataError(f"the record has format {data['format']!r}; expected {FORMAT}.")
-            data = verify_seal(data, unsealed=data["format"] == 1)
+            data = verify_seal(data)
             record = cls(
                 Cell(str(data["measurement"]), data["config"]),
                 Identity(**data["identity"]),
@@ -91,7 +102,7 @@ class Record:
 
 
 def _check_kinds(record: Record) -> None:
-    """A record of format 1 may hold anything: what its fields are is checked, and that a result is not empty."""
+    """Checks what the fields are, and that a result is not empty."""
     if record.result is not None and (not isinstance(record.result, dict) or not record.result):
         raise DataError("the record holds no result.")
     if record.error is not None and not isinstance(record.error, str):
@@ -110,7 +121,7 @@ def write_records(path: str | Path, records: Iterable[Record]) -> int:
     """Write records into one xz file and return how many; equal records give equal bytes."""
     rows = [record.to_json() for record in records]
     text = json.dumps(
-        sealed({"format": PACK_FORMAT, "records": rows}), sort_keys=True, separators=(",", ":"), allow_nan=False
+        sealed({"format": FORMAT, "records": rows}), sort_keys=True, separators=(",", ":"), allow_nan=False
     )
     packed = lzma.compress(text.encode(), preset=6)
 
@@ -129,21 +140,32 @@ def read_records(path: str | Path) -> list[Record]:
 def records_of(content: bytes, path: str | Path) -> list[Record]:
     """The same from the content of such a file; ``path`` is for messages."""
     try:
-        reader = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=1 << 28)
-        text = reader.decompress(content, max_length=_most(len(content)))
-        if not reader.eof or reader.unused_data:
-            raise DataError("it ends too early, or is too large, or something follows it")
-        data = parse_json(text)
-        if not isinstance(data, dict) or data.get("format") not in (1, PACK_FORMAT):
-            raise DataError(f"it does not have format {PACK_FORMAT}")
-        data = verify_seal(data, unsealed=data["format"] == 1)
-        records = [Record.from_json(each) for each in data["records"]]
+        data = read_pack(content)
+        if data.get("format") in OUTDATED:
+            raise OutdatedRecords(path)
+        if data.get("format") != FORMAT:
+            raise DataError(f"it does not have format {FORMAT}")
+        records = [Record.from_json(each) for each in verify_seal(data)["records"]]
         if not all(record.done for record in records):
             raise DataError("it holds records that are not finished")
+    except OutdatedRecords:
+        raise
     except (lzma.LZMAError, EOFError, ValueError, KeyError, TypeError, RecursionError, MemoryError) as error:
         reason = str(error).rstrip(".")
         raise DataError(f"{path} is no readable pack of results ({reason}); make or download it again.") from error
     return records
+
+
+def read_pack(content: bytes) -> dict[str, Any]:
+    """The JSON of a pack, not yet checked."""
+    reader = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=1 << 28)
+    text = reader.decompress(content, max_length=_most(len(content)))
+    if not reader.eof or reader.unused_data:
+        raise DataError("it ends too early, or is too large, or something follows it")
+    data = parse_json(text)
+    if not isinstance(data, dict):
+        raise DataError("it is no JSON object")
+    return data
 
 
 def _most(packed: int) -> int:

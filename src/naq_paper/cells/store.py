@@ -23,7 +23,7 @@ from filelock import FileLock, Timeout
 
 from naq.errors import DataError
 from naq.files import parse_json, set_aside, write_json
-from naq_paper.cells.records import Record, read_records, write_records
+from naq_paper.cells.records import OutdatedRecords, Record, read_records, write_records
 
 ABANDONED = 14 * 24 * 3600.0
 """Seconds after which the checkpoints of a stopped cell are removed."""
@@ -47,7 +47,7 @@ class Store:
         self.set_aside: list[str] = []
 
     def prepare(self) -> None:
-        """Make the folders; raises ``DataError`` if they cannot be written to."""
+        """Make the folders; raises ``DataError`` if they cannot be written to or hold results of an earlier version."""
         try:
             for name in ("cells", "failed", "claims", "running"):
                 (self.folder / name).mkdir(parents=True, exist_ok=True)
@@ -55,6 +55,7 @@ class Store:
             raise DataError(
                 f"results cannot be written to {self.folder}: {error.strerror or error}; choose another folder."
             ) from error
+        next(self.records(), None)  # raises for a folder of outdated records, which would all be computed again
 
     def get(self, key: str) -> Record | None:
         """The finished record of a cell; a damaged one is set aside and counts as none."""
@@ -180,6 +181,8 @@ class Store:
             return _checked(path, done=done)
         except FileNotFoundError:
             return None
+        except OutdatedRecords:
+            raise OutdatedRecords(self.folder) from None
         except (IsADirectoryError, DataError):
             return self._put_aside(path, done=done)
         except OSError as error:
@@ -220,6 +223,8 @@ def _checked(path: Path, *, done: bool, name: str = "") -> Record:
 def _checked_or_none(path: Path, *, done: bool, name: str = "") -> Record | None:
     try:
         return _checked(path, done=done, name=name)
+    except OutdatedRecords:
+        raise
     except (OSError, DataError):
         return None
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from naq_paper.cells.cell import Cell
+from naq_paper.cells.cell import Cell, titles
 from naq_paper.experiments.experiment import Study
 from naq_paper.experiments.request import Request
-from naq_paper.report.collect import titles
 from naq_paper.report.format import counted
 
 

@@ -9,23 +9,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from naq.cli.checking import (
+from naq.cli.checking import check_device_of
+from naq.cli.streams import Stopped
+from naq.errors import OptionError
+from naq_paper.cli.options import (
     budget_of,
-    check_device_of,
     episode_options_of,
     features_of,
     known_learners,
     options_of,
     without_effect,
 )
-from naq.cli.streams import Stopped
-from naq.errors import OptionError
 from naq_paper.experiments.profiles import PROFILES
 from naq_paper.experiments.request import BUDGETS
 
 if TYPE_CHECKING:
     from naq_paper.cells.runners import Outcome
-    from naq_paper.experiments.request import Request
     from naq_paper.report.page import Page
 
 FOLDER = Path("runs/reproduce")
@@ -210,8 +209,11 @@ def reproduce_command(
         kept.save(out)
         with CellsProgress() as listener:
             outcome = compute(studies, find, runner, setup, listener)
+    from naq_paper.report.commands import section_name
+    from naq_paper.report.terminal import print_sections
+
     page = _write_report(out, out / "report.html", out=out)
-    _print_views(page, requests)
+    print_sections(page, {section_name(request) for request in requests})
     _print_outcome(outcome)
     _say(f"Written: {out / 'report.html'} and tables in {out / 'tables'}")
     if outcome.stopped:
@@ -293,31 +295,8 @@ def _write_report(
     return page
 
 
-def _print_views(page: Page, requests: list[Request]) -> None:
-    """Sentences and tables of these requests."""
-    from rich.console import Console
-    from rich.markup import escape
-
-    from naq.cli.table import terminal_table
-    from naq_paper.experiments.views import TableView, TextView
-    from naq_paper.report.commands import section_name
-
-    console = Console()
-    console = console if console.is_terminal else Console(width=140)
-    wanted = {section_name(request) for request in requests}
-    for section in page.sections:
-        if section.name not in wanted:
-            continue
-        console.print(f"\n[bold]{escape(section.title)}[/bold]  ({escape(section.where_in_paper)})", highlight=False)
-        for view in section.views:
-            if isinstance(view, TextView):
-                console.print("\n".join(view.sentences), highlight=False, markup=False)
-            elif isinstance(view, TableView):
-                console.print(terminal_table(view))
-
-
 def _print_outcome(outcome: Outcome) -> None:
-    from naq_paper.report.collect import titles
+    from naq_paper.cells.cell import titles
 
     counts = {
         "computed": len(outcome.done),
@@ -331,3 +310,19 @@ def _print_outcome(outcome: Outcome) -> None:
         _say(f"  {name}: {failure.sentence}", "red")
     if len(outcome.failed) > 10:
         _say(f"  and {len(outcome.failed) - 10} more; the report names them all.")
+
+
+def experiment_rows() -> list[dict[str, str]]:
+    """What ``naq list experiments`` shows."""
+    from naq_paper.experiments.experiment import EXPERIMENTS
+
+    return [
+        {
+            "name": e.name,
+            "kind": e.kind,
+            "what": e.question,
+            "in_the_paper": e.origin,
+            "datasets": ", ".join(e.datasets),
+        }
+        for e in EXPERIMENTS.values()
+    ]

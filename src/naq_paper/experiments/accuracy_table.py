@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from naq.methods import get_method
 from naq.run.evaluate import BASELINE
@@ -72,29 +72,22 @@ class AccuracyTable(Experiment):
         ways = request.ways or (possible[:1] if request.limits.thin else possible)
         return [(way, shot) for way in ways for shot in request.shots or self.shots]
 
-    def trained_settings(self, request: Request, dataset: str) -> list[Setting]:
-        """What the trainings are for; more than is shown where they are those of a larger table."""
-        return self.settings(request, dataset)
-
     def groups(self, request: Request, dataset: str) -> dict[Key, SeedGroup]:
         """Long trainings first, so that none is left alone at the end while other workers wait."""
-        trained = self.trained_settings(request, dataset)
+        settings = self.settings(request, dataset)
         return {
-            (method, at): self._group(request, dataset, method, at, trained)
+            (method, at): self._group(request, dataset, method, at, settings)
             for method in sorted(self.rows(request), key=_lightness)
-            for at in self.settings(request, dataset)
+            for at in settings
         }
 
     def _group(
         self, request: Request, dataset: str, method: str, at: Setting, settings: Sequence[Setting]
     ) -> SeedGroup:
-        """One training serves all shots of a method that reads no labels; a supervised one trains for each. Checkpoints are selected for each."""
+        """The setting that tuning chooses is that of the first shot."""
         way, shot = at
-        shots = [s for w, s in settings if w == way]
-        if get_method(method).reads_base_labels:
-            return seed_group(request, dataset, method, way=way, shot=shot, chosen_for={"shot": shots[0]})
-        also: dict[str, Any] = {"also_shots": shots[1:]}
-        return seed_group(request, dataset, method, way=way, shot=shots[0], **also, chosen_for=also)
+        first = next(s for w, s in settings if w == way)
+        return seed_group(request, dataset, method, way=way, shot=shot, chosen_for={"shot": first})
 
     def headline(self, study: Study) -> list[Contest]:
         found = self._found(study)

@@ -87,8 +87,6 @@ def _limit(record: Record) -> int:
 
 
 def _improving(record: Record) -> bool:
-    """Whether the best checkpoint, of any shot that the training serves, is the last one."""
+    """Whether the best checkpoint is the last one."""
     assert record.result is not None
-    facts, last = _facts(record), record.result["history"]["steps"][-1]
-    also = [one["best_step"] for one in facts.get("also_selected", {}).values()]
-    return any(step >= last for step in (facts["best_step"], *also))
+    return bool(_facts(record)["best_step"] >= record.result["history"]["steps"][-1])

@@ -14,7 +14,7 @@ from naq.io.catalog import listing, unknown
 from naq.options import nearest
 from naq_paper.cells.datasets import DatasetCache
 from naq_paper.experiments.captions import dataset_slug
-from naq_paper.experiments.experiment import EXPERIMENTS, Experiment, expand, in_reading_order
+from naq_paper.experiments.experiment import EXPERIMENTS, Experiment, expand
 from naq_paper.experiments.paper.names import PAPER_DATASETS, paper_name
 from naq_paper.experiments.request import Request
 
@@ -32,8 +32,7 @@ GROUPS = {
 def experiments_of(name: str) -> list[str]:
     """The experiments behind a name: one, or a group of them."""
     if name in GROUPS:
-        known = {each: EXPERIMENTS[each] for each in in_reading_order()}
-        return [each for each, one in known.items() if name in ("all", one.group) or KINDS.get(name) == one.kind]
+        return [each for each, one in EXPERIMENTS.items() if name in ("all", one.group) or KINDS.get(name) == one.kind]
     if name not in EXPERIMENTS:
         raise OptionError(f"there is no table or analysis {name!r}; {nearest(name, [*EXPERIMENTS, *GROUPS])}")
     return [name]

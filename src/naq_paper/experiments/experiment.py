@@ -37,7 +37,7 @@ class Contest:
 
 
 class Experiment(ABC):
-    """One file with one subclass, registered by ``@EXPERIMENTS.register``.
+    """One file with one subclass, and a line in :data:`EXPERIMENTS`.
 
     Attributes:
         name: what ``naq reproduce`` calls it.
@@ -117,30 +117,43 @@ class Study:
         return self.experiment.views(self)
 
 
-EXPERIMENTS: Registry[type[Experiment]] = Registry("a table or analysis", package="naq_paper.experiments.analyses")
-ORDER = (
-    *("methods", "main-products", "main-citation", "full-products", "full-citation", "model-agnostic"),
-    *("ogbn-arxiv", "ogbn-products"),
-    *("beyond-accuracy", "beyond-ablation", "beyond-refinement", "beyond-inputs"),
-    *(
-        "practice",
-        "label-scarcity",
-        "label-noise",
-        "imbalance",
-        "structure-noise",
-        "feature-noise",
-        "tail-tsne",
-        "queries",
-    ),
-    *("class-similarity", "metrics", "training-way", "umtra-models", "umtra", "overlap", "overlap-drop", "times"),
-    *("episode-options", "beyond-robustness"),
+ANALYSES = "naq_paper.experiments.analyses"
+EXPERIMENTS: Registry[type[Experiment]] = Registry(
+    "a table or analysis",
+    {
+        "methods": f"{ANALYSES}.tables:EveryMethod",
+        "main-products": f"{ANALYSES}.main_tables:MainProducts",
+        "main-citation": f"{ANALYSES}.main_tables:MainCitation",
+        "full-products": f"{ANALYSES}.tables:FullProducts",
+        "full-citation": f"{ANALYSES}.tables:FullCitation",
+        "model-agnostic": f"{ANALYSES}.model_agnostic:ModelAgnostic",
+        "ogbn-arxiv": f"{ANALYSES}.tables:OgbnArxiv",
+        "ogbn-products": f"{ANALYSES}.tables:OgbnProducts",
+        "beyond-accuracy": f"{ANALYSES}.beyond_accuracy:BeyondAccuracy",
+        "beyond-ablation": f"{ANALYSES}.beyond_ablation:BeyondAblation",
+        "beyond-refinement": f"{ANALYSES}.beyond_refinement:BeyondRefinement",
+        "beyond-inputs": f"{ANALYSES}.beyond_refinement:BeyondInputs",
+        "practice": f"{ANALYSES}.practice:Practice",
+        "label-scarcity": f"{ANALYSES}.label_scarcity:LabelScarcity",
+        "label-noise": f"{ANALYSES}.label_noise:LabelNoise",
+        "imbalance": f"{ANALYSES}.imbalance:Imbalance",
+        "structure-noise": f"{ANALYSES}.noise:StructureNoise",
+        "feature-noise": f"{ANALYSES}.noise:FeatureNoise",
+        "tail-tsne": f"{ANALYSES}.tail_tsne:TailMaps",
+        "queries": f"{ANALYSES}.query_count:QueryCount",
+        "class-similarity": f"{ANALYSES}.class_similarity:ClassSimilarity",
+        "metrics": f"{ANALYSES}.metric_ablation:MetricAblation",
+        "training-way": f"{ANALYSES}.training_way:TrainingWay",
+        "umtra-models": f"{ANALYSES}.umtra_models:UmtraModels",
+        "umtra": f"{ANALYSES}.umtra_strength:UmtraStrength",
+        "overlap": f"{ANALYSES}.overlap:Overlap",
+        "overlap-drop": f"{ANALYSES}.overlap_drop:OverlapDrop",
+        "times": f"{ANALYSES}.times:Times",
+        "episode-options": f"{ANALYSES}.episode_options:EpisodeOptions",
+        "beyond-robustness": f"{ANALYSES}.beyond_robustness:BeyondRobustness",
+    },
 )
 """Tables, then analyses, as a reader wants them."""
-
-
-def in_reading_order() -> list[str]:
-    """The names of all experiments; those that ``ORDER`` does not know come last."""
-    return sorted(EXPERIMENTS, key=lambda name: (ORDER.index(name) if name in ORDER else len(ORDER), name))
 
 
 def expand(request: Request, find: Find) -> list[Study]:

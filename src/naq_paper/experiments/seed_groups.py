@@ -106,7 +106,7 @@ def seed_group(
     Args:
         options: on top of the chosen setting.
         perturbation: drawn anew for every seed unless it names one.
-        chosen_for: way, shot and other shots that the setting is chosen for, where they are not those of the trainings.
+        chosen_for: way and shot that the setting is chosen for, where they are not those of the trainings.
         seeds: the request's own by default.
         make: used instead of :func:`train_cell` for a measurement that trains and then measures something else.
         more: as in :func:`train_cell`.
@@ -235,11 +235,10 @@ def score_of(records: Sequence[Record], shot: int | None = None, head: str | Non
     for record in records:
         assert record.result is not None
         result, config, data = record.result, record.result["config"], record.result["data"]
-        main = shot is None or shot == config["shot"]
-        found = result["evaluations"] if main else result["also"].get(str(shot), {})
+        found = result["evaluations"] if shot in (None, config["shot"]) else {}
         name = head or (config["head"] if config["head"] in found else next(iter(found), ""))
         if name in found:
-            tasks = data["tasks"] if main else data["also"][str(shot)]
+            tasks = data["tasks"]
             queries = found[name].get("queries", "balanced")
             runs.append((tasks if queries == "balanced" else f"{tasks} {queries}", found[name]["per_task"]))
             trained = trained or result["history"] is not None

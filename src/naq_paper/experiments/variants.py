@@ -53,7 +53,7 @@ def way_of(request: Request, dataset: str) -> int:
 
 
 class Variants(Experiment):
-    """Variants in rows, accuracy and gains in columns, by shot and head. Keys of its groups are the rows.
+    """Variants in rows, accuracy and gains in columns, by shot and head. Keys of its groups are (row, shot).
 
     Attributes:
         gains: what the gains are over, in words; a column each.
@@ -71,21 +71,14 @@ class Variants(Experiment):
         """The rows, those that others are compared with first."""
 
     def groups(self, request: Request, dataset: str) -> dict[Key, SeedGroup]:
-        """One training serves all shots; it is that of other tables where the setting is the same."""
-        shots = request.shots or (1, 5)
-        also: dict[str, Any] = {"also_shots": shots[1:]}
+        """The trainings are those of other tables where the setting is the same."""
+        shots, way = request.shots or (1, 5), way_of(request, dataset)
         return {
-            one.row: seed_group(
-                request,
-                dataset,
-                one.method,
-                way=way_of(request, dataset),
-                shot=shots[0],
-                chosen_for=also,
-                **also,
-                **one.settings,
+            (one.row, shot): seed_group(
+                request, dataset, one.method, way=way, shot=shot, chosen_for={"shot": shots[0]}, **one.settings
             )
             for one in self.variants(request)
+            for shot in shots
         }
 
     def views(self, study: Study) -> list[View]:
@@ -133,8 +126,8 @@ class Variants(Experiment):
     ) -> TableView:
         def accuracy(row: str, place: Place) -> Entry:
             if (row, place) not in found:
-                return study.missing(row)
-            return number(found[row, place], keys=[record.key for record in study.records(row)])
+                return study.missing((row, place[0]))
+            return number(found[row, place], keys=[record.key for record in study.records((row, place[0]))])
 
         def gained(one: Variant, index: int, place: Place) -> Entry:
             other = one.against[index] if index < len(one.against) else ""
@@ -233,7 +226,12 @@ def gain_series(name: str, x: Sequence[str], tests: Sequence[Comparison | None])
 
 
 def _scores(study: Study, rows: Sequence[Variant], places: Sequence[Place]) -> dict[tuple[str, Place], Score]:
-    return {(one.row, place): s for one in rows for place in places if (s := study.score(one.row, *place)) is not None}
+    return {
+        (one.row, (shot, head)): s
+        for one in rows
+        for shot, head in places
+        if (s := study.score((one.row, shot), shot, head)) is not None
+    }
 
 
 def _words(head: str) -> str:

@@ -1,5 +1,5 @@
-"""What cells compute, one module each: a module that is added here is known by the name it registers."""
+"""What cells compute, one module each, named in :data:`naq_paper.measurements.base.MEASUREMENTS`."""
 
-from naq_paper.measurements.base import MEASUREMENTS, Context, Measurement, perform, register_measurement
+from naq_paper.measurements.base import MEASUREMENTS, Context, perform
 
-__all__ = ["MEASUREMENTS", "Context", "Measurement", "perform", "register_measurement"]
+__all__ = ["MEASUREMENTS", "Context", "perform"]

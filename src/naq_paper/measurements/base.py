@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,8 +18,6 @@ from naq_paper.cells.cell import Cell
 from naq_paper.cells.datasets import DatasetCache
 from naq_paper.perturbations import Perturbed, resolve_perturbation
 
-MEASUREMENTS: Registry[Measurement] = Registry("a measurement", package="naq_paper.measurements")
-
 
 @dataclass(frozen=True, eq=False)
 class Context:
@@ -29,14 +28,12 @@ class Context:
         scratch: a folder of the cell's own for checkpoints, removed when it is done; None keeps none.
         cache: folder for neighbour tables, "" is the user's, None keeps none.
         listener: is called with the progress.
-        arrays: folder for arrays that cells leave for each other, None where there is none.
     """
 
     dataset_cache: DatasetCache
     scratch: Path | None = None
     cache: str | Path | None = ""
     listener: Listener = lambda phase, facts: None
-    arrays: Path | None = None
 
     def perturbed(self, config: Mapping[str, Any]) -> Perturbed:
         """The dataset of a configuration under its perturbation."""
@@ -44,27 +41,33 @@ class Context:
 
 
 Compute = Callable[[Mapping[str, Any], Context], dict[str, Any]]
+"""A measurement: returns JSON values and raises ``NaqError`` for what cannot be done."""
 
-
-@dataclass(frozen=True)
-class Measurement:
-    """A function that returns JSON values and raises ``NaqError`` for what cannot be done."""
-
-    name: str
-    compute: Compute
-
-    def __call__(self, config: Mapping[str, Any], context: Context) -> dict[str, Any]:
-        return self.compute(config, context)
-
-
-def register_measurement(name: str) -> Callable[[Compute], Measurement]:
-    """Decorator: makes a function known as the measurement ``name``."""
-    return lambda compute: MEASUREMENTS.register(Measurement(name, compute))
+MEASUREMENTS: Registry[Compute] = Registry(
+    "a measurement",
+    {
+        "class-similarity": "naq_paper.measurements.class_similarity:class_similarity",
+        "empty": "naq_paper.measurements.base:empty",
+        "overlap": "naq_paper.measurements.overlap:overlap",
+        "practice": "naq_paper.measurements.practice:practice",
+        "tail-map": "naq_paper.measurements.tail_map:tail_map",
+        "times": "naq_paper.measurements.times:times",
+        "train": "naq_paper.measurements.train:train",
+    },
+)
 
 
 def perform(cell: Cell, context: Context) -> dict[str, Any]:
     """The result of a cell."""
     return MEASUREMENTS.find(cell.measurement)(cell.config, context)
+
+
+def empty(config: Mapping[str, Any], context: Context) -> dict[str, Any]:
+    """Sleep ``seconds``, then return ``number``, or fail with ``error``: measures and tests the overhead of runners."""
+    time.sleep(float(config.get("seconds", 0.0)))
+    if config.get("error"):
+        raise OptionError(str(config["error"]))
+    return {"number": config.get("number", 0)}
 
 
 def dataset_cell(

@@ -17,7 +17,7 @@ from naq.episodes.episodes import check_counts
 from naq.errors import OptionError
 from naq.graph import Graph
 from naq_paper.cells.cell import Cell
-from naq_paper.measurements.base import Context, dataset_cell, register_measurement
+from naq_paper.measurements.base import Context, dataset_cell
 from naq_paper.measurements.tables import completed_table, short_share, table_config
 
 TAILS = (10, 20, 50, 80, 100)
@@ -50,7 +50,6 @@ def class_similarity_cell(
     return dataset_cell("class-similarity", dataset, perturbation, config)
 
 
-@register_measurement("class-similarity")
 def class_similarity(config: Mapping[str, Any], context: Context) -> dict[str, Any]:
     """``similarity_percent`` and ``same_class_share`` over all nodes and per tail (``tails``); ``in_degrees`` describes the table.
 

@@ -14,7 +14,7 @@ import numpy as np
 from naq.episodes import Episodes, naq_episodes
 from naq.episodes.episodes import check_counts
 from naq_paper.cells.cell import Cell
-from naq_paper.measurements.base import Context, check_seed, dataset_cell, finite_or_none, register_measurement
+from naq_paper.measurements.base import Context, check_seed, dataset_cell, finite_or_none
 from naq_paper.measurements.tables import completed_table, short_share, table_config
 
 
@@ -43,7 +43,6 @@ def overlap_cell(
     return dataset_cell("overlap", dataset, perturbation, {**episodes, **table_config(kind, **table)})
 
 
-@register_measurement("overlap")
 def overlap(config: Mapping[str, Any], context: Context) -> dict[str, Any]:
     """``overlap_percent`` and its ``standard_error`` over episodes, in percent; all else are shares.
 

@@ -22,7 +22,7 @@ from naq.options import check_whole
 from naq.random import stream
 from naq_paper.cells.cell import Cell
 from naq_paper.cells.peak_memory import with_peak
-from naq_paper.measurements.base import Context, check_choice, check_seed, dataset_cell, register_measurement
+from naq_paper.measurements.base import Context, check_choice, check_seed, dataset_cell
 from naq_paper.peers import PEERS, Peer
 
 BINS = 15
@@ -86,7 +86,6 @@ def practice_cell(dataset: str, peer: str, *, shots: Sequence[int], seed: int = 
     return dataset_cell("practice", dataset, None, {"peer": peer, "shots": each, "seed": int(seed), **there})
 
 
-@register_measurement("practice")
 def practice(config: Mapping[str, Any], context: Context) -> dict[str, Any]:
     """``by_shot``: accuracy, mean accuracy per class, calibration error and seconds at every number of labels; ``peak_bytes`` of all together.
 

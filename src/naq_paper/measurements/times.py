@@ -30,7 +30,7 @@ from naq.run.versions import processor
 from naq.threads import available_cores
 from naq_paper.cells.cell import Cell
 from naq_paper.measurements import stages
-from naq_paper.measurements.base import Context, check_choice, check_seed, dataset_cell, register_measurement
+from naq_paper.measurements.base import Context, check_choice, check_seed, dataset_cell
 from naq_paper.measurements.tables import TABLE_KINDS, completed_table, table_config
 
 MEASURED = ("similarity", "episodes")
@@ -92,7 +92,6 @@ def times_cell(
     return dataset_cell("times", dataset, perturbation, {**config, "repeats": int(repeats), "device": device})
 
 
-@register_measurement("times")
 def times(config: Mapping[str, Any], context: Context) -> dict[str, Any]:
     """All ``seconds``, their ``mean``, ``sd`` and ``min``, what they contain (``parts``), the ``stages`` of a table and the hardware.
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from naq.errors import OptionError
 from naq.methods import get_method
-from naq.run import Result, RunConfig, RunInputs, execute, execute_together, gains_together
-from naq_paper.cells.cell import Cell, canonical
-from naq_paper.measurements.base import Context, register_measurement
+from naq.run.config import RunConfig
+from naq_paper.cells.cell import Cell
+from naq_paper.measurements.base import Context
 from naq_paper.perturbations import resolve_perturbation
+
+if TYPE_CHECKING:
+    from naq.run import Result
 
 
 def train_cell(
@@ -28,7 +31,8 @@ def train_cell(
     Args:
         epochs: left out where the method is not trained in epochs.
         perturbation: ``{"name": ..., ...}`` of :mod:`naq_paper.perturbations`.
-        measurement, more: for a measurement that trains and then measures something else: its name and what it adds to the configuration.
+        measurement, more: for a measurement that trains and then measures something else: its name and what it adds to
+            the configuration.
         given: arguments of :func:`naq.run` that belong to the configuration.
     """
     known = get_method(method)
@@ -39,17 +43,16 @@ def train_cell(
 
 def trained(config: Mapping[str, Any], context: Context) -> Result:
     """The run that a train cell's configuration describes, with its vectors where it was not resumed from a finished one."""
-    return execute(*_run(config, context))
+    from naq.run.run import run_config  # not needed to plan a cell
 
-
-def _run(config: Mapping[str, Any], context: Context) -> tuple[RunConfig, RunInputs]:
     run = RunConfig.from_json({name: value for name, value in config.items() if name != "perturbation"})
     perturbed = context.perturbed(config)
     if perturbed.redraw and perturbed.split is None:
         raise OptionError(
             f"the perturbation {config['perturbation']} removes nodes but names no classes; tasks cannot be drawn."
         )
-    return run, RunInputs(
+    return run_config(
+        run,
         perturbed.graph,
         tasks=None if perturbed.redraw else context.dataset_cache.tasks(run.dataset),
         split=perturbed.split,
@@ -61,32 +64,7 @@ def _run(config: Mapping[str, Any], context: Context) -> tuple[RunConfig, RunInp
     )
 
 
-@register_measurement("train")
 def train(config: Mapping[str, Any], context: Context) -> dict[str, Any]:
     """Everything a run reports but the vectors, and what the perturbation did."""
-    return _reported(trained(config, context), config, context)
-
-
-def _reported(result: Result, config: Mapping[str, Any], context: Context) -> dict[str, Any]:
+    result = trained(config, context)
     return {**result.to_json(), "perturbation": dict(context.perturbed(config).facts)}
-
-
-def group_of(cell: Cell) -> str | None:
-    """Equal for train cells that differ in their seed alone and are computed faster together; None where nothing is gained."""
-    if cell.measurement != "train":
-        return None
-    config = {name: value for name, value in cell.config.items() if name not in ("perturbation", "seed")}
-    if not gains_together(RunConfig.from_json({**config, "seed": 0})):
-        return None
-    return canonical({**config, "perturbation": cell.config["perturbation"]})
-
-
-def train_together(
-    given: Sequence[tuple[Mapping[str, Any], Context]],
-) -> list[dict[str, Any] | Exception]:
-    """What ``train`` returns or raises for each, trained side by side."""
-    found: list[dict[str, Any] | Exception] = []
-    results = execute_together([_run(config, context) for config, context in given])
-    for (config, context), result in zip(given, results, strict=True):
-        found.append(result if isinstance(result, Exception) else _reported(result, config, context))
-    return found

@@ -18,7 +18,7 @@ from naq.plugins import Registry
 
 
 class Peer(ABC):
-    """One file or one family per module, each class registered by ``@PEERS.register``.
+    """One file or one family per module, and a line in :data:`PEERS` for each class.
 
     The constructor does whatever needs no label; :meth:`classify` may be called again with other labels.
 
@@ -51,7 +51,22 @@ class Peer(ABC):
         """
 
 
-PEERS: Registry[type[Peer]] = Registry("a practical method", package="naq_paper.peers")
+PEERS: Registry[type[Peer]] = Registry(
+    "a practical method",
+    {
+        "correct-and-smooth": "naq_paper.peers.propagation:CorrectAndSmooth",
+        "diffusion": "naq_paper.peers.scikit_network:Diffusion",
+        "gat": "naq_paper.peers.gnn:GAT",
+        "gcn": "naq_paper.peers.gnn:GCN",
+        "label-propagation": "naq_paper.peers.propagation:LabelPropagation",
+        "naq-plus": "naq_paper.peers.naq_classifier:NaqPlusClassifier",
+        "nearest": "naq_paper.peers.scikit_network:NearestNeighbors",
+        "pagerank": "naq_paper.peers.scikit_network:PageRank",
+        "sgc": "naq_paper.peers.sgc:SGC",
+        "smooth": "naq_paper.peers.naq_classifier:SmoothClassifier",
+        "tfidf-logistic": "naq_paper.peers.words:TfidfLogistic",
+    },
+)
 
 
 def words_of(graph: Graph) -> sp.csr_matrix:

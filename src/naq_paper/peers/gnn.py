@@ -19,7 +19,7 @@ import torch.nn.functional as F
 from naq.graph import Graph
 from naq.nn.rows import SparseRows, sparse_product, take_rows
 from naq.random import torch_seed
-from naq_paper.peers.base import PEERS, Peer, edge_index, words_of
+from naq_paper.peers.base import Peer, edge_index, words_of
 
 EPOCHS, HIDDEN = 200, 64
 
@@ -110,7 +110,6 @@ def leading_to(edges: Edges, nodes: np.ndarray) -> tuple[Edges, np.ndarray]:
     return (kept, None if weights is None else weights[wanted]), torch.unique(kept[0]).numpy()
 
 
-@PEERS.register
 class GCN(TrainedGNN):
     name = "gcn"
     title = "GCN"
@@ -138,7 +137,6 @@ class GCN(TrainedGNN):
         return model, torch.optim.Adam(groups, lr=0.01)
 
 
-@PEERS.register
 class GAT(TrainedGNN):
     name = "gat"
     title = "GAT"

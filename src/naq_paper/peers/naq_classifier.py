@@ -8,10 +8,9 @@ import numpy as np
 
 from naq.classifier import FewShotNodeClassifier, Labels
 from naq.graph import Graph
-from naq_paper.peers.base import PEERS, Peer
+from naq_paper.peers.base import Peer
 
 
-@PEERS.register
 class NaqPlusClassifier(Peer):
     name = "naq-plus"
     title = "naq (FewShotNodeClassifier)"
@@ -27,7 +26,6 @@ class NaqPlusClassifier(Peer):
         return self.classifier.predict_proba(Labels.of(nodes, slots))
 
 
-@PEERS.register
 class SmoothClassifier(NaqPlusClassifier):
     name = "smooth"
     title = "naq, smooth vectors"

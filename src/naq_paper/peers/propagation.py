@@ -11,14 +11,13 @@ import numpy as np
 import torch
 
 from naq.graph import Graph
-from naq_paper.peers.base import PEERS, Peer, edge_index, normalized_rows
+from naq_paper.peers.base import Peer, edge_index, normalized_rows
 from naq_paper.peers.words import TfidfLogistic
 
 LAYERS = 50
 ALPHA = 0.9
 
 
-@PEERS.register
 class LabelPropagation(Peer):
     name = "label-propagation"
     title = "label propagation"
@@ -39,7 +38,6 @@ class LabelPropagation(Peer):
         return normalized_rows(Propagation(LAYERS, ALPHA)(given, self.edges).numpy())
 
 
-@PEERS.register
 class CorrectAndSmooth(TfidfLogistic):
     name = "correct-and-smooth"
     title = "Correct & Smooth"

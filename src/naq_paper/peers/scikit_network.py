@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 from naq.errors import MissingDependency
 from naq.graph import Graph
-from naq_paper.peers.base import PEERS, Peer, words_of
+from naq_paper.peers.base import Peer, words_of
 
 
 def classifiers() -> Any:
@@ -45,7 +45,6 @@ class ScikitNetworkPeer(Peer):
         return np.asarray(self.kind().fit_predict_proba(self.matrix, given), dtype=np.float64)
 
 
-@PEERS.register
 class PageRank(ScikitNetworkPeer):
     name = "pagerank"
     title = "PageRank classifier"
@@ -54,7 +53,6 @@ class PageRank(ScikitNetworkPeer):
     library_name = "PageRankClassifier"
 
 
-@PEERS.register
 class Diffusion(ScikitNetworkPeer):
     name = "diffusion"
     title = "Diffusion classifier"
@@ -63,7 +61,6 @@ class Diffusion(ScikitNetworkPeer):
     library_name = "DiffusionClassifier"
 
 
-@PEERS.register
 class NearestNeighbors(ScikitNetworkPeer):
     name = "nearest"
     title = "nearest neighbours"

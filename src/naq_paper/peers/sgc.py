@@ -14,12 +14,11 @@ import torch.nn.functional as F
 
 from naq.graph import Graph
 from naq.random import torch_seed
-from naq_paper.peers.base import PEERS, Peer, words_of
+from naq_paper.peers.base import Peer, words_of
 
 EPOCHS = 100
 
 
-@PEERS.register
 class SGC(Peer):
     name = "sgc"
     title = "SGC"

@@ -6,13 +6,12 @@ import numpy as np
 
 from naq.errors import OptionError
 from naq.graph import Graph
-from naq_paper.peers.base import PEERS, Peer, words_of
+from naq_paper.peers.base import Peer, words_of
 
 MOST_ROUNDS = 1000
 """Of L-BFGS; scikit-learn's 100 end with a warning before it has converged."""
 
 
-@PEERS.register
 class TfidfLogistic(Peer):
     name = "tfidf-logistic"
     title = "TF-IDF + logistic regression"

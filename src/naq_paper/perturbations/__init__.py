@@ -1,4 +1,4 @@
-"""Perturbations of a dataset, one module each: a module that is added here is known by the name it registers."""
+"""Perturbations of a dataset, one module each, named in :data:`naq_paper.perturbations.base.PERTURBATIONS`."""
 
 from naq_paper.perturbations.base import (
     PERTURBATIONS,

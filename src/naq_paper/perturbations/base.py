@@ -15,7 +15,17 @@ from naq.options import Configurable, Value, merge_options
 from naq.plugins import Registry
 from naq.tasks import ClassSplit
 
-PERTURBATIONS: Registry[type[Perturbation]] = Registry("a perturbation", package="naq_paper.perturbations")
+PERTURBATIONS: Registry[type[Perturbation]] = Registry(
+    "a perturbation",
+    {
+        "feature-noise": "naq_paper.perturbations.feature_noise:FeatureNoise",
+        "imbalance": "naq_paper.perturbations.imbalance:Imbalance",
+        "label-noise": "naq_paper.perturbations.label_noise:LabelNoise",
+        "label-scarcity": "naq_paper.perturbations.label_scarcity:LabelScarcity",
+        "naq-plus-features": "naq_paper.perturbations.naq_plus_features:NaqPlusFeatures",
+        "structure-noise": "naq_paper.perturbations.structure_noise:StructureNoise",
+    },
+)
 register_perturbation = PERTURBATIONS.register
 
 

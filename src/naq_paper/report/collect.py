@@ -13,7 +13,7 @@ from typing import Any
 
 import naq
 from naq.run.versions import device_words
-from naq_paper.cells.cell import Cell
+from naq_paper.cells.cell import titles
 from naq_paper.cells.records import Find, Record
 from naq_paper.experiments.experiment import Study, expand
 from naq_paper.experiments.request import Request
@@ -102,24 +102,6 @@ def section(
     )
 
 
-def titles(cells: Sequence[Cell]) -> list[str]:
-    """A line per cell; cells of one title, such as the candidates of a setting, also say what tells them apart."""
-    flat = [
-        {**cell.config, **(cell.config.get("options") or {}), **(cell.config.get("episode") or {})} for cell in cells
-    ]
-    same: dict[str, list[int]] = defaultdict(list)
-    for place, cell in enumerate(cells):
-        same[cell.title].append(place)
-    lines = [cell.title for cell in cells]
-    for paths in (p for p in same.values() if len(p) > 1):
-        names = {name for place in paths for name in flat[place]} - {"options", "episode"}
-        differ = sorted(name for name in names if len({str(flat[place].get(name)) for place in paths}) > 1)
-        for place in paths:
-            words = [f"{name}={flat[place][name]}" for name in differ if name in flat[place]]
-            lines[place] += f" ({', '.join(words)})" if words else ""
-    return lines
-
-
 def distinct(sections: Sequence[Section], requests: Sequence[Request]) -> list[Section]:
     """Sections of one title also say on what data and how; so do the names of their tables, for they name files.
 
@@ -164,7 +146,7 @@ def made(record: Record) -> Made:
         config={"measurement": record.cell.measurement, **config},
         seed=config.get("seed"),
         data=record.identity.data,
-        code=record.identity.code,
+        code=record.identity.versions or "version 1",
         versions=dict(machine.get("versions", {})),
         machine=machine_words(machine),
         seconds=record.seconds,

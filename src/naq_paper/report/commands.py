@@ -17,7 +17,7 @@ from naq_paper.experiments.request import Request
 def section_name(request: Request, older: str = "") -> str:
     """The anchor of a request's section."""
     datasets = (dataset_slug(name) for name in request.datasets)
-    return "-".join((request.experiment, *datasets, *special(request), *([older] if older else [])))
+    return "-".join((request.experiment, *datasets, *special(request), *older.replace(",", "").split()))
 
 
 def special(request: Request) -> list[str]:

@@ -185,9 +185,6 @@ def _sources(made: Sequence[Made]) -> list[Source]:
     sources = []
     for name, values in found.items():
         different = [value for value in dict.fromkeys(values) if value]
-        common = {value.rpartition(".")[0] for value in different}
-        if len(different) > 1 and len(common) == 1 and "" not in common:
-            different = list(common)  # the same code but for the part that belongs to each method
         if different:
             sources.append(Source(name, different if len(different) <= 2 else [], len(different)))
     return sources

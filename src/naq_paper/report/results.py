@@ -9,10 +9,10 @@ from pathlib import Path
 
 from naq.errors import DataError
 from naq_paper.cells.cell import Cell, Identity
-from naq_paper.cells.fingerprint import code_of
 from naq_paper.cells.records import Find, Record
 from naq_paper.cells.store import Store
-from naq_paper.experiments.experiment import in_reading_order
+from naq_paper.cells.versions import versions_of
+from naq_paper.experiments.experiment import EXPERIMENTS
 from naq_paper.experiments.folder import REQUESTS, Requests
 from naq_paper.experiments.request import Request
 
@@ -49,7 +49,7 @@ class Results:
             found[record.cell.text, record.identity.data].append(record)
         for records in found.values():
             records.sort(key=lambda record: record.finished, reverse=True)
-        order = in_reading_order()
+        order = list(EXPERIMENTS)
         known = sorted(
             (request for request in asked.requests if request.experiment in order),
             key=lambda request: (order.index(request.experiment), request.profile != "default"),
@@ -63,7 +63,7 @@ class Results:
 
         def find(cell: Cell) -> Record | None:
             data = data_of(request, cell)
-            key = Identity(data, *code_of(cell)).key(cell)
+            key = Identity(data, versions_of(cell.measurement, cell.config)).key(cell)
             return next((r for r in self.by_cell.get((cell.text, data), ()) if r.key == key), None)
 
         return find
@@ -99,20 +99,15 @@ class Results:
 
 def is_older(record: Record) -> bool:
     """Whether it is a result of other code than the present one."""
-    identity = record.identity
-    return record.done and (identity.version, identity.core, identity.own) != code_of(record.cell)
+    return record.done and record.identity.versions != versions_of(record.cell.measurement, record.cell.config)
 
 
 def version_label(record: Record) -> str:
-    """What a code version is called: the package's version and the hash of its core.
-
-    Where only the file of a method or of a measurement has changed since, the core is the present one; the label says so.
-    """
-    version, core, _ = code_of(record.cell)
-    same = (record.identity.version, record.identity.core) == (version, core)
-    return f"{record.identity.version}+{record.identity.core[:8]}" + (
-        ", before files of its own changed" if same else ""
-    )
+    """What an older code version is called: the present versions that it does not have, e.g. ``before protonet 2``."""
+    now = versions_of(record.cell.measurement, record.cell.config).split(", ")
+    then = record.identity.versions.split(", ")
+    newer = ", ".join(one for one in now if one and one not in then)
+    return f"before {newer}" if newer else record.identity.versions
 
 
 def data_of(request: Request, cell: Cell) -> str:

@@ -12,11 +12,12 @@ import time
 import pytest
 
 from naq.errors import DataError
+from naq.files import sealed
 from naq_paper.cells.cell import Cell, Identity
 from naq_paper.cells.records import Record
 from naq_paper.cells.store import ABANDONED, Store
 
-IDENTITY = Identity(data="", version="0", core="c" * 24, own="o" * 24)
+IDENTITY = Identity(data="")
 
 
 def record(number=0, *, error=None, result=None):
@@ -260,9 +261,9 @@ def test_a_damaged_pack_gives_one_sentence_and_files_nothing(store, tmp_path):
         b"",
         b"text",
         lzma.compress(b"[]"),
-        lzma.compress(b'{"format": 1}'),
-        lzma.compress(json.dumps({"format": 1, "records": [record(1).to_json(), bad]}).encode()),
-        lzma.compress(json.dumps({"format": 1, "records": [record(error="x").to_json()]}).encode()),
+        lzma.compress(json.dumps(sealed({"format": 3})).encode()),
+        lzma.compress(json.dumps(sealed({"format": 3, "records": [record(1).to_json(), bad]})).encode()),
+        lzma.compress(json.dumps(sealed({"format": 3, "records": [record(error="x").to_json()]})).encode()),
     ]
     other = Store(tmp_path / "other")
     for content in wrong:

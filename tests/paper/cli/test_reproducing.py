@@ -20,7 +20,7 @@ from naq.cli.main import main
 from naq.io import save_graph
 from naq.tasks import ClassSplit, save_task_file
 from naq_paper.cells.store import Store
-from naq_paper.experiments.experiment import in_reading_order
+from naq_paper.experiments.experiment import EXPERIMENTS
 from naq_paper.experiments.request import BUDGETS
 
 SPLIT = ClassSplit(tuple(range(6)), tuple(range(6, 11)), tuple(range(11, 16)))
@@ -147,10 +147,10 @@ def test_a_folder_of_graphs_serves_those_experiments_that_use_them(run, graph_fi
 def test_experiments_are_listed(run):
     shown = run("list", "experiments")
     assert shown.code == 0
-    assert all(name in shown.out for name in in_reading_order())
+    assert all(name in shown.out for name in list(EXPERIMENTS))
     assert max(map(len, shown.out.splitlines())) <= 140
     rows = json.loads(run("list", "experiments", "--json").out)
-    assert [row["name"] for row in rows] == in_reading_order()
+    assert [row["name"] for row in rows] == list(EXPERIMENTS)
     assert all(row["what"].endswith("?") and row["in_the_paper"] and row["kind"] for row in rows)
 
 
@@ -274,7 +274,6 @@ def test_mistakes_of_report(run, tmp_path, monkeypatch, words, expected):
 
 def test_a_cell_that_fails_is_said_kept_and_tried_again_on_request(run, graph_file, tmp_path, monkeypatch):
     from naq_paper.measurements import MEASUREMENTS
-    from naq_paper.measurements.base import Measurement
 
     def broken(config, context):
         if config["method"] == "smooth":
@@ -282,7 +281,7 @@ def test_a_cell_that_fails_is_said_kept_and_tried_again_on_request(run, graph_fi
         raise RuntimeError("[/red] a bracket")
 
     train = MEASUREMENTS["train"]
-    monkeypatch.setitem(MEASUREMENTS._items, "train", Measurement("train", broken))
+    monkeypatch.setitem(MEASUREMENTS._items, "train", broken)
     out = tmp_path / "out"
     shown = run(*small(graph_file, out))
     assert shown.code == 1 and "Traceback" not in shown.err

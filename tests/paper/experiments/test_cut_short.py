@@ -51,12 +51,6 @@ def test_learners_are_counted_in_episodes_and_a_shared_training_once():
     assert ends_of([record, record]).mark == "cut at 800 episodes, still improving"
 
 
-def test_another_shot_that_still_improved_counts():
-    record = trained("naq-feat/protonet", 0, best=640, last=800)
-    record.result["facts"]["also_selected"] = {"5": {"best_step": 800, "valid_accuracy": 0.5}}
-    assert ", still improving" in ends_of([record]).mark
-
-
 def test_what_trains_nothing_has_no_end():
     assert ends_of([trained("smooth", 0, best=0)]) is None and ends_of([]) is None
 

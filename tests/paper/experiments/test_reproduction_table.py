@@ -11,7 +11,7 @@ from naq_paper.experiments.experiment import EXPERIMENTS
 from naq_paper.experiments.paper.numbers import _origins
 from shared_data import shared
 
-DOCS = Path(__file__).resolve().parents[2] / "docs" / "reproduction.md"
+DOCS = Path(__file__).resolve().parents[3] / "docs" / "reproduction.md"
 PLACES = {
     "Figure 1a": "intro:sup_label",
     "Figure 1b": "intro:label_noise",

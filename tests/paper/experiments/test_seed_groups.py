@@ -17,15 +17,13 @@ REQUEST = Request("methods", ("debian",), seeds=3)
 TUNED = Request("methods", ("debian",), seeds=3, tune=True)
 
 
-def made(seed=0, method=METHOD, *, also=(), mean=0.7, tasks=""):
-    cell = training(REQUEST, "debian", method, seed=seed, also_shots=list(also), options={})
+def made(seed=0, method=METHOD, *, shot=1, mean=0.7, tasks=""):
+    cell = training(REQUEST, "debian", method, seed=seed, shot=shot, options={})
     return record_for(cell, train_result(cell, mean=mean, tasks=tasks))
 
 
-def mean_of(record, head="logistic", shot=None):
-    result = record.result
-    found = result["evaluations"] if shot is None else result["also"][str(shot)]
-    return np.mean(found[head]["per_task"])
+def mean_of(record, head="logistic"):
+    return np.mean(record.result["evaluations"][head]["per_task"])
 
 
 def tried(group):
@@ -100,13 +98,10 @@ def test_one_draw_that_failed_leaves_the_others():
     assert score_of([drawn(0), drawn(0, tasks="others")]).seeds == 1, "the same draw on other tasks is no other draw"
 
 
-def test_other_shots_are_read_where_the_training_was_tested_on_them():
-    record = made(also=(5,))
-    found = score_of([record], 5)
-    assert found.mean == pytest.approx(mean_of(record, shot=5)) != score_of([record], 1).mean
-    assert found.tasks == record.result["data"]["also"]["5"] != score_of([record]).tasks
-    assert score_of([record], 3) is None and score_of([], 1) is None
-    assert score_of([made()], 5) is None, "without other shots there is no entry for them"
+def test_a_record_answers_for_its_own_shot():
+    record = made(shot=5)
+    assert score_of([record], 5).mean == score_of([record]).mean == pytest.approx(mean_of(record))
+    assert score_of([record], 1) is None and score_of([], 1) is None
 
 
 def test_heads_are_the_runs_own_unless_one_is_named():

@@ -17,14 +17,11 @@ from naq.methods import get_method, methods
 from naq.run.versions import versions
 from naq.threads import arithmetic
 from naq_paper.cells.cell import Cell, canonical
+from naq_paper.cells.computing import record_of
 from naq_paper.cells.datasets import DatasetCache
-from naq_paper.cells.fingerprint import identify
-from naq_paper.cells.runners import Setup, make_runner
-from naq_paper.cells.runners import base as runners
-from naq_paper.cells.runners.computing import record_of
-from naq_paper.cells.store import Store
+from naq_paper.cells.versions import identify
 from naq_paper.measurements import Context, perform
-from naq_paper.measurements.train import group_of, train_cell, trained
+from naq_paper.measurements.train import train_cell, trained
 from naq_paper.perturbations import apply_perturbation
 
 SMALL = {"way": 2, "episodes": 12, "evaluate_every": 4, "options": {"latent": 8, "lr": 1e-3}, "episode": {"queries": 3}}
@@ -63,7 +60,7 @@ def test_every_default_is_written_out(method):
     assert config["head"] == ("own" if known.solves_tasks else "logistic")
     assert ("episodes" in config) == (known.learner is not None)
     assert ("patience" in config) == ("select" in config) == (known.learner is not None or known.in_epochs)
-    assert config["perturbation"] is None and config["also_shots"] == []
+    assert config["perturbation"] is None
 
 
 @pytest.mark.parametrize(
@@ -75,7 +72,6 @@ def test_every_default_is_written_out(method):
         {"episode": {"queries": 10}},
         {"episode": {"way": 5}},
         {"episode": {"way": 0, "shot": 1}},
-        {"also_shots": [1]},
         {"patience": 0},
         {"evaluate_every": 160},
         {"head": "logistic"},
@@ -93,7 +89,6 @@ def test_what_is_the_default_anyway_makes_no_other_cell(given):
         {"way": 10},
         {"shot": 5},
         {"seed": 1},
-        {"also_shots": [5]},
         {"head": "prototype"},
         {"features": "auto"},
         {"episodes": 160},
@@ -158,13 +153,13 @@ def test_a_cell_is_the_run_it_describes(place, context, method):
     given = dict(SMALL) if "/" in method else {"way": 2, "options": {"dim": 8} if method == "smooth" else {"latent": 8}}
     if method == "sugrl":
         given |= {"epochs": 3, "evaluate_every": 1}
-    given |= {"also_shots": [3], "seed": 3, "head": "prototype"}
+    given |= {"seed": 3, "head": "prototype"}
     result = trained(train_cell("communities", method, **given).config, context)
     told = naq.run(str(place), method, **given, cache=None, baseline=False)
     assert result.config == told.config and result.data == told.data and result.facts == told.facts
-    for found, known in ((result.evaluations, told.evaluations), (result.also["3"], told.also["3"])):
-        assert list(found) == list(known)
-        assert all(np.array_equal(found[head].per_task, known[head].per_task) for head in known)
+    found, known = result.evaluations, told.evaluations
+    assert list(found) == list(known)
+    assert all(np.array_equal(found[head].per_task, known[head].per_task) for head in known)
     assert np.array_equal(result.embedding, told.embedding) and not result.baseline
 
 
@@ -211,13 +206,13 @@ def test_the_result_is_json_and_says_what_the_change_did(context):
 def test_made_up_results_have_the_fields_of_real_ones(context, method):
     """Other tests read made-up results; they must not know fields that a run does not have."""
     given = SMALL if "/" in method else {"way": 2, "options": {"dim": 8}}
-    asked = train_cell("communities", method, also_shots=[3], **given)
+    asked = train_cell("communities", method, **given)
     real, made_up = perform(asked, context), train_result(asked)
     assert set(made_up) == set(real) and made_up["config"] == real["config"]
     assert set(made_up["data"]) == set(real["data"])
     assert set(made_up["facts"]) == set(real["facts"])
     assert (made_up["history"] and set(made_up["history"])) == (real["history"] and set(real["history"]))
-    assert list(made_up["evaluations"]) == list(real["evaluations"]) and set(made_up["also"]) == set(real["also"])
+    assert list(made_up["evaluations"]) == list(real["evaluations"])
     assert set(made_up["evaluations"]["logistic"]) == set(real["evaluations"]["logistic"])
 
 
@@ -250,7 +245,7 @@ def test_a_stopped_training_goes_on_from_its_scratch_folder(context, tmp_path):
 
 def test_a_record_can_be_traced_and_computed_again(context, graph):
     """What a store keeps of a cell names everything its number depends on."""
-    asked = cell(seed=3, head="prototype", also_shots=(3,))
+    asked = cell(seed=3, head="prototype")
     record = json.loads(json.dumps(record_of(asked, identify(asked, context.dataset_cache), context).to_json()))
     config, result = record["config"], record["result"]
     assert record["error"] is None and record["measurement"] == "train"
@@ -259,38 +254,10 @@ def test_a_record_can_be_traced_and_computed_again(context, graph):
         "the run is the one that was asked for"
     )
     assert record["identity"]["data"].startswith(graph.hash) and result["data"]["graph"] == graph.hash
-    assert result["data"]["tasks"] and set(result["data"]["also"]) == {"3"}
-    assert record["identity"]["version"] == naq.__version__ and record["identity"]["core"] and record["identity"]["own"]
+    assert result["data"]["tasks"]
+    assert record["identity"]["versions"] == ""
     assert record["machine"]["versions"] == result["facts"]["versions"] == versions()
     assert record["machine"]["device"] == "cpu" and record["machine"]["processor"] and record["finished"].endswith("Z")
     assert result["facts"]["arithmetic"] == arithmetic()
     again = perform(Cell(record["measurement"], config), context)
-    assert again["evaluations"] == result["evaluations"] and again["also"] == result["also"]
-
-
-def test_a_group_is_what_differs_in_its_seed_alone():
-    cells = [
-        train_cell("communities", "naq-feat/protonet", seed=seed, device="cuda", **{**SMALL, **more})
-        for seed, more in ((0, {}), (1, {}), (0, {"way": 3}))
-    ]
-    assert group_of(cells[0]) == group_of(cells[1]) != group_of(cells[2])
-    assert group_of(train_cell("communities", "naq-feat/protonet", **SMALL)) is None  # on the CPU nothing is gained
-
-
-def test_seeds_are_trained_together_where_that_is_faster(place, tmp_path, monkeypatch):
-    """As if the CPU gained by it: the records are those of one cell after the other, but for the seconds."""
-    cells = [train_cell("communities", "naq-feat/protonet", seed=seed, **SMALL) for seed in range(5)]
-    cells.insert(2, train_cell("communities", "naq-diff/protonet", **SMALL))
-    setup, found = Setup({"communities": str(place)}, cache=None), {}
-    for name, groups in (("alone", False), ("together", True)):
-        monkeypatch.setattr("naq_paper.measurements.train.gains_together", lambda config, groups=groups: groups)
-        monkeypatch.setattr(runners, "TOGETHER", 3)
-        store = Store(tmp_path / name)
-        with make_runner("local") as runner:
-            outcome = runner.run(cells, store, setup)
-            assert outcome.complete and set(outcome.done) == set(cells)
-            found[name] = [store.get(identify(cell, runner.dataset_cache(setup)).key(cell)).result for cell in cells]
-    for one, two in zip(found["alone"], found["together"]):
-        assert one["evaluations"] == two["evaluations"] and one["history"]["loss"] == two["history"]["loss"]
-    assert [one["facts"].get("trained_together") for one in found["together"]] == [3, 3, None, 3, 2, 2]
-    assert not any("trained_together" in one["facts"] for one in found["alone"])
+    assert again["evaluations"] == result["evaluations"]

@@ -15,16 +15,17 @@ import methods_under_test as suite
 from naq.cli.main import app
 from naq.errors import DataError
 from naq.files import sealed
-from naq_paper.cells.cell import Cell
+from naq_paper.cells.cell import Cell, titles
 from naq_paper.cells.records import Record
 from naq_paper.cells.runners import make_runner
 from naq_paper.cells.store import Store
+from naq_paper.cells.versions import VERSIONS
 from naq_paper.experiments import compute
 from naq_paper.experiments.experiment import EXPERIMENTS
 from naq_paper.experiments.folder import REQUESTS, Requests
 from naq_paper.experiments.request import Request
 from naq_paper.experiments.views import Missing, Number, TableView
-from naq_paper.report.collect import machine_words, page_of, tables_of, titles
+from naq_paper.report.collect import machine_words, page_of, tables_of
 from naq_paper.report.commands import command, section_name
 from naq_paper.report.export import write_tables
 from naq_paper.report.page import Page
@@ -56,36 +57,41 @@ def test_current_results_are_shown_with_their_provenance(tmp_path):
 
 
 def test_results_of_other_code_are_apart(tmp_path):
-    fill(tmp_path, [make_request()], lambda cell: record(cell, 0.9, core="0ld0c0re0000"))
+    fill(tmp_path, [make_request()], lambda cell: record(cell, 0.9, versions="train 0"))
     page = page_of(tmp_path)
     [section] = page.sections
     assert not section.made and not numbers(page)
     assert page.summary.done == 0 and page.summary.missing == len(section.missing) == 5
     [(label, [older])] = page.older
-    assert label.endswith("+0ld0c0re") and len(older.made) == 5 and not older.missing
+    assert label == "train 0" and len(older.made) == 5 and not older.missing
     assert any(isinstance(e, Number) for view in older.views if isinstance(view, TableView) for e in view.rows[0])
-    assert "0ld0c0re" not in render(page).split('id="older"')[0].split("<main")[1]
+    assert "train 0" not in render(page).split('id="older"')[0].split("<main")[1]
 
 
-def test_what_only_the_file_of_a_method_changed_is_apart_too_and_takes_no_current_result_with_it(tmp_path):
+def test_a_method_of_a_higher_version_is_apart_too_and_takes_no_current_result_with_it(tmp_path, monkeypatch):
     first, *_ = cells = cells_of(make_request())
     store = fill(tmp_path, [make_request()])
-    store.put(record(first, 0.9, own="0ther0wn0000"))
+    name = str(first.config["method"])
+    alike = [cell for cell in cells if cell.config["method"] == name]
+    monkeypatch.setitem(VERSIONS, name, 2)
+    store.put(record(first))
     page = page_of(tmp_path)
-    assert len(page.sections[0].made) == len(cells)
+    assert len(page.sections[0].made) == len(cells) - len(alike) + 1
     [(label, [older])] = page.older
-    assert "before files of its own changed" in label
-    assert [cell.title for cell in older.made] == [first.title]
+    assert label == f"before {name} 2" and older.name.endswith(f"before-{name}-2")
+    assert [cell.title for cell in older.made] == [cell.title for cell in alike]
 
 
 @pytest.mark.parametrize(
     "days", [("2026-01-01", "2026-02-01", "2026-03-01"), ("2026-03-01", "2026-02-01", "2026-01-01")]
 )
-def test_of_several_older_results_under_one_label_the_latest_is_shown(tmp_path, days):
+def test_of_several_older_results_under_one_label_the_latest_is_shown(tmp_path, days, monkeypatch):
     cell = cells_of(make_request())[0]
     store = fill(tmp_path, [make_request()], nothing)
-    for day, own in zip(days, "abc"):
-        store.put(record(cell, core="0ld", own=own, finished=day))
+    for number, day in enumerate(days, 1):
+        monkeypatch.setitem(VERSIONS, "train", number)
+        store.put(record(cell, finished=day))
+    monkeypatch.setitem(VERSIONS, "train", 4)
     [(_, [older])] = page_of(tmp_path).older
     assert [made.finished for made in older.made] == ["2026-03-01"]
 
@@ -94,8 +100,8 @@ def test_results_of_other_versions_stand_in_for_missing_ones_where_that_is_asked
     cells = cells_of(make_request())
     store = fill(tmp_path, [make_request()], nothing)
     for day in ("2026-01-01", "2026-02-01"):
-        store.put(record(cells[0], core="0ld" + day, finished=day))
-    store.put(record(cells[1], core="0ld", finished="2026-03-01"))
+        store.put(record(cells[0], versions="train 0, of " + day, finished=day))
+    store.put(record(cells[1], versions="train 0", finished="2026-03-01"))
     store.put(record(cells[1], finished="2026-01-01"))
     apart, together = page_of(tmp_path), page_of(tmp_path, any_version=True)
     assert (apart.summary.done, together.summary.done) == (1, 2) and apart.older and not together.older
@@ -134,11 +140,11 @@ def test_a_request_is_expanded_once_however_often_its_cells_are_looked_up(tmp_pa
     ]
     store = fill(tmp_path, requests)
     for cell in cells_of(requests[0])[:2]:
-        for core in ("0ld", "0lder"):
-            store.put(record(cell, core=core))
+        for versions in ("train 0", "train -1"):
+            store.put(record(cell, versions=versions))
     expanded.clear()
     page = page_of(tmp_path)
-    assert sorted(label.partition("+")[2] for label, _ in page.older) == ["0ld", "0lder"]
+    assert sorted(label for label, _ in page.older) == ["train -1", "train 0"]
     assert all(section.made for section in page.sections) and page.summary.done
     assert expanded == {(section_name(r), dataset): 1 for r in requests for dataset in r.datasets}
 

@@ -8,12 +8,9 @@ import pytest
 from rich.console import Console
 from rich.text import Text
 
-from fake_records import train_result
-from naq.cli.table import TERMINAL, result_table, terminal_table
-from naq.run import Result
 from naq_paper.experiments.views import Entry, Missing, Number, TableView
-from naq_paper.measurements.train import train_cell
 from naq_paper.report.format import entry_text
+from naq_paper.report.terminal import TERMINAL, terminal_table
 
 
 def shown(entry: Entry) -> str:
@@ -55,27 +52,3 @@ def test_a_table_explains_the_signs_it_uses_once_and_no_others():
     assert text.count("▲: significantly better than every other (p < 0.05, Holm)") == 1
     assert "▼: significantly" in text and "≈" not in text
     assert "±" not in printed(TableView("t", "T", ["m", "a"], [["x", Number(2.0)]]))
-
-
-def test_a_run_shows_inductive_heads_first_and_dirichlet_queries_in_a_column():
-    made = Result.from_json(train_result(train_cell("debian", "naq-feat/teg", also_shots=[5])))
-    table = result_table([made])
-    cells = [list(column.cells) for column in table.columns]
-    titles = [column.header for column in table.columns]
-    assert titles == ["method", "head", "way", "shot", "accuracy %", "Dirichlet(2) %", "seconds"]
-    heads = ["logistic (chosen)", "prototype", "transductive *", "em *", "balanced **"]
-    shown = cells[1]
-    assert [name for name in shown if not name.startswith("own")] == [*heads, "logistic", *heads[1:]]
-    by_head = dict(zip(shown, cells[5]))
-    assert by_head["logistic"] == "" and by_head["prototype"] and by_head["balanced **"]
-    value = 100 * made.also["5"]["em/dirichlet"].accuracy
-    assert f"{value:.2f}" in by_head["em *"]
-    assert "** and knows that every class has equally many" in table.caption and "Dirichlet(2)" in table.caption
-
-
-def test_a_run_of_an_earlier_version_has_no_column_for_dirichlet_queries():
-    data = train_result(train_cell("debian", "smooth"))
-    data["evaluations"] = {head: e for head, e in data["evaluations"].items() if head in ("logistic", "transductive")}
-    table = result_table([Result.from_json(data)])
-    assert [column.header for column in table.columns] == ["method", "head", "way", "shot", "accuracy %", "seconds"]
-    assert "Dirichlet" not in table.caption and "**" not in table.caption

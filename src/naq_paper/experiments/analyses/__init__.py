@@ -1,1 +1,1 @@
-"""The paper's tables and analyses, one module each: a module that is added here is known by the name it registers."""
+"""The paper's tables and analyses, one module each, named in :data:`naq_paper.experiments.experiment.EXPERIMENTS`."""

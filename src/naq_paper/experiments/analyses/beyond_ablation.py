@@ -9,7 +9,6 @@ from typing import Any
 
 from naq.run.evaluate import BASELINE
 from naq_paper.experiments.analyses.beyond_accuracy import GRAPHS
-from naq_paper.experiments.experiment import EXPERIMENTS
 from naq_paper.experiments.names import full_name
 from naq_paper.experiments.reached import CLOSED
 from naq_paper.experiments.request import Request
@@ -29,7 +28,6 @@ CHANGES: dict[str, dict[str, Any]] = {
 }
 
 
-@EXPERIMENTS.register
 class BeyondAblation(Variants):
     name = "beyond-ablation"
     title = "Ingredients of the closed form"

@@ -12,7 +12,7 @@ from naq.methods import get_method
 from naq.run.evaluate import BASELINE
 from naq_paper.experiments.accuracy_table import AccuracyTable
 from naq_paper.experiments.accuracy_views import Setting
-from naq_paper.experiments.experiment import EXPERIMENTS, Study
+from naq_paper.experiments.experiment import Study
 from naq_paper.experiments.reached import CLOSED, Figure, figures, reached_plot, reached_table, scores_of
 from naq_paper.experiments.request import Request
 from naq_paper.experiments.seed_groups import Key, SeedGroup, seed_group
@@ -24,7 +24,6 @@ GRAPHS = ("debian", "coauthor-cs", "amazon-computers", "cora", "citeseer")
 OLDER = "smooth, older form"
 
 
-@EXPERIMENTS.register
 class BeyondAccuracy(AccuracyTable):
     name = "beyond-accuracy"
     title = "NaQ in closed form and trained methods"
@@ -54,10 +53,9 @@ class BeyondAccuracy(AccuracyTable):
 
     def groups(self, request: Request, dataset: str) -> dict[Key, SeedGroup]:
         groups = super().groups(request, dataset)
-        shots = request.shots or self.shots
         for way, shot in self.settings(request, dataset):
             groups[OLDER, (way, shot)] = seed_group(
-                request, dataset, BASELINE, way=way, shot=shots[0], also_shots=shots[1:], options={"unit_first": False}
+                request, dataset, BASELINE, way=way, shot=shot, options={"unit_first": False}
             )
         return groups
 

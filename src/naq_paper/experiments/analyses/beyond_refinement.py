@@ -10,7 +10,6 @@ from typing import Any
 
 from naq.methods import get_method
 from naq_paper.experiments.analyses.beyond_accuracy import GRAPHS
-from naq_paper.experiments.experiment import EXPERIMENTS
 from naq_paper.experiments.names import full_name
 from naq_paper.experiments.reached import CLOSED
 from naq_paper.experiments.request import Request
@@ -19,7 +18,6 @@ from naq_paper.experiments.variants import Variant, Variants
 METHODS = ("naq-feat/protonet", "naq-feat/cosmic", "bgrl", "sugrl")
 
 
-@EXPERIMENTS.register
 class BeyondRefinement(Variants):
     name = "beyond-refinement"
     title = "Refinement of trained vectors"
@@ -49,3 +47,16 @@ def label_free(request: Request, default: tuple[str, ...]) -> list[str]:
     asked = request.methods or (default[:1] if request.limits.thin else default)
     known = dict.fromkeys(map(get_method, asked))
     return [one.name for one in known if one.trains and not one.reads_base_labels and not one.solves_tasks]
+
+
+class BeyondInputs(Variants):
+    name = "beyond-inputs"
+    title = "Closed-form vectors as input"
+    question = "Does training on the vectors of the closed form add anything to them?"
+    datasets = GRAPHS
+    gains = ("gain over its own features", "gain over naq-plus")
+    note = "On naq-plus vectors: features are replaced by them, for the neighbours of the episodes too."
+
+    def variants(self, request: Request) -> list[Variant]:
+        vectors = {"perturbation": {"name": "naq-plus-features", "seed": 0}}
+        return plain_and_changed(request, ("naq-feat/protonet", "naq-feat/cosmic"), "on naq-plus vectors", vectors)

@@ -12,7 +12,7 @@ from typing import Any
 from naq.run.evaluate import BASELINE
 from naq_paper.experiments.analyses.beyond_accuracy import GRAPHS
 from naq_paper.experiments.captions import SMOOTH, Level, gain, points
-from naq_paper.experiments.experiment import EXPERIMENTS, Study
+from naq_paper.experiments.experiment import Study
 from naq_paper.experiments.names import full_name
 from naq_paper.experiments.reached import CLOSED
 from naq_paper.experiments.request import Request
@@ -31,7 +31,6 @@ LEVELS: dict[str, dict[str, Any]] = {
 }
 
 
-@EXPERIMENTS.register
 class BeyondRobustness(Sweep):
     name = "beyond-robustness"
     title = "NaQ in closed form under noise and imbalance"
@@ -46,13 +45,9 @@ class BeyondRobustness(Sweep):
 
     def points(self, request: Request, dataset: str) -> list[SweepPoint]:
         methods = (CLOSED, *(f"naq-feat/{learner}" for learner in learners_of(request)), BASELINE)
-        # On the clean graph they are the trainings of the table of accuracies, with its other shots.
-        also = {"also_shots": () if request.shots else (5,)}
-        common = {"way": way_of(request, dataset), "chosen_for": also}
+        way = way_of(request, dataset)
         return [
-            SweepPoint(
-                full_name(method), level, method, common | ({"perturbation": LEVELS[level]} if LEVELS[level] else also)
-            )
+            SweepPoint(full_name(method), level, method, {"way": way, "perturbation": LEVELS[level] or None})
             for method in methods
             for level in request.levels(tuple(LEVELS))
         ]

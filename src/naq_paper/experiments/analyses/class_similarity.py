@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from naq_paper.experiments.captions import NOTHING, findings, table_name, value_of
-from naq_paper.experiments.experiment import EXPERIMENTS, Experiment, Study
+from naq_paper.experiments.experiment import Experiment, Study
 from naq_paper.experiments.names import KINDS
 from naq_paper.experiments.paper import paper_class_similarity
 from naq_paper.experiments.paper.names import NETWORKS
@@ -24,7 +24,6 @@ ROWS = {"NaQ-Feat": "naq-feat", "NaQ-Diff": "naq-diff", "NaQ-Diff, rows stay sho
 """The kind of neighbours of each row; the first two are as released, whatever the profile, and have the paper's numbers beside them."""
 
 
-@EXPERIMENTS.register
 class ClassSimilarity(Experiment):
     name = "class-similarity"
     title = "Class-level similarity"

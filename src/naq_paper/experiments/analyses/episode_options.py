@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from naq_paper.experiments.captions import Level
-from naq_paper.experiments.experiment import EXPERIMENTS
 from naq_paper.experiments.names import full_name
 from naq_paper.experiments.request import Request
 from naq_paper.experiments.sweep import Sweep, SweepPoint, learners_of
@@ -24,7 +23,6 @@ OPTIONS: dict[str, dict[str, Any]] = {
 }
 
 
-@EXPERIMENTS.register
 class EpisodeOptions(Sweep):
     name = "episode-options"
     title = "Options of NaQ episodes"

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from naq_paper.experiments.captions import Level, from_paper, gain
-from naq_paper.experiments.experiment import EXPERIMENTS, Study
+from naq_paper.experiments.experiment import Study
 from naq_paper.experiments.names import full_name
 from naq_paper.experiments.paper import paper_figure
 from naq_paper.experiments.request import Request
@@ -37,7 +37,6 @@ WHOLE = ("Pareto", "Extreme")
 THIN = ("original", "Pareto")
 
 
-@EXPERIMENTS.register
 class Imbalance(Sweep):
     name = "imbalance"
     title = "Class imbalance"

@@ -7,7 +7,6 @@ labels, so its line is flat by construction.
 
 from __future__ import annotations
 
-from naq_paper.experiments.experiment import EXPERIMENTS
 from naq_paper.experiments.names import full_name
 from naq_paper.experiments.request import Request
 from naq_paper.experiments.sweep import FOUR, Sweep, SweepPoint, learners_of, unaffected
@@ -16,7 +15,6 @@ LEVELS = (0.0, 0.1, 0.2, 0.3)
 OWN_LEVELS = {"amazon-electronics": (0.0, 0.1, 0.3, 0.5)}
 
 
-@EXPERIMENTS.register
 class LabelNoise(Sweep):
     name = "label-noise"
     title = "Label noise"

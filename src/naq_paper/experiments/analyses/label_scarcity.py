@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import Any
 
 from naq_paper.experiments.captions import from_paper
-from naq_paper.experiments.experiment import EXPERIMENTS
 from naq_paper.experiments.names import full_name
 from naq_paper.experiments.paper import paper_figure
 from naq_paper.experiments.request import Request
@@ -21,7 +20,6 @@ LEVELS = (1.0, 0.8, 0.5, 0.2)
 QUERIES = 8
 
 
-@EXPERIMENTS.register
 class LabelScarcity(Sweep):
     name = "label-scarcity"
     title = "Label scarcity"

@@ -16,7 +16,7 @@ from naq_paper.experiments.accuracy_table import AccuracyTable
 from naq_paper.experiments.accuracy_views import Setting
 from naq_paper.experiments.analyses.tables import FullCitation, FullProducts
 from naq_paper.experiments.captions import table_name
-from naq_paper.experiments.experiment import EXPERIMENTS, Study
+from naq_paper.experiments.experiment import Study
 from naq_paper.experiments.names import kind_of, model_of
 from naq_paper.experiments.request import Request
 from naq_paper.experiments.views import Entry, TableView, View
@@ -81,7 +81,7 @@ class MainTable(AccuracyTable):
                 ["row", "episodes", *(f"{way}-way {shot}-shot" for way, shot in settings)],
                 lines,
                 labels=2 + len(settings),
-                note="Validation accuracy is the mean over seeds of the kept checkpoints, on the validation tasks that chose them: one choice serves all shots of a training.",
+                note="Validation accuracy is the mean over seeds of the kept checkpoints, on the validation tasks that chose them.",
             )
         ]
 
@@ -111,7 +111,6 @@ def _valid(study: Study, method: str, at: Setting) -> float:
     return mean(float(result["facts"]["valid_accuracy"]) for result in results)
 
 
-@EXPERIMENTS.register
 class MainProducts(MainTable):
     name = "main-products"
     title = "Product networks, best base model"
@@ -121,7 +120,6 @@ class MainProducts(MainTable):
     methods = FullProducts.methods
 
 
-@EXPERIMENTS.register
 class MainCitation(MainTable):
     name = "main-citation"
     title = "Citation networks, best base model"

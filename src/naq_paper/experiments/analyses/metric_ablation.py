@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from naq_paper.experiments.captions import Level, from_paper, table_name, value_of
-from naq_paper.experiments.experiment import EXPERIMENTS, Study
+from naq_paper.experiments.experiment import Study
 from naq_paper.experiments.names import full_name
 from naq_paper.experiments.paper import paper_accuracy, paper_class_similarity
 from naq_paper.experiments.paper.names import NETWORKS
@@ -22,7 +22,6 @@ METRICS = {"cosine": "cosine", "jaccard": "jaccard", "euclidean": "neg-euclidean
 """Ours, and the word of the paper's table."""
 
 
-@EXPERIMENTS.register
 class MetricAblation(Sweep):
     name = "metrics"
     title = "Metric of similar features"

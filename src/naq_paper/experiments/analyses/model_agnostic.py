@@ -11,7 +11,7 @@ from naq_paper.experiments.accuracy_table import AccuracyTable
 from naq_paper.experiments.accuracy_views import Setting
 from naq_paper.experiments.analyses.tables import SIX, every
 from naq_paper.experiments.captions import gain
-from naq_paper.experiments.experiment import EXPERIMENTS, Study
+from naq_paper.experiments.experiment import Study
 from naq_paper.experiments.names import kind_of, model_of
 from naq_paper.experiments.paper.names import NETWORKS
 from naq_paper.experiments.request import Request
@@ -22,7 +22,6 @@ LABELS, KINDS = "Supervised", ("NaQ-Feat", "NaQ-Diff")
 """What the rows of a base model are called."""
 
 
-@EXPERIMENTS.register
 class ModelAgnostic(AccuracyTable):
     name = "model-agnostic"
     title = "Base models with and without labels"
@@ -30,9 +29,6 @@ class ModelAgnostic(AccuracyTable):
     origin = "Figures 3 and 4"
     datasets = NETWORKS
     methods = every(("supervised", "naq-feat", "naq-diff"), SIX)
-
-    def trained_settings(self, request: Request, dataset: str) -> list[Setting]:
-        return super().settings(request, dataset)
 
     def settings(self, request: Request, dataset: str) -> list[Setting]:
         """The lowest and the highest way of the dataset, or the ways of the request, at the first shot."""

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from naq_paper.experiments.captions import NOTHING, findings, from_paper, table_name, value_of
-from naq_paper.experiments.experiment import EXPERIMENTS, Experiment, Study
+from naq_paper.experiments.experiment import Experiment, Study
 from naq_paper.experiments.paper import paper_overlap
 from naq_paper.experiments.paper.names import NETWORKS
 from naq_paper.experiments.request import Request
@@ -31,7 +31,6 @@ RULES: dict[str, dict[str, Any]] = {
 PUBLISHED = {"NaQ-Feat": "naq-feat", "NaQ-Diff, lowest ids (the paper's code)": "naq-diff"}
 
 
-@EXPERIMENTS.register
 class Overlap(Experiment):
     name = "overlap"
     title = "Query overlap"

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from naq_paper.experiments.captions import Level, from_paper, gain
-from naq_paper.experiments.experiment import EXPERIMENTS, Study
+from naq_paper.experiments.experiment import Study
 from naq_paper.experiments.names import KINDS, full_name
 from naq_paper.experiments.paper import paper_accuracy
 from naq_paper.experiments.request import Request
@@ -33,7 +33,6 @@ COMPARED = (*((variant, EVERY) for variant in list(VARIANTS)[1:]), (DROPPED, RAN
 PAPER = {"all queries": "", "overlap dropped": " (overlap dropped)"}
 
 
-@EXPERIMENTS.register
 class OverlapDrop(Sweep):
     name = "overlap-drop"
     title = "Dropping overlapping queries"

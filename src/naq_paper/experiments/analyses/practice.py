@@ -13,7 +13,7 @@ from typing import Any
 from naq.run.versions import device_words
 from naq_paper.cells.records import Record
 from naq_paper.experiments.captions import NOTHING, findings, gain, number, power_note, score_series, table_name
-from naq_paper.experiments.experiment import EXPERIMENTS, Experiment, Study
+from naq_paper.experiments.experiment import Experiment, Study
 from naq_paper.experiments.request import Request
 from naq_paper.experiments.seed_groups import Key, SeedGroup
 from naq_paper.experiments.views import Entry, LineView, Number, TableView, View, plain
@@ -35,7 +35,6 @@ Column = dict[str, Score]
 """Scores by the name of the method."""
 
 
-@EXPERIMENTS.register
 class Practice(Experiment):
     name = "practice"
     title = "In practice: a few labels in every class"

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from naq_paper.experiments.captions import ONE_SEED, SMOOTH
-from naq_paper.experiments.experiment import EXPERIMENTS, Study
+from naq_paper.experiments.experiment import Study
 from naq_paper.experiments.names import full_name
 from naq_paper.experiments.request import Request
 from naq_paper.experiments.seed_groups import Key
@@ -21,7 +21,6 @@ from naq_paper.statistics import Comparison, Score, compare
 LEVELS = (1, 3, 5, 7, 10, 13, 15, 17, 20, 30, 40, 100)
 
 
-@EXPERIMENTS.register
 class QueryCount(Sweep):
     name = "queries"
     title = "Number of queries"

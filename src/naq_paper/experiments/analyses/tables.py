@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from naq_paper.experiments.accuracy_table import AccuracyTable
-from naq_paper.experiments.experiment import EXPERIMENTS
 from naq_paper.experiments.paper.names import NETWORKS
 
 SIX = ("maml", "protonet", "tent", "gmeta", "glitter", "cosmic")
@@ -16,7 +15,6 @@ def every(kinds: Sequence[str], learners: Sequence[str]) -> tuple[str, ...]:
     return tuple(f"{kind}/{learner}" for kind in kinds for learner in learners)
 
 
-@EXPERIMENTS.register
 class EveryMethod(AccuracyTable):
     name = "methods"
     title = "Every method"
@@ -33,7 +31,6 @@ class EveryMethod(AccuracyTable):
     )
 
 
-@EXPERIMENTS.register
 class FullProducts(AccuracyTable):
     name = "full-products"
     title = "Product networks, every base model"
@@ -43,7 +40,6 @@ class FullProducts(AccuracyTable):
     methods = (*every(("supervised",), SIX), *RIVALS, *every(("naq-feat", "naq-diff"), SIX))
 
 
-@EXPERIMENTS.register
 class FullCitation(AccuracyTable):
     name = "full-citation"
     title = "Citation networks, every base model"
@@ -53,7 +49,6 @@ class FullCitation(AccuracyTable):
     methods = FullProducts.methods
 
 
-@EXPERIMENTS.register
 class OgbnArxiv(AccuracyTable):
     name = "ogbn-arxiv"
     title = "ogbn-arxiv"
@@ -64,7 +59,6 @@ class OgbnArxiv(AccuracyTable):
     methods = (*every(("supervised",), SIX), *RIVALS, "naq-feat/protonet", "naq-diff/protonet")
 
 
-@EXPERIMENTS.register
 class OgbnProducts(AccuracyTable):
     name = "ogbn-products"
     title = "ogbn-products"

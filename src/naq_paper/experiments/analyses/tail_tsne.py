@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from naq_paper.experiments.captions import NOTHING, findings, table_name
-from naq_paper.experiments.experiment import EXPERIMENTS, Experiment, Study
+from naq_paper.experiments.experiment import Experiment, Study
 from naq_paper.experiments.names import full_name
 from naq_paper.experiments.request import Request
 from naq_paper.experiments.seed_groups import Key, SeedGroup, seed_group
@@ -21,7 +21,6 @@ from naq_paper.measurements.tail_map import tail_map_cell
 MEASURES = {"purity": 100, "unit_purity": 100, "silhouette": 1, "unit_silhouette": 1}
 
 
-@EXPERIMENTS.register
 class TailMaps(Experiment):
     name = "tail-tsne"
     title = "Tail classes"

@@ -14,7 +14,7 @@ from statistics import mean
 from typing import Any
 
 from naq_paper.experiments.captions import NOTHING, findings, table_name, value_of
-from naq_paper.experiments.experiment import EXPERIMENTS, Experiment, Study
+from naq_paper.experiments.experiment import Experiment, Study
 from naq_paper.experiments.names import KINDS
 from naq_paper.experiments.paper import PaperNumber, paper_time
 from naq_paper.experiments.paper.names import PAPER_DATASETS
@@ -40,7 +40,6 @@ REPEATS = 5
 TITLES = {"similarity": f"table of the {WIDTH} most similar nodes", "episodes": "16,000 episodes"}
 
 
-@EXPERIMENTS.register
 class Times(Experiment):
     name = "times"
     title = "Times of similarity and episodes"

@@ -5,7 +5,6 @@ The paper shows 20-way training of NaQ-Diff beside 5-way training in its t-SNE f
 
 from __future__ import annotations
 
-from naq_paper.experiments.experiment import EXPERIMENTS
 from naq_paper.experiments.names import full_name
 from naq_paper.experiments.request import Request
 from naq_paper.experiments.sweep import Sweep, SweepPoint, learners_of
@@ -13,7 +12,6 @@ from naq_paper.experiments.sweep import Sweep, SweepPoint, learners_of
 LEVELS = (5, 10, 20)
 
 
-@EXPERIMENTS.register
 class TrainingWay(Sweep):
     name = "training-way"
     title = "5-way against 20-way training"

@@ -11,8 +11,8 @@ from typing import Any
 
 from naq.learners import LEARNERS
 from naq_paper.experiments.captions import Level, from_paper, gain
-from naq_paper.experiments.experiment import EXPERIMENTS, Contest, Study
-from naq_paper.experiments.names import MODELS, full_name, model_of
+from naq_paper.experiments.experiment import Contest, Study
+from naq_paper.experiments.names import full_name, model_of
 from naq_paper.experiments.paper import paper_accuracy
 from naq_paper.experiments.request import Request
 from naq_paper.experiments.seed_groups import Key
@@ -30,7 +30,6 @@ ROWS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
-@EXPERIMENTS.register
 class UmtraModels(Sweep):
     name = "umtra-models"
     title = "g-UMTRA: base models"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from naq_paper.experiments.captions import gain
-from naq_paper.experiments.experiment import EXPERIMENTS, Study
+from naq_paper.experiments.experiment import Study
 from naq_paper.experiments.names import full_name
 from naq_paper.experiments.request import Request
 from naq_paper.experiments.seed_groups import Key
@@ -18,7 +18,6 @@ from naq_paper.statistics import Comparison, Score
 LEVELS = (0.1, 0.3, 0.5, 0.7, 0.9)
 
 
-@EXPERIMENTS.register
 class UmtraStrength(Sweep):
     name = "umtra"
     title = "g-UMTRA: strength of the augmentation"

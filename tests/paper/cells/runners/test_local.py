@@ -11,11 +11,10 @@ import pytest
 from naq.errors import DataError, MissingDependency, OptionError
 from naq_paper.cells.cell import Cell, Identity
 from naq_paper.cells.datasets import DatasetCache
-from naq_paper.cells.fingerprint import identify
-from naq_paper.cells.runners import Setup, make_runner
-from naq_paper.cells.runners.pending import Outcome, Pending, Planned
-from naq_paper.cells.runners.pool import Order, Worker
+from naq_paper.cells.runners import Outcome, Pending, Planned, Setup, make_runner
 from naq_paper.cells.store import Store
+from naq_paper.cells.versions import identify
+from naq_paper.cells.workers import Changed, Order, Worker
 
 
 def key_of(cell):
@@ -203,7 +202,7 @@ def test_two_runners_share_the_work_and_compute_nothing_twice(store, measurement
 
 
 def test_progress_is_forwarded_but_not_all_of_it(store, measurement, monkeypatch):
-    monkeypatch.setattr("naq_paper.cells.runners.computing.THROTTLE", 3600.0)
+    monkeypatch.setattr("naq_paper.cells.computing.THROTTLE", 3600.0)
 
     def talk(config, context):
         for step in range(1000):
@@ -221,9 +220,9 @@ def test_progress_is_forwarded_but_not_all_of_it(store, measurement, monkeypatch
 def test_a_worker_that_finds_another_identity_computes_nothing(tmp_path, empties):
     (cell,) = empties(1)
     files = (str(tmp_path / "scratch"), str(tmp_path / "lock"), {}, None)
-    answer = Worker().compute(Order(cell, Identity("", "0", "x", "y"), *files))
-    assert answer.changed and answer.record is None
-    assert Worker().compute(Order(cell, identify(cell, DatasetCache()), *files)).record.result == {"number": 0}
+    with pytest.raises(Changed):
+        Worker().compute(Order(cell, Identity("other"), *files))
+    assert Worker().compute(Order(cell, identify(cell, DatasetCache()), *files)).result == {"number": 0}
 
 
 def test_a_worker_that_does_not_see_the_lock_keeps_checkpoints_in_a_folder_of_its_own(tmp_path, measurement):
@@ -234,9 +233,9 @@ def test_a_worker_that_does_not_see_the_lock_keeps_checkpoints_in_a_folder_of_it
     cell = measurement(write)
     lock, scratch = tmp_path / "lock", tmp_path / "scratch"
     order = Order(cell, identify(cell, DatasetCache()), str(scratch), str(lock), {}, None)
-    assert Worker().compute(order).record.result["folder"] != str(scratch) and not scratch.exists()
+    assert Worker().compute(order).result["folder"] != str(scratch) and not scratch.exists()
     lock.touch()
-    assert Worker().compute(order).record.result["folder"] == str(scratch) and scratch.exists()
+    assert Worker().compute(order).result["folder"] == str(scratch) and scratch.exists()
 
 
 def test_a_store_that_cannot_be_written_to_ends_the_run(tmp_path, empties):
@@ -247,9 +246,9 @@ def test_a_store_that_cannot_be_written_to_ends_the_run(tmp_path, empties):
 
 def test_a_worker_is_given_the_next_cell_of_the_dataset_it_holds(store):
     store.prepare()
-    pending = Pending(store, False, Outcome(), lambda phase, facts: None)
+    pending = Pending(store, Setup(), Outcome(), lambda phase, facts: None)
     for name in "abab":
-        pending.add(Planned(Cell("w", {"dataset": name, "n": len(pending)}), Identity("", "0", "x", "y")))
+        pending.add(Planned(Cell("w", {"dataset": name, "n": len(pending)}), Identity("")))
     given = [pending.next(["b"]) for _ in range(3)] + [pending.next()]
     assert [(each.dataset, each.cell.config["n"]) for each in given] == [("b", 1), ("b", 3), ("a", 0), ("a", 2)]
     assert pending.next() is None

@@ -20,9 +20,9 @@ from naq.io.npz import save_graph
 from naq.threads import available_cores
 from naq_paper.cells.cell import Cell
 from naq_paper.cells.datasets import DatasetCache
-from naq_paper.cells.fingerprint import identify
 from naq_paper.cells.runners import Setup, make_runner
 from naq_paper.cells.store import Store
+from naq_paper.cells.versions import identify
 from naq_paper.measurements.train import train_cell
 
 
@@ -162,7 +162,7 @@ ONCE = """
 AGAIN_AND_AGAIN = """
     import random, time
     from naq_paper.cells.datasets import DatasetCache
-    from naq_paper.cells.fingerprint import identify
+    from naq_paper.cells.versions import identify
     from naq_paper.measurements import MEASUREMENTS
     from naq.run.versions import machine
 
@@ -244,7 +244,7 @@ def test_workers_end_with_their_runner(tmp_path, empties):
 @pytest.mark.slow
 def test_the_number_of_workers_changes_no_bit(tmp_path, monkeypatch):
     """One worker has two threads, two workers have one each."""
-    monkeypatch.setattr("naq_paper.cells.runners.pool.available_cores", lambda: 2)
+    monkeypatch.setattr("naq_paper.cells.workers.available_cores", lambda: 2)
     cell = train_cell("debian", "naq-feat/protonet", episodes=32, evaluate_every=16)
     found = {}
     for workers in (1, 2):

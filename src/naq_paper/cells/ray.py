@@ -1,4 +1,4 @@
-"""``ray``: actors on a Ray cluster, a local one unless an address or ``RAY_ADDRESS`` names another.
+"""Cells in actors on a Ray cluster, a local one unless an address or ``RAY_ADDRESS`` names another.
 
 Actors that see the folder of the store find the checkpoints of a stopped cell there; others need not see it.
 """
@@ -8,27 +8,29 @@ from __future__ import annotations
 import logging
 import os
 import socket
+from concurrent.futures import Future
 from typing import Any
 
 from naq.errors import MissingDependency, NaqError
-from naq_paper.cells.runners.computing import sentence_of
-from naq_paper.cells.runners.pool import WAIT, Answer, Order, PoolRunner, Slot, Worker, threads_of, worker_environment
+from naq_paper.cells.computing import sentence_of
+from naq_paper.cells.records import Record
+from naq_paper.cells.workers import Order, PoolRunner, Slot, Worker, threads_of, worker_environment
 
 QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
 """No usage statistics are sent, and no warning on machines without an accelerator."""
 ANSWER = 5.0
 """Seconds in which a cluster has to answer."""
 GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
-"""What opens a connection of gRPC, which a server answers at once. Ray itself waits for minutes where nobody answers."""
+"""What opens a gRPC connection, which a server answers at once. Ray itself waits for minutes if nobody answers."""
 CORES = 1
 """That a worker reserves of a cluster, and the threads that it computes with there: more would take the cores of others."""
-ADVICE = "start one with 'ray start --head', or leave the address out"
 
 
 class RayRunner(PoolRunner):
     def __init__(self, workers: int, address: str | None = None) -> None:
         super().__init__(workers)
         self._ray = import_ray()
+        self.lost = self._ray.exceptions.RayActorError
         self._address = address or os.environ.get("RAY_ADDRESS")
         self._own_cluster = self._connected = False
         if self._address is not None and not self._ray.is_initialized():
@@ -44,9 +46,8 @@ class RayRunner(PoolRunner):
         try:
             self._ray.init(**options)
         except (ConnectionError, RuntimeError, ValueError) as error:
-            raise NaqError(
-                f"the Ray cluster at {self._address or 'this machine'} cannot be used: {sentence_of(error)}"
-            ) from error
+            where = self._address or "this machine"
+            raise NaqError(f"the Ray cluster at {where} cannot be used: {sentence_of(error)}") from error
         self._connected = True
 
     def _start(self) -> Slot:
@@ -57,11 +58,6 @@ class RayRunner(PoolRunner):
         environment = {"env_vars": worker_environment(threads)}
         kind = self._ray.remote(Worker).options(num_cpus=CORES, num_gpus=gpus, max_restarts=0, runtime_env=environment)
         return _RaySlot(self._ray, kind.remote(threads))
-
-    def _wait(self) -> list[Slot]:
-        slots = {slot.answer: slot for slot in self._slots if slot.answer is not None}
-        answered, _ = self._ray.wait(list(slots), num_returns=1, timeout=WAIT) if slots else ([], [])
-        return [slots[answer] for answer in answered]
 
     def close(self) -> None:
         super().close()
@@ -74,21 +70,10 @@ class _RaySlot(Slot):
     def __init__(self, ray: Any, actor: Any) -> None:
         super().__init__()
         self._ray, self.actor = ray, actor
-        self.answer = actor.__ray_ready__.remote()
+        self.started = actor.__ray_ready__.remote().future()
 
-    def send(self, order: Order) -> None:
-        self.answer = self.actor.compute.remote(order)
-
-    def receive(self) -> list[tuple[str, Any]]:
-        answer, self.answer = self.answer, None
-        try:
-            found = self._ray.get(answer)
-        except self._ray.exceptions.RayActorError as error:
-            how = "Ray reports that its actor is gone"
-            return [("exit", (how, "" if self.ready else sentence_of(error)))]
-        except self._ray.exceptions.RayError as error:
-            return [("answer", Answer(error=sentence_of(error)))]
-        return [("answer", found) if self.ready else ("ready", None)]
+    def submit(self, order: Order) -> Future[Record]:
+        return self.actor.compute.remote(order).future()  # type: ignore[no-any-return]
 
     def close(self) -> None:
         if self._ray.is_initialized():
@@ -96,7 +81,7 @@ class _RaySlot(Slot):
 
 
 def check_answers(address: str) -> None:
-    """Raise one sentence where nothing listens, or what listens does not answer, at ``host:port`` or ``ray://host:port``; other addresses are left to Ray."""
+    """Raises ``NaqError`` if no gRPC server answers at ``host:port`` or ``ray://host:port``; Ray checks other addresses."""
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if not host or not port.isdigit():
         return
@@ -106,14 +91,11 @@ def check_answers(address: str) -> None:
             there.sendall(GREETING)
             if os.environ.get("RAY_USE_TLS", "0") == "0" and not there.recv(1):
                 raise OSError("what listens there speaks no gRPC")
-    except TimeoutError as error:
-        raise NaqError(f"{_nobody(address)} (nothing came within {ANSWER:g} s); {ADVICE}.") from error
     except OSError as error:
-        raise NaqError(f"{_nobody(address)} ({error.strerror or error}); {ADVICE}.") from error
-
-
-def _nobody(address: str) -> str:
-    return f"no Ray cluster answers at {address}"
+        silent = isinstance(error, TimeoutError)
+        why = f"nothing came within {ANSWER:g} s" if silent else error.strerror or error
+        advice = "start one with 'ray start --head', or leave the address out"
+        raise NaqError(f"no Ray cluster answers at {address} ({why}); {advice}.") from error
 
 
 def import_ray() -> Any:

@@ -8,7 +8,7 @@ import os
 import sys
 import time
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -20,12 +20,9 @@ from naq.run.versions import machine
 from naq_paper.cells.cell import Cell, Identity
 from naq_paper.cells.records import Record
 from naq_paper.measurements import Context, perform
-from naq_paper.measurements.train import train_together
 
 THROTTLE = 0.2
 """Seconds between two messages of progress in the same phase."""
-LONGEST = 500
-"""Characters of an error's message that are kept."""
 
 
 def record_of(cell: Cell, identity: Identity, context: Context) -> Record:
@@ -43,60 +40,26 @@ def record_of(cell: Cell, identity: Identity, context: Context) -> Record:
     return _record(cell, identity, result, error, seconds)
 
 
-def records_of(given: Sequence[tuple[Cell, Identity, Context]]) -> list[Record]:
-    """The records of train cells that are computed together; each is given its share of the seconds."""
-    started = time.perf_counter()
-    try:
-        found = train_together([(cell.config, context) for cell, _, context in given])
-    except Exception as caught:  # of what they share
-        found = [caught] * len(given)
-    seconds = (time.perf_counter() - started) / len(given)
-    release_gpu_memory()
-    records = []
-    for (cell, identity, _), one in zip(given, found, strict=True):
-        try:
-            if isinstance(one, Exception):
-                raise one
-            result, error = _as_json(one), None
-        except Exception as caught:
-            result, error = None, sentence_of(caught)
-        records.append(_record(cell, identity, result, error, seconds))
-    return records
-
-
 def release_gpu_memory() -> None:
-    """Give back what torch keeps of a finished cell: workers side by side share one GPU. Nothing where this process used none."""
+    """Return GPU memory that torch keeps of a finished cell: workers side by side share one GPU."""
     torch = sys.modules.get("torch")
     if torch is not None and torch.cuda.is_initialized():
         gc.collect()  # tensors in reference cycles are in use until then
         torch.cuda.empty_cache()
 
 
-def failed_record(cell: Cell, identity: Identity, error: str, seconds: float) -> Record:
-    """The record of a cell whose worker ended."""
+def lost_record(cell: Cell, identity: Identity, how: str, seconds: float) -> Record:
+    """The record of a cell whose worker process ended."""
+    error = (
+        f"the worker process died ({how}) while it computed this cell; if memory ran out, use fewer workers, "
+        "then retry the failed cells."
+    )
     return _record(cell, identity, None, error, seconds)
 
 
 def _record(cell: Cell, identity: Identity, result: dict[str, Any] | None, error: str | None, seconds: float) -> Record:
     made_on = machine(str(cell.config.get("device", "cpu")))
     return Record(cell, identity, result, error, seconds, made_on, datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
-
-
-LOST = "the worker process died"
-
-
-def worker_lost(sentence: str) -> bool:
-    """Whether a cell failed because its worker ended."""
-    return sentence.startswith(LOST)
-
-
-def worker_exit(how: str, stderr: str = "") -> str:
-    """The sentence for a worker that ended while it computed a cell; ``stderr`` is the last line it wrote."""
-    reason = f"; it last wrote: {stderr}" if stderr else ""
-    return (
-        f"{LOST} ({how}) while it computed this cell{reason}; if memory ran out, use fewer workers, "
-        "then retry the failed cells."
-    )
 
 
 def out_of_memory(record: Record) -> bool:
@@ -109,14 +72,14 @@ def disk_full(record: Record) -> bool:
     return NO_SPACE in (record.error or "")
 
 
-def sentence_of(error: BaseException) -> str:
+def sentence_of(error: BaseException, longest: int = 500) -> str:
     """The message of a ``NaqError``; of any other error its type, message and place in the code."""
     text = " ".join(str(error).split())
     if isinstance(error, NaqError):
         return text
     frames = traceback.extract_tb(error.__traceback__)
     place = f" ({_module(frames[-1].filename)}, line {frames[-1].lineno}, in {frames[-1].name})" if frames else ""
-    return f"{type(error).__name__}: {text[:LONGEST] or 'no message'}{place}"
+    return f"{type(error).__name__}: {text[:longest] or 'no message'}{place}"
 
 
 class Throttled:

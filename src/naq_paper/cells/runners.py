@@ -1,0 +1,291 @@
+"""Runners: compute the cells that a store lacks, in this process, in worker processes or on a Ray cluster."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from types import TracebackType
+from typing import Any
+
+from filelock import FileLock
+
+from naq.errors import OptionError
+from naq.options import nearest
+from naq.progress import Listener
+from naq_paper.cells.cell import Cell, Identity
+from naq_paper.cells.computing import Throttled, disk_full, out_of_memory, record_of, sentence_of
+from naq_paper.cells.datasets import DatasetCache
+from naq_paper.cells.records import Record
+from naq_paper.cells.store import Store
+from naq_paper.cells.versions import identify
+from naq_paper.measurements import MEASUREMENTS, Context
+
+ENGINES = ("local", "processes", "ray")
+
+
+def make_runner(engine: str = "local", workers: int = 1, address: str | None = None) -> Runner:
+    """The runner of that name; ``workers`` processes or Ray actors work at the same time.
+
+    ``address`` is that of a running Ray cluster; without it and without ``RAY_ADDRESS``, one is started on this machine.
+    """
+    if engine not in ENGINES:
+        raise OptionError(f"there is no engine {engine!r}; {nearest(engine, ENGINES)}")
+    if workers < 1:
+        raise OptionError(f"workers is {workers}; expected at least 1.")
+    if address is not None and engine != "ray":
+        raise OptionError(f"address is {address!r}, but the engine is {engine}; expected the engine ray with it.")
+    if engine == "processes":
+        from naq_paper.cells.workers import ProcessRunner
+
+        return ProcessRunner(workers)
+    if engine == "ray":
+        from naq_paper.cells.ray import RayRunner
+
+        return RayRunner(workers, address)
+    return LocalRunner()
+
+
+@dataclass(frozen=True)
+class Setup:
+    """How cells are computed; none of it changes a result.
+
+    Attributes:
+        paths: paths of datasets by the name that cells use, see :class:`~naq_paper.cells.datasets.DatasetCache`.
+        cache: folder for neighbour tables, "" is the user's, None keeps none.
+        retry: compute again what failed in an earlier run; otherwise it is left alone.
+    """
+
+    paths: Mapping[str, str] = field(default_factory=dict)
+    cache: str | None = ""
+    retry: bool = False
+
+
+@dataclass(frozen=True)
+class Failure:
+    cell: Cell
+    sentence: str
+
+
+@dataclass
+class Outcome:
+    """What became of the cells.
+
+    Attributes:
+        done: computed now.
+        skipped: were finished before, or by another process meanwhile.
+        failed: failed now.
+        left: failed in an earlier run and were left alone.
+        busy: another process computes them.
+        stopped: Ctrl-C ended the run before all was done.
+    """
+
+    done: list[Cell] = field(default_factory=list)
+    skipped: list[Cell] = field(default_factory=list)
+    failed: list[Failure] = field(default_factory=list)
+    left: list[Failure] = field(default_factory=list)
+    busy: list[Cell] = field(default_factory=list)
+    stopped: bool = False
+
+    @property
+    def complete(self) -> bool:
+        """Every requested cell has its result."""
+        return not (self.failed or self.left or self.busy or self.stopped)
+
+
+@dataclass(frozen=True, eq=False)
+class Planned:
+    """A cell that is to be computed, with the identity that this process gave it."""
+
+    cell: Cell
+    identity: Identity
+
+    @cached_property
+    def key(self) -> str:
+        return self.identity.key(self.cell)
+
+    @property
+    def dataset(self) -> str | None:
+        return self.cell.config.get("dataset")
+
+
+class Pending:
+    """Hands out cells in order, each under its lock; cells that another process computes come again after the others."""
+
+    def __init__(self, store: Store, setup: Setup, outcome: Outcome, listener: Listener) -> None:
+        self.store, self.setup, self.listener = store, setup, listener
+        self._todo: list[Planned] = []
+        self._busy: list[Planned] = []
+        self._outcome = outcome
+        self._locks: dict[str, FileLock] = {}
+        self._settled = False
+
+    def __len__(self) -> int:
+        """Cells that can be handed out now."""
+        return len(self._todo) or (len(self._busy) if self._settled else 0)
+
+    def add(self, planned: Planned) -> None:
+        self._todo.append(planned)
+
+    def next(self, loaded: Collection[str | None] = (), look_ahead: int = 64) -> Planned | None:
+        """A cell to compute, locked until it is finished; None if there is none at the moment.
+
+        A cell of a dataset that the worker has ``loaded`` comes first, because loading takes long.
+        """
+        while self:
+            if not self._todo:  # only after another cell was settled is it worth trying the busy ones again
+                self._todo, self._busy, self._settled = self._busy, [], False
+            near = self._todo[:look_ahead] if loaded else []
+            planned = self._todo.pop(next((i for i, each in enumerate(near) if each.dataset in loaded), 0))
+            if self._lock(planned):
+                self.listener("begun", {"cell": planned.cell.title, "key": planned.key})
+                return planned
+        return None
+
+    def finish(self, planned: Planned, record: Record, *, keep: bool = False) -> None:
+        """Store the record of a cell; its checkpoints are removed unless memory ran out or they are to be kept.
+
+        A failure for lack of space on the disk is reported but not stored: the same command goes on later.
+        """
+        if not disk_full(record):
+            self.store.put(record)
+            if not keep and not out_of_memory(record):
+                self.store.discard(planned.key)
+        self.settle(planned, "done" if record.done else "failed", record.seconds, record.error)
+
+    def settle(self, planned: Planned, state: str, seconds: float = 0.0, error: str | None = None) -> None:
+        """Note what became of a cell, and unlock it."""
+        if state == "failed":
+            self._outcome.failed.append(Failure(planned.cell, error or ""))
+        else:
+            (self._outcome.done if state == "done" else self._outcome.skipped).append(planned.cell)
+        self._settled = True
+        self._unlock(planned.key)
+        facts = {"cell": planned.cell.title, "key": planned.key}
+        self.listener("finished", {**facts, "state": state, "seconds": seconds, "error": error})
+
+    def close(self) -> None:
+        """Unlock what was not finished; what other processes have not finished meanwhile counts as busy."""
+        for key in list(self._locks):
+            self._unlock(key)
+        for planned in self._busy:
+            found = self.store.get(planned.key)
+            (self._outcome.busy if found is None else self._outcome.skipped).append(planned.cell)
+
+    def _lock(self, planned: Planned) -> bool:
+        """Whether the cell is to be computed now; otherwise it is busy or settled."""
+        key = planned.key
+        lock = self.store.lock(key)
+        if lock is None:
+            self._busy.append(planned)
+            return False
+        self._locks[key] = lock
+        # another process may have finished it since the run was planned
+        if self.store.get(key) is not None:
+            self.settle(planned, "skipped")
+        elif not self.setup.retry and (failed := self.store.failure(key)) is not None:
+            self.settle(planned, "failed", failed.seconds, failed.error)
+        else:
+            return True
+        return False
+
+    def _unlock(self, key: str) -> None:
+        if key in self._locks:
+            self.store.unlock(key, self._locks.pop(key))
+
+
+class Runner(ABC):
+    """Computes the cells that a store lacks. A context manager: workers stay for the next :meth:`run` until it is closed."""
+
+    def __init__(self) -> None:
+        self._dataset_cache = DatasetCache()
+
+    def run(
+        self, cells: Sequence[Cell], store: Store, setup: Setup | None = None, listener: Listener | None = None
+    ) -> Outcome:
+        """Compute what is missing and return what became of every cell.
+
+        Args:
+            cells: equal ones count once.
+            store: where results are looked up and stored.
+            setup: see :class:`Setup`.
+            listener: is called, in this process, with ``plan`` (cells, todo, skipped, left), ``begun`` (cell, key),
+                ``progress`` (cell, phase, facts) and ``finished`` (cell, key, state, seconds, error).
+
+        Ctrl-C ends the run: what is finished is stored, what is running can resume from its checkpoint another time.
+        """
+        setup, listener = setup or Setup(), listener or _silent
+        outcome = Outcome()
+        pending = Pending(store, setup, outcome, listener)
+        cells = list(dict.fromkeys(cells))
+        store.prepare()
+        try:
+            store.sweep()
+            for planned in self._plan(cells, store, setup, outcome):
+                pending.add(planned)
+            facts = {"todo": len(pending), "skipped": len(outcome.skipped), "left": len(outcome.left)}
+            listener("plan", {"cells": len(cells), **facts})
+            if len(pending):
+                self._compute(pending)
+        except KeyboardInterrupt:
+            outcome.stopped = True
+            self.close()
+        except BaseException:
+            self.close()
+            raise
+        finally:
+            pending.close()
+        return outcome
+
+    def close(self) -> None:
+        """End the workers."""
+        return
+
+    def __enter__(self) -> Runner:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    @abstractmethod
+    def _compute(self, pending: Pending) -> None:
+        """Take cells from ``pending`` until there are none, and finish each."""
+
+    def dataset_cache(self, setup: Setup) -> DatasetCache:
+        """The datasets of this process."""
+        if self._dataset_cache.paths != dict(setup.paths):
+            self._dataset_cache = DatasetCache(setup.paths)
+        return self._dataset_cache
+
+    def _plan(self, cells: Sequence[Cell], store: Store, setup: Setup, outcome: Outcome) -> Iterator[Planned]:
+        """Yields what has to be computed; the others go to the outcome."""
+        for cell in cells:
+            try:
+                if cell.measurement not in MEASUREMENTS:
+                    MEASUREMENTS.find(cell.measurement)
+                planned = Planned(cell, identify(cell, self.dataset_cache(setup)))
+            except Exception as error:
+                outcome.failed.append(Failure(cell, sentence_of(error)))
+                continue
+            if store.get(planned.key) is not None:
+                outcome.skipped.append(cell)
+            elif not setup.retry and (failed := store.failure(planned.key)) is not None:
+                outcome.left.append(Failure(cell, str(failed.error)))
+            else:
+                yield planned
+
+
+class LocalRunner(Runner):
+    """The cells in this process, one after the other."""
+
+    def _compute(self, pending: Pending) -> None:
+        while (planned := pending.next()) is not None:
+            progress = Throttled(pending.listener, planned.cell.title)
+            scratch, setup = pending.store.scratch(planned.key), pending.setup
+            context = Context(self.dataset_cache(setup), scratch, setup.cache, progress)
+            pending.finish(planned, record_of(planned.cell, planned.identity, context))
+
+
+def _silent(phase: str, facts: Mapping[str, Any]) -> None:
+    return

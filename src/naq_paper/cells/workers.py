@@ -1,0 +1,272 @@
+"""Cells in worker processes of this machine, each with its share of the cores.
+
+Every worker is a ``concurrent.futures.ProcessPoolExecutor`` of one process: if the process ends, only its executor is
+broken, the cell that it computed fails and another worker is started. If this process ends, however suddenly, so do its
+workers. They are started by ``spawn``, so a script that runs cells in processes needs ``if __name__ == "__main__":``.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import tempfile
+import threading
+import time
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+from naq.errors import DataError, NaqError
+from naq.progress import Listener
+from naq.threads import SETTINGS, available_cores, limit_threads, prepare_process
+from naq_paper.cells.cell import Cell, Identity
+from naq_paper.cells.computing import Throttled, lost_record, record_of, sentence_of
+from naq_paper.cells.datasets import KEPT, DatasetCache
+from naq_paper.cells.records import Record
+from naq_paper.cells.runners import Pending, Planned, Runner
+from naq_paper.cells.versions import identify
+from naq_paper.measurements import Context
+
+WAIT = 0.2
+"""Seconds after which the progress of workers is passed on."""
+THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
+
+
+@dataclass(frozen=True, eq=False)
+class Order:
+    """What a worker is given: the cell, the identity it is expected to find, and where files are."""
+
+    cell: Cell
+    identity: Identity
+    scratch: str
+    lock: str
+    paths: Mapping[str, str]
+    cache: str | None
+
+
+class Changed(DataError):
+    """A worker does not find the data that the runner found."""
+
+
+class Worker:
+    """Computes orders in a process of its own; datasets stay loaded between them."""
+
+    def __init__(self, threads: int | None = None) -> None:
+        if threads is not None:
+            limit_threads(threads)
+        self._dataset_cache = DatasetCache()
+
+    def compute(self, order: Order, listener: Listener = lambda phase, facts: None) -> Record:
+        """The record; raises ``Changed``, or what loading the data raises."""
+        if self._dataset_cache.paths != order.paths:
+            self._dataset_cache = DatasetCache(order.paths)
+        if identify(order.cell, self._dataset_cache) != order.identity:
+            raise Changed("the code or the data changed while the cells were running; start again.")
+        with _scratch(order) as scratch:
+            context = Context(self._dataset_cache, scratch, order.cache, Throttled(listener, order.cell.title))
+            return record_of(order.cell, order.identity, context)
+
+
+@contextmanager
+def _scratch(order: Order) -> Iterator[Path]:
+    """The store's folder for checkpoints if this machine sees the lock, else a temporary one."""
+    if Path(order.lock).exists():
+        yield Path(order.scratch)
+    else:
+        with tempfile.TemporaryDirectory(prefix="naq-") as folder:
+            yield Path(folder)
+
+
+class Slot:
+    """A worker as the runner sees it.
+
+    Attributes:
+        started: is done once the worker can compute.
+        planned: the cell that it computes, ``since`` when, and its ``future``; None while it is idle.
+        loaded: datasets that it has loaded.
+    """
+
+    started: Future[Any]
+    how = "its machine is gone, or memory ran out there"
+
+    def __init__(self) -> None:
+        self.planned: Planned | None = None
+        self.future: Future[Record] | None = None
+        self.since = 0.0
+        self.loaded: list[str | None] = []
+
+    @abstractmethod
+    def submit(self, order: Order) -> Future[Record]:
+        """Pass an order on to the worker."""
+
+    def progress(self) -> Iterator[tuple[str, Any]]:
+        """Phases and facts that the worker has reported since the last call."""
+        return iter(())
+
+    @abstractmethod
+    def close(self) -> None:
+        """End the worker, whatever it does."""
+
+
+class PoolRunner(Runner):
+    """Args:
+    workers: cells that are computed at the same time.
+    """
+
+    lost: type[BaseException] | tuple[type[BaseException], ...] = BrokenProcessPool
+
+    def __init__(self, workers: int) -> None:
+        super().__init__()
+        self.workers = workers
+        self._slots: list[Any] = []
+
+    @abstractmethod
+    def _start(self) -> Slot:
+        """Start a worker."""
+
+    def _compute(self, pending: Pending) -> None:
+        while True:
+            self._assign(pending)
+            busy = [slot for slot in self._slots if slot.planned is not None]
+            if not busy:
+                return
+            wait([slot.future for slot in busy], WAIT, FIRST_COMPLETED)
+            for slot in busy:
+                for phase, facts in slot.progress():
+                    pending.listener(phase, facts)
+                if slot.future.done():
+                    self._settle(slot, pending)
+
+    def _assign(self, pending: Pending) -> None:
+        """Every idle worker is given a cell; workers are started while there are more cells."""
+        while len(pending):
+            idle = next((slot for slot in self._slots if slot.planned is None), None)
+            if idle is None and len(self._slots) == self.workers:
+                return
+            planned = pending.next(() if idle is None else idle.loaded)
+            if planned is None:
+                return
+            if idle is None:
+                self._slots.append(idle := self._start())
+            idle.planned, idle.since = planned, time.monotonic()
+            if planned.dataset is not None and planned.dataset not in idle.loaded:
+                idle.loaded = [*idle.loaded, planned.dataset][-KEPT:]
+            store, setup = pending.store, pending.setup
+            files = (str(p.resolve()) for p in (store.scratch(planned.key), store.lock_file(planned.key)))
+            idle.future = idle.submit(Order(planned.cell, planned.identity, *files, dict(setup.paths), setup.cache))
+
+    def _settle(self, slot: Slot, pending: Pending) -> None:
+        """Store the record of a worker that is ready; if its process has ended, its cell fails and the worker is dropped."""
+        planned, future, slot.planned = slot.planned, slot.future, None
+        assert planned is not None and future is not None
+        try:
+            pending.finish(planned, future.result())
+        except self.lost:
+            self._slots.remove(slot)
+            slot.close()
+            if slot.started.exception() is not None:
+                raise NaqError("a worker process cannot start; the engine local needs none.") from None
+            record = lost_record(planned.cell, planned.identity, slot.how, time.monotonic() - slot.since)
+            pending.finish(planned, record, keep=True)
+        except Changed:
+            raise
+        except Exception as error:
+            pending.settle(planned, "failed", error=sentence_of(error))
+
+    def close(self) -> None:
+        slots, self._slots = self._slots, []
+        for slot in slots:
+            slot.close()
+
+
+class ProcessRunner(PoolRunner):
+    def _start(self) -> Slot:
+        return _ProcessSlot(threads_of(self.workers))
+
+
+class _ProcessSlot(Slot):
+    def __init__(self, threads: int) -> None:
+        super().__init__()
+        context = multiprocessing.get_context("spawn")
+        self._reports, writer = context.Pipe(duplex=False)
+        self._executor = ProcessPoolExecutor(1, context, _begin, (writer, threads))
+        others = set(multiprocessing.active_children())
+        with _environment(worker_environment(threads)):
+            self.started = self._executor.submit(os.getpid)
+        (self.process,) = set(multiprocessing.active_children()) - others
+        writer.close()
+
+    @property
+    def how(self) -> str:  # type: ignore[override]
+        code = self.process.exitcode or 0
+        return f"signal {-code}" if code < 0 else f"exit status {code}"
+
+    def submit(self, order: Order) -> Future[Record]:
+        return self._executor.submit(_compute, order)
+
+    def progress(self) -> Iterator[tuple[str, Any]]:
+        with suppress(EOFError, OSError):
+            while self._reports.poll():
+                yield self._reports.recv()
+
+    def close(self) -> None:
+        self.process.kill()  # records and checkpoints are written whole or not at all
+        self.process.join()
+        self._executor.shutdown(cancel_futures=True)
+        self._reports.close()
+
+
+_worker: Worker
+_reports: Connection
+
+
+def _begin(reports: Connection, threads: int) -> None:
+    """What a worker process does first."""
+    global _worker, _reports
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the runner decides what follows
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    for output in (1, 2):  # the terminal shows progress
+        os.dup2(os.open(os.devnull, os.O_WRONLY), output)
+    _worker, _reports = Worker(threads), reports
+
+
+def _compute(order: Order) -> Record:
+    return _worker.compute(order, lambda phase, facts: _reports.send((phase, facts)))
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)
+
+
+@contextmanager
+def _environment(values: Mapping[str, str]) -> Iterator[None]:
+    """Other environment variables for the process that is started meanwhile."""
+    before = dict(os.environ)
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+
+
+def threads_of(workers: int) -> int:
+    """The share of the cores of each worker."""
+    return max(1, available_cores() // workers)
+
+
+def worker_environment(threads: int) -> dict[str, str]:
+    """Environment variables of a worker, on top of those of this process."""
+    environment = {name: os.environ[name] for name in SETTINGS if name in os.environ}
+    prepare_process(environment)
+    return {**environment, **dict.fromkeys(THREADS, str(threads))}

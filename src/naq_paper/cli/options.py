@@ -1,0 +1,89 @@
+"""Options of ``naq reproduce``, checked before a graph is loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from naq.errors import OptionError
+from naq.options import nearest
+
+if TYPE_CHECKING:
+    from naq_paper.cells.cell import Cell
+    from naq_paper.experiments.request import Request
+
+
+def budget_of(name: str, quick: bool) -> str:
+    if quick and name not in ("standard", "quick"):
+        raise OptionError(f"--quick and --budget {name} exclude each other; give one of them.")
+    return "quick" if quick else name
+
+
+def features_of(name: str) -> str:
+    from naq.graph.weighting import WEIGHTINGS
+
+    if name not in ("auto", *WEIGHTINGS):
+        raise OptionError(f"--features is {name!r}; {nearest(name, ('auto', *WEIGHTINGS))}")
+    return name
+
+
+def known_learners(names: list[str]) -> tuple[str, ...]:
+    from naq.learners import LEARNERS
+
+    for name in names:
+        if name not in LEARNERS:
+            raise OptionError(f"--learner is {name!r}; {nearest(name, LEARNERS)}")
+    return tuple(dict.fromkeys(names))
+
+
+def options_of(given: list[str]) -> dict[str, dict[str, Any]]:
+    """``["protonet.lr=3e-4"]`` as options by learner or embedder, checked."""
+    if not given:
+        return {}
+    from naq.cli.running import pairs
+    from naq.embedders import EMBEDDERS
+    from naq.learners import LEARNERS
+    from naq.options import merge_options
+
+    found: dict[str, dict[str, Any]] = {}
+    for key, value in pairs(given, "--set").items():
+        owner, dot, name = key.partition(".")
+        if not dot or not name:
+            raise OptionError(f"--set is {key}={value}; expected LEARNER.NAME=VALUE, e.g. protonet.lr=3e-4.")
+        if owner not in LEARNERS and owner not in EMBEDDERS:
+            raise OptionError(f"--set names {owner!r}; {nearest(owner, [*LEARNERS, *EMBEDDERS])}")
+        model: Any = LEARNERS[owner] if owner in LEARNERS else EMBEDDERS[owner]
+        found.setdefault(owner, {})[name] = merge_options(owner, dict(model.defaults), {name: value})[name]
+    return found
+
+
+def episode_options_of(given: list[str]) -> dict[str, Any]:
+    """``["queries=5"]`` as options of episodes, checked against the kinds of episodes that have them."""
+    if not given:
+        return {}
+    from naq.cli.running import pairs
+    from naq.options import merge_options
+    from naq.run.episodes import DEFAULTS
+
+    known = {name: value for options in DEFAULTS.values() for name, value in options.items()}
+    return {
+        name: merge_options("an episode", known, {name: value})[name]
+        for name, value in pairs(given, "--episode").items()
+    }
+
+
+def without_effect(requests: Sequence[Request], cells: Sequence[Cell]) -> list[str]:
+    """Sentences on options that were given and are in no cell: it trains other models, or its levels set the option themselves."""
+    from naq_paper.experiments.tuning import learner_of
+
+    if not requests:
+        return []
+    trained = {learner_of(str(cell.config["method"])) for cell in cells if cell.config.get("method")}
+    names = ", ".join(dict.fromkeys(request.experiment for request in requests))
+    idle = [f"--set {model}: no cell of {names} trains it." for model in requests[0].options if model not in trained]
+    for name, value in requests[0].episode.items():
+        if not any(value in ((cell.config.get("episode") or {}).get(name), cell.config.get(name)) for cell in cells):
+            idle.append(
+                f"--episode {name}={value}: no cell of {names} takes it; their own values come later, or none has episodes with it."
+            )
+    return idle
