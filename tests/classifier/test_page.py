@@ -107,3 +107,8 @@ def test_the_choice_is_said_in_full_at_the_end_and_in_short_above(fitted: FewSho
 def test_the_largest_set_is_not_called_more_than_there_are_classes() -> None:
     sizes = np.array([1, 6, 6])
     assert [set_sizes(sizes, count)[-1][0] for count in (6, 7)] == ["6", "6 or more"]
+
+
+def test_a_label_for_every_node_leaves_no_accuracy_to_expect(fitted: FewShotNodeClassifier) -> None:
+    page = prediction_page(fitted.set_labels(few(fitted.graph_, 60)))
+    assert page.answers[0][1] == "all that were given" and sum(share for _, share in page.histogram) == pytest.approx(1)

@@ -135,7 +135,6 @@ class FewShotNodeClassifier(ClassifierMixin, BaseEstimator):
             chosen = self.labels_
         else:
             chosen = check_enough(to_labels(graph, given, support, labels))
-            self._given = chosen
         key = (chosen, self.unlabelled, self.temperature, self.unknown)
         if self._last is None or self._last[0] != key:
             self._check_parameters()
@@ -154,23 +153,23 @@ class FewShotNodeClassifier(ClassifierMixin, BaseEstimator):
             graph: the fitted graph with more nodes (:func:`~naq.classifier.with_nodes`); they are mapped without
                 fitting again (:meth:`extend`).
         """
-        return self._of(graph).prediction(given, support=support, labels=labels).predicted
+        return self._of(graph)._asked(given, support, labels).predicted
 
     def predict_proba(
         self, given: Any = None, *, support: Any = None, labels: Any = None, graph: Graph | None = None
     ) -> np.ndarray:
         """(n, classes) float32: the probability of every class, were one of them the right one."""
-        return self._of(graph).prediction(given, support=support, labels=labels).probabilities
+        return self._of(graph)._asked(given, support, labels).probabilities
 
     def prediction_sets(
         self, given: Any = None, *, support: Any = None, labels: Any = None, level: float = 0.9
     ) -> np.ndarray:
         """(n, classes) bool: classes that together hold the true one for about ``level`` of the nodes."""
-        return self.prediction(given, support=support, labels=labels).sets(level)
+        return self._asked(given, support, labels).sets(level)
 
     def expected_accuracy(self, given: Any = None, *, support: Any = None, labels: Any = None) -> ExpectedAccuracy:
         """What share of the nodes without a label ``predict`` gets right, as far as can be known without their classes."""
-        return self.prediction(given, support=support, labels=labels).expected
+        return self._asked(given, support, labels).expected
 
     def left_out(self) -> np.ndarray:
         """(labels, classes) float32: the probabilities of every labelled node (``labels_``) as if it had no label; NaN
@@ -179,7 +178,7 @@ class FewShotNodeClassifier(ClassifierMixin, BaseEstimator):
 
     def score(self, given: Any, y: Any = None) -> float:  # type: ignore[override]
         """Accuracy on known classes: ``score(truth)``, or ``score(labels, truth)``; nodes whose label is used do not count."""
-        found = self.prediction() if y is None else self.prediction(given)
+        found = self.prediction() if y is None else self._asked(given, None, None)
         truth = to_labels(self._graph(), given if y is None else y)
         counted = ~np.isin(truth.nodes, found.labels.nodes)
         if not counted.any():
@@ -327,6 +326,12 @@ class FewShotNodeClassifier(ClassifierMixin, BaseEstimator):
     def _of(self, graph: Graph | None) -> FewShotNodeClassifier:
         own = self._graph()
         return self if graph is None or graph is own else self.extend(graph)
+
+    def _asked(self, given: Any, support: Any, labels: Any) -> Prediction:
+        """The prediction; labels that were given are kept for whoever sets none, for one release."""
+        found = self.prediction(given, support=support, labels=labels)
+        self._given = found.labels
+        return found
 
     def _known_labels(self) -> Labels | None:
         """Those set or, for one release, those that ``predict`` was given."""

@@ -92,16 +92,21 @@ def prediction_page(
 ) -> Page:
     """What is to be said about the prediction for the set labels."""
     graph, found = classifier.graph_, classifier.prediction()
-    labels, expected = found.labels, found.expected
-    sizes = np.delete(found.sets(level), labels.nodes, axis=0).sum(axis=1)
-    sure = np.delete(found.probabilities, labels.nodes, axis=0).max(axis=1)
-    answers = [
-        (
-            "How many are right?",
+    labels = found.labels
+    free = np.setdiff1d(np.arange(graph.num_nodes), labels.nodes)
+    right = ("all that were given", "Every node has a label, so there is no accuracy to expect.")
+    if len(free):
+        expected = found.expected
+        right = (
             f"about {100 * expected.value:.0f} %",
             f"of the nodes without a label; {100 * expected.low:.0f} to {100 * expected.high:.0f} % in nine of ten "
             "cases, as measured on other graphs with as many labels.",
-        ),
+        )
+    else:
+        free = labels.nodes
+    sizes, sure = found.sets(level)[free].sum(axis=1), found.probabilities[free].max(axis=1)
+    answers = [
+        ("How many are right?", *right),
         (
             "How sure is it?",
             f"{100 * (sure >= SURE).mean():.0f} % of the nodes",
