@@ -139,7 +139,11 @@ class FewShotNodeClassifier(ClassifierMixin, BaseEstimator):
         if self._last is None or self._last[0] != key:
             self._check_parameters()
             bare = not (graph.num_features and graph.num_edges)
-            settings = {"unlabelled": self.unlabelled, "temperature": self.temperature, "unknown": self.unknown}
+            settings: dict[str, Any] = {
+                "unlabelled": self.unlabelled,
+                "temperature": self.temperature,
+                "unknown": self.unknown,
+            }
             self._last = key, predict(self._unit_vectors(), chosen, **settings, bare=bare)
         return self._last[1]
 

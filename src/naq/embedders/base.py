@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 from naq.device import checked_device
 from naq.graph import Graph
+from naq.memory import check_widths
 from naq.options import Configurable
 from naq.plugins import Registry, imported
 

@@ -159,8 +159,9 @@ class PoolRunner(Runner):
             if planned.dataset is not None and planned.dataset not in idle.loaded:
                 idle.loaded = [*idle.loaded, planned.dataset][-KEPT:]
             store, setup = pending.store, pending.setup
-            files = (str(p.resolve()) for p in (store.scratch(planned.key), store.lock_file(planned.key)))
-            idle.future = idle.submit(Order(planned.cell, planned.identity, *files, dict(setup.paths), setup.cache))
+            scratch, lock = (str(p.resolve()) for p in (store.scratch(planned.key), store.lock_file(planned.key)))
+            order = Order(planned.cell, planned.identity, scratch, lock, dict(setup.paths), setup.cache)
+            idle.future = idle.submit(order)
 
     def _settle(self, slot: Slot, pending: Pending) -> None:
         """Store the record of a worker that is ready; if its process has ended, its cell fails and the worker is dropped."""

@@ -12,7 +12,7 @@ from typing import Any
 from naq.learners import LEARNERS
 from naq_paper.experiments.captions import Level, from_paper, gain
 from naq_paper.experiments.experiment import Contest, Study
-from naq_paper.experiments.names import full_name, model_of
+from naq_paper.experiments.names import MODELS, full_name, model_of
 from naq_paper.experiments.paper import paper_accuracy
 from naq_paper.experiments.request import Request
 from naq_paper.experiments.seed_groups import Key
