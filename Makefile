@@ -18,7 +18,7 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 	echo "Installed in $$(( $$(date +%s) - start )) s."
 
 demo: install
-	$(BIN)/naq run debian --episodes 800 --features auto --set lr=3e-4 --out runs/demo
+	$(BIN)/naq run debian --episodes 800 --set features=auto --set lr=3e-4 --out runs/demo
 
 # Two processes with one thread each: tests are many and small.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --dist loadfile
@@ -40,6 +40,7 @@ lint: install
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python tools/budget.py
 
 bench: install
 	$(BIN)/python benchmarks/figures.py

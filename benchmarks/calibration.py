@@ -29,9 +29,8 @@ prepare_process()  # before torch is loaded
 
 import naq
 from naq.classifier import FewShotNodeClassifier, with_nodes
-from naq.classifier.confidence import GRID, fitted_temperature, set_thresholds, widened
+from naq.classifier.confidence import GRID, belongs_nowhere, fitted_temperature, set_thresholds, widened
 from naq.classifier.prototypes import Prototypes, centred_units, probabilities, solve
-from naq.classifier.unknown import belongs_nowhere
 from naq.files import read_json, write_json
 
 HERE = Path(__file__).resolve().parent

@@ -30,10 +30,10 @@ prepare_process()  # before torch is loaded
 import torch
 
 import naq
+from closed_form_steps import POWER, SHRINK, refined, sharpened, without_scatter
 from development import DATA, FIRST, WAYS, development_classes, source_of
 from naq.embedders.naq_plus import NaqPlus
 from naq.embedders.node_words import are_components, diffused, edge_agreement, node_words
-from naq.embedders.refinement import POWER, SHRINK, refined, sharpened, without_scatter
 from naq.embedders.smooth import Smooth
 from naq.embedders.smoothing import centred, narrowed, smoothed, unit
 from naq.graph import weighted

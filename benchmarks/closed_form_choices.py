@@ -26,10 +26,11 @@ import scipy.sparse as sp
 import torch
 
 import naq
+from closed_form_steps import refined, sharpened, without_scatter
 from development import FIRST, WAYS, development_classes, source_of
+from naq.embedders.closed_form import PAIRS
 from naq.embedders.naq_plus import NaqPlus
 from naq.embedders.node_words import node_words
-from naq.embedders.refinement import PAIRS, refined, sharpened, without_scatter
 from naq.embedders.smoothing import centred, narrowed, on_device, smoothed, unit
 from naq.graph import Graph
 from naq.io.splits import split_for

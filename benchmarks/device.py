@@ -8,7 +8,6 @@
 |---|---|
 | agreement | tables, one encoding and a short training on CPU and GPU |
 | protocol | naq-feat/protonet: 16,000 episodes and 100 evaluations of validation and test tasks, with recorded steps and with plain ones; accuracy with its interval; one whole run |
-| together | naq-feat/protonet: one, two, four and eight seeds side by side in this process, 3,200 episodes each and 20 evaluations of the validation tasks |
 | precision | naq-feat/protonet on each graph of --graphs: five seeds in float32 and with products in TF32 (torch's own switch), seconds and test accuracy |
 | maml | naq-feat/maml: 1,000 meta-updates of 16 tasks and 100 evaluations of the validation tasks |
 | naq-plus | vectors of debian, median of three |
@@ -30,7 +29,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -42,12 +40,12 @@ from marked_page import write_between
 from naq.files import write_json
 from naq.heads import evaluate
 from naq.run.config import RunConfig
-from naq.run.evaluate import begun_validation
-from naq.run.tasks import TaskSource, task_source
-from naq.run.training import ModelTraining
-from naq.tasks import Tasks
-from naq.training import CapturedTraining, EpisodeTraining, fit, fit_together
-from naq_scale.recorded import SWITCH
+from naq.run.evaluate import validation_accuracy
+from naq.run.run import training_steps
+from naq.run.tasks import EvaluationTasks, evaluation_tasks
+from naq.training import EpisodeTraining, fit
+
+SWITCH = "NAQ_CUDA_GRAPHS"
 
 HERE = Path(__file__).resolve().parent
 RESULTS, PAGE = HERE / "results" / "device.json", HERE.parent / "docs" / "scale.md"
@@ -89,47 +87,34 @@ def agreement(given: argparse.Namespace) -> dict[str, Any]:
     return found
 
 
-def trained(config: RunConfig, graph: naq.Graph, source: TaskSource, *, test: bool) -> dict[str, Any]:
+def trained(config: RunConfig, graph: naq.Graph, source: EvaluationTasks, *, test: bool) -> dict[str, Any]:
     """Seconds of each stage of one training, and the accuracy of what was chosen."""
-    begin = now()
-    training = ModelTraining(config, graph, source, {}, "", None, lambda phase, facts: None)
-    model, steps = training.build()
-    built = now()
-    solver = config.solver
+    begin, seconds = now(), {}
+    steps = training_steps(config, graph, source, seconds=seconds)
+    built, model, solver = now(), steps.model, config.solver
     assert solver is not None
-    sets = {"": source.valid} | ({"test": source.test} if test else {})
-    spent = {"evaluation": 0.0}
+    spent = 0.0
 
-    def accuracy_on(tasks: Tasks) -> Callable[[], float | Callable[[], float]]:
-        def call() -> float | Callable[[], float]:
-            start = time.perf_counter()
-            found = begun_validation(model, tasks, solver)
-            spent["evaluation"] += time.perf_counter() - start
-            return timed(found) if callable(found) else found
+    def validate() -> float:
+        nonlocal spent
+        start = time.perf_counter()
+        found = validation_accuracy(model, source.valid, solver)
+        if test:
+            validation_accuracy(model, source.test, solver)
+        spent += time.perf_counter() - start
+        return found
 
-        return call
-
-    def timed(wait: Callable[[], float]) -> Callable[[], float]:
-        def call() -> float:
-            start = time.perf_counter()
-            found = wait()
-            spent["evaluation"] += time.perf_counter() - start
-            return found
-
-        return call
-
-    validate = {name: accuracy_on(tasks) for name, tasks in sets.items()}
-    chosen = fit(steps, validate.pop(""), config.schedule, also=validate)
+    chosen = fit(steps, validate, config.schedule)
     end = now()
     with torch.no_grad():
         answer = evaluate(model.encode_all(), source.test, solver)
     return {
-        "recorded": isinstance(steps, CapturedTraining),
+        "recorded": type(steps) is not EpisodeTraining,
         "episodes": len(steps.episodes) if isinstance(steps, EpisodeTraining) else 0,
-        "table and episodes": round(training.seconds["episodes"], 2),
-        "model": round(built - begin - training.seconds["episodes"], 2),
+        "table and episodes": round(seconds["episodes"], 2),
+        "model": round(built - begin - seconds["episodes"], 2),
         "training with evaluations": round(end - built, 2),
-        "host in evaluations": round(spent["evaluation"], 2),
+        "host in evaluations": round(spent, 2),
         "all": round(end - begin, 2),
         "evaluations": len(chosen.history.steps),
         "best step": chosen.best_step,
@@ -140,7 +125,7 @@ def trained(config: RunConfig, graph: naq.Graph, source: TaskSource, *, test: bo
 
 def protocol(given: argparse.Namespace) -> dict[str, Any]:
     graph = naq.load(given.graph)
-    source = task_source(graph, None, given.tasks, way=5, shot=1)
+    source = evaluation_tasks(graph, None, given.tasks, way=5, shot=1)
     resolve = lambda episodes: RunConfig.resolve("naq-feat/protonet", episodes=episodes, device="cuda")  # noqa: E731
     trained(resolve(320), graph, source, test=True)  # compiles
     found: dict[str, Any] = {}
@@ -161,10 +146,9 @@ def protocol(given: argparse.Namespace) -> dict[str, Any]:
     return found
 
 
-def profiled(config: RunConfig, graph: naq.Graph, source: TaskSource, path: Path) -> None:
+def profiled(config: RunConfig, graph: naq.Graph, source: EvaluationTasks, path: Path) -> None:
     """Which kernels the recorded steps spend their time in."""
-    training = ModelTraining(config, graph, source, {}, "", None, lambda phase, facts: None)
-    _, steps = training.build()
+    steps = training_steps(config, graph, source)
     for update in range(400):
         steps.step(update)
     torch.cuda.synchronize()
@@ -176,43 +160,21 @@ def profiled(config: RunConfig, graph: naq.Graph, source: TaskSource, path: Path
     path.write_text(profile.key_averages().table(sort_by="cuda_time_total", row_limit=40, max_name_column_width=90))
 
 
-def side_by_side(graph: naq.Graph, source: TaskSource, episodes: int, seeds: range, way: int = 5) -> dict[str, Any]:
-    """Seeds trained together; everything is recorded by a short training before."""
-    found = {}
-    for count in (320, episodes):
-        configs = [
-            RunConfig.resolve("naq-feat/protonet", way=way, episodes=count, seed=seed, device="cuda") for seed in seeds
-        ]
-        built = [ModelTraining(config, graph, source, {}, "", None, lambda phase, facts: None) for config in configs]
-        models, fittings = zip(*(one.fitting(None) for one in built))
-        start = now()
-        chosen = fit_together(fittings)
-        seconds = now() - start
-        failed = [one for one in chosen if isinstance(one, Exception)]
-        if failed:
-            raise failed[0]
-        with torch.no_grad():
-            answers = [
-                evaluate(model.encode_all(), source.test, config.solver) for model, config in zip(models, configs)
-            ]
-        found = {
-            "seeds": len(seeds),
-            "episodes": count,
-            "seconds": round(seconds, 2),
-            "microseconds an update": round(1e6 * seconds / (count * len(seeds))),
-            "accuracy": [round(100 * answer.accuracy, 2) for answer in answers],
-        }
-    return found
-
-
-def together(given: argparse.Namespace) -> dict[str, Any]:
-    graph = naq.load(given.graph)
-    source = task_source(graph, None, given.tasks, way=5, shot=1)
-    found = {}
-    for count in (1, 2, 4, 8):
-        found[str(count)] = side_by_side(graph, source, 3200, range(count))
-        print(count, json.dumps(found[str(count)]), flush=True)
-    return found
+def of_seeds(graph: naq.Graph, source: EvaluationTasks, episodes: int, seeds: range, way: int) -> dict[str, Any]:
+    """Trainings of some seeds one after the other; what is recorded is recorded by a short training before."""
+    configs = [
+        RunConfig.resolve("naq-feat/protonet", way=way, episodes=episodes, seed=seed, device="cuda") for seed in seeds
+    ]
+    trained(RunConfig.resolve("naq-feat/protonet", way=way, episodes=320, device="cuda"), graph, source, test=False)
+    found = [trained(config, graph, source, test=False) for config in configs]
+    seconds = sum(one["training with evaluations"] for one in found)
+    return {
+        "seeds": len(seeds),
+        "episodes": episodes,
+        "seconds": round(seconds, 2),
+        "microseconds an update": round(1e6 * seconds / (episodes * len(seeds))),
+        "accuracy": [one["accuracy"] for one in found],
+    }
 
 
 def precision(given: argparse.Namespace) -> dict[str, Any]:
@@ -220,11 +182,11 @@ def precision(given: argparse.Namespace) -> dict[str, Any]:
     for path in given.graphs:
         graph = naq.load(path)
         way = 5 if len(np.unique(graph.require_labels("this benchmark"))) > 10 else 2
-        source = task_source(graph, str(path), None, way=way, shot=1)
+        source = evaluation_tasks(graph, str(path), None, way=way, shot=1)
         found[graph.name] = {"way": way}
         for name, tf32 in (("float32", False), ("tf32", True)):
             torch.backends.cuda.matmul.allow_tf32 = tf32
-            found[graph.name][name] = side_by_side(graph, source, 3200, range(5), way)
+            found[graph.name][name] = of_seeds(graph, source, 3200, range(5), way)
         torch.backends.cuda.matmul.allow_tf32 = False
         print(graph.name, json.dumps(found[graph.name]), flush=True)
     return found
@@ -232,12 +194,12 @@ def precision(given: argparse.Namespace) -> dict[str, Any]:
 
 def maml(given: argparse.Namespace) -> dict[str, Any]:
     graph = naq.load(given.graph)
-    source = task_source(graph, None, given.tasks, way=5, shot=1)
+    source = evaluation_tasks(graph, None, given.tasks, way=5, shot=1)
     trained(RunConfig.resolve("naq-feat/maml", episodes=320, device="cuda"), graph, source, test=False)
     config = RunConfig.resolve("naq-feat/maml", episodes=16 * given.updates, device="cuda")
     if given.profile is not None:
         kinds = [torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA]
-        _, steps = ModelTraining(config, graph, source, {}, "", None, lambda phase, facts: None).build()
+        steps = training_steps(config, graph, source)
         with torch.profiler.profile(activities=kinds) as profile:
             for update in range(10):
                 steps.step(update)
@@ -329,7 +291,7 @@ def diffusion(given: argparse.Namespace) -> dict[str, Any]:
 
 
 PARTS = {
-    "agreement": agreement, "protocol": protocol, "together": together, "precision": precision, "maml": maml, "naq-plus": naq_plus, "euclidean": euclidean, "diffusion": diffusion, "learners": learners,
+    "agreement": agreement, "protocol": protocol, "precision": precision, "maml": maml, "naq-plus": naq_plus, "euclidean": euclidean, "diffusion": diffusion, "learners": learners,
 }  # fmt: skip
 
 

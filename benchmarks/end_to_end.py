@@ -70,7 +70,7 @@ def steps_of(nodes: int) -> list[Step]:
              ("edges.csv", "nodes.parquet"), "mine"),
         Step("neighbors", ("neighbors", "mine", *diffusion, *shards, "--out", "table.npz"), ("mine",), "table.npz", True),
         Step("embed", ("embed", "mine", "--out", "vectors.npy", "--set", f"dim={COLUMNS}"), ("mine",), "vectors.npy"),
-        Step("naq-diff", ("run", "mine", "--method", "naq-diff/protonet", "--table", "table.npz", *train, "--out", "run-diff"),
+        Step("naq-diff", ("run", "mine", "--method", "naq-diff/protonet-capped", "--table", "table.npz", *train, "--out", "run-diff"),
              ("mine", "table.npz"), "run-diff", True, accuracy),
         Step("naq-plus", ("run", "mine", "--method", "naq-plus", "--set", f"dim={COLUMNS}", "--no-baseline", "--out", "run-plus"),
              ("mine",), "run-plus", True, accuracy),
@@ -81,7 +81,7 @@ SHOWN = {
     "import": "import of edges.csv and nodes.parquet",
     "neighbors": f"diffusion table of {NEIGHBORS} neighbours, {SHARDS} shards on 2 processes",
     "embed": f"vectors of {COLUMNS} columns (naq-plus)",
-    "naq-diff": f"naq-diff/protonet: {EPISODES:,} episodes from the table, 550 tasks",
+    "naq-diff": f"naq-diff/protonet-capped: {EPISODES:,} episodes from the table, 550 tasks",
     "naq-plus": "naq-plus: vectors, 550 tasks",
 }
 

@@ -53,16 +53,18 @@ def run_stages(
 ) -> tuple[Any, dict[str, Callable[[], Any]]]:
     """The graph's sizes and its stages, to be called in order."""
     import naq
+    from closed_form_steps import sharpened, without_scatter
+    from generate import generate
+    from naq.embedders.closed_form import nearest_pairs
     from naq.embedders.node_words import edge_agreement, node_words
-    from naq.embedders.refinement import nearest_pairs, sharpened, without_scatter
     from naq.embedders.smoothing import centred, narrowed, smoothed, unit
     from naq.episodes import Episodes
-    from naq.io import generate, load, save_graph
+    from naq.io import load, save_graph
     from naq.learners import LEARNERS
     from naq.neighbors import vector_neighbors
-    from naq.run.evaluate import every_head
+    from naq.run.evaluate import evaluate_heads
     from naq.tasks import dirichlet_queries, sample_tasks
-    from naq_scale.blocks import RowPasses, narrow_start, refinement, smoothed_tiles
+    from naq_scale.blocks import RowPasses, closed_form, narrow_start, smoothed_tiles
     from naq_scale.blocks.parts import InThisProcess
     from naq_scale.estimate import sizes_of
 
@@ -92,7 +94,7 @@ def run_stages(
 
     def neighbours() -> None:
         if mapped:
-            state["pairs"] = refinement.near_pairs(state["rows"], 10, "nearest", 0, block, state["parts"])
+            state["pairs"] = closed_form.near_pairs(state["rows"], 10, "nearest", 0, block, state["parts"])
         else:
             import torch
 
@@ -102,12 +104,12 @@ def run_stages(
     def closed() -> None:
         if mapped:
             rows = RowPasses(state["parts"], state["rows"], block)
-            state["vectors"] = refinement.without_scatter(rows, state["pairs"], shrink=0.5, power=1.75).grid[0][0]
+            state["vectors"] = closed_form.without_scatter(rows, state["pairs"], shrink=0.5, power=1.75).grid[0][0]
         else:
             state["vectors"] = sharpened(without_scatter(state["rows"], state["pairs"], 0.5), 1.75).numpy()
 
     def evaluation() -> None:
-        every_head(state["vectors"], state["tasks"], state["unbalanced"])
+        evaluate_heads(state["vectors"], state["tasks"], state["unbalanced"])
 
     def prepare() -> None:
         graph, pairs = state["graph"], state["pairs"]

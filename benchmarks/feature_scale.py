@@ -24,10 +24,10 @@ from typing import Any
 
 import numpy as np
 
+from generate import generate
 from marked_page import write_between
 from naq import Graph, feature_neighbors, load
 from naq.files import write_json
-from naq.io import generate
 from naq.neighbors.feature_blocks import block_topk
 from naq.neighbors.inverted_index import inverted_index_topk
 from neighbor_scale import made_up_vectors, made_up_words, slope

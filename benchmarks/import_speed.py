@@ -63,7 +63,8 @@ def write_edges(folder: Path, nodes: int, edges: int) -> None:
 
 def write_generated(folder: Path, nodes: int, edges: int) -> None:
     """The edges of a generated graph as CSV."""
-    from naq.io import generate, load
+    from generate import generate
+    from naq.io import load
 
     write_edges_of(load(generate(folder / "graph", nodes, edges, features=1)), folder / "edges.csv")
 

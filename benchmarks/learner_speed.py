@@ -41,10 +41,10 @@ def episodes_of(kind: str, graph: naq.Graph, learner: str) -> naq.Episodes:
     from naq.files import cache_folder
     from naq.io import split_for
     from naq.run.config import RunConfig
-    from naq.run.episodes import episodes_for
+    from naq.run.episodes import draw_episodes
 
     config = RunConfig.resolve(f"{kind}/{learner}", episodes=2 * EPISODES)
-    return episodes_for(config, graph, split_for(graph.name, graph), cache=cache_folder())
+    return draw_episodes(config, graph, split_for(graph.name, graph), cache=cache_folder())
 
 
 def base_labels(kind: str, graph: naq.Graph) -> np.ndarray | None:

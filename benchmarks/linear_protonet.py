@@ -27,8 +27,8 @@ import numpy as np
 import torch
 
 import naq
+from closed_form_steps import NEIGHBORS, POWER, SHRINK, sharpened, without_scatter
 from development import WAYS, development_classes, source_of
-from naq.embedders.refinement import NEIGHBORS, POWER, SHRINK, sharpened, without_scatter
 from naq.embedders.smoothing import centred
 from naq.files import read_json, write_json
 from naq.neighbors import NeighborTable, mutual_pairs, vector_neighbors

@@ -109,7 +109,7 @@ def run_predict(folder: Path) -> dict[str, Any]:
     classifier = naq.FewShotNodeClassifier.load(folder / "classifier.safetensors", graph)
     given = read_labels(folder / "labels.csv", graph)
     began = time.perf_counter()
-    found = classifier.predict(support=given.nodes, labels=given.values)
+    found = classifier.set_labels(given).predict()
     seconds = time.perf_counter() - began
     write_predictions(classifier, folder / "predictions.csv")
     truth = np.array([f"class-{one:02d}" for one in range(CLASSES)])[np.load(folder / "truth.npy")]

@@ -5,7 +5,7 @@
     python benchmarks/ray_shards.py --what embedding --nodes 200000    # naq-plus, 64 columns, of a graph folder with 2,000 words
 
 All tables, or vectors, have to be equal, those made without shards included. Results, with the load of the machine: benchmarks/results/ray_shards.json, by what was made. The start of workers and of the
-cluster is not counted: a warm runner makes each, and the best of ``--repeats`` runs counts.
+cluster is not counted: a warm engine makes each, and the best of ``--repeats`` runs counts.
 """
 
 from __future__ import annotations
@@ -17,27 +17,27 @@ import shutil
 import tempfile
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from diffusion_scale import power_law
+from generate import generate
 from naq import load
 from naq.embedders import EMBEDDERS
 from naq.files import write_json
-from naq.io import generate
 from naq.io.npz import save_graph
 from naq.neighbors import diffusion_neighbors
 from naq.neighbors.diffusion import TOLERANCE, diffusion_info
 from naq.threads import prepare_process
-from naq_paper.cells.runners import Runner, make_runner
-from naq_paper.cells.store import Store
-from naq_scale.shards import ShardedParts, shard_cells, sharded_table
+from naq_scale.engines import Engine, make_engine
+from naq_scale.sharded import ShardedParts, sharded_table
 
 RESULTS = Path(__file__).resolve().parent / "results" / "ray_shards.json"
 WORKERS = 2
+Tell = Callable[[int, int], None]
 BEFORE = 8
 """Shards that are done before a node goes away."""
 
@@ -49,8 +49,7 @@ class Table:
         self.folder, self.graph = folder, power_law(nodes, 3 * nodes)
         self.path = str(save_graph(folder / "graph.npz", self.graph).absolute())
         self.info = diffusion_info(self.graph, 20, alpha=0.1, self_loops=True, method="push", tolerance=TOLERANCE)
-        self.cells = shard_cells("graph", self.info, nodes, shards)
-        self.made = 0
+        self.made, self.shards = 0, shards
 
     def whole(self) -> tuple[float, list[np.ndarray]]:
         """Without shards."""
@@ -58,12 +57,11 @@ class Table:
         table = diffusion_neighbors(self.graph, 20, method="push")
         return time.perf_counter() - began, [table.ids, table.scores]
 
-    def make(self, runner: Runner, listener: Any = None) -> tuple[float, list[np.ndarray]]:
+    def make(self, engine: Engine, tell: Tell = lambda done, total: None) -> tuple[float, list[np.ndarray]]:
         self.made += 1
-        store = Store(self.folder / f"shards{self.made}")
+        place = self.folder / f"shards{self.made}"
         began = time.perf_counter()
-        n = self.graph.num_nodes
-        table = sharded_table(self.cells, self.info, n, runner, store, {"graph": self.path}, listener)
+        table = sharded_table(self.graph, self.info, self.shards, engine, place, self.path, tell)
         return time.perf_counter() - began, [table.ids, table.scores]
 
 
@@ -83,22 +81,24 @@ class Embedding:
             vectors = EMBEDDERS["naq-plus"](self.graph, dim=64).embed_to(self.folder / "whole.npy")
         return time.perf_counter() - began, [vectors]
 
-    def make(self, runner: Runner, listener: Any = None) -> tuple[float, list[np.ndarray]]:
+    def make(self, engine: Engine, tell: Tell = lambda done, total: None) -> tuple[float, list[np.ndarray]]:
         self.made += 1
-        store = Store(self.folder / f"shards{self.made}")
+        place = self.folder / f"shards{self.made}"
         began = time.perf_counter()
-        paths = {"graph": self.path}
-        parts = ShardedParts(runner, store, "graph", paths, shards=self.shards, processes=WORKERS, listener=listener)
+        parts = ShardedParts(
+            self.graph, engine, place, self.path, shards=self.shards, processes=WORKERS,
+            tell=lambda stage, done, total: tell(done, total),
+        )  # fmt: skip
         vectors = EMBEDDERS["naq-plus"](self.graph, dim=64).embed_to(self.folder / f"{self.made}.npy", parts=parts)
         seconds = time.perf_counter() - began
-        shutil.rmtree(store.folder)
+        shutil.rmtree(place)
         return seconds, [vectors]
 
 
-def best(work: Table | Embedding, runner: Runner, repeats: int) -> tuple[float, list[np.ndarray]]:
+def best(work: Table | Embedding, engine: Engine, repeats: int) -> tuple[float, list[np.ndarray]]:
     """After a first time, which starts the workers and loads the graph."""
-    work.make(runner)
-    found = [work.make(runner) for _ in range(repeats)]
+    work.make(engine)
+    found = [work.make(engine) for _ in range(repeats)]
     return min(seconds for seconds, _ in found), found[0][1]
 
 
@@ -106,20 +106,19 @@ def with_a_node_killed(
     work: Table | Embedding, cluster: Any, node: Any
 ) -> tuple[float, list[np.ndarray], dict[str, int]]:
     """Once more, while ``node`` goes away after some shards."""
-    states: list[str] = []
+    done_before: list[int] = []
     killed = threading.Event()
 
-    def listener(phase: str, facts: Mapping[str, Any]) -> None:
-        if phase == "finished":
-            states.append(facts["state"])
-            if len(states) >= BEFORE and not killed.is_set():
-                killed.set()
-                threading.Thread(target=cluster.remove_node, args=(node,), kwargs={"allow_graceful": False}).start()
+    def tell(done: int, total: int) -> None:
+        done_before.append(done)
+        if len(done_before) > BEFORE and not killed.is_set():
+            killed.set()
+            threading.Thread(target=cluster.remove_node, args=(node,), kwargs={"allow_graceful": False}).start()
 
-    with make_runner("ray", WORKERS, cluster.address) as runner:
-        seconds, found = work.make(runner, listener)
+    with make_engine("ray", WORKERS, cluster.address) as engine:
+        seconds, found = work.make(engine, tell)
     assert killed.is_set()
-    return seconds, found, {"lost": states.count("failed"), "done": states.count("done")}
+    return seconds, found, {"done": len(done_before) - 1}
 
 
 def main() -> None:
@@ -139,16 +138,16 @@ def main() -> None:
         work = {"table": Table, "embedding": Embedding}[given.what](Path(folder), given.nodes, given.shards)
         result["whole_seconds"], whole = work.whole()
         made = {}
-        with make_runner("local") as runner:
-            result["local_seconds"], made["local"] = best(work, runner, 1)
-        with make_runner("processes", WORKERS) as runner:
-            result["processes_seconds"], made["processes"] = best(work, runner, given.repeats)
+        with make_engine("local") as engine:
+            result["local_seconds"], made["local"] = best(work, engine, 1)
+        with make_engine("processes", WORKERS) as engine:
+            result["processes_seconds"], made["processes"] = best(work, engine, given.repeats)
         cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
         try:
             node = cluster.add_node(num_cpus=1)
             cluster.wait_for_nodes()
-            with make_runner("ray", WORKERS, cluster.address) as runner:
-                result["ray_seconds"], made["ray"] = best(work, runner, given.repeats)
+            with make_engine("ray", WORKERS, cluster.address) as engine:
+                result["ray_seconds"], made["ray"] = best(work, engine, given.repeats)
             result["killed_seconds"], made["killed"], result["killed"] = with_a_node_killed(work, cluster, node)
         finally:
             cluster.shutdown()

@@ -20,7 +20,8 @@ from pathlib import Path
 import numpy as np
 
 from naq.files import write_json
-from naq_scale.lanes import add_rows, line_aligned
+from naq.neighbors.prefetch import line_aligned
+from naq_scale.lanes import add_rows
 
 RESULTS = Path(__file__).resolve().parent / "results" / "row_fetches.json"
 WIDTH, FETCHES, ROUNDS = 64, 4_000_000, 3

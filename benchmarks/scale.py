@@ -94,16 +94,17 @@ def measure(
     """All stages, or those up to the ``only`` one; ``facts`` is added to. None as ``watch`` times nothing."""
     import torch
 
+    from generate import generate
     from naq.episodes import Episodes
     from naq.heads import evaluate
-    from naq.io import generate, load
+    from naq.io import load
     from naq.learners import LEARNERS
     from naq.neighbors.diffusion import TOLERANCE, push_arrays
     from naq.neighbors.push import push_topk
-    from naq.neighbors.sampled import sampled_neighbors
     from naq.tasks import sample_tasks
-    from naq_scale.blocks import RowPasses, narrow_start, refinement, smoothed_tiles
+    from naq_scale.blocks import RowPasses, closed_form, narrow_start, smoothed_tiles
     from naq_scale.blocks.parts import InThisProcess
+    from naq_scale.sampled import sampled_neighbors
 
     quiet = watch is None
     watch = Stopwatch() if watch is None else watch
@@ -142,9 +143,11 @@ def measure(
     centred = RowPasses(parts, tiles, block).centred().centred().kept()
     del start, tiles
     with watch.stage("neighbours"):
-        pairs = refinement.near_pairs(centred, 10, "nearest", 0, block, parts)
+        pairs = closed_form.near_pairs(centred, 10, "nearest", 0, block, parts)
     with watch.stage("closed form"):
-        vectors = refinement.without_scatter(RowPasses(parts, centred, block), pairs, shrink=0.5, power=1.75).grid[0][0]
+        vectors = closed_form.without_scatter(RowPasses(parts, centred, block), pairs, shrink=0.5, power=1.75).grid[0][
+            0
+        ]
     # Episodes of nearest vectors: a table of all nodes is another stage, see Neighbours in docs/scale.md.
     wanted = np.sort(np.random.default_rng(0).choice(nodes, 500, replace=False))
     ids, _, facts["recall"] = sampled_neighbors(vectors, wanted, 10, block=block)
@@ -152,7 +155,8 @@ def measure(
     draws = np.random.default_rng(1).permuted(np.tile(np.arange(500), (most, 1)), axis=1)[:, :5]
     episodes = Episodes(wanted[draws][:, :, None], ids[draws], np.ones((most, 5, 10), dtype=bool), {})
     for name, (count, cap) in TRAINING.items():
-        model = LEARNERS["protonet"](graph, way=5, hub_cap=cap)
+        capped = {"hub_cap": cap} if cap else {}
+        model = LEARNERS["protonet-capped" if cap else "protonet"](graph, way=5, **capped)
         optimizer = model.optimizer()
         model.step(episodes[:1], 0, optimizer)
         with watch.stage(name):

@@ -32,10 +32,10 @@ import torch
 from scipy.stats import rankdata
 
 import naq
+from closed_form_steps import refined
 from development import DATA, WAYS, source_of
 from marked_page import write_between
 from naq.embedders.naq_plus import NaqPlus
-from naq.embedders.refinement import refined
 from naq.files import read_json, write_json
 from naq.graph import weighted
 from naq.heads import evaluate
@@ -43,9 +43,9 @@ from naq.io.splits import split_for
 from naq.methods import get_method
 from naq.neighbors import diffusion_neighbors, feature_neighbors
 from naq.run.config import RunConfig
+from naq.run.run import training_steps
 from naq.run.select import label_free_tasks
-from naq.run.tasks import TaskSource, task_source
-from naq.run.training import ModelTraining
+from naq.run.tasks import EvaluationTasks, evaluation_tasks
 from naq.tasks import Tasks, sample_tasks
 from naq.training import Schedule, fit
 from naq_paper.statistics import family, score
@@ -125,7 +125,7 @@ def spearman(a: Sequence[float], b: Sequence[float]) -> float:
 class Judge:
     """What all candidates on one graph are judged by."""
 
-    def __init__(self, graph: naq.Graph, source: TaskSource, way: int, device: str) -> None:
+    def __init__(self, graph: naq.Graph, source: EvaluationTasks, way: int, device: str) -> None:
         split, bare = source.split, graph.without_labels()
         self.true = sample_tasks(
             graph, way=way, shot=1, queries=8, count=TASKS, seed=1, classes=split.base + split.valid, part="valid"
@@ -188,13 +188,13 @@ def closed_form(graph: naq.Graph, judge: Judge, device: str, quick: bool) -> Gro
 
 
 def checkpoints(
-    group: Group, graph: naq.Graph, source: TaskSource, judge: Judge, way: int, seed: int, device: str, budget: int
+    group: Group, graph: naq.Graph, source: EvaluationTasks, judge: Judge, way: int, seed: int, device: str, budget: int
 ) -> None:
     """One training, judged at every evaluation."""
     length = {"epochs": budget} if get_method(group.method).in_epochs else {"episodes": budget}
     config = RunConfig.resolve(group.method, way=way, seed=seed, head="prototype", device=device, **length)
-    training = ModelTraining(config, weighted(graph, config.features or "raw"), source, {}, "", None, lambda *_: None)
-    model, steps = training.build()
+    steps = training_steps(config, weighted(graph, config.features or "raw"), source, listener=lambda *_: None)
+    model: Any = steps.model
     new_seed(group)
 
     def look() -> float:
@@ -230,7 +230,7 @@ def on_unit(unit: Unit, data: Path, device: str, quick: bool) -> Group:
     graph = naq.load(place)
     split = split_for(place, graph)
     way = min(WAYS[name], len(split.valid), len(split.test))
-    source = task_source(graph, place, None, way=way, shot=1)
+    source = evaluation_tasks(graph, place, None, way=way, shot=1)
     judge = Judge(graph, source, way, device)
     if method == CLOSED:
         group = closed_form(graph, judge, device, quick)

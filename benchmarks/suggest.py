@@ -24,7 +24,7 @@ import naq
 from naq.classifier import FewShotNodeClassifier
 from naq.classifier.confidence import fitted_temperature
 from naq.classifier.prototypes import centred_units, probabilities, solve
-from naq.classifier.suggestion import medoids, suggested
+from naq.classifier.suggest import medoids, suggested
 from naq.files import write_json
 
 RESULTS = Path(__file__).resolve().parent / "results" / "suggest.json"

@@ -20,7 +20,7 @@ import naq
 from calibration import DATA
 from naq.classifier import FewShotNodeClassifier
 from naq.classifier.prototypes import centred_units, probabilities, solve
-from naq.classifier.suggestion import FINER, MOST_CLUSTERS, alternating, medoids
+from naq.classifier.suggest import FINER, MOST_CLUSTERS, alternating, medoids
 from naq.files import write_json
 from naq.io.splits import split_for
 from suggest import accuracy, answer
@@ -58,7 +58,7 @@ def rank(values: np.ndarray) -> np.ndarray:
 
 
 def ask(units: np.ndarray, k: int, nodes: np.ndarray, truth: np.ndarray, seed: int, rule: str) -> np.ndarray:
-    """As :func:`naq.classifier.suggestion.suggested`, but for the order of doubtful nodes."""
+    """As :func:`naq.classifier.suggest.suggested`, but for the order of doubtful nodes."""
     free = np.ones(len(units), dtype=bool)
     free[nodes] = False
     count = min(len(units), max(k, min(MOST_CLUSTERS, k + len(nodes))))

@@ -2,11 +2,10 @@
 
     python examples/own_learner.py
 
-In the folder src/naq/learners the same class is a file of its own and needs no import anywhere.
+In the package the same class is a file in src/naq/learners, with a line in LEARNERS.
 """
 
-from collections.abc import Mapping
-from typing import ClassVar
+from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
@@ -15,32 +14,29 @@ import naq
 from naq.episodes import Episodes
 from naq.learners import Learner, register_learner
 from naq.learners.episode_vectors import encode_episodes, mean_by_episode
-from naq.options import Value
+from naq.options import option
 
 
 @register_learner
 class CosineProtoNet(Learner):
-    """Queries are classified by their cosine to class means.
-
-    Options:
-        latent: width of the vectors.
-        lr: Adam's learning rate.
-        temperature: cosines are divided by it.
-    """
+    """Queries are classified by their cosine to class means."""
 
     name = "cosine"
     summary = "cosine to class means"
-    defaults: ClassVar[Mapping[str, Value]] = {"latent": 256, "lr": 3e-4, "temperature": 0.1}
 
-    def check_options(self) -> None:
-        super().check_options()
-        self.require_positive("temperature")
+    @dataclass(frozen=True)
+    class Options(Learner.Options):
+        latent: int = option(256, more_than=0)  # width of the vectors
+        lr: float = option(3e-4, more_than=0)  # Adam's learning rate
+        temperature: float = option(0.1, more_than=0)  # cosines are divided by it
+
+    options: Options
 
     def loss(self, episodes: Episodes, update: int = 0) -> torch.Tensor:
         support, query, episode, slot = encode_episodes(self, episodes, update)
         prototypes = F.normalize(support.mean(dim=2), dim=-1)
         cosines = torch.einsum("qd,qwd->qw", F.normalize(query, dim=-1), prototypes[episode])
-        each = F.cross_entropy(cosines / float(self.options["temperature"]), slot, reduction="none")
+        each = F.cross_entropy(cosines / self.options.temperature, slot, reduction="none")
         return mean_by_episode(each, episode, len(episodes))
 
 

@@ -122,7 +122,7 @@ def _run_folder() -> dict[str, bytes]:
     """The files of a finished run, and where it stands."""
     import tempfile
 
-    from naq.run import run
+    from naq import run
 
     with tempfile.TemporaryDirectory() as place:
         run(_labelled(), "smooth", way=2, out=Path(place) / "r", baseline=False)

@@ -39,40 +39,35 @@ def read_mapped(path: Path) -> str:
     return digest(graph_digest(graph), graph.name, sizes_of_folder(path.parent))
 
 
-def _shard_work(folder: Path, rows: list[str] | None = None) -> np.ndarray:
-    """The table of :func:`small_graph` in three shards, beside its file; ``rows`` hears which were computed."""
+def _shard_work(folder: Path) -> tuple[np.ndarray, int]:
+    """The table of :func:`small_graph` in three shards, in a folder next to its file, and how many were computed."""
     from naq.io import load
     from naq.neighbors.feature import feature_info
-    from naq_paper.cells.runners import make_runner
-    from naq_paper.cells.store import Store
-    from naq_scale.shards import shard_cells, sharded_table
+    from naq_scale.engines import Local
+    from naq_scale.sharded import sharded_table
 
-    graph = load(folder / "g.npz")
-    info = feature_info(graph, 4, "cosine")
-    cells = shard_cells("graph", info, graph.num_nodes, 3)
-
-    def listener(phase: str, facts: object) -> None:
-        if phase == "begun" and rows is not None:
-            rows.append(phase)
-
-    with make_runner("local", 1) as runner:
-        store = Store(folder / "t.npz.shards")
-        table = sharded_table(cells, info, graph.num_nodes, runner, store, {"graph": str(folder / "g.npz")}, listener)
-    return np.concatenate([table.ids, table.scores.view(np.int32)])
+    graph, told = load(folder / "g.npz"), []
+    source, shards = str(folder / "g.npz"), folder / "t.npz.shards"
+    table = sharded_table(
+        graph, feature_info(graph, 4, "cosine"), 3, Local(), shards, source, lambda done, total: told.append(done)
+    )
+    return np.concatenate([table.ids, table.scores.view(np.int32)]), len(told) - 1
 
 
-def make_shard(folder: Path) -> Path:
-    from naq.io import save_graph
+def make_shard(name: str) -> Callable[[Path], Path]:
+    def make(folder: Path) -> Path:
+        from naq.io import save_graph
 
-    save_graph(folder / "g.npz", small_graph())
-    _shard_work(folder)
-    return min((folder / "t.npz.shards" / "cells").iterdir())
+        save_graph(folder / "g.npz", small_graph())
+        _shard_work(folder)
+        return min((folder / "t.npz.shards").iterdir()) / name
+
+    return make
 
 
 def read_shard(path: Path) -> str | None:
     """The table; None where the damaged shard was computed again, which must give the same one."""
-    again: list[str] = []
-    table = _shard_work(path.parents[2], again)
+    table, again = _shard_work(path.parents[2])
     if again:
         assert digest(table) == _table_digest(), "a damaged shard changed the table"
         return None
@@ -116,7 +111,7 @@ def read_weights(path: Path) -> str | None:
 @cache
 def _begun() -> dict[str, bytes]:
     """The files of a training that was ended after its second checkpoint."""
-    from naq.training import state as loop
+    from naq.training import loop
 
     copies: list[dict[str, bytes]] = []
     with tempfile.TemporaryDirectory() as place:
@@ -137,7 +132,7 @@ def _begun() -> dict[str, bytes]:
 
 def _train(folder: Path) -> Any:
     from damaged_files import _labelled
-    from naq.run import run
+    from naq import run
 
     small = {"episodes": 16, "evaluate_every": 4, "options": {"latent": 8}, "episode": {"queries": 3}, "cache": None}
     return run(_labelled(), "naq-feat/protonet", way=2, out=folder, baseline=False, **small)
@@ -191,7 +186,7 @@ FOLDERS = (
     Target("graph folder: features", make_mapped("attr_data.npy"), read_mapped, _NPY, True),
     Target("graph folder: labels", make_mapped("labels.npy"), read_mapped, _NPY, True),
     Target("graph folder: names", make_mapped("names.npy"), read_mapped, _NPY, True),
-    Target("shard of a table", make_shard, read_shard, _JSON, True),
+    Target("shard of a table: manifest", make_shard("manifest.json"), read_shard, _JSON, True),
     Target("run: weights", make_weights, read_weights, mutations.rebuilt_tensors, True),
     Target("run: resumed", make_resumed, read_resumed, mutations.rebuilt_tensors, True, share=0.05),
     Target("failed cell", make_failed, read_failed, _JSON, True),

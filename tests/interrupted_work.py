@@ -24,8 +24,8 @@ def run(folder: Path) -> Any:
     """One training with checkpoints, and what it left."""
     from safetensors.numpy import load_file
 
-    from naq.run import run as train
-    from naq.training import state as loop
+    from naq import run as train
+    from naq.training import loop
 
     loop.CHECKPOINT_SECONDS = 0.0
     options = {"options": {"latent": 8}, "episode": {"queries": 3}, "cache": folder / "cache", "baseline": False}
@@ -95,7 +95,7 @@ def command(*words: object) -> str:
 def reproduce(folder: Path) -> Any:
     """``naq reproduce``: a method that trains and one that does not, the page, the records."""
     from naq.io import save_graph
-    from naq.training import state as loop
+    from naq.training import loop
     from naq_paper.cells.store import Store
 
     loop.CHECKPOINT_SECONDS = 0.0

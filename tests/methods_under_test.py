@@ -13,9 +13,9 @@ import naq
 import naq.errors
 from naq.methods import Method
 from naq.run.config import RunConfig
-from naq.run.episodes import episodes_for
+from naq.run.episodes import draw_episodes
 from naq.tasks import ClassSplit, save_task_file
-from naq.training import CapturedTraining, EpisodeTraining, EpochTraining, Schedule, fit
+from naq.training import EpisodeTraining, EpochTraining, Schedule, fit
 from naq_paper.rivals.naq_plus_sugrl import NaqPlusSugrl
 from naq_paper.rivals.sugrl import SUGRL
 
@@ -123,7 +123,7 @@ def draw(
     given = ({"views": 2} if method.episodes == "g-umtra" else {"queries": 3}) | (episode or {})
     count = updates * int(options_for(method).get("meta_batch", 1))
     config = RunConfig.resolve(method, way=2, episodes=count, seed=seed, episode=given)
-    return episodes_for(config, graph, SPLIT, cache=None)
+    return draw_episodes(config, graph, SPLIT, cache=None)
 
 
 def base_labels(method: Method, graph: naq.Graph) -> np.ndarray | None:
@@ -273,23 +273,6 @@ def check_devices(method: Method) -> None:
     still = getattr(method.model, "still", {})
     one, two = (vectors_of(method, graph, device=device, options=still) for device in ("cpu", "cuda"))
     assert np.abs(one - two).max() < 5e-3 * max(1.0, float(np.abs(one).max()))
-
-
-def check_padded_loss(method: Method) -> None:
-    """Where a learner has a loss of fixed shape, which a GPU trains with instead of ``loss``, both are one function."""
-    graph = noisy_graph(20)  # of dense features, for which the steps of fixed shape also run on a CPU
-    if method.learner is None or not CapturedTraining.possible(model_of(method, graph), draw(method, graph, 0, 1)):
-        return
-    episodes = draw(method, graph, 0, 4)
-    plain, padded = (kind(model_of(method, graph), episodes) for kind in (EpisodeTraining, CapturedTraining))
-    for training in (plain, padded):  # Adam's first steps are the signs of gradients, which rounding may turn
-        training.optimizer = torch.optim.SGD(training.model.parameters(), lr=0.05)
-    for update in range(len(episodes)):
-        one, two = (float(training.step(update)) for training in (plain, padded))
-        assert abs(one - two) <= 1e-4 + 1e-3 * abs(one), (
-            f"loss is {one:.4f} and padded_loss {two:.4f}; a GPU trains with the latter. "
-            "Write it anew, or leave reads_padded and padded_loss away."
-        )
 
 
 def community_task_file(graph, folder):

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-import naq.classifier  # noqa: F401  (seconds, once, and not within a request)
+import naq.classifier.estimator  # noqa: F401  (seconds, once, and not within a request)
 from naq import Graph
 from naq_studio.server import _server, bound_socket
 from naq_studio.session import Session

@@ -30,7 +30,7 @@ from naq.files import read_npz, write_npz
 from naq.graph import Graph
 from naq.tasks import ClassSplit, Tasks, sample_tasks, save_task_file, split_classes, split_of_file
 
-BUNDLED = Path(__file__).resolve().parents[1] / "src" / "naq" / "data" / "bundled"
+BUNDLED = Path(__file__).resolve().parents[1] / "src" / "naq" / "io" / "bundled"
 APT_HELPER = "/usr/lib/apt/apt-helper"
 SUFFIXES = ("", ".gz", ".xz", ".lz4")
 
@@ -419,7 +419,7 @@ Arch = Annotated[str, typer.Option(help="Architecture.")]
 Hubs = Annotated[int, typer.Option(help="Drop edges towards sources with more dependents than this; 0 keeps all.")]
 APT_LISTS = Path("/var/lib/apt/lists")
 HUB_DEGREE = 300
-SHOWN = "src/naq/data/bundled"
+SHOWN = "src/naq/io/bundled"
 """The default folder as ``--help`` shows it, without the place of this checkout."""
 
 

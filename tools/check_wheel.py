@@ -28,8 +28,8 @@ VERSIONS = ("3.11", "3.12", "3.13")
 DATA = (
     "naq/py.typed",
     "naq/classifier/measured.json",
-    "naq/data/bundled/debian.npz",
-    "naq/data/bundled/debian.tasks.npz",
+    "naq/io/bundled/debian.npz",
+    "naq/io/bundled/debian.tasks.npz",
     "naq/experiments/paper/*.csv",
     "naq/report/templates/*",
     "naq/studio/static/*",

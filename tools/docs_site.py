@@ -12,6 +12,7 @@ import shutil
 import sys
 from collections.abc import Iterator
 from html.parser import HTMLParser
+from inspect import getsource
 from pathlib import Path
 from urllib.parse import urlparse
 
@@ -77,10 +78,29 @@ def method_pages() -> Iterator[tuple[str, str]]:
     yield "every-method.rst", "\n".join(index) + "\n"
 
 
+def option_comments(method: type) -> dict[str, str]:
+    """The comments of the fields of ``Options``: above a field, or behind it."""
+    found: dict[str, str] = {}
+    for owner in reversed(method.__mro__):
+        above: list[str] = []
+        lines = getsource(owner.Options).splitlines() if "Options" in vars(owner) else []
+        for line in map(str.strip, lines):
+            if line.startswith("# "):
+                above.append(line[2:])
+            elif field := re.match(r"(\w+): .*?(?:  # (.*))?$", line):
+                found[field[1]] = " ".join([*above, field[2] or ""]).strip()
+                above = []
+    return {name: re.sub(r"([*`|_])", r"\\\1", text) for name, text in found.items()}
+
+
 def _method_page(name: str, method: type) -> str:
-    """The docstring of the module (paper, formulas, cost), the options with their defaults, the docstring of the class."""
-    defaults = "".join(f"\n   * - ``{key}``\n     - ``{value!r}``" for key, value in method.defaults.items())  # type: ignore[attr-defined]
-    options = f"\nDefaults\n--------\n\n.. list-table::\n   :widths: 30 70\n{defaults}\n" if defaults else ""
+    """The docstring of the module (paper, formulas, cost), the options with their comments, the docstring of the class."""
+    comments = option_comments(method)
+    rows = "".join(
+        f"\n   * - ``{key}``\n     - ``{value!r}``\n     - {comments.get(key, '')}"
+        for key, value in method.defaults.items()  # type: ignore[attr-defined]
+    )
+    options = f"\nOptions\n-------\n\n.. list-table::\n   :widths: 20 15 65\n{rows}\n" if rows else ""
     return (
         f"{name}\n{'=' * len(name)}\n\n*{method.summary}*\n\n"  # type: ignore[attr-defined]
         f".. automodule:: {method.__module__}\n   :no-members:\n{options}\n"

@@ -35,7 +35,7 @@ few = {
     "sound": ["pulseaudio", "sox", "fluidsynth"],
 }
 labels = {package: section for section, packages in few.items() for package in packages}
-predicted = classifier.predict(labels)
+predicted = classifier.set_labels(labels).predict()
 probability = classifier.predict_proba().max(axis=1)
 
 # %%

@@ -30,7 +30,7 @@ labels = {int(node): str(truth[node]) for node in first}
 
 rounds = []
 for _ in range(9):
-    predicted = classifier.predict(labels)
+    predicted = classifier.set_labels(labels).predict()
     other = np.setdiff1d(np.arange(graph.num_nodes), list(labels))
     expected = classifier.expected_accuracy()
     rounds.append((len(labels), expected.value, expected.low, expected.high, (predicted == truth)[other].mean()))

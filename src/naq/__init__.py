@@ -5,34 +5,39 @@ Names are imported when first used, so that ``import naq`` and ``naq --help`` ar
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any
+
+from naq.plugins import imported
 
 __version__ = "0.1.0"
 
 _PUBLIC = {
-    "Graph": "naq.graph",
-    "load": "naq.io",
-    "from_tables": "naq.io",
-    "from_networkx": "naq.io",
-    "Tasks": "naq.tasks",
-    "ClassSplit": "naq.tasks",
-    "sample_tasks": "naq.tasks",
-    "split_classes": "naq.tasks",
-    "NeighborTable": "naq.neighbors",
-    "feature_neighbors": "naq.neighbors",
-    "diffusion_neighbors": "naq.neighbors",
-    "Episodes": "naq.episodes",
-    "naq_episodes": "naq.episodes",
-    "supervised_episodes": "naq.episodes",
-    "umtra_episodes": "naq.episodes",
-    "evaluate": "naq.heads",
-    "Evaluation": "naq.heads",
-    "embed": "naq.run",
+    "Graph": "naq.graph:Graph",
+    "load": "naq.io:load",
+    "from_tables": "naq.io:from_tables",
+    "from_networkx": "naq.io:from_networkx",
+    "Tasks": "naq.tasks:Tasks",
+    "ClassSplit": "naq.tasks:ClassSplit",
+    "sample_tasks": "naq.tasks:sample_tasks",
+    "split_classes": "naq.tasks:split_classes",
+    "NeighborTable": "naq.neighbors:NeighborTable",
+    "feature_neighbors": "naq.neighbors:feature_neighbors",
+    "diffusion_neighbors": "naq.neighbors:diffusion_neighbors",
+    "vector_neighbors": "naq.neighbors:vector_neighbors",
+    "Episodes": "naq.episodes:Episodes",
+    "naq_episodes": "naq.episodes:naq_episodes",
+    "supervised_episodes": "naq.episodes:supervised_episodes",
+    "umtra_episodes": "naq.episodes:umtra_episodes",
+    "ClosedForm": "naq.embedders.closed_form:ClosedForm",
+    "evaluate": "naq.heads:evaluate",
+    "Evaluation": "naq.heads:Evaluation",
+    "embed": "naq.run.embed:embed",
     "run": "naq.run",
-    "Result": "naq.run",
-    "FewShotNodeClassifier": "naq.classifier",
-    "NaqError": "naq.errors",
+    "RunConfig": "naq.run.config:RunConfig",
+    "Result": "naq.run.result:Result",
+    "FewShotNodeClassifier": "naq.classifier:FewShotNodeClassifier",
+    "register": "naq.methods:register",
+    "NaqError": "naq.errors:NaqError",
 }
 
 __all__ = ["__version__", *_PUBLIC]
@@ -41,7 +46,7 @@ __all__ = ["__version__", *_PUBLIC]
 def __getattr__(name: str) -> Any:
     if name not in _PUBLIC:
         raise AttributeError(f"module 'naq' has no attribute {name!r}")
-    value = getattr(import_module(_PUBLIC[name]), name)
+    value = imported(_PUBLIC[name])
     globals()[name] = value
     return value
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from naq.errors import NaqError, OptionError
 
 if TYPE_CHECKING:
     import torch
+
+    from naq.graph import Graph
 
 SHARE = 0.6
 """Of what is free, so much is taken at most: estimates are not exact and others run beside us."""
@@ -95,3 +98,20 @@ def keep_pages() -> bool:
         return False
     mmap_max, trim_threshold = -4, -1  # of <malloc.h>
     return bool(mallopt(mmap_max, 0)) and bool(mallopt(trim_threshold, 2**31 - 1))
+
+
+WEIGHT_COPIES = 4
+"""A weight, its gradient and two moments of the optimiser."""
+
+
+def check_widths(graph: Graph, options: Mapping[str, Any]) -> None:
+    """Raise an ``OptionError`` where weights of these widths, or a vector for every node, do not fit into memory."""
+    latent = int(options.get("latent", 0))
+    hidden = int(options.get("hidden", 0)) or 2 * latent
+    widest = max(latent, hidden)
+    if widest < 1:
+        return
+    weights = WEIGHT_COPIES * (max(graph.num_features, 1) * min(widest, hidden) + hidden * max(latent, 1))
+    vectors = graph.num_nodes * max(latent, 1)
+    what = " and ".join(f"{name}={options[name]:,}" for name in ("latent", "hidden") if name in options)
+    require(min(4 * (weights + vectors), 10**300), f"a model with {what}", "lower them")

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from naq.embedders import EMBEDDERS, Embedder, TrainedEmbedder
+from naq.embedders import EMBEDDERS, Embedder
 from naq.errors import OptionError
+from naq.heads import HEADS, Head
 from naq.learners import LEARNERS, Learner
 from naq.options import nearest
 
@@ -16,14 +17,13 @@ EPISODE_KINDS = {
     "supervised": "episodes from labels of base classes",
     "g-umtra": "queries are the supports on an augmented graph",
 }
-
 PUBLISHED = "supervised"
 """The episodes that meta-learners were published with."""
 
 
 @dataclass(frozen=True)
 class Method:
-    """A registered method: a learner with its kind of episodes, or an embedder, whose ``episodes`` are None."""
+    """A learner with its kind of episodes, or an embedder, whose ``episodes`` are None."""
 
     name: str
     summary: str
@@ -50,12 +50,12 @@ class Method:
     @property
     def in_epochs(self) -> bool:
         """Whether it is trained in epochs, without episodes."""
-        return issubclass(self.model, TrainedEmbedder)
+        return issubclass(self.model, Embedder) and self.model.trains
 
     @property
     def trains(self) -> bool:
         """Whether it is trained at all, on episodes or in epochs."""
-        return issubclass(self.model, Learner | TrainedEmbedder)
+        return self.learner is not None or self.in_epochs
 
     @property
     def solves_tasks(self) -> bool:
@@ -68,30 +68,45 @@ class Method:
 
 
 def methods() -> dict[str, Method]:
-    """All methods, learners first."""
+    """All methods, learners first; imports each of them."""
     found: dict[str, Method] = {}
     for learner in LEARNERS.values():
-        for kind, meaning in EPISODE_KINDS.items():
-            if kind in learner.unfit:
-                continue
-            name = f"{kind}/{learner.name}"
-            found[name] = Method(name, f"{learner.summary}; {meaning}", learner, kind)
+        for kind in EPISODE_KINDS:
+            if kind not in learner.unfit:
+                method = _trained_on(kind, learner)
+                found[method.name] = method
     for embedder in EMBEDDERS.values():
         found[embedder.name] = Method(embedder.name, embedder.summary, embedder)
     return found
 
 
 def get_method(name: str) -> Method:
-    """The method of this name, or one sentence with the nearest names.
+    """The method of this name, or one sentence with the nearest names; imports that method alone.
 
     The name of a learner alone is the learner as it was published: trained on labels of base classes.
     """
-    known = methods()
-    if name in LEARNERS and name not in known:
-        name = f"{PUBLISHED}/{name}"
-    kind, _, learner = name.partition("/")
-    if learner in LEARNERS and kind in LEARNERS[learner].unfit:
-        raise OptionError(f"{learner} cannot be trained on {kind} episodes: {LEARNERS[learner].unfit[kind]}")
-    if name not in known:
-        raise OptionError(f"there is no method {name!r}; {nearest(name, known)}")
-    return known[name]
+    kind, _, learner = name.partition("/") if "/" in name else (PUBLISHED, "", name)
+    if kind in EPISODE_KINDS and learner in LEARNERS:
+        found = LEARNERS[learner]
+        if kind in found.unfit:
+            raise OptionError(f"{learner} cannot be trained on {kind} episodes: {found.unfit[kind]}")
+        return _trained_on(kind, found)
+    if name in EMBEDDERS:
+        embedder = EMBEDDERS[name]
+        return Method(name, embedder.summary, embedder)
+    raise OptionError(f"there is no method {name!r}; {nearest(name, methods())}")
+
+
+def register(item: type[Learner] | type[Embedder] | type[Head]) -> Any:
+    """Makes a learner, an embedder or a head known by its ``name`` in this process; also as a decorator.
+
+    A package that is installed adds its own by the entry point ``naq.methods``.
+    """
+    for base, registry in ((Learner, LEARNERS), (Embedder, EMBEDDERS), (Head, HEADS)):
+        if isinstance(item, type) and issubclass(item, base):
+            return registry.register(item)
+    raise OptionError(f"{item!r} was registered; expected a subclass of Learner, Embedder or Head.")
+
+
+def _trained_on(kind: str, learner: type[Learner]) -> Method:
+    return Method(f"{kind}/{learner.name}", f"{learner.summary}; {EPISODE_KINDS[kind]}", learner, kind)

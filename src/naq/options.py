@@ -1,4 +1,4 @@
-"""Options of methods: defaults are data beside the class, given values are checked against them."""
+"""Options of methods: a dataclass beside the class; given values are checked against its defaults and ranges."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ import difflib
 import math
 import numbers
 from collections.abc import Collection, Iterable, Mapping
-from typing import Any, ClassVar
+from dataclasses import dataclass, field, fields
+from operator import ge, gt, le, lt
+from typing import Any, ClassVar, TypeVar, cast
 
 from naq.errors import OptionError
 
 Value = bool | int | float | str
+Default = TypeVar("Default", bound=Value)
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
@@ -72,47 +75,77 @@ def check_probability(**values: Any) -> None:
             raise OptionError(f"{name} is {value!r}; expected a probability of at least 0 and below 1, e.g. 0.3.")
 
 
+def option(
+    default: Default,
+    *,
+    more_than: float | None = None,
+    at_least: float | None = None,
+    below: float | None = None,
+    at_most: float | None = None,
+    choices: Collection[Value] = (),
+) -> Default:
+    """A field of ``Options``: its default and the values it may have.
+
+    >>> @dataclass(frozen=True)
+    ... class Options(Configurable.Options):
+    ...     latent: int = option(256, more_than=0)  # width of the vectors
+    ...     target: str = option("fresh", choices=("fresh", "copy"))
+    >>> dict(Options(latent=64))
+    {'latent': 64, 'target': 'fresh'}
+    """
+    bounds = ("more than", gt, more_than), ("at least", ge, at_least), ("below", lt, below), ("at most", le, at_most)
+    limits = [bound for bound in bounds if bound[2] is not None]
+    made: Any = field(default=default, metadata={"limits": limits, "choices": choices})
+    return cast(Default, made)
+
+
 class Configurable:
     """Something with a ``name`` and options: a learner, an embedder, a head, a perturbation.
 
+    A subclass lists its options in a dataclass, each by :func:`option` with a comment::
+
+        @dataclass(frozen=True)
+        class Options(Configurable.Options):
+            rounds: int = option(5, at_least=0)  # of soft k-means
+
+        options: Options
+
     Attributes:
-        defaults: every option with its default; values that are given are checked against their types.
-        switches: options that are left out of a run's configuration while they have their default, so that a method that gains one keeps its results.
         options: the values in force, set by :meth:`configure`.
+        defaults: every option with its default, in the order of ``Options``.
     """
+
+    @dataclass(frozen=True)
+    class Options:
+        """Values by name, ``options.lr``, and as a mapping, ``dict(options)``."""
+
+        def keys(self) -> list[str]:
+            return [one.name for one in fields(self)]
+
+        def __getitem__(self, name: str) -> Any:
+            return getattr(self, name)
 
     name: ClassVar[str]
     summary: ClassVar[str]
     defaults: ClassVar[Mapping[str, Value]] = {}
-    switches: ClassVar[frozenset[str]] = frozenset()
-    options: dict[str, Value]
+    options: Any
+
+    def __init_subclass__(cls, **given: Any) -> None:
+        super().__init_subclass__(**given)
+        cls.defaults = {one.name: cast(Value, one.default) for one in fields(cls.Options)}
 
     def configure(self, given: Mapping[str, Any]) -> None:
         """Set ``options``: the defaults overridden by what is given, checked."""
-        self.options = merge_options(self.name, self.defaults, given)
+        self.options = self.Options(**merge_options(self.name, self.defaults, given))
+        for one in fields(self.Options):
+            value, limits, choices = self.options[one.name], one.metadata.get("limits", ()), one.metadata.get("choices")
+            what = f"option {one.name} of {self.name} is {value!r};"
+            if not all(holds(value, limit) for _, holds, limit in limits):
+                expected = " and ".join(f"{words} {limit:g}" for words, _, limit in limits)
+                raise OptionError(f"{what} expected {expected}.")
+            if choices and value not in choices:
+                raise OptionError(f"{what} {nearest(str(value), map(str, choices))}")
         self.check_options()
 
     def check_options(self) -> None:
-        """Raise an ``OptionError`` for options that are out of range or contradict each other; extend it, do not replace it."""
-
-    def require_positive(self, *names: str) -> None:
-        for name in names:
-            if name in self.options and not float(self.options[name]) > 0:
-                self._out_of_range(name, "more than 0")
-
-    def require_at_least(self, name: str, least: float) -> None:
-        if not float(self.options[name]) >= least:
-            self._out_of_range(name, f"at least {least:g}")
-
-    def require_share(self, *names: str) -> None:
-        for name in names:
-            if not 0 <= float(self.options[name]) < 1:
-                self._out_of_range(name, "at least 0 and below 1")
-
-    def require_choice(self, name: str, choices: Collection[str]) -> None:
-        value = str(self.options[name])
-        if value not in choices:
-            raise OptionError(f"option {name} of {self.name} is {value!r}; {nearest(value, choices)}")
-
-    def _out_of_range(self, name: str, expected: str) -> None:
-        raise OptionError(f"option {name} of {self.name} is {self.options[name]!r}; expected {expected}.")
+        """Raise an ``OptionError`` for options that contradict each other or do not fit the graph."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from importlib import import_module
@@ -15,9 +16,9 @@ Item = TypeVar("Item")
 
 
 def imported(path: str) -> Any:
-    """The object that ``module:name`` says."""
+    """The object that ``module:name`` says, or the module itself."""
     module, _, name = path.partition(":")
-    return getattr(import_module(module), name)
+    return getattr(import_module(module), name) if name else import_module(module)
 
 
 @cache
@@ -84,3 +85,17 @@ class Registry(Mapping[str, Item]):
         points = installed(self.group) if self.group else {}
         found = {name: point.load() for name, point in points.items() if name not in self._paths}
         return {name: item for name, item in found.items() if self._accepts(item)}
+
+
+def on_first_use(package: str, names: Mapping[str, str]) -> Callable[[str], Any]:
+    """A ``__getattr__`` for a package: each name is imported when it is used, from a module of the package or ``module:name``."""
+
+    def find(name: str) -> Any:
+        if name not in names:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        path = names[name]
+        value = imported(path if ":" in path else f"{package}.{path}:{name}")
+        setattr(sys.modules[package], name, value)
+        return value
+
+    return find

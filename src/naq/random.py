@@ -10,8 +10,10 @@ np.True_
 from __future__ import annotations
 
 import hashlib
+from typing import Any
 
 import numpy as np
+from numba import njit
 
 from naq.errors import OptionError
 
@@ -37,3 +39,11 @@ def stream(seed: int, purpose: str, index: int = 0) -> np.random.Generator:
 def torch_seed(seed: int, purpose: str, index: int = 0) -> int:
     """A seed for ``torch.Generator.manual_seed`` (63 bits)."""
     return key(seed, purpose, index) & ((1 << 63) - 1)
+
+
+@njit(cache=True)
+def mixed(x: Any) -> Any:
+    """A bijection of 64-bit words in which every bit depends on every bit: the finaliser of SplitMix64, in compiled code."""
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))

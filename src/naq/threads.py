@@ -66,6 +66,14 @@ def available_cores() -> int:
     return os.cpu_count() or 1
 
 
+def worker_environment(threads: int) -> dict[str, str]:
+    """Environment variables of a worker process that computes with so many threads, in addition to those of this one."""
+    environment = {name: os.environ[name] for name in SETTINGS if name in os.environ}
+    prepare_process(environment)
+    names = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
+    return {**environment, **dict.fromkeys(names, str(threads))}
+
+
 def limit_threads(count: int) -> None:
     """Let this process compute with so many threads."""
     import numba

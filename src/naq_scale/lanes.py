@@ -14,10 +14,8 @@ from numba import njit
 from numba.core import cgutils, types
 from numba.extending import intrinsic, models, register_model
 
-from naq_scale.prefetch import prefetch_far
+from naq.neighbors.prefetch import LANES, prefetch_far
 
-LANES = 16
-"""Numbers of a value; a line of the cache has as many."""
 WIDE = 4 * LANES
 """Columns that are added up at once."""
 AHEAD = 32
@@ -74,14 +72,6 @@ store_lanes: Any = intrinsic(_store)
 """``store_lanes(array, index, lanes)`` writes them."""
 add_lanes: Any = intrinsic(_add)
 """``add_lanes(one, two)``: their sums."""
-
-
-def line_aligned(shape: tuple[int, int]) -> np.ndarray:
-    """(rows, columns) float32 without values, beginning with a line of the cache: a row of 64 numbers is four lines, where one that begins elsewhere touches five."""
-    line, size = 4 * LANES, 4 * shape[0] * shape[1]
-    raw = np.empty(size + line, dtype=np.uint8)
-    first = -raw.ctypes.data % line
-    return raw[first : first + size].view(np.float32).reshape(shape)
 
 
 @njit(cache=True)

@@ -12,17 +12,23 @@ What is checked when:
 
 from __future__ import annotations
 
+import ctypes
+import signal
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+import numba
 import numpy as np
 import scipy.sparse as sp
+from numba import njit, prange
 
 from naq.errors import DataError, GraphError
 from naq.files import is_text
 from naq.graph import Graph
 from naq.io.npz import MOST_COLUMNS, _strings, checked_labels
 from naq.io.readers import Reader
+from naq.random import mixed
 from naq_scale.array_folder import MANIFEST, check_sums, new_folder, open_arrays, read_manifest
 
 FORMAT, VERSION = "naq-graph", 1
@@ -46,6 +52,9 @@ class FolderReader(Reader):
 
     def read(self, path: Path, name: str | None = None) -> Graph:
         return open_graph(path, name=name)
+
+    def read_verified(self, path: Path) -> Graph:
+        return open_graph(path, verify=True)
 
 
 def save_mapped(path: str | Path, graph: Graph) -> Path:
@@ -101,6 +110,7 @@ def open_graph(path: str | Path, *, name: str | None = None, verify: bool = Fals
         for key in _NAMES
         if key in arrays
     }
+    say_lost_pages()
     try:
         return Graph.on_clean_arrays(
             adjacency,
@@ -108,6 +118,7 @@ def open_graph(path: str | Path, *, name: str | None = None, verify: bool = Fals
             checked_labels(arrays.get("labels"), str(path)),
             **names,
             name=name or str(manifest.get("name") or path.name),
+            operator_class="naq_scale.streamed:StreamedOperator",
         )
     except GraphError as error:
         raise DataError(f"{path}: {error}") from error
@@ -153,8 +164,6 @@ def _csr(arrays: dict[str, np.ndarray], prefix: str, shape: tuple[int, int], pat
         raise DataError(
             f"{path}: {prefix}_indptr must start at 0, never fall and end at {len(indices):,}; the folder is damaged."
         )
-    from naq_scale.index_scan import first_bad_row
-
     bad = first_bad_row(indptr, indices, shape[1], prefix == "adj", -(-shape[0] // ROWS))
     if bad >= 0:
         loop = " without itself" if prefix == "adj" else ""
@@ -182,8 +191,6 @@ def _falls(indptr: np.ndarray) -> bool:
 
 
 def _verify(adjacency: sp.csr_array, features: Any, path: Path) -> None:
-    from naq_scale.index_scan import one_way
-
     if one_way(adjacency.indptr, adjacency.indices, -(-adjacency.shape[0] // ROWS)):
         raise DataError(f"{path}: some edges are there in one direction only; make the folder again.")
     values = features if isinstance(features, np.ndarray) else None if features is None else features.data
@@ -197,3 +204,65 @@ def _text(array: np.ndarray, path: Path) -> np.ndarray:
     if array.ndim != 1 or array.dtype.kind != "U":
         raise DataError(f"{path}: names have shape {array.shape} and type {array.dtype}; expected one text per node.")
     return array
+
+
+@njit(cache=True, parallel=True)
+def first_bad_row(indptr: Any, indices: Any, columns: Any, square: Any, pieces: Any) -> Any:
+    """The first row that is not ascending, leaves 0..columns - 1 or, in a ``square`` matrix, holds its own number; -1 if none."""
+    rows = len(indptr) - 1
+    found = np.full(pieces, rows, dtype=np.int64)
+    for piece in prange(pieces):
+        for r in range(piece * ROWS, min(rows, (piece + 1) * ROWS)):
+            last, sound = np.int64(-1), True
+            for e in range(indptr[r], indptr[r + 1]):
+                column = np.int64(indices[e])
+                sound &= (column > last) & ((not square) | (column != r))
+                last = column
+            if not sound or last >= columns:
+                found[piece] = r
+                break
+    first = found.min() if pieces else rows
+    return -1 if first == rows else first
+
+
+@njit(cache=True, parallel=True)
+def one_way(indptr: Any, indices: Any, pieces: Any) -> Any:
+    """Whether hashes of the edges above the diagonal and of those below have different sums."""
+    rows = len(indptr) - 1
+    sums = np.zeros(pieces, dtype=np.uint64)
+    for piece in prange(pieces):
+        for r in range(piece * ROWS, min(rows, (piece + 1) * ROWS)):
+            for e in range(indptr[r], indptr[r + 1]):
+                column = np.int64(indices[e])
+                low, high = (r, column) if r < column else (column, r)
+                bits = mixed(np.uint64(low) * np.uint64(rows) + np.uint64(high) + np.uint64(1))
+                sums[piece] += bits if r == low else ~bits + np.uint64(1)
+    return sums.sum() != np.uint64(0)
+
+
+SENTENCE = b"naq: a file of the graph was cut or cannot be read any more while the program read it; make the folder again and start again.\n"
+_TEXT = ctypes.create_string_buffer(SENTENCE)
+
+
+@cache
+def say_lost_pages() -> object:
+    """From now on write the sentence and end with exit code 2 at SIGBUS; the compiled handler lives as long as the process.
+
+    Reading past the end of a file that was cut, or from a disk that fails, is not an error that Python could catch. No
+    Python code may run in such a handler: the interrupted thread may hold any lock. It is compiled, and calls the system
+    alone.
+    """
+    numbers = cast(Any, numba.types)
+    write = numbers.ExternalFunction("write", numbers.intp(numbers.int32, numbers.intp, numbers.intp))
+    leave = numbers.ExternalFunction("_exit", numbers.void(numbers.int32))
+    address, length = ctypes.addressof(_TEXT), len(SENTENCE)
+
+    @numba.cfunc(numbers.void(numbers.int32))
+    def handler(number: int) -> None:
+        write(2, address, length)
+        leave(2)
+
+    system = ctypes.CDLL(None)
+    system.signal.argtypes, system.signal.restype = [ctypes.c_int, ctypes.c_void_p], ctypes.c_void_p
+    system.signal(signal.SIGBUS, handler.address)
+    return handler

@@ -12,7 +12,8 @@ So the sum over neighbours has the right mean in every layer; what follows a ReL
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,19 +22,13 @@ import torch
 from numba import njit, prange
 
 from naq.graph import Graph
-from naq.hashing import mixed
-from naq.nn.operator import CROWDED, GraphOperator
+from naq.nn.operator import BLOCK, CROWDED, GraphOperator
 from naq.nn.rows import SparseRows, renumber, sparse_product, take_rows
-from naq.random import word
-from naq_scale.tiles import inverse_root_degrees
+from naq.random import mixed, word
+from naq_scale.tiles import Tiles, inverse_root_degrees, mapped_rows, multiply, new_mapped, tile_width
 
 ENTRIES_AT_ONCE = 1 << 22
 """Entries of A_hat that are made at once, about."""
-
-
-def operator_for(graph: Graph, device: str | torch.device = "cpu") -> GraphOperator:
-    """What encoders read the graph through: by its own arrays where they are memory-mapped, else with A_hat formed."""
-    return StreamedOperator(graph, device) if graph.mapped else GraphOperator(graph, device)
 
 
 class StreamedOperator(GraphOperator):
@@ -61,6 +56,32 @@ class StreamedOperator(GraphOperator):
         return
 
     held_adjacency = held_inputs
+
+    def prefers_all(self, count: int) -> bool:
+        """Never: rows are made where they are asked for."""
+        return False
+
+    def propagate_all(
+        self,
+        make: Callable[[np.ndarray], torch.Tensor],
+        width: int,
+        finish: Callable[[torch.Tensor, slice], torch.Tensor],
+    ) -> torch.Tensor:
+        """As :meth:`GraphOperator.propagate_all`, with Z in tiles of columns and the result in a file without a name."""
+        n = self.graph.num_nodes
+
+        def write(file: Path, folder: Path) -> None:
+            out = new_mapped(file, (n, width))
+            inner = Tiles(folder, "inner", n, width, tile_width(n, width))
+            for nodes in np.split(np.arange(n), range(BLOCK, n, BLOCK)):
+                inner.write(int(nodes[0]), make(nodes).cpu().numpy())
+            for number in range(len(inner)):
+                columns = inner.columns(number)
+                values = torch.from_numpy(multiply(self.graph, np.array(inner.array(number))))
+                out[:, columns] = finish(values.to(self.device), columns).cpu().numpy()
+            out.flush()
+
+        return torch.from_numpy(mapped_rows(None, write, mode="c"))
 
     def capped(self, cap: int, seed: int, index: int) -> StreamedOperator:
         """The same graph with other draws; buffers are shared."""

@@ -20,7 +20,8 @@ from naq.errors import DataError
 from naq.files import NO_SPACE, write_atomically
 from naq.graph import Graph
 from naq.memory import free_bytes
-from naq_scale.lanes import add_rows, line_aligned
+from naq.neighbors.prefetch import line_aligned
+from naq_scale.lanes import add_rows
 
 HELD = 4
 """Tiles that are in memory at once, with room for one more."""

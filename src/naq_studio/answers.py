@@ -13,7 +13,7 @@ from naq.errors import OptionError
 from naq_studio.board import NONE, Board
 
 if TYPE_CHECKING:
-    from naq.classifier import ExpectedAccuracy, FewShotNodeClassifier
+    from naq.classifier import ExpectedAccuracy, FewShotNodeClassifier, Labels
 
 NOWHERE = -2
 """Instead of a class in :attr:`Answer.chosen`: the classifier says that the node belongs to none."""
@@ -48,40 +48,37 @@ class Answer:
 
 def answer(classifier: FewShotNodeClassifier, labels: Mapping[int, int], unknown: bool, version: int) -> Answer | None:
     """The prediction, or None while fewer than two classes have labels."""
-    nodes, numbers = _labelled(labels)
-    if len(np.unique(numbers)) < 2:
+    chosen = _labelled(labels)
+    if len(chosen.classes) < 2:
         return None
     classifier.set_params(unknown=unknown)
-    chances = classifier.predict_proba(support=nodes, labels=numbers)
-    ids = np.asarray(classifier.classes_, dtype=np.int64)
+    found = classifier.prediction(chosen)
+    chances, ids = found.probabilities, np.asarray(chosen.classes, dtype=np.int64)
     best = chances.argmax(axis=1)
-    chosen = ids[best].astype(np.int16)
-    if unknown:
-        chosen[[one is None for one in classifier.predict()]] = NOWHERE
-    free = len(nodes) < len(chances)
+    numbers = ids[best].astype(np.int16)
+    if found.nowhere is not None:
+        numbers[found.nowhere] = NOWHERE
     return Answer(
         version,
         ids,
         chances,
-        chosen,
+        numbers,
         np.take_along_axis(chances, best[:, None], axis=1)[:, 0],
-        classifier.expected_accuracy() if free else None,
-        classifier.explain_choice_,
+        found.expected if len(chosen.nodes) < len(chances) else None,
+        classifier.explain(found),
     )
 
 
 def suggestions(classifier: FewShotNodeClassifier, labels: Mapping[int, int], left_out: set[int]) -> list[int]:
     """Up to :data:`QUEUE` nodes to label next, without those that are labelled, skipped or said to belong to none."""
-    other = copy.copy(classifier)
-    nodes, numbers = _labelled(labels)
+    other = copy.copy(classifier)  # which has no labels of its own: answers are given theirs
+    chosen = _labelled(labels)
     other.set_params(unknown=False)
-    if len(np.unique(numbers)) >= 2:
-        other.predict_proba(support=nodes, labels=numbers)
-    elif hasattr(other, "labels_"):
-        del other.labels_
+    if len(chosen.classes) >= 2:
+        other.set_labels(chosen)
     gone = left_out | set(labels)
-    rest = classifier.graph_.num_nodes - len(nodes)
-    wanted = min(rest, QUEUE + len(gone) - len(nodes))
+    rest = classifier.graph_.num_nodes - len(chosen.nodes)
+    wanted = min(rest, QUEUE + len(gone) - len(chosen.nodes))
     try:
         found = other.suggest(wanted).tolist() if wanted else []
     except OptionError:
@@ -110,8 +107,9 @@ def past_points(classifier: FewShotNodeClassifier, board: Board) -> list[tuple[i
     return points
 
 
-def _labelled(labels: Mapping[int, int]) -> tuple[np.ndarray, np.ndarray]:
-    """Nodes, ascending, and the numbers of their classes; without those that belong to none."""
-    pairs = sorted((node, number) for node, number in labels.items() if number != NONE)
-    nodes, numbers = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
-    return nodes, numbers
+def _labelled(labels: Mapping[int, int]) -> Labels:
+    """The numbers of classes by node, without those that belong to none."""
+    from naq.classifier import Labels
+
+    pairs = [(node, number) for node, number in labels.items() if number != NONE]
+    return Labels.of([node for node, _ in pairs], [number for _, number in pairs])

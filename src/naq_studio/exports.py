@@ -10,7 +10,7 @@ import tempfile
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,7 +21,9 @@ from naq_studio.colours import COLOURS, SHAPES
 from naq_studio.lines import one_line
 from naq_studio.session import Session
 
-TEMPLATES = Path(__file__).with_name("templates")
+if TYPE_CHECKING:
+    from naq.classifier import FewShotNodeClassifier
+
 MARKERS = "os^DP"
 """Of matplotlib, in the order of :data:`~naq_studio.colours.SHAPE_NAMES`."""
 EXAMPLES = 5
@@ -79,8 +81,7 @@ def code(session: Session) -> str:
             "labels = {",
             *lines,
             "}",
-            f"classifier = naq.FewShotNodeClassifier(seed={session.model.seed}, unknown={said.unknown}).fit(graph)",
-            "classifier.predict(labels)",
+            f"classifier = naq.FewShotNodeClassifier(seed={session.model.seed}, unknown={said.unknown}).fit(graph, labels)",
             'write_predictions(classifier, "predictions.csv")',
             'print("Expected accuracy:", classifier.expected_accuracy())',
             "",
@@ -89,32 +90,28 @@ def code(session: Session) -> str:
 
 
 def report(session: Session) -> str:
-    """One HTML page: what was labelled, what to expect, a picture of the map."""
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+    """The page on the prediction for the present labels, with a picture of the map."""
+    from naq.classifier.page import prediction_page
 
+    classifier = _fitted(session)
     with session.lock:
-        state, found = session.state(), session.answer
-        labels = dict(session.journal.board.labels)
-    rows = []
+        state, labels = session.state(), dict(session.journal.board.labels)
+    examples = {}
     for one in state["classes"]:
         own = sorted(node for node, number in labels.items() if number == one["id"])[:EXAMPLES]
-        rows.append(
-            one
-            | {
-                "swatch": COLOURS[one["colour"]],
-                "given": [one_line(str(key_of(session, node)), 60) for node in own],
-                "likely": [] if found is None else _likeliest(session, one["id"], labels),
-            }
-        )
-    environment = Environment(loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined)
-    return environment.get_template("report.html").render(
-        state=state,
-        rows=rows,
-        code=code(session),
-        picture=_picture(session, state),
-        curve=_curve(state["curve"]),
-        when=datetime.now(UTC).strftime("%d %B %Y, %H:%M UTC"),
-    )
+        examples[one["name"]] = {
+            "colour": COLOURS[one["colour"]],
+            "given": [one_line(str(key_of(session, node)), 60) for node in own],
+            "likely": _likeliest(session, one["id"], labels),
+        }
+    more = {
+        "picture": _picture(session, state),
+        "examples": examples,
+        "curve": [point[:2] for point in state["curve"]] if len(state["curve"]) > 1 else None,
+        "code": code(session),
+        "written": datetime.now(UTC).strftime("Written by naq studio, %d %B %Y, %H:%M UTC."),
+    }
+    return prediction_page(classifier, title=session.graph.name, more=more).html()
 
 
 def key_of(session: Session, node: int) -> str | int:
@@ -133,7 +130,9 @@ def _unique(names: np.ndarray) -> np.ndarray:
     return (count[place] == 1) & plain
 
 
-def _fitted(session: Session) -> Any:
+def _fitted(session: Session) -> FewShotNodeClassifier:
+    from naq.classifier import Labels
+
     classifier, said = session.model.classifier, frozen(session)
     if classifier is None:
         raise OptionError("there are no predictions yet: the graph is still being learned; wait a moment.")
@@ -141,8 +140,7 @@ def _fitted(session: Session) -> Any:
         raise OptionError("there are no predictions yet; label nodes of at least two classes.")
     other = copy.copy(classifier)
     other.set_params(unknown=said.unknown)
-    other.predict(support=said.nodes, labels=said.classes)
-    return other
+    return other.set_labels(Labels.of(said.nodes, said.classes))
 
 
 def _likeliest(session: Session, number: int, labels: dict[int, int]) -> list[str]:
@@ -192,11 +190,3 @@ def _picture(session: Session, state: dict[str, Any]) -> str:
     out = io.BytesIO()
     figure.savefig(out, format="png")
     return "data:image/png;base64," + base64.b64encode(out.getvalue()).decode()
-
-
-def _curve(points: list[tuple[int, float, float, float]]) -> str:
-    """Points of an SVG line, 300 x 100."""
-    if len(points) < 2:
-        return ""
-    most = max(point[0] for point in points)
-    return " ".join(f"{300 * point[0] / most:.1f},{100 * (1 - point[1]):.1f}" for point in points)

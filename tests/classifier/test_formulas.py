@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 import methods_under_test as suite
 from naq import Graph
-from naq.classifier import closed_form, confidence
-from naq.classifier.closed_form import fitted, least_squares
+from naq.classifier import FewShotNodeClassifier, confidence
 from naq.classifier.confidence import (
     GRID,
+    belongs_nowhere,
     class_shares,
     expected_accuracy,
     fitted_temperature,
     measured,
+    otsu_threshold,
+    parting_threshold,
     prediction_sets,
     prior_temperature,
     shipped,
     widened,
 )
-from naq.classifier.evidence import LEAST_TELLING, nearest_labels, telling_words
+from naq.classifier.extend import least_squares
+from naq.classifier.page import write_report
 from naq.classifier.prototypes import (
     BLOCK,
     ROUNDS,
@@ -31,9 +36,9 @@ from naq.classifier.prototypes import (
     probabilities,
     solve,
 )
-from naq.classifier.suggestion import medoids, suggested
-from naq.classifier.unknown import belongs_nowhere, otsu_threshold, parting_threshold
-from naq.embedders.naq_plus import NaqPlus
+from naq.classifier.suggest import medoids, suggested
+from naq.classifier.table import LEAST_TELLING, nearest_labels, telling_words, write_predictions
+from naq.embedders import naq_plus
 from naq.errors import OptionError
 from naq.graph.weighting import tfidf
 
@@ -209,17 +214,16 @@ def test_least_squares(sparse: bool) -> None:
     np.testing.assert_allclose(found, true, atol=1e-4)
 
 
-def test_neighbours_of_a_sample_give_nearly_the_same_maps(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where there are many nodes, the scatter is that of neighbours among some of them."""
+def test_many_nodes_seek_neighbours_in_a_sample(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With many nodes, the scatter is that of neighbours among some of them."""
     graph = suite.community_graph(size=120)
-    _, whole = fitted(NaqPlus(graph, seed=0))
-    monkeypatch.setattr(closed_form, "MOST_PAIRED", graph.num_nodes // 2)
-    vectors, part = fitted(NaqPlus(graph, seed=0))
-    assert vectors.shape[0] == graph.num_nodes and not np.array_equal(whole.first, part.first)
-    relative = np.linalg.norm(part.first - whole.first) / np.linalg.norm(whole.first)
-    assert relative < 0.2
-    monkeypatch.setattr(closed_form, "MOST_PAIRED", graph.num_nodes)
-    np.testing.assert_array_equal(fitted(NaqPlus(graph, seed=0))[1].first, whole.first)
+    whole = FewShotNodeClassifier().fit(graph)
+    monkeypatch.setattr("naq.classifier.estimator.MOST_PAIRED", graph.num_nodes // 2)
+    part = FewShotNodeClassifier().fit(graph)
+    expected = naq_plus.NaqPlus(graph).closed_form(sample=graph.num_nodes // 2)
+    np.testing.assert_array_equal(part.vectors_, expected.fit_transform(naq_plus.NaqPlus(graph).smoothed()))
+    assert not np.array_equal(whole.vectors_, part.vectors_)
+    assert np.abs(whole.vectors_ @ whole.vectors_.T - part.vectors_ @ part.vectors_.T).mean() < 0.05
 
 
 def test_nearest_label_is_of_the_class_and_not_the_node_itself() -> None:
@@ -274,3 +278,17 @@ def test_suggestions_are_medoids_then_differ_from_the_labelled() -> None:
     assert sorted([*everything.tolist(), *first.tolist()]) == list(range(100))
     with pytest.raises(OptionError, match="only 96 nodes"):
         suggested(units, 97, first, chances, 0)
+
+
+def test_a_prediction_is_computed_once_and_its_sets_too(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    graph, asked = suite.community_graph(size=24), []
+    fitted = FewShotNodeClassifier().fit(graph, {0: "a", 1: "a", 30: "b", 31: "b"})
+    for name in ("solve", "prediction_sets"):
+        whole = getattr(confidence, name)
+        monkeypatch.setattr(
+            confidence, name, lambda *given, name=name, whole=whole: asked.append(name) or whole(*given)
+        )
+    write_predictions(fitted, tmp_path / "p.csv", 0.8)
+    write_report(fitted, tmp_path / "p.html", 0.8)
+    assert fitted.prediction_sets(level=0.8) is fitted.prediction_sets(level=0.8) and fitted.expected_accuracy()
+    assert asked == ["solve", "prediction_sets"]

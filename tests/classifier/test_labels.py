@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from naq import Graph
-from naq.classifier.label_file import read_labels
-from naq.classifier.labels import check_enough, find_node, to_labels
+from naq.classifier.labels import Labels, check_enough, find_node, read_labels, to_labels
 from naq.errors import DataError, OptionError
 
 NAMES = ["ant", "bee", "Cat", "dog", "007"]
@@ -129,7 +128,9 @@ def test_two_columns_of_any_names(graph: Graph, tmp_path: Path, content: bytes) 
 def test_labels_of_a_file_are_given_to_the_classifier(graph: Graph, tmp_path: Path) -> None:
     path = tmp_path / "few.csv"
     path.write_text("node,class\nant,x\nbee,y\n")
-    given = to_labels(graph, read_labels(path, graph))
+    read = read_labels(path, graph)
+    given = to_labels(graph, read)
+    assert given is read
     assert (given.nodes.tolist(), given.values.tolist()) == ([0, 1], ["x", "y"])
     for wrong in (path, str(path)):
         with pytest.raises(
@@ -219,3 +220,25 @@ def test_an_exported_formula_is_read_as_it_was(tmp_path: Path) -> None:
     labels = read_labels(path, graph)
     assert labels.nodes.tolist() == [0, 1]
     assert labels.values.tolist() == ["@x", "y"]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "slots", "says"),
+    (
+        ([1, 0], [0, 1], "ascending"),
+        ([0, 0], [0, 1], "ascending"),
+        ([0, 1], [0, 2], "slots"),
+        ([-1, 1], [0, 1], "nodes"),
+        ([0, 1], [0], "slots"),
+        ([0.0, 1.0], [0, 1], "nodes"),
+    ),
+)
+def test_labels_made_by_hand_are_checked(nodes: list, slots: list, says: str) -> None:
+    with pytest.raises(OptionError, match=says):
+        Labels(np.array(nodes), np.array(["a", "b"]), np.array(slots))
+
+
+def test_labels_of_another_graph(graph: Graph) -> None:
+    with pytest.raises(OptionError, match="no node 5"):
+        to_labels(graph, Labels.of([0, 5], ["a", "b"]))
+    assert Labels.of([3, 0], ["a", "b"]).nodes.tolist() == [0, 3]

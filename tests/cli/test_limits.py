@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import naq
+from generate import generate
 from naq.cli.main import main
 from naq.errors import DataError, OptionError
-from naq.io import generate
 from naq_scale.blocks.tiles import bytes_of_blocks
 from naq_scale.tiles import mapped_rows, new_mapped
 

@@ -10,7 +10,7 @@ import torch
 from scipy.special import log_softmax
 from scipy.stats import multivariate_normal
 
-from naq.embedders.refinement import scatter
+from naq.embedders.closed_form import scatter
 
 D, WAYS = 3, 4
 

@@ -17,7 +17,7 @@ from naq.embedders.node_words import node_words
 from naq.errors import GraphError, OptionError
 from naq.io.splits import split_for
 from shared_data import shared
-from slow_refinement import centre, cosines, slow_refined, unit
+from slow_closed_form import centre, cosines, slow_closed_form, unit
 
 NO_EDGES = np.empty((2, 0), dtype=int)
 
@@ -63,7 +63,7 @@ def test_the_whole_formula(dense: bool, options: dict[str, Any]) -> None:
     graph = random_graph(120, 260, 20, dense=dense, density=0.3)
     chosen = {"steps": 10, "neighbors": 10, "pairs": "nearest", "shrink": 0.5, "power": 1.75} | options
     start = slow_smoothed(graph, by_the_book(graph.features), chosen["steps"])
-    slow = slow_refined(start, chosen["neighbors"], chosen["shrink"], chosen["power"], chosen["pairs"])
+    slow = slow_closed_form(start, chosen["neighbors"], chosen["shrink"], chosen["power"], chosen["pairs"])
     found = plus(graph, **options)
     assert found.dtype == np.float32 and found.shape == (120, 20)
     assert np.abs(cosines(found) - cosines(slow)).max() < 2e-3
@@ -74,12 +74,12 @@ def test_wide_features_are_cut_to_the_leading_dimensions() -> None:
     low = random.standard_normal((150, 6)) @ random.standard_normal((6, 90))
     graph = Graph(irregular(150), low, nodes=150)
     # Of rank six: six dimensions hold everything.
-    slow = slow_refined(slow_smoothed(graph, by_the_book(graph.features), 10), 10, 0.5, 1.75, "nearest")
+    slow = slow_closed_form(slow_smoothed(graph, by_the_book(graph.features), 10), 10, 0.5, 1.75, "nearest")
     narrow, whole = plus(graph, dim=6), plus(graph)
     assert narrow.shape == (150, 6) and whole.shape == (150, 90)
     start = np.linalg.svd(by_the_book(graph.features))
     start = slow_smoothed(graph, start[0][:, :6] * start[1][:6], 10)
-    assert np.abs(cosines(narrow) - cosines(slow_refined(start, 10, 0.5, 1.75, "nearest"))).max() < 5e-3
+    assert np.abs(cosines(narrow) - cosines(slow_closed_form(start, 10, 0.5, 1.75, "nearest"))).max() < 5e-3
     # gamma mean(e) counts all dimensions, so empty ones matter a little.
     assert np.abs(cosines(narrow) - cosines(slow)).mean() < 0.05
 

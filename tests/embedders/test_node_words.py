@@ -10,7 +10,7 @@ from naq import Graph, diffusion_neighbors, run
 from naq.embedders.naq_plus import AGREES, NaqPlus
 from naq.embedders.node_words import are_components, diffused, edge_agreement, node_words
 from naq.embedders.smoothing import centred, smoothed, unit
-from slow_refinement import cosines
+from slow_closed_form import cosines
 
 
 def groups(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:

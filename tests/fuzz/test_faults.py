@@ -85,7 +85,7 @@ def test_killed_at_any_write_it_goes_on_to_the_same_result(kind: str, killed: di
 
 def test_only_one_of_two_runs_is_admitted_to_a_folder(tmp_path: Path) -> None:
     """Started at the same moment, with different settings: one runs, the others are refused."""
-    from naq.run import run
+    from naq import run
 
     for attempt in range(5):
         barrier, outcomes = threading.Barrier(4), []
@@ -108,7 +108,7 @@ def test_only_one_of_two_runs_is_admitted_to_a_folder(tmp_path: Path) -> None:
 
 
 def test_after_a_failed_start_the_corrected_command_is_admitted(tmp_path: Path) -> None:
-    from naq.run import run
+    from naq import run
 
     wrong = ({"options": {"latent": 10**9}}, {"episodes": 10**12}, {"options": {"latent": 10**30}})
     for number, more in enumerate(wrong):
@@ -127,8 +127,8 @@ def test_after_a_failed_start_the_corrected_command_is_admitted(tmp_path: Path) 
 
 @pytest.mark.parametrize("name", ["a$b", "caf\udce9", "x" * 300, "\x1b[31m", "[/bold]"])
 def test_a_picture_is_never_worth_a_result(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from naq import run
     from naq.graph import Graph
-    from naq.run import run
 
     graph = _labelled()
     named = Graph(graph.adjacency, graph.features, graph.labels, name=name)
@@ -152,7 +152,7 @@ def test_a_picture_is_never_worth_a_result(name: str, tmp_path: Path, monkeypatc
 
 @pytest.mark.parametrize("damage", ["cut", "gone", "another's"])
 def test_a_finished_run_with_damaged_weights_is_not_done(damage: str, tmp_path: Path) -> None:
-    from naq.run import run
+    from naq import run
 
     def make() -> float:
         small = {

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from naq.heads import BalancedHead, PrototypeHead, TransductiveHead
-from naq.heads.balanced import STEPS, balanced_shares
+from naq.heads.transductive import STEPS, balanced_shares
 from naq.tasks import dirichlet_queries
 
 LABELS = np.arange(400) % 10

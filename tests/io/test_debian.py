@@ -15,7 +15,7 @@ from naq.graph import Graph
 from naq.tasks import Tasks, settings_of_file, split_of_file
 
 ROOT = Path(__file__).resolve().parents[2]
-BUNDLED = ROOT / "src" / "naq" / "data" / "bundled"
+BUNDLED = ROOT / "src" / "naq" / "io" / "bundled"
 GRAPH, TASKS = BUNDLED / "debian.npz", BUNDLED / "debian.tasks.npz"
 SETTINGS = [(5, 1), (5, 5), (10, 1), (10, 5)]
 

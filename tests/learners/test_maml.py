@@ -13,9 +13,7 @@ from graphs import random_graph
 from methods_under_test import community_graph
 from naq.errors import OptionError, TrainingError
 from naq.learners import LEARNERS, meta_batch
-from naq.learners.inner_loop import adapt, movable, two_layers
-from naq.learners.maml import MAML, task_cross_entropy
-from naq_scale.recorded import RecordedSteps
+from naq.learners.maml import MAML
 
 
 def episodes(count=5, way=3, shot=2, queries=4, seed=0):
@@ -167,62 +165,3 @@ def test_gram_matrices_of_inputs_that_are_held(monkeypatch):
     expected = fields.gram(columns, operator, known, columns.shape[1])
     found = fields._gram_of(operator.held_inputs(), columns, known, columns.shape[1])
     assert float(expected.abs().max()) > 0.1 and torch.allclose(found, expected, atol=1e-5)
-
-
-@pytest.mark.parametrize("few_widths", [False, True])
-def test_steps_in_closed_form(few_widths):
-    """As autograd takes them; a GPU records and replays them, at few widths."""
-    learner = MAML(community_graph(), way=3, latent=8, seed=2)
-    move_biases(learner.encoder.bias1, learner.encoder.bias2)
-    steps = RecordedSteps(movable(learner), way=3, steps=4, lr=0.3)
-    given = learner.operator, [learner.operator], learner.encoder.weight1
-    for chunk in meta_batch.task_chunks(episodes(), *given, few_widths=few_widths):
-        side = chunk.support
-        _, (weights, shift) = adapt(
-            movable(learner),
-            side,
-            lambda weights, first, side=side: task_cross_entropy(two_layers(weights, first, side), side).sum(),
-            steps=4,
-            lr=0.3,
-            second_order=False,
-        )
-        found, moved = steps(side)
-        assert float(shift.abs().max()) > 1e-3 and torch.allclose(moved, shift, rtol=1e-3, atol=1e-5)
-        assert list(found) == list(weights)
-        for name, start in movable(learner).items():
-            assert float((weights[name] - start).detach().abs().max()) > 1e-3
-            assert torch.allclose(found[name], weights[name], rtol=1e-3, atol=1e-5)
-            (one,) = torch.autograd.grad(found[name].sum(), start)
-            assert torch.equal(one, torch.full_like(start, len(chunk)))
-
-
-def test_steps_that_do_not_fit_recorded_run_unrecorded(monkeypatch):
-    """Where there is no memory for another recording, the earlier ones make room, and nothing changes in the numbers."""
-    learner = MAML(community_graph(), way=3, latent=8, seed=2)
-    given = learner.operator, [learner.operator], learner.encoder.weight1
-    support = next(iter(meta_batch.task_chunks(episodes(), *given))).support
-    steps = RecordedSteps(movable(learner), way=3, steps=4, lr=0.3)
-    weights, shift = steps(support)
-
-    def no_room(given):
-        raise torch.OutOfMemoryError("no room")
-
-    monkeypatch.setattr("naq_scale.recorded.recording", lambda device: True)
-    monkeypatch.setattr(steps, "_recording", no_room)
-    steps._graphs[(1,)] = None  # of another shape
-    found, moved = steps(support)
-    assert torch.equal(moved, shift) and all(torch.equal(found[name], weights[name]) for name in weights)
-    assert steps._graphs == {}
-
-
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")
-def test_a_gpu_gives_the_same_loss():
-    graph = community_graph()
-    learners = [MAML(graph, way=3, latent=8, seed=2, device=device) for device in ("cpu", "cuda")]
-    losses = [learner.loss(episodes()) for learner in learners]
-    assert losses[0].item() == pytest.approx(losses[1].item(), rel=1e-4)
-    for one, two in zip(*map(gradients, learners, losses)):
-        assert float((one - two.cpu()).norm()) <= 1e-3 * float(one.norm())
-    assert learners[1]._recorded is not None and learners[0]._recorded is None
-    again = [learner.loss(episodes(seed=5)).item() for learner in learners]  # of the same shape: replayed
-    assert again[0] == pytest.approx(again[1], rel=1e-4) and again[0] != pytest.approx(losses[0].item(), rel=1e-4)

@@ -135,7 +135,7 @@ def test_a_step_is_plain_adam() -> None:
 
 def test_options_and_registry() -> None:
     assert LEARNERS["protonet"] is ProtoNet
-    assert ProtoNet(random_graph(), way=3).options == {"latent": 256, "lr": 1e-4, "hub_cap": 0}
+    assert ProtoNet(random_graph(), way=3).options == ProtoNet.Options(latent=256, lr=1e-4)
     with pytest.raises(OptionError, match="protonet has no option 'latnt'; did you mean latent"):
         ProtoNet(random_graph(), way=3, latnt=3)
     with pytest.raises(OptionError, match="latent of protonet is -1"):

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from naq.neighbors import approximate, clusters, descent, vector_neighbors, vectors
+from naq.neighbors import approximate, clusters, descent, recall, vector_neighbors
 from naq.neighbors.scored_rows import Vectors
+from naq.neighbors.vectors import _unit_tensor
 
 
 def spread_rows(n: int, d: int, seed: int = 0) -> np.ndarray:
@@ -42,7 +43,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_nearly_all_true_neighbours_are_found(kind: str) -> None:
     x = hard_rows(kind, 4000)
     table, true = vector_neighbors(x, 10, exact=False), vector_neighbors(x, 10, exact=True)
-    assert vectors.recall(table.ids, true.ids) > 0.95 and table.info["recall"] > 0.95
+    assert recall.recall(table.ids, true.ids) > 0.95 and table.info["recall"] > 0.95
     assert np.array_equal(table.ids >= 0, true.ids >= 0)
 
 
@@ -96,12 +97,12 @@ def test_rows_too_near_for_clusters_cost_no_more(monkeypatch: pytest.MonkeyPatch
 
 
 def test_centres_by_groups_are_nearly_the_nearest(monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = vectors._unit_tensor(spread_rows(5000, 32), "cpu")
+    rows = _unit_tensor(spread_rows(5000, 32), "cpu")
     middle = clusters.centres(rows, 0, 400, 2)
     true = clusters.assign(rows, middle, 8)
     monkeypatch.setattr(clusters, "COMPARED", 100)
     found = clusters.assign(rows, middle, 8)
-    assert vectors.recall(found.numpy(), true.numpy()) > 0.9 and not torch.equal(found, true)
+    assert recall.recall(found.numpy(), true.numpy()) > 0.9 and not torch.equal(found, true)
     assert (found[:, 0] == true[:, 0]).float().mean() > 0.95
 
 

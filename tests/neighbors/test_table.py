@@ -11,7 +11,7 @@ from naq import Graph, NeighborTable, diffusion_neighbors, feature_neighbors
 from naq.errors import DataError, OptionError
 from naq.files import cache_folder, write_npz
 from naq.neighbors import diffusion, feature, table
-from naq.neighbors.fill import FILLS
+from naq.neighbors.table import FILLS
 
 IDS = np.array([[1, 2], [0, -1], [1, 0]], dtype=np.int32)
 SCORES = np.array([[0.5, 0.25], [0.5, 0], [1, 0.5]])

@@ -114,7 +114,7 @@ def test_gradients_add_up_over_backward_calls(graph: Graph) -> None:
 def test_blocks_of_nodes_do_not_matter(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
     gcn = encoder(graph, 32)
     whole = gcn.encode_all()
-    monkeypatch.setattr(GCN, "BLOCK", 7)
+    monkeypatch.setattr("naq.nn.operator.BLOCK", 7)
     assert torch.allclose(gcn.encode_all(), whole, atol=1e-6 * float(whole.max()))
 
 

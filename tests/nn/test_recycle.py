@@ -5,7 +5,7 @@ import gc
 import numpy as np
 import torch
 
-from naq.nn.recycle import Recycler
+from naq.nn.rows import Recycler
 
 
 def test_a_living_tensor_is_never_handed_out_twice() -> None:

@@ -11,7 +11,7 @@ from naq.episodes import Episodes
 from naq.errors import OptionError
 from naq.methods import EPISODE_KINDS, get_method
 from naq.run.config import RunConfig
-from naq.run.episodes import DEFAULTS, episode_options, episodes_for
+from naq.run.episodes import DEFAULTS, draw_episodes, episode_options
 
 GRAPH = suite.community_graph()
 kinds = pytest.mark.parametrize("kind", list(EPISODE_KINDS))
@@ -20,7 +20,7 @@ both = pytest.mark.parametrize("kind", ["naq-feat", "naq-diff"])
 
 def draw(kind: str, given: dict[str, Any] | None = None, graph: naq.Graph = GRAPH, **how: Any) -> Episodes:
     config = RunConfig.resolve(f"{kind}/protonet", episode=given, **{"way": 2, "episodes": 30} | how)
-    return episodes_for(config, graph, suite.SPLIT, cache=None)
+    return draw_episodes(config, graph, suite.SPLIT, cache=None)
 
 
 def table(kind: str, k: int) -> naq.NeighborTable:

@@ -17,7 +17,7 @@ from naq.errors import OptionError, TrainingError
 from naq.files import write_npz
 from naq.neighbors.table import content_of
 from naq.run.episodes import DEFAULTS, table_for
-from naq.run.given_table import GivenTable, fitting_table
+from naq.run.given_table import check_table
 
 MAKE = {"naq-feat": feature_neighbors, "naq-diff": diffusion_neighbors}
 
@@ -31,7 +31,7 @@ def small(graph: Graph, tasks: Any, method: str = "naq-diff/protonet", **given: 
 def taken(table: NeighborTable, graph: Graph, kind: str, **options: Any) -> tuple[NeighborTable, list[str]]:
     notes: list[str] = []
     chosen = DEFAULTS[kind] | {"queries": 4} | options
-    return fitting_table(table, graph, kind, chosen, notes.append), notes
+    return check_table(table, graph, kind, chosen, notes.append), notes
 
 
 @pytest.mark.parametrize("kind", MAKE)
@@ -50,7 +50,7 @@ def test_a_run_from_a_saved_wider_table_is_the_run_that_makes_its_own(graph, tas
 def test_a_run_without_a_table_says_nothing_of_one(graph, tasks, tmp_path):
     small(graph, tasks, out=tmp_path)
     kept = json.loads((tmp_path / "config.json").read_text())
-    assert set(kept["data"]) == {"graph", "features", "tasks", "also"} and "table" not in kept["config"]
+    assert set(kept["data"]) == {"graph", "features", "tasks"} and "table" not in kept["config"]
 
 
 def test_a_folder_is_of_one_table(graph, tasks, tmp_path):
@@ -161,16 +161,6 @@ def test_what_a_table_does_not_say_is_a_note(graph, tasks, tmp_path):
     assert found.data["table"] == {"hash": made.hash, "info": {}}  # whatever type the numbers have
     vectors = naq.neighbors.vector_neighbors(np.asarray(graph.features.todense()), 5)
     assert taken(vectors, graph, "naq-feat")[1][0].startswith("the table does not say its graph")
-
-
-def test_a_file_is_read_again_and_a_table_stays(graph, tmp_path):
-    table = diffusion_neighbors(graph, 4)
-    held, file = GivenTable(table), GivenTable(table.save(tmp_path / "t.npz"))
-    one = file.read()
-    assert held.read() is table and file.read() is one
-    for given in (held, file):
-        given.forget()
-    assert held.read() is table and file.read() is not one
 
 
 def test_tables_say_what_they_are_made_from():

@@ -54,11 +54,6 @@ def test_resume_gives_the_same_weights(method, tmp_path):
     suite.check_resume(method, tmp_path)
 
 
-@each
-def test_a_gpu_trains_with_the_same_loss(method):
-    suite.check_padded_loss(method)
-
-
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")
 @each
 def test_cpu_and_cuda_agree(method):

@@ -2,7 +2,7 @@ import json
 import platform
 import shutil
 import signal
-from dataclasses import replace
+from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 
@@ -13,14 +13,13 @@ from safetensors.torch import load_file
 
 import methods_under_test as suite
 import naq
-from naq.errors import DataError, GraphError, NaqError, OptionError, TaskError, TrainingError
+from naq.errors import DataError, GraphError, OptionError, TaskError
 from naq.files import write_sealed
 from naq.heads.prototype import PrototypeHead
 from naq.io import save_graph
-from naq.run import RunConfig, RunInputs, execute, execute_together, gains_together
-from naq.run.tasks import task_source
+from naq.run import RunConfig, run_config
+from naq.run.tasks import evaluation_tasks
 from naq.threads import arithmetic
-from naq.training import EpisodeTraining
 
 
 def small(graph, tasks, method="naq-feat/protonet", **given):
@@ -70,7 +69,7 @@ def test_tasks_beside_the_file_of_a_graph_are_found(graph, tasks, tmp_path, monk
     monkeypatch.chdir("/")
     for given in (loaded, loaded.with_features(loaded.features), str(tmp_path / "mine.npz")):
         assert small(given, None, "smooth").data["tasks"] == small(graph, tasks, "smooth").data["tasks"]
-    other = task_source(loaded.with_labels(loaded.labels), None, None, way=2, shot=1)
+    other = evaluation_tasks(loaded.with_labels(loaded.labels), None, None, way=2, shot=1)
     assert other.origin == "drawn with seed 0"
 
 
@@ -112,7 +111,7 @@ def test_a_folder_of_other_data_is_refused(graph, tasks, tmp_path):
     with pytest.raises(OptionError, match="another base_labels; choose"):
         small(graph, tasks, base_labels=hidden, out=tmp_path / "run")
     (tmp_path / "run" / "config.json").write_text(json.dumps({"method": "naq-feat/protonet", "seed": 0}))
-    with pytest.raises(OptionError, match="holds a run with another also"):
+    with pytest.raises(OptionError, match="holds a run with another"):
         small(graph, tasks, out=tmp_path / "run")
 
 
@@ -172,7 +171,7 @@ def test_label_free_learners_are_handed_no_labels(graph, tasks, monkeypatch):
 
 
 def test_tasks_are_drawn_where_there_is_no_file(graph):
-    source = task_source(graph, None, None, way=2, shot=1)
+    source = evaluation_tasks(graph, None, None, way=2, shot=1)
     assert len(source.valid) == 50 and len(source.test) == 500
     parts = [set(source.split.part(p)) for p in ("base", "valid", "test")]
     assert not (parts[0] & parts[1] or parts[0] & parts[2] or parts[1] & parts[2])
@@ -235,31 +234,30 @@ def test_a_result_can_be_traced_and_computed_again(graph, tasks, tmp_path):
     assert config["head_options"] == PrototypeHead().options and config["options"]["latent"] == 16
     assert kept["data"] == {
         "graph": graph.hash,
-        "tasks": task_source(graph, None, tasks, way=2, shot=1).fingerprint,
+        "tasks": evaluation_tasks(graph, None, tasks, way=2, shot=1).hash,
         "features": "raw",
-        "also": {},
     }
     installed = {name: version(name) for name in ("torch", "numpy", "scipy", "numba")}
     assert facts["versions"] == {"naq": naq.__version__, "python": platform.python_version(), **installed}
     assert facts["arithmetic"] == arithmetic() and facts["arithmetic"]["torch_threads"] >= 1
     assert facts["arithmetic"]["cpu_capability"]
-    again = execute(RunConfig.from_json(config), RunInputs(graph, tasks=tasks, cache=None))
+    again = run_config(RunConfig.from_json(config), graph, tasks=tasks, cache=None)
     assert np.array_equal(again.per_task, kept["evaluations"]["prototype"]["per_task"])
     assert np.array_equal(again.embedding, result.embedding)
 
 
 def test_dirichlet_queries_are_the_same_for_every_method_and_choose_nothing(graph, tasks):
-    source = task_source(graph, None, tasks, way=2, shot=1)
-    again = task_source(graph, None, tasks, way=2, shot=1)
+    source = evaluation_tasks(graph, None, tasks, way=2, shot=1)
+    again = evaluation_tasks(graph, None, tasks, way=2, shot=1)
     assert np.array_equal(source.unbalanced.query, again.unbalanced.query)
     assert np.array_equal(source.unbalanced.support, source.test.support)
-    result = small(graph, tasks, "naq-feat/protonet", head="transductive", also_shots=(3,))
+    result = small(graph, tasks, "naq-feat/protonet", head="transductive")
     head = PrototypeHead()
     found = result.evaluations["prototype/dirichlet"]
     expected = (head.predict(result.embedding, source.unbalanced) == source.unbalanced.query_slots).mean(axis=1)
     assert np.array_equal(found.per_task, expected)
     assert found.queries == "unbalanced" and result.main.queries == "balanced" and result.config.head == "transductive"
-    for kept in (result.evaluations, result.also["3"], result.baseline, result.also_baseline["3"]):
+    for kept in (result.evaluations, result.baseline):
         assert {name for name, e in kept.items() if e.queries == "unbalanced"} == {
             f"{name}/dirichlet" for name in ("prototype", "transductive", "em", "balanced")
         }
@@ -278,59 +276,10 @@ def test_a_training_that_has_only_a_checkpoint_warns_too(graph, tasks, tmp_path,
         small(graph, tasks, checkpoint=kept, listener=stop)
     assert kept.exists()
     now = arithmetic()
-    monkeypatch.setattr("naq.run.execution.arithmetic", lambda: now | {"torch_threads": 99, "cpu_capability": "OTHER"})
+    monkeypatch.setattr(
+        import_module("naq.run.run"), "arithmetic", lambda: now | {"torch_threads": 99, "cpu_capability": "OTHER"}
+    )
     words = r"resumed under other arithmetic \(torch_threads \d+ -> 99, cpu_capability .* -> OTHER\)"
     with pytest.warns(UserWarning, match=words):
         again = small(graph, tasks, checkpoint=kept)
     assert np.array_equal(again.embedding, whole.embedding)
-
-
-def several(graph, tasks, folder, seeds, **given):
-    """Runs of some seeds, each with a folder of its own."""
-    given = {"way": 2, "episodes": 40, "evaluate_every": 8, "options": {"latent": 16, "lr": 1e-3}} | given
-    return [
-        (
-            RunConfig.resolve("naq-feat/protonet", seed=seed, episode={"queries": 3}, dataset=graph.name, **given),
-            RunInputs(graph, tasks=tasks, out=folder / str(seed), cache=None, baseline=False),
-        )
-        for seed in seeds
-    ]
-
-
-def test_runs_together_are_the_runs_alone(graph, tasks, tmp_path):
-    together = execute_together(several(graph, tasks, tmp_path / "a", [0, 1, 2]))
-    for (config, inputs), result in zip(several(graph, tasks, tmp_path / "b", [0, 1, 2]), together):
-        alone = execute(config, inputs)
-        assert np.array_equal(alone.per_task, result.per_task) and np.array_equal(alone.embedding, result.embedding)
-        assert alone.history.valid_accuracy == result.history.valid_accuracy
-        assert result.facts["trained_together"] == 3 and "trained_together" not in alone.facts
-    assert len({result.embedding.tobytes() for result in together}) == 3
-    again = execute_together(several(graph, tasks, tmp_path / "a", [2, 3]))  # one is finished, one is not
-    assert np.array_equal(again[0].per_task, together[2].per_task) and "trained_together" not in again[1].facts
-
-
-def test_a_run_that_fails_leaves_the_others_and_no_folder(graph, tasks, tmp_path, monkeypatch):
-    """One before its training, one in it."""
-    bad, good = several(graph, tasks, tmp_path, [1, 2])
-    bad = (bad[0], replace(bad[1], base_labels=np.zeros(3, dtype=np.int64)))
-    found = execute_together([bad, good])
-    assert isinstance(found[0], NaqError) and found[1].accuracy > 0.5
-    assert not (tmp_path / "1").exists() and (tmp_path / "2" / "metrics.json").exists()
-    step = EpisodeTraining.step
-    monkeypatch.setattr(
-        EpisodeTraining, "step", lambda self, update: step(self, update) * (float("nan") if self.model.seed == 3 else 1)
-    )
-    found = execute_together(several(graph, tasks, tmp_path, [3, 4]))
-    assert isinstance(found[0], TrainingError) and found[1].accuracy > 0.5
-    assert not (tmp_path / "3" / "metrics.json").exists() and (tmp_path / "4" / "metrics.json").exists()
-    assert not list(tmp_path.glob("*/.lock"))
-
-
-def test_what_gains_by_training_together(monkeypatch):
-    resolve = RunConfig.resolve
-    assert gains_together(resolve("naq-feat/protonet", device="cuda"))
-    assert not gains_together(resolve("naq-feat/protonet"))
-    assert not gains_together(resolve("naq-feat/maml", device="cuda"))
-    assert not gains_together(resolve("bgrl", device="cuda")) and not gains_together(resolve("smooth", device="cuda"))
-    monkeypatch.setenv("NAQ_CUDA_GRAPHS", "0")
-    assert not gains_together(resolve("naq-feat/protonet", device="cuda"))

@@ -62,8 +62,8 @@ def test_training_grows_with_episodes_and_hubs_and_is_capped():
     assert many["training"] == pytest.approx(10 * few["training"]) and many["diffusion table"] == few["diffusion table"]
     hubs = replace(SIZES, end_degree=10_000.0)
     free, capped = (
-        seconds(estimate(hubs, "naq-feat/protonet", options={"hub_cap": cap}, rates=RATES))["training"]
-        for cap in (0, 20)
+        seconds(estimate(hubs, f"naq-feat/{learner}", options=options, rates=RATES))["training"]
+        for learner, options in (("protonet", {}), ("protonet-capped", {"hub_cap": 20}))
     )
     assert free > 5 * capped
     assert "diffusion table" not in seconds(estimate(SIZES, "naq-feat/protonet", rates=RATES))

@@ -7,13 +7,13 @@ import pytest
 import scipy.sparse as sp
 
 import naq
+from generate import generate
 from graphs import random_graph, without_features
 from naq.embedders import EMBEDDERS
 from naq.embedders.node_words import node_words
 from naq.errors import OptionError
 from naq.graph import Graph
-from naq.io.generator import generate
-from naq_scale.blocks import refinement
+from naq_scale.blocks import closed_form
 from naq_scale.blocks.parts import InThisProcess
 from naq_scale.blocks.places import plain_places
 from naq_scale.blocks.tiles import smooth_tile
@@ -135,7 +135,7 @@ def test_product_with_the_transpose_needs_no_image():
 def test_a_sample_of_nodes_estimates_the_scatter(tmp_path, monkeypatch):
     mapped = open_graph(generate(tmp_path / "g", 4000, 30_000, classes=5, features=16, noise=2.0))
     expected = EMBEDDERS["naq-plus"](mapped).embed()
-    monkeypatch.setattr(refinement, "SEARCHED", 2000)
+    monkeypatch.setattr(closed_form, "SEARCHED", 2000)
     found = EMBEDDERS["naq-plus"](mapped).embed()
     assert np.abs(cosines(found[:500]) - cosines(expected[:500])).mean() < 0.02
     with pytest.raises(OptionError, match="mutual"):

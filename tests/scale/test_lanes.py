@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from naq_scale.lanes import LANES, WIDE, add_rows, line_aligned
+from naq.neighbors.prefetch import LANES, line_aligned
+from naq_scale.lanes import WIDE, add_rows
 
 
 @pytest.mark.parametrize("width", [1, LANES - 1, LANES, LANES + 3, WIDE, WIDE + 1, 2 * WIDE + 2 * LANES + 5])

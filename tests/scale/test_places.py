@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from generate import generate
 from graphs import random_graph
 from naq.embedders import EMBEDDERS
 from naq.graph import Graph
-from naq.io.generator import generate
 from naq_scale.blocks import places as module
 from naq_scale.blocks.places import Places, places, plain_places
 from naq_scale.blocks.tiles import _agreed, smooth_tile

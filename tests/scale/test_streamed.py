@@ -12,9 +12,10 @@ from naq.episodes import umtra_episodes
 from naq.errors import OptionError
 from naq.learners import LEARNERS
 from naq.nn import GCN, GraphOperator
+from naq.nn.operator import operator_for
 from naq_scale import streamed
 from naq_scale.mapped import open_graph, save_mapped
-from naq_scale.streamed import StreamedOperator, operator_for
+from naq_scale.streamed import StreamedOperator
 
 
 def mapped_pair(tmp_path, dense):
@@ -80,22 +81,31 @@ def test_protonet_trains_on_a_mapped_graph_and_with_capped_hubs(tmp_path):
     table = naq.diffusion_neighbors(graph, k=5)
     episodes = naq.naq_episodes(table, way=3, queries=5, count=6, seed=0)
     losses = {}
-    for name, read, options in (("plain", graph, {}), ("mapped", mapped, {}), ("capped", mapped, {"hub_cap": 2})):
-        model = LEARNERS["protonet"](read, way=3, latent=8, **options)
+    capped = {"hub_cap": 2}
+    for name, kind, read, options in (
+        ("plain", "protonet", graph, {}),
+        ("mapped", "protonet", mapped, {}),
+        ("capped", "protonet-capped", mapped, capped),
+        ("in memory", "protonet-capped", graph, capped),
+        ("no hub", "protonet-capped", graph, {"hub_cap": 90}),
+    ):
+        model = LEARNERS[kind](read, way=3, latent=8, **options)
         optimizer = model.optimizer()
         losses[name] = [float(model.step(episodes[e : e + 1], e, optimizer)) for e in range(6)]
         losses[name].append(float(model.encode(np.arange(9)).detach().sum()))
     assert np.allclose(losses["plain"], losses["mapped"], rtol=1e-3)
     assert np.isfinite(losses["capped"]).all() and not np.allclose(losses["capped"], losses["plain"], rtol=1e-3)
+    assert np.allclose(losses["in memory"], losses["capped"], rtol=1e-3)
+    assert np.allclose(losses["no hub"], losses["plain"], rtol=1e-3)
     with pytest.raises(OptionError, match="hub_cap"):
-        LEARNERS["protonet"](graph, way=3, hub_cap=-1)
-    views = LEARNERS["protonet"](graph, way=3, latent=8, hub_cap=2)
+        LEARNERS["protonet-capped"](graph, way=3, hub_cap=0)
+    views = LEARNERS["protonet-capped"](graph, way=3, latent=8, hub_cap=2)
     drawn = umtra_episodes(90, way=3, views=1, count=1, seed=0, drop_edge=0.3, drop_feature=0.3)
     assert torch.isfinite(views.loss(drawn, 0))
 
 
 def test_the_protocol_runs_on_a_mapped_graph(tmp_path):
-    from naq.io.generator import generate
+    from generate import generate
 
     folder = generate(tmp_path / "planted", 600, 4000, classes=8, features=12, noise=1.0)
     mapped = naq.load(folder)

@@ -68,6 +68,7 @@ def test_names_are_data(tmp_path):
         assert running.get("/api/search?q=%3Cscript")["nodes"] == [0]
         for node in range(10):
             assert running.act(action="label", nodes=[node], new="=<img src=x> 🦊" if node % 2 else "b")[0] == 200
+        settled(running.session)
         report = running.request("GET", "/api/export/report.html")[1].decode()
         assert "<img src=x>" not in report and "<script>alert" not in report and "&lt;img src=x&gt;" in report
         labels = running.request("GET", "/api/export/labels.csv")[1].decode()
@@ -147,8 +148,8 @@ def test_predictions_are_those_of_the_classifier(tmp_path, in_process):
     session.write([Row("label", node, name) for node, name in said.items()])
     session.write([Row("none", 5)])
     settled(session)
-    classifier = FewShotNodeClassifier().fit(graph)
-    chances = classifier.predict_proba(said)
+    classifier = FewShotNodeClassifier().fit(graph, said)
+    chances = classifier.predict_proba()
     found = session.answer
     assert found is not None
     order = [["fruit", "rock", "water"].index(session.journal.board.name(int(one))) for one in found.ids]

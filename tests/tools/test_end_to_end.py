@@ -12,7 +12,8 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from naq.io import Choice, generate, import_tables, load
+from generate import generate
+from naq.io import Choice, import_tables, load
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -56,29 +56,6 @@ def test_patience_stops_after_so_many_evaluations_without_a_new_best():
     assert trained.stopped_early and trained.history.steps[-1] == 40
 
 
-def test_every_set_of_validation_tasks_selects_what_it_would_alone(tmp_path):
-    """Two sets, each with its patience; the training goes on until both are out of it, and may be resumed between."""
-    five, one = (0.3, 0.4, 0.5, 0.5, 0.1, 0.9), (0.6, 0.5, 0.5, 0.9, 0.9, 0.9)
-    for patience in (None, 2):
-        steps = Steps(60)
-        both = fit(steps, accuracies(*one), Schedule(10, patience), also={"5": accuracies(*five)})
-        assert steps.model.weight.item() == both.best_step
-        for values, step, valid in (
-            (one, both.best_step, both.best_valid),
-            (five, both.also["5"].step, both.also["5"].valid),
-        ):
-            alone = fit(Steps(60), accuracies(*values), Schedule(10, patience))
-            assert (step, valid) == (alone.best_step, alone.best_valid)
-        assert both.also["5"].weights["weight"].item() == both.also["5"].step
-        assert both.history.steps[-1] == (60 if patience is None else 50)
-        assert both.history.also == {"5": list(five[: len(both.history.steps)])}
-
-    path = tmp_path / "c.safetensors"
-    fit(Steps(60), accuracies(*one), Schedule(10, 2), also={"5": accuracies(*five)}, checkpoint=path)
-    again = fit(Steps(60), accuracies(), Schedule(10, 2), also={"5": accuracies()}, checkpoint=path)
-    assert again.also["5"].weights["weight"].item() == 30 and again.best_step == 10
-
-
 def test_an_incomplete_last_stretch_is_evaluated():
     trained = fit(Steps(5), accuracies(0.1, 0.2, 0.3), Schedule(2))
     assert trained.history.steps == [2, 4, 5]
@@ -87,7 +64,7 @@ def test_an_incomplete_last_stretch_is_evaluated():
 def test_a_loss_that_is_not_finite_names_its_update_and_keeps_the_checkpoint(tmp_path):
     path = tmp_path / "c.safetensors"
     steps = Steps(10, [1, 1, 1, 1, 1, float("nan"), 1, 1, 1, 1])
-    import naq.training.state as loop
+    import naq.training.loop as loop
 
     loop_seconds, loop.CHECKPOINT_SECONDS = loop.CHECKPOINT_SECONDS, 0.0
     try:
@@ -157,28 +134,3 @@ def test_schedules_are_checked(given, words):
 def test_a_nan_accuracy_is_an_error():
     with pytest.raises(TrainingError, match="validation accuracy"):
         fit(Steps(2), accuracies(np.nan), Schedule(2))
-
-
-@pytest.mark.parametrize("patience", [None, 1, 2])
-def test_accuracies_that_are_waited_for_select_the_same(patience):
-    """The training goes on while an evaluation is computed; what it selects, and the history, are those of waiting at once."""
-    values = (0.5, 0.7, 0.6, 0.7, 0.2)
-    at_once, later = Steps(10), Steps(10)
-    one = fit(at_once, accuracies(*values), Schedule(2, patience=patience))
-    left, waited = list(values), []
-
-    def begin():
-        value, weight = left.pop(0), later.model.weight.item()
-
-        def answer():
-            waited.append(later.model.weight.item() - weight)
-            return value
-
-        return answer
-
-    two = fit(later, begin, Schedule(2, patience=patience))
-    assert (two.best_step, two.best_valid, two.stopped_early) == (one.best_step, one.best_valid, one.stopped_early)
-    assert two.history.steps == one.history.steps and two.history.loss == one.history.loss
-    assert two.history.valid_accuracy == one.history.valid_accuracy
-    assert later.model.weight.item() == at_once.model.weight.item()
-    assert waited[0] == 2

@@ -1,18 +1,16 @@
 """Few labels in, a class and a confidence for every node out."""
 
-from naq.classifier.confidence import ExpectedAccuracy, Temperature
-from naq.classifier.estimator import FewShotNodeClassifier
-from naq.classifier.growing import with_nodes
-from naq.classifier.label_file import read_labels
-from naq.classifier.labels import Labels
-from naq.classifier.table import write_predictions
+from naq.plugins import on_first_use
 
-__all__ = [
-    "ExpectedAccuracy",
-    "FewShotNodeClassifier",
-    "Labels",
-    "Temperature",
-    "read_labels",
-    "with_nodes",
-    "write_predictions",
-]
+_PUBLIC = {
+    "ExpectedAccuracy": "confidence",
+    "FewShotNodeClassifier": "estimator",
+    "Labels": "labels",
+    "Temperature": "confidence",
+    "read_labels": "labels",
+    "with_nodes": "extend",
+    "write_predictions": "table",
+}
+
+__all__ = list(_PUBLIC)
+__getattr__ = on_first_use(__name__, _PUBLIC)

@@ -1,4 +1,4 @@
-r"""What a cosine is worth: probabilities, the accuracy to expect and prediction sets, from the labels that are there.
+r"""What labels say about every node, and what a cosine is worth: probabilities, expected accuracy, prediction sets.
 
 .. math:: P(c \mid i) = \mathrm{softmax}_c\!\left(\cos(\hat z_i, p_c) / T\right)
 
@@ -9,20 +9,27 @@ is the only one of its class says nothing, and with one label in every class T i
 What the labels cannot say was measured on labelled graphs, by the number of labels per class, and ships in ``measured.json``: the centre of the prior,
 how far the true accuracy is from the mean probability, and how much wider prediction sets must be than the probabilities
 say. ``benchmarks/calibration.py`` measures it, each graph with what the *other* graphs gave.
+
+With ``unknown``, a node is said to belong to none of the classes if its cosine to the nearest class mean is below a
+threshold, which is found without labels: halfway between two that err on different sides. The higher divides the nodes'
+cosines into two groups with the least spread within them (Otsu, IEEE Trans. SMC 9, 1979). The lower best parts the
+nodes' highest cosines from their second highest: to a node whose class is not named, the nearest mean is as near as the
+second nearest is to others. Both take for granted that there are such nodes. ``docs/classifier.md`` has the errors.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, field
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from naq.classifier.prototypes import Prototypes, probabilities
+from naq.classifier.labels import Labels
+from naq.classifier.prototypes import Prototypes, probabilities, solve
 from naq.errors import OptionError
 
 SPREAD = 0.07
@@ -31,6 +38,8 @@ GRID = np.exp(np.linspace(np.log(0.01), np.log(1.0), 121))
 """Temperatures that are tried."""
 COARSE = 8
 """First every so manieth of them, then those around the best."""
+BINS = 256
+"""Of the histograms that thresholds for unknown nodes are read from."""
 SHARES = 1 << 12
 """Nodes that the shares of the classes are taken from: of more, about so many at equal distances."""
 
@@ -53,6 +62,72 @@ class ExpectedAccuracy:
 
     def __str__(self) -> str:
         return f"{100 * self.value:.0f} % ({100 * self.low:.0f} to {100 * self.high:.0f} % in nine of ten cases)"
+
+
+@dataclass(frozen=True, eq=False)
+class Prediction:
+    """What some labels say about every node.
+
+    Attributes:
+        labels: with L labels in C classes.
+        probabilities: (n, C) float32, of every class, were one of them the right one.
+        left_out: (L, C) float32, those of the labelled nodes, each without its own label; NaN for the only one of a
+            class.
+        temperature: of the probabilities.
+        nowhere: (n,) bool, which nodes belong to no class; None unless that was asked.
+        bare: whether the graph lacks features or edges.
+    """
+
+    labels: Labels
+    probabilities: np.ndarray
+    left_out: np.ndarray
+    temperature: Temperature
+    nowhere: np.ndarray | None
+    bare: bool
+    _sets: dict[float, np.ndarray] = field(default_factory=dict)
+
+    @property
+    def predicted(self) -> np.ndarray:
+        """(n,) the likeliest class of every node; of objects, with None for nodes that belong to no class."""
+        names = self.labels.classes[self.probabilities.argmax(axis=1)]
+        if self.nowhere is not None:
+            names = names.astype(object)
+            names[self.nowhere] = None
+        return names
+
+    @cached_property
+    def transduction(self) -> np.ndarray:
+        """(n,) ``predicted``, but for the labelled nodes, which have the class that was given."""
+        chosen = self.predicted
+        chosen[self.labels.nodes] = self.labels.values
+        return chosen
+
+    @cached_property
+    def expected(self) -> ExpectedAccuracy:
+        """What share of the nodes without a label is right, as far as can be known without their classes."""
+        free = np.delete(self.probabilities, self.labels.nodes, axis=0)
+        return expected_accuracy(free, self.labels.per_class, self.bare)
+
+    def sets(self, level: float) -> np.ndarray:
+        """(n, C) bool: classes that together hold the true one for about ``level`` of the nodes."""
+        if level not in self._sets:
+            self._sets[level] = prediction_sets(self.probabilities, level, self.labels.per_class)
+        return self._sets[level]
+
+
+def predict(
+    units: np.ndarray, labels: Labels, *, unlabelled: float, temperature: float | None, unknown: bool, bare: bool
+) -> Prediction:
+    """From the nodes' vectors of length one (n, d); the other arguments are those of the classifier."""
+    solved = solve(units, labels.nodes, labels.slots, len(labels.classes), 0.0 if unknown else float(unlabelled))
+    if temperature is None:
+        found = fitted_temperature(solved, labels.slots)
+    else:
+        found = Temperature(float(temperature), "given")
+    left_out = probabilities(solved.left_out, found.value)
+    left_out[solved.alone] = np.nan
+    nowhere = belongs_nowhere(solved.cosines, labels.nodes) if unknown else None
+    return Prediction(labels, probabilities(solved.cosines, found.value), left_out, found, nowhere, bare)
 
 
 @cache
@@ -146,3 +221,28 @@ def _surprise(scores: np.ndarray, own: np.ndarray) -> np.ndarray:
     """(labels,) minus the log-likelihood."""
     top = scores.max(axis=1)
     return top + np.log(np.exp(scores - top[:, None]).sum(axis=1)) - scores[np.arange(len(own)), own]
+
+
+def belongs_nowhere(cosines: np.ndarray, labelled: np.ndarray) -> np.ndarray:
+    """(n,) bool from cosines (n, classes); never a labelled node."""
+    second, nearest = np.partition(cosines, -2, axis=1)[:, -2:].T
+    apart = nearest < (otsu_threshold(nearest) + parting_threshold(second, nearest)) / 2
+    apart[labelled] = False
+    return apart
+
+
+def otsu_threshold(values: np.ndarray) -> float:
+    """The edge of a histogram's bins below and above which values spread least."""
+    counts, edges = np.histogram(values, BINS)
+    middle = (edges[1:] + edges[:-1]) / 2
+    below, total = np.cumsum(counts).astype(np.float64), np.cumsum(counts * middle)
+    above = below[-1] - below
+    between = (total[-1] * below / below[-1] - total) ** 2 / np.maximum(below * above, 1.0)
+    return float(edges[1:][between.argmax()])
+
+
+def parting_threshold(low: np.ndarray, high: np.ndarray) -> float:
+    """The edge of a histogram's bins with the fewest of ``low`` from it on and of ``high`` below it, together."""
+    edges = np.histogram_bin_edges(np.concatenate([low, high]), BINS)
+    under_low, under_high = (np.cumsum(np.histogram(values, edges)[0]) for values in (low, high))
+    return float(edges[1:][(under_low - under_high).argmax()])

@@ -3,95 +3,79 @@
 from __future__ import annotations
 
 import copy
+import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import Tags, TransformerTags
 
-from naq.classifier import storage
-from naq.classifier.closed_form import Extension, Maps, fitted
-from naq.classifier.confidence import (
-    ExpectedAccuracy,
-    Temperature,
-    expected_accuracy,
-    fitted_temperature,
-    prediction_sets,
-)
-from naq.classifier.growing import check_grown
+from naq.classifier.confidence import ExpectedAccuracy, Prediction, Temperature, predict
 from naq.classifier.labels import Labels, check_enough, to_labels
-from naq.classifier.prototypes import centred_units, probabilities, solve
-from naq.classifier.suggestion import suggested
-from naq.classifier.unknown import NOBODY, belongs_nowhere
-from naq.embedders import TrainedEmbedder
-from naq.embedders.naq_plus import NaqPlus
+from naq.classifier.prototypes import centred_units
+from naq.embedders.base import EMBEDDERS, Embedder
+from naq.embedders.closed_form import ClosedForm
 from naq.errors import NaqError, OptionError
 from naq.graph import Graph
-from naq.methods import get_method
-from naq.run.training import pretrained
+
+if TYPE_CHECKING:
+    from naq.classifier.extend import Extension
+
+MOST_PAIRED = 200_000
+"""Of more nodes, the closed form seeks neighbours among a sample: millions of pairs are enough for their scatter."""
 
 
 class NotFitted(NaqError, NotFittedError):
     """Something was asked of a classifier that has seen no graph, or no labels."""
 
 
-@dataclass(frozen=True, eq=False)
-class Answer:
-    """What the present labels say.
-
-    Attributes:
-        chances: (n, classes) float32 probabilities.
-        left_out: (labels, classes) float32, those of the labelled nodes, each without its own label; NaN where it is the only one of its class.
-        nowhere: (n,) bool, who belongs to no class.
-    """
-
-    chances: np.ndarray
-    left_out: np.ndarray
-    temperature: Temperature
-    nowhere: np.ndarray
-
-
 class FewShotNodeClassifier(ClassifierMixin, BaseEstimator):
     """Learns from a graph without labels, then names the class of every node from a few.
 
-    ``fit`` makes vectors of the nodes, which takes seconds to minutes and reads no label. Labels come with ``fit``, with :meth:`add_labels`, or
-    with ``predict`` and the other methods that take them; labels that are given to one of these replace those before. They are a
-    mapping ``{node: class}`` with nodes by name or number, or one entry per node with None, NaN, -1 or "" where the class is not known, or
-    ``support=`` and ``labels=``. Classes are strings or numbers, with any number of labels each.
+    ``fit`` makes vectors of the nodes, which takes seconds to minutes and reads no label. Labels are given to ``fit``, to
+    :meth:`set_labels` or to :meth:`add_labels`; ``predict`` and the methods like it answer for these, or for other
+    labels that are given to them, which changes nothing. Labels are a mapping ``{node: class}`` with nodes by name or
+    number, or one entry per node with None, NaN, -1 or "" if the class is not known, or ``support=`` and ``labels=``, or
+    a :class:`~naq.classifier.Labels`. Classes are strings or numbers, with any number of labels each.
 
     Args:
         method: a name of ``naq list methods`` that needs no labels and no episodes.
         unlabelled: how many labels of every class all nodes without a label count for together; 0 leaves them out.
         temperature: of the probabilities; None finds it from the labels (:mod:`naq.classifier.confidence`).
-        unknown: whether a node may belong to none of the classes; ``predict`` then says None for it. Nodes without a label then help no
-            class (``unlabelled`` counts as 0).
+        unknown: whether a node may belong to none of the classes; ``predict`` then says None for it. Nodes without a
+            label then help no class (``unlabelled`` counts as 0).
         seed: of whatever the method draws.
         device: ``cpu`` or ``cuda``.
         options: of the method.
 
     Attributes:
+        labels_: those that were set.
         classes_: (classes,) sorted.
         transduction_: (n,) the class of every node: of the labelled ones that which was given.
         n_features_in_: features of the graph.
         explain_choice_: one sentence on what was chosen and why.
-        vectors_: (n, d) float32.
+        vectors_: (n, d) float32, those of :func:`naq.embed`; above 200,000 nodes their closed form is of a sample.
         temperature_: T and where it is from.
 
     Example:
         >>> import naq
-        >>> clf = naq.FewShotNodeClassifier().fit(naq.load("debian"))  # doctest: +SKIP
-        >>> clf.predict({"bash": "shells", "vim": "editors"})  # doctest: +SKIP
+        >>> labels = {"bash": "shells", "vim": "editors"}
+        >>> clf = naq.FewShotNodeClassifier().fit(naq.load("debian"), labels)  # doctest: +SKIP
+        >>> clf.predict()  # doctest: +SKIP
     """
 
-    labels_: Labels
     graph_: Graph
-    _extension: Extension | None
-    _units: np.ndarray | None
-    _last: tuple[Any, Answer] | None
+    vectors_: np.ndarray
+    _labels: Labels | None = None
+    _given: Labels | None = None
+    _form: ClosedForm | None = None
+    _trusted: bool = True
+    _extension: Extension | None = None
+    _units: np.ndarray | None = None
+    _last: tuple[Any, Prediction] | None = None
 
     def __init__(
         self,
@@ -120,157 +104,182 @@ class FewShotNodeClassifier(ClassifierMixin, BaseEstimator):
         self._check_parameters()
         labels = None if y is None else check_enough(to_labels(graph, y))
         model = self._model(graph)
-        maps: Maps | None = None
-        if isinstance(model, NaqPlus):
-            vectors, maps = fitted(model)
+        form = None
+        if model.name == "naq-plus":
+            form = model.closed_form(MOST_PAIRED)
+            vectors = form.fit_transform(model.smoothed())
         else:
-            if isinstance(model, TrainedEmbedder):
-                pretrained(model)
-            vectors = model.embed()
-        self._keep(graph, vectors, maps, model.plan())
+            from naq.run.embed import pretrained  # which may train
+
+            vectors = pretrained(model).embed()
+        self._keep(graph, vectors, form, getattr(model, "trusts_edges", True), model.plan())
+        self._labels = labels
         self._unit_vectors()  # here, so that the first prediction need not wait for them
-        if labels is not None:
-            self._use(labels)
+        return self
+
+    def set_labels(self, given: Any = None, *, support: Any = None, labels: Any = None) -> Self:
+        """Labels in place of those before."""
+        self._labels = check_enough(to_labels(self._graph(), given, support, labels))
         return self
 
     def add_labels(self, given: Any = None, *, support: Any = None, labels: Any = None) -> Self:
-        """More labels beside those that are there; a node that had another class changes it."""
-        new = to_labels(self._graph(), given, support, labels)
-        kept = getattr(self, "labels_", None)
-        self._use(check_enough(new if kept is None else kept.merged(new)))
+        """More labels in addition to those set; a node that had another class changes it."""
+        new, kept = to_labels(self._graph(), given, support, labels), self._known_labels()
+        self._labels = check_enough(new if kept is None else kept.merged(new))
         return self
+
+    def prediction(self, given: Any = None, *, support: Any = None, labels: Any = None) -> Prediction:
+        """All that labels say about every node: those given, or those set."""
+        graph = self._graph()
+        if given is None and support is None and labels is None:
+            chosen = self.labels_
+        else:
+            chosen = check_enough(to_labels(graph, given, support, labels))
+        key = (chosen, self.unlabelled, self.temperature, self.unknown)
+        if self._last is None or self._last[0] != key:
+            self._check_parameters()
+            bare = not (graph.num_features and graph.num_edges)
+            settings: dict[str, Any] = {
+                "unlabelled": self.unlabelled,
+                "temperature": self.temperature,
+                "unknown": self.unknown,
+            }
+            self._last = key, predict(self._unit_vectors(), chosen, **settings, bare=bare)
+        return self._last[1]
 
     def predict(
         self, given: Any = None, *, support: Any = None, labels: Any = None, graph: Graph | None = None
     ) -> np.ndarray:
-        """(n,) the class of every node; of objects with None where ``unknown`` nodes belong to no class.
+        """(n,) the class of every node; of objects with None if ``unknown`` nodes belong to no class.
 
         Args:
-            graph: the fitted graph with more nodes (:func:`~naq.classifier.with_nodes`); they are mapped without fitting again (:meth:`extend`).
+            given, support, labels: labels to answer for in place of those set.
+            graph: the fitted graph with more nodes (:func:`~naq.classifier.with_nodes`); they are mapped without
+                fitting again (:meth:`extend`).
         """
-        if graph is not None and graph is not self._graph():
-            return self.extend(graph).predict(given, support=support, labels=labels)
-        answer = self._answer(given, support, labels)
-        names = self.classes_[answer.chances.argmax(axis=1)]
-        if not self.unknown:
-            return names
-        names = names.astype(object)
-        names[answer.nowhere] = NOBODY
-        return names
+        return self._of(graph)._asked(given, support, labels).predicted
 
     def predict_proba(
         self, given: Any = None, *, support: Any = None, labels: Any = None, graph: Graph | None = None
     ) -> np.ndarray:
         """(n, classes) float32: the probability of every class, were one of them the right one."""
-        if graph is not None and graph is not self._graph():
-            return self.extend(graph).predict_proba(given, support=support, labels=labels)
-        return self._answer(given, support, labels).chances
+        return self._of(graph)._asked(given, support, labels).probabilities
 
     def prediction_sets(
         self, given: Any = None, *, support: Any = None, labels: Any = None, level: float = 0.9
     ) -> np.ndarray:
         """(n, classes) bool: classes that together hold the true one for about ``level`` of the nodes."""
-        return prediction_sets(self._answer(given, support, labels).chances, level, self._per_class())
+        return self._asked(given, support, labels).sets(level)
 
     def expected_accuracy(self, given: Any = None, *, support: Any = None, labels: Any = None) -> ExpectedAccuracy:
         """What share of the nodes without a label ``predict`` gets right, as far as can be known without their classes."""
-        chances = self._answer(given, support, labels).chances
-        free = np.delete(chances, self.labels_.nodes, axis=0)
-        return expected_accuracy(free, self._per_class(), not (self.graph_.num_features and self.graph_.num_edges))
+        return self._asked(given, support, labels).expected
 
     def left_out(self) -> np.ndarray:
-        """(labels, classes) float32: the probabilities of every labelled node (``labels_``) as if it had no label; NaN for the only label of a class."""
-        return self._answer(None, None, None).left_out
+        """(labels, classes) float32: the probabilities of every labelled node (``labels_``) as if it had no label; NaN
+        for the only label of a class."""
+        return self.prediction().left_out
 
     def score(self, given: Any, y: Any = None) -> float:  # type: ignore[override]
         """Accuracy on known classes: ``score(truth)``, or ``score(labels, truth)``; nodes whose label is used do not count."""
-        if y is not None:
-            self._answer(given, None, None)
+        found = self.prediction() if y is None else self._asked(given, None, None)
         truth = to_labels(self._graph(), given if y is None else y)
-        predicted = self.predict()
-        counted = ~np.isin(truth.nodes, self.labels_.nodes)
+        counted = ~np.isin(truth.nodes, found.labels.nodes)
         if not counted.any():
             raise OptionError(
                 "no node has a true class beside those whose label is used; give the classes of other nodes."
             )
-        return float((predicted[truth.nodes[counted]] == truth.values[counted]).mean())
+        return float((found.predicted[truth.nodes[counted]] == truth.values[counted]).mean())
 
     def transform(self, graph: Graph | None = None) -> np.ndarray:
-        """(n, d) the vectors; those of a graph with more nodes where one is given."""
-        own = self._graph()
-        return self.vectors_ if graph is None or graph is own else self.extend(graph).vectors_
+        """(n, d) the vectors; those of a graph with more nodes if one is given."""
+        return self._of(graph).vectors_
 
     def extend(self, graph: Graph) -> FewShotNodeClassifier:
-        """A classifier for a graph with more nodes and edges, with the same labels, without fitting again: the maps that were fitted are applied to it."""
+        """A classifier for a graph with more nodes and edges, with the same labels, without fitting again: its vectors
+        are those of ``ClosedForm.transform``."""
+        from naq.classifier.extend import Extension, check_extension
+
         own = self._graph()
-        if self._maps is None:
+        if self._form is None:
             raise OptionError(
                 f"{self.method} cannot map nodes that come later; fit the larger graph, or use method='naq-plus'."
             )
-        check_grown(own, graph)
+        check_extension(own, graph)
         if self._extension is None:
-            model = self._model(own)
-            assert isinstance(model, NaqPlus)
-            self._extension = Extension.of(own.without_labels(), model, self._maps)
+            self._extension = Extension.of(self._model(own), self._form, self._trusted)
         other = copy.copy(self)
-        other._keep(graph, self._extension.apply(graph), self._maps, self._plan)
-        if (labels := getattr(self, "labels_", None)) is not None:
-            other._use(labels)
+        other._keep(graph, self._extension.vectors(graph), self._form, self._trusted, self._plan)
+        other._labels, other._given = self._labels, self._given
         return other
 
     def suggest(self, k: int = 10) -> np.ndarray:
-        """(k,) nodes whose labels would help most, the first first (:mod:`naq.classifier.suggestion`)."""
+        """(k,) nodes whose labels would help most, the first first (:mod:`naq.classifier.suggest`)."""
+        from naq.classifier.suggest import suggested
+
         self._graph()
-        labels = getattr(self, "labels_", None)
-        if labels is None:
+        if self._known_labels() is None:
             return suggested(self._unit_vectors(), k, np.empty(0, dtype=np.int64), None, self.seed)
-        return suggested(self._unit_vectors(), k, labels.nodes, self._answer(None, None, None).chances, self.seed)
+        found = self.prediction()
+        return suggested(self._unit_vectors(), k, found.labels.nodes, found.probabilities, self.seed)
 
     def save(self, path: str | Path) -> Path:
         """One safetensors file: vectors, maps, labels and parameters; not the graph."""
+        from naq.classifier import storage
+
         return storage.save(self, path)
 
     @classmethod
     def load(cls, path: str | Path, graph: Graph) -> Self:
         """What was saved; ``graph`` must have the content it was fitted on."""
+        from naq.classifier import storage
+
         return storage.load(cls, path, graph)
 
     @property
+    def labels_(self) -> Labels:
+        self._graph()
+        if (labels := self._known_labels()) is None:
+            raise NotFitted("there are no labels yet; give some, e.g. set_labels({node: class, ...}).")
+        return labels
+
+    @property
+    def classes_(self) -> np.ndarray:
+        return self.labels_.classes
+
+    @property
     def transduction_(self) -> np.ndarray:
-        chosen = self.predict()
-        chosen[self.labels_.nodes] = self.labels_.values
-        return chosen
+        return self.prediction().transduction.copy()
+
+    @property
+    def temperature_(self) -> Temperature:
+        return self.prediction().temperature
 
     @property
     def explain_choice_(self) -> str:
+        return self.explain(self.prediction() if self._known_labels() is not None else None)
+
+    def explain(self, found: Prediction | None) -> str:
+        """One sentence on what was chosen and why, for a prediction or before there is one."""
         graph = self._graph()
         parts = [
             f"{self.method} on {graph.num_nodes:,} nodes, {graph.num_edges:,} edges and {graph.num_features:,} features"
         ]
         if self._plan:
             parts.append(self._plan)
-        if (labels := getattr(self, "labels_", None)) is not None:
-            counts = np.bincount(labels.slots)
+        if found is not None:
+            counts = np.bincount(found.labels.slots)
             each = f"{counts.min()}" if counts.min() == counts.max() else f"{counts.min()} to {counts.max()}"
-            parts.append(
-                f"class means of {each} label{'' if each == '1' else 's'} in each of {len(labels.classes)} classes"
-            )
-            parts.append(
-                "all other nodes count as "
-                + (f"{self.unlabelled:g} more of each" if self.unlabelled and not self.unknown else "none")
-            )
-            found = self.temperature_
+            parts.append(f"class means of {each} label{'' if each == '1' else 's'} in each of {len(counts)} classes")
+            helped = self.unlabelled and found.nowhere is None
+            parts.append(f"all other nodes count as {f'{self.unlabelled:g} more of each' if helped else 'none'}")
             why = {
                 "prior": "that of other graphs, since no class has two labels",
                 "leave-one-out": "found by leaving out one label at a time",
                 "given": "as asked",
-            }[found.origin]
-            parts.append(f"temperature {found.value:.3f}, {why}")
+            }[found.temperature.origin]
+            parts.append(f"temperature {found.temperature.value:.3f}, {why}")
         return "; ".join(parts) + "."
-
-    @property
-    def temperature_(self) -> Temperature:
-        return self._answer(None, None, None).temperature
 
     def __sklearn_tags__(self) -> Tags:
         """Input is a graph, not an array, which scikit-learn's tools and its checks read here."""
@@ -295,59 +304,52 @@ class FewShotNodeClassifier(ClassifierMixin, BaseEstimator):
                 )
 
     def _model(self, graph: Graph) -> Any:
-        found = get_method(self.method)
-        if found.embedder is None:
+        kind: type[Embedder] | None
+        if self.method in EMBEDDERS:
+            kind = EMBEDDERS[self.method]
+        else:
+            from naq.methods import get_method  # imports every method, to name the nearest
+
+            kind = get_method(self.method).embedder
+        if kind is None:
             raise OptionError(
                 f"method is {self.method!r}, which is trained on episodes; choose one of 'naq list methods' that is not."
             )
-        return found.embedder(graph.without_labels(), seed=self.seed, device=self.device, **(self.options or {}))
+        return kind(graph.without_labels(), seed=self.seed, device=self.device, **(self.options or {}))
 
-    def _keep(self, graph: Graph, vectors: np.ndarray, maps: Maps | None, plan: str) -> None:
-        for stale in ("labels_", "classes_"):
-            if hasattr(self, stale):
-                delattr(self, stale)
+    def _keep(self, graph: Graph, vectors: np.ndarray, form: ClosedForm | None, trusted: bool, plan: str) -> None:
         self.graph_, self.vectors_, self.n_features_in_ = graph, vectors, graph.num_features
-        self._maps, self._plan = maps, plan
-        self._extension = self._units = self._last = None
-
-    def _use(self, labels: Labels) -> None:
-        self.labels_, self.classes_ = labels, labels.classes
-        self._last = None
+        self._form, self._trusted, self._plan = form, trusted, plan
+        self._labels = self._given = self._extension = self._units = self._last = None
 
     def _graph(self) -> Graph:
         if not hasattr(self, "graph_"):
             raise NotFitted("this FewShotNodeClassifier has seen no graph; call fit(graph) first.")
         return self.graph_
 
-    def _per_class(self) -> float:
-        return len(self.labels_.nodes) / len(self.classes_)
+    def _of(self, graph: Graph | None) -> FewShotNodeClassifier:
+        own = self._graph()
+        return self if graph is None or graph is own else self.extend(graph)
+
+    def _asked(self, given: Any, support: Any, labels: Any) -> Prediction:
+        """The prediction; labels that were given are kept for whoever sets none, for one release."""
+        found = self.prediction(given, support=support, labels=labels)
+        self._given = found.labels
+        return found
+
+    def _known_labels(self) -> Labels | None:
+        """Those set or, for one release, those that ``predict`` was given."""
+        if self._labels is None and self._given is not None:
+            warnings.warn(
+                "labels given to predict(labels) and the like will not be kept from the next release on; set them by "
+                "fit(graph, labels) or set_labels(labels), or give them here too.",
+                FutureWarning,
+                stacklevel=3,
+            )
+            return self._given
+        return self._labels
 
     def _unit_vectors(self) -> np.ndarray:
         if self._units is None:
             self._units = centred_units(self.vectors_)
         return self._units
-
-    def _answer(self, given: Any, support: Any, labels: Any) -> Answer:
-        graph = self._graph()
-        if given is not None or support is not None or labels is not None:
-            self._use(check_enough(to_labels(graph, given, support, labels)))
-        if not hasattr(self, "labels_"):
-            raise NotFitted("there are no labels yet; give some, e.g. predict({node: class, ...}).")
-        settings = (self.unlabelled, self.temperature, self.unknown)
-        if self._last is not None and self._last[0] == settings:
-            return self._last[1]
-        self._check_parameters()
-        chosen, units = self.labels_, self._unit_vectors()
-        weight = 0.0 if self.unknown else float(self.unlabelled)
-        solved = solve(units, chosen.nodes, chosen.slots, len(chosen.classes), weight)
-        found = fitted_temperature(solved, chosen.slots)
-        if self.temperature is not None:
-            found = Temperature(float(self.temperature), "given")
-        nowhere = np.zeros(len(units), dtype=bool)
-        if self.unknown:
-            nowhere = belongs_nowhere(solved.cosines, chosen.nodes)
-        left_out = probabilities(solved.left_out, found.value)
-        left_out[solved.alone] = np.nan
-        answer = Answer(probabilities(solved.cosines, found.value), left_out, found, nowhere)
-        self._last = (settings, answer)
-        return answer

@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import difflib
 import math
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from naq.errors import OptionError
-from naq.files import as_written
+from naq.errors import DataError, OptionError
 from naq.graph import Graph
+
+if TYPE_CHECKING:
+    from naq.io.tables.columns import Table
+
+NODE_COLUMNS, CLASS_COLUMNS = ("node", "id", "name", "node_id", "nodeid"), ("class", "label", "category")
+"""Names of the two columns, in any case; where there are several, the first of these counts."""
+
+LONGEST_CLASS = 1_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,16 +38,50 @@ class Labels:
     classes: np.ndarray
     slots: np.ndarray
 
+    def __post_init__(self) -> None:
+        for name, array, most in (("nodes", self.nodes, math.inf), ("slots", self.slots, len(self.classes))):
+            if array.ndim != 1 or array.dtype != np.int64 or len(array) != len(self.nodes):
+                raise OptionError(
+                    f"{name} of labels have shape {array.shape} and type {array.dtype}; expected whole numbers."
+                )
+            if len(array) and (array.min() < 0 or array.max() >= most):
+                raise OptionError(f"{name} of labels are {array.min()} to {array.max()}; expected 0 to {most - 1}.")
+        if (np.diff(self.nodes) <= 0).any():
+            raise OptionError("nodes of labels are not in ascending order; give every node once.")
+
+    @classmethod
+    def of(cls, nodes: Any, values: Sequence[Any]) -> Labels:
+        """From different nodes in any order, and the class of each."""
+        kinds = {isinstance(value, str) for value in values}
+        if len(kinds) == 2:
+            text = next(value for value in values if isinstance(value, str))
+            number = next(value for value in values if not isinstance(value, str))
+            raise OptionError(
+                f"classes are of two types, {text!r} and {number!r}; give all as strings or all as numbers."
+            )
+        classes, slots = np.unique(
+            np.array(values if len(values) else [], None if len(values) else "U1"), return_inverse=True
+        )
+        if classes.dtype.kind not in "Uiufb":
+            raise OptionError(f"classes have type {classes.dtype}; expected strings or numbers.")
+        order = np.argsort(nodes, kind="stable")
+        return cls(np.asarray(nodes, dtype=np.int64)[order], classes, slots.astype(np.int64)[order])
+
     @property
     def values(self) -> np.ndarray:
         """(labels,) the class of each node."""
         return self.classes[self.slots]
 
+    @property
+    def per_class(self) -> float:
+        """How many labels a class has on average."""
+        return len(self.nodes) / len(self.classes)
+
     def merged(self, other: Labels) -> Labels:
-        """Both; where they differ about a node, the other's."""
+        """Both; if they differ about a node, the other's."""
         mine = ~np.isin(self.nodes, other.nodes)
         nodes = np.concatenate([self.nodes[mine], other.nodes])
-        return _collected(nodes, [*self.values[mine].tolist(), *other.values.tolist()])
+        return Labels.of(nodes, [*self.values[mine].tolist(), *other.values.tolist()])
 
 
 def is_unknown(value: Any) -> bool:
@@ -56,7 +98,7 @@ def is_unknown(value: Any) -> bool:
 
 
 def to_labels(graph: Graph, given: Any = None, support: Any = None, labels: Any = None) -> Labels:
-    """From ``{node: class}``, from ``support`` and ``labels``, from one entry per node, unknown where there is no label, or those of a file."""
+    """From ``{node: class}``, from ``support`` and ``labels``, or from one entry per node; ``Labels`` are returned as they are."""
     if given is not None and (support is not None or labels is not None):
         raise OptionError("labels came twice; give a mapping or one entry per node, or support= and labels=, not both.")
     if support is not None or labels is not None:
@@ -67,7 +109,9 @@ def to_labels(graph: Graph, given: Any = None, support: Any = None, labels: Any 
             )
         pairs = list(zip(_items(support), _items(labels)))
     elif isinstance(given, Labels):
-        pairs = list(zip(given.nodes.tolist(), given.values.tolist()))
+        if len(given.nodes):
+            find_node(graph, int(given.nodes[-1]))
+        return given
     elif isinstance(given, str | Path):
         raise OptionError(
             f"labels are {str(given)!r}; expected a mapping {{node: class}}, or one entry per node. For those of a file, give "
@@ -105,7 +149,7 @@ def from_pairs(graph: Graph, pairs: Sequence[tuple[Any, Any]], where: Sequence[s
             )
         found.setdefault(number, (value, place.removesuffix(": ")))
     nodes = sorted(found)
-    return _collected(np.array(nodes, dtype=np.int64), [found[node][0] for node in nodes])
+    return Labels.of(nodes, [found[node][0] for node in nodes])
 
 
 def check_enough(labels: Labels, place: str = "") -> Labels:
@@ -151,6 +195,8 @@ def node_column(graph: Graph, titles: Sequence[str], columns: Sequence[Sequence[
     Titles that are nodes are those of a table without a header: its first label would be lost. Numbers are nodes only where there are no names:
     they may be classes.
     """
+    from naq.files import as_written
+
     names = _names(graph)
 
     def held(cell: str) -> bool:
@@ -210,16 +256,85 @@ def _items(values: Any) -> list[Any]:
     return list(array.tolist() if isinstance(array, np.ndarray) else array)
 
 
-def _collected(nodes: np.ndarray, values: list[Any]) -> Labels:
-    kinds = {isinstance(value, str) for value in values}
-    if len(kinds) == 2:
-        text = next(value for value in values if isinstance(value, str))
-        number = next(value for value in values if not isinstance(value, str))
-        raise OptionError(f"classes are of two types, {text!r} and {number!r}; give all as strings or all as numbers.")
-    classes, slots = (
-        np.unique(np.array(values), return_inverse=True) if values else (np.empty(0, "U1"), np.empty(0, int))
-    )
-    if classes.dtype.kind not in "Uiufb":
-        raise OptionError(f"classes have type {classes.dtype}; expected strings or numbers.")
-    order = np.argsort(nodes, kind="stable")
-    return Labels(nodes[order], classes, slots.astype(np.int64)[order])
+def read_labels(path: str | Path, graph: Graph) -> Labels:
+    """The labels of a table with the columns ``node`` and ``class``; a row without a class is one that nobody labelled yet.
+
+    Text or Parquet, read as tables of nodes are; other columns are not read. Spaces around cells do not count. Of a table of two columns
+    with other names, nodes are the column that holds names of nodes, and a note says so.
+    """
+    from naq.files import as_written
+    from naq.io.tables.formats import read_table
+
+    path = Path(path)
+    unnamed: list[DataError] = []
+
+    def choose(columns: list[str], header: bool) -> list[str]:
+        try:
+            return [_column(path, columns, NODE_COLUMNS), _column(path, columns, CLASS_COLUMNS)]
+        except DataError as error:
+            if len(columns) != 2:
+                raise
+            unnamed.append(error)
+            return columns
+
+    table = read_table(path, choose, header=True)
+    if table.dropped:
+        raise DataError(
+            f"{table.dropped[0].places[0]}: another number of cells than the first line has; quote cells that hold the separator."
+        )
+    titles = list(table.columns)
+    if unnamed:
+        titles = _by_cells(table, graph, unnamed[0])
+    nodes, values = (table.columns[title].strings() for title in titles)
+    rows = [row for row in range(table.rows) if values[row].strip()]
+    if not rows:
+        raise DataError(f"{path} holds no label: no line has a class in the column {titles[1]!r}; fill in some.")
+    places = table.places(rows)
+    pairs = [(as_written(nodes[row].strip()), as_written(values[row].strip())) for row in rows]
+    for (node, value), place in zip(pairs, places):
+        if not node:
+            raise DataError(f"{place}: the class {value[:60]!r} has no node; name the node.")
+        if len(value) > LONGEST_CLASS:
+            raise DataError(
+                f"{place}: the class has {len(value):,} characters; expected at most {LONGEST_CLASS:,}: is it the right column?"
+            )
+    _warn(table, pairs)
+    return from_pairs(graph, pairs, places)
+
+
+def _column(path: Path, columns: list[str], wanted: tuple[str, ...]) -> str:
+    from naq.io.tables.roles import plain
+
+    by_name = {plain(column): column for column in reversed(columns)}
+    found = next((by_name[name] for name in wanted if name in by_name), None)
+    if found is None:
+        raise DataError(
+            f"{path}, line 1: no column named {' or '.join(wanted[:3])} among {', '.join(map(repr, columns[:8]))}; start the file "
+            "with 'node,class'."
+        )
+    return found
+
+
+def _by_cells(table: Table, graph: Graph, unnamed: DataError) -> list[str]:
+    """The column that holds names of nodes, and the other one."""
+    titles = list(table.columns)
+    first = node_column(graph, titles, [column.strings() for column in table.columns.values()])
+    if first is None:
+        raise unnamed
+    titles = [titles[first], titles[1 - first]]
+    table.notes.append(f"{table.name}: nodes are the column {titles[0]!r}, classes the column {titles[1]!r}")
+    return titles
+
+
+def _warn(table: Table, pairs: list[tuple[str, str]]) -> None:
+    notes = list(table.notes)
+    by_fold: dict[str, str] = {}
+    for _, value in pairs:
+        other = by_fold.setdefault(value.casefold(), value)
+        if other != value:
+            notes.append(
+                f"{table.name}: classes {other!r} and {value!r} differ only in upper and lower case: they are different classes"
+            )
+            break
+    for note in notes:
+        warnings.warn(note, stacklevel=3)

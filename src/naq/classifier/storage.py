@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from naq.classifier.closed_form import Maps
-from naq.classifier.labels import Labels
-from naq.errors import DataError
+from naq.classifier.labels import Labels, check_enough, to_labels
+from naq.errors import DataError, OptionError
 from naq.files import read_tensors, write_tensors
 from naq.graph import Graph
 
@@ -18,27 +17,28 @@ if TYPE_CHECKING:
 
     Kind = TypeVar("Kind", bound=FewShotNodeClassifier)
 
-FORMAT = "naq-classifier-1"
+FORMAT, BEFORE = "naq-classifier-2", "naq-classifier-1"
+"""Files of the version before have no center: they map later nodes without the second centring, as they did."""
+MAPS = ("center", "first", "mean", "second")
 
 
 def save(classifier: FewShotNodeClassifier, path: str | Path) -> Path:
     """Written whole or not at all. The graph is not in it, only a hash of its content without labels."""
-    graph = classifier._graph()
+    graph, form, labels = classifier._graph(), classifier._form, classifier._known_labels()
     tensors = {"vectors": np.ascontiguousarray(classifier.vectors_)}
-    maps = classifier._maps
     facts: dict[str, Any] = {
         "format": FORMAT,
         "parameters": classifier.get_params(),
         "graph": graph.without_labels().hash,
         "name": graph.name,
         "plan": classifier._plan,
-        "classes": None,
+        "classes": None if labels is None else labels.classes.tolist(),
     }
-    if maps is not None:
-        tensors |= {"first": maps.first, "mean": maps.mean, "second": maps.second}
-        facts["trusted"] = maps.trusted
-    if (labels := getattr(classifier, "labels_", None)) is not None:
-        facts["classes"] = labels.classes.tolist()
+    if form is not None:
+        found = zip(MAPS, (form.center, *form.maps))
+        tensors |= {name: array for name, array in found if array is not None}
+        facts["trusted"] = classifier._trusted
+    if labels is not None:
         tensors |= {"nodes": labels.nodes, "slots": labels.slots}
     write_tensors(path, tensors, facts)
     return Path(path)
@@ -47,7 +47,7 @@ def save(classifier: FewShotNodeClassifier, path: str | Path) -> Path:
 def load(kind: type[Kind], path: str | Path, graph: Graph) -> Kind:
     """What :func:`save` wrote, for the graph it was fitted on."""
     tensors, facts = read_tensors(path, "classifier")
-    if facts.get("format") != FORMAT:
+    if facts.get("format") not in (FORMAT, BEFORE):
         raise DataError(
             f"{path} holds {facts.get('format')!r}; expected {FORMAT}, which FewShotNodeClassifier.save writes."
         )
@@ -65,13 +65,19 @@ def _made(kind: type[Kind], path: Path, tensors: dict[str, np.ndarray], facts: d
         )
     classifier = kind(**facts["parameters"])
     vectors = _floats(tensors, "vectors", (graph.num_nodes, None), path)
-    maps, width = None, vectors.shape[1]
-    if "first" in tensors:
-        first, second = (_floats(tensors, name, (width, width), path) for name in ("first", "second"))
-        maps = Maps(first, _floats(tensors, "mean", (width,), path), second, bool(facts["trusted"]))
-    classifier._keep(graph, vectors, maps, str(facts["plan"]))
+    form, d = None, vectors.shape[1]
+    if "trusted" in facts:
+        if facts["format"] == BEFORE:
+            tensors["center"] = np.zeros(d, dtype=np.float32)
+        shapes = zip(MAPS, ((d,), (d, d), (d,), (d, d)))
+        center, *maps = (_floats(tensors, name, shape, path) if name in tensors else None for name, shape in shapes)
+        if center is None:
+            raise KeyError("center")
+        form = classifier._model(graph).closed_form()
+        form.center, form.maps = center, (maps[0], maps[1], maps[2])
+    classifier._keep(graph, vectors, form, bool(facts.get("trusted", True)), str(facts["plan"]))
     if facts["classes"] is not None:
-        classifier._use(_labels(tensors, facts["classes"], graph, path))
+        classifier._labels = _labels(tensors, facts["classes"], graph, path)
     return classifier
 
 
@@ -86,15 +92,11 @@ def _floats(tensors: dict[str, np.ndarray], name: str, shape: tuple[int | None, 
 
 
 def _labels(tensors: dict[str, np.ndarray], classes: Any, graph: Graph, path: Path) -> Labels:
-    nodes, slots = tensors["nodes"], tensors["slots"]
     kinds = {type(name) for name in classes} if isinstance(classes, list) else set()
     if len(kinds) != 1 or not kinds <= {str, int, float, bool} or len(set(classes)) != len(classes):
         raise DataError(f"{path}: the classes are {str(classes)[:80]}; expected different names or numbers.")
-    for array, most in ((nodes, graph.num_nodes), (slots, len(classes))):
-        if array.ndim != 1 or array.dtype != np.int64 or len(array) != len(nodes) or not len(array):
-            raise DataError(f"{path}: the labels have shape {array.shape} and type {array.dtype}; save it again.")
-        if array.min() < 0 or array.max() >= most:
-            raise DataError(f"{path}: a label names {array.max():,} of {most:,}; save it again.")
-    if (np.diff(nodes) <= 0).any():
-        raise DataError(f"{path}: the labelled nodes are not in ascending order; save it again.")
-    return Labels(nodes, np.array(classes), slots)
+    try:
+        labels = Labels(tensors["nodes"], np.array(classes), tensors["slots"])
+        return check_enough(to_labels(graph, labels))
+    except OptionError as error:
+        raise DataError(f"{path}: {error} Save it again.") from error

@@ -18,10 +18,9 @@ from typing import Annotated, Any
 import typer
 
 from naq import __version__
-from naq.memory import SHARE, free_bytes
+from naq.memory import room
 from naq.threads import SETTINGS, arithmetic, available_cores
 
-REQUIREMENT = re.compile(r"^([\w.-]+)(?:\[([\w,\s-]+)\])?(?:>=([\w.]+))?(?:\s*;.*extra == ['\"]([\w-]+)['\"])?")
 VARIABLES = ("OMP_NUM_THREADS", "NUMBA_NUM_THREADS", *SETTINGS)
 
 
@@ -33,9 +32,7 @@ def doctor_command(as_json: Annotated[bool, typer.Option("--json", help="For pro
 
 
 def diagnosis() -> dict[str, Any]:
-    """Everything the command shows. Where a part could not be found out it is ``{"error": why}``."""
-    packages = _attempt(required_packages)
-    extras = _attempt(extra_packages)
+    """Everything the command shows. A part that could not be found out is ``{"error": why}``."""
     found = {
         "naq": {"version": __version__, "folder": str(Path(__file__).parents[1])},
         "python": {
@@ -43,11 +40,11 @@ def diagnosis() -> dict[str, Any]:
             "executable": sys.executable,
             "platform": platform.platform(),
         },
-        "packages": packages,
+        "packages": _attempt(lambda: _packages("")),
         "devices": _attempt(devices),
         "threads": _attempt(threads),
         "folders": {"cache": _attempt(_cache), "datasets": _attempt(_datasets)},
-        "extras": extras,
+        "extras": _attempt(extra_packages),
     }
     return {**found, "problems": _problems(found)}
 
@@ -59,63 +56,49 @@ def _attempt(find_out: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         return {"error": f"{type(error).__name__}: {error}".splitlines()[0]}
 
 
-def required_packages() -> dict[str, Any]:
-    """Name to installed version (None: missing), least version and whether it is enough, of what naq cannot work without."""
-    return {name: _package(name, least) for name, _, least, extra in _requirements() if not extra}
-
-
 def extra_packages() -> dict[str, Any]:
     """For each extra its packages, those missing or too old, and the line that installs them."""
-    rows = _requirements()
-    return {extra: _extra(extra, rows) for extra in dict.fromkeys(row[3] for row in rows if row[3])}
+    found = {}
+    named = re.findall(r"extra == ['\"]([\w-]+)", "\n".join(metadata.requires("naq") or []))
+    for extra in dict.fromkeys(named):
+        packages = _packages(extra)
+        missing = sorted(name for name, package in packages.items() if not package["enough"])
+        found[extra] = {"packages": packages, "missing": missing, "install": f'pip install "naq[{extra}]"'}
+    return found
 
 
-def _extra(extra: str, rows: list[tuple[str, str, str, str]]) -> dict[str, Any]:
-    packages: dict[str, Any] = {}
-    for name, inner, least, owner in rows:
-        if owner != extra:
+def _packages(extra: str) -> dict[str, Any]:
+    """Name to installed version (None: missing), least version and whether it is enough, of what naq or one of its extras needs."""
+    from packaging.requirements import Requirement
+
+    found: dict[str, Any] = {}
+    for one in map(Requirement, metadata.requires("naq") or []):
+        if one.marker is not None and (not one.marker.evaluate({"extra": extra}) or one.marker.evaluate({"extra": ""})):
             continue
-        if name == "naq":  # an extra of other extras
-            for one in inner.split(","):
-                packages.update(_extra(one.strip(), rows)["packages"])
-        else:
-            packages[name] = _package(name, least)
-    missing = sorted(name for name, package in packages.items() if not package["enough"])
-    return {"packages": packages, "missing": missing, "install": f'pip install "naq[{extra}]"'}
-
-
-def _requirements() -> list[tuple[str, str, str, str]]:
-    """(name, extras of it, least version, extra of naq that it belongs to) of each requirement; empty strings for none."""
-    matches = (REQUIREMENT.match(text) for text in metadata.requires("naq") or [])
-    return [tuple(part or "" for part in match.groups()) for match in matches if match]  # type: ignore[misc]
-
-
-def _package(name: str, least: str) -> dict[str, Any]:
-    try:
-        installed = metadata.version(name)
-    except metadata.PackageNotFoundError:
-        return {"installed": None, "least": least, "enough": False}
-    return {"installed": installed, "least": least, "enough": _numbers(installed) >= _numbers(least)}
-
-
-def _numbers(version: str) -> list[int]:
-    """The numbers a version begins with, without zeros at the end: 2.4.0rc1 is [2, 4]."""
-    leading = re.match(r"\d+(\.\d+)*", version)
-    numbers = [int(part) for part in leading[0].split(".")] if leading else []
-    while numbers and not numbers[-1]:
-        numbers.pop()
-    return numbers
+        if one.marker is None and extra:
+            continue
+        if one.name == "naq":  # an extra of other extras
+            for other in sorted(one.extras):
+                found |= _packages(other)
+            continue
+        try:
+            installed: str | None = metadata.version(one.name)
+        except metadata.PackageNotFoundError:
+            installed = None
+        enough = installed is not None and one.specifier.contains(installed, prereleases=True)
+        found[one.name] = {"installed": installed, "least": str(one.specifier).removeprefix(">="), "enough": enough}
+    return found
 
 
 def devices() -> dict[str, Any]:
     """The processor and the accelerators that torch can use; ``torch_cuda`` is the version of CUDA torch was built for."""
     import torch
 
-    mine = {"cores": available_cores(), "free_memory": int(free_bytes(torch.device("cpu")) / SHARE)}
-    cuda = [torch.cuda.get_device_properties(i) for i in range(torch.cuda.device_count())]
+    cards = [torch.cuda.get_device_properties(i) for i in range(torch.cuda.device_count())]
+    capability = torch.backends.cpu.get_cpu_capability()
     return {
-        "cpu": {**mine, "capability": torch.backends.cpu.get_cpu_capability()},
-        "cuda": [{"name": card.name, "memory": card.total_memory} for card in cuda],
+        "cpu": {"cores": available_cores(), "free_memory": int(room()), "capability": capability},
+        "cuda": [{"name": card.name, "memory": card.total_memory} for card in cards],
         "torch_cuda": torch.version.cuda,
     }
 
@@ -123,11 +106,8 @@ def devices() -> dict[str, Any]:
 def threads() -> dict[str, Any]:
     """Threads of torch and numba, and the variables that decide them and the order of additions."""
     count = arithmetic()
-    return {
-        "torch": count["torch_threads"],
-        "numba": count["numba_threads"],
-        "variables": {name: os.environ.get(name) for name in VARIABLES},
-    }
+    variables = {name: os.environ.get(name) for name in VARIABLES}
+    return {"torch": count["torch_threads"], "numba": count["numba_threads"], "variables": variables}
 
 
 def _cache() -> dict[str, Any]:
@@ -146,7 +126,7 @@ def _datasets() -> dict[str, Any]:
 
 
 def folder_size(folder: Path) -> dict[str, Any]:
-    """How many files a folder holds, in how many bytes, and whether naq may write there (for one that is not there yet, make it)."""
+    """How many files a folder holds, in how many bytes, and whether naq may write there (or make it, if it does not exist)."""
     sizes = []
     for path in folder.rglob("*"):
         try:
@@ -168,7 +148,8 @@ def _problems(found: Mapping[str, Any]) -> list[str]:
         for name, package in found["packages"].items():
             if not package["enough"]:
                 have = "is not installed" if package["installed"] is None else f"is {package['installed']}"
-                problems.append(f'{name} {have}, at least {package["least"]} is needed: pip install "{name}>={package["least"]}".')  # fmt: skip
+                least = package["least"]
+                problems.append(f'{name} {have}, at least {least} is needed: pip install "{name}>={least}".')
     for part in ("devices", "threads"):
         if "error" in found[part]:
             problems.append(f"{part} are not known ({found[part]['error']}).")
@@ -182,46 +163,41 @@ def _problems(found: Mapping[str, Any]) -> list[str]:
 
 
 def _lines(found: Mapping[str, Any]) -> list[str]:
-    lines = [f"naq {found['naq']['version']} in {found['naq']['folder']}"]
-    lines.append("Python {version} at {executable}, {platform}".format(**found["python"]))
-    for title, part, shown in (
-        ("packages", found["packages"], _package_lines),
-        ("devices", found["devices"], _device_lines),
-        ("threads", found["threads"], _thread_lines),
-        ("extras", found["extras"], _extra_lines),
-    ):
-        lines += ["", title, *([f"  not known: {part['error']}"] if "error" in part else shown(part))]
+    lines = [
+        f"naq {found['naq']['version']} in {found['naq']['folder']}",
+        "Python {version} at {executable}, {platform}".format(**found["python"]),
+    ]
+    for title in ("packages", "devices", "threads", "extras"):
+        part = found[title]
+        rows = {"not known": part["error"]} if "error" in part else _rows(title, part)
+        lines += ["", title, *(f"  {name:<18} {value}" for name, value in rows.items())]
     lines += ["", "folders"]
-    for name, folder in found["folders"].items():
-        size = f"not known: {folder['error']}" if "error" in folder else "{folder}, {files:,} files, ".format(**folder) + _size(folder["bytes"])  # fmt: skip
+    for name, one in found["folders"].items():
+        size = f"not known: {one['error']}" if "error" in one else f"{one['folder']}, {one['files']:,} files, {_size(one['bytes'])}"  # fmt: skip
         lines.append(f"  {name:<18} {size}")
     return [*lines, "", *([f"problem: {text}" for text in found["problems"]] or ["no problems found"])]
 
 
-def _package_lines(packages: Mapping[str, Any]) -> list[str]:
-    return [f"  {name:<18} {package['installed'] or 'missing'}" for name, package in packages.items()]
-
-
-def _device_lines(found: Mapping[str, Any]) -> list[str]:
-    cpu = found["cpu"]
-    lines = [f"  {'cpu':<18} {cpu['cores']} cores, {_size(cpu['free_memory'])} free, {cpu['capability']}"]
-    lines += [f"  {f'cuda:{i}':<18} {card['name']}, {_size(card['memory'])}" for i, card in enumerate(found["cuda"])]
-    if not found["cuda"]:
-        build = f"torch is built for CUDA {found['torch_cuda']}" if found["torch_cuda"] else "this build of torch knows the CPU only"  # fmt: skip
-        lines.append(f"  {'cuda':<18} no device ({build})")
-    return lines
-
-
-def _thread_lines(found: Mapping[str, Any]) -> list[str]:
-    variables = [f"  {name:<18} {value or 'not set'}" for name, value in found["variables"].items()]
-    return [f"  {'torch':<18} {found['torch']}", f"  {'numba':<18} {found['numba']}", *variables]
-
-
-def _extra_lines(extras: Mapping[str, Any]) -> list[str]:
-    return [
-        f"  {name:<18} {'missing ' + ', '.join(extra['missing']) + ': ' + extra['install'] if extra['missing'] else 'complete'}"
-        for name, extra in extras.items()
-    ]
+def _rows(title: str, part: Mapping[str, Any]) -> dict[str, Any]:
+    """What is shown of one part, by name."""
+    if title == "packages":
+        return {name: package["installed"] or "missing" for name, package in part.items()}
+    if title == "extras":
+        return {
+            name: f"missing {', '.join(one['missing'])}: {one['install']}" if one["missing"] else "complete"
+            for name, one in part.items()
+        }
+    if title == "threads":
+        variables = {name: value or "not set" for name, value in part["variables"].items()}
+        return {"torch": part["torch"], "numba": part["numba"], **variables}
+    cpu, build = part["cpu"], part["torch_cuda"]
+    rows = {"cpu": f"{cpu['cores']} cores, {_size(cpu['free_memory'])} free, {cpu['capability']}"}
+    rows |= {f"cuda:{i}": f"{card['name']}, {_size(card['memory'])}" for i, card in enumerate(part["cuda"])}
+    if not part["cuda"]:
+        rows["cuda"] = (
+            f"no device ({f'torch is built for CUDA {build}' if build else 'torch is built for the CPU only'})"
+        )
+    return rows
 
 
 def _size(count: float) -> str:

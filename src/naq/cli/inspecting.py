@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from naq.errors import OptionError, plain
-from naq_scale.cli.sharding import Address, Engine, Shards, Workers, make_in_shards, remove_shards, sharding_of
+from naq.plugins import imported
 
 if TYPE_CHECKING:
     import numpy as np
@@ -31,6 +31,13 @@ Loops = Annotated[bool, typer.Option("--self-loops/--no-self-loops", help="Of di
 Solver = Annotated[str, typer.Option("--method", help="Of diffusion: auto, push or exact.")]
 Fill = Annotated[
     str, typer.Option(help="For nodes with too few neighbours: none, lowest, random or (diffusion) feature.")
+]
+Engine = Annotated[str, typer.Option(help="local, processes or ray.", metavar="NAME")]
+Workers = Annotated[int, typer.Option(help="Of processes and ray: shards computed at a time.")]
+Address = Annotated[str | None, typer.Option(help="Of ray: a running cluster; else one is started here.")]
+Shards = Annotated[
+    int | None,
+    typer.Option(help="Parts, kept beside --out until all are there; else 8 per worker.", show_default=False),
 ]
 
 
@@ -62,7 +69,9 @@ def neighbors_command(
     from naq.cli.progress import load_shown
 
     check_outputs({"--out": out}, {"the graph": Path(dataset), "--nodes": nodes}, "table.npz")
-    plan = sharding_of(engine, workers, address, shards)
+    plan = None
+    if (engine, workers, address, shards) != ("local", 2, None, None):
+        plan = imported("naq_scale.cli.sharding:sharding_of")(engine, workers, address, shards)
     if plan is not None and out is None:
         raise OptionError("a table in shards needs --out T.npz; its finished shards are kept beside it.")
     check_by(by)
@@ -70,7 +79,7 @@ def neighbors_command(
     started = time.perf_counter()
     if plan is not None:
         assert out is not None
-        table = make_in_shards(
+        table = imported("naq_scale.cli.sharding:make_in_shards")(
             graph, plan, out, by, k, metric, search, alpha, self_loops, method, fill, imported=nodes is not None
         )
     else:
@@ -89,7 +98,7 @@ def neighbors_command(
         table.save(out)
         typer.echo(f"Written: {out}")
         if plan is not None:
-            remove_shards(out)
+            imported("naq_scale.cli.sharding:remove_shards")(out)
 
 
 def episodes_command(
@@ -185,7 +194,7 @@ def _read_table(path: Path, graph: Graph, options: dict[str, Any]) -> NeighborTa
     """The table of a file for such episodes, of any kind."""
     from naq.cli.progress import show_progress
     from naq.neighbors import NeighborTable
-    from naq.run.given_table import fitting_table, kind_of_episodes
+    from naq.run.given_table import check_table, kind_of_episodes
 
     with show_progress(path.name) as listener:
         listener("load", {"source": str(path)})
@@ -193,7 +202,7 @@ def _read_table(path: Path, graph: Graph, options: dict[str, Any]) -> NeighborTa
         kind = kind_of_episodes(table)
         own = {name: table.info[name] for name in ("metric", "alpha", "self_loops") if name in table.info}
         bare = graph.without_labels()
-        return fitting_table(table, bare, kind, {**own, **options}, lambda text: listener("warning", {"text": text}))
+        return check_table(table, bare, kind, {**own, **options}, lambda text: listener("warning", {"text": text}))
 
 
 def make_table(

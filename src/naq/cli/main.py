@@ -8,16 +8,32 @@ import warnings
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_command_from_info
+from typer.models import CommandInfo
 
 from naq import __version__
-from naq.cli import doctor, importing, inspecting, listing, predicting, running
 from naq.cli.streams import Stopped, steady_streams
 from naq.errors import NaqError, plain
+from naq.plugins import imported, installed
 from naq.threads import prepare_process
-from naq_paper.cli import reproducing
-from naq_scale.cli import large_graphs
-from naq_studio import cli as studio
 
+COMMANDS = {
+    "run": ("naq.cli.running:run_command", "Train, choose on validation tasks, test; print a table and write a run folder."),
+    "import": ("naq.cli.importing:import_command", "Make a graph file from your own tables, and print a summary to check."),
+    "predict": ("naq.cli.predicting:predict_command", "Name the class of every node from a few labels; write a table and print what to expect of it."),
+    "suggest": ("naq.cli.predicting:suggest_command", "Say which nodes to label next: those that stand for many others, and those between two classes."),
+    "studio": ("naq_studio.cli:studio_command", "See a graph as a map in the browser, name classes by labelling a few nodes, watch the rest take colour."),
+    "reproduce": ("naq_paper.cli.reproducing:reproduce_command", "Compute tables and analyses of the paper, beside the paper's numbers, and write a report."),
+    "report": ("naq_paper.cli.reproducing:report_command", "Write one HTML page from a folder of results, and every table as CSV, Markdown and LaTeX."),
+    "list": ("naq.cli.listing:list_command", "List datasets, methods, heads and experiments."),
+    "doctor": ("naq.cli.doctor:doctor_command", "Show versions, devices, threads, folders, and what is missing for each extra; exit code 1 if naq cannot work here."),
+    "neighbors": ("naq.cli.inspecting:neighbors_command", "Make a table of nearest nodes; show some of it, save it."),
+    "episodes": ("naq.cli.inspecting:episodes_command", "Draw label-free episodes; show one, their overlap, save them."),
+    "embed": ("naq_scale.cli.large_graphs:embed_command", "Write the vectors of all nodes to a file, in blocks: the graph may be larger than memory."),
+    "estimate": ("naq_scale.cli.large_graphs:estimate_command", "Print time and memory of each stage before it is run; takes about a second."),
+}  # fmt: skip
+"""Where each command is and what it does; it is imported when it is called. Others are added by the entry point ``naq.commands``."""
 STOPPED = 130
 """Exit code of Ctrl-C."""
 LESS_MEMORY = {
@@ -25,32 +41,40 @@ LESS_MEMORY = {
     "neighbors": "use fewer neighbours (-k) or fewer workers (--workers)",
     "embed": "use fewer columns (--set dim=...) or fewer workers (--workers)",
     "import": "drop columns of the tables, or use a machine with more memory",
-    "generate": "use fewer features (--features)",
 }
 """By command: what lowers the memory it takes."""
 
+
+class _Commands(TyperGroup):
+    """Knows commands by their summaries and imports the one that is called."""
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**given)
+        added = {name: f"From {point.value}." for name, point in installed("naq.commands").items()}
+        summaries = added | {name: summary for name, (_, summary) in COMMANDS.items()}
+        self.commands = {name: TyperCommand(name, help=text) for name, text in summaries.items()}
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return [*COMMANDS, *(name for name in self.commands if name not in COMMANDS)]
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        name, command, rest = super().resolve_command(ctx, args)
+        if name is None or command is None:
+            return name, command, rest
+        called = imported(COMMANDS[name][0]) if name in COMMANDS else installed("naq.commands")[name].load()
+        info = CommandInfo(name=name, callback=called)
+        return name, get_command_from_info(info, pretty_exceptions_short=True, rich_markup_mode="rich"), rest
+
+
 app = typer.Typer(
     name="naq",
+    cls=_Commands,
     help="Few-shot node classification without labels to train on (Neighbors as Queries).",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
-app.command("run")(running.run_command)
-app.command("import")(importing.import_command)
-app.command("predict")(predicting.predict_command)
-app.command("suggest")(predicting.suggest_command)
-app.command("studio")(studio.studio_command)
-app.command("reproduce")(reproducing.reproduce_command)
-app.command("report")(reproducing.report_command)
-app.command("list")(listing.list_command)
-app.command("doctor")(doctor.doctor_command)
-app.command("neighbors")(inspecting.neighbors_command)
-app.command("episodes")(inspecting.episodes_command)
-app.command("embed")(large_graphs.embed_command)
-app.command("generate")(large_graphs.generate_command)
-app.command("estimate")(large_graphs.estimate_command)
 
 
 def _show_version(value: bool) -> None:

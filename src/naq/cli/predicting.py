@@ -55,14 +55,13 @@ def predict_command(
         raise OptionError(f"--level is {level:g}; expected a share above 0 and below 1, e.g. 0.9.")
     loaded = load_shown(graph, nodes)
     given = _given(labels, loaded)
-    classifier = _fitted(loaded, method, seed, device, unknown)
+    classifier = _fitted(loaded, method, seed, device, unknown, given)
     with show_progress(str(out)) as listener:
         listener("write", {})
-        classifier.predict(support=given.nodes, labels=given.values)
         write_predictions(classifier, out, level)
     facts = _summary(classifier, level) | {"written": str(out)}
     if report is not None:
-        from naq.classifier.page import write_report  # draws charts, which takes a while to load
+        from naq.classifier.page import write_report
 
         write_report(
             classifier, report, level, _command(graph, nodes, labels, out, report, method, unknown, level, seed)
@@ -101,9 +100,7 @@ def suggest_command(
     check_outputs({"--out": out}, {"the graph": Path(graph), "--nodes": nodes, "--labels": labels})
     loaded = load_shown(graph, nodes)
     given = None if labels is None else _given(labels, loaded)
-    classifier = _fitted(loaded, method, seed, device, False)
-    if given is not None:
-        classifier.add_labels(support=given.nodes, labels=given.values)
+    classifier = _fitted(loaded, method, seed, device, False, given)
     chosen = classifier.suggest(k)
     likely: list[Any] = [None] * len(chosen) if given is None else classifier.predict()[chosen].tolist()
     names = [node_name(loaded, int(node)) for node in chosen]
@@ -147,7 +144,9 @@ def _given(path: Path, graph: Graph) -> Labels:
         return check_enough(read_labels(path, graph), f"{path}: ")
 
 
-def _fitted(graph: Graph, method: str, seed: int, device: str, unknown: bool) -> FewShotNodeClassifier:
+def _fitted(
+    graph: Graph, method: str, seed: int, device: str, unknown: bool, labels: Labels | None
+) -> FewShotNodeClassifier:
     from naq.classifier import FewShotNodeClassifier
     from naq.cli.checking import check_device_of
     from naq.cli.progress import show_progress
@@ -155,42 +154,31 @@ def _fitted(graph: Graph, method: str, seed: int, device: str, unknown: bool) ->
     check_device_of(device)
     with show_progress(graph.name) as listener:
         listener("embed", {"method": method})
-        return FewShotNodeClassifier(method, unknown=unknown, seed=seed, device=device).fit(graph)
+        return FewShotNodeClassifier(method, unknown=unknown, seed=seed, device=device).fit(graph, labels)
 
 
 def _summary(classifier: FewShotNodeClassifier, level: float) -> dict[str, Any]:
-    import numpy as np
+    from naq.classifier.page import class_rows
 
-    labels, chances = classifier.labels_, classifier.predict_proba()
-    final = classifier.transduction_
-    expected = classifier.expected_accuracy()
-    classes = []
-    for slot, name in enumerate(labels.classes.tolist()):
-        members = np.flatnonzero(final == name)
-        sure = float(chances[members, slot].mean(dtype=np.float64)) if len(members) else None
-        classes.append(
-            {
-                "class": name,
-                "labels": int((labels.slots == slot).sum()),
-                "nodes": len(members),
-                "mean_probability": sure,
-            }
-        )
-    nowhere = np.array([one is None for one in final]) if classifier.unknown else np.zeros(len(final), dtype=bool)
+    found = classifier.prediction()
+    expected = found.expected
     return {
         "graph": classifier.graph_.name,
-        "nodes": len(final),
-        "classes": classes,
-        "unknown": int(nowhere.sum()),
+        "nodes": len(found.probabilities),
+        "classes": [
+            {"class": row.name, "labels": row.labels, "nodes": row.nodes, "mean_probability": row.probability}
+            for row in class_rows(found)
+        ],
+        "unknown": 0 if found.nowhere is None else int(found.nowhere.sum()),
         "expected_accuracy": {
             "value": expected.value,
             "low": expected.low,
             "high": expected.high,
             "text": str(expected),
         },
-        "prediction_set_size": float(classifier.prediction_sets(level=level).sum(axis=1).mean()),
+        "prediction_set_size": float(found.sets(level).sum(axis=1).mean()),
         "level": level,
-        "chosen": classifier.explain_choice_,
+        "chosen": classifier.explain(found),
     }
 
 

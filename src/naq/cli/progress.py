@@ -1,15 +1,13 @@
-"""The progress of one run, and of many cells, on the terminal."""
+"""The progress of one run on the terminal."""
 
 from __future__ import annotations
 
-import sys
 import time
 import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from threading import Timer
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -70,12 +68,7 @@ def load_shown(dataset: str, nodes: Path | None = None) -> Graph:
 
     with show_progress(dataset) as listener, shown_warnings(dataset):
         listener("load", {"source": dataset})
-        graph = load(dataset, nodes=nodes)
-    if graph.mapped:
-        from naq_scale.lost_pages import say_lost_pages
-
-        say_lost_pages()
-    return graph
+        return load(dataset, nodes=nodes)
 
 
 @contextmanager
@@ -85,10 +78,10 @@ def shown_warnings(title: str) -> Iterator[None]:
         warnings.simplefilter("always", UserWarning)
         yield
     for warning in caught:
-        console.print(_shown(title, str(warning.message)), highlight=False, soft_wrap=True, markup=False)
+        console.print(shown(title, str(warning.message)), highlight=False, soft_wrap=True, markup=False)
 
 
-def _shown(title: str, text: str) -> str:
+def shown(title: str, text: str) -> str:
     """A line for the terminal; names and messages may hold anything."""
     named = text.startswith(f"{Path(title).name}: ")
     return plain(text) if named else f"{plain(title, 100)}: {plain(text)}"
@@ -132,7 +125,7 @@ class _Bars:
         elif phase in PHASES:
             self._bar(PHASES[phase], 0, None, "")
         elif text := _text_of(phase, facts):
-            self.progress.console.print(_shown(self.title, text), highlight=False, soft_wrap=True, markup=False)
+            self.progress.console.print(shown(self.title, text), highlight=False, soft_wrap=True, markup=False)
 
     def _bar(self, name: str, done: int, total: int | None, note: str) -> None:
         if name != self.name:
@@ -182,7 +175,7 @@ class _Lines:
         return self.tenth > before
 
     def _line(self, text: str) -> None:
-        console.print(_shown(self.title, text), highlight=False, soft_wrap=True, markup=False)
+        console.print(shown(self.title, text), highlight=False, soft_wrap=True, markup=False)
 
 
 def _text_of(phase: str, facts: Mapping[str, Any]) -> str:
@@ -190,60 +183,3 @@ def _text_of(phase: str, facts: Mapping[str, Any]) -> str:
     if phase == "finished":
         return f"already done in {facts['folder']}"
     return str(facts["plan"]) if phase == "plan" else str(facts["text"]) if phase == "warning" else ""
-
-
-class CellsProgress(AbstractContextManager["CellsProgress"]):
-    """A bar over all cells, and a line on what is being computed; elsewhere than on a terminal a line per cell."""
-
-    def __init__(self) -> None:
-        self.total = self.finished = 0
-        self.bars: Any = None
-        self.task: Any = None
-
-    def __enter__(self) -> CellsProgress:
-        if console.is_terminal:
-            columns = (
-                TextColumn("[bold]cells"), BarColumn(bar_width=28), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("left"),
-                TimeRemainingColumn(), TextColumn("{task.fields[note]}", markup=False),
-            )  # fmt: skip
-            self.bars = Progress(*columns, console=console, transient=True, refresh_per_second=5)
-            self.bars.start()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        if self.bars is not None:
-            self.bars.stop()
-
-    def __call__(self, phase: str, facts: Mapping[str, Any]) -> None:
-        if phase == "plan":
-            self.total += facts["todo"]
-            self._show("")
-        elif phase == "begun":
-            self._show(str(facts["cell"]))
-        elif phase == "progress" and facts["phase"] == "warning":
-            line = _shown(str(facts["cell"]), str(facts["facts"]["text"]))
-            console.print(line, highlight=False, soft_wrap=True, markup=False)
-        elif phase == "progress":
-            self._show(f"{facts['cell']}: {_words(facts['phase'], facts['facts'])}")
-        elif phase == "finished":
-            self.finished += 1
-            self._finished(facts)
-
-    def _show(self, note: str) -> None:
-        if self.bars is None:
-            return
-        if self.task is None:
-            self.task = self.bars.add_task("cells", total=self.total, note=note)
-        self.bars.update(self.task, total=self.total, completed=self.finished, note=note[:90])
-
-    def _finished(self, facts: Mapping[str, Any]) -> None:
-        if self.bars is not None:
-            self._show("")
-            return
-        what = f"failed: {facts['error']}" if facts["error"] else f"{facts['seconds']:.1f} s"
-        print(f"{self.finished}/{self.total} {_shown(str(facts['cell']), what)}", file=sys.stderr, flush=True)
-
-
-def _words(phase: str, facts: Mapping[str, Any]) -> str:
-    done, total = facts.get("done"), facts.get("total")
-    return f"{phase} {done}/{total}" if done is not None and total is not None else phase

@@ -9,17 +9,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.markup import escape
 
 from naq.cli.streams import Stopped
 from naq.errors import OptionError, plain
-from naq.options import nearest
+from naq.options import check_whole, nearest, parse_value
 
 if TYPE_CHECKING:
     from naq.methods import Method
     from naq.run import Result, RunConfig
 
-SIDE_BY_SIDE = ("smooth", "naq-plus", "naq-feat/protonet")
-"""What ``naq run`` shows where no method is asked for: the baseline, the closed form, and the paper's method."""
+DEFAULT_METHODS = ("smooth", "naq-plus", "naq-feat/protonet")
+"""What ``naq run`` shows by default: the baseline, the closed form, and the paper's method."""
 
 
 def pairs(given: list[str], flag: str) -> dict[str, str]:
@@ -35,7 +36,7 @@ def pairs(given: list[str], flag: str) -> dict[str, str]:
 
 def run_command(
     dataset: Annotated[str, typer.Argument(help="A name of 'naq list datasets', or a path.")] = "debian",
-    nodes: Annotated[Path | None, typer.Option(help="Table of nodes, where the graph is an edge list.")] = None,
+    nodes: Annotated[Path | None, typer.Option(help="Table of nodes, if the graph is an edge list.")] = None,
     method: Annotated[
         list[str],
         typer.Option(
@@ -46,95 +47,86 @@ def run_command(
     ] = [],  # noqa: B006
     way: Annotated[int, typer.Option(help="Classes per task.")] = 5,
     shot: Annotated[int, typer.Option(help="Labelled nodes per class.")] = 1,
-    also_shot: Annotated[
-        list[int], typer.Option(help="Also select and test the training on tasks of this shot; may be repeated.")
-    ] = [],  # noqa: B006
     head: Annotated[
         str,
         typer.Option(
             help="Solves tasks and selects the checkpoint; a name of 'naq list heads'. Some methods solve tasks themselves."
         ),
     ] = "logistic",
-    features: Annotated[
-        str, typer.Option(help="What the method reads: raw (the paper), binary, tfidf, or auto: tfidf for word counts.")
-    ] = "raw",
     seed: Annotated[int, typer.Option(help="Of weights and episodes.")] = 0,
     episodes: Annotated[int, typer.Option(help="Training episodes of a learner.")] = 16_000,
-    epochs: Annotated[
-        int | None, typer.Option(help="Passes over the graph of a method without episodes; by default its own.")
-    ] = None,
-    evaluate_every: Annotated[
-        int | None, typer.Option(help="Episodes or epochs between two validations; 160 episodes, or the method's own.")
-    ] = None,
-    patience: Annotated[
-        int | None,
-        typer.Option(
-            help="Stop after so many validations without a new best, 0 for never; by default never for learners, else the method's own."
-        ),
-    ] = None,
-    select: Annotated[
-        str,
-        typer.Option(
-            help="Chooses the checkpoint: valid (tasks of validation classes) or clusters (tasks without labels)."
-        ),
-    ] = "valid",
+    device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
     tasks: Annotated[
         Path | None, typer.Option(help="A task file; by default the dataset's own, else tasks are drawn.")
     ] = None,
-    device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
-    refine: Annotated[
-        bool, typer.Option("--refine", help="Apply the closed form of NaQ to the vectors before testing.")
-    ] = False,
+    table: Annotated[
+        Path | None,
+        typer.Option(help="Table of 'naq neighbors --out' that naq-feat/... or naq-diff/... draws its episodes from."),
+    ] = None,
     out: Annotated[
         Path | None,
         typer.Option(
             help="Folder for this run, with one inside for each of several methods; by default one under runs/."
         ),
     ] = None,
-    option: Annotated[
-        list[str], typer.Option("--set", "-s", help="Option of the method, NAME=VALUE, e.g. lr=3e-4.")
-    ] = [],  # noqa: B006
-    episode: Annotated[
-        list[str], typer.Option("--episode", "-e", help="Option of the episodes, NAME=VALUE, e.g. queries=5.")
-    ] = [],  # noqa: B006
-    cache: Annotated[bool, typer.Option(help="Keep neighbour tables in the cache folder.")] = True,
     baseline: Annotated[
         bool, typer.Option("--baseline/--no-baseline", help="Also test the smooth baseline on the same tasks.")
     ] = True,
-    table: Annotated[
-        Path | None,
-        typer.Option(help="Table of 'naq neighbors --out' that naq-feat/... or naq-diff/... draws its episodes from."),
-    ] = None,
+    given: Annotated[
+        list[str],
+        typer.Option(
+            "--set",
+            "-s",
+            help="NAME=VALUE: an option of the method (lr=3e-4), of the episodes (episode.queries=5), or of the run: features (raw, the paper's; binary, tfidf, "
+            "auto), epochs, evaluate_every, patience, select (valid or clusters), refine, cache.",
+        ),
+    ] = [],  # noqa: B006
+    features: Annotated[str | None, typer.Option(hidden=True)] = None,
+    epochs: Annotated[int | None, typer.Option(hidden=True)] = None,
+    evaluate_every: Annotated[int | None, typer.Option(hidden=True)] = None,
+    patience: Annotated[int | None, typer.Option(hidden=True)] = None,
+    select: Annotated[str | None, typer.Option(hidden=True)] = None,
+    refine: Annotated[bool | None, typer.Option("--refine", hidden=True)] = None,
+    cache: Annotated[bool | None, typer.Option(hidden=True)] = None,
+    episode: Annotated[list[str], typer.Option("--episode", "-e", hidden=True)] = [],  # noqa: B006
 ) -> None:
     """Train, choose on validation tasks, test; print a table and write a run folder.
 
     Stopped with Ctrl-C or killed, the same command goes on where it was.
     """
-    from rich.markup import escape
-
     from naq.cli.progress import console, load_shown, show_progress
     from naq.cli.table import result_table
     from naq.methods import get_method
-    from naq.run import RunConfig, RunInputs, execute
+    from naq.run import RunConfig, run_config
     from naq.run.evaluate import BASELINE
     from naq.run.given_table import check_takes_table, takes_table
 
-    known = [get_method(name) for name in method or SIDE_BY_SIDE]
-    if epochs is not None and not any(m.in_epochs for m in known):
-        raise OptionError(f"--epochs is {epochs}, but {known[0].name} is not trained in epochs; leave it out.")
+    known = [get_method(name) for name in method or DEFAULT_METHODS]
+    settings, options, of_episodes = _sorted_settings(pairs(given, "--set"))
+    flags = {
+        "features": features, "epochs": epochs, "evaluate_every": evaluate_every, "patience": patience, "select": select,
+        "refine": refine, "cache": cache,
+    }  # fmt: skip
+    settings |= {name: value for name, value in flags.items() if value is not None}
+    of_episodes |= pairs(episode, "--episode")
+    keep_tables = settings.pop("cache", True) is not False
+    training_epochs = settings.pop("epochs", None)
+    if training_epochs is not None and not any(m.in_epochs for m in known):
+        raise OptionError(f"epochs is {training_epochs}, but {known[0].name} is not trained in epochs; leave it out.")
     if table is not None and not any(map(takes_table, known)):
         check_takes_table(known[0])
-    options = _shared_out(pairs(option, "--set"), known)
+    shared = _options_by_method(options, known)
     configs = [
         RunConfig.resolve(
-            m, way=way, shot=shot, also_shots=also_shot, seed=seed, head=head, features=features, options=options[m.name],
-            episode=pairs(episode, "--episode") if m.episodes or len(known) == 1 else {}, episodes=episodes, epochs=epochs if m.in_epochs else None, evaluate_every=evaluate_every,
-            patience=patience, select=select, device=device, refine=refine,
+            m, way=way, shot=shot, seed=seed, head=head, episodes=episodes, device=device, options=shared[m.name],
+            episode=of_episodes if m.episodes or len(known) == 1 else {},
+            epochs=training_epochs if m.in_epochs else None, **settings,
         )
         for m in known
     ]  # fmt: skip
     graph = load_shown(dataset, nodes)
-    console.print(f"[bold]{escape(plain(graph.name, 80))}[/bold]: {graph.num_nodes:,} nodes, {graph.num_edges:,} edges, "
+    name = escape(plain(graph.name, 80))
+    console.print(f"[bold]{name}[/bold]: {graph.num_nodes:,} nodes, {graph.num_edges:,} edges, "
                   f"{graph.num_features:,} features, {graph.num_classes} classes")  # fmt: skip
     results: list[Result] = []
     folders: list[Path] = []
@@ -143,33 +135,53 @@ def run_command(
         config = replace(config, dataset=graph.name)
         folders.append(folder := default_folder(config) if out is None else _own_folder(out, config, configs))
         with show_progress(config.method) as listener:
-            inputs = RunInputs(
-                graph,
-                dataset,
-                tasks,
-                out=folder,
-                cache="" if cache else None,
-                baseline=with_baseline,
-                listener=listener,
-                table=table if takes_table(config.known) else None,
-            )
             try:
-                results.append(execute(config, inputs))
+                result = run_config(
+                    config, graph, source=dataset, tasks=tasks, out=folder, cache="" if keep_tables else None,
+                    baseline=with_baseline, listener=listener, table=table if takes_table(config.spec) else None,
+                )  # fmt: skip
             except KeyboardInterrupt:
                 again = shlex.join(["naq", *sys.argv[1:]])
                 console.print(
-                    f"Stopped. What is done is in {folder}; go on with:\n  {again}",
-                    highlight=False,
-                    soft_wrap=True,
+                    f"Stopped. What is done is in {folder}; go on with:\n  {again}", highlight=False, soft_wrap=True
                 )
                 raise Stopped from None
+        results.append(result)
     print_table(result_table(results))
     for result, folder in zip(results, folders):
         _after(result, folder)
     _next_steps(dataset, nodes, tasks, results)
 
 
-def _shared_out(given: dict[str, str], known: list[Method]) -> dict[str, dict[str, str]]:
+RUN_SETTINGS = ("features", "epochs", "evaluate_every", "patience", "select", "refine", "cache", "head_options")
+"""What ``--set`` reaches of a run's configuration; everything else without a dot is an option of the method."""
+
+
+def _sorted_settings(given: dict[str, str]) -> tuple[dict[str, Any], dict[str, str], dict[str, str]]:
+    """Settings of the run, options of the method, options of the episodes."""
+    settings: dict[str, Any] = {}
+    options: dict[str, str] = {}
+    of_episodes: dict[str, str] = {}
+    for name, value in given.items():
+        kind, dot, rest = name.partition(".")
+        if dot and kind == "episode":
+            of_episodes[rest] = value
+        elif dot and kind == "head":
+            settings.setdefault("head_options", {})[rest] = value
+        elif name in RUN_SETTINGS:
+            settings[name] = parse_value(value)
+        else:
+            options[rest if dot and kind == "method" else name] = value
+    for name in ("epochs", "evaluate_every", "patience"):
+        if name in settings:
+            settings[name] = check_whole(f"--set {name}", settings[name], 0)
+    for name in ("refine", "cache"):
+        if not isinstance(settings.get(name, True), bool):
+            raise OptionError(f"--set {name} is {settings[name]!r}; expected true or false.")
+    return settings, options, of_episodes
+
+
+def _options_by_method(given: dict[str, str], known: list[Method]) -> dict[str, dict[str, str]]:
     """The options of each method: with several methods, one that does not know an option goes without it."""
     if len(known) > 1:
         for name in given:
@@ -209,11 +221,6 @@ def _after(result: Result, folder: Path) -> None:
         print(
             f"{config.method}: {facts['steps_trained']:,} {unit} with {labels}, {stop}; checkpoint of "
             f"{facts['best_step']:,} {unit} selected at {100 * facts['valid_accuracy']:.2f} % on {tasks}."
-        )
-    if config.also_shots and facts["reads_base_labels"] and not (config.episode or {}).get("shot"):
-        print(
-            f"{config.method}: its episodes are {config.shot}-shot for every shot tested here; "
-            f"the paper trains anew for each: --shot {config.also_shots[-1]}."
         )
     print(f"Written: {folder}")
 

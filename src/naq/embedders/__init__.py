@@ -1,12 +1,9 @@
-"""Methods that need no episodes: one module each, or a package of its own name where one module is not enough.
+"""Methods that need no episodes, and what they share.
 
-A module or package that is added here is found by the name it registers. Shared: ``convolutions`` (the encoder of BGRL, AFGRL and COLA, and views of a graph),
-``teacher`` (a copy that follows slowly), ``dropout``, ``fixed_order`` (sums that do not depend on the number of threads), ``smoothing`` (what `smooth` and
-`naq-plus` start from) and ``refinement`` (the closed form of NaQ, on any vectors).
+``smoothing`` is what `smooth` and `naq-plus` start from, ``node_words`` what a node is described by, ``closed_form`` the
+closed form of NaQ on any vectors.
 """
 
 from naq.embedders.base import EMBEDDERS, Embedder, register_embedder
-from naq.embedders.refinement import refined
-from naq_paper.rivals.trained import TrainedEmbedder
 
-__all__ = ["EMBEDDERS", "Embedder", "TrainedEmbedder", "refined", "register_embedder"]
+__all__ = ["EMBEDDERS", "Embedder", "register_embedder"]

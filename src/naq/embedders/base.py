@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-import torch
+
+if TYPE_CHECKING:
+    import torch
 
 from naq.device import checked_device
-from naq.errors import OptionError
 from naq.graph import Graph
-from naq.nn.widths import check_widths
+from naq.memory import check_widths
 from naq.options import Configurable
-from naq.plugins import Registry
-
-BLOCK_ROWS = 1 << 16
-"""Rows of an embedding that are held at once where it is made in blocks."""
+from naq.plugins import Registry, imported
 
 EMBEDDERS: Registry[type[Embedder]] = Registry(
     "an embedder",
@@ -49,14 +47,18 @@ class Embedder(Configurable, ABC):
     """
 
     inductive: ClassVar[bool] = False
+    """Whether its encoder applies to nodes it has not seen."""
     weighs_features: ClassVar[bool] = False
     """Whether it weights features itself and is therefore handed them raw."""
+    trains: ClassVar[bool] = False
+    """Whether it is trained, in epochs, before its vectors are of use."""
     solves_tasks: ClassVar[bool] = False
+    """Whether it solves tasks itself, without a head."""
 
     def __init__(self, graph: Graph, *, seed: int = 0, device: str | torch.device = "cpu", **options: Any) -> None:
         self.graph = graph.without_labels()
         self.configure(options)
-        check_widths(graph, self.options)
+        check_widths(graph, dict(self.options))
         self.seed = seed
         self.device = checked_device(device)
 
@@ -64,17 +66,14 @@ class Embedder(Configurable, ABC):
     def embed(self) -> np.ndarray:
         """(n, d) float32."""
 
-    def embed_to(self, path: str | Path | None, *, block: int = BLOCK_ROWS, tile: int | None = None) -> np.ndarray:
-        """(n, d) float32 as a memory-mapped .npy file, made in blocks; a file without a name where ``path`` is None.
+    def embed_to(self, path: str | Path | None, **how: Any) -> np.ndarray:
+        """(n, d) float32 as a memory-mapped .npy file, made in blocks; a file without a name if ``path`` is None.
 
-        Args:
-            block: rows held at once.
-            tile: columns that are smoothed at once; None decides by the memory that is free. Neither changes the numbers but for their last bits.
+        ``how`` are the arguments of :func:`naq_scale.blocks.embed_to`; OptionError for a method that cannot do it.
         """
-        raise OptionError(
-            f"{self.name} does not work in blocks; use naq-plus or smooth, or load the graph from an npz file into memory."
-        )
+        vectors: np.ndarray = imported("naq_scale.blocks:embed_to")(self, path, **how)
+        return vectors
 
     def plan(self) -> str:
-        """One line on what was decided about this graph and why, for the report; empty where nothing was."""
+        """One line on what was decided about this graph and why, for the report; empty if nothing was."""
         return ""

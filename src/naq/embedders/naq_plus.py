@@ -1,21 +1,16 @@
 r"""NaQ in closed form: no episode, no gradient, no label.
 
-Start from the ``smooth`` vectors, take nearest neighbours for members of one class, divide by their scatter and sharpen what is
-left (:mod:`naq.embedders.refinement`, with the formula). The choices are fixed: they were made on base and validation classes of
-five graphs (``docs/choices.md``).
+.. math:: Z = \mathrm{ClosedForm}\big(\mathrm{center}(0.85\, \hat A Z + 0.15\, Z_0, \ \text{ten times})\big)
 
-Features are cut to 384 dimensions by SVD, after
+Start from the words of the nodes (:mod:`naq.embedders.node_words`) cut to 384 dimensions by SVD, smooth them over the
+graph as ``smooth`` does, take nearest neighbours for members of one class, divide by their scatter and sharpen what is
+left (:mod:`naq.embedders.closed_form`, with the formula). The choices are fixed: they were made on base and validation
+classes of five graphs (``docs/choices.md``).
 
-- sparse, non-negative ones, as counts of words are: TF-IDF;
-- sparse ones with negative values: rows of length one. Subtracting means would fill the matrix; the vectors are centred later;
-- dense ones: columns standardised; a constant column counts for nothing. Columns that are components of an SVD stay as they are;
-- none, or the same for every node: the structure is read instead, a node's words being the nodes that diffusion reaches from it.
-
-:mod:`naq.embedders.node_words` has them. Edges that do not agree with the features are doubted, and :meth:`NaqPlus.plan` says so.
-
-A graph with neither is a :class:`~naq.errors.GraphError`. Without edges nothing is smoothed. A node whose vector is the mean of all
-has the zero vector; nodes with no words, of their own or of nodes they are joined to, all have the same one, opposite to the mean.
-Vectors are no wider than there are features or, where these are more than ``dim``, nodes.
+Edges that do not agree with the features are doubted, and :meth:`NaqPlus.plan` says so. A graph with neither edges nor
+features is a :class:`~naq.errors.GraphError`. Without edges nothing is smoothed. A node whose vector is the mean of all
+has the zero vector; nodes with no words, of their own or of nodes they are joined to, all have the same one, opposite
+to the mean. Vectors are no wider than there are features or, if these are more than ``dim``, nodes.
 
 Cost: that of ``smooth``, one table of nearest neighbours, O(n d^2); 384 floats per node and a few blocks of 64 MiB.
 
@@ -27,110 +22,83 @@ Example:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
 
+from naq.embedders.base import Embedder
+from naq.embedders.closed_form import PAIRS, ClosedForm
 from naq.embedders.node_words import edge_agreement, node_words
-from naq.embedders.refinement import NEIGHBORS, PAIRS, SHRINK, refined
 from naq.embedders.smoothing import Matrix, centred, narrowed, on_device, smoothed, unit
-from naq.options import Value
-from naq_scale.blocks import BlockEmbedder, Parts, Pieces, RowPasses, closed_form, narrow_start, smoothed_tiles
+from naq.options import option
 
 AGREES = 0.1
 """Edges that agree with the features by less are not trusted."""
 
 
-class NaqPlus(BlockEmbedder):
-    """Smoothing, then the neighbour discriminant.
-
-    Options:
-        dim: vectors' width at most.
-        steps: of smoothing, 0.85 A_hat Z + 0.15 Z_0.
-        neighbors: k of the nearest neighbours; all other nodes where there are fewer.
-        pairs: ``nearest`` counts every node and each of its nearest as members of one class, ``mutual`` only those that are in each other's list.
-        shrink: gamma, how much of the mean scatter is added to every direction before it is divided by.
-        edges: ``trusted`` takes the smoothed features, ``doubted`` their sum with the features themselves, ``auto`` decides by
-            whether nodes are like their neighbours (:func:`~naq.embedders.node_words.edge_agreement`).
-        power: p, how much directions of large variance are favoured; 1 is not at all.
-    """
+class NaqPlus(Embedder):
+    """Smoothing, then the closed form."""
 
     name = "naq-plus"
     weighs_features = True
     summary = "NaQ in closed form: smoothing, then the scatter of neighbours removed; trains nothing"
-    defaults: ClassVar[Mapping[str, Value]] = {
-        "dim": 384,
-        "steps": 10,
-        "edges": "auto",
-        "neighbors": NEIGHBORS,
-        "pairs": "nearest",
-        "shrink": SHRINK,
-        "power": 1.75,
-    }
+
+    @dataclass(frozen=True)
+    class Options(Embedder.Options):
+        dim: int = option(384, at_least=1)  # vectors' width at most
+        steps: int = option(10, at_least=0)  # of smoothing, 0.85 A_hat Z + 0.15 Z_0
+        # trusted takes the smoothed features, doubted their sum with the features themselves, auto decides by whether nodes
+        # are like their neighbours (naq.embedders.node_words.edge_agreement)
+        edges: str = option("auto", choices=("auto", "trusted", "doubted"))
+        # k of the nearest neighbours; all other nodes if there are fewer
+        neighbors: int = option(10, at_least=1)
+        # nearest counts every node and each of its nearest as members of one class, mutual only those in each other's list
+        pairs: str = option("nearest", choices=tuple(PAIRS))
+        # gamma, how much of the mean scatter is added before it is divided by
+        shrink: float = option(0.5, more_than=0)
+        # p, how much directions of large variance are favoured; 1 is not at all
+        power: float = option(1.75, more_than=0)
+
+    options: Options
 
     agreement: float | None = None
     """Of the edges with the features; None before vectors are made."""
 
-    def check_options(self) -> None:
-        self.require_at_least("dim", 1)
-        self.require_at_least("steps", 0)
-        self.require_at_least("neighbors", 1)
-        self.require_positive("shrink", "power")
-        self.require_choice("pairs", tuple(PAIRS))
-        self.require_choice("edges", ("auto", "trusted", "doubted"))
-
     def embed(self) -> np.ndarray:
         if self.graph.mapped:
             return self.embed_to(None)
-        return refined(self.smoothed(), **self._closed_form(), device=self.device)
+        return self.closed_form().fit_transform(self.smoothed())
 
-    def _closed_form(self) -> dict[str, Any]:
-        options = self.options
-        return {
-            "neighbors": int(options["neighbors"]),
-            "pairs": str(options["pairs"]),
-            "shrink": float(options["shrink"]),
-            "power": float(options["power"]),
-            "seed": self.seed,
-        }
-
-    def embed_in_blocks(self, parts: Parts, block: int, tile: int | None) -> Pieces:
-        return closed_form(self._centred(parts, block, tile), parts, block=block, **self._closed_form())
-
-    def _centred(self, parts: Parts, block: int, tile: int | None) -> Pieces:
-        """What the closed form starts from; the files of start and smoothing are not held any longer."""
-        start = narrow_start(self.graph, int(self.options["dim"]), self.seed, parts, block=block, tile=tile)
-        steps = int(self.options["steps"])
-        tiles, self.agreement = smoothed_tiles(start, self.graph, parts, steps=steps, agreement=True, block=block)
-        rows = RowPasses(parts, tiles, block).centred()
-        if not self.trusts_edges:
-            rows = rows.then("add", RowPasses(parts, start, block).mean(), start=start).centred()
-        return rows.centred().kept()
+    def closed_form(self, sample: int | None = None) -> ClosedForm:
+        """The closed form with these options, not fitted."""
+        asked = self.options
+        return ClosedForm(
+            asked.neighbors, asked.pairs, asked.shrink, asked.power, self.seed, device=self.device, sample=sample
+        )
 
     def smoothed(self) -> Matrix:
         """(n, d) the vectors before the closed form, centred; on the device."""
         words = node_words(self.graph)
         there = on_device(words, self.device)
         turned = on_device(sp.csr_array(words.T), self.device) if sp.issparse(words) and there is not words else None
-        start = unit(narrowed(there, int(self.options["dim"]), self.seed, turned))
+        start = unit(narrowed(there, self.options.dim, self.seed, turned))
         self.agreement = edge_agreement(self.graph, start)
         adjacency = on_device(self.graph.normalized_adjacency(), self.device)
-        rows = centred(smoothed(adjacency, start, int(self.options["steps"])))
+        rows = centred(smoothed(adjacency, start, self.options.steps))
         return rows if self.trusts_edges else centred(rows + centred(start))
 
     @property
     def trusts_edges(self) -> bool:
         """As asked or, with ``auto``, whether edges agree with the features; known once vectors are made."""
-        edges = self.options["edges"]
+        edges = self.options.edges
         return edges == "trusted" or (edges == "auto" and self.agreement is not None and self.agreement >= AGREES)
 
     def plan(self) -> str:
         """One line: what was made of the edges and why; empty before vectors are made."""
         if self.agreement is None:
             return ""
-        auto = self.options["edges"] == "auto"
+        auto = self.options.edges == "auto"
         reason = f"neighbours agree by {self.agreement:.2f}, {AGREES:g} is enough" if auto else "as asked"
         return (
             f"edges {'trusted' if self.trusts_edges else 'doubted: features are added to what was smoothed'} ({reason})"

@@ -24,7 +24,6 @@ from naq.embedders.smoothing import Matrix, centred, on_device, unit
 from naq.errors import GraphError
 from naq.graph import Graph
 from naq.graph.weighting import is_counted, tfidf
-from naq.neighbors.diffusion import diffusion_neighbors
 
 DIFFUSED = 50
 """Nodes that describe a node without features."""
@@ -68,6 +67,8 @@ def diffused(graph: Graph) -> sp.csr_array:
             f"graph {graph.name!r} has no edges, and its {n:,} nodes have no features that differ, so naq-plus has "
             "nothing to embed; give features or edges."
         )
+    from naq.neighbors.diffusion import diffusion_neighbors  # compiled, and needed for graphs without features only
+
     table = diffusion_neighbors(graph, k=min(DIFFUSED, n - 1))
     there = table.ids >= 0
     near = np.log1p(n * np.where(there, table.scores, 0).astype(np.float64))

@@ -17,71 +17,43 @@ Example:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import ClassVar
+from dataclasses import dataclass
 
 import numpy as np
 
+from naq.embedders.base import Embedder
 from naq.embedders.smoothing import centred, narrowed, smoothed, unit, word_weights
-from naq.options import Value
-from naq_scale.blocks import BlockEmbedder, Parts, Pieces, RowPasses, narrow_start, smoothed_tiles
+from naq.options import option
 
 
-class Smooth(BlockEmbedder):
-    """TF-IDF, SVD and smoothing.
-
-    Options:
-        dim: vectors' width at most (256); features of that width or less are used as they are.
-        smoothing: ``ppr`` (``steps`` of 0.85 A_hat Z + 0.15 Z_0) or ``hops`` (A_hat applied ``steps`` times).
-        steps: 10; two suit ``hops``.
-        tfidf: weight words by rarity; done only where features are non-negative and sparse.
-        unit_first: rows of length one before smoothing, so that a node with much text does not outweigh its neighbours.
-        center: subtract the mean of all nodes and normalise again.
-    """
+class Smooth(Embedder):
+    """TF-IDF, SVD and smoothing."""
 
     name = "smooth"
     weighs_features = True
     summary = "training-free: TF-IDF, SVD, smoothing over the graph, centring"
-    defaults: ClassVar[Mapping[str, Value]] = {
-        "dim": 256,
-        "smoothing": "ppr",
-        "steps": 10,
-        "tfidf": True,
-        "unit_first": True,
-        "center": True,
-    }
 
-    def check_options(self) -> None:
-        self.require_at_least("dim", 1)
-        self.require_at_least("steps", 0)
-        self.require_choice("smoothing", ("hops", "ppr"))
+    @dataclass(frozen=True)
+    class Options(Embedder.Options):
+        dim: int = option(
+            256, at_least=1
+        )  # vectors' width at most; features of that width or less are used as they are
+        # ppr is steps of 0.85 A_hat Z + 0.15 Z_0, hops is A_hat applied that often
+        smoothing: str = option("ppr", choices=("hops", "ppr"))
+        steps: int = option(10, at_least=0)  # two suit hops
+        tfidf: bool = option(True)  # weight words by rarity, if features are non-negative and sparse
+        unit_first: bool = option(True)  # rows of length one first, so that much text does not outweigh neighbours
+        center: bool = option(True)  # subtract the mean of all nodes and normalise again
 
-    def embed_in_blocks(self, parts: Parts, block: int, tile: int | None) -> Pieces:
-        options = self.options
-        start = narrow_start(
-            self.graph,
-            int(options["dim"]),
-            self.seed,
-            parts,
-            block=block,
-            tile=tile,
-            weighting="counts" if options["tfidf"] else "none",
-            unit_first=bool(options["unit_first"]),
-        )
-        steps, smoothing = int(options["steps"]), str(options["smoothing"])
-        tiles, _ = smoothed_tiles(
-            start, self.graph, parts, steps=steps, smoothing=smoothing, agreement=False, block=block
-        )
-        rows = RowPasses(parts, tiles, block)
-        return (rows.centred() if options["center"] else rows.then("unit")).kept()
+    options: Options
 
     def embed(self) -> np.ndarray:
         if self.graph.mapped:
             return self.embed_to(None)
-        options = self.options
-        words = word_weights(self.graph, self.name) if options["tfidf"] else self.graph.require_features(self.name)
-        start = narrowed(words, int(options["dim"]), self.seed)
-        if options["unit_first"]:
+        asked = self.options
+        words = word_weights(self.graph, self.name) if asked.tfidf else self.graph.require_features(self.name)
+        start = narrowed(words, asked.dim, self.seed)
+        if asked.unit_first:
             start = unit(start)
-        vectors = smoothed(self.graph.normalized_adjacency(), start, int(options["steps"]), str(options["smoothing"]))
-        return centred(vectors) if options["center"] else unit(vectors)
+        vectors = smoothed(self.graph.normalized_adjacency(), start, asked.steps, asked.smoothing)
+        return centred(vectors) if asked.center else unit(vectors)

@@ -8,28 +8,28 @@ Example:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import ClassVar
+from dataclasses import dataclass
 
 import numpy as np
 
 from naq.embedders.base import Embedder
 from naq.nn import GCN, GraphOperator
-from naq.options import Value
+from naq.options import option
 
 
 class Untrained(Embedder):
-    """The two-layer GCN with its initial weights; the same weights a learner of this seed and width starts from.
-
-    Options:
-        latent: width of the vectors (256).
-    """
+    """The two-layer GCN with its initial weights; the same weights a learner of this seed and width starts from."""
 
     name = "untrained"
     summary = "the GCN encoder with its initial weights"
-    defaults: ClassVar[Mapping[str, Value]] = {"latent": 256}
     inductive = True
 
+    @dataclass(frozen=True)
+    class Options(Embedder.Options):
+        latent: int = option(256)  # width of the vectors
+
+    options: Options
+
     def embed(self) -> np.ndarray:
-        encoder = GCN(GraphOperator(self.graph, self.device), int(self.options["latent"]), seed=self.seed)
+        encoder = GCN(GraphOperator(self.graph, self.device), self.options.latent, seed=self.seed)
         return encoder.encode_all().cpu().numpy()

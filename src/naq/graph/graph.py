@@ -50,6 +50,9 @@ class Graph:
         Graph('graph', nodes=3, edges=2, features=2, classes=0)
     """
 
+    operator_class: str = "naq.nn.operator:GraphOperator"
+    """What encoders read the graph through, as ``module:name``."""
+
     def __init__(
         self,
         adjacency: Any,
@@ -88,10 +91,12 @@ class Graph:
         class_names: np.ndarray | None = None,
         vocab: np.ndarray | None = None,
         name: str = "graph",
+        operator_class: str | None = None,
     ) -> Graph:
         """A graph on memory-mapped arrays, which are used as they are: large ones are neither checked nor copied.
 
-        The caller answers for the adjacency (symmetric, no loops, columns ascending, float32 ones) and for the features (finite float32).
+        The caller answers for the adjacency (symmetric, no loops, columns ascending, float32 ones) and for the features
+        (finite float32); ``operator_class`` is what encoders read it through, as ``module:name``.
         """
         graph = object.__new__(cls)
         n = adjacency.shape[0]
@@ -102,6 +107,7 @@ class Graph:
         graph.class_names = checks.clean_names(class_names, None, "class_names")
         checks.check_class_names(graph.labels, graph.class_names)
         graph.name, graph.source, graph.mapped = str(name), None, True
+        graph.operator_class = operator_class or cls.operator_class
         graph._seal()
         return graph
 

@@ -1,13 +1,12 @@
-"""How a few-shot task is answered from frozen vectors: linear probe, prototypes, prototypes with the help of other nodes or of the queries."""
+"""How a few-shot task is answered from frozen vectors: linear probe, prototypes, prototypes with the help of other
+nodes or of the queries."""
 
-from naq.heads.balanced import BalancedHead
 from naq.heads.base import HEADS, Head, in_reading_order, make_head, register_head
-from naq.heads.em import EMHead
 from naq.heads.evaluation import Evaluation, evaluate, scored
 from naq.heads.expansion import ExpansionHead
 from naq.heads.logistic import LogisticHead
 from naq.heads.prototype import PrototypeHead
-from naq.heads.transductive import TransductiveHead
+from naq.heads.transductive import BalancedHead, EMHead, TransductiveHead
 
 __all__ = [
     "HEADS",
@@ -22,5 +21,6 @@ __all__ = [
     "evaluate",
     "in_reading_order",
     "make_head",
+    "register_head",
     "scored",
 ]

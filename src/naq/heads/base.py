@@ -19,8 +19,8 @@ CHUNK_BYTES = 2**28
 HEADS: Registry[type[Head]] = Registry(
     "a head",
     {
-        "balanced": "naq.heads.balanced:BalancedHead",
-        "em": "naq.heads.em:EMHead",
+        "balanced": "naq.heads.transductive:BalancedHead",
+        "em": "naq.heads.transductive:EMHead",
         "expansion": "naq.heads.expansion:ExpansionHead",
         "logistic": "naq.heads.logistic:LogisticHead",
         "prototype": "naq.heads.prototype:PrototypeHead",
@@ -36,7 +36,7 @@ READING_ORDER = ("logistic", "prototype", "expansion", "transductive", "em", "ba
 class Head(Configurable, ABC):
     """Answers the queries of tasks from a frozen embedding and the labels of the supports.
 
-    A new head is one file with one subclass: a name, a summary, its options with their defaults, and :meth:`predict`.
+    A new head is one file with one subclass: a name, a summary, its ``Options``, and :meth:`predict`.
 
     Args:
         options: overrides of ``defaults``.
@@ -44,7 +44,8 @@ class Head(Configurable, ABC):
     Attributes:
         transductive: whether the queries of a task are answered together, so that each may help the others.
         knows_balance: whether it is told that the classes of a task have equally many queries.
-        reported: whether every run answers with it beside the head that was chosen; one that costs much more than the others is asked for by name.
+        reported: whether every run answers with it beside the head that was chosen; one that costs much more than the
+            others is asked for by name.
         needs_all_nodes: whether it uses statistics over all rows of the embedding, not only the rows of the task.
     """
 
@@ -69,13 +70,13 @@ class Head(Configurable, ABC):
         """
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({', '.join(f'{key}={value!r}' for key, value in self.options.items())})"
+        return f"{type(self).__name__}({', '.join(f'{key}={value!r}' for key, value in dict(self.options).items())})"
 
 
 def make_head(head: str | Head, **options: Any) -> Head:
     """A head from its name and options; a head that is one already is returned as it is.
 
-    >>> make_head("logistic", C=1.0).options["C"]
+    >>> make_head("logistic", C=1.0).options.C
     1.0
     """
     if isinstance(head, Head):

@@ -95,7 +95,7 @@ def evaluate(
     chosen = make_head(head, **options)
     matrix, there = _as_matrix(embedding, tasks, all_rows=chosen.needs_all_nodes)
     slots = chosen.predict(matrix, there)
-    return scored(slots, tasks, head=chosen.name, transductive=chosen.transductive, options=chosen.options)
+    return scored(slots, tasks, head=chosen.name, transductive=chosen.transductive, options=dict(chosen.options))
 
 
 def scored(

@@ -1,40 +1,36 @@
 r"""Supports joined by their nearest nodes of the whole graph, then nearest class mean by cosine.
 
-Chum, Philbin, Sivic, Isard and Zisserman, Total Recall: Automatic Query Expansion, ICCV 2007, with the weights of Radenović, Tolias and
-Chum, Fine-tuning CNN Image Retrieval with No Human Annotation, https://arxiv.org/abs/1711.02512, here on supports:
+Chum, Philbin, Sivic, Isard and Zisserman, Total Recall: Automatic Query Expansion, ICCV 2007, with the weights of
+Radenović, Tolias and Chum, Fine-tuning CNN Image Retrieval with No Human Annotation, https://arxiv.org/abs/1711.02512,
+here on supports:
 
 .. math::
     e_s = \hat z_s + \sum_{j \in \mathrm{kNN}(s)} \max(0, \cos(\hat z_s, \hat z_j))^{3} \, \hat z_j, \qquad
     p_c \propto \sum_{s \in \text{support of } c} e_s, \qquad
     \hat y_q = \arg\max_c \cos(\hat z_q, p_c)
 
-The nearest are taken among all nodes but s, without a look at which of them are queries: every query is answered alone, and the
-answer is the same whatever the other queries of its task are.
+The nearest are taken among all nodes but s, without a look at which of them are queries: every query is answered alone,
+and the answer is the same whatever the other queries of its task are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import ClassVar
+from dataclasses import dataclass
 
 import numpy as np
 
 from naq.heads import base
-from naq.heads.base import task_chunks
-from naq.heads.prototype import PrototypeHead, all_nodes_mean, centred, centred_rows, cosines
-from naq.options import Value
+from naq.heads.base import Head, task_chunks
+from naq.heads.prototype import all_nodes_mean, centred, centred_rows, cosines
+from naq.options import option
 from naq.tasks import Tasks
 
 POWER = 3
 """Of the cosine: a neighbour's weight."""
 
 
-class ExpansionHead(PrototypeHead):
+class ExpansionHead(Head):
     """Class means of the supports and of the nodes nearest to each, answered by cosine.
-
-    Args:
-        k: nodes that join each support; all others where the graph has fewer.
-        center: subtract the mean of all rows of the embedding first.
 
     Shapes:
         - embedding: (nodes, d); rows that are zero (after centring) have no neighbours and are nobody's
@@ -50,20 +46,23 @@ class ExpansionHead(PrototypeHead):
     name = "expansion"
     reported = False  # O(supports n d): as much as all the others together
     summary = "nearest class mean by cosine, each support joined by its 20 nearest nodes"
-    defaults: ClassVar[Mapping[str, Value]] = {"k": 20, "center": True}
 
-    def check_options(self) -> None:
-        self.require_at_least("k", 0)
+    @dataclass(frozen=True)
+    class Options(Head.Options):
+        k: int = option(20, at_least=0)  # nearest nodes that join a support
+        center: bool = option(True)  # subtract the mean of all rows of the embedding first
+
+    options: Options
 
     @property
     def needs_all_nodes(self) -> bool:
         return True
 
     def predict(self, embedding: np.ndarray, tasks: Tasks) -> np.ndarray:
-        mean = all_nodes_mean(embedding, bool(self.options["center"]))
+        mean = all_nodes_mean(embedding, self.options.center)
         nodes, place = np.unique(tasks.support, return_inverse=True)
         place = place.reshape(len(tasks), tasks.way, tasks.shot)
-        expanded = _expanded(embedding, mean, nodes, int(self.options["k"]))
+        expanded = _expanded(embedding, mean, nodes, self.options.k)
         slots = np.empty(tasks.query.shape, dtype=np.int64)
         for part in task_chunks(tasks, embedding.shape[1]):
             _, query = centred_rows(embedding, mean, tasks, part)
@@ -86,8 +85,8 @@ def _expanded(embedding: np.ndarray, mean: np.ndarray, nodes: np.ndarray, k: int
 def nearest_nodes(embedding: np.ndarray, mean: np.ndarray, nodes: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
     """Ids and cosines (s, min(k, n - 1)) of the nodes nearest to each of ``nodes`` but itself, the nearest first.
 
-    Cosines are compared as float32 and ties go to the lowest id, so that equal rows tie whatever the last bits of their products.
-    A product in float32 finds the pairs that may count, the cosines of these are then computed in float64.
+    Cosines are compared as float32 and ties go to the lowest id, so that equal rows tie whatever the last bits of their
+    products. A product in float32 finds the pairs that may count, the cosines of these are then computed in float64.
     """
     n, k = len(embedding), min(k, len(embedding) - 1)
     rows = centred(embedding[nodes], mean)
@@ -115,11 +114,13 @@ def _pairs(
     last: tuple[np.ndarray, np.ndarray] | None,
     k: int,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Row, column and cosine of pairs of ``nodes`` with a ``block`` of others, among them all that may be of the k nearest.
+    """Row, column and cosine of pairs of ``nodes`` with a ``block`` of others, among them all that may be of the k
+    nearest.
 
     Args:
         rows, others: unit vectors of both.
-        last: (s, 1) cosine and id of the k-th nearest so far; None in the first block, of which then the k nearest count.
+        last: (s, 1) cosine and id of the k-th nearest so far; None in the first block, of which then the k nearest
+            count.
     """
     own = np.flatnonzero(np.isin(nodes, block))
     own_column = np.searchsorted(block, nodes[own])
@@ -132,7 +133,8 @@ def _pairs(
     def lowest(found: np.ndarray) -> np.ndarray:
         return np.partition(found, -k, axis=1)[:, [-k]]
 
-    # A float32 product of unit vectors is off by at most (d + 2) 2^-24, in whatever order it is summed; twice, for both sides.
+    # A float32 product of unit vectors is off by at most (d + 2) 2^-24, in whatever order it is summed; twice, for both
+    # sides.
     margin = 2 * (rows.shape[1] + 2) * 2.0**-24
     near = product(np.float32)
     row, column = np.nonzero(near >= ((lowest(near) if last is None else last[0]) - margin).astype(np.float32))

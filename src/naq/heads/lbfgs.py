@@ -1,7 +1,7 @@
 r"""The pieces of an unconstrained L-BFGS-B run in compiled code: search direction and Moré-Thuente line search.
 
-Byrd, Lu, Nocedal and Zhu, A limited memory algorithm for bound constrained optimization, SIAM J. Sci. Comput. 16 (1995);
-Moré and Thuente, Line search algorithms with guaranteed sufficient decrease, ACM TOMS 20 (1994).
+Byrd, Lu, Nocedal and Zhu, A limited memory algorithm for bound constrained optimization, SIAM J. Sci. Comput. 16
+(1995); Moré and Thuente, Line search algorithms with guaranteed sufficient decrease, ACM TOMS 20 (1994).
 
 An early-stopped optimiser is defined by its path, so the constants and the order of the tests are those of the routine
 behind ``scipy.optimize.minimize(method="L-BFGS-B")``. Without bounds its compact matrices give the direction of the
@@ -25,8 +25,8 @@ INTERVAL = 0.1
 BEST, BEST_F, BEST_G, OTHER, OTHER_F, OTHER_G, LOW, HIGH, WIDTH, WIDTH_BEFORE, START_F, START_G = range(12)
 BRACKETED, DECREASED = 12, 13
 STATE = 14
-"""Places in the line search's state, and their number: the best trial, the other end, the allowed interval, its last widths,
-the start; whether a minimiser is bracketed, and whether a step with enough decrease was seen."""
+"""Places in the line search's state, and their number: the best trial, the other end, the allowed interval, its last
+widths, the start; whether a minimiser is bracketed, and whether a step with enough decrease was seen."""
 
 
 @njit(cache=True)

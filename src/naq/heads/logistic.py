@@ -1,7 +1,8 @@
 r"""Multinomial logistic regression on the supports, fitted like the paper's probe: early-stopped, not to the optimum.
 
-Jung et al., Unsupervised Episode Generation for Graph Meta-learning (NaQ), https://arxiv.org/abs/2306.15217, whose released
-code calls scikit-learn 1.1: ``LogisticRegression(multi_class="multinomial", C=1e4, max_iter=1000)`` with L-BFGS.
+Jung et al., Unsupervised Episode Generation for Graph Meta-learning (NaQ), https://arxiv.org/abs/2306.15217, whose
+released code calls scikit-learn 1.1: ``LogisticRegression(multi_class="multinomial", C=1e4, max_iter=1000)`` with
+L-BFGS.
 
 .. math::
     \min_{W, b} \sum_{i \in \text{support}} -\log \mathrm{softmax}(W z_i + b)_{y_i} + \frac{1}{2 C} \lVert W \rVert_F^2
@@ -13,14 +14,14 @@ later scikit-learn releases, which stop by another rule, give other numbers.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import ClassVar, NamedTuple
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from naq.heads.base import Head, task_chunks
 from naq.heads.softmax_fit import solve_tasks
-from naq.options import Value
+from naq.options import option
 from naq.tasks import Tasks
 
 
@@ -35,18 +36,13 @@ class Solution(NamedTuple):
 class LogisticHead(Head):
     """The linear probe.
 
-    Args:
-        C: inverse strength of the penalty.
-        tol: stop when no entry of the gradient of the summed objective is larger.
-        ftol: stop when one iteration lowers the objective by no more than this, relative to max(objective, 1).
-        max_iter: stop after this many iterations.
-
     Shapes:
         - embedding: (nodes, d), used as it is: no centring, no scaling; float64 inside
         - answer: (count, way * queries) int64; ties to the lowest slot
 
     Cost: O(supports^2 d) per task for a basis of its supports, then O(way supports^2) per iteration whatever d is, plus
-    O(way supports d) in the last iterations. All tasks run in parallel; the answer does not depend on the number of threads.
+    O(way supports d) in the last iterations. All tasks run in parallel; the answer does not depend on the number of
+    threads.
 
     Example:
         >>> from naq.heads import evaluate
@@ -55,12 +51,16 @@ class LogisticHead(Head):
 
     name = "logistic"
     summary = "linear probe: logistic regression on the supports, stopped early as in the paper"
-    defaults: ClassVar[Mapping[str, Value]] = {"C": 1e4, "tol": 1e-4, "ftol": 2.220446049250313e-09, "max_iter": 1000}
 
-    def check_options(self) -> None:
-        self.require_positive("C", "max_iter")
-        self.require_at_least("tol", 0)
-        self.require_at_least("ftol", 0)
+    @dataclass(frozen=True)
+    class Options(Head.Options):
+        C: float = option(1e4, more_than=0)  # inverse strength of the penalty
+        tol: float = option(1e-4, at_least=0)  # stop when no entry of the gradient of the summed objective is larger
+        # stop when one iteration lowers the objective by no more than this, relative to max(objective, 1)
+        ftol: float = option(2.220446049250313e-09, at_least=0)
+        max_iter: int = option(1000, more_than=0)  # stop after this many iterations
+
+    options: Options
 
     def predict(self, embedding: np.ndarray, tasks: Tasks) -> np.ndarray:
         return self.solve(embedding, tasks).slots
@@ -70,7 +70,7 @@ class LogisticHead(Head):
         slots = np.empty(tasks.query.shape, dtype=np.int64)
         iterations = np.empty(len(tasks), dtype=np.int64)
         objective = np.empty(len(tasks), dtype=np.float64)
-        penalty, tol, ftol = 1.0 / float(self.options["C"]), self.options["tol"], self.options["ftol"]
+        penalty, tol, ftol = 1.0 / self.options.C, self.options.tol, self.options.ftol
         for part in task_chunks(tasks, embedding.shape[1]):
             ids = np.concatenate([tasks.support[part], tasks.query[part]], axis=1)
             nodes, place = np.unique(ids, return_inverse=True)
@@ -83,7 +83,7 @@ class LogisticHead(Head):
                 penalty,
                 tol,
                 ftol,
-                self.options["max_iter"],
+                self.options.max_iter,
                 slots[part],
                 iterations[part],
                 objective[part],

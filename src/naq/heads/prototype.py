@@ -1,7 +1,8 @@
 r"""Nearest class mean by cosine.
 
-Snell, Swersky and Zemel, Prototypical Networks for Few-shot Learning, https://arxiv.org/abs/1703.05175; with the centring of
-Wang, Chao, Weinberger and van der Maaten, SimpleShot, https://arxiv.org/abs/1911.04623, here on the mean of all nodes.
+Snell, Swersky and Zemel, Prototypical Networks for Few-shot Learning, https://arxiv.org/abs/1703.05175; with the
+centring of Wang, Chao, Weinberger and van der Maaten, SimpleShot, https://arxiv.org/abs/1911.04623, here on the mean of
+all nodes.
 
 .. math::
     \hat z_i = \frac{z_i - \bar z}{\lVert z_i - \bar z \rVert}, \qquad
@@ -11,13 +12,12 @@ Wang, Chao, Weinberger and van der Maaten, SimpleShot, https://arxiv.org/abs/191
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import ClassVar
+from dataclasses import dataclass
 
 import numpy as np
 
 from naq.heads.base import Head, task_chunks
-from naq.options import Value
+from naq.options import option
 from naq.tasks import Tasks
 from naq.unit_rows import unit_rows
 
@@ -27,9 +27,6 @@ RESOLUTION = 1e-12
 
 class PrototypeHead(Head):
     """Class means of the supports, answered by cosine.
-
-    Args:
-        center: subtract the mean of all rows of the embedding first.
 
     Shapes:
         - embedding: (nodes, d); rows that are zero (after centring) stay zero and have cosine 0 to everything
@@ -44,14 +41,19 @@ class PrototypeHead(Head):
 
     name = "prototype"
     summary = "nearest class mean by cosine, after subtracting the mean of all nodes"
-    defaults: ClassVar[Mapping[str, Value]] = {"center": True}
+
+    @dataclass(frozen=True)
+    class Options(Head.Options):
+        center: bool = option(True)  # subtract the mean of all rows of the embedding first
+
+    options: Options
 
     @property
     def needs_all_nodes(self) -> bool:
-        return bool(self.options["center"])
+        return self.options.center
 
     def predict(self, embedding: np.ndarray, tasks: Tasks) -> np.ndarray:
-        mean = all_nodes_mean(embedding, bool(self.options["center"]))
+        mean = all_nodes_mean(embedding, self.options.center)
         slots = np.empty(tasks.query.shape, dtype=np.int64)
         for part in task_chunks(tasks, embedding.shape[1]):
             support, query = centred_rows(embedding, mean, tasks, part)

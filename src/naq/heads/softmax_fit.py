@@ -1,7 +1,8 @@
 """The compiled side of the logistic head: one L-BFGS run per task, all tasks in parallel.
 
 A run never leaves the span of its support rows, so it is done in coordinates of that span: way * (supports + 1) numbers
-instead of way * (d + 1). Only the stopping test on the largest gradient entry looks at the coordinates of the embedding.
+instead of way * (d + 1). Only the stopping test on the largest gradient entry looks at the coordinates of the
+embedding.
 """
 
 from __future__ import annotations

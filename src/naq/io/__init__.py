@@ -1,14 +1,16 @@
 """Where graphs come from: names, files, splits and tasks that go with them."""
 
-from typing import Any
+from typing import TYPE_CHECKING
 
-from naq.io.catalog import DATASETS, Dataset, listing
-from naq.io.download import dataset_root
-from naq.io.loading import load
-from naq.io.npz import save_graph
-from naq.io.splits import split_for, tasks_path
-from naq.io.tables import Choice, Imported, ImportReport, from_networkx, from_tables, import_tables
-from naq_scale.mapped import save_mapped
+from naq.plugins import on_first_use
+
+if TYPE_CHECKING:
+    from naq.io.catalog import DATASETS, Dataset, listing
+    from naq.io.download import dataset_root
+    from naq.io.loading import load
+    from naq.io.npz import save_graph
+    from naq.io.splits import split_for, tasks_path
+    from naq.io.tables import Choice, Imported, ImportReport, from_networkx, from_tables, import_tables
 
 __all__ = [
     "DATASETS",
@@ -19,7 +21,6 @@ __all__ = [
     "dataset_root",
     "from_networkx",
     "from_tables",
-    "generate",
     "import_tables",
     "listing",
     "load",
@@ -29,10 +30,16 @@ __all__ = [
     "tasks_path",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name == "generate":  # needs compiled code, which nothing else here does
-        from naq.io.generator import generate
-
-        return generate
-    raise AttributeError(f"module 'naq.io' has no attribute {name!r}")
+__getattr__ = on_first_use(
+    __name__,
+    {
+        **dict.fromkeys(("DATASETS", "Dataset", "listing"), "catalog"),
+        **dict.fromkeys(("Choice", "Imported", "ImportReport"), "tables"),
+        **dict.fromkeys(("from_networkx", "from_tables", "import_tables"), "tables"),
+        **dict.fromkeys(("split_for", "tasks_path"), "splits"),
+        "dataset_root": "download",
+        "load": "loading",
+        "save_graph": "npz",
+        "save_mapped": "naq_scale.mapped:save_mapped",
+    },
+)

@@ -12,7 +12,6 @@ from naq.io.catalog import BUNDLED, Dataset, find, unknown
 from naq.io.download import dataset_root, obtain
 from naq.io.npz import read_graph, save_graph
 from naq.io.readers import READERS
-from naq_scale.mapped import FolderReader, open_graph
 
 _SUFFIXES = (".npz", ".mat", ".zip", ".csv", ".tsv", ".gz", ".txt", ".parquet", ".graphml")
 
@@ -35,15 +34,16 @@ def load(
         nodes: the table of nodes that goes with an edge list; without it, nodes are those that edges name and have no features.
         root: where datasets are kept; else the environment variable ``NAQ_DATA``, else ``~/.cache/naq/data``.
         download: whether a missing public file may be fetched.
-        verify: read a graph folder through once and compare its checksums; :mod:`naq_scale.mapped` says what is checked without.
+        verify: read a graph folder through once and compare its checksums; :mod:`naq_scale.mapped` says what is checked
+            without.
 
     The graph's ``source`` is the name, or the path made absolute.
     """
     if verify:
-        path = Path(name_or_path).expanduser()
-        if not FolderReader().fits(path):
+        path, reader = Path(name_or_path).expanduser(), READERS["mapped"]()
+        if not reader.fits(path):
             raise DataError(f"verify is True, but {name_or_path} is no graph folder; leave verify out.")
-        return open_graph(path, verify=True).with_source(str(path.absolute()))
+        return reader.read_verified(path).with_source(str(path.absolute()))
     if nodes is not None:
         from naq.io.tables import import_tables
         from naq.io.tables.formats import is_table

@@ -6,8 +6,10 @@ from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import ClassVar
 
+from naq.errors import DataError
 from naq.graph import Graph
 from naq.plugins import Registry
+from naq.tasks import ClassSplit
 
 
 class Reader(ABC):
@@ -31,16 +33,24 @@ class Reader(ABC):
     def read(self, path: Path, name: str | None = None) -> Graph:
         """The graph; one clear sentence (``DataError``) where the file is not what it should be."""
 
+    def split(self, path: Path, graph: Graph) -> ClassSplit | None:
+        """The class split that goes with the file at ``path``, if the format has one."""
+        return None
+
+    def read_verified(self, path: Path) -> Graph:
+        """The same, every byte compared with its checksum."""
+        raise DataError(f"{path} has no checksums of its arrays; leave verify out.")
+
 
 READERS: Registry[type[Reader]] = Registry(
     "a reader",
     {
+        "npz": "naq.io.npz:NpzReader",
+        "mapped": "naq_scale.mapped:FolderReader",
         "cora-full": "naq_paper.datasets.cora_full:CoraFullReader",
         "edge-list": "naq.io.edge_list:EdgeListReader",
         "graphml": "naq.io.edge_list:GraphMLReader",
         "gpn": "naq_paper.datasets.gpn:GpnReader",
-        "mapped": "naq_scale.mapped:FolderReader",
-        "npz": "naq.io.npz:NpzReader",
         "ogb": "naq.io.ogb:OgbReader",
     },
 )

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import random
 from pathlib import Path
-
-import numpy as np
 
 from naq.errors import DataError, TaskError
 from naq.graph import Graph
 from naq.io.catalog import BUNDLED, Dataset, find
 from naq.io.download import dataset_root
+from naq.io.readers import READERS
 from naq.tasks import ClassSplit, split_classes, split_of_file
 from naq.tasks.split import class_sizes
 
@@ -57,11 +55,11 @@ def split_for(source: str | Path, graph: Graph, *, seed: int = 0, root: str | Pa
     if dataset is not None and dataset.reader != "bundled":
         return _paper_split(dataset, graph, seed, root)
     if dataset is None and not str(source).startswith("pyg:"):
-        from naq_paper.datasets import gpn
-
         path = Path(source).expanduser()
-        if gpn.GpnReader().fits(path):
-            return gpn.split_of_mats(*gpn.locate(path))
+        reader = next((kind() for kind in READERS.values() if kind().fits(path)), None)
+        split = None if reader is None else reader.split(path, graph)
+        if split is not None:
+            return split
     return drawn_split(graph, seed)
 
 
@@ -79,29 +77,14 @@ def drawn_split(graph: Graph, seed: int = 0) -> ClassSplit:
 
 
 def _paper_split(dataset: Dataset, graph: Graph, seed: int, root: str | Path | None) -> ClassSplit:
-    if dataset.reader == "cora-full":
-        return cora_full_split(graph)
     if dataset.valid_test is not None:
         valid, test = dataset.valid_test
         return split_classes(graph, valid=valid, test=test, seed=seed, min_nodes=ENOUGH_NODES)
-    from naq_paper.datasets import gpn
-
     try:
-        return gpn.split_of_mats(dataset.folder(root), dataset.stem)
+        split = READERS.find(dataset.reader)().split(dataset.folder(root) / dataset.files[0].file, graph)
     except DataError as error:
         raise DataError(
             f"the class split of {dataset.name} is in its .mat files ({error}); put them there, or a "
             f"{dataset.name}.tasks.npz into {dataset_root(root)}."
         ) from error
-
-
-def cora_full_split(graph: Graph) -> ClassSplit:
-    """The paper's split of Cora-Full: classes by first appearance, shuffled with seed 1212, 25 / 20 / 25."""
-    labels = graph.require_labels("the class split of Cora-Full")
-    classes, first = np.unique(labels, return_index=True)
-    if len(classes) != 70:
-        raise TaskError(f"graph {graph.name!r} has {len(classes)} classes; the split of Cora-Full is for its 70.")
-    order = [int(c) for c in classes[np.argsort(first)]]
-    random.Random(1212).shuffle(order)
-    parts = (order[:25], order[25:45], order[45:])
-    return ClassSplit(*(tuple(sorted(part)) for part in parts))
+    return drawn_split(graph, seed) if split is None else split

@@ -14,13 +14,13 @@ from naq.device import checked_device
 from naq.episodes import Episodes
 from naq.errors import OptionError
 from naq.graph import Graph
+from naq.memory import check_widths
 from naq.nn import GCN, AugmentedOperator, GraphOperator
-from naq.nn.widths import check_widths
+from naq.nn.operator import operator_for
 from naq.options import Configurable, Value
 from naq.plugins import Registry
 from naq.random import torch_seed
 from naq.tasks import Tasks
-from naq_scale.streamed import operator_for
 
 LEARNERS: Registry[type[Learner]] = Registry(
     "a learner",
@@ -31,6 +31,7 @@ LEARNERS: Registry[type[Learner]] = Registry(
         "gpn": "naq.learners.gpn:GPN",
         "maml": "naq.learners.maml:MAML",
         "protonet": "naq.learners.protonet:ProtoNet",
+        "protonet-capped": "naq_scale.capped:CappedProtoNet",
         "teg": "naq.learners.teg:TEG",
         "tent": "naq.learners.tent:TENT",
     },
@@ -43,27 +44,27 @@ register_learner = LEARNERS.register
 class Learner(nn.Module, Configurable, ABC):
     """A model trained on episodes.
 
-    A subclass names itself, lists its options with their defaults, and gives :meth:`loss`. The base class brings the
-    two-layer GCN as encoder, Adam and one gradient step per batch of episodes. A learner with another encoder overrides
-    :meth:`build`, :meth:`encode` and :meth:`encode_all`; one that solves tasks itself sets ``solves_tasks`` and gives
-    :meth:`solve`. An option named ``meta_batch`` is the number of episodes of one update.
+    A subclass names itself, lists its ``Options``, and gives :meth:`loss`. The base class brings the two-layer GCN of
+    width ``latent`` as encoder, Adam at ``lr`` and one gradient step per batch of episodes. A learner with another
+    encoder overrides :meth:`build`, :meth:`encode` and :meth:`encode_all`; one that solves tasks itself sets
+    ``solves_tasks`` and gives :meth:`solve`. An option named ``meta_batch`` is the number of episodes of one update.
 
     Args:
         graph: structure and features; labels are taken away.
         way: classes per episode.
         seed: of the initial weights and of whatever the learner draws.
         device: where the arithmetic runs.
-        base_labels: (n,) labels of base classes, -1 elsewhere, where training is supervised; None under NaQ. Only these may be read beside
-            the episodes.
+        base_labels: (n,) labels of base classes, -1 elsewhere, where training is supervised; None under NaQ. Only these
+            may be read in addition to the episodes.
         progress: called with (nodes done, nodes in all) by a :meth:`build` that takes long.
         options: overrides of ``defaults``.
 
     Attributes:
         unfit: kinds of episodes it cannot be trained on, each with one sentence why.
         inductive: whether its encoder applies to nodes it has not seen.
-        solves_tasks: whether :meth:`solve` answers tasks in place of a head; ``transductive`` then says whether it looks at the
-            queries of a task together. ``also_solves`` (heads solve the tasks) and ``also_heads`` (it solves them itself) ask for both
-            answers.
+        solves_tasks: whether :meth:`solve` answers tasks in place of a head; ``transductive`` then says whether it
+            looks at the queries of a task together. ``also_solves`` (heads solve the tasks) and ``also_heads`` (it
+            solves them itself) ask for both answers.
     """
 
     unfit: ClassVar[Mapping[str, str]] = {}
@@ -86,51 +87,35 @@ class Learner(nn.Module, Configurable, ABC):
     ) -> None:
         super().__init__()
         self.configure(options)
-        check_widths(graph, self.options)
+        check_widths(graph, dict(self.options))
         self.progress = progress
         self.graph = graph.without_labels()
         self.base_labels = base_labels
         self.way = way
         self.seed = seed
         self.device = checked_device(device)
-        self.episodes_per_update = int(self.options.get("meta_batch", 1))
+        self.episodes_per_update = getattr(self.options, "meta_batch", 1)
         self.build()
 
     @classmethod
     def ignores_queries(cls, options: Mapping[str, Value]) -> bool:
-        """Whether its loss reads the supports of an episode alone, with these options: then the kind of queries changes nothing."""
+        """Whether its loss reads the supports of an episode alone, with these options: then the kind of queries changes
+        nothing."""
         return False
 
     def build(self) -> None:
         """Make the modules; here the GCN of width ``latent``."""
         self.operator = operator_for(self.graph, self.device)
-        self.encoder = GCN(self.operator, int(self.options["latent"]), seed=self.seed)
-
-    def check_options(self) -> None:
-        self.require_positive("lr", "latent", "meta_batch")
+        self.encoder = GCN(self.operator, self.options.latent, seed=self.seed)
 
     @abstractmethod
     def loss(self, episodes: Episodes, update: int = 0) -> torch.Tensor:
         """Mean loss over these episodes: a scalar with a gradient. ``update`` keys whatever is drawn."""
 
-    def reads_padded(self, episodes: Episodes) -> bool:
-        """Whether :meth:`padded_loss` gives the loss of one of these episodes; only then may it be called."""
-        return False
-
-    def padded_loss(
-        self, inputs: torch.Tensor, pool: torch.Tensor, share: torch.Tensor, way: int, shot: int
-    ) -> torch.Tensor:
-        """The loss of one episode, by operations whose shapes do not depend on it, so that a device can replay them.
-
-        Shapes (rows: supports, then queries, class-major; m first-layer nodes):
-            - ``inputs``: (m, d) first-layer inputs; ``pool``: (rows, m) rows of A_hat
-            - ``share``: (way * queries,) what each query counts; they sum to 1, or to 0 where all are missing
-        """
-        raise NotImplementedError(f"{self.name} has no loss of fixed shape.")
-
     def optimizer(self) -> torch.optim.Optimizer:
-        """Adam at the learner's ``lr``, with its ``weight_decay`` where it has one (the methods of the paper have none)."""
-        lr, decay = float(self.options["lr"]), float(self.options.get("weight_decay", 0.0))
+        """Adam at the learner's ``lr``, with its ``weight_decay`` where it has one (the methods of the paper have
+        none)."""
+        lr, decay = self.options.lr, getattr(self.options, "weight_decay", 0.0)
         return torch.optim.Adam(self.parameters(), lr=lr, weight_decay=decay, fused=True)
 
     def step(self, episodes: Episodes, update: int, optimizer: torch.optim.Optimizer) -> torch.Tensor:
@@ -156,7 +141,8 @@ class Learner(nn.Module, Configurable, ABC):
     # What learners share.
 
     def query_operators(self, episodes: Episodes, update: int) -> Sequence[GraphOperator | AugmentedOperator]:
-        """The graph the queries are read on: the graph itself, or under g-UMTRA one augmented graph per query column."""
+        """The graph the queries are read on: the graph itself, or under g-UMTRA one augmented graph per query
+        column."""
         if episodes.info.get("kind") != "g-umtra":
             return [self.operator]
         edge, feature = float(episodes.info["drop_edge"]), float(episodes.info["drop_feature"])

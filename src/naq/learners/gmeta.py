@@ -2,16 +2,16 @@ r"""G-Meta: prototypes inside a MAML loop, every node represented by its local s
 
 Huang and Zitnik, Graph Meta Learning via Local Subgraphs, https://arxiv.org/abs/2006.07889
 
-With outputs :math:`o_v \in \mathbb R^N` of a two-layer GCN on the sub-graph of v (:mod:`naq.nn.local`), read at its centre and
-followed by a linear layer:
+With outputs :math:`o_v \in \mathbb R^N` of a two-layer GCN on the sub-graph of v (:mod:`naq.nn.local`), read at its
+centre and followed by a linear layer:
 
 .. math::
     \ell(Q, c) = -\frac{1}{|Q|} \sum_{q \in Q} \log \mathrm{softmax}_j\left(-|o_q - c_j|^2\right)_{y_q}, \qquad
     \theta_s = \theta_{s-1} - a \nabla \ell(S; c(\theta_{s-1})), \qquad
     \mathcal L = \ell(Q(\theta_S), c(\theta_{S-1}))
 
-Prototypes of the outer loss are one step older than the queries' weights, as released; the gradient flows through both. In a
-1-shot task the inner loss pushes prototypes apart. First order.
+Prototypes of the outer loss are one step older than the queries' weights, as released; the gradient flows through both.
+In a 1-shot task the inner loss pushes prototypes apart. First order.
 
 A loss that is not finite stops the run with a message; the released code skips such updates.
 
@@ -25,8 +25,7 @@ Example:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import ClassVar
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -38,7 +37,7 @@ from naq.learners.base import Learner
 from naq.learners.inner_loop import Weights, adapt, mean_by_task, movable, two_layers
 from naq.learners.meta_batch import Side, TaskChunk, task_chunks
 from naq.nn import GCN, AugmentedOperator, GraphOperator, LocalOperator
-from naq.options import Value
+from naq.options import option
 
 BLOCK = 2048
 """Centres encoded at once."""
@@ -47,44 +46,39 @@ BLOCK = 2048
 class GMeta(Learner):
     """Prototypes of local sub-graphs, adapted to each task.
 
-    Options:
-        latent: width of both layers and of the vectors (64).
-        lr: Adam's learning rate of the initialisation (1e-3).
-        inner_lr, inner_steps: of the adaptation to a support set (0.01, 10).
-        meta_batch: tasks per update (16).
-        sample_nodes: nodes of a sub-graph beside its centre (1000; 0 for all).
-        readout: vectors for a head: ``hidden``, the centre's row before the linear layer, or ``output``, after it.
-        embed: compute them on ``subgraph``, as in training, or on the whole ``graph`` with its own degrees (cheaper).
-
     Shapes:
         - ``loss``: Episodes of one or more episodes -> scalar
     """
 
     name = "gmeta"
     summary = "adapted prototypes of local sub-graphs"
-    defaults: ClassVar[Mapping[str, Value]] = {
-        "latent": 64, "lr": 1e-3, "inner_lr": 0.01, "inner_steps": 10, "meta_batch": 16, "sample_nodes": 1000,
-        "readout": "hidden", "embed": "subgraph",
-    }  # fmt: skip
+
+    @dataclass(frozen=True)
+    class Options(Learner.Options):
+        latent: int = option(64, more_than=0)  # width of both layers and of the vectors
+        lr: float = option(1e-3, more_than=0)  # Adam's learning rate of the initialisation
+        inner_lr: float = option(0.01, more_than=0)  # of the adaptation to a support set
+        inner_steps: int = option(10, more_than=0)  # of the adaptation
+        meta_batch: int = option(16, more_than=0)  # tasks per update
+        sample_nodes: int = option(1000, at_least=0)  # nodes of a sub-graph beside its centre; 0 for all
+        # vectors for a head: the centre's row before the linear layer, or after it
+        readout: str = option("hidden", choices=("hidden", "output"))
+        # computed on sub-graphs, as in training, or on the whole graph with its own degrees (cheaper)
+        embed: str = option("subgraph", choices=("subgraph", "graph"))
+
+    options: Options
 
     def build(self) -> None:
         self.operator = GraphOperator(self.graph, self.device, self_loops=False)
         self.local = self._local(self.operator)
-        latent = int(self.options["latent"])
+        latent = self.options.latent
         self.encoder = GCN(self.operator, latent, seed=self.seed, hidden=latent)
         head = nn.init.kaiming_normal_(torch.empty(self.way, latent), generator=self.generator("head")).T.contiguous()
         self.head_weight = nn.Parameter(head.to(self.device))
         self.head_bias = nn.Parameter(torch.zeros(self.way, device=self.device))
 
     def _local(self, operator: GraphOperator | AugmentedOperator) -> LocalOperator:
-        return LocalOperator(operator, limit=int(self.options["sample_nodes"]), seed=self.seed)
-
-    def check_options(self) -> None:
-        super().check_options()
-        self.require_positive("inner_lr", "inner_steps")
-        self.require_choice("readout", ("hidden", "output"))
-        self.require_choice("embed", ("subgraph", "graph"))
-        self.require_at_least("sample_nodes", 0)
+        return LocalOperator(operator, limit=self.options.sample_nodes, seed=self.seed)
 
     def loss(self, episodes: Episodes, update: int = 0) -> torch.Tensor:
         self.require_way(episodes.way, "an episode")
@@ -104,7 +98,7 @@ class GMeta(Learner):
             return prototype_loss(*prototypes(weights, first), chunk.support).sum()
 
         before, after = adapt(
-            movable(self), chunk.support, support_loss, steps=int(self.options["inner_steps"]), lr=float(self.options["inner_lr"]),
+            movable(self), chunk.support, support_loss, steps=self.options.inner_steps, lr=self.options.inner_lr,
             second_order=False,
         )  # fmt: skip
         weights, shift = before
@@ -115,8 +109,8 @@ class GMeta(Learner):
 
     def encode(self, nodes: np.ndarray) -> torch.Tensor:
         """Vectors of some nodes, each read in its own sub-graph unless ``embed`` is ``graph``."""
-        vectors = self.encoder.encode(nodes, self.local if self.options["embed"] == "subgraph" else None)
-        return vectors if self.options["readout"] == "hidden" else vectors @ self.head_weight + self.head_bias
+        vectors = self.encoder.encode(nodes, self.local if self.options.embed == "subgraph" else None)
+        return vectors if self.options.readout == "hidden" else vectors @ self.head_weight + self.head_bias
 
     @torch.no_grad()
     def encode_all(self) -> torch.Tensor:

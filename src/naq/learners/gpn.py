@@ -10,18 +10,18 @@ With vectors z of one two-layer GCN, scores r of a second one (the valuator) and
     c_j = \sum_{v \in S_j} w_v z_v, \qquad
     \mathcal L = \frac{1}{NQ} \sum_q -\log \mathrm{softmax}_j\left(-|z_q - c_j|^2\right)_{y_q}
 
-Both networks are d -> 2 latent -> latent with dropout on the hidden layer. The vectors end linearly, the valuator in a ReLU and a
-linear layer to one number. As in the authors' code, which says itself that its valuator differs from the paper's text; all
-weights and biases of the convolutions are uniform in :math:`\pm 1 / \sqrt{\text{outputs}}` there.
+Both networks are d -> 2 latent -> latent with dropout on the hidden layer. The vectors end linearly, the valuator in a
+ReLU and a linear layer to one number. As in the authors' code, which says itself that its valuator differs from the
+paper's text; all weights and biases of the convolutions are uniform in :math:`\pm 1 / \sqrt{\text{outputs}}` there.
 
-**In 1-shot episodes, as NaQ's are, w is 1 whatever the scores: the valuator gets no gradient and GPN is a ProtoNet with dropout and a
-linear last layer.** It is not run then.
+**In 1-shot episodes, as NaQ's are, w is 1 whatever the scores: the valuator gets no gradient and GPN is a ProtoNet with
+dropout and a linear last layer.** It is not run then.
 
-Departures: w is computed as a softmax of :math:`\log \sigma`, the same number without an underflow. The authors take log d, which is
-:math:`-\infty` for a node without neighbours. They have two Adam
-optimisers with the same settings; Adam treats every weight for itself, so these are one Adam over both networks. Their width is 16.
-Dropout belongs to (update, node, unit), so an episode gets on its receptive field what a pass over the whole graph would give it.
-A head reads the vectors without dropout.
+Departures: w is computed as a softmax of :math:`\log \sigma`, the same number without an underflow. The authors take
+log d, which is :math:`-\infty` for a node without neighbours. They have two Adam optimisers with the same settings;
+Adam treats every weight for itself, so these are one Adam over both networks. Their width is 16. Dropout belongs to
+(update, node, unit), so an episode gets on its receptive field what a pass over the whole graph would give it. A head
+reads the vectors without dropout.
 
 Cost: as ProtoNet at the same width; from 2 shots on, the receptive field of the supports a second time.
 
@@ -33,9 +33,8 @@ Example:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from dataclasses import dataclass
 from itertools import count
-from typing import ClassVar
 
 import numpy as np
 import torch
@@ -47,17 +46,12 @@ from naq.learners.episode_vectors import encode_episodes, mean_by_episode, squar
 from naq.learners.node_draws import NodeDropout, node_names
 from naq.nn import GCN, GraphOperator, Operator
 from naq.nn.gcn import Between
-from naq.options import Value
+from naq.options import option
 from naq.random import word
 
 
 class GPN(Learner):
     """Prototypical network with weighted supports.
-
-    Options:
-        latent: width of the vectors (64; the authors' code: 16). The hidden layer is twice as wide.
-        lr, weight_decay: of Adam (0.005, 5e-4).
-        dropout: share of hidden values dropped in training (0.5).
 
     Shapes:
         - ``loss``: Episodes of one or more episodes -> scalar
@@ -66,32 +60,31 @@ class GPN(Learner):
 
     name = "gpn"
     summary = "distance to class means weighted by node importance"
-    defaults: ClassVar[Mapping[str, Value]] = {
-        "latent": 64,
-        "lr": 0.005,
-        "weight_decay": 5e-4,
-        "dropout": 0.5,
-    }
 
-    def check_options(self) -> None:
-        super().check_options()
-        self.require_at_least("weight_decay", 0)
-        self.require_share("dropout")
+    @dataclass(frozen=True)
+    class Options(Learner.Options):
+        # width of the vectors (the authors' code: 16); the hidden layer is twice as wide
+        latent: int = option(64, more_than=0)
+        lr: float = option(0.005, more_than=0)  # Adam's learning rate
+        weight_decay: float = option(5e-4, at_least=0)  # Adam's
+        dropout: float = option(0.5, at_least=0, below=1)  # share of hidden values dropped in training
+
+    options: Options
 
     def build(self) -> None:
         self.operator = GraphOperator(self.graph, self.device)
-        latent = int(self.options["latent"])
+        latent = self.options.latent
         self.encoder = self._network("encoder", activate=False)
         self.valuator = self._network("valuator", activate=True)
         generator = self.generator("score")
         self.score_weight = uniform((latent,), latent, generator, self.device)
         self.score_bias = uniform((1,), latent, generator, self.device)
         self._log_degrees = torch.from_numpy(np.log1p(self.graph.degrees.astype(np.float32))).to(self.device)
-        self._names = node_names(self.graph) if float(self.options["dropout"]) else None
+        self._names = node_names(self.graph) if self.options.dropout else None
 
     def _network(self, purpose: str, *, activate: bool) -> GCN:
         """A GCN with the initial weights of the authors' code."""
-        network = GCN(self.operator, int(self.options["latent"]), seed=self.seed, activate=activate)
+        network = GCN(self.operator, self.options.latent, seed=self.seed, activate=activate)
         generator = self.generator(f"weights/{purpose}")
         with torch.no_grad():
             for tensor in (network.weight1, network.bias1, network.weight2, network.bias2):
@@ -127,9 +120,7 @@ class GPN(Learner):
         """What drops hidden values in this update; None if nothing is dropped."""
         if self._names is None:
             return None
-        drop = NodeDropout(
-            self._names, float(self.options["dropout"]), word(self.seed, f"{self.name}/dropout/{purpose}", update)
-        )
+        drop = NodeDropout(self._names, self.options.dropout, word(self.seed, f"{self.name}/dropout/{purpose}", update))
 
         def between(nodes: np.ndarray, hidden: torch.Tensor) -> torch.Tensor:
             return hidden * torch.from_numpy(drop.dense(nodes, hidden.shape[1])).to(hidden.device)

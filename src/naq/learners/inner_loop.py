@@ -49,9 +49,10 @@ def adapt(
     Args:
         parameters: the weights to start from, without the first one.
         support: the first layer's products of the supports.
-        support_loss: sum over tasks of the loss on their supports, given weights and first-layer products of the supports.
-        second_order: keep the derivative of the steps; else the steps are constants, and the outer gradient with respect to
-            the start is that with respect to the adapted weights.
+        support_loss: sum over tasks of the loss on their supports, given weights and first-layer products of the
+            supports.
+        second_order: keep the derivative of the steps; else the steps are constants, and the outer gradient with
+            respect to the start is that with respect to the adapted weights.
 
     Returns:
         Two pairs (weights, D). The first layer's products of rows with Gram matrix K are then ``first + K @ D``.

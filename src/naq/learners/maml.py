@@ -7,12 +7,13 @@ Zhou et al., Meta-GNN, https://arxiv.org/abs/1905.09718
     \theta_s = \theta_{s-1} - a \nabla \mathrm{CE}(\theta_{s-1}; \text{support}), \qquad
     \mathcal L = \frac1T \sum_t \mathrm{CE}(\theta_S^{(t)}; \text{queries})
 
-The model is the GCN and a linear head to ``way`` outputs; both are adapted and both are meta-learned. ``first`` order takes the
-outer gradient at the adapted weights, as the released codes of NaQ and Meta-GNN do; ``second`` order differentiates the inner steps.
-Tasks are tested by a head on the vectors of the meta-learned encoder, without an inner loop, as in the paper.
+The model is the GCN and a linear head to ``way`` outputs; both are adapted and both are meta-learned. ``first`` order
+takes the outer gradient at the adapted weights, as the released codes of NaQ and Meta-GNN do; ``second`` order
+differentiates the inner steps. Tasks are tested by a head on the vectors of the meta-learned encoder, without an inner
+loop, as in the paper.
 
-Cost: the first layer of the receptive fields of all tasks once forward and once backward; inner steps work on Gram matrices of
-the supports' neighbourhoods (:mod:`naq.learners.meta_batch`) and never touch the first weight.
+Cost: the first layer of the receptive fields of all tasks once forward and once backward; inner steps work on Gram
+matrices of the supports' neighbourhoods (:mod:`naq.learners.meta_batch`) and never touch the first weight.
 
 Example:
     >>> import naq
@@ -22,7 +23,7 @@ Example:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar
+from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
@@ -32,19 +33,11 @@ from naq.episodes import Episodes
 from naq.learners.base import Learner
 from naq.learners.inner_loop import Weights, adapt, mean_by_task, movable, two_layers
 from naq.learners.meta_batch import Side, TaskChunk, task_chunks
-from naq.options import Value
-from naq_scale.recorded import RecordedSteps, recording
+from naq.options import option
 
 
 class MAML(Learner):
     """A meta-learned initialisation of encoder and classifier.
-
-    Options:
-        latent: width of the vectors (64; the hidden layer is twice as wide).
-        lr: Adam's learning rate of the initialisation (3e-3).
-        inner_lr, inner_steps: of the adaptation to a support set (0.01, 10).
-        meta_batch: tasks per update (16).
-        order: ``first`` or ``second``.
 
     Shapes:
         - ``loss``: Episodes of one or more episodes -> scalar
@@ -52,48 +45,68 @@ class MAML(Learner):
 
     name = "maml"
     summary = "an initialisation that adapts in a few steps"
-    _recorded: RecordedSteps | None = None
-    defaults: ClassVar[Mapping[str, Value]] = {
-        "latent": 64, "lr": 3e-3, "inner_lr": 0.01, "inner_steps": 10, "meta_batch": 16, "order": "first",
-    }  # fmt: skip
+
+    @dataclass(frozen=True)
+    class Options(Learner.Options):
+        latent: int = option(64, more_than=0)  # width of the vectors; the hidden layer is twice as wide
+        lr: float = option(3e-3, more_than=0)  # Adam's learning rate of the initialisation
+        inner_lr: float = option(0.01, more_than=0)  # of the adaptation to a support set
+        inner_steps: int = option(10, more_than=0)  # of the adaptation
+        meta_batch: int = option(16, more_than=0)  # tasks per update
+        order: str = option("first", choices=("first", "second"))  # of the outer gradient
+
+    options: Options
 
     def build(self) -> None:
         super().build()
-        head = torch.empty(int(self.options["latent"]), self.way)
+        head = torch.empty(self.options.latent, self.way)
         self.head_weight = nn.Parameter(nn.init.xavier_uniform_(head, generator=self.generator("head")).to(self.device))
         self.head_bias = nn.Parameter(torch.zeros(self.way, device=self.device))
-
-    def check_options(self) -> None:
-        super().check_options()
-        self.require_positive("inner_lr", "inner_steps")
-        self.require_choice("order", ("first", "second"))
+        o = self.options
+        self.adaptation = InnerSteps(movable(self), o.inner_steps, o.inner_lr, second_order=o.order == "second")
 
     def loss(self, episodes: Episodes, update: int = 0) -> torch.Tensor:
         self.require_way(episodes.way, "an episode")
         views = self.query_operators(episodes, update)
-        few = recording(self.device)
-        chunks = task_chunks(episodes, self.operator, views, self.encoder.weight1, few_widths=few)
+        chunks = task_chunks(episodes, self.operator, views, self.encoder.weight1, width=self.adaptation.width)
         losses = [self._chunk_loss(chunk) for chunk in chunks]
         return torch.stack(losses).sum() / len(episodes)
 
     def _chunk_loss(self, chunk: TaskChunk) -> torch.Tensor:
         """Sum over the tasks of the mean loss of their queries after adaptation."""
-
-        def support_loss(weights: Weights, first: torch.Tensor) -> torch.Tensor:
-            return task_cross_entropy(two_layers(weights, first, chunk.support), chunk.support).sum()
-
-        steps, lr = int(self.options["inner_steps"]), float(self.options["inner_lr"])
-        first_order = self.options["order"] == "first"
-        if first_order and recording(self.device) and isinstance(chunk.support.gram, torch.Tensor):
-            if self._recorded is None:
-                self._recorded = RecordedSteps(movable(self), way=self.way, steps=steps, lr=lr)
-            weights, shift = self._recorded(chunk.support)
-        else:
-            _, (weights, shift) = adapt(
-                movable(self), chunk.support, support_loss, steps=steps, lr=lr, second_order=not first_order
-            )
+        weights, shift = self.adaptation(chunk.support)
         first = chunk.query.moved(shift)
         return task_cross_entropy(two_layers(weights, first, chunk.query), chunk.query).sum()
+
+
+class InnerSteps:
+    """The inner steps on the supports of a chunk of tasks, by autograd.
+
+    A device that has something faster puts a subclass in its place, as ``learner.adaptation``.
+
+    Args:
+        parameters: the weights to start from, without the first one of the encoder.
+        steps, lr: of the adaptation.
+        second_order: keep the derivative of the steps.
+    """
+
+    def __init__(
+        self, parameters: Mapping[str, torch.Tensor], steps: int, lr: float, *, second_order: bool = False
+    ) -> None:
+        self.parameters, self.steps, self.lr, self.second_order = dict(parameters), steps, lr, second_order
+
+    def width(self, rows: int) -> int:
+        """First-layer rows that the supports of a chunk are filled up to, given those of the largest."""
+        return rows
+
+    def __call__(self, support: Side) -> tuple[Weights, torch.Tensor]:
+        """The weights after the steps and the shift of the first layer, see :func:`~naq.learners.inner_loop.adapt`."""
+
+        def loss(weights: Weights, first: torch.Tensor) -> torch.Tensor:
+            return task_cross_entropy(two_layers(weights, first, support), support).sum()
+
+        steps, lr, second_order = self.steps, self.lr, self.second_order
+        return adapt(self.parameters, support, loss, steps=steps, lr=lr, second_order=second_order)[1]
 
 
 def task_cross_entropy(logits: torch.Tensor, side: Side) -> torch.Tensor:

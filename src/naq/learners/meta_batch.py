@@ -6,11 +6,12 @@ support: with rows P_S of A_hat X (one per node of the support's neighbourhood) 
 .. math::
     W_1^{(s)} = W_1 - a P_S^\top \sum_{r<s} G_r, \qquad P_Q W_1^{(s)} = P_Q W_1 - a (P_Q P_S^\top) \sum_{r<s} G_r.
 
-So an inner step never touches the d x h weight: it needs the products P W_1, formed once per update for all tasks, and the
-Gram matrices P_S P_S^T and P_Q P_S^T of each task. This is exact, for first and for second order.
+So an inner step never touches the d x h weight: it needs the products P W_1, formed once per update for all tasks, and
+the Gram matrices P_S P_S^T and P_Q P_S^T of each task. This is exact, for first and for second order.
 
-Tasks are padded to the largest of their chunk; tasks of similar size share a chunk. Where the neighbourhoods of one task are so large
-that its Gram matrix would not fit, the products go through the d features instead (:class:`FeatureGram`): slower, bounded memory.
+Tasks are padded to the largest of their chunk; tasks of similar size share a chunk. Where the neighbourhoods of one
+task are so large that its Gram matrix would not fit, the products go through the d features instead
+(:class:`FeatureGram`): slower, bounded memory.
 """
 
 from __future__ import annotations
@@ -28,7 +29,6 @@ from naq.episodes import Episodes
 from naq.errors import TrainingError
 from naq.nn import DenseOperator, GraphOperator, Operator
 from naq.nn.rows import SparseRows, take_field
-from naq_scale.padded import padded_sizes
 
 CHUNK_ENTRIES = 1 << 26
 """Padded numbers of one chunk of tasks (256 MB)."""
@@ -136,15 +136,15 @@ def task_chunks(
     views: Sequence[Operator],
     weight: torch.Tensor,
     *,
-    few_widths: bool = False,
+    width: Callable[[int], int] = int,
 ) -> Iterator[TaskChunk]:
     """The tasks of ``episodes`` in padded chunks.
 
     Args:
-        operator: reads the supports, and the queries too unless there are other ``views``: then the queries of column j are
-            read on the j-th.
+        operator: reads the supports, and the queries too unless there are other ``views``: then the queries of column j
+            are read on the j-th.
         weight: (d, h) the first weight.
-        few_widths: fill the supports up to one of a few sizes, for steps that are recorded once per shape.
+        width: what the first-layer rows of the supports of a chunk are filled up to, given those of the largest.
     """
     count = len(episodes)
     support_rows = episodes.support.reshape(count, -1).astype(np.int64)
@@ -160,7 +160,7 @@ def task_chunks(
         local = supports.local, queries.local
     s_shares, q_shares = supports.shares(local[0]), queries.shares(local[1])
     for some in _by_size(_sizes(s_shares), _sizes(q_shares), episodes.way * episodes.queries, weight.shape[1]):
-        s_entries, s_columns = _padded(local[0][some], [s_shares[task] for task in some], few_widths)
+        s_entries, s_columns = _padded(local[0][some], [s_shares[task] for task in some], width)
         q_entries, q_columns = _padded(local[1][some], [q_shares[task] for task in some])
         fields = [supports.arounds[0][columns[columns >= 0]] for columns in s_columns]
         s_gram = supports.gram(s_columns, operator, fields, s_columns.shape[1])
@@ -196,12 +196,11 @@ def _sizes(shares: Sequence[Share]) -> np.ndarray:
 
 
 def _padded(
-    local: np.ndarray, shares: Sequence[Share], few_widths: bool = False
+    local: np.ndarray, shares: Sequence[Share], filled: Callable[[int], int] = int
 ) -> tuple[tuple[np.ndarray, np.ndarray], np.ndarray]:
-    """The non-zeros of dense pools (t, r, m), as flat places and values, and which first-layer rows their columns are (t, m), -1 for padding."""
-    width = int(_sizes(shares).max())
-    if few_widths:
-        width = int(padded_sizes(np.array([width]))[0])
+    """The non-zeros of dense pools (t, r, m), as flat places and values, and which first-layer rows their columns are
+    (t, m), -1 for padding."""
+    width = filled(int(_sizes(shares).max()))
     columns = np.full((len(local), width), -1, dtype=np.int64)
     places = []
     for task, (rows, own) in enumerate(shares):
@@ -276,7 +275,8 @@ class _Fields:
         return out
 
     def _gram_of(self, inputs: torch.Tensor, columns: np.ndarray, fields: Sequence[Any], width: int) -> torch.Tensor:
-        """The same for first-layer inputs that are held: some tasks at once, instead of a few small products for each."""
+        """The same for first-layer inputs that are held: some tasks at once, instead of a few small products for
+        each."""
         basis = np.full((len(columns), width), -1, dtype=np.int64)
         for task, rows in enumerate(fields):
             basis[task, : len(rows)] = rows

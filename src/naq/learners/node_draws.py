@@ -1,9 +1,10 @@
 """Random draws keyed by the content of a node: they depend neither on its id nor on the order in which nodes are read.
 
-A node's name is a hash of its features and surroundings (:func:`node_codes`); nodes with the same hash are numbered in the order of
-their ids, so that each still has draws of its own. A draw is a hash of (key, name, column). The receptive field of an episode
-therefore gets the dropout that a pass over the whole graph would give it, and renumbered nodes keep their draws, up to a swap of nodes
-with the same hash. Features that themselves change with the order of nodes, by as little as one rounding, are other features.
+A node's name is a hash of its features and surroundings (:func:`node_codes`); nodes with the same hash are numbered in
+the order of their ids, so that each still has draws of its own. A draw is a hash of (key, name, column). The receptive
+field of an episode therefore gets the dropout that a pass over the whole graph would give it, and renumbered nodes keep
+their draws, up to a swap of nodes with the same hash. Features that themselves change with the order of nodes, by as
+little as one rounding, are other features.
 
 Cost: names once, linear in edges and non-zeros but for one sort; a draw takes 1 to 2 ns.
 """
@@ -17,8 +18,8 @@ import numpy as np
 from numba import njit, prange
 
 from naq.graph import Graph
-from naq.hashing import mixed
 from naq.nn.rows import SparseRows
+from naq.random import mixed
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 ROUNDS = 2
@@ -26,7 +27,8 @@ ROUNDS = 2
 
 
 def node_codes(graph: Graph) -> np.ndarray:
-    """(n,) uint64 hashes of features and surroundings within two hops; ids do not enter, so equal nodes have equal codes."""
+    """(n,) uint64 hashes of features and surroundings within two hops; ids do not enter, so equal nodes have equal
+    codes."""
     features = graph.require_features("codes of nodes")
     if isinstance(features, np.ndarray):
         codes = _dense_codes(np.ascontiguousarray(features).view(np.uint32))
@@ -74,7 +76,8 @@ class NodeDropout:
         return _dense(self.names[nodes], self.salt, self._bar, self._scale, width)
 
     def sparse(self, nodes: np.ndarray, rows: SparseRows) -> np.ndarray:
-        """(entries,) float32 for the entries of ``rows``, which belong to ``nodes``: the same draws at the same columns."""
+        """(entries,) float32 for the entries of ``rows``, which belong to ``nodes``: the same draws at the same
+        columns."""
         return _sparse(self.names[nodes], self.salt, self._bar, self._scale, rows.indptr, rows.indices)
 
     @property

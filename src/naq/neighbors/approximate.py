@@ -17,12 +17,12 @@ import numpy as np
 import torch
 from numba import njit, prange
 
-from naq.hashing import mixed
 from naq.neighbors.clusters import assign, centres
 from naq.neighbors.descent import descend
+from naq.neighbors.prefetch import line_aligned
 from naq.neighbors.scored_rows import Vectors, product
 from naq.neighbors.topk import Best, heap_offer, heap_sort
-from naq_scale.lanes import line_aligned
+from naq.random import mixed
 
 MEMBERS = 400
 """Rows of a cluster, on average."""

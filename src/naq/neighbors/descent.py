@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 from numba import njit, prange
 
+from naq.neighbors.prefetch import prefetch_far
 from naq.neighbors.scored_rows import Numbers, Vectors, Words, enter, fetch, leave, room, score
 from naq.neighbors.topk import heap_offer, heap_sort
-from naq_scale.prefetch import prefetch_far
 
 FAN = 20
 BLOCK = 1 << 16

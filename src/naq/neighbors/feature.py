@@ -23,13 +23,10 @@ from naq.device import checked_device
 from naq.errors import OptionError
 from naq.graph import Graph
 from naq.neighbors.feature_blocks import block_topk
-from naq.neighbors.feature_descent import approximate_topk
-from naq.neighbors.fill import check_fill, filled
 from naq.neighbors.inverted_index import inverted_index_topk
-from naq.neighbors.recall import measured_recall
 from naq.neighbors.similarity import METRICS
-from naq.neighbors.table import NeighborTable, cached, check_k
-from naq_scale.screened import euclidean_topk
+from naq.neighbors.table import NeighborTable, cached, check_fill, check_k, filled
+from naq.plugins import imported
 
 SEARCHES = ("auto", "exact", "approximate")
 EXACT_VISITS = 1.5e11
@@ -134,10 +131,14 @@ def feature_rows(
     if info.get("search") == "approximate":
         if seeds not in (None, (0, graph.num_nodes)):
             raise OptionError("an approximate feature table is made whole; expected one shard, or search='exact'.")
+        from naq.neighbors.feature_descent import approximate_topk
+        from naq.neighbors.recall import measured_recall
+
         ids, scores = approximate_topk(features, k, metric, device, progress)
         return ids, scores, measured_recall(features, ids, scores, metric)
     if graph.sparse_features and str(device) == "cpu":
         return *inverted_index_topk(features, k, metric, progress, seeds), {}
     if isinstance(features, np.ndarray) and metric == "euclidean" and str(device) != "cpu":
+        euclidean_topk = imported("naq_scale.screened:euclidean_topk")
         return *euclidean_topk(features, k, device, progress, seeds), {}
     return *block_topk(features, k, metric, device, progress, seeds=seeds), {}

@@ -19,7 +19,6 @@ import scipy.sparse as sp
 import torch
 from numba import njit, prange
 
-from naq.hashing import mixed
 from naq.memory import require
 from naq.neighbors import approximate
 from naq.neighbors.approximate import groups, near_lists, row_hashes
@@ -29,6 +28,7 @@ from naq.neighbors.scored_rows import Numbers, Vectors, Words, enter, leave, roo
 from naq.neighbors.shared_words import scored_lists
 from naq.neighbors.similarity import METRICS, binary, squared_norms
 from naq.neighbors.topk import heap_offer, heap_sort
+from naq.random import mixed
 
 PROBES = 8
 """Clusters that a sparse row is compared with."""

@@ -64,7 +64,7 @@ def push_topk(
     Args:
         indptr, indices: adjacency, with the self-loops where they are wanted.
         others: (n,) number of other nodes in each node's component; a node with none gets an empty row.
-        twin: (n,) of :func:`~naq.neighbors.twins.twins`.
+        twin: (n,) of :func:`~naq.neighbors.diffusion.twins`.
         seeds: the nodes first..last-1 whose rows are wanted; None is all of them.
     """
     n = len(indptr) - 1

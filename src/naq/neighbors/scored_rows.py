@@ -20,8 +20,8 @@ import numpy as np
 from numba import njit, types
 from numba.extending import overload
 
+from naq.neighbors.prefetch import prefetch, prefetch_far
 from naq.neighbors.similarity import metric_score
-from naq_scale.prefetch import prefetch, prefetch_far
 
 LINE = 64
 """Bytes in a line of the cache."""

@@ -16,8 +16,6 @@ import torch
 
 from naq.device import checked_device
 from naq.errors import OptionError
-from naq.neighbors.approximate import approximate
-from naq.neighbors.recall import SAMPLE, recall
 from naq.neighbors.table import NeighborTable
 from naq.neighbors.topk import Best
 from naq.options import check_whole
@@ -66,6 +64,9 @@ def vector_neighbors(
         if rows.device.type == "cpu":
             return NeighborTable(*_nearest_by_symmetry(rows, k, progress), info)
         return NeighborTable(*_nearest(rows, torch.arange(n, device=rows.device), k, progress), info)
+    from naq.neighbors.approximate import approximate  # compiled, and needed for many nodes only
+    from naq.neighbors.recall import SAMPLE, recall
+
     ids, scores = approximate(rows, k, seed, progress)
     sample = np.sort(stream(seed, "vector-neighbors/recall").choice(n, min(SAMPLE, n), replace=False))
     true, _ = _nearest(rows, torch.from_numpy(sample).to(rows.device), k, None)

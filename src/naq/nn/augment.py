@@ -25,11 +25,10 @@ import torch
 from numba import njit
 
 from naq.graph import Graph
-from naq.hashing import mixed
 from naq.nn.operator import GraphOperator
 from naq.nn.rows import SparseRows, sparse_product, take_rows
 from naq.options import check_probability
-from naq.random import key, stream
+from naq.random import key, mixed, stream
 
 
 class AugmentedOperator:

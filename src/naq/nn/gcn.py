@@ -10,7 +10,6 @@ Kipf and Welling, Semi-Supervised Classification with Graph Convolutional Networ
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -21,13 +20,9 @@ from naq.errors import OptionError
 from naq.nn.operator import GraphOperator, Operator
 from naq.nn.rows import sparse_product
 from naq.random import torch_seed
-from naq_scale.tiles import Tiles, mapped_rows, multiply, new_mapped, tile_width
 
 Between = Callable[[Any, torch.Tensor], torch.Tensor]
 """What becomes of hidden rows before the second layer, given what ``field`` knows them by: dropout, for one."""
-
-MANY = 16
-"""One in so many nodes are many: their neighbourhoods are a large part of a graph."""
 
 
 class Encoder(Protocol):
@@ -55,8 +50,6 @@ class GCN(nn.Module):
     Cost: ``encode`` touches the one-hop neighbourhood of its nodes in A_hat X; ``encode_all`` works in blocks of nodes.
     """
 
-    BLOCK = 8192
-
     def __init__(
         self, operator: GraphOperator, latent: int = 256, *, seed: int = 0, hidden: int = 0, activate: bool = True
     ) -> None:
@@ -83,7 +76,7 @@ class GCN(nn.Module):
         ``between`` changes the hidden layer."""
         operator = operator or self.operator
         nodes = self.operator.graph.known_nodes(nodes).ravel()
-        if operator is self.operator and between is None and self._better_all(len(nodes)):
+        if operator is self.operator and between is None and operator.prefers_all(len(nodes)):
             return self.encode_all()[torch.from_numpy(nodes).pin_memory().to(operator.device, non_blocking=True)]
         rows, around = operator.field(nodes)
         hidden = torch.relu(operator.first_layer(around, self.weight1) + self.bias1)
@@ -94,61 +87,17 @@ class GCN(nn.Module):
         values = sparse_product(rows, hidden) @ self.weight2 if few else sparse_product(rows, hidden @ self.weight2)
         return self._last(values + self.bias2)
 
-    def _better_all(self, count: int) -> bool:
-        """Whether so many vectors are had sooner as rows of all: on a GPU finding the receptive field takes longest."""
-        graph = self.operator.graph
-        there = self.operator.device.type == "cuda" and not torch.is_grad_enabled() and not graph.mapped
-        return there and count * MANY >= graph.num_nodes
-
-    def encode_padded(self, inputs: torch.Tensor, pool: torch.Tensor) -> torch.Tensor:
-        """Vectors (rows, latent) from first-layer inputs (m, d) and the rows of A_hat (rows, m) as a dense matrix: shapes that never change.
-
-        (P H) W2 takes fewer multiplications than P (H W2) where there are fewer rows than first-layer nodes.
-        """
-        # Not addmm, which takes a slower kernel: 181 for 119 us on an H200.
-        hidden = torch.relu(inputs @ self.weight1 + self.bias1)
-        return self._last(torch.addmm(self.bias2, pool @ hidden, self.weight2))
-
     def _last(self, values: torch.Tensor) -> torch.Tensor:
         return torch.relu(values) if self.activate else values
 
     @torch.no_grad()
     def encode_all(self) -> torch.Tensor:
-        """Vectors of all nodes; every first-layer row is computed once. Those of a memory-mapped graph are in a file without a name."""
-        if self.operator.graph.mapped:
-            return torch.from_numpy(mapped_rows(None, self._all_in_tiles, mode="c"))
-        n = self.operator.graph.num_nodes
-        inner = torch.empty(n, self.latent, device=self.operator.device)
-        held = self.operator.held_inputs() if self.operator.device.type == "cuda" else None
-        for start in range(0, n, self.BLOCK):
-            nodes = np.arange(start, min(n, start + self.BLOCK))
-            if held is None:
-                hidden = torch.relu(self.operator.first_layer(nodes, self.weight1) + self.bias1)
-            else:
-                hidden = torch.relu(held[start : start + len(nodes)] @ self.weight1 + self.bias1)
-            inner[start : start + len(nodes)] = hidden @ self.weight2
-        whole = self.operator.held_adjacency()
-        if whole is not None:
-            return self._last(whole @ inner + self.bias2)
-        out = torch.empty_like(inner)
-        for start in range(0, n, self.BLOCK):
-            rows, around = self.operator.field(np.arange(start, min(n, start + self.BLOCK)))
-            out[start : start + rows.shape[0]] = self._last(
-                sparse_product(rows, inner[torch.from_numpy(around).to(inner.device)]) + self.bias2
-            )
-        return out
+        """Vectors of all nodes; every first-layer row is computed once."""
 
-    def _all_in_tiles(self, file: Path, folder: Path) -> None:
-        """The same on the CPU, to a file: what neighbours are asked for lies in tiles of columns."""
-        graph = self.operator.graph
-        n, out = graph.num_nodes, new_mapped(file, (graph.num_nodes, self.latent))
-        inner = Tiles(folder, "inner", n, self.latent, tile_width(n, self.latent))
-        for start in range(0, n, self.BLOCK):
-            nodes = np.arange(start, min(n, start + self.BLOCK))
-            hidden = torch.relu(self.operator.first_layer(nodes, self.weight1) + self.bias1)
-            inner.write(start, (hidden @ self.weight2).cpu().numpy())
-        for number in range(len(inner)):
-            columns = inner.columns(number)
-            values = torch.from_numpy(multiply(graph, np.array(inner.array(number)))) + self.bias2[columns].cpu()
-            out[:, columns] = self._last(values).numpy()
-        out.flush()
+        def inner(nodes: np.ndarray) -> torch.Tensor:
+            return torch.relu(self.operator.first_layer_block(nodes, self.weight1) + self.bias1) @ self.weight2
+
+        def outer(values: torch.Tensor, columns: slice) -> torch.Tensor:
+            return self._last(values + self.bias2[columns])
+
+        return self.operator.propagate_all(inner, self.latent, outer)

@@ -20,11 +20,10 @@ import scipy.sparse as sp
 import torch
 from numba import njit
 
-from naq.hashing import mixed
 from naq.nn.augment import AugmentedOperator
 from naq.nn.operator import GraphOperator
 from naq.nn.rows import SparseRows, renumber, sparse_product, take
-from naq.random import word
+from naq.random import mixed, word
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Protocol
 from weakref import WeakValueDictionary
 
@@ -13,6 +14,7 @@ from naq.graph import Graph
 from naq.graph.sparse_tensor import csr_tensor
 from naq.memory import free_bytes
 from naq.nn.rows import SparseRows, mixed_product, row_entries, sparse_product, take_field, take_rows
+from naq.plugins import imported
 
 PROPAGATED_ENTRIES = 200_000_000
 """A_hat X is formed once while it has at most this many entries (1.6 GB); else its rows are formed when asked for."""
@@ -21,7 +23,12 @@ CROWDED = 0.1
 """Columns of A_hat X with a larger share of non-zeros are multiplied as dense ones: about ten times the arithmetic per second."""
 CROWDED_BYTES = 1 << 29
 DENSE_BYTES = 1 << 32
-"""On an accelerator X and A_hat X are held dense up to this size, and while twice as much is free there: gathering rows of a dense matrix there is the fastest product."""
+"""On an accelerator X and A_hat X are held dense up to this size, and while twice as much is free there: gathering rows
+of a dense matrix there is the fastest product."""
+MANY = 16
+"""On an accelerator vectors of one in so many nodes are computed sooner as rows of all vectors."""
+BLOCK = 8192
+"""Nodes that are encoded at once."""
 
 
 _propagated_there: WeakValueDictionary[tuple[str, str], torch.Tensor] = WeakValueDictionary()
@@ -48,6 +55,12 @@ class DenseOperator(Operator, Protocol):
     """One that also gives first-layer inputs as a dense matrix, for few rows."""
 
     def dense_rows(self, around: Any) -> torch.Tensor: ...
+
+
+def operator_for(graph: Graph, device: str | torch.device = "cpu") -> GraphOperator:
+    """What encoders read the graph through: the class that the graph names."""
+    operator: GraphOperator = imported(graph.operator_class)(graph, device)
+    return operator
 
 
 class GraphOperator:
@@ -151,6 +164,39 @@ class GraphOperator:
         if self._inputs is not None:
             return self._inputs[torch.from_numpy(nodes).to(self.device, non_blocking=True)] @ weight
         return sparse_product(take_rows(features, nodes), weight)
+
+    def first_layer_block(self, nodes: np.ndarray, weight: torch.Tensor) -> torch.Tensor:
+        """As :meth:`first_layer`, for consecutive nodes."""
+        held = self.held_inputs() if self.device.type == "cuda" else None
+        if held is None:
+            return self.first_layer(nodes, weight)
+        return held[nodes[0] : nodes[-1] + 1] @ weight
+
+    def prefers_all(self, count: int) -> bool:
+        """Whether vectors of ``count`` nodes are computed sooner as rows of those of all nodes: on a GPU finding the
+        receptive field takes longest."""
+        return self.device.type == "cuda" and not torch.is_grad_enabled() and count * MANY >= self.graph.num_nodes
+
+    def propagate_all(
+        self,
+        make: Callable[[np.ndarray], torch.Tensor],
+        width: int,
+        finish: Callable[[torch.Tensor, slice], torch.Tensor],
+    ) -> torch.Tensor:
+        """(n, width): ``finish(A_hat Z, columns)`` of all nodes, where ``make(nodes)`` gives rows of Z."""
+        n = self.graph.num_nodes
+        inner, columns = torch.empty(n, width, device=self.device), slice(None)
+        for nodes in np.split(np.arange(n), range(BLOCK, n, BLOCK)):
+            inner[nodes[0] : nodes[-1] + 1] = make(nodes)
+        whole = self.held_adjacency()
+        if whole is not None:
+            return finish(whole @ inner, columns)
+        out = torch.empty_like(inner)
+        for nodes in np.split(np.arange(n), range(BLOCK, n, BLOCK)):
+            rows, around = self.field(nodes)
+            values = sparse_product(rows, inner[torch.from_numpy(around).to(inner.device)])
+            out[nodes[0] : nodes[-1] + 1] = finish(values, columns)
+        return out
 
     def held_inputs(self) -> torch.Tensor | None:
         """A_hat X as the one dense matrix on the device; None where it is not held so."""

@@ -2,53 +2,62 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from naq.embedders import TrainedEmbedder
 from naq.errors import OptionError
 from naq.graph.weighting import check_weighting
 from naq.heads import Head, make_head
 from naq.methods import Method, get_method
 from naq.options import Value, merge_options, nearest
 from naq.run.episodes import episode_options
-from naq.run.evaluate import OWN
 from naq.run.select import check_selection
 from naq.training import Schedule
 
 FEATURES = "raw"
-"""What methods read of the features unless something else is asked for, as in the paper."""
+"""What methods read of the features by default, as in the paper."""
 EPISODES = 16_000
 """Training episodes of a learner, as in the paper."""
 EVALUATE_EVERY = 160
 """Episodes between two evaluations of a learner: the paper's 100 evaluations in 16,000."""
+OWN = "own"
+"""Stands for the name of a head if a method solves tasks itself."""
 
 
 @dataclass(frozen=True)
 class RunConfig:
     """What is run, without the data it is run on. Made by :meth:`resolve` and nowhere else; equal ones have equal JSON.
 
-    What does not apply to the method is None and left out of the JSON: ``head_options`` of a method that solves tasks itself, ``features`` of one
-    that weights features itself, ``episode`` and ``episodes`` of one without episodes, the schedule of one that is not trained.
+    What does not apply to the method is None and left out of the JSON: ``head_options`` of a method that solves tasks
+    itself, ``features`` of one that weights features itself, ``episode`` and ``episodes`` of one without episodes, the
+    schedule of one that is not trained.
 
     Attributes:
         dataset: name of the graph.
-        also_shots: other shots that the training serves, each with the weights its validation tasks select, ascending.
-        head: that solves the tasks and chooses the checkpoint; ``own`` where the method does.
-        features: a weighting, or ``auto``, which the graph decides.
-        options: all options of the learner or embedder, ``epochs`` among them where it is trained in epochs.
-        episode: all options of the episodes; a ``way`` or ``shot`` of 0 is that of the tasks.
-        patience: evaluations without a new best before the training stops, 0 for never.
-        refine: whether the vectors go through :func:`naq.embedders.refined` before they are tested; None where they do not.
-        known: the method; ``solver``: the head, None where the method solves tasks itself. Neither is compared or written.
+        way, shot: of the tasks; training episodes have the same way unless ``episode`` says otherwise.
+        seed: of weights and episodes.
+        head: solves the tasks and chooses the checkpoint; ``own`` if the method does.
+        features: what the method reads: ``raw`` as in the paper, ``binary``, ``tfidf``, or ``auto``: ``tfidf`` if
+            features are sparse and non-negative, else ``raw``. Which is better depends on the graph.
+        options: of the learner or embedder, e.g. ``{"lr": 3e-4}``; ``epochs`` among them if it is trained in epochs.
+        episode: of the episodes, e.g. ``{"queries": 5}``; a ``way`` or ``shot`` of 0 is that of the tasks.
+        episodes: how long a learner trains at most; 16,000 as in the paper.
+        evaluate_every, patience: episodes or epochs between two evaluations, and evaluations without a new best before
+            the training stops, 0 for never. By default a learner is evaluated every 160 episodes and trains to the end,
+            as in the paper; an embedder has a schedule of its own.
+        select: what chooses the checkpoint: ``valid``, the tasks of validation classes, or ``clusters``, tasks without
+            labels.
+        device: ``cpu`` or ``cuda``.
+        refine: whether the closed form of NaQ is applied to the vectors before testing; checkpoints are selected
+            without it.
+        spec, solver: the method and the head (None if the method solves tasks itself); neither compared nor written.
     """
 
     dataset: str
     method: str
     way: int
     shot: int
-    also_shots: tuple[int, ...]
     seed: int
     head: str
     head_options: Mapping[str, Value] | None
@@ -61,7 +70,7 @@ class RunConfig:
     select: str | None
     device: str
     refine: bool | None
-    known: Method = field(compare=False, repr=False)
+    spec: Method = field(compare=False, repr=False)
     solver: Head | None = field(compare=False, repr=False)
 
     @classmethod
@@ -72,7 +81,6 @@ class RunConfig:
         dataset: str = "",
         way: int = 5,
         shot: int = 1,
-        also_shots: Iterable[int] = (),
         seed: int = 0,
         head: str | Head = "logistic",
         head_options: Mapping[str, Any] | None = None,
@@ -87,39 +95,37 @@ class RunConfig:
         device: str = "cpu",
         refine: bool | None = None,
     ) -> RunConfig:
-        """The configuration of a request; arguments as those of :func:`naq.run`.
+        """The configuration of a request; settings as in the class. Two requests for one run have equal configurations.
 
-        Two requests for the same run have equal configurations: options are written out, what does not apply is left out, and a way or shot of
-        the episodes that is the tasks' own is written as 0.
+        ``epochs`` is short for that option of a method that is trained in epochs.
 
         Raises:
             OptionError: for a name, an option or a value that cannot be used, whatever the data.
         """
-        known = method if isinstance(method, Method) else get_method(method)
-        solver = None if known.solves_tasks and head == OWN else make_head(head, **(head_options or {}))
+        spec = method if isinstance(method, Method) else get_method(method)
+        solver = None if spec.solves_tasks and head == OWN else make_head(head, **(head_options or {}))
         check_selection(select or "valid")
         weighting = check_weighting(features or FEATURES)
-        schedule = _schedule(known, evaluate_every, patience)
-        solver = None if known.solves_tasks else solver
+        schedule = _schedule(spec, evaluate_every, patience)
+        solver = None if spec.solves_tasks else solver
         return cls(
             dataset=str(dataset),
-            method=known.name,
+            method=spec.name,
             way=int(way),
             shot=int(shot),
-            also_shots=tuple(sorted({int(k) for k in also_shots} - {int(shot)})),
             seed=int(seed),
             head=OWN if solver is None else solver.name,
             head_options=None if solver is None else dict(solver.options),
-            features=None if getattr(known.model, "weighs_features", False) else weighting,
-            options=_resolved(known, _with_epochs(known, options or {}, epochs)),
-            episode=_episode(known, int(way), int(shot), episode or {}),
-            episodes=None if known.learner is None else int(EPISODES if episodes is None else episodes),
+            features=None if getattr(spec.model, "weighs_features", False) else weighting,
+            options=_method_options(spec, options or {}, epochs),
+            episode=_episode(spec, int(way), int(shot), episode or {}),
+            episodes=None if spec.learner is None else int(EPISODES if episodes is None else episodes),
             evaluate_every=None if schedule is None else schedule.evaluate_every,
             patience=None if schedule is None else schedule.patience or 0,
             select=None if schedule is None else select or "valid",
             device=str(device),
             refine=True if refine else None,
-            known=known,
+            spec=spec,
             solver=solver,
         )
 
@@ -131,47 +137,45 @@ class RunConfig:
 
     def to_json(self) -> dict[str, Any]:
         """Every field that applies, as JSON values."""
-        found = {name: getattr(self, name) for name in _names()}
-        return {name: _plain(value) for name, value in found.items() if value is not None}
+        found = {name: getattr(self, name) for name in config_fields()}
+        return {k: dict(v) if isinstance(v, Mapping) else v for k, v in found.items() if v is not None}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> RunConfig:
         """The inverse of :meth:`to_json`; what is in the file is checked as in :meth:`resolve`."""
-        known = _names()
-        for name in data:
-            if name not in known:
-                raise OptionError(f"a run's configuration has no field {name!r}; {nearest(name, known)}")
+        data = {name: value for name, value in data.items() if name != "also_shots" or value}  # of earlier versions
+        check_settings(data)
         return cls.resolve(**data)
 
 
-def _names() -> list[str]:
+def config_fields() -> list[str]:
+    """Names of what a run's configuration holds."""
     return [one.name for one in fields(RunConfig) if one.compare]
 
 
-def _plain(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return dict(value)
-    return list(value) if isinstance(value, tuple) else value
+def check_settings(given: Mapping[str, Any]) -> None:
+    """An ``OptionError`` for a name that a run has no setting of."""
+    for name in given:
+        if name not in (known := [*config_fields(), "epochs"]):
+            raise OptionError(f"a run's configuration has no field {name!r}; {nearest(name, known)}")
 
 
-def _resolved(method: Method, given: Mapping[str, Any]) -> dict[str, Value]:
-    """Every option with its value, but for switches that are off."""
-    defaults, switches = method.model.defaults, method.model.switches
-    options = merge_options(method.name, defaults, given)
-    return {name: value for name, value in options.items() if name not in switches or value != defaults[name]}
-
-
-def _with_epochs(method: Method, options: Mapping[str, Any], epochs: int | None) -> Mapping[str, Any]:
-    """Epochs are an option of the embedders that are trained."""
-    if epochs is None:
-        return options
-    if not method.in_epochs:
-        what = "is trained on episodes: give episodes" if method.learner is not None else "is not trained: leave it out"
-        raise OptionError(f"epochs is {epochs}, but {method.name} {what}.")
-    return {**options, "epochs": epochs}
+def _method_options(method: Method, given: Mapping[str, Any], epochs: int | None) -> dict[str, Value]:
+    """Every option with its value."""
+    if epochs is not None:
+        if not method.in_epochs:
+            what = (
+                "is trained on episodes: give episodes"
+                if method.learner is not None
+                else "is not trained: leave it out"
+            )
+            raise OptionError(f"epochs is {epochs}, but {method.name} {what}.")
+        given = {**given, "epochs": epochs}
+    return merge_options(method.name, method.model.defaults, given)
 
 
 def _episode(method: Method, way: int, shot: int, given: Mapping[str, Any]) -> dict[str, Value] | None:
+    """Options of the episodes; a way or shot that is the tasks' is written as 0."""
     options = episode_options(method, given)
     if method.episodes is None:
         return None
@@ -183,7 +187,7 @@ def _schedule(method: Method, evaluate_every: int | None, patience: int | None) 
     """What is asked for, else the paper's for learners and the embedder's own; None for what is not trained."""
     if not method.trains:
         return None
-    model = method.model
-    every, wait = (model.evaluate_every, model.patience) if issubclass(model, TrainedEmbedder) else (EVALUATE_EVERY, 0)
+    model: Any = method.model
+    every, wait = (model.evaluate_every, model.patience) if method.in_epochs else (EVALUATE_EVERY, 0)
     wait = wait if patience is None else int(patience)
     return Schedule(every if evaluate_every is None else int(evaluate_every), wait or None)

@@ -14,7 +14,7 @@ from naq.graph import Graph
 from naq.methods import Method
 from naq.neighbors import NeighborTable, diffusion_neighbors, feature_neighbors
 from naq.options import Value, merge_options
-from naq.run.given_table import GivenTable, fitting_table
+from naq.run.given_table import check_table
 from naq.tasks import ClassSplit
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ NaQ trains with one shot whatever the tasks have, as the paper's code does.
 """
 
 SWITCHES = frozenset({"search"})
-"""Options that are left out of a run's configuration while they have their default, as those of :class:`~naq.options.Configurable`."""
+"""Options that are left out of a run's configuration while they have their default."""
 
 
 def episode_options(method: Method, given: Mapping[str, Any]) -> dict[str, Value]:
@@ -108,29 +108,40 @@ def table_for(
     )
 
 
-def episodes_for(
+def episode_way(config: RunConfig) -> int:
+    """Classes of a training episode: the tasks' unless the episode option says otherwise, which a learner that solves tasks cannot use."""
+    assert config.episode is not None
+    way = int(config.episode["way"]) or config.way
+    if config.spec.solves_tasks and way != config.way:
+        raise OptionError(
+            f"{config.method} solves tasks with the classifier it was trained with: episodes of {way} classes do not "
+            f"fit tasks of {config.way}; leave the episode option way out."
+        )
+    return way
+
+
+def draw_episodes(
     config: RunConfig,
     graph: Graph,
     split: ClassSplit,
     *,
     cache: str | Path | None,
+    table: NeighborTable | None = None,
     progress: Callable[[int, int], None] | None = None,
-    given: GivenTable | None = None,
     note: Callable[[str], None] = lambda text: None,
 ) -> Episodes:
     """The episodes a learner trains on; only supervised ones read labels here.
 
     Args:
-        given: the table that NaQ episodes are drawn from, in place of one that is made here.
-        note: is told what could not be checked of it.
+        table: that NaQ episodes are drawn from, in place of one that is made here.
+        note: is called with what could not be checked of it.
     """
-    kind, options, seed = config.known.episodes, config.episode, config.seed
+    kind, options, seed = config.spec.episodes, config.episode, config.seed
     assert kind is not None and options is not None and config.episodes is not None
-    way, count = int(options["way"]) or config.way, config.episodes
+    way, count = episode_way(config), config.episodes
     if kind == "supervised":
-        labels = graph.require_labels("supervised episodes")
         return supervised_episodes(
-            labels,
+            graph.require_labels("supervised episodes"),
             split.base,
             way=way,
             shot=int(options["shot"]) or config.shot,
@@ -149,11 +160,10 @@ def episodes_for(
             drop_feature=float(options["drop_feature"]),
         )
     bare = graph.without_labels()
-    if given is None:
+    if table is None:
         table = table_for(bare, kind, options, cache, config.device, progress)
     else:
-        table = fitting_table(given.read(), bare, kind, options, note)
-        given.forget()
+        table = check_table(table, bare, kind, options, note)
     return naq_episodes(
         table,
         way=way,

@@ -187,8 +187,8 @@ class RunFolder(contextlib.AbstractContextManager["RunFolder"]):
         self._lock.release()
 
 
-def begun_beside(checkpoint: Path) -> Mapping[str, Any]:
-    """The arithmetic that a training without a folder of its own was begun with, from a file beside its checkpoint; empty where it begins now."""
+def arithmetic_of(checkpoint: Path) -> Mapping[str, Any]:
+    """The arithmetic that a training without a folder was begun with, from a file next to its checkpoint; empty if it begins now."""
     file = checkpoint.with_suffix(".arithmetic.json")
     if not checkpoint.exists():
         write_sealed(file, {"format": FORMAT, "arithmetic": arithmetic()})
@@ -207,4 +207,7 @@ def _differing(kept: Mapping[str, Any], now: Mapping[str, Mapping[str, Any]]) ->
         others = kept.get(part)
         others = others if isinstance(others, Mapping) else {}
         found |= {name for name in {**others, **values} if others.get(name) != values.get(name)}
+    for name in ("also_shots", "also"):  # empty in every run of one shot that an earlier version wrote
+        if not any(kept[part].get(name) for part in now if isinstance(kept.get(part), Mapping)):
+            found.discard(name)
     return sorted(found)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 from naq.episodes.naq import table_width
@@ -16,8 +15,7 @@ from naq.errors import OptionError
 from naq.graph import Graph
 from naq.methods import Method
 from naq.neighbors import NeighborTable, feature_neighbors
-from naq.neighbors.fill import FILLS, check_fill, filled
-from naq.neighbors.table import content_of
+from naq.neighbors.table import FILLS, check_fill, content_of, filled
 
 KINDS = {"naq-feat": ("feature", "vectors"), "naq-diff": ("diffusion",)}
 """Tables that episodes are drawn from; features that are too many to compare may have been made vectors first."""
@@ -37,35 +35,12 @@ def check_takes_table(method: Method) -> None:
         )
 
 
-class GivenTable:
-    """A table, or the file of one: read when it is first needed, and not held longer than episodes are drawn from it."""
-
-    def __init__(self, source: NeighborTable | str | Path) -> None:
-        self._path = None if isinstance(source, NeighborTable) else Path(source).expanduser()
-        self._table = source if isinstance(source, NeighborTable) else None
-
-    def read(self) -> NeighborTable:
-        """The table, held until :meth:`forget`."""
-        if self._table is None:
-            assert self._path is not None
-            self._table = NeighborTable.load(self._path)
-        return self._table
-
-    def forget(self) -> None:
-        """Let go of what can be read again."""
-        if self._path is not None:
-            self._table = None
-
-    def description(self) -> dict[str, Any]:
-        """What a run says of the table: a hash of its neighbours, and how it was made."""
-        table = self.read()
-        return {
-            "hash": table.hash,
-            "info": json.loads(json.dumps(dict(table.info))),
-        }  # as it comes back from a run folder
+def table_info(table: NeighborTable) -> dict[str, Any]:
+    """What a run says of the table: a hash of its neighbours, and how it was made, as it comes back from a run folder."""
+    return {"hash": table.hash, "info": json.loads(json.dumps(dict(table.info)))}
 
 
-def fitting_table(
+def check_table(
     table: NeighborTable, graph: Graph, kind: str, options: Mapping[str, Any], note: Callable[[str], None]
 ) -> NeighborTable:
     """The table, with short rows filled as the options say; an ``OptionError`` where it is not for such episodes.

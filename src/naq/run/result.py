@@ -19,13 +19,12 @@ class Result:
 
     Attributes:
         config: what was run.
-        data: what it was run on: hashes of the ``graph`` and of the ``tasks``, of those of each other shot (``also``) and of ``base_labels``
-            where they were given, and the ``features`` that were read; of a neighbour ``table`` that was given, a hash and how it was made.
+        data: what it was run on: hashes of the ``graph`` and of the ``tasks``, and of ``base_labels`` if they were
+            given; the ``features`` that were read; of a neighbour ``table`` that was given, a hash and how it was made.
         evaluations: one per head on the same test tasks; ``accuracy``, ``ci95`` and ``per_task`` are those of ``config.head``, which also
             chose the checkpoint. ``em/dirichlet`` and the like: the same tasks with Dirichlet(2) queries, see
             :func:`naq.tasks.dirichlet_queries`; they never choose anything.
         baseline: the same for the ``smooth`` baseline.
-        also, also_baseline: the same for tasks of other shots, keyed by the shot.
     """
 
     config: RunConfig
@@ -36,8 +35,6 @@ class Result:
     seconds: Mapping[str, float]
     history: History | None = None
     embedding: np.ndarray | None = field(default=None, repr=False)
-    also: Mapping[str, Mapping[str, Evaluation]] = field(default_factory=dict)
-    also_baseline: Mapping[str, Mapping[str, Evaluation]] = field(default_factory=dict)
 
     @property
     def main(self) -> Evaluation:
@@ -67,14 +64,13 @@ class Result:
             "seconds": {name: round(value, 3) for name, value in self.seconds.items()},
             "evaluations": _to_json(self.evaluations),
             "baseline": _to_json(self.baseline),
-            "also": {shot: _to_json(found) for shot, found in self.also.items()},
-            "also_baseline": {shot: _to_json(found) for shot, found in self.also_baseline.items()},
             "history": None if self.history is None else vars(self.history),
         }
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Result:
-        """The inverse of :meth:`to_json`."""
+        """The inverse of :meth:`to_json`; what earlier versions wrote of a single shot is read too."""
+        history = data["history"] and {name: value for name, value in data["history"].items() if name != "also"}
         return cls(
             RunConfig.from_json(data["config"]),
             data["data"],
@@ -82,9 +78,7 @@ class Result:
             _from_json(data["baseline"]),
             data["facts"],
             data["seconds"],
-            None if data["history"] is None else History(**data["history"]),
-            also={shot: _from_json(found) for shot, found in data["also"].items()},
-            also_baseline={shot: _from_json(found) for shot, found in data["also_baseline"].items()},
+            None if history is None else History(**history),
         )
 
 

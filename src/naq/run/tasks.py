@@ -1,4 +1,4 @@
-"""Where a run's tasks and class split come from."""
+"""What a run is evaluated on: validation and test tasks, and the class split they come from."""
 
 from __future__ import annotations
 
@@ -10,17 +10,19 @@ import numpy as np
 
 from naq.errors import TaskError
 from naq.graph import Graph
-from naq.io import split_for, tasks_path
+from naq.io.splits import split_for, tasks_path
 from naq.tasks import ClassSplit, Tasks, dirichlet_queries, sample_tasks, split_of_file
 
 VALID_TASKS, TEST_TASKS, QUERIES = 50, 500, 8
 
 
 @dataclass(frozen=True, eq=False)
-class TaskSource:
+class EvaluationTasks:
     """Validation and test tasks of one setting and the split they come from.
 
     Attributes:
+        base_labels: (n,) what a supervised method may read, -1 elsewhere.
+        origin: a file name, or how they were drawn.
         unbalanced: the test tasks with Dirichlet(2) queries; they choose nothing.
     """
 
@@ -32,7 +34,7 @@ class TaskSource:
     unbalanced: Tasks
 
     @property
-    def fingerprint(self) -> str:
+    def hash(self) -> str:
         """A hash of the tasks, so that a result says what it was tested on."""
         digest = hashlib.blake2b(digest_size=12)
         for tasks in (self.valid, self.test):
@@ -41,12 +43,7 @@ class TaskSource:
         return digest.hexdigest()
 
 
-def labels_hash(labels: np.ndarray) -> str:
-    """A hash of (n,) labels."""
-    return hashlib.blake2b(np.ascontiguousarray(labels, dtype="<i8").tobytes(), digest_size=12).hexdigest()
-
-
-def task_source(
+def evaluation_tasks(
     graph: Graph,
     source: str | None,
     path: str | Path | None,
@@ -55,7 +52,7 @@ def task_source(
     shot: int,
     split: ClassSplit | None = None,
     base_labels: np.ndarray | None = None,
-) -> TaskSource:
+) -> EvaluationTasks:
     """Tasks from ``path``, else from the file that comes with ``source`` (by default what the graph was loaded from), else drawn with seed 0.
 
     ``split`` draws them from its classes, whatever file there is; ``base_labels`` replaces what a supervised method may
@@ -80,14 +77,7 @@ def task_source(
             split = split_for(source, graph)
         valid, test = (
             sample_tasks(
-                graph,
-                way=way,
-                shot=shot,
-                queries=QUERIES,
-                count=count,
-                seed=0,
-                classes=split.part(part),
-                part=part,
+                graph, way=way, shot=shot, queries=QUERIES, count=count, seed=0, classes=split.part(part), part=part
             )
             for part, count in (("valid", VALID_TASKS), ("test", TEST_TASKS))
         )
@@ -97,7 +87,12 @@ def task_source(
     else:
         base = _checked(base_labels, split, graph)
         split = replace(split, base=tuple(np.unique(base[base >= 0]).tolist()))
-    return TaskSource(split, valid, test, base, origin, dirichlet_queries(test, labels))
+    return EvaluationTasks(split, valid, test, base, origin, dirichlet_queries(test, labels))
+
+
+def labels_hash(labels: np.ndarray) -> str:
+    """A hash of (n,) labels."""
+    return hashlib.blake2b(np.ascontiguousarray(labels, dtype="<i8").tobytes(), digest_size=12).hexdigest()
 
 
 def _checked(base_labels: np.ndarray, split: ClassSplit, graph: Graph) -> np.ndarray:

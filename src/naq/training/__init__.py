@@ -1,20 +1,7 @@
 """The one training loop: progress, evaluation, early stop, checkpoint, resume."""
 
-from naq.training.history import History, Schedule, Trained
-from naq.training.loop import Fitting, fit, fit_together
-from naq.training.trainable import EpisodeTraining, EpochTraining, Trainable
-from naq_scale.captured import CapturedTraining, episode_training
+from naq.training.checkpoint import History
+from naq.training.loop import Schedule, Trained, fit
+from naq.training.steps import EpisodeTraining, EpochTraining, Steps, episode_training
 
-__all__ = [
-    "CapturedTraining",
-    "EpisodeTraining",
-    "EpochTraining",
-    "Fitting",
-    "History",
-    "Schedule",
-    "Trainable",
-    "Trained",
-    "episode_training",
-    "fit",
-    "fit_together",
-]
+__all__ = ["EpisodeTraining", "EpochTraining", "History", "Schedule", "Steps", "Trained", "episode_training", "fit"]

@@ -1,140 +1,175 @@
-"""One loop for everything that is trained in steps."""
+"""The one training loop: steps, evaluation, early stop, checkpoint, resume."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+import math
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType, TracebackType
 from typing import Any
 
-import torch
+from naq.errors import OptionError, TrainingError
+from naq.training.checkpoint import History, TrainingState, mean_loss, restore, save
+from naq.training.steps import Steps
 
-from naq.training.history import Schedule, Trained
-from naq.training.interrupt import CleanInterrupt
-from naq.training.state import MAIN, TrainingState, Validate
-from naq.training.trainable import Trainable
-
-Report = Callable[[dict[str, Any]], None]
+CHECKPOINT_SECONDS = float(os.environ.get("NAQ_CHECKPOINT_SECONDS", "20"))
+"""A checkpoint is written at the first evaluation after this long, and at the end and at Ctrl-C."""
 
 
-@dataclass(frozen=True, eq=False)
-class Fitting:
-    """A training, and how it is evaluated, stopped and kept.
+@dataclass(frozen=True)
+class Schedule:
+    """When to evaluate and when to stop.
 
-    Attributes:
-        validate: accuracy of the model as it is now, on validation tasks.
-        also: further such accuracies by name. Each chooses weights of its own, the same that it would choose in a training of its own:
-            the training goes on until the patience of every one of them has run out.
-        checkpoint: file of the training state; where it exists, training resumes from it.
-        key: identifies the run; a checkpoint with another key is an error.
-        report: called after every update with done, total, unit, loss, valid, best and seconds.
+    Args:
+        evaluate_every: episodes (or epochs) between two evaluations (the paper: 160 of 16,000, so 100 evaluations).
+        patience: stop after this many evaluations without a new best; None trains to the end, as the paper does.
     """
 
-    training: Trainable
-    validate: Validate
-    schedule: Schedule
-    also: Mapping[str, Validate] = field(default_factory=dict)
-    checkpoint: Path | None = None
-    key: str = ""
-    report: Report | None = None
+    evaluate_every: int = 160
+    patience: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.evaluate_every < 1:
+            raise OptionError(f"evaluate_every is {self.evaluate_every}; expected at least 1.")
+        if self.patience is not None and self.patience < 1:
+            raise OptionError(f"patience is {self.patience}; expected at least 1 evaluation, or none.")
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What :func:`fit` returns; the model holds the weights of the first best validation accuracy.
+
+    Attributes:
+        best_step: episodes or epochs behind those weights.
+        resumed_from: episodes or epochs that a checkpoint had behind it; 0 for a fresh start.
+    """
+
+    history: History
+    best_step: int
+    best_valid: float
+    seconds: float
+    stopped_early: bool
+    resumed_from: int
+
+
+def first_best(accuracies: Sequence[float], patience: int | None = None) -> tuple[int, bool]:
+    """Index of the first best accuracy that was found before patience ran out, and whether it ran out.
+
+    >>> first_best([0.5, 0.7, 0.6, 0.7]), first_best([0.5, 0.4, 0.4, 0.9], patience=2)
+    ((1, False), (0, True))
+    """
+    best = 0
+    for place, accuracy in enumerate(accuracies):
+        if accuracy > accuracies[best]:
+            best = place
+        elif patience is not None and place - best >= patience:
+            return best, True
+    return best, False
 
 
 def fit(
-    training: Trainable,
-    validate: Validate,
+    steps: Steps,
+    validate: Callable[[], float],
     schedule: Schedule,
     *,
-    also: Mapping[str, Validate] | None = None,
     checkpoint: Path | None = None,
     key: str = "",
-    report: Report | None = None,
+    report: Callable[[dict[str, Any]], None] | None = None,
 ) -> Trained:
     """Train, evaluate every so many episodes or epochs, and end with the weights of the first best validation accuracy.
 
     Args:
-        training, validate, schedule, also, checkpoint, key, report: see :class:`Fitting`.
+        steps: a model, its optimiser, and updates that depend on nothing but them and their number.
+        validate: accuracy of the model as it is now, on validation tasks.
+        checkpoint: file of the training state; if it exists, training resumes from it.
+        key: identifies the run; a checkpoint with another key is an error.
+        report: called after every update with done, total, unit, loss, valid, best and seconds.
 
     Raises:
         KeyboardInterrupt: after Ctrl-C, once the state is saved.
         TrainingError: on a loss that is not finite; the last checkpoint stays.
     """
-    (found,) = fit_together([Fitting(training, validate, schedule, also or {}, checkpoint, key, report)])
-    if isinstance(found, Exception):
-        raise found
-    return found
-
-
-def fit_together(fittings: Sequence[Fitting]) -> list[Trained | Exception]:
-    """What :func:`fit` returns or raises for each of them, trained in this process, an update of each in turn.
-
-    On a GPU each has a stream of its own, so that kernels too small for the whole device run beside those of others. No training depends on another: the
-    numbers are those of training it alone.
-
-    Raises:
-        KeyboardInterrupt: after Ctrl-C, once the states are saved.
-    """
-    found: dict[int, Trained | Exception] = {}
-    running = {place: _Running(fitting, alone=len(fittings) == 1) for place, fitting in enumerate(fittings)}
+    began = saved = time.perf_counter()
+    state = TrainingState() if checkpoint is None else restore(checkpoint, key, steps)
+    resumed_from, before = steps.done(state.update), state.seconds
+    history, every = state.history, steps.updates_between(schedule.evaluate_every)
     with CleanInterrupt() as interrupt:
-        while running:
-            for place, one in list(running.items()):
-                if (ended := one.advance()) is not None:
-                    found[place] = ended
-                    del running[place]
-            if interrupt.asked and running:
-                for one in running.values():
-                    one.save()
-                raise KeyboardInterrupt
-    return [found[place] for place in range(len(fittings))]
-
-
-class _Running:
-    """A training that is under way, on a stream of its own where it shares a GPU with others."""
-
-    def __init__(self, fitting: Fitting, *, alone: bool) -> None:
-        self._fitting = fitting
-        self._state: TrainingState | None = None
-        self._every = fitting.training.updates_between(fitting.schedule.evaluate_every)
-        device = next((weight.device for weight in fitting.training.model.parameters()), torch.device("cpu"))
-        self._stream = None if alone or device.type != "cuda" else torch.cuda.Stream(device)
-        if self._stream is not None:
-            self._stream.wait_stream(torch.cuda.current_stream(device))  # the model was made there
-
-    def advance(self) -> Trained | Exception | None:
-        """One update; what came of the training once it is over."""
-        try:
-            with self._on_stream():
-                ended = self._advance()
-        except Exception as error:
-            return error
-        if ended is not None and self._stream is not None:
-            torch.cuda.current_stream(self._stream.device).wait_stream(self._stream)
-        return ended
-
-    def save(self) -> None:
-        if self._state is not None:
-            with self._on_stream():
-                self._state.save()
-
-    def _on_stream(self) -> AbstractContextManager[Any]:
-        return nullcontext() if self._stream is None else torch.cuda.stream(self._stream)
-
-    def _advance(self) -> Trained | None:
-        given = self._fitting
-        if self._state is None:
-            sets = {MAIN: given.validate, **given.also}
-            self._state = TrainingState(given.training, sets, given.schedule.patience, given.checkpoint, given.key)
-        state, updates = self._state, given.training.updates
-        if state.update < updates and not state.out_of_patience():
-            state.losses.append(given.training.step(state.update))
+        while state.update < steps.updates and not first_best(history.valid_accuracy, schedule.patience)[1]:
+            state.losses.append(steps.step(state.update))
             state.update += 1
-            if state.update % self._every == 0 or state.update == updates:
-                state.evaluate()
-                state.save(only_if_due=True)
-            if given.report is not None:
-                given.report(state.facts())
-            return None
-        state.settle()
-        state.save()
-        return state.finish()
+            state.seconds = before + time.perf_counter() - began
+            if state.update % every == 0 or state.update == steps.updates:
+                loss = mean_loss(state.losses, state.update, steps)
+                accuracy = float(validate())
+                if math.isnan(accuracy):
+                    raise TrainingError("the validation accuracy is not a number; check the validation tasks.")
+                state.seconds = before + time.perf_counter() - began
+                history.steps.append(steps.done(state.update))
+                history.loss.append(loss)
+                history.valid_accuracy.append(accuracy)
+                history.seconds.append(round(state.seconds, 3))
+                state.losses = []
+                if first_best(history.valid_accuracy, schedule.patience)[0] == len(history.steps) - 1:
+                    state.best_weights = {k: v.detach().clone() for k, v in steps.model.state_dict().items()}
+                if time.perf_counter() - saved >= CHECKPOINT_SECONDS:
+                    save(checkpoint, key, steps, state)
+                    saved = time.perf_counter()
+            if report is not None:
+                report(_facts(state, steps))
+            if interrupt.asked:
+                save(checkpoint, key, steps, state)
+                raise KeyboardInterrupt
+    save(checkpoint, key, steps, state)
+    steps.model.load_state_dict(state.best_weights)
+    best, _ = first_best(history.valid_accuracy, schedule.patience)
+    return Trained(
+        history,
+        best_step=history.steps[best],
+        best_valid=history.valid_accuracy[best],
+        seconds=before + time.perf_counter() - began,
+        stopped_early=history.steps[-1] < steps.done(steps.updates),
+        resumed_from=resumed_from,
+    )
+
+
+def _facts(state: TrainingState, steps: Steps) -> dict[str, Any]:
+    accuracy = state.history.valid_accuracy
+    return {
+        "done": steps.done(state.update),
+        "total": steps.done(steps.updates),
+        "unit": steps.unit,
+        "loss": state.history.loss[-1] if accuracy else None,
+        "valid": accuracy[-1] if accuracy else None,
+        "best": max(accuracy) if accuracy else None,
+        "seconds": state.seconds,
+    }
+
+
+class CleanInterrupt:
+    """While active, the first Ctrl-C (or SIGTERM) sets ``asked``; a second Ctrl-C interrupts at once."""
+
+    def __init__(self) -> None:
+        self.asked = False
+        self._previous: dict[int, Any] = {}
+
+    def _handle(self, number: int, _frame: FrameType | None) -> None:
+        if self.asked and number == signal.SIGINT:
+            raise KeyboardInterrupt
+        self.asked = True
+
+    def __enter__(self) -> CleanInterrupt:
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGINT, signal.SIGTERM):
+                self._previous[number] = signal.signal(number, self._handle)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for number, handler in self._previous.items():
+            signal.signal(number, handler)

@@ -159,7 +159,7 @@ class PoolRunner(Runner):
             if planned.dataset is not None and planned.dataset not in idle.loaded:
                 idle.loaded = [*idle.loaded, planned.dataset][-KEPT:]
             store, setup = pending.store, pending.setup
-            scratch, lock = str(store.scratch(planned.key).resolve()), str(store.lock_file(planned.key).resolve())
+            scratch, lock = (str(p.resolve()) for p in (store.scratch(planned.key), store.lock_file(planned.key)))
             order = Order(planned.cell, planned.identity, scratch, lock, dict(setup.paths), setup.cache)
             idle.future = idle.submit(order)
 

@@ -170,10 +170,10 @@ def reproduce_command(
     A table or analysis is computed as cells, most of them one training each.
     Stopped with Ctrl-C or killed, the same command goes on; finished cells are kept.
     """
-    from naq.cli.progress import CellsProgress
     from naq_paper.cells.runners import Setup, make_runner
     from naq_paper.cells.store import Store
     from naq_paper.cli.planning import plan_json, plan_text
+    from naq_paper.cli.progress import CellsProgress
     from naq_paper.experiments.compute import StoredRecords, cells_of, compute
     from naq_paper.experiments.datasets import make_requests
     from naq_paper.experiments.experiment import expand

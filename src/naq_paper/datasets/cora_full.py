@@ -5,15 +5,17 @@ The archive also holds pickled dictionaries (titles, words); those members are n
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 
 import numpy as np
 
-from naq.errors import DataError, GraphError
+from naq.errors import DataError, GraphError, TaskError
 from naq.files import read_npz
 from naq.graph import Graph
 from naq.io.npz import KEYS, csr_of
 from naq.io.readers import Reader
+from naq.tasks import ClassSplit
 
 
 class CoraFullReader(Reader):
@@ -21,6 +23,9 @@ class CoraFullReader(Reader):
 
     def read(self, path: Path, name: str | None = None) -> Graph:
         return read_cora_full(path, name=name or "cora-full")
+
+    def split(self, path: Path, graph: Graph) -> ClassSplit:
+        return cora_full_split(graph)
 
 
 def read_cora_full(path: str | Path, *, name: str = "cora-full") -> Graph:
@@ -37,3 +42,15 @@ def read_cora_full(path: str | Path, *, name: str = "cora-full") -> Graph:
         return Graph(adjacency, words, arrays["labels"], name=name)
     except GraphError as error:
         raise DataError(f"{path}: {error}") from error
+
+
+def cora_full_split(graph: Graph) -> ClassSplit:
+    """The paper's split of Cora-Full: classes by first appearance, shuffled with seed 1212, 25 / 20 / 25."""
+    labels = graph.require_labels("the class split of Cora-Full")
+    classes, first = np.unique(labels, return_index=True)
+    if len(classes) != 70:
+        raise TaskError(f"graph {graph.name!r} has {len(classes)} classes; the split of Cora-Full is for its 70.")
+    order = [int(c) for c in classes[np.argsort(first)]]
+    random.Random(1212).shuffle(order)
+    parts = (order[:25], order[25:45], order[45:])
+    return ClassSplit(*(tuple(sorted(part)) for part in parts))

@@ -63,6 +63,9 @@ class GpnReader(Reader):
     def read(self, path: Path, name: str | None = None) -> Graph:
         return read_gpn(*locate(path), name=name)
 
+    def split(self, path: Path, graph: Graph) -> ClassSplit:
+        return split_of_mats(*locate(path))
+
 
 def read_gpn(folder: Path, stem: str, *, name: str | None = None) -> Graph:
     """The graph of the three files. Every node must be in exactly one of the two ``.mat`` files."""

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from naq.heads import HEADS, in_reading_order
 from naq.methods import get_method
-from naq.run.evaluate import BASELINE, OWN, dirichlet
+from naq.run.config import OWN
+from naq.run.evaluate import BASELINE, dirichlet
 from naq.run.versions import device_words
 from naq_paper.experiments.captions import SMOOTH, TEST_ACCURACY, WHISKERS, number, power_note, score_series, table_name
 from naq_paper.experiments.cut_short import ends_of

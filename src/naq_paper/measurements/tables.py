@@ -12,8 +12,8 @@ from naq.files import cache_folder
 from naq.graph import Graph, weighted
 from naq.graph.weighting import WEIGHTINGS
 from naq.neighbors import NeighborTable, feature_neighbors
-from naq.neighbors.fill import FILLS, filled
 from naq.neighbors.similarity import METRICS
+from naq.neighbors.table import FILLS, filled
 from naq.run.episodes import table_for
 from naq_paper.measurements.base import Context, check_choice
 

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from naq.classifier import FewShotNodeClassifier
+from naq.classifier import FewShotNodeClassifier, Labels
 from naq.graph import Graph
 from naq_paper.peers.base import Peer
 
@@ -23,7 +23,7 @@ class NaqPlusClassifier(Peer):
         self.classifier = FewShotNodeClassifier(self.method, seed=seed).fit(graph)
 
     def classify(self, nodes: np.ndarray, slots: np.ndarray, count: int) -> np.ndarray:
-        return self.classifier.predict_proba(support=nodes, labels=slots)
+        return self.classifier.predict_proba(Labels.of(nodes, slots))
 
 
 class SmoothClassifier(NaqPlusClassifier):

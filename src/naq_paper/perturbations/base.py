@@ -49,7 +49,7 @@ class Perturbed:
 
 
 class Perturbation(Configurable, ABC):
-    """Changes a dataset before a run. A subclass names itself, lists its options with their defaults, and gives :meth:`apply`.
+    """Changes a dataset before a run. A subclass names itself, lists its ``Options``, and gives :meth:`apply`.
 
     Args:
         options: overrides of ``defaults``.
@@ -61,12 +61,6 @@ class Perturbation(Configurable, ABC):
     @abstractmethod
     def apply(self, graph: Graph, split: ClassSplit, seed: int) -> Perturbed:
         """What a run is given; everything random is drawn from ``naq.random.stream`` of ``seed``."""
-
-    def require_part(self, *names: str) -> None:
-        """Every option lies within 0 and 1, both included."""
-        for name in names:
-            if not 0 <= float(self.options[name]) <= 1:
-                self._out_of_range(name, "at least 0 and at most 1")
 
 
 def resolve_perturbation(given: Mapping[str, Any] | None) -> dict[str, Value] | None:

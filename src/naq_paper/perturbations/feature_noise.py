@@ -1,28 +1,31 @@
 """Feature noise: some nodes have dimensions flipped, for neighbours, training and testing.
 
-round(share * n) nodes are chosen. With m_i the share of non-zeros in row i, and b_ij ~ Bernoulli(m_i) for each of its d dimensions,
+round(share * n) nodes are chosen. With m_i the share of non-zeros in row i, and b_ij ~ Bernoulli(m_i) for each of its d
+dimensions,
 
     xor        x'_ij = x_ij where b_ij = 0;   where b_ij = 1 a zero becomes 1 and a non-zero becomes 0
     replace    x'_ij = b_ij
 
-The paper flips "by a Bernoulli draw with probability (1/d) sum_i x_i", which may mean either; ``xor`` is the default. For 0/1
-features m_i is that mean; for counts and real values the mean is binarised to the share of non-zeros. A row without zeros, as
-embeddings have, thus becomes all 0 under ``xor`` and all 1 under ``replace``; a row without non-zeros stays.
+The paper flips "by a Bernoulli draw with probability (1/d) sum_i x_i", which may mean either; ``xor`` is the default.
+For 0/1 features m_i is that mean; for counts and real values the mean is binarised to the share of non-zeros. A row
+without zeros, as embeddings have, thus becomes all 0 under ``xor`` and all 1 under ``replace``; a row without non-zeros
+stays.
 
-Nodes are a prefix of one random order per seed and their draws depend on their place in it: a node that is noisy at a lower share
-has the same noise at every higher one.
+Nodes are a prefix of one random order per seed and their draws depend on their place in it: a node that is noisy at a
+lower share has the same noise at every higher one.
 
 Rows stay sparse: the number of flipped zeros is drawn (binomial), then as many distinct positions among the zeros.
 """
 
 from __future__ import annotations
 
-from typing import ClassVar
+from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
 
 from naq.graph import Graph
+from naq.options import option
 from naq.random import stream
 from naq.tasks import ClassSplit
 from naq_paper.perturbations.base import Perturbation, Perturbed, register_perturbation
@@ -36,23 +39,21 @@ BLOCK = 1024
 class FeatureNoise(Perturbation):
     """Flipped feature dimensions of some nodes.
 
-    Args:
-        share: of the nodes.
-        reading: ``xor`` (flip dimensions) or ``replace`` (draw the row anew).
-
     Cost: linear in nodes and non-zeros.
     """
 
     name = "feature-noise"
     summary = "Flipped feature dimensions of some nodes."
-    defaults: ClassVar = {"share": 0.1, "reading": "xor"}
 
-    def check_options(self) -> None:
-        self.require_part("share")
-        self.require_choice("reading", READINGS)
+    @dataclass(frozen=True)
+    class Options(Perturbation.Options):
+        share: float = option(0.1, at_least=0, at_most=1)  # of the nodes
+        reading: str = option("xor", choices=READINGS)  # flip dimensions, or replace the row by a new one
+
+    options: Options
 
     def apply(self, graph: Graph, split: ClassSplit, seed: int) -> Perturbed:
-        share, reading = float(self.options["share"]), self.options["reading"]
+        share, reading = self.options.share, self.options.reading
         features = graph.require_features("feature noise")
         count = round(share * graph.num_nodes)
         order = stream(seed, "change/feature-noise/nodes").permutation(graph.num_nodes)
@@ -84,7 +85,8 @@ def noisy_rows(random: np.random.Generator, rows: sp.csr_array, *, replace: bool
         return sp.csr_array((np.ones(len(row), dtype=np.float32), (row, column)), shape=rows.shape)
     stays = random.random(len(owner)) >= mean[owner]
     row, place = subsets(random, random.binomial(d - filled, mean), d - filled)
-    # Before the i-th non-zero column c_i of a row lie c_i - i zeros, so a zero is passed by every non-zero with no more of them.
+    # Before the i-th non-zero column c_i of a row lie c_i - i zeros, so a zero is passed by every non-zero with no more
+    # of them.
     before = rows.indices - (np.arange(len(owner)) - rows.indptr[owner])
     passed = np.searchsorted(owner * (d + 1) + before, row * (d + 1) + place, side="right") - rows.indptr[row]
     row, column = np.concatenate([owner[stays], row]), np.concatenate([rows.indices[stays], place + passed])

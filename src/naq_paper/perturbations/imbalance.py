@@ -4,27 +4,30 @@ Classes present are sorted by size, ties by the lower id; with C of them,
 
     pareto      all nodes of the floor(top * C) largest classes, ``tail`` random nodes of every other
     extreme     all nodes of the ``heads`` largest classes, ``tail`` random nodes of every other
-    balanced    the control: as many nodes as under ``like``, but the same share s of every class, at least ``keep`` (or all);
-                s * n_c is rounded by largest remainders, so that the total is exact
+    balanced    the control: as many nodes as under ``like``, but the same share s of every class, at least ``keep`` (or
+                all); s * n_c is rounded by largest remainders, so that the total is exact
 
-The graph is also smaller and sparser afterwards, so a drop of accuracy is not imbalance alone: compare with ``balanced``.
+The graph is also smaller and sparser afterwards, so a drop of accuracy is not imbalance alone: compare with
+``balanced``.
 
-Nodes without a label are of no class and are left out, nodes are numbered anew in the order of their old ids, and tasks have to be
-drawn anew. Class ids and the split stay, less the classes with fewer than ``keep`` nodes, which hold no 1-shot task. A head class
-among the test classes keeps all its nodes.
+Nodes without a label are of no class and are left out, nodes are numbered anew in the order of their old ids, and tasks
+have to be drawn anew. Class ids and the split stay, less the classes with fewer than ``keep`` nodes, which hold no
+1-shot task. A head class among the test classes keeps all its nodes.
 
-The paper does not say whether classes are ranked over the whole graph or within base, valid and test classes; ``per`` has both.
-Under ``per="part"`` each part has its own floor(top * C_part) or ``heads`` whole classes, and classes of no part are tails.
+The paper does not say whether classes are ranked over the whole graph or within base, valid and test classes; ``per``
+has both. Under ``per="part"`` each part has its own floor(top * C_part) or ``heads`` whole classes, and classes of no
+part are tails.
 """
 
 from __future__ import annotations
 
-from typing import ClassVar
+from dataclasses import dataclass
 
 import numpy as np
 
 from naq.errors import OptionError
 from naq.graph import Graph
+from naq.options import option
 from naq.random import stream
 from naq.tasks import ClassSplit
 from naq_paper.perturbations.base import Perturbation, Perturbed, floor_of, register_perturbation
@@ -37,39 +40,26 @@ PER = ("graph", "part")
 class Imbalance(Perturbation):
     """Few classes whole, little of the others, as an induced sub-graph.
 
-    Args:
-        kind: ``pareto``, ``extreme`` or the control ``balanced``.
-        top: share of the classes that stay whole under pareto.
-        heads: classes that stay whole under extreme.
-        tail: nodes of every other class; a smaller class stays whole.
-        keep: nodes that a class needs to stay in the split: shots and queries of a task.
-        like: the kind whose number of nodes ``balanced`` keeps.
-        per: ranks classes of the whole ``graph`` or within each ``part`` of the split.
-
     Cost: linear in nodes, edges and non-zeros.
     """
 
     name = "imbalance"
     summary = "Few classes whole, little of the others, as an induced sub-graph."
-    defaults: ClassVar = {
-        "kind": "pareto",
-        "top": 0.2,
-        "heads": 5,
-        "tail": 10,
-        "keep": 9,
-        "like": "pareto",
-        "per": "graph",
-    }
 
-    def check_options(self) -> None:
-        self.require_part("top")
-        for name in ("heads", "tail", "keep"):
-            self.require_at_least(name, 1)
-        for name, choices in (("kind", KINDS), ("like", KINDS[:2]), ("per", PER)):
-            self.require_choice(name, choices)
+    @dataclass(frozen=True)
+    class Options(Perturbation.Options):
+        kind: str = option("pareto", choices=KINDS)  # balanced is the control
+        top: float = option(0.2, at_least=0, at_most=1)  # share of the classes that stay whole under pareto
+        heads: int = option(5, at_least=1)  # classes that stay whole under extreme
+        tail: int = option(10, at_least=1)  # nodes of every other class; a smaller class stays whole
+        keep: int = option(9, at_least=1)  # nodes a class needs to stay in the split: shots and queries of a task
+        like: str = option("pareto", choices=KINDS[:2])  # the kind whose number of nodes balanced keeps
+        per: str = option("graph", choices=PER)  # ranks classes of the whole graph, or within each part of the split
+
+    options: Options
 
     def apply(self, graph: Graph, split: ClassSplit, seed: int) -> Perturbed:
-        labels, keep = graph.require_labels("class imbalance"), int(self.options["keep"])
+        labels, keep = graph.require_labels("class imbalance"), self.options.keep
         classes, sizes = np.unique(labels[labels >= 0], return_counts=True)
         quota = self.quota(classes, sizes, split)
         nodes = _drawn(labels, classes, quota, seed)
@@ -99,16 +89,16 @@ class Imbalance(Perturbation):
 
     def quota(self, classes: np.ndarray, sizes: np.ndarray, split: ClassSplit) -> np.ndarray:
         """(C,) nodes of each class that stay."""
-        kind = self.options["kind"]
-        pareto = (self.options["like"] if kind == "balanced" else kind) == "pareto"
-        parts = [classes] if self.options["per"] == "graph" else [split.base, split.valid, split.test]
+        kind = self.options.kind
+        pareto = (self.options.like if kind == "balanced" else kind) == "pareto"
+        parts = [classes] if self.options.per == "graph" else [split.base, split.valid, split.test]
         whole = np.zeros(len(classes), dtype=bool)
         for part in parts:
             group = np.intersect1d(classes, part)
-            count = floor_of(float(self.options["top"]), len(group)) if pareto else int(self.options["heads"])
+            count = floor_of(self.options.top, len(group)) if pareto else self.options.heads
             whole |= np.isin(classes, largest(group, sizes[np.searchsorted(classes, group)], count))
-        quota = np.where(whole, sizes, np.minimum(int(self.options["tail"]), sizes))
-        return balanced_quota(sizes, int(quota.sum()), int(self.options["keep"])) if kind == "balanced" else quota
+        quota = np.where(whole, sizes, np.minimum(self.options.tail, sizes))
+        return balanced_quota(sizes, int(quota.sum()), self.options.keep) if kind == "balanced" else quota
 
 
 def largest(classes: np.ndarray, sizes: np.ndarray, count: int) -> np.ndarray:

@@ -6,23 +6,26 @@ With u_i uniform on [0, 1) for every node i of a base class y_i,
     symmetric    one of the |C_b| - 1 others, uniformly, per node
     asymmetric   the next class of one random cyclic order of C_b, the same for all nodes of a class
 
-A class retains ``keep`` (K + Q of the episodes, 1 + 8) of its own nodes, or all where it has fewer, which suffices for episodes
-whatever becomes of the others: where more would flip, those with the largest u_i are restored. Their number is in the facts.
+A class retains ``keep`` (K + Q of the episodes, 1 + 8) of its own nodes, or all where it has fewer, which suffices for
+episodes whatever becomes of the others: where more would flip, those with the largest u_i are restored. Their number is
+in the facts.
 
-u_i and the other class do not depend on ``share``: what is wrong at a lower share is wrong in the same way at every higher one.
+u_i and the other class do not depend on ``share``: what is wrong at a lower share is wrong in the same way at every
+higher one.
 
-The paper says neither symmetric nor asymmetric, nor whether noise is drawn per class; ``kind`` has both readings, and every label
-is drawn on its own.
+The paper says neither symmetric nor asymmetric, nor whether noise is drawn per class; ``kind`` has both readings, and
+every label is drawn on its own.
 """
 
 from __future__ import annotations
 
-from typing import ClassVar
+from dataclasses import dataclass
 
 import numpy as np
 
 from naq.errors import OptionError
 from naq.graph import Graph
+from naq.options import option
 from naq.random import stream
 from naq.tasks import ClassSplit
 from naq_paper.perturbations.base import Perturbation, Perturbed, register_perturbation
@@ -34,25 +37,23 @@ KINDS = ("symmetric", "asymmetric")
 class LabelNoise(Perturbation):
     """Wrong labels in base classes.
 
-    Args:
-        share: probability that a label is replaced.
-        kind: ``symmetric`` (any other base class) or ``asymmetric`` (one fixed other class per class).
-        keep: own nodes that a class retains, if it has them: shots and queries of an episode.
-
     Cost: linear in nodes.
     """
 
     name = "label-noise"
     summary = "Wrong labels in base classes."
-    defaults: ClassVar = {"share": 0.1, "kind": "symmetric", "keep": 9}
 
-    def check_options(self) -> None:
-        self.require_part("share")
-        self.require_choice("kind", KINDS)
-        self.require_at_least("keep", 1)
+    @dataclass(frozen=True)
+    class Options(Perturbation.Options):
+        share: float = option(0.1, at_least=0, at_most=1)  # probability that a label is replaced
+        kind: str = option("symmetric", choices=KINDS)  # any other base class, or one fixed other class per class
+        # own nodes that a class retains, if it has them: shots and queries of an episode
+        keep: int = option(9, at_least=1)
+
+    options: Options
 
     def apply(self, graph: Graph, split: ClassSplit, seed: int) -> Perturbed:
-        share, kind, keep = float(self.options["share"]), self.options["kind"], int(self.options["keep"])
+        share, kind, keep = self.options.share, self.options.kind, self.options.keep
         true = graph.require_labels("label noise")
         base = np.sort(np.asarray(split.base, dtype=np.int64))
         if len(base) < 2:

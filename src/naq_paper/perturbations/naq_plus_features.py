@@ -5,8 +5,6 @@ Vectors come from structure and features alone: no label is read.
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from naq.embedders.naq_plus import NaqPlus
 from naq.graph import Graph
 from naq.tasks import ClassSplit
@@ -22,7 +20,6 @@ class NaqPlusFeatures(Perturbation):
 
     name = "naq-plus-features"
     summary = "Vectors of naq-plus in place of the features."
-    defaults: ClassVar = {}
 
     def apply(self, graph: Graph, split: ClassSplit, seed: int) -> Perturbed:
         vectors = NaqPlus(graph, seed=seed).embed()

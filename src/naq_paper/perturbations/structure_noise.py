@@ -2,8 +2,8 @@
 
     E' = E + { round(share * |E|) distinct pairs {i, j}, i != j, uniform over the pairs not in E }
 
-Pairs are drawn one after the other and refused where they are a loop, an edge, or were drawn before; the accepted ones are a
-prefix of one sequence per seed, so that the edges added at a lower share are among those of every higher one.
+Pairs are drawn one after the other and refused where they are a loop, an edge, or were drawn before; the accepted ones
+are a prefix of one sequence per seed, so that the edges added at a lower share are among those of every higher one.
 
 The paper gives p in {0.1, 0.3} but not the datasets of its figure, and removes no edges.
 """
@@ -11,12 +11,13 @@ The paper gives p in {0.1, 0.3} but not the datasets of its figure, and removes 
 from __future__ import annotations
 
 import math
-from typing import ClassVar
+from dataclasses import dataclass
 
 import numpy as np
 
 from naq.errors import OptionError
 from naq.graph import Graph
+from naq.options import option
 from naq.random import stream
 from naq.tasks import ClassSplit
 from naq_paper.perturbations.base import Perturbation, Perturbed, register_perturbation
@@ -29,27 +30,27 @@ FIRST = 65_536
 class StructureNoise(Perturbation):
     """Random edges added between nodes that have none.
 
-    Args:
-        share: edges to add, as a share of the graph's edges; may exceed 1.
-
     Cost: O(E log E) time, O(E) memory; nothing n x n.
     """
 
     name = "structure-noise"
     summary = "Random edges added between nodes that have none."
-    defaults: ClassVar = {"share": 0.1}
 
-    def check_options(self) -> None:
-        self.require_at_least("share", 0)
+    @dataclass(frozen=True)
+    class Options(Perturbation.Options):
+        share: float = option(0.1, at_least=0)  # edges to add, as a share of the graph's edges; may exceed 1
+
+    options: Options
 
     def apply(self, graph: Graph, split: ClassSplit, seed: int) -> Perturbed:
-        share = float(self.options["share"])
+        share = self.options.share
         n, edges = graph.num_nodes, graph.num_edges
         free = n * (n - 1) // 2 - edges
         count = round(min(share * edges, free + 1.0))
         if count > free:
             raise OptionError(
-                f"structure-noise was to add {share:g} x {edges:,} edges to graph {graph.name!r}, but only {free:,} pairs of its "
+                f"structure-noise was to add {share:g} x {edges:,} edges to graph {graph.name!r}, but only "
+                f"{free:,} pairs of its "
                 "nodes have none; lower share."
             )
         if not count:
@@ -73,7 +74,8 @@ class StructureNoise(Perturbation):
 
 
 def free_pairs(n: int, present: np.ndarray, count: int, seed: int) -> np.ndarray:
-    """``count`` distinct codes i * n + j, i < j, that are not among the sorted codes ``present``, in the order of their draw."""
+    """``count`` distinct codes i * n + j, i < j, that are not among the sorted codes ``present``, in the order of their
+    draw."""
     found: list[np.ndarray] = []
     taken, missing, block = present, count, 0
     while missing:

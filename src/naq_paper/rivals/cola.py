@@ -1,6 +1,7 @@
 r"""COLA: an encoder that knows a node among others by the nodes a slower copy of itself finds similar.
 
-Liu et al., Graph Contrastive Learning Meets Graph Meta Learning: A Unified Method for Few-shot Node Tasks, https://arxiv.org/abs/2309.10376
+Liu et al., Graph Contrastive Learning Meets Graph Meta Learning: A Unified Method for Few-shot Node Tasks,
+https://arxiv.org/abs/2309.10376
 
 .. math::
     z^1 = \frac{h(f(G_1))}{|\cdot|}, \quad z^2 = \frac{g(G_2)}{|\cdot|}, \quad z^3 = \frac{g(G_3)}{|\cdot|}, \qquad
@@ -9,17 +10,19 @@ Liu et al., Graph Contrastive Learning Meets Graph Meta Learning: A Unified Meth
     \ell_q = \log \sum_{q' \in T} \sum_{s \in S_{q'}} e^{z^1_q \cdot z^3_s / \tau} - z^1_q \cdot c_q / \tau,
     \qquad g \leftarrow m g + (1 - m) f
 
-A task T is N random nodes; the loss is the mean over the nodes of all tasks of an update, and over the two roles that views 2 and 3 can take.
-Three views of the graph per update: undirected edges dropped, feature columns zeroed. f and g are [graph convolution, batch normalisation, ReLU,
-dropout] and a plain convolution; h is a linear layer; no gradient reaches g. The vectors are those of f, before h, on the graph as it is.
+A task T is N random nodes; the loss is the mean over the nodes of all tasks of an update, and over the two roles that
+views 2 and 3 can take. Three views of the graph per update: undirected edges dropped, feature columns zeroed. f and g
+are [graph convolution, batch normalisation, ReLU, dropout] and a plain convolution; h is a linear layer; no gradient
+reaches g. The vectors are those of f, before h, on the graph as it is.
 
-Departures: an epoch is one update on the whole graph, or one pass over the nodes in batches. The released code counts n / (N * tasks) updates as one
-epoch, each of them on the whole graph: its 200 epochs are ten thousand updates and more. Both directions of an edge go together, the released code's
-running statistics move by 0.01 per update (here ``bn_momentum``), and nodes similar to a node of a batch are looked for in its piece. As released, a
-node may be among its own similar ones.
+Departures: an epoch is one update on the whole graph, or one pass over the nodes in batches. The released code counts n
+    / (N * tasks) updates as one
+epoch, each of them on the whole graph: its 200 epochs are ten thousand updates and more. Both directions of an edge go
+together, the released code's running statistics move by 0.01 per update (here ``bn_momentum``), and nodes similar to a
+node of a batch are looked for in its piece. As released, a node may be among its own similar ones.
 
-Cost: three passes over edges and non-zeros of X per update, one of them with a gradient, and tasks * N products with all vectors, in blocks;
-memory about n (12 * hidden + 10 * latent) numbers.
+Cost: three passes over edges and non-zeros of X per update, one of them with a gradient, and tasks * N products with
+all vectors, in blocks; memory about n (12 * hidden + 10 * latent) numbers.
 
 Example:
     >>> import naq
@@ -29,6 +32,7 @@ Example:
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
@@ -36,11 +40,11 @@ import torch.nn.functional as F
 from torch import nn
 
 from naq.errors import OptionError
-from naq.options import Value
+from naq.options import Value, option
 from naq_paper.rivals.convolutions import BLOCK, Convolutions, drawn_view
 from naq_paper.rivals.pieces import Piece
 from naq_paper.rivals.teacher import follow, linear, teacher_of, warm_cosine
-from naq_paper.rivals.trained import TRAINING, TrainedEmbedder
+from naq_paper.rivals.trained import TrainedEmbedder
 
 MOMENTUM = 0.9
 """Of the slow copy, throughout."""
@@ -51,17 +55,6 @@ BLOCK_NUMBERS = 1 << 22
 class COLA(TrainedEmbedder):
     """Contrast by tasks of its own making.
 
-    Options:
-        hidden, latent: widths (256, 128).
-        way, shot: N nodes of a task and K similar nodes of each (5, 5).
-        tasks: per update (20; 20 to 100 as released).
-        temperature: 1, or 0.7 for Cora-Full.
-        drop_feature1, drop_feature2, drop_feature3, drop_edge1, drop_edge2, drop_edge3: strengths of the views (0.2, 0.1, 0.1; 0.3, 0.2, 0.2).
-        dropout: of the hidden layer (0.1).
-        lr, weight_decay: Adam's (5e-4, 1e-5); the learning rate falls to 0 by half a cosine.
-        bn_momentum: of running statistics, 0 for automatic: 0.99 on whole graphs, 0.1 with batches. Released: 0.01.
-        epochs, batch, fanout, memory: see :class:`~naq_paper.rivals.trained.TrainedEmbedder`.
-
     Shapes:
         - ``loss``: a piece -> scalar
         - ``encode_all``: (n, latent)
@@ -69,26 +62,7 @@ class COLA(TrainedEmbedder):
 
     name = "cola"
     summary = "nodes told apart by similar nodes that a slower copy finds"
-    defaults: ClassVar[Mapping[str, Value]] = {
-        "hidden": 256,
-        "latent": 128,
-        "way": 5,
-        "shot": 5,
-        "tasks": 20,
-        "temperature": 1.0,
-        "drop_feature1": 0.2,
-        "drop_feature2": 0.1,
-        "drop_feature3": 0.1,
-        "drop_edge1": 0.3,
-        "drop_edge2": 0.2,
-        "drop_edge3": 0.2,
-        "dropout": 0.1,
-        "lr": 5e-4,
-        "weight_decay": 1e-5,
-        "bn_momentum": 0.0,
-        "epochs": 200,
-        **TRAINING,
-    }
+
     # Tasks are drawn by id under all options: nothing may be learned from them.
     still: ClassVar[Mapping[str, Value]] = {
         "lr": 1e-12,
@@ -98,26 +72,44 @@ class COLA(TrainedEmbedder):
         "dropout": 0.0,
     }
 
-    def check_options(self) -> None:
-        super().check_options()
-        self.require_positive("hidden", "latent", "temperature")
-        self.require_at_least("way", 2)
-        for name in ("shot", "tasks"):
-            self.require_at_least(name, 1)
-        self.require_share(*(f"drop_{what}{view}" for what in ("edge", "feature") for view in (1, 2, 3)))
-        self.require_share("dropout", "bn_momentum")
-        self.require_at_least("weight_decay", 0)
+    @dataclass(frozen=True)
+    class Options(TrainedEmbedder.Options):
+        hidden: int = option(256, more_than=0)  # width of the hidden layer
+        latent: int = option(128, more_than=0)  # width of the vectors
+        way: int = option(5, at_least=2)  # N nodes of a task
+        shot: int = option(5, at_least=1)  # K similar nodes of each
+        tasks: int = option(20, at_least=1)  # per update; 20 to 100 as released
+        temperature: float = option(1.0, more_than=0)  # 0.7 for Cora-Full
+        # strengths of the three views
+        drop_feature1: float = option(0.2, at_least=0, below=1)
+        drop_feature2: float = option(0.1, at_least=0, below=1)
+        drop_feature3: float = option(0.1, at_least=0, below=1)
+        drop_edge1: float = option(0.3, at_least=0, below=1)
+        drop_edge2: float = option(0.2, at_least=0, below=1)
+        drop_edge3: float = option(0.2, at_least=0, below=1)
+        dropout: float = option(0.1, at_least=0, below=1)  # of the hidden layer
+        lr: float = option(5e-4, more_than=0)  # Adam's; it falls to 0 by half a cosine
+        weight_decay: float = option(1e-5, at_least=0)  # Adam's
+        # of running statistics, 0 for automatic: 0.99 on whole graphs, 0.1 with batches. Released: 0.01.
+        bn_momentum: float = option(0.0, at_least=0, below=1)
+        # see TrainedEmbedder
+        epochs: int = option(200, at_least=0)
+        batch: int = option(0, at_least=0)
+        fanout: int = option(10, at_least=1)
+        memory: float = option(0.0, at_least=0)
+
+    options: Options
 
     def build(self) -> None:
-        sizes = (self.graph.num_features, int(self.options["hidden"]), int(self.options["latent"]))
+        sizes = (self.graph.num_features, self.options.hidden, self.options.latent)
         self.online = Convolutions(
             sizes,
             generator=self.generator("encoder"),
             device=self.device,
-            momentum=float(self.options["bn_momentum"]) or 0.99,
+            momentum=self.options.bn_momentum or 0.99,
             activation="relu",
             last="linear",
-            dropout=float(self.options["dropout"]),
+            dropout=self.options.dropout,
         )
         self.target = teacher_of(self.online)
         self.head = linear(sizes[2], sizes[2], generator=self.generator("head"), device=self.device)
@@ -125,20 +117,21 @@ class COLA(TrainedEmbedder):
     def planned(self) -> None:
         super().planned()
         fewest = self.graph.num_nodes // self.updates_per_epoch
-        needed = max(int(self.options["way"]), int(self.options["shot"]))
+        needed = max(self.options.way, self.options.shot)
         if fewest < needed:
             where = f"batches have {fewest}" if self.batch else f"graph {self.graph.name!r} has {fewest}"
             raise OptionError(
-                f"a task of cola with way {self.options['way']} and shot {self.options['shot']} needs {needed} nodes, but {where}; "
+                f"a task of cola with way {self.options.way} and shot {self.options.shot} needs {needed} nodes, "
+                f"but {where}; "
                 "give a smaller way or shot, or a larger batch."
             )
 
     def step_bytes(self, nodes: float, edges: float, entries: float) -> float:
-        hidden, latent = (int(self.options[name]) for name in ("hidden", "latent"))
+        hidden, latent = self.options.hidden, self.options.latent
         return 4 * nodes * (12 * hidden + 10 * latent) + 60 * edges + 16 * entries
 
     def rate(self, update: int) -> float:
-        return warm_cosine(float(self.options["lr"]), update, self.updates, 0)
+        return warm_cosine(self.options.lr, update, self.updates, 0)
 
     def loss(self, piece: Piece, update: int) -> torch.Tensor:
         queries = self.queries(piece.seeds, update)
@@ -148,21 +141,22 @@ class COLA(TrainedEmbedder):
             keys = [F.normalize(self._encoded(self.target, view, piece, update), dim=1) for view in (2, 3)]
         losses = []
         for one, other in ((0, 1), (1, 0)):
-            support = most_similar(keys[one][queries.ravel()], keys[other], int(self.options["shot"]))
+            support = most_similar(keys[one][queries.ravel()], keys[other], self.options.shot)
             losses.append(self.task_loss(anchors, keys[other][support].view(*queries.shape, support.shape[1], -1)))
         return torch.stack(losses).mean()
 
     def queries(self, nodes: int, update: int) -> torch.Tensor:
-        """(tasks, way) of the first nodes of a piece, no node twice in a task, nor in two tasks while there are enough."""
+        """(tasks, way) of the first nodes of a piece, no node twice in a task, nor in two tasks while there are
+        enough."""
         generator = self.generator("queries", update)
-        tasks, way = int(self.options["tasks"]), int(self.options["way"])
+        tasks, way = self.options.tasks, self.options.way
         at_once = nodes // way
         rounds = [torch.randperm(nodes, generator=generator)[: at_once * way] for _ in range(-(-tasks // at_once))]
         return torch.cat(rounds)[: tasks * way].view(tasks, way).to(self.device)
 
     def task_loss(self, anchors: torch.Tensor, support: torch.Tensor) -> torch.Tensor:
         """Mean over queries (tasks, way, width) given their support (tasks, way, shot, width)."""
-        temperature = float(self.options["temperature"])
+        temperature = self.options.temperature
         logits = anchors @ support.flatten(1, 2).transpose(1, 2) / temperature
         own = (anchors * support.mean(dim=2)).sum(dim=2) / temperature
         return (logits.logsumexp(dim=2) - own).mean()
@@ -170,8 +164,8 @@ class COLA(TrainedEmbedder):
     def _encoded(self, encoder: nn.Module, view: int, piece: Piece, update: int) -> torch.Tensor:
         seen = drawn_view(
             piece,
-            float(self.options[f"drop_edge{view}"]),
-            float(self.options[f"drop_feature{view}"]),
+            getattr(self.options, f"drop_edge{view}"),
+            getattr(self.options, f"drop_feature{view}"),
             self.generator(f"edges{view}", update),
             self.generator(f"columns{view}", update),
         )
@@ -186,7 +180,8 @@ class COLA(TrainedEmbedder):
 
 @torch.no_grad()
 def most_similar(queries: torch.Tensor, keys: torch.Tensor, count: int) -> torch.Tensor:
-    """(q, count) rows of ``keys`` (n, width) with the largest inner products with each of the queries (q, width), the largest first; in blocks."""
+    """(q, count) rows of ``keys`` (n, width) with the largest inner products with each of the queries (q, width), the
+    largest first; in blocks."""
     found = torch.empty(len(queries), count, dtype=torch.int64, device=queries.device)
     size = max(1, BLOCK_NUMBERS // len(keys))
     for start in range(0, len(queries), size):

@@ -28,7 +28,8 @@ BLOCK = 8192
 def drawn_view(
     piece: Piece, drop_edge: float, drop_feature: float, edges: torch.Generator, columns: torch.Generator
 ) -> tuple[Spread, torch.Tensor]:
-    """A view for contrast: A_hat' without some undirected edges, and (d,) 0 for feature columns that are masked, 1 for the others; nothing is rescaled."""
+    """A view for contrast: A_hat' without some undirected edges, and (d,) 0 for feature columns that are masked, 1 for
+    the others; nothing is rescaled."""
     drawn = torch.rand(piece.graph.num_features, generator=columns)
     return piece.spread(drop_edge, edges), (drawn >= drop_feature).float().to(piece.device)
 
@@ -108,7 +109,8 @@ class Convolutions(nn.Module):
 
     @torch.no_grad()
     def encode_all(self, operator: GraphOperator, block: int = 0) -> torch.Tensor:
-        """Vectors of all nodes of the original graph with running statistics; ``block`` nodes at a time, 0 for all at once."""
+        """Vectors of all nodes of the original graph with running statistics; ``block`` nodes at a time, 0 for all at
+        once."""
         training = self.training
         self.eval()
         n = operator.graph.num_nodes

@@ -1,14 +1,16 @@
 r"""Sums whose order does not depend on the number of threads: batch normalisation, PReLU, softmax, totals.
 
-PyTorch splits a sum among its threads where the result is one number, and the sums over rows in batch normalisation; the gradient of its softmax,
-too, has other last bits with other numbers of threads. Here they are over fixed blocks of rows and then over blocks. Sums over one dimension of a matrix need no care: every thread
-has results of its own.
+PyTorch splits a sum among its threads where the result is one number, and the sums over rows in batch normalisation;
+the gradient of its softmax, too, has other last bits with other numbers of threads. Here they are over fixed blocks of
+rows and then over blocks. Sums over one dimension of a matrix need no care: every thread has results of its own.
 
 .. math::
     y = w\, \frac{x - \mu}{s} + b, \quad s = \sqrt{\sigma^2 + \epsilon}, \qquad
-    \frac{\partial \mathcal L}{\partial x} = \frac{w}{s} \left(g - \bar g - \frac{x - \mu}{s^2}\, \overline{g\,(x - \mu)}\right)
+    \frac{\partial \mathcal L}{\partial x} = \frac{w}{s} \left(g - \bar g - \frac{x - \mu}{s^2}\, \overline{g\,(x -
+    \mu)}\right)
 
-with mean and variance per column, g the gradient of y, and bars for means over rows (Ioffe and Szegedy, https://arxiv.org/abs/1502.03167).
+with mean and variance per column, g the gradient of y, and bars for means over rows (Ioffe and Szegedy,
+https://arxiv.org/abs/1502.03167).
 """
 
 from __future__ import annotations
@@ -58,7 +60,8 @@ def softmax(scores: torch.Tensor) -> torch.Tensor:
 class BatchNorm(nn.BatchNorm1d):
     """:class:`torch.nn.BatchNorm1d` with the same weights, statistics and arguments, for float32 (n, width).
 
-    On the CPU a training step is computed here, in as many passes; on an accelerator, and with running statistics, it is PyTorch's.
+    On the CPU a training step is computed here, in as many passes; on an accelerator, and with running statistics, it
+    is PyTorch's.
     """
 
     running_mean: torch.Tensor

@@ -1,11 +1,12 @@
 r"""The closed form with a trained view beside it: slower than ``naq-plus``.
 
-On the five graphs of ``docs/beyond.md`` it shows no significant difference from ``naq-plus``: it is there to be compared with.
+On the five graphs of ``docs/beyond.md`` it shows no significant difference from ``naq-plus``: it is there to be
+compared with.
 
-.. math:: Z = \mathrm{refined}\left(\left[\, Z_{\mathrm{smooth}} \,|\, \tfrac12 Z_{\mathrm{SUGRL}} \,\right]\right)
+.. math:: Z = \mathrm{ClosedForm}\left(\left[\, Z_{\mathrm{smooth}} \,|\, \tfrac12 Z_{\mathrm{SUGRL}} \,\right]\right)
 
-Both parts are centred and have rows of length one before they are put side by side; :mod:`naq.embedders.refinement` does the rest.
-The weights of SUGRL are selected by its own vectors.
+Both parts are centred and have rows of length one before they are put side by side; :mod:`naq.embedders.closed_form`
+does the rest. The weights of SUGRL are selected by its own vectors.
 
 Cost: that of SUGRL and that of ``naq-plus`` with twice the width.
 
@@ -16,16 +17,15 @@ Example:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import ClassVar
+from dataclasses import dataclass
 
 import numpy as np
 import torch
 
+from naq.embedders.closed_form import ClosedForm
 from naq.embedders.naq_plus import NaqPlus
-from naq.embedders.refinement import refined
 from naq.embedders.smoothing import centred
-from naq.options import Value
+from naq.options import option
 from naq_paper.rivals.sugrl import SUGRL
 
 WEIGHT, DIM = 0.5, 256
@@ -33,21 +33,17 @@ WEIGHT, DIM = 0.5, 256
 
 
 class NaqPlusSugrl(SUGRL):
-    """SUGRL's vectors at half weight beside the smoothed features, in closed form.
-
-    Options:
-        beside: weight of the trained vectors (0.5).
-        others: as those of SUGRL.
-    """
+    """SUGRL's vectors at half weight beside the smoothed features, in closed form."""
 
     name = "naq-plus/sugrl"
     summary = "the closed form of NaQ on smoothed features and SUGRL's vectors side by side"
-    defaults: ClassVar[Mapping[str, Value]] = {**SUGRL.defaults, "beside": WEIGHT}
     inductive = False  # the closed form is of the graph at hand, as naq-plus is
 
-    def check_options(self) -> None:
-        super().check_options()
-        self.require_at_least("beside", 0)
+    @dataclass(frozen=True)
+    class Options(SUGRL.Options):
+        beside: float = option(WEIGHT, at_least=0)  # weight of the trained vectors
+
+    options: Options
 
     def build(self) -> None:
         self.start = torch.as_tensor(NaqPlus(self.graph, seed=self.seed, device=self.device, dim=DIM).smoothed())
@@ -60,6 +56,7 @@ class NaqPlusSugrl(SUGRL):
 
     @torch.no_grad()
     def encode_all(self) -> torch.Tensor:
-        trained = float(self.options["beside"]) * centred(super().encode_all())
+        trained = self.options.beside * centred(super().encode_all())
         both = torch.cat([self.start.to(trained), trained], dim=1)
-        return torch.from_numpy(refined(both, seed=self.seed, device=self.device)).to(self.device)
+        form = ClosedForm(pairs="mutual", power=1.5, seed=self.seed, device=self.device)
+        return torch.from_numpy(form.fit_transform(both)).to(self.device)

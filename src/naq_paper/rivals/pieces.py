@@ -6,13 +6,16 @@ A piece offers two products, both differentiable in their dense side and neither
     X W \quad\text{(features stay sparse)}, \qquad \hat A' H \quad\text{with}\quad
     \hat A' = \tilde D'^{-1/2} (A' + I) \tilde D'^{-1/2}
 
-:math:`A'` is the piece's adjacency after each undirected edge was dropped with probability ``drop``; both directions of an edge go or stay
-together and degrees are counted anew. Zeroing feature columns is a product with rows of W set to zero, so X is never copied.
+:math:`A'` is the piece's adjacency after each undirected edge was dropped with probability ``drop``; both directions of
+an edge go or stay together and degrees are counted anew. Zeroing feature columns is a product with rows of W set to
+zero, so X is never copied.
 
-Sampled pieces: the nodes of an epoch are dealt into batches; a batch is joined by up to ``fanout`` drawn neighbours of each node, and of those
-again, ``hops`` times, and the piece is the sub-graph that all of them induce, with degrees of its own. The loss is taken over the batch.
+Sampled pieces: the nodes of an epoch are dealt into batches; a batch is joined by up to ``fanout`` drawn neighbours of
+each node, and of those again, ``hops`` times, and the piece is the sub-graph that all of them induce, with degrees of
+its own. The loss is taken over the batch.
 
-Cost: X W takes the non-zeros of X times the width, A_hat' H the edges times the width; a piece never exceeds batch * (1 + fanout)^hops nodes.
+Cost: X W takes the non-zeros of X times the width, A_hat' H the edges times the width; a piece never exceeds batch * (1
+    + fanout)^hops nodes.
 """
 
 from __future__ import annotations
@@ -27,13 +30,13 @@ from numba import njit
 
 from naq.graph import Graph
 from naq.graph.sparse_tensor import csr_tensor
-from naq.hashing import mixed
 from naq.nn.operator import DENSE_BYTES
 from naq.nn.rows import SparseRows, multiply
-from naq.random import stream, word
+from naq.random import mixed, stream, word
 
 FULL = 0.1
-"""On an accelerator features with a larger share of non-zeros are held dense; below it the sparse product is the faster one."""
+"""On an accelerator features with a larger share of non-zeros are held dense; below it the sparse product is the faster
+one."""
 
 
 class Spread:
@@ -124,7 +127,8 @@ class Piece:
             )
 
     def inputs(self, weight: torch.Tensor, drop: float = 0.0, generator: torch.Generator | None = None) -> torch.Tensor:
-        """X @ weight with a gradient for ``weight``; with ``drop`` every non-zero of X is dropped with that probability, the others scaled up."""
+        """X @ weight with a gradient for ``weight``; with ``drop`` every non-zero of X is dropped with that
+        probability, the others scaled up."""
         pair = self._held()
         if drop > 0.0:
             return self._dropped_inputs(weight, drop, generator)

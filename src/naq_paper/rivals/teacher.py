@@ -1,4 +1,5 @@
-"""A student network and its teacher, a copy that follows slowly: the predictor, the moving average, the schedules of BGRL, AFGRL and COLA."""
+"""A student network and its teacher, a copy that follows slowly: the predictor, the moving average, the schedules of
+BGRL, AFGRL and COLA."""
 
 from __future__ import annotations
 

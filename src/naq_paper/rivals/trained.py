@@ -20,8 +20,6 @@ from naq.random import torch_seed
 from naq.tasks import Tasks
 from naq_paper.rivals.pieces import Piece, Pieces
 
-TRAINING: Mapping[str, Value] = {"batch": 0, "fanout": 10, "memory": 0.0}
-"""Options of every trained embedder: see :class:`TrainedEmbedder`."""
 BATCH_MOMENTUM = 0.1
 """Of batch normalisation's running statistics with batches, where the option ``bn_momentum`` is 0 for automatic."""
 SMALLEST = 64
@@ -31,27 +29,28 @@ SMALLEST = 64
 class TrainedEmbedder(nn.Module, Embedder):
     """A model pre-trained on the graph alone: no labels, no episodes.
 
-    A subclass names itself, lists its options (``epochs`` and ``lr`` among them, and those of ``TRAINING``), and gives :meth:`build`,
-    :meth:`loss` and :meth:`encode_all`; one with ``hops`` 0 has no ``fanout``. The loop calls :meth:`step` once per update; a step depends on nothing
-    but the weights and its number, so that a stopped run goes on to the same result.
+    A subclass names itself, lists its options, and gives :meth:`build`, :meth:`loss` and :meth:`encode_all`. Among the
+    options are ``lr``, ``epochs`` passes over the nodes, ``batch`` nodes per update, 0 for the whole graph where its
+    training fits ``memory`` (GB; 0: a share of what is free), else the largest batch that does, and, unless ``hops`` is
+    0, ``fanout`` neighbours drawn per node and hop of a batch. The loop calls :meth:`step` once per update; a step
+    depends on nothing but the weights and its number, so that a stopped run goes on to the same result.
 
     Args:
         graph: structure and features; labels are taken away.
         seed: of the initial weights and of whatever is drawn.
         device: where the arithmetic runs.
         progress: called with (nodes done, nodes in all) by a :meth:`build` that takes long.
-        options: overrides of ``defaults``. Shared ones: ``epochs`` passes over the nodes; ``batch`` nodes per update, 0 for the whole graph where
-            its training fits ``memory`` (GB; 0: a share of what is free), else the largest batch that does; ``fanout`` neighbours drawn
-            per node and hop of a batch.
+        options: overrides of ``defaults``.
 
     Attributes:
-        evaluate_every, patience: schedule of a run that asks for no other: epochs between evaluations, and evaluations without a new best
-            before it stops.
+        evaluate_every, patience: schedule of a run that asks for no other: epochs between evaluations, and evaluations
+            without a new best before it stops.
         hops: how far a batch needs neighbours.
         weight_decay: of the optimiser, for a method without an option of that name.
         decoupled_decay: whether weight decay acts on the weights themselves (AdamW) and not through the gradient.
         still: options under which nothing drawn belongs to a node, so that renumbering nodes changes nothing.
-        solves_tasks: whether :meth:`solve` answers tasks in place of a head; ``also_heads`` then says that its vectors go to heads as well.
+        solves_tasks: whether :meth:`solve` answers tasks in place of a head; ``also_heads`` then says that its vectors
+            go to heads as well.
     """
 
     evaluate_every: ClassVar[int] = 20
@@ -60,6 +59,7 @@ class TrainedEmbedder(nn.Module, Embedder):
     weight_decay: ClassVar[float] = 0.0
     decoupled_decay: ClassVar[bool] = False
     still: ClassVar[Mapping[str, Value]] = {}
+    trains: ClassVar[bool] = True
     inductive: ClassVar[bool] = True
     transductive: ClassVar[bool] = False
     also_solves: ClassVar[bool] = False
@@ -83,7 +83,7 @@ class TrainedEmbedder(nn.Module, Embedder):
         sampling = {"batch": self.batch, "hops": self.hops, "fanout": self.fanout}
         self.pieces = Pieces(self.graph, self.device, **sampling, seed=self.seed)
         self.updates_per_epoch = self.pieces.per_epoch
-        self.updates = int(self.options["epochs"]) * self.updates_per_epoch
+        self.updates = self.options.epochs * self.updates_per_epoch
         self._operator: GraphOperator | None = None
         self.planned()
 
@@ -92,8 +92,9 @@ class TrainedEmbedder(nn.Module, Embedder):
         """Make the modules on ``self.device``."""
 
     def planned(self) -> None:
-        """Called once ``batch`` is known, for what depends on it: running statistics follow batches more slowly than whole graphs."""
-        if self.batch and not self.options.get("bn_momentum", 1.0):
+        """Called once ``batch`` is known, for what depends on it: running statistics follow batches more slowly than
+        whole graphs."""
+        if self.batch and not getattr(self.options, "bn_momentum", 1.0):
             for module in self.modules():
                 if isinstance(module, nn.BatchNorm1d):
                     module.momentum = BATCH_MOMENTUM
@@ -118,14 +119,10 @@ class TrainedEmbedder(nn.Module, Embedder):
         """Bytes that a training step takes on a piece of so many nodes, directed edges and non-zeros of X."""
 
     def check_options(self) -> None:
-        self.require_positive("lr")
-        for name in ("epochs", "batch", "memory"):
-            self.require_at_least(name, 0)
-        if self.hops:
-            self.require_at_least("fanout", 1)
-        if int(self.options["batch"]) > self.graph.num_nodes:
+        if self.options.batch > self.graph.num_nodes:
             raise OptionError(
-                f"option batch of {self.name} is {self.options['batch']}, but graph {self.graph.name!r} has {self.graph.num_nodes} nodes; "
+                f"option batch of {self.name} is {self.options.batch}, but graph {self.graph.name!r} has "
+                f"{self.graph.num_nodes} nodes; "
                 "give at most as many, or 0 for the whole graph where it fits."
             )
 
@@ -134,7 +131,7 @@ class TrainedEmbedder(nn.Module, Embedder):
     @property
     def fanout(self) -> int:
         """Neighbours drawn per node and hop of a batch."""
-        return int(self.options["fanout"]) if self.hops else 0
+        return self.options.fanout if self.hops else 0
 
     def needs(self, batch: int) -> float:
         """Bytes that training takes with this batch, 0 for the whole graph."""
@@ -147,8 +144,8 @@ class TrainedEmbedder(nn.Module, Embedder):
         return weights + self.step_bytes(nodes, nodes * degree, nodes * per_row)
 
     def _batch(self) -> int:
-        if given := int(self.options["batch"]):
-            return given
+        if self.options.batch:
+            return self.options.batch
         limit = self.limit()
         if self.needs(0) <= limit:
             return 0
@@ -158,20 +155,21 @@ class TrainedEmbedder(nn.Module, Embedder):
                 return batch
             batch //= 2
         raise OptionError(
-            f"{self.name} may take {limit / 1e9:.2g} GB, but even batches of {SMALLEST} nodes need about {self.needs(SMALLEST) / 1e9:.2g} GB; "
+            f"{self.name} may take {limit / 1e9:.2g} GB, but even batches of {SMALLEST} nodes need about "
+            f"{self.needs(SMALLEST) / 1e9:.2g} GB; "
             "give more memory with the option memory, or a smaller fanout or width."
         )
 
     def limit(self) -> float:
         """Bytes that training may take."""
-        return 1e9 * float(self.options["memory"]) or free_bytes(self.device)
+        return 1e9 * self.options.memory or free_bytes(self.device)
 
     def plan(self) -> str:
         """One line: whole graph or batches, and why."""
         if self.batch == 0:
             kept = "; freed memory stays with the process" if self.keeps_pages else ""
             return f"whole graph in every update, about {self.needs(0) / 1e9:.2g} GB{kept}"
-        asked = bool(self.options["batch"])
+        asked = bool(self.options.batch)
         why = (
             "as asked"
             if asked
@@ -183,7 +181,8 @@ class TrainedEmbedder(nn.Module, Embedder):
 
     @property
     def keeps_pages(self) -> bool:
-        """Whether training lets freed memory stay with the process (see :func:`naq.memory.keep_pages`): on whole graphs, on the CPU."""
+        """Whether training lets freed memory stay with the process (see :func:`naq.memory.keep_pages`): on whole
+        graphs, on the CPU."""
         return self.batch == 0 and self.device.type == "cpu"
 
     def trained(self) -> Iterable[nn.Parameter]:
@@ -192,13 +191,13 @@ class TrainedEmbedder(nn.Module, Embedder):
 
     def optimizer(self) -> torch.optim.Optimizer:
         """Adam (AdamW where decay is decoupled) at the method's ``lr`` and ``weight_decay``."""
-        lr, decay = float(self.options["lr"]), float(self.options.get("weight_decay", self.weight_decay))
+        lr, decay = self.options.lr, getattr(self.options, "weight_decay", self.weight_decay)
         kind = torch.optim.AdamW if self.decoupled_decay else torch.optim.Adam
         return kind(self.trained(), lr=lr, weight_decay=decay, fused=True)
 
     def rate(self, update: int) -> float:
         """Learning rate of an update."""
-        return float(self.options["lr"])
+        return self.options.lr
 
     def after_step(self, update: int) -> None:
         """What follows an update, e.g. a moving average."""

@@ -11,24 +11,23 @@ The numbers are those of the methods in memory but for the order of additions. U
 65,536, which estimates the same mean over pairs.
 """
 
-from naq_scale.blocks.embedder import BlockEmbedder
+from naq_scale.blocks.embedder import IN_BLOCKS, embed_to
 from naq_scale.blocks.parts import Arrays, Bounds, Parts, Work, as_pieces, computed
 from naq_scale.blocks.pieces import Pieces
-from naq_scale.blocks.refinement import closed_form
 from naq_scale.blocks.row_passes import RowPasses
 from naq_scale.blocks.tiles import narrow_start, smoothed_tiles
 
 __all__ = [
+    "IN_BLOCKS",
     "Arrays",
-    "BlockEmbedder",
     "Bounds",
     "Parts",
     "Pieces",
     "RowPasses",
     "Work",
     "as_pieces",
-    "closed_form",
     "computed",
+    "embed_to",
     "narrow_start",
     "smoothed_tiles",
 ]

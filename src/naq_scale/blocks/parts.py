@@ -1,7 +1,7 @@
 """An embedding in stages, each of which has parts that need nothing of each other: some blocks of rows, or some columns.
 
 A part is a function of a graph, of facts (JSON values) and of arrays, and gives arrays; so whoever has these can compute it: this process, one part after the other,
-or workers that share files (:mod:`naq_scale.shards`). Sums over nodes are kept block by block and added here, in the order of the blocks: the numbers do not depend on
+or workers that share files (:mod:`naq_scale.sharded`). Sums over nodes are kept block by block and added here, in the order of the blocks: the numbers do not depend on
 who computed what.
 """
 

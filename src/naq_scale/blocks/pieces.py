@@ -12,7 +12,7 @@ class Pieces:
     """(n, d) as a grid of arrays: those of a line lie side by side, lines lie below each other.
 
     A tile (some columns of all nodes) is a column of the grid, a shard of rows is a line. The arrays are read by ``array[rows]`` alone, so that they may be opened when they are
-    read (:class:`naq_scale.arrays.FileArray`).
+    read (:class:`naq_scale.sharded.FileArray`).
     """
 
     def __init__(self, grid: Sequence[Sequence[Any]]) -> None:

@@ -15,9 +15,9 @@ from numba import njit, prange
 
 from naq.graph import Graph
 from naq.neighbors.clusters import assign, centres
+from naq.neighbors.prefetch import LANES, line_aligned, prefetch_far
 from naq.random import stream
-from naq_scale.lanes import AHEAD, LANES, line_aligned, load_lanes, store_lanes
-from naq_scale.prefetch import prefetch_far
+from naq_scale.lanes import AHEAD, load_lanes, store_lanes
 
 LARGE = 64 << 20
 """Bytes of rows above which places are sought: fewer stay in the caches."""

@@ -10,12 +10,13 @@ from numba import njit, prange
 from naq.embedders.smoothing import ROUNDING, SHORTEST, STAY, unit
 from naq.graph import Graph
 from naq.memory import require
+from naq.neighbors.prefetch import line_aligned
 from naq_scale.blocks.parts import Arrays, Parts, Work, stage
 from naq_scale.blocks.pieces import Pieces
 from naq_scale.blocks.places import Places, places
 from naq_scale.blocks.row_passes import RowPasses
 from naq_scale.blocks.words import narrow_rows, narrowing, read_words
-from naq_scale.lanes import add_rows, line_aligned
+from naq_scale.lanes import add_rows
 from naq_scale.tiles import inverse_root_degrees, multiply_rows, scale_rows, tile_width
 
 PARTS = 64

@@ -1,4 +1,4 @@
-"""``naq generate``, ``naq embed`` and ``naq estimate``: what large graphs need beside the other commands."""
+"""``naq embed`` and ``naq estimate``: what large graphs need in addition to the other commands."""
 
 from __future__ import annotations
 
@@ -9,26 +9,9 @@ from typing import Annotated, Any
 
 import typer
 
+from naq.cli.inspecting import Address, Engine, Shards, Workers
 from naq.errors import OptionError
-from naq_scale.cli.sharding import Address, Engine, Shards, Workers, embed_in_shards, sharding_of
-
-
-def generate_command(
-    nodes: Annotated[int, typer.Option(help="How many nodes.")],
-    edges: Annotated[int, typer.Option(help="How many edges; repeats among them are dropped.")],
-    out: Annotated[Path, typer.Option(help="Graph folder to write.")],
-    classes: Annotated[int, typer.Option(help="Planted classes.")] = 20,
-    features: Annotated[int, typer.Option(help="Columns of features.")] = 64,
-    sparse: Annotated[bool, typer.Option("--sparse", help="Counts of words in place of dense features.")] = False,
-    seed: Annotated[int, typer.Option(help="Of everything.")] = 0,
-) -> None:
-    """Make a random graph with power-law degrees and planted classes, of any size: try a size before you have the data."""
-    from naq.io.generator import generate
-
-    started = time.perf_counter()
-    generate(out, nodes, edges, classes=classes, features=features, sparse=sparse, seed=seed)
-    size = sum(file.stat().st_size for file in out.iterdir())
-    typer.echo(f"Written: {out} ({size / 1e9:.2f} GB) in {time.perf_counter() - started:.1f} s")
+from naq_scale.cli.sharding import embed_in_shards, sharding_of
 
 
 def embed_command(
@@ -53,7 +36,7 @@ def embed_command(
     from naq.cli.checking import check_outputs
     from naq.cli.progress import load_shown, show_progress
     from naq.cli.running import pairs
-    from naq.run import embed
+    from naq.run.embed import embed
 
     if out.suffix != ".npy":
         raise OptionError(f"--out is {str(out)!r}; expected a name that ends in .npy.")

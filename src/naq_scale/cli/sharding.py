@@ -6,11 +6,10 @@ import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from naq.errors import OptionError
+from naq_scale.engines import check_engine, make_engine
 
 if TYPE_CHECKING:
     import numpy as np
@@ -18,15 +17,6 @@ if TYPE_CHECKING:
     from naq.graph import Graph
     from naq.neighbors import NeighborTable
     from naq.progress import Listener
-    from naq_paper.cells.store import Store
-
-Engine = Annotated[str, typer.Option(help="local, processes or ray.", metavar="NAME")]
-Workers = Annotated[int, typer.Option(help="Of processes and ray: shards computed at a time.")]
-Address = Annotated[str | None, typer.Option(help="Of ray: a running cluster; else one is started here.")]
-Shards = Annotated[
-    int | None,
-    typer.Option(help="Parts, kept beside --out until all are there; else 8 per worker.", show_default=False),
-]
 
 
 @dataclass(frozen=True)
@@ -45,7 +35,8 @@ def sharding_of(engine: str, workers: int, address: str | None, shards: int | No
         raise OptionError(f"--shards is {shards}; expected at least 1.")
     if workers < 1:
         raise OptionError(f"--workers is {workers}; expected at least 1.")
-    if engine == "local" and shards is None and address is None:
+    check_engine(engine, workers, address)
+    if engine == "local" and shards is None:
         return None
     return Sharding(engine, workers, address, shards or 8 * (1 if engine == "local" else workers))
 
@@ -59,12 +50,12 @@ def remove_shards(out: Path) -> None:
     shutil.rmtree(shard_folder(out), ignore_errors=True)
 
 
-def _source(graph: Graph, store: Store, imported: bool) -> str:
+def _source(graph: Graph, folder: Path, imported: bool) -> str:
     """Where workers find the graph: its file or folder, or a copy in the folder of shards if it came from several files."""
     from naq.io import save_graph
 
     if imported or graph.source is None:
-        return str(save_graph(store.folder / "graph.npz", graph).absolute())
+        return str(save_graph(folder / "graph.npz", graph).absolute())
     source = Path(graph.source)
     return str(source.absolute() if source.exists() else graph.source)  # else it is the name of a dataset
 
@@ -75,39 +66,29 @@ def embed_in_shards(
 ) -> np.ndarray:  # fmt: skip
     """The vectors of :func:`naq.embed` in blocks, bit for bit; the folder of shards goes once they are written."""
     from naq.methods import get_method
-    from naq_paper.cells.runners import make_runner
-    from naq_paper.cells.store import Store
-    from naq_scale.blocks import BlockEmbedder
-    from naq_scale.shards import ShardedParts
+    from naq_scale.blocks import IN_BLOCKS, embed_to
+    from naq_scale.sharded import ShardedParts
 
     kind = get_method(method).embedder
-    if kind is None or not issubclass(kind, BlockEmbedder):
+    if kind is None or kind.name not in IN_BLOCKS:
         raise OptionError(f"{method} does not work in blocks, so not in shards; use naq-plus or smooth.")
-    model, store = kind(graph, seed=seed, **options), Store(shard_folder(out))
-    stage, done, total = "", 0, 0
+    model, folder = kind(graph, seed=seed, **options), shard_folder(out)
 
-    def shown(phase: str, facts: Mapping[str, Any]) -> None:
-        nonlocal stage, done, total
-        if phase == "stage":
-            stage, done, total = facts["name"], 0, facts["parts"]
-        elif phase == "plan":
-            done = facts["skipped"]
-        elif phase == "finished":
-            done += facts["state"] != "failed"
+    def tell(stage: str, done: int, total: int) -> None:
         listener("shards", {"stage": stage, "done": done, "total": total})
 
-    with make_runner(plan.engine, plan.workers, plan.address) as runner:
+    with make_engine(plan.engine, plan.workers, plan.address) as engine:
         processes = 1 if plan.engine == "local" else plan.workers
-        paths = {"graph": _source(graph, store, imported)}
-        parts = ShardedParts(runner, store, "graph", paths, shards=plan.shards, processes=processes, listener=shown)
-        vectors = model.embed_to(out, parts=parts)
+        source = _source(graph, folder, imported)
+        parts = ShardedParts(graph, engine, folder, source, shards=plan.shards, processes=processes, tell=tell)
+        vectors = embed_to(model, out, parts=parts)
     remove_shards(out)
     return vectors
 
 
 def make_in_shards(
-    graph: Graph, plan: Sharding, out: Path, by: str, k: int, metric: str, search: str, alpha: float, self_loops: bool, method: str,
-    fill: str, *, imported: bool,
+    graph: Graph, plan: Sharding, out: Path, by: str, k: int, metric: str, search: str, alpha: float, self_loops: bool,
+    method: str, fill: str, *, imported: bool,
 ) -> NeighborTable:  # fmt: skip
     """The table that the options describe, as :func:`~naq.cli.inspecting.make_table` makes it in one piece.
 
@@ -118,29 +99,20 @@ def make_in_shards(
     from naq.neighbors import feature_neighbors
     from naq.neighbors.diffusion import TOLERANCE, diffusion_info
     from naq.neighbors.feature import feature_info
-    from naq.neighbors.fill import check_fill, filled
-    from naq_paper.cells.runners import make_runner
-    from naq_paper.cells.store import Store
-    from naq_scale.shards import shard_cells, sharded_table
+    from naq.neighbors.table import check_fill, filled
+    from naq_scale.sharded import sharded_table
 
     check_fill(fill, ("none", "lowest", "random") if by == "features" else ("none", "lowest", "random", "feature"))
     if by == "features":
         info = feature_info(graph, k, metric, search)
     else:
         info = diffusion_info(graph, k, alpha=alpha, self_loops=self_loops, method=method, tolerance=TOLERANCE)
-    store = Store(shard_folder(out))
-    source = _source(graph, store, imported)
-    cells = shard_cells("graph", info, graph.num_nodes, plan.shards)
-    with show_progress("neighbours") as listener, make_runner(plan.engine, plan.workers, plan.address) as runner:
-        done = 0
+    folder, n = shard_folder(out), graph.num_nodes
+    source = _source(graph, folder, imported)
+    with show_progress("neighbours") as listener, make_engine(plan.engine, plan.workers, plan.address) as engine:
 
-        def shown(phase: str, facts: Mapping[str, Any]) -> None:
-            nonlocal done
-            if phase == "plan":
-                done = facts["skipped"]
-            elif phase == "finished":
-                done += facts["state"] != "failed"
-            listener("neighbors", {"done": done * graph.num_nodes // len(cells), "total": graph.num_nodes})
+        def tell(done: int, total: int) -> None:
+            listener("neighbors", {"done": done * n // total, "total": n})
 
-        table = sharded_table(cells, info, graph.num_nodes, runner, store, {"graph": source}, shown)
+        table = sharded_table(graph, info, plan.shards, engine, folder, source, tell)
     return filled(table, fill, feature_ids=lambda: feature_neighbors(graph, k).ids, graph=graph)

@@ -19,7 +19,7 @@ from naq.learners.cosmic import Cosmic, contrastive_loss
 from naq.learners.cosmic import pagerank as subgraphs
 from naq.learners.cosmic.mixup import beta_draws, draw_extra
 from naq.learners.cosmic.pagerank import ppr_subgraphs
-from naq.learners.cosmic.subgraph_encoder import Subgraphs, normalized_blocks, unit_rows
+from naq.learners.cosmic.subgraphs import Subgraphs, normalized_blocks, unit_rows
 from naq.methods import get_method, methods
 
 NAMES = ("naq-feat/cosmic", "naq-diff/cosmic", "supervised/cosmic")

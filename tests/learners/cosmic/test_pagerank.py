@@ -13,7 +13,7 @@ from naq import Graph
 from naq.errors import OptionError
 from naq.learners.cosmic import pagerank as subgraphs
 from naq.learners.cosmic.pagerank import ppr_subgraphs
-from naq.learners.cosmic.subgraph_edges import centre_weights, induced_edges
+from naq.learners.cosmic.subgraphs import centre_weights, induced_edges
 
 RING = Graph([np.arange(40), (np.arange(40) + 1) % 40], nodes=40)
 GRAPHS = {

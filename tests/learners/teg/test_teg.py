@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -14,8 +16,8 @@ from naq.errors import OptionError
 from naq.learners import LEARNERS
 from naq.learners.node_draws import NodeDropout, node_names
 from naq.learners.teg import ANCHORS, HIDDEN, TEG
-from naq.learners.teg.anchors import structural_features
 from naq.learners.teg.equivariant import Points
+from naq.learners.teg.node_inputs import structural_features
 from naq.methods import get_method
 from naq.random import word
 
@@ -113,7 +115,7 @@ def test_the_loss_is_the_formula(kind: str, options: dict[str, object]) -> None:
 def test_both_terms_count(learner: TEG) -> None:
     found = {}
     for gamma in (0.0, 0.25, 1.0):
-        learner.options["gamma"] = gamma
+        learner.options = replace(learner.options, gamma=gamma)
         found[gamma] = learner.loss(supervised(2)).item()
     assert found[0.25] == pytest.approx(0.75 * found[0.0] + 0.25 * found[1.0], rel=1e-5)
     assert abs(found[0.0] - found[1.0]) > 1e-2
@@ -215,7 +217,7 @@ def test_options_and_registry() -> None:
     assert TEG(random_graph(), way=3)._structure.shape == (60, 16), "more anchors than halvings of 60 nodes"
     for given, message in (
         ({"dropout": 1.0}, "dropout of teg is 1.0; expected at least 0 and below 1"),
-        ({"gamma": 1.5}, "gamma of teg is 1.5; expected 0 to 1"),
+        ({"gamma": 1.5}, "gamma of teg is 1.5; expected at least 0 and at most 1"),
     ):
         with pytest.raises(OptionError, match=message):
             TEG(random_graph(), way=3, **given)

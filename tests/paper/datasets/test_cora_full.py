@@ -10,9 +10,8 @@ import scipy.sparse as sp
 from naq import Graph
 from naq.errors import DataError, TaskError
 from naq.io.npz import read_graph
-from naq.io.splits import cora_full_split
 from naq.tasks import split_of_file
-from naq_paper.datasets.cora_full import read_cora_full
+from naq_paper.datasets.cora_full import cora_full_split, read_cora_full
 from shared_data import shared
 
 BASE = "28 33 14 52 53 49 8 37 50 60 6 20 1 40 34 4 11 44 26 9 39 57 17 13 12"

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
 
 import naq
 from naq.errors import GraphError, OptionError
+from naq.options import option
 from naq_paper.cells.datasets import DatasetCache
 from naq_paper.measurements import Context, perform
 from naq_paper.measurements.overlap import overlap_cell, overlap_ratios
@@ -94,10 +95,13 @@ def test_weights_of_features_change_the_neighbours(compute):
 class Emptied(Perturbation):
     name = "emptied"
     summary = "No edges but the first ones."
-    defaults: ClassVar = {"kept": 3}
+
+    @dataclass(frozen=True)
+    class Options(Perturbation.Options):
+        kept: int = option(3)
 
     def apply(self, graph, split, seed):
-        edges = np.stack(graph.adjacency.nonzero())[:, : self.options["kept"]]
+        edges = np.stack(graph.adjacency.nonzero())[:, : self.options.kept]
         return Perturbed(naq.Graph(edges, graph.features, graph.labels, nodes=graph.num_nodes))
 
 

@@ -1,16 +1,18 @@
 r"""Mix-up: classes between the classes of an episode, in one of two modes.
 
-- ``intended`` (:func:`mix_pairs`), as the paper describes it: N pairs of different classes of the episode (one where N = 2), each pair a new class;
-  shot k of one class is mixed with shot k of the other, features and adjacency, nodes matched by their rank in the sub-graph and
-  the centres with each other, by one :math:`\lambda \sim \mathrm{Beta}(10\,\sigma(-\cos(c_i, c_j)), 1)` per sub-graph, with
-  :math:`c` the mean s of a class. :math:`\mathrm{Beta}(\beta, 1)` is :math:`u^{1/\beta}` of a uniform u, with
-  mean :math:`\beta/(\beta+1)`: from 0.73 for equal classes to 0.88 for opposite ones.
-- ``release`` (:func:`mix_extra`), as it is coded: 25 extra nodes, five of each of five base classes (under NaQ 25 random nodes); the i-th of the
-  episode's supports is mixed into the features of the i-th extra node with one :math:`\lambda \sim \mathrm{Beta}(10\,\sigma(-1), 1)`
-  per row over all rows, absent ones being zero; the adjacency is the extra node's; once the supports are used up the last
-  mixture is repeated. Labels are 5 to 9 whatever N is, and so collide with real ones where N > 5. The released code draws the extra
-  nodes by class index, validation and test classes among them; here they come from the base classes. They are drawn from
-  the nodes in an order by content, not by id.
+- ``intended`` (:func:`mix_pairs`), as the paper describes it: N pairs of different classes of the episode (one where N
+  = 2), each pair a new class; shot k of one class is mixed with shot k of the other, features and adjacency, nodes
+  matched by their rank in the sub-graph and the centres with each other, by one
+  :math:`\lambda \sim \mathrm{Beta}(10\,\sigma(-\cos(c_i, c_j)), 1)` per sub-graph, with :math:`c` the mean s of a
+  class. :math:`\mathrm{Beta}(\beta, 1)` is :math:`u^{1/\beta}` of a uniform u, with mean :math:`\beta/(\beta+1)`: from
+  0.73 for equal classes to 0.88 for opposite ones.
+- ``release`` (:func:`mix_extra`), as it is coded: 25 extra nodes, five of each of five base classes (under NaQ 25
+  random nodes); the i-th of the episode's supports is mixed into the features of the i-th extra node with one
+  :math:`\lambda \sim \mathrm{Beta}(10\,\sigma(-1), 1)` per row over all rows, absent ones being zero; the adjacency is
+  the extra node's; once the supports are used up the last mixture is repeated. Labels are 5 to 9 whatever N is, and so
+  collide with real ones where N > 5. The released code draws the extra nodes by class index, validation and test
+  classes among them; here they come from the base classes. They are drawn from the nodes in an order by content, not
+  by id.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ import torch.nn.functional as F
 
 from naq.errors import OptionError
 from naq.graph import Graph
-from naq.learners.cosmic.subgraph_encoder import Subgraphs
+from naq.learners.cosmic.subgraphs import Subgraphs
 from naq.random import stream
 
 SPREAD = 10.0
@@ -98,9 +100,11 @@ def mix_extra(batch: Subgraphs, shape: tuple[int, ...], random: np.random.Genera
 
 
 def extra_pools(graph: Graph, base_labels: np.ndarray | None) -> list[np.ndarray]:
-    """What the release draws extra nodes from: the nodes of each base class, or one pool of all nodes where there are no labels.
+    """What the release draws extra nodes from: the nodes of each base class, or one pool of all nodes where there are
+    no labels.
 
-    Nodes are ordered by a random projection of their features, so that the draw does not depend on how they are numbered.
+    Nodes are ordered by a random projection of their features, so that the draw does not depend on how they are
+    numbered.
     """
     features = graph.require_features("an encoder")
     key = features @ stream(0, "cosmic/order").random(graph.num_features)
@@ -108,7 +112,8 @@ def extra_pools(graph: Graph, base_labels: np.ndarray | None) -> list[np.ndarray
     if base_labels is None or not (base_labels >= 0).any():
         if graph.num_nodes < EXTRA * EXTRA:
             raise OptionError(
-                f"mode=release of cosmic draws {EXTRA * EXTRA} nodes, but graph {graph.name!r} has {graph.num_nodes}; choose mode=intended."
+                f"mode=release of cosmic draws {EXTRA * EXTRA} nodes, but graph {graph.name!r} has "
+                f"{graph.num_nodes}; choose mode=intended."
             )
         return [order]
     labels = base_labels[order]
@@ -116,7 +121,8 @@ def extra_pools(graph: Graph, base_labels: np.ndarray | None) -> list[np.ndarray
     pools = [pool for pool in pools if len(pool) >= EXTRA]
     if len(pools) < EXTRA:
         raise OptionError(
-            f"mode=release of cosmic draws {EXTRA} nodes of each of {EXTRA} base classes, but only {len(pools)} classes have as many; "
+            f"mode=release of cosmic draws {EXTRA} nodes of each of {EXTRA} base classes, but only {len(pools)} "
+            "classes have as many; "
             "choose mode=intended."
         )
     return pools

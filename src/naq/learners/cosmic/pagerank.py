@@ -1,19 +1,21 @@
 r"""A small sub-graph around every node: its best nodes by personalised PageRank.
 
 For node v iterate :math:`x \leftarrow (1-a) e_v + a P x` from :math:`x = e_v`, ten times with a = 0.85, where
-:math:`P = A D^{-1}` has columns that sum to one; the score of u is :math:`x_u / (\deg_u + 10^{-9})`, the last term a guard for
-isolated nodes. With :math:`y = D^{-1} x` this is a mean over neighbours, :math:`y \leftarrow (1-a) e_v / d_v + a D^{-1} A y`, and y
-is the score. Only nodes within ten hops have one: the others are never members, however small the sub-graph.
+:math:`P = A D^{-1}` has columns that sum to one; the score of u is :math:`x_u / (\deg_u + 10^{-9})`, the last term a
+guard for isolated nodes. With :math:`y = D^{-1} x` this is a mean over neighbours, :math:`y \leftarrow (1-a) e_v / d_v
++ a D^{-1} A y`, and y is the score. Only nodes within ten hops have one: the others are never members, however small
+the sub-graph.
 
 Two ways to compute it, neither of them n x n:
 
-- ``exact``: one component at a time, 64 sources together as a dense block of columns. Values are kept in float32 and summed in
-  float64, so that nodes with the same place in the structure have the same bits, whatever their numbers, and are tied; other
-  scores that differ by less than one part in a million may change places.
-  Cost n * edges * steps additions; memory 512 bytes a node and core.
-- ``pruned``: one source at a time on the nodes it reaches; a node whose value is below a bound passes nothing on. Means do not
-  enlarge what is missing, so every score is too low by at most :math:`\sum_{j=1}^{9} a^j \approx 4.4` bounds. The bound is
-  lowered until it is ``tolerance`` times the score of the last member. Cost by what lies near the source, not by the graph.
+- ``exact``: one component at a time, 64 sources together as a dense block of columns. Values are kept in float32 and
+  summed in float64, so that nodes with the same place in the structure have the same bits, whatever their numbers, and
+  are tied; other scores that differ by less than one part in a million may change places. Cost n * edges * steps
+  additions; memory 512 bytes a node and core.
+- ``pruned``: one source at a time on the nodes it reaches; a node whose value is below a bound passes nothing on. Means
+  do not enlarge what is missing, so every score is too low by at most :math:`\sum_{j=1}^{9} a^j \approx 4.4` bounds.
+  The bound is lowered until it is ``tolerance`` times the score of the last member. Cost by what lies near the source,
+  not by the graph.
 """
 
 from __future__ import annotations
@@ -57,15 +59,16 @@ def ppr_subgraphs(
     cache: str | Path | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> NeighborTable:
-    """For every node itself and then its ``size - 1`` best nodes, best first, ties to the lowest id; -1 where there are fewer.
+    """For every node itself and then its ``size - 1`` best nodes, best first, ties to the lowest id; -1 where there are
+    fewer.
 
     Args:
         size: nodes of a sub-graph, its centre included.
         alpha: share that walks on; ``1 - alpha`` returns to the centre.
         steps: iterations, and so the furthest hop.
         method: ``exact``, ``pruned``, or ``auto``: exact where that takes a minute of one core at most.
-        tolerance: of ``pruned``: the bound below which nothing is passed on, as a share of the score of the last member (with
-            0.03 97 in 100 sub-graphs of the bundled graph are the exact ones, and 99.8 in 100 members).
+        tolerance: of ``pruned``: the bound below which nothing is passed on, as a share of the score of the last member
+            (with 0.03 97 in 100 sub-graphs of the bundled graph are the exact ones, and 99.8 in 100 members).
         cache: folder in which tables are kept, by structure alone; None keeps nothing.
         progress: called with (nodes done, nodes in all).
 
@@ -235,7 +238,8 @@ def _near_row(
     indptr: Any, indices: Any, v: Any, alpha: Any, steps: Any, tolerance: Any, pair: Any, lists: Any, ids: Any,
     scores: Any,
 ) -> None:  # fmt: skip
-    """Iterate with ever lower bounds until the bound is a small share of the last member's score, or nothing was pruned."""
+    """Iterate with ever lower bounds until the bound is a small share of the last member's score, or nothing was
+    pruned."""
     bound = FIRST_BOUND if tolerance > 0.0 else 0.0
     while True:
         count, pruned = _iterate(indptr, indices, v, alpha, steps, bound, pair, lists)

@@ -2,8 +2,8 @@ r"""GLITTER: each task gets a graph of its own, and the network is adapted on it
 
 Wang, Chen, Li, Graph Few-shot Learning with Task-specific Structures, https://arxiv.org/abs/2210.12130
 
-A task's graph W holds what lies within two hops of its nodes and, where ``k_keep`` is set, learned edges; tasks with and without
-them are read through one interface (:mod:`~naq.learners.glitter.task_graphs`). On it
+A task's graph W holds what lies within two hops of its nodes and, where ``k_keep`` is set, learned edges; tasks with
+and without them are read through one interface (:mod:`~naq.learners.glitter.task_graphs`). On it
 
 .. math::
     Z = W\, \mathrm{dropout}(\mathrm{ReLU}(W X W_1 + b_1))\, W_2 + b_2, \qquad \text{answers} = Z C + c
@@ -32,12 +32,12 @@ alone as it is among others.
 
 Departures: the release keeps entries *above the largest* of a row, i.e. none: ``k_keep=0``. Its influence may be 0
 log 0; here logarithms are of at least 1e-12. Columns are scaled by max - min; see
-:func:`~naq.learners.glitter.row_graph.min_max` for sparse columns with negative entries. All initial tensors are uniform
-in :math:`\pm 1 / \sqrt{\text{outputs}}`. Training queries are those of the episodes (the release: 1 per class).
+:func:`~naq.learners.glitter.row_graph.min_max` for sparse columns with negative entries. All initial tensors are
+uniform in :math:`\pm 1 / \sqrt{\text{outputs}}`. Training queries are those of the episodes (the release: 1 per class).
 
-Cost: at ``k_keep=0`` the features of the two-hop neighbourhood V are read once forward and once backward, and inner steps work on
-Gram matrices (:mod:`naq.learners.meta_batch`). With learned edges each inner step reads these features and ``|V|`` distances for each
-row of W that is needed.
+Cost: at ``k_keep=0`` the features of the two-hop neighbourhood V are read once forward and once backward, and inner
+steps work on Gram matrices (:mod:`naq.learners.meta_batch`). With learned edges each inner step reads these features
+and ``|V|`` distances for each row of W that is needed.
 
 Example:
     >>> import naq
@@ -47,6 +47,7 @@ Example:
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -61,7 +62,7 @@ from naq.learners.glitter.task_graphs import Draw, LearnedTask, PlainTasks
 from naq.learners.inner_loop import Weights, adapt
 from naq.learners.meta_batch import task_chunks
 from naq.nn.rows import multiply, sparse_product, take_rows
-from naq.options import Value
+from naq.options import option
 from naq.random import stream
 from naq.tasks import Tasks
 
@@ -74,14 +75,6 @@ TEMPERATURE = 0.1
 class Glitter(Learner):
     """Task-specific graphs and first-order adaptation of a small GCN.
 
-    Options:
-        hidden: width of both layers, and of each projection (16).
-        lr, weight_decay: of Adam (0.005, 5e-4).
-        inner_lr, inner_steps: of the inner loop (0.1; 0 means 20 steps if 10-way, else 5, as released).
-        dropout: share of first-layer values dropped in the inner loop (0.5).
-        k_keep: learned edges per node: those at least as strong as the k-th (0: none, as released).
-        scale: of the features, ``minmax`` per column or ``none``, as released for ogbn-arxiv.
-
     Shapes:
         - ``loss``: Episodes of one or more episodes -> scalar
         - ``solve``: Tasks -> (count, way * queries) int64
@@ -92,16 +85,6 @@ class Glitter(Learner):
     summary = "adapts to a graph of the task's own"
     solves_tasks = True
     transductive = True
-    defaults: ClassVar[Mapping[str, Value]] = {
-        "hidden": 16,
-        "lr": 0.005,
-        "weight_decay": 5e-4,
-        "inner_lr": 0.1,
-        "inner_steps": 0,
-        "dropout": 0.5,
-        "k_keep": 0,
-        "scale": "minmax",
-    }
     unfit: ClassVar[Mapping[str, str]] = {
         "g-umtra": "a support and its query are the same node there, so neither a task's graph nor the influence "
         "between them means anything."
@@ -109,19 +92,26 @@ class Glitter(Learner):
     BLOCK = 8192
     """Nodes whose features are taken at once."""
 
-    def check_options(self) -> None:
-        super().check_options()
-        self.require_positive("hidden", "inner_lr")
-        self.require_share("dropout")
-        for name in ("weight_decay", "inner_steps", "k_keep"):
-            self.require_at_least(name, 0)
-        self.require_choice("scale", ("minmax", "none"))
+    @dataclass(frozen=True)
+    class Options(Learner.Options):
+        hidden: int = option(16, more_than=0)  # width of both layers, and of each projection
+        lr: float = option(0.005, more_than=0)  # Adam's learning rate
+        weight_decay: float = option(5e-4, at_least=0)  # Adam's
+        inner_lr: float = option(0.1, more_than=0)  # of the inner loop
+        inner_steps: int = option(0, at_least=0)  # 0 means 20 steps if 10-way, else 5, as released
+        dropout: float = option(0.5, at_least=0, below=1)  # share of first-layer values dropped in the inner loop
+        # learned edges per node: at least as strong as the k-th (0: none, as released)
+        k_keep: int = option(0, at_least=0)
+        # of the features, per column; none as released for ogbn-arxiv
+        scale: str = option("minmax", choices=("minmax", "none"))
+
+    options: Options
 
     def build(self) -> None:
         """The last row of ``first`` is its bias; its columns are the encoder's, then those of both projections."""
-        self.hidden, self.k_keep = int(self.options["hidden"]), int(self.options["k_keep"])
-        self.steps = int(self.options["inner_steps"]) or (20 if self.way == 10 else 5)
-        self.space = RowOperator(self.graph, str(self.options["scale"]), self.device)
+        self.hidden, self.k_keep = self.options.hidden, self.options.k_keep
+        self.steps = self.options.inner_steps or (20 if self.way == 10 else 5)
+        self.space = RowOperator(self.graph, self.options.scale, self.device)
         h = self.hidden
         self.first = self._drawn("first", (self.space.width, 3 * h if self.k_keep else h), h)
         self.second = self._drawn("second", (h, h), h)
@@ -176,7 +166,7 @@ class Glitter(Learner):
 
         start = {name: value for name, value in self.named_parameters() if name != "first"}
         _, (weights, shift) = adapt(
-            start, view.support, support_loss, steps=self.steps, lr=float(self.options["inner_lr"]), second_order=False
+            start, view.support, support_loss, steps=self.steps, lr=self.options.inner_lr, second_order=False
         )
         return self._head(view.outer(shift), weights)
 
@@ -186,7 +176,7 @@ class Glitter(Learner):
 
     def _draw(self, purpose: str, step: int) -> Draw | None:
         """Dropout factors of one inner step."""
-        share = float(self.options["dropout"])
+        share = self.options.dropout
         if share == 0:
             return None
 

@@ -6,12 +6,13 @@ The graph of a task holds the two-hop closed neighbourhood V of the task's nodes
 .. math::
     W = \mathrm{rownorm}\left(A_V + \tfrac12\, \mathrm{kept}(a)\right), \qquad a_{ij} = \exp(-|p_i - r_j|)
 
-The nearest k entries of every row of a are kept (:mod:`naq.learners.glitter.nearest`). Without learned edges a row of W
-within one hop of the task's nodes is the row of A itself, so V need not be formed.
+The nearest k entries of every row of a are kept (:func:`nearest`); rows are worked on in blocks, so nothing as large as
+the task graph squared is ever held. Without learned edges a row of W within one hop of the task's nodes is the row of A
+itself, so V need not be formed.
 
 Both kinds are used alike: ``support`` holds the first layer's products as an inner step moves them
-(:func:`~naq.learners.inner_loop.adapt`), ``inner`` turns these into what the second weight is applied to at the supports, and
-``outer`` gives the same at supports and queries once the inner loop is done.
+(:func:`~naq.learners.inner_loop.adapt`), ``inner`` turns these into what the second weight is applied to at the
+supports, and ``outer`` gives the same at supports and queries once the inner loop is done.
 """
 
 from __future__ import annotations
@@ -24,7 +25,6 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from naq.learners.glitter.nearest import nearest, reaching
 from naq.learners.glitter.row_graph import RowOperator
 from naq.learners.meta_batch import FeatureGram, FirstProducts, TaskChunk
 
@@ -109,7 +109,8 @@ class LearnedTask:
     def _read(
         self, first: torch.Tensor, draw: Draw | None
     ) -> tuple[torch.Tensor, tuple[torch.Tensor, torch.Tensor, Weights, Weights]]:
-        """W H at supports and queries, and what the influence is made of: p, r, rows of W for the task's nodes and for those these lead to."""
+        """W H at supports and queries, and what the influence is made of: p, r, rows of W for the task's nodes and for
+        those these lead to."""
         encoded, *projections = first.chunk(3, dim=1)
         p, r = (F.normalize(torch.relu(part), dim=1) for part in projections)
         near = self._weights(p, r, self._own)
@@ -172,3 +173,44 @@ class Weights:
         """The product with one row per node of V, differentiable in both."""
         taken = self.values[:, None] * dense.index_select(0, self.column)
         return taken.new_zeros(len(self.rows), dense.shape[1]).index_add(0, self.row, taken)
+
+
+TIE = 1e-6
+"""Squared distances closer than this are equal: nodes with the same features tie on every device and in every order."""
+TIE_ROOM = 4
+"""A row keeps at most this many times k entries. Where more tie with the k-th, the projections cannot tell these nodes
+apart, and only the strictly nearer ones are kept: no tie is ever broken by the numbers of nodes."""
+BLOCK = 1 << 22
+"""Distances computed at once."""
+PIECE = 512
+"""Distances of each row computed before looking whether enough of them are smaller."""
+
+
+def nearest(p: torch.Tensor, r: torch.Tensor, k: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """For each row of ``p`` the rows of ``r`` at most as far as the k-th nearest: pairs of rows, by row of ``p``."""
+    room, step, pairs = TIE_ROOM * k, max(1, BLOCK // len(r)), []
+    for start in range(0, len(p), step):
+        distance, column = _distances(p[start : start + step], r).topk(min(room + 1, len(r)), largest=False)
+        last = distance[:, k - 1 : k]
+        kept = distance <= last + TIE
+        kept = torch.where(kept.sum(dim=1, keepdim=True) <= room, kept, distance < last - TIE)
+        row, place = kept.nonzero(as_tuple=True)
+        pairs.append(torch.stack([row + start, column[row, place]]))
+    owner, found = torch.cat(pairs, dim=1)
+    return owner, found
+
+
+def reaching(p: torch.Tensor, r: torch.Tensor, targets: torch.Tensor, k: int) -> torch.Tensor:
+    """Rows of ``p`` that may keep one of the targets; a row is left once k others are surely nearer."""
+    limit = _distances(p, r[targets]).amin(dim=1, keepdim=True) - 3 * TIE
+    rows = torch.arange(len(p), device=p.device)
+    nearer = torch.zeros_like(rows)
+    for piece in r.split(PIECE):
+        nearer = nearer + (_distances(p[rows], piece) < limit[rows]).sum(dim=1)
+        rows, nearer = rows[nearer < k], nearer[nearer < k]
+    return rows
+
+
+def _distances(p: torch.Tensor, r: torch.Tensor) -> torch.Tensor:
+    """Squared distances, less the square of the row of ``p``."""
+    return torch.addmm(r.square().sum(dim=1), p, r.T, alpha=-2)

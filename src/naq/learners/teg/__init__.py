@@ -10,20 +10,22 @@ Kim, Lee, Lee, Kim, Kim, Park, Task-Equivariant Graph Few-shot Learning, https:/
     \mathcal L = \gamma\, \ell(S', Q') + (1 - \gamma)\, \ell(Z_S, Z_Q), \qquad
     \ell(S, Q) = \frac{1}{NQ} \sum_q -\log \mathrm{softmax}_j\left(-|q - c_j(S)|^2\right)_{y_q}
 
-with class means :math:`c_j`. h are distances to virtual anchors (:mod:`naq.learners.teg.anchors`); the layers pass messages between
-every support and every query of a task and are equivariant to rotations, reflections and translations of the vectors
-(:mod:`naq.learners.teg.equivariant`).
+with class means :math:`c_j`. h are distances to virtual anchors (:mod:`naq.learners.teg.node_inputs`); the layers pass
+messages between every support and every query of a task and are equivariant to rotations, reflections and translations
+of the vectors (:mod:`naq.learners.teg.equivariant`).
 
-Two answers: a head on Z, which is what :meth:`TEG.encode` gives, as for every learner; and TEG's own, class means after adaptation
-(:meth:`TEG.solve`). The latter looks at all queries of a task together (``transductive``), for any number of classes.
+Two answers: a head on Z, which is what :meth:`TEG.encode` gives, as for every learner; and TEG's own, class means after
+adaptation (:meth:`TEG.solve`). The latter looks at all queries of a task together (``transductive``), for any number of
+classes.
 
-Choices where the authors' text leaves them open: Z has no activation; LayerNorm has a scale (a shift would move all points of a task
-by the same vector, which changes no distance); the plain loss is on Z before LayerNorm; missing queries send nothing and do not count
-in means; the last layer keeps h, which nothing reads after it. Dropout and the anchors' links are drawn by the content of nodes, not
-by their ids (:mod:`naq.learners.node_draws`). Zero features stay zero under dropout, so only the others are drawn.
+Choices where the authors' text leaves them open: Z has no activation; LayerNorm has a scale (a shift would move all
+points of a task by the same vector, which changes no distance); the plain loss is on Z before LayerNorm; missing
+queries send nothing and do not count in means; the last layer keeps h, which nothing reads after it. Dropout and the
+anchors' links are drawn by the content of nodes, not by their ids (:mod:`naq.learners.node_draws`). Zero features stay
+zero under dropout, so only the others are drawn.
 
-Cost: features of the one-hop neighbourhood of N(K + Q) nodes forward and backward, N^2 K Q messages of width 64 per layer and
-direction. The anchors once: a few passes over the edges.
+Cost: features of the one-hop neighbourhood of N(K + Q) nodes forward and backward, N^2 K Q messages of width 64 per
+layer and direction. The anchors once: a few passes over the edges.
 
 Example:
     >>> import naq
@@ -34,6 +36,7 @@ Example:
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -42,15 +45,13 @@ import torch.nn.functional as F
 from torch import nn
 
 from naq.episodes import Episodes
-from naq.errors import OptionError
 from naq.learners.base import Learner
 from naq.learners.episode_vectors import kept_queries, mean_by_episode, squared_distances
 from naq.learners.node_draws import NodeDropout, node_names
-from naq.learners.teg.anchors import structural_features
 from naq.learners.teg.equivariant import Points, TaskAdaptation, pair_distances
-from naq.learners.teg.one_layer_gcn import OneLayerGCN
+from naq.learners.teg.node_inputs import OneLayerGCN, structural_features
 from naq.nn import GraphOperator
-from naq.options import Value
+from naq.options import option
 from naq.random import word
 from naq.tasks import Tasks
 
@@ -65,12 +66,6 @@ HIDDEN = 64
 class TEG(Learner):
     """Task-equivariant adaptation of supports and queries.
 
-    Options:
-        latent: width of the vectors (64).
-        lr, weight_decay: of Adam (1e-3, 5e-4).
-        dropout: share of the features dropped in training (0.5).
-        gamma: weight of the loss after adaptation, the rest goes to the plain one (0.5).
-
     Shapes:
         - ``loss``: Episodes of one or more episodes -> scalar
         - ``solve``: Tasks -> (count, way * queries) int64
@@ -80,13 +75,7 @@ class TEG(Learner):
     summary = "class means after an adaptation equivariant to the task"
     transductive = True
     also_solves = True
-    defaults: ClassVar[Mapping[str, Value]] = {
-        "latent": 64,
-        "lr": 1e-3,
-        "weight_decay": 5e-4,
-        "dropout": 0.5,
-        "gamma": 0.5,
-    }
+
     unfit: ClassVar[Mapping[str, str]] = {
         "g-umtra": "a support and its query are the same node there, so equal structural features give the answer away."
     }
@@ -94,16 +83,20 @@ class TEG(Learner):
     SOLVE_BYTES = 1 << 26
     """What the messages of the tasks solved at once may take; one task at least."""
 
-    def check_options(self) -> None:
-        super().check_options()
-        self.require_at_least("weight_decay", 0)
-        self.require_share("dropout")
-        if not 0 <= float(self.options["gamma"]) <= 1:
-            raise OptionError(f"option gamma of {self.name} is {self.options['gamma']!r}; expected 0 to 1.")
+    @dataclass(frozen=True)
+    class Options(Learner.Options):
+        latent: int = option(64, more_than=0)  # width of the vectors
+        lr: float = option(1e-3, more_than=0)  # Adam's learning rate
+        weight_decay: float = option(5e-4, at_least=0)  # Adam's
+        dropout: float = option(0.5, at_least=0, below=1)  # share of the features dropped in training
+        # weight of the loss after adaptation; the rest is the plain one's
+        gamma: float = option(0.5, at_least=0, at_most=1)
+
+    options: Options
 
     def build(self) -> None:
         self.operator = GraphOperator(self.graph, self.device)
-        latent = int(self.options["latent"])
+        latent = self.options.latent
         self.encoder = OneLayerGCN(self.operator, latent, seed=self.seed)
         self.norm = nn.LayerNorm(latent, bias=False, device=self.device)
         self.adaptation = TaskAdaptation(LAYERS, ANCHORS, HIDDEN, self.generator("layers"), self.device)
@@ -132,12 +125,12 @@ class TEG(Learner):
             logits = -squared_distances(queries[episode, position], prototypes, episode)
             return mean_by_episode(F.cross_entropy(logits, slot, reduction="none"), episode, size)
 
-        gamma = float(self.options["gamma"])
+        gamma = self.options.gamma
         return gamma * loss(*moved) + (1 - gamma) * loss(*plain)
 
     def dropout(self, update: int) -> NodeDropout | None:
         """Which features are dropped in this update; None if none are."""
-        share = float(self.options["dropout"])
+        share = self.options.dropout
         return NodeDropout(self._names, share, word(self.seed, f"{self.name}/dropout", update)) if share else None
 
     def _picked(self, rows: torch.Tensor, where: np.ndarray) -> torch.Tensor:

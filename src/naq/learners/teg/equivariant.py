@@ -2,16 +2,18 @@ r"""Equivariant layers between two sets of points: supports and queries of many 
 
 Satorras, Hoogeboom, Welling, E(n) Equivariant Graph Neural Networks, https://arxiv.org/abs/2102.09844
 
-Points have coordinates x and structural features h, and every point of one set is a neighbour of every point of the other:
+Points have coordinates x and structural features h, and every point of one set is a neighbour of every point of the
+other:
 
 .. math::
     m_{ij} = \mathrm{MLP}_e(h_i, h_j, |x_i - x_j|^2), \qquad
     x_i \leftarrow x_i + \frac{1}{|N(i)|} \sum_{j \in N(i)} (x_i - x_j)\, \phi(m_{ij}), \qquad
     h_i \leftarrow h_i + \mathrm{MLP}_h\left(h_i, \sum_{j \in N(i)} m_{ij}\right)
 
-Rotating, reflecting or moving all coordinates does the same to the result and leaves h as it is. The sum of differences is
-:math:`x_i \sum_j w_{ij} - \sum_j w_{ij} x_j`, one matrix product, and the first layer of :math:`\mathrm{MLP}_e` is a sum of three
-parts, so nothing of the size pairs x coordinates is formed.
+Rotating, reflecting or moving all coordinates does the same to the result and leaves h as it is. The sum of differences
+is
+:math:`x_i \sum_j w_{ij} - \sum_j w_{ij} x_j`, one matrix product, and the first layer of :math:`\mathrm{MLP}_e` is a
+sum of three parts, so nothing of the size pairs x coordinates is formed.
 
 Cost: pairs x hidden x hidden multiplications per layer and direction.
 """
@@ -28,7 +30,8 @@ from torch import nn
 from naq.learners.base import uniform
 
 STILL = 1e-3
-"""Gain of the initial weights that move coordinates: at the start points stay nearly where they are, as in the authors' EGNN."""
+"""Gain of the initial weights that move coordinates: at the start points stay nearly where they are, as in the authors'
+EGNN."""
 
 
 @dataclass(frozen=True)

@@ -9,18 +9,22 @@ With node vectors E, the class mean :math:`m_c` over its supports and :math:`A_r
     W_l' = W_l \odot (1 + a_l) + b_l \quad\text{(biases likewise)} \\
     u_c &= \mathrm{ReLU}(m_c W_1' + b_1') W_2' + b_2' \\
     v_q &= \tfrac{1}{|s|} 1^\top \left(A_s\, \mathrm{ReLU}(A_s E_s W_1' + b_1') W_2' + b_2'\right) \\
-    \mathcal L &= \mathrm{CE}(E W_h + b_h, y) + \frac{1}{NQ} \sum_q -\log \mathrm{softmax}_c\left(2 \cos(v_q, u_c)\right)_{y_q}
+    \mathcal L &= \mathrm{CE}(E W_h + b_h, y) + \frac{1}{NQ} \sum_q -\log \mathrm{softmax}_c\left(2 \cos(v_q,
+    u_c)\right)_{y_q}
 
-s are the nodes within two hops of q and :math:`A_s` the entries of :math:`A_r` between them. The mean runs through the second layer,
-so :math:`v_q = (1^\top A_s / |s|)\, \mathrm{ReLU}(\cdot) W_2' + b_2'`: one weighted sum per query graph. In the released code the
-virtual node of a class has no edges, which makes its two layers the perceptron of :math:`m_c` above. The first term is over all
-nodes of base classes when supervised; NaQ has no labels, and takes the supports and queries of the episode with their slots.
+s are the nodes within two hops of q and :math:`A_s` the entries of :math:`A_r` between them. The mean runs through the
+second layer,
+so :math:`v_q = (1^\top A_s / |s|)\, \mathrm{ReLU}(\cdot) W_2' + b_2'`: one weighted sum per query graph. In the
+released code the virtual node of a class has no edges, which makes its two layers the perceptron of :math:`m_c` above.
+The first term is over all nodes of base classes when supervised; NaQ has no labels, and takes the supports and queries
+of the episode with their slots.
 
-Departures: the temperature of a class divides a vector whose cosine is taken, so it is left out; the class node is that of the
-released code, not the connected one of the paper's text; query graphs are capped.
+Departures: the temperature of a class divides a vector whose cosine is taken, so it is left out; the class node is that
+of the released code, not the connected one of the paper's text; query graphs are capped.
 
-Cost: the query graphs of an episode hold about a fifth of a graph of 34,000 nodes, so the encoder makes nearly a full pass forward and
-backward; beside it one sparse product over the query graphs and O(latent^3) for the modulation. Two to five ProtoNet episodes in all.
+Cost: the query graphs of an episode hold about a fifth of a graph of 34,000 nodes, so the encoder makes nearly a full
+pass forward and backward; beside it one sparse product over the query graphs and O(latent^3) for the modulation. Two to
+five ProtoNet episodes in all.
 
 Example:
     >>> import naq
@@ -30,9 +34,9 @@ Example:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, cast
+from typing import cast
 
 import numpy as np
 import torch
@@ -42,11 +46,10 @@ from naq.episodes import Episodes
 from naq.errors import OptionError
 from naq.learners.base import Learner, uniform
 from naq.learners.node_draws import node_codes
-from naq.learners.tent.modulated_layers import ModulatedLayers, class_vectors, query_vectors
-from naq.learners.tent.one_convolution import OneConvolution
+from naq.learners.tent.layers import ModulatedLayers, OneConvolution, class_vectors, query_vectors
 from naq.learners.tent.query_graphs import LocalGraph, Neighbors, QueryGraphs, query_graphs
 from naq.nn import GCN, GraphOperator, Operator
-from naq.options import Value
+from naq.options import option
 
 SHARPNESS = 2.0
 """Cosines are divided by 0.5."""
@@ -81,49 +84,39 @@ class Vectors:
 class TENT(Learner):
     """Task-adaptive matching of query graphs to classes.
 
-    Options:
-        latent: width of the vectors (64).
-        lr: Adam's learning rate (1e-3; the released code takes 0.05 for its single layer of width 16).
-        weight_decay: Adam's (5e-4, as the released code).
-        encoder: ``gcn2``, the two-layer GCN, ``gcn2-linear``, the same without the last ReLU, or ``release``, the single convolution
-            A_r X W + b of the released code.
-        modulation: ``full`` scales and shifts every weight, ``film`` every channel; ``auto`` is full up to a width of 128.
-        ce: nodes of the first loss term where there are no labels: ``support+query``, ``support`` or ``none``. Where there are
-            labels it runs over all labelled nodes, unless it is ``none``.
-        outputs: of the classifier in the first loss term; 0: one per base class, or per slot where there are no labels. The released code has one
-            per class of the dataset, hidden ones among them, whose outputs are never a target.
-        max_nodes: most nodes of a query graph (1000; 0: no limit). Beyond it the query stays and the others are drawn without
-            replacement, the same for a node whenever it is a query; the paper has no limit.
-
     Shapes:
         - ``loss``: Episodes of one or more episodes -> scalar
     """
 
     name = "tent"
     summary = "query graphs against classes, by layers the episode modulates"
-    defaults: ClassVar[Mapping[str, Value]] = {
-        "latent": 64,
-        "lr": 1e-3,
-        "weight_decay": 5e-4,
-        "encoder": "gcn2",
-        "modulation": "auto",
-        "ce": "support+query",
-        "outputs": 0,
-        "max_nodes": 1000,
-    }
     encoder: GCN | OneConvolution  # type: ignore[assignment]  # the base class names its own default
 
+    @dataclass(frozen=True)
+    class Options(Learner.Options):
+        latent: int = option(64, more_than=0)  # width of the vectors
+        # Adam's learning rate; the released code takes 0.05 for its single layer of width 16
+        lr: float = option(1e-3, more_than=0)
+        weight_decay: float = option(5e-4, at_least=0)  # Adam's, as the released code
+        # the two-layer GCN, the same without the last ReLU, or the single convolution A_r X W + b of the released code
+        encoder: str = option("gcn2", choices=("gcn2", "gcn2-linear", "release"))
+        # full scales and shifts every weight, film every channel; auto is full up to a width of 128
+        modulation: str = option("auto", choices=("auto", "full", "film"))
+        # nodes of the first loss term without labels; with labels it runs over all labelled nodes, unless it is none
+        ce: str = option("support+query", choices=("support+query", "support", "none"))
+        # of the classifier in the first loss term; 0: one per base class, or per slot without labels. The released code
+        # has one per class of the dataset, hidden ones among them, whose outputs are never a target.
+        outputs: int = option(0, at_least=0)
+        # most nodes of a query graph, 0: no limit, as in the paper. Beyond it the query stays and the others are drawn
+        # without replacement, the same for a node whenever it is a query.
+        max_nodes: int = option(1000, at_least=0)
+
+    options: Options
+
     def check_options(self) -> None:
-        super().check_options()
-        self.require_choice("encoder", ("gcn2", "gcn2-linear", "release"))
-        self.require_choice("modulation", ("auto", "full", "film"))
-        self.require_choice("ce", ("support+query", "support", "none"))
-        self.require_at_least("weight_decay", 0)
-        self.require_at_least("outputs", 0)
-        self.require_at_least("max_nodes", 0)
-        latent = int(self.options["latent"])
+        latent = self.options.latent
         size = 4 * (latent + 1) * latent**2
-        if self.options["modulation"] == "full" and size > FULL_PARAMETERS:
+        if self.options.modulation == "full" and size > FULL_PARAMETERS:
             raise OptionError(
                 f"option modulation of tent is 'full', which takes {size:,} parameters at latent={latent}; "
                 "lower latent to 256, or choose modulation='film'."
@@ -131,18 +124,18 @@ class TENT(Learner):
 
     def build(self) -> None:
         self.operator = GraphOperator(self.graph, self.device)
-        latent = int(self.options["latent"])
-        if self.options["encoder"] == "release":
+        latent = self.options.latent
+        if self.options.encoder == "release":
             self.encoder = OneConvolution(self.operator, latent, seed=self.seed)
         else:
-            self.encoder = GCN(self.operator, latent, seed=self.seed, activate=self.options["encoder"] == "gcn2")
-        modulation = self.options["modulation"]
+            self.encoder = GCN(self.operator, latent, seed=self.seed, activate=self.options.encoder == "gcn2")
+        modulation = self.options.modulation
         full = modulation == "full" or (modulation == "auto" and latent <= FULL_LATENT)
         self.layers = ModulatedLayers(latent, full, self.generator("layers"), self.device)
         self._find_base_nodes()
-        if self.options["ce"] != "none":
+        if self.options.ce != "none":
             needed, generator = len(self.base_classes) or self.way, self.generator("classifier")
-            outputs = int(self.options["outputs"]) or needed
+            outputs = self.options.outputs or needed
             if outputs < needed:
                 raise OptionError(
                     f"option outputs of tent is {outputs}, but {needed} classes are trained on; raise it."
@@ -150,7 +143,7 @@ class TENT(Learner):
             self.head_weight = uniform((latent, outputs), latent, generator, self.device)
             self.head_bias = uniform((outputs,), latent, generator, self.device)
         self._whole = LocalGraph.whole(self.graph)
-        limit = int(self.options["max_nodes"])
+        limit = self.options.max_nodes
         self._limit = 0 if not limit or self._whole.balls_fit(limit) else limit
         self._codes = node_codes(self.graph) if self._limit else None
 
@@ -172,12 +165,13 @@ class TENT(Learner):
             asked = [(group, vectors) for group, vectors in zip(queries[t], read) if len(group.nodes)]
             losses.append(self._episode_loss(own.pick(support).view(*support.shape, -1), asked))
         total = torch.stack(losses).mean()
-        if self.options["ce"] == "none" or not len(self.base_nodes):
+        if self.options.ce == "none" or not len(self.base_nodes):
             return total
         return total + F.cross_entropy(self._classify(own.pick(self.base_nodes)), self._base_targets)
 
     def _queries(self, episodes: Episodes, t: int, views: Sequence[Operator], number: int) -> Queries:
-        """Kept queries that episode ``t`` reads on one of the views: all of them, or under g-UMTRA those of one column."""
+        """Kept queries that episode ``t`` reads on one of the views: all of them, or under g-UMTRA those of one
+        column."""
         slots, columns = np.nonzero(episodes.mask[t])
         nodes, view = episodes.query[t][slots, columns], views[number]
         graph = self._whole
@@ -190,9 +184,10 @@ class TENT(Learner):
     def _encoded(
         self, episodes: Episodes, views: Sequence[Operator], queries: Sequence[Sequence[Queries]]
     ) -> tuple[Vectors, list[Vectors]]:
-        """Vectors on the graph itself, and on each view of the queries (the same ones where that is the graph itself)."""
+        """Vectors on the graph itself, and on each view of the queries (the same ones where that is the graph
+        itself)."""
         nodes = [[groups[number].graphs.nodes for groups in queries] for number in range(len(views))]
-        own = [episodes.support, *([] if self.options["ce"] == "none" else [self.base_nodes])]
+        own = [episodes.support, *([] if self.options.ce == "none" else [self.base_nodes])]
         if views[0] is self.operator:
             vectors = Vectors(self.encoder, [*own, *nodes[0]], self.operator)
             return vectors, [vectors]
@@ -212,12 +207,12 @@ class TENT(Learner):
             found = torch.cat([query_vectors(q.graphs, v.pick(q.graphs.nodes), layers) for q, v in asked])
             cosines = F.normalize(found, eps=1e-8) @ F.normalize(classes, eps=1e-8).T
             loss = F.cross_entropy(SHARPNESS * cosines, slots)
-        if self.options["ce"] == "none" or len(self.base_nodes):
+        if self.options.ce == "none" or len(self.base_nodes):
             return loss
         self.require_way(len(classes), "an episode")
         vectors = [support.flatten(0, 1)]
         targets = [torch.arange(len(classes), device=self.device).repeat_interleave(support.shape[1])]
-        if self.options["ce"] == "support+query":
+        if self.options.ce == "support+query":
             vectors += [v.pick(q.nodes) for q, v in asked]
             targets.append(slots)
         return loss + F.cross_entropy(self._classify(torch.cat(vectors)), torch.cat(targets))

@@ -1,11 +1,13 @@
 r"""The 2-hop graphs around queries as one block-sparse batch, in compiled code.
 
 A query graph holds the nodes s within two hops of its query, the query among them, and the entries of
-:math:`A_r = \tilde D^{-1} (A + I)` between them; degrees are those of the whole graph, so nothing is normalised again. A batch of
-them is two sparse matrices: one row per (query graph, node) with the entries of :math:`A_s`, its columns numbering the nodes of all
-graphs together, and one row per query graph with :math:`1^\top A_s / |s|`, which is all that the mean over a last linear layer needs.
+:math:`A_r = \tilde D^{-1} (A + I)` between them; degrees are those of the whole graph, so nothing is normalised again.
+A batch of them is two sparse matrices: one row per (query graph, node) with the entries of :math:`A_s`, its columns
+numbering the nodes of all graphs together, and one row per query graph with :math:`1^\top A_s / |s|`, which is all that
+the mean over a last linear layer needs.
 
-Cost: one visit of every neighbour of every node of every query graph, about 3 ms for 50 queries on a graph of 34,000 nodes.
+Cost: one visit of every neighbour of every node of every query graph, about 3 ms for 50 queries on a graph of 34,000
+    nodes.
 """
 
 from __future__ import annotations
@@ -102,9 +104,12 @@ def query_graphs(
 
     Args:
         graph: must reach two hops beyond every query.
-        limit: most nodes of one query graph, 0 for no limit. Beyond it the query stays and the others are drawn without replacement.
-        codes: :func:`~naq.learners.node_draws.node_codes` of all nodes of the graph the ids refer to; needed with a limit.
-        seed: of the draw, which depends on it and on the codes of query and node only: not on ids, not on when it is made.
+        limit: most nodes of one query graph, 0 for no limit. Beyond it the query stays and the others are drawn without
+            replacement.
+        codes: :func:`~naq.learners.node_draws.node_codes` of all nodes of the graph the ids refer to; needed with a
+            limit.
+        seed: of the draw, which depends on it and on the codes of query and node only: not on ids, not on when it is
+            made.
     """
     centres = graph.local(np.asarray(queries))
     nodes = len(graph.degrees)
@@ -131,7 +136,8 @@ def query_graphs(
 
 @njit(cache=True)
 def _members(indptr: Any, indices: Any, centres: Any, codes: Any, salt: Any, limit: Any, seen: Any) -> Any:
-    """Nodes within two hops of each centre, the centre first, one ball after the other; ``seen`` is restored on return."""
+    """Nodes within two hops of each centre, the centre first, one ball after the other; ``seen`` is restored on
+    return."""
     starts = np.zeros(len(centres) + 1, dtype=np.int64)
     members = np.empty(256 * len(centres) + 1, dtype=np.int64)
     count = 0

@@ -12,7 +12,7 @@ from typing import Any
 from naq.learners import LEARNERS
 from naq_paper.experiments.captions import Level, from_paper, gain
 from naq_paper.experiments.experiment import Contest, Study
-from naq_paper.experiments.names import full_name, model_of
+from naq_paper.experiments.names import MODELS, full_name, model_of
 from naq_paper.experiments.paper import paper_accuracy
 from naq_paper.experiments.request import Request
 from naq_paper.experiments.seed_groups import Key
@@ -56,7 +56,7 @@ class UmtraModels(Sweep):
         """The probabilities, and who is not here and why."""
         out = [
             f"No {full_name(learner)}: {why}"
-            for learner in (*LEARNERS, *_asked(request))
+            for learner in (*_published(), *_asked(request))
             if (why := LEARNERS[learner].unfit.get(KIND)) is not None
         ]
         return " ".join([f"Edges and feature columns are dropped with probability {DROP}.", *dict.fromkeys(out)])
@@ -87,4 +87,9 @@ class UmtraModels(Sweep):
 
 def _asked(request: Request) -> tuple[str, ...]:
     """The paper's four first, then every other learner."""
-    return learners_of(request, tuple(dict.fromkeys((*FOUR, *LEARNERS))))
+    return learners_of(request, tuple(dict.fromkeys((*FOUR, *_published()))))
+
+
+def _published() -> list[str]:
+    """Learners of papers, not what other packages add."""
+    return [learner for learner in LEARNERS if learner in MODELS]

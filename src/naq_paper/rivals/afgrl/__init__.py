@@ -1,26 +1,31 @@
-r"""AFGRL: an encoder that predicts what a slower copy of itself says about nodes that belong together; nothing is augmented.
+r"""AFGRL: an encoder that predicts what a slower copy of itself says about nodes that belong together; nothing is
+augmented.
 
-Lee, Lee and Park, Augmentation-Free Self-Supervised Learning on Graphs, https://arxiv.org/abs/2112.02472; as pre-training for few-shot tasks
-(TLP): Tan et al., Transductive Linear Probing, https://arxiv.org/abs/2205.12420
+Lee, Lee and Park, Augmentation-Free Self-Supervised Learning on Graphs, https://arxiv.org/abs/2112.02472; as
+pre-training for few-shot tasks (TLP): Tan et al., Transductive Linear Probing, https://arxiv.org/abs/2205.12420
 
 .. math::
-    \mathcal L = \frac1{|P|} \sum_{(i, j) \in P} \left[2 - 2\cos(q(f)_i, g_j)\right] + \left[2 - 2\cos(q(f)_j, g_i)\right],
-    \qquad g \leftarrow m g + (1 - m) f
+    \mathcal L = \frac1{|P|} \sum_{(i, j) \in P} \left[2 - 2\cos(q(f)_i, g_j)\right] + \left[2 - 2\cos(q(f)_j,
+    g_i)\right], \qquad g \leftarrow m g + (1 - m) f
 
-P are the positives of :mod:`naq_paper.rivals.afgrl.mining`: of the k nodes whose g is most like :math:`f_i`, i among them, those that are joined to i
-or share a cluster with it. f and g are [graph convolution, batch normalisation, PReLU], g starts as a copy of f, q is a small perceptron; m rises
-from 0.9 to 1 by half a cosine. The vectors are those of f.
+P are the positives of :mod:`naq_paper.rivals.afgrl.mining`: of the k nodes whose g is most like :math:`f_i`, i among
+them, those that are joined to i or share a cluster with it. f and g are [graph convolution, batch normalisation,
+PReLU], g starts as a copy of f, q is a small perceptron; m rises from 0.9 to 1 by half a cosine. The vectors are those
+of f.
 
-With unit vectors, :math:`\mathcal L = 4 - \frac2{|P|} \langle \hat q, (P + P^\top) \hat g \rangle`: one sparse product without a gradient.
+With unit vectors, :math:`\mathcal L = 4 - \frac2{|P|} \langle \hat q, (P + P^\top) \hat g \rangle`: one sparse product
+without a gradient.
 
-What departs from the released code: training mode is set at every update, the average moves once per update and not once per tensor, embedding
-mines nothing, similarities are never a matrix of all pairs. Clusters are found anew every ``refresh`` epochs instead of every epoch and are
-kept in the weights' file meanwhile, so that a stopped run goes on with them. Batches: rows of P are the nodes of the batch, their candidates all
-nodes of the sampled piece; clusters are those of the whole graph, from the teacher's running statistics at the start of the epoch.
+What departs from the released code: training mode is set at every update, the average moves once per update and not
+once per tensor, embedding mines nothing, similarities are never a matrix of all pairs. Clusters are found anew every
+``refresh`` epochs instead of every epoch and are kept in the weights' file meanwhile, so that a stopped run goes on
+with them. Batches: rows of P are the nodes of the batch, their candidates all nodes of the sampled piece; clusters are
+those of the whole graph, from the teacher's running statistics at the start of the epoch.
 
-Cost: an update takes half of BGRL's passes, and n^2 * latent multiplications for the similarities, which are most of it from some ten thousand nodes on
-(with batches: nodes of a batch times nodes of its piece); k-means comes on top once in ``refresh`` epochs. Measured in docs/embedders.md. Memory
-about n (6 * hidden + 10 * latent + 5 * predictor) numbers, and 16 MiB of similarities at a time.
+Cost: an update takes half of BGRL's passes, and n^2 * latent multiplications for the similarities, which are most of it
+from some ten thousand nodes on (with batches: nodes of a batch times nodes of its piece); k-means comes on top once in
+``refresh`` epochs. Measured in docs/embedders.md. Memory about n (6 * hidden + 10 * latent + 5 * predictor) numbers,
+and 16 MiB of similarities at a time.
 
 Example:
     >>> import naq
@@ -30,6 +35,7 @@ Example:
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import ClassVar, cast
 
 import numpy as np
@@ -37,15 +43,14 @@ import scipy.sparse as sp
 import torch
 import torch.nn.functional as F
 
-from naq.errors import OptionError
 from naq.nn.rows import SparseRows, multiply
-from naq.options import Value
+from naq.options import Value, option
 from naq_paper.rivals.afgrl.mining import clusters, nearest, positives
 from naq_paper.rivals.convolutions import BLOCK, Convolutions
 from naq_paper.rivals.fixed_order import total
 from naq_paper.rivals.pieces import Piece
 from naq_paper.rivals.teacher import Predictor, follow, rising_momentum, teacher_of
-from naq_paper.rivals.trained import TRAINING, TrainedEmbedder
+from naq_paper.rivals.trained import TrainedEmbedder
 
 MOMENTUM = 0.9
 """Of the average at the start."""
@@ -53,16 +58,6 @@ MOMENTUM = 0.9
 
 class AFGRL(TrainedEmbedder):
     """Vectors that agree with their nearest.
-
-    Options:
-        layers: convolutions, 2 (NaQ) or 1 (AFGRL).
-        hidden, latent, predictor: widths (512, 256, 512); one layer has no hidden one.
-        k: nearest nodes that may become positives, the node itself among them (4; AFGRL has 4 or 8).
-        clusters, runs: centroids and runs of k-means (100, 5); no runs leave only edges as a reason.
-        refresh: epochs between two searches for clusters (5); nearest nodes are searched for at every update.
-        lr: of AdamW (1e-3).
-        bn_momentum: of running statistics, 0 for automatic: 0.99 on whole graphs, 0.1 with batches. AFGRL has 0.01.
-        epochs, batch, fanout, memory: see :class:`~naq_paper.rivals.trained.TrainedEmbedder`.
 
     Shapes:
         - ``loss``: a piece -> scalar in [0, 8]
@@ -72,46 +67,44 @@ class AFGRL(TrainedEmbedder):
 
     name = "afgrl"
     summary = "an encoder predicts its slower copy on nearby nodes"
-    defaults: ClassVar[Mapping[str, Value]] = {
-        "layers": 2,
-        "hidden": 512,
-        "latent": 256,
-        "predictor": 512,
-        "k": 4,
-        "clusters": 100,
-        "runs": 5,
-        "refresh": 5,
-        "lr": 1e-3,
-        "bn_momentum": 0.0,
-        "epochs": 500,
-        **TRAINING,
-    }
     weight_decay = 1e-5
     decoupled_decay = True
     still: ClassVar[Mapping[str, Value]] = {"runs": 0}
 
+    @dataclass(frozen=True)
+    class Options(TrainedEmbedder.Options):
+        layers: int = option(2, choices=(1, 2))  # convolutions, 2 (NaQ) or 1 (AFGRL)
+        hidden: int = option(512, more_than=0)  # width of the hidden layer; one layer has none
+        latent: int = option(256, more_than=0)  # width of the vectors
+        predictor: int = option(512, more_than=0)  # width inside the perceptron q
+        # nearest nodes that may become positives, the node itself among them (AFGRL: 4 or 8)
+        k: int = option(4, at_least=1)
+        clusters: int = option(100, at_least=1)  # centroids of k-means
+        runs: int = option(5, at_least=0)  # of k-means; none leave only edges as a reason
+        refresh: int = option(5, at_least=1)  # epochs between two searches for clusters; nearest nodes: at every update
+        lr: float = option(1e-3, more_than=0)  # of AdamW
+        # of running statistics, 0 for automatic: 0.99 on whole graphs, 0.1 with batches. AFGRL has 0.01.
+        bn_momentum: float = option(0.0, at_least=0, below=1)
+        # see TrainedEmbedder
+        epochs: int = option(500, at_least=0)
+        batch: int = option(0, at_least=0)
+        fanout: int = option(10, at_least=1)
+        memory: float = option(0.0, at_least=0)
+
+    options: Options
+
     held_clusters: torch.Tensor
 
-    def check_options(self) -> None:
-        super().check_options()
-        self.require_positive("hidden", "latent", "predictor")
-        if self.options["layers"] not in (1, 2):
-            raise OptionError(f"option layers of afgrl is {self.options['layers']}; expected 1 or 2.")
-        for name in ("k", "clusters", "refresh"):
-            self.require_at_least(name, 1)
-        self.require_at_least("runs", 0)
-        self.require_share("bn_momentum")
-
     def build(self) -> None:
-        norm = float(self.options["bn_momentum"]) or 0.99
-        sizes = [self.graph.num_features, int(self.options["hidden"]), int(self.options["latent"])]
-        if self.options["layers"] == 1:
+        norm = self.options.bn_momentum or 0.99
+        sizes = [self.graph.num_features, self.options.hidden, self.options.latent]
+        if self.options.layers == 1:
             del sizes[1]
         self.student = Convolutions(sizes, generator=self.generator("encoder"), device=self.device, momentum=norm)
         self.teacher = cast(Convolutions, teacher_of(self.student))
         self.predictor = Predictor(
             sizes[-1],
-            int(self.options["predictor"]),
+            self.options.predictor,
             generator=self.generator("predictor"),
             device=self.device,
             norm=norm,
@@ -120,12 +113,12 @@ class AFGRL(TrainedEmbedder):
 
     def planned(self) -> None:
         super().planned()
-        n, runs = self.graph.num_nodes, int(self.options["runs"])
+        n, runs = self.graph.num_nodes, self.options.runs
         if runs:
             self.register_buffer("held_clusters", torch.zeros(n, runs, dtype=torch.int64, device=self.device))
 
     def step_bytes(self, nodes: float, edges: float, entries: float) -> float:
-        hidden, latent, predictor = (int(self.options[name]) for name in ("hidden", "latent", "predictor"))
+        hidden, latent, predictor = self.options.hidden, self.options.latent, self.options.predictor
         clustered = 16 * self.graph.num_nodes * latent  # also with batches
         return 4 * nodes * (6 * hidden + 10 * latent + 5 * predictor) + 60 * edges + 16 * entries + clustered
 
@@ -134,21 +127,21 @@ class AFGRL(TrainedEmbedder):
         with torch.no_grad():
             teachers = F.normalize(self.teacher(piece), dim=1)
         seeds = F.normalize(students.detach()[: piece.seeds], dim=1)
-        near = nearest(seeds, teachers, int(self.options["k"]))
+        near = nearest(seeds, teachers, self.options.k)
         pairs = positives(near, piece.rows, piece.columns, self.clusters(piece, update, teachers))
         predicted = F.normalize(self.predictor(students), dim=1)
         return 4.0 - 2.0 / pairs.nnz * total((predicted * answers(pairs, teachers)).sum(dim=1))
 
     def clusters(self, piece: Piece, update: int, teachers: torch.Tensor) -> torch.Tensor:
         """(nodes of the piece, runs) clusters, found anew where they are due."""
-        runs = int(self.options["runs"])
+        runs = self.options.runs
         if runs == 0:
             return torch.empty(len(piece), 0, dtype=torch.int64, device=self.device)
-        if update % (int(self.options["refresh"]) * self.updates_per_epoch) == 0:
+        if update % (self.options.refresh * self.updates_per_epoch) == 0:
             if not piece.whole:
                 teachers = F.normalize(self.teacher.encode_all(self.operator, BLOCK), dim=1)
             drawn = self.generator("centroids", update)
-            self.held_clusters.copy_(clusters(teachers, int(self.options["clusters"]), runs, drawn))
+            self.held_clusters.copy_(clusters(teachers, self.options.clusters, runs, drawn))
         return self.held_clusters[torch.from_numpy(piece.nodes).to(self.device)]
 
     def after_step(self, update: int) -> None:

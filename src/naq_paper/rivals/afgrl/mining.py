@@ -6,10 +6,12 @@ Lee, Lee and Park, Augmentation-Free Self-Supervised Learning on Graphs, https:/
     B_i = \{i\} \cup \mathrm{top}_{k-1}\,\{\cos(f_i, g_j) : j \ne i\}, \qquad
     P = \{(i, j) : j \in B_i,\ (A + I)_{ij} > 0 \text{ or } c_r(i) = c_r(j) \text{ for some run } r\}
 
-with student vectors f, teacher vectors g, and :math:`c_r` the clusters of one of several k-means runs on the teacher's unit vectors.
+with student vectors f, teacher vectors g, and :math:`c_r` the clusters of one of several k-means runs on the teacher's
+unit vectors.
 
-Cost: :math:`n^2 d` multiplications for B, in tiles that stay in the cache (memory O(n k + tile)); a k-means run takes 20 passes of n * clusters * d.
-Runs are independent and each is worked on by one thread, so that the number of threads changes no bit.
+Cost: :math:`n^2 d` multiplications for B, in tiles that stay in the cache (memory O(n k + tile)); a k-means run takes
+20 passes of n * clusters * d. Runs are independent and each is worked on by one thread, so that the number of threads
+changes no bit.
 """
 
 from __future__ import annotations
@@ -35,7 +37,8 @@ ITERATIONS = 20
 
 @torch.no_grad()
 def nearest(students: torch.Tensor, teachers: torch.Tensor, k: int) -> torch.Tensor:
-    """(m, k) ids of the teachers most like each student by dot product: its own first, then the others, best first, ties to the lowest id.
+    """(m, k) ids of the teachers most like each student by dot product: its own first, then the others, best first,
+    ties to the lowest id.
 
     Args:
         students: (m, d) unit vectors of the first m nodes.

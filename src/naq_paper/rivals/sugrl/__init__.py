@@ -1,29 +1,33 @@
 r"""SUGRL: a perceptron whose vectors lie nearer to their neighbourhood's than to other nodes', by two margins.
 
-Mo et al., Simple Unsupervised Graph Representation Learning, https://ojs.aaai.org/index.php/AAAI/article/view/20748; as pre-training for
-few-shot tasks (TLP): Tan et al., Transductive Linear Probing, https://arxiv.org/abs/2205.12420
+Mo et al., Simple Unsupervised Graph Representation Learning, https://ojs.aaai.org/index.php/AAAI/article/view/20748; as
+pre-training for few-shot tasks (TLP): Tan et al., Transductive Linear Probing, https://arxiv.org/abs/2205.12420
 
 .. math::
-    H = \mathrm{MLP}(\mathrm{dropout}(X)), \qquad S = \hat A\, \mathrm{dropout}(H), \qquad B_v = \frac15 \sum_{u \in N_5(v)} H_u
+    H = \mathrm{MLP}(\mathrm{dropout}(X)), \qquad S = \hat A\, \mathrm{dropout}(H), \qquad B_v = \frac15 \sum_{u \in
+    N_5(v)} H_u
 .. math::
     p = |H - S|, \quad b = |H - B|, \quad n_i = |H - H_{\pi_i}|, \qquad i = 1..k
 .. math::
     \mathcal L_1 = \sum_i \overline{(p - n_i + m_1)_+}, \quad \mathcal L_2 = \sum_i \overline{(b - n_i + m_1)_+}, \quad
     \mathcal L_3 = \frac1k \sum_i \overline{(n_i - \mathrm{sg}(p) - m_1 - m_2)_+}
 .. math::
-    \mathcal L = w_1 \mathcal L_1 + w_2 \mathcal L_2 + w_3 \mathcal L_3, \qquad Z = \frac{\hat A\, \mathrm{MLP}(X)}{|\cdot|}
+    \mathcal L = w_1 \mathcal L_1 + w_2 \mathcal L_2 + w_3 \mathcal L_3, \qquad Z = \frac{\hat A\,
+    \mathrm{MLP}(X)}{|\cdot|}
 
-X has rows of unit L1 norm, the bar is the mean over nodes, sg stops the gradient, and :math:`\pi_i` are random permutations of the nodes. The
-third loss keeps other nodes from drifting away without bound. The neighbours N_5 are taken by slots, other ones at every epoch: slot j of node v is
-neighbour number :math:`j \bmod \deg v` in the row of v in A + I, columns ascending, so v itself is among them, and epoch e reads the slots
-:math:`((e + 2 i) \bmod 100) + 1` for i = 0..4.
+X has rows of unit L1 norm, the bar is the mean over nodes, sg stops the gradient, and :math:`\pi_i` are random
+permutations of the nodes. The third loss keeps other nodes from drifting away without bound. The neighbours N_5 are
+taken by slots, other ones at every epoch: slot j of node v is neighbour number :math:`j \bmod \deg v` in the row of v
+in A + I, columns ascending, so v itself is among them, and epoch e reads the slots :math:`((e + 2 i) \bmod 100) + 1`
+for i = 0..4.
 
-Departures: the third loss is a mean as the other two are; the released code sums it over nodes on all but OGB graphs (``l3_reduction="sum"``), which
-makes it n times as strong. Its neighbours on OGB graphs are the node itself, by mistake; not here.
-With batches a node's negatives are the other nodes of its batch, which are drawn uniformly, and its neighbours those inside the piece.
+Departures: the third loss is a mean as the other two are; the released code sums it over nodes on all but OGB graphs
+(``l3_reduction="sum"``), which makes it n times as strong. Its neighbours on OGB graphs are the node itself, by
+mistake; not here. With batches a node's negatives are the other nodes of its batch, which are drawn uniformly, and its
+neighbours those inside the piece.
 
-Cost: one product with X, one with A_hat and k + 2 distances per update, nothing quadratic; memory about n (5 * hidden + 14 * latent)
-numbers, on an accelerator 3k * latent more.
+Cost: one product with X, one with A_hat and k + 2 distances per update, nothing quadratic; memory about n (5 * hidden +
+14 * latent) numbers, on an accelerator 3k * latent more.
 
 Example:
     >>> import naq
@@ -33,6 +37,7 @@ Example:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import ClassVar
 
@@ -42,13 +47,12 @@ import torch.nn.functional as F
 from torch import nn
 
 from naq.nn.rows import SparseRows, sparse_product
-from naq.options import Value
+from naq.options import Value, option
 from naq_paper.rivals.dropout import dropped
 from naq_paper.rivals.fixed_order import total
 from naq_paper.rivals.pieces import Piece
-from naq_paper.rivals.sugrl.inputs import perceptron_inputs
-from naq_paper.rivals.sugrl.row_distances import distances, drawn_distances
-from naq_paper.rivals.trained import TRAINING, TrainedEmbedder
+from naq_paper.rivals.sugrl.rows import distances, drawn_distances, perceptron_inputs
+from naq_paper.rivals.trained import TrainedEmbedder
 
 BLOCK = 8192
 """Nodes embedded at once."""
@@ -61,22 +65,6 @@ NEIGHBORS, SLOTS = 5, 100
 class SUGRL(TrainedEmbedder):
     """Vectors by margins. Defaults are those released for Cora, but for the width and the learning rate.
 
-    Options:
-        hidden, latent: widths (512, 256).
-        dropout: of the non-zeros of X (0.3).
-        w1, w2, w3: weights of the three losses (10, 10, 1; 100, 100, 2 for product graphs).
-        m1, m2: margins (0.8, 0.2; 0.4, 0.6 for product graphs).
-        negatives: permutations per update (4).
-        l3_reduction: ``mean``, or ``sum`` over nodes. Which suits a graph is worth a try: on validation tasks ``sum`` with ``lr=1e-3`` was 7 points
-            better on coauthor_cs and 3 worse on debian.
-        encoder: ``mlp``; ``gcn`` averages over neighbours before the first layer too, so that S and Z are those of a two-layer graph
-            convolutional network, while H stays the perceptron with the same weights.
-        ogb: as released for OGB graphs: A_hat is A + I with rows of sum 1 instead of the symmetric normalisation, and rows of X get unit L2 norm and
-            are averaged over neighbours once, before everything (false). Its other settings there: ``negatives=1``, margins 0.9, ``lr=1e-2``.
-        normalize: vectors of unit length.
-        lr, weight_decay: Adam's (5e-3, 5e-5).
-        epochs, batch, fanout, memory: see :class:`~naq_paper.rivals.trained.TrainedEmbedder`.
-
     Shapes:
         - ``loss``: a piece -> scalar, at least 0
         - ``encode_all``: (n, latent)
@@ -84,51 +72,54 @@ class SUGRL(TrainedEmbedder):
 
     name = "sugrl"
     summary = "a perceptron pulled to its neighbourhood, by margins"
-    defaults: ClassVar[Mapping[str, Value]] = {
-        "hidden": 512,
-        "latent": 256,
-        "dropout": 0.3,
-        "w1": 10.0,
-        "w2": 10.0,
-        "w3": 1.0,
-        "m1": 0.8,
-        "m2": 0.2,
-        "negatives": 4,
-        "l3_reduction": "mean",
-        "encoder": "mlp",
-        "ogb": False,
-        "normalize": True,
-        "lr": 5e-3,
-        "weight_decay": 5e-5,
-        "epochs": 500,
-        **TRAINING,
-    }
     hops = 1
     still: ClassVar[Mapping[str, Value]] = {"lr": 1e-12}  # negatives and slots belong to ids under all options
 
-    def check_options(self) -> None:
-        super().check_options()
-        self.require_positive("hidden", "latent")
-        self.require_share("dropout")
-        for name in ("w1", "w2", "w3", "m1", "m2", "weight_decay"):
-            self.require_at_least(name, 0)
-        self.require_at_least("negatives", 1)
-        self.require_choice("l3_reduction", ("mean", "sum"))
-        self.require_choice("encoder", ("mlp", "gcn"))
+    @dataclass(frozen=True)
+    class Options(TrainedEmbedder.Options):
+        hidden: int = option(512, more_than=0)  # width of the hidden layer
+        latent: int = option(256, more_than=0)  # width of the vectors
+        dropout: float = option(0.3, at_least=0, below=1)  # of the non-zeros of X
+        w1: float = option(10.0, at_least=0)  # weights of the three losses; 100, 100, 2 for product graphs
+        w2: float = option(10.0, at_least=0)
+        w3: float = option(1.0, at_least=0)
+        m1: float = option(0.8, at_least=0)  # margins; 0.4, 0.6 for product graphs
+        m2: float = option(0.2, at_least=0)
+        negatives: int = option(4, at_least=1)  # permutations per update
+        # over nodes. Worth a try: on validation tasks sum with lr=1e-3 was 7 points better on coauthor_cs and 3 worse
+        # on debian.
+        l3_reduction: str = option("mean", choices=("mean", "sum"))
+        # gcn averages over neighbours before the first layer too, so that S and Z are those of a two-layer graph
+        # convolutional network, while H stays the perceptron with the same weights
+        encoder: str = option("mlp", choices=("mlp", "gcn"))
+        # as released for OGB graphs: A_hat is A + I with rows of sum 1 instead of the symmetric normalisation, and rows
+        # of X get unit L2 norm and are averaged over neighbours once, before everything. Its other settings there:
+        # negatives=1, margins 0.9, lr=1e-2.
+        ogb: bool = option(False)
+        normalize: bool = option(True)  # vectors of unit length
+        lr: float = option(5e-3, more_than=0)  # Adam's learning rate
+        weight_decay: float = option(5e-5, at_least=0)  # Adam's
+        # see TrainedEmbedder
+        epochs: int = option(500, at_least=0)
+        batch: int = option(0, at_least=0)
+        fanout: int = option(10, at_least=1)
+        memory: float = option(0.0, at_least=0)
+
+    options: Options
 
     def build(self) -> None:
-        self.graph = self.graph.with_features(perceptron_inputs(self.graph, ogb=bool(self.options["ogb"])))
-        if self.options["encoder"] == "gcn":
+        self.graph = self.graph.with_features(perceptron_inputs(self.graph, ogb=self.options.ogb))
+        if self.options.encoder == "gcn":
             self.hops = 2  # type: ignore[misc]
         generator = self.generator("encoder")
-        sizes = (self.graph.num_features, int(self.options["hidden"]), int(self.options["latent"]))
+        sizes = (self.graph.num_features, self.options.hidden, self.options.latent)
         shapes = tuple(pairwise(sizes))
         drawn = [nn.init.xavier_uniform_(torch.empty(shape), generator=generator) for shape in shapes]
         self.weight1, self.weight2 = (nn.Parameter(w.to(self.device)) for w in drawn)
         self.bias1, self.bias2 = (nn.Parameter(torch.zeros(s[1], device=self.device)) for s in shapes)
 
     def step_bytes(self, nodes: float, edges: float, entries: float) -> float:
-        hidden, latent, negatives = (int(self.options[name]) for name in ("hidden", "latent", "negatives"))
+        hidden, latent, negatives = self.options.hidden, self.options.latent, self.options.negatives
         differences = 0 if self.device.type == "cpu" else 3 * negatives  # on the CPU they are formed and forgotten
         return 4 * nodes * (5 * hidden + (14 + differences) * latent) + 60 * edges + 40 * entries
 
@@ -144,19 +135,19 @@ class SUGRL(TrainedEmbedder):
     def anchors_and_positives(self, piece: Piece, update: int) -> tuple[torch.Tensor, torch.Tensor]:
         """H and S of all nodes of a piece."""
         averaged = self._averaging(piece)
-        values = piece.inputs(self.weight1, float(self.options["dropout"]), self.generator("inputs", update))
+        values = piece.inputs(self.weight1, self.options.dropout, self.generator("inputs", update))
         anchors = self._layers(values)
-        seen = anchors if self.options["encoder"] == "mlp" else self._layers(averaged(values))
+        seen = anchors if self.options.encoder == "mlp" else self._layers(averaged(values))
         return anchors, averaged(dropped(seen, SMOOTH_DROPOUT, self.generator("dropout", update)))
 
     def margin_loss(self, p: torch.Tensor, b: torch.Tensor, n: list[torch.Tensor]) -> torch.Tensor:
         """The loss of distances to the averaged neighbourhood, to the mean of some neighbours, and to other nodes."""
-        w1, w2, w3, m1, m2 = (float(self.options[name]) for name in ("w1", "w2", "w3", "m1", "m2"))
+        w1, w2, w3, m1, m2 = (getattr(self.options, name) for name in ("w1", "w2", "w3", "m1", "m2"))
         bound = p.detach() + (m1 + m2)
         loss = torch.zeros((), device=p.device)
         for other in n:
             drift = total(torch.relu(other - bound))
-            over = drift if self.options["l3_reduction"] == "sum" else drift / len(p)
+            over = drift if self.options.l3_reduction == "sum" else drift / len(p)
             smooth, near = (total(torch.relu(positive - other + m1)) / len(p) for positive in (p, b))
             loss = loss + (w1 * smooth + w2 * near) + w3 * (1.0 / len(n)) * over
         return loss
@@ -167,12 +158,12 @@ class SUGRL(TrainedEmbedder):
 
     def _orders(self, seeds: int, update: int) -> Iterator[torch.Tensor]:
         generator = self.generator("negatives", update)
-        for _ in range(int(self.options["negatives"])):
+        for _ in range(self.options.negatives):
             yield torch.randperm(seeds, generator=generator).to(self.device)
 
     def _averaging(self, piece: Piece) -> Callable[[torch.Tensor], torch.Tensor]:
         spread = piece.spread()
-        if not self.options["ogb"]:
+        if not self.options.ogb:
             return lambda values: spread @ values
         root = torch.bincount(piece.rows, minlength=len(piece)).float().sqrt()[:, None]
         return lambda values: (spread @ (values * root)) / root  # D^-1 A = D^-1/2 (D^-1/2 A D^-1/2) D^1/2
@@ -183,11 +174,11 @@ class SUGRL(TrainedEmbedder):
     def encode_all(self) -> torch.Tensor:
         inner = self._by_blocks(self._inner)
         vectors = self._by_blocks(lambda nodes: self._averaged(nodes, lambda around: inner[self._placed(around)]))
-        return F.normalize(vectors, dim=1) if self.options["normalize"] else vectors
+        return F.normalize(vectors, dim=1) if self.options.normalize else vectors
 
     def _by_blocks(self, rows_of: Callable[[np.ndarray], torch.Tensor]) -> torch.Tensor:
         n = self.graph.num_nodes
-        held = torch.empty(n, int(self.options["latent"]), device=self.device)
+        held = torch.empty(n, self.options.latent, device=self.device)
         for start in range(0, n, BLOCK):
             nodes = np.arange(start, min(n, start + BLOCK))
             held[start : start + len(nodes)] = rows_of(nodes)
@@ -199,13 +190,13 @@ class SUGRL(TrainedEmbedder):
         def inputs(around: np.ndarray) -> torch.Tensor:
             return self.operator.inputs(around, self.weight1)
 
-        return self._layers(inputs(nodes) if self.options["encoder"] == "mlp" else self._averaged(nodes, inputs))
+        return self._layers(inputs(nodes) if self.options.encoder == "mlp" else self._averaged(nodes, inputs))
 
     def _averaged(self, nodes: np.ndarray, rows_of: Callable[[np.ndarray], torch.Tensor]) -> torch.Tensor:
         """Rows of A_hat V for some nodes, with the degrees of the whole graph."""
         rows, around = self.operator.field(nodes)
         values = rows_of(around)
-        if not self.options["ogb"]:
+        if not self.options.ogb:
             return sparse_product(rows, values)
         root = torch.from_numpy(np.sqrt(self.graph.degrees + 1.0).astype(np.float32)).to(self.device)[:, None]
         return sparse_product(rows, values * root[self._placed(around)]) / root[self._placed(nodes)]

@@ -1,31 +1,36 @@
-r"""VNT: a graph transformer, pre-trained without labels and frozen; each task tunes a few virtual nodes beside its sequences.
+r"""VNT: a graph transformer, pre-trained without labels and frozen; each task tunes a few virtual nodes beside its
+sequences.
 
 Tan, Guo, Ding, Liu, Virtual Node Tuning for Few-shot Node Classification, https://arxiv.org/abs/2306.06063, on
-Zhang, Zhang, Xia, Sun, Graph-Bert: Only Attention is Needed for Learning Graph Representations, https://arxiv.org/abs/2001.05140
+Zhang, Zhang, Xia, Sun, Graph-Bert: Only Attention is Needed for Learning Graph Representations,
+https://arxiv.org/abs/2001.05140
 
-A node is read as a sequence: itself and the k nodes of largest intimacy (:mod:`naq_paper.rivals.vnt.node_sequences`), with codes for role, position and
-hops, through two layers of BERT (:mod:`naq_paper.rivals.vnt.bert`). Its vector e is the mean of the output tokens. Pre-training is
+A node is read as a sequence: itself and the k nodes of largest intimacy (:mod:`naq_paper.rivals.vnt.node_sequences`),
+with codes for role, position and hops, through two layers of BERT (:mod:`naq_paper.rivals.vnt.bert`). Its vector e is
+the mean of the output tokens. Pre-training is
 
 .. math::
     \frac{1}{n d} \left|E W + b - X\right|^2 \quad\text{and}\quad
     \frac{1}{n^2} \sum_{i, j} \left(\cos(e_i, e_j) - \hat A_{ij}\right)^2
 
-one after the other. Neither is ever dense in the graph: with :math:`F = [E, 1]`, :math:`D = [W^\top, b]`, and for rows of E of length one,
+one after the other. Neither is ever dense in the graph: with :math:`F = [E, 1]`, :math:`D = [W^\top, b]`, and for rows
+of E of length one,
 
 .. math::
     |F D^\top - X|^2 = \langle F^\top F, D^\top D \rangle - 2 \langle F, X D \rangle + |X|^2, \qquad
     |E E^\top - \hat A|^2 = |E^\top E|^2 - 2 \langle E, \hat A E \rangle + |\hat A|^2
 
 Then the network is frozen; a task trains P virtual nodes that
-join all of its sequences, and a linear classifier, on its supports (:mod:`naq_paper.rivals.vnt.prompt_tuning`). All tasks of a set are
-tuned in one batch, and a task gets the same answers alone and among others.
+join all of its sequences, and a linear classifier, on its supports (:mod:`naq_paper.rivals.vnt.prompt_tuning`). All
+tasks of a set are tuned in one batch, and a task gets the same answers alone and among others.
 
-VNT has no public code: what its paper leaves open is an option. Prompt transfer from base classes is left out: it needs their labels. Graph-Bert's
-residual is left out too: it belongs to its supervised training. Tokens that a small component cannot fill are absent, from attention and from the
-mean. With batches, pairs of the structure loss are those within a batch.
+VNT has no public code: what its paper leaves open is an option. Prompt transfer from base classes is left out: it needs
+    their labels. Graph-Bert's
+residual is left out too: it belongs to its supervised training. Tokens that a small component cannot fill are absent,
+from attention and from the mean. With batches, pairs of the structure loss are those within a batch.
 
-Cost: an update takes n * (k + 1) tokens through the layers, the non-zeros of X and the edges times the width; what tuning takes is
-in docs/embedders.md. Memory: about n (k + 1) * 40 * latent numbers.
+Cost: an update takes n * (k + 1) tokens through the layers, the non-zeros of X and the edges times the width; what
+tuning takes is in docs/embedders.md. Memory: about n (k + 1) * 40 * latent numbers.
 
 Example:
     >>> import naq
@@ -35,6 +40,7 @@ Example:
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -44,11 +50,11 @@ from torch import nn
 
 from naq.errors import OptionError
 from naq.files import cache_folder
-from naq.options import Value
+from naq.options import Value, option
 from naq.tasks import Tasks
 from naq_paper.rivals.fixed_order import total
 from naq_paper.rivals.pieces import Piece, Spread
-from naq_paper.rivals.trained import TRAINING, TrainedEmbedder
+from naq_paper.rivals.trained import TrainedEmbedder
 from naq_paper.rivals.vnt.bert import SPREAD, Drops, GraphBert, normal
 from naq_paper.rivals.vnt.node_sequences import CODES, check_context, sequences
 from naq_paper.rivals.vnt.prompt_tuning import Frozen, Tuning, answers, tune
@@ -67,20 +73,6 @@ OBJECTIVES = ("attributes", "structure", "both", "joint")
 class VNT(TrainedEmbedder):
     """Graph-Bert with virtual node tuning.
 
-    Options:
-        latent, layers, heads: width of tokens and vectors, layers, attention heads (64, 2, 2). Graph-Bert has 32 wide ones.
-        context: k, nodes of a sequence beside the node itself (7).
-        wl, roles: roles are colours of ``two`` iterations, or of ``one`` as in the released code; rows of their table (100).
-        dropout, attention_dropout: 0.5 between the parts, 0.3 of attention.
-        objective: ``both`` (the first half of the epochs attributes, then structure), ``attributes``, ``structure`` or ``joint``
-            (attributes + ``structure_weight`` times structure).
-        lr, weight_decay: Adam's (1e-3, 5e-4).
-        prompts, deep: virtual nodes (10; 0 for none), and whether every layer has its own (False).
-        read: the classifier reads the ``mean`` of the real tokens or the ``target`` token.
-        steps, tune_lr: of Adam per task (100, 1e-2).
-        epochs, batch, memory: see :class:`~naq_paper.rivals.trained.TrainedEmbedder`. An epoch of batches moves the weights many times: a tenth of the
-            epochs, with ``weight_decay`` 1e-4, does then.
-
     Shapes:
         - ``loss``: a piece -> scalar
         - ``encode_all``: (n, latent)
@@ -89,86 +81,88 @@ class VNT(TrainedEmbedder):
 
     name = "vnt"
     summary = "a graph transformer with virtual nodes tuned per task"
-    defaults: ClassVar[Mapping[str, Value]] = {
-        "latent": 64,
-        "layers": 2,
-        "heads": 2,
-        "context": 7,
-        "wl": "two",
-        "roles": CODES,
-        "dropout": 0.5,
-        "attention_dropout": 0.3,
-        "objective": "both",
-        "structure_weight": 1.0,
-        "lr": 1e-3,
-        "weight_decay": 5e-4,
-        "prompts": 10,
-        "deep": False,
-        "read": "mean",
-        "steps": 100,
-        "tune_lr": 1e-2,
-        "epochs": 400,
-        "batch": TRAINING["batch"],
-        "memory": TRAINING["memory"],
-    }
     hops = 0
     inductive = False  # roles are ranked over the graph at hand
     solves_tasks = True
     also_heads = True
     still: ClassVar[Mapping[str, Value]] = {"dropout": 0.0, "attention_dropout": 0.0}
 
+    @dataclass(frozen=True)
+    class Options(TrainedEmbedder.Options):
+        latent: int = option(64, more_than=0)  # width of tokens and vectors; Graph-Bert: 32
+        layers: int = option(2, more_than=0)
+        heads: int = option(2, more_than=0)  # of attention
+        context: int = option(7, more_than=0)  # k, nodes of a sequence beside the node itself
+        wl: str = option("two", choices=("one", "two"))  # iterations that colour roles; one as in the released code
+        roles: int = option(CODES, more_than=0)  # rows of their table
+        dropout: float = option(0.5, at_least=0, below=1)  # between the parts
+        attention_dropout: float = option(0.3, at_least=0, below=1)
+        # both: the first half of the epochs attributes, then structure; joint: attributes + structure_weight times
+        # structure
+        objective: str = option("both", choices=OBJECTIVES)
+        structure_weight: float = option(1.0, more_than=0)
+        lr: float = option(1e-3, more_than=0)  # Adam's learning rate
+        weight_decay: float = option(5e-4, at_least=0)  # Adam's
+        prompts: int = option(10, at_least=0)  # virtual nodes; 0 for none
+        deep: bool = option(False)  # whether every layer has virtual nodes of its own
+        # the classifier reads the real tokens, or the target token
+        read: str = option("mean", choices=("mean", "target"))
+        steps: int = option(100, at_least=0)  # of Adam per task
+        tune_lr: float = option(1e-2, more_than=0)  # of Adam per task
+        # With batches an epoch moves the weights many times: a tenth of the epochs, with weight_decay 1e-4, does then.
+        # see TrainedEmbedder
+        epochs: int = option(400, at_least=0)
+        batch: int = option(0, at_least=0)
+        memory: float = option(0.0, at_least=0)
+
+    options: Options
+
     def check_options(self) -> None:
         super().check_options()
-        self.require_positive("latent", "layers", "heads", "context", "roles", "structure_weight", "tune_lr")
-        for name in ("weight_decay", "prompts", "steps"):
-            self.require_at_least(name, 0)
-        self.require_share("dropout", "attention_dropout")
-        self.require_choice("wl", ("one", "two"))
-        self.require_choice("objective", OBJECTIVES)
-        self.require_choice("read", ("mean", "target"))
-        width, heads, context = (int(self.options[name]) for name in ("latent", "heads", "context"))
+        width, heads, context = self.options.latent, self.options.heads, self.options.context
         if width % heads:
             raise OptionError(
                 f"option latent of vnt is {width}, which {heads} heads cannot share equally; give a multiple of heads."
             )
         if context >= CODES:
             raise OptionError(
-                f"option context of vnt is {context}; expected at most {CODES - 1}, the number of positions that have a code."
+                f"option context of vnt is {context}; expected at most {CODES - 1}, the number of positions that "
+                "have a code."
             )
         check_context(self.graph, context)
 
     def build(self) -> None:
-        o, d, hidden = self.options, self.graph.num_features, int(self.options["latent"])
+        o, d, hidden = self.options, self.graph.num_features, self.options.latent
         self.sequences = sequences(
             self.graph,
-            int(o["context"]),
-            iterations=1 if o["wl"] == "one" else 2,
-            roles=int(o["roles"]),
+            o.context,
+            iterations=1 if o.wl == "one" else 2,
+            roles=o.roles,
             cache=cache_folder() if self.graph.num_nodes >= CACHE_FROM else None,
             progress=self.progress,
         )
-        sizes = d, hidden, int(o["layers"]), int(o["heads"])
-        network = GraphBert(*sizes, roles=int(o["roles"]), generator=self.generator("network"))
+        sizes = d, hidden, o.layers, o.heads
+        network = GraphBert(*sizes, roles=o.roles, generator=self.generator("network"))
         self.network = network.to(self.device)
         weight = normal(d, hidden, generator=self.generator("decoder")).detach()
         self.decoder = nn.Parameter(F.pad(weight, (0, 1)).to(self.device))  # the last column is the bias
         self._scale = self._tensor((1.0 / np.sqrt(self.graph.degrees + 1.0)).astype(np.float32))
 
     def step_bytes(self, nodes: float, edges: float, entries: float) -> float:
-        hidden, layers, heads = (int(self.options[name]) for name in ("latent", "layers", "heads"))
+        hidden, layers, heads = self.options.latent, self.options.layers, self.options.heads
         t = self.sequences.length
         masks = t * (hidden + layers * (2 * hidden + heads * t))
         return 4 * nodes * (t * 8 * hidden + masks + self._layer_bytes(t) / 4) + 40 * edges + 16 * entries
 
     def _layer_bytes(self, length: int) -> float:
         """Bytes that all layers keep of one sequence for the gradient."""
-        hidden, layers, heads = (int(self.options[name]) for name in ("latent", "layers", "heads"))
+        hidden, layers, heads = self.options.latent, self.options.layers, self.options.heads
         return 4 * length * layers * (22 * hidden + 4 * heads * length)
 
     # Pre-training.
 
     def loss(self, piece: Piece, update: int) -> torch.Tensor:
-        shares = float(self.options["dropout"]), float(self.options["attention_dropout"])
+        shares = self.options.dropout, self.options.attention_dropout
         drops = Drops(self.generator("dropout", update), *shares)
         rows = None
         if piece.whole:  # X and its transpose are at hand
@@ -179,12 +173,12 @@ class VNT(TrainedEmbedder):
             return self.attribute_loss(vectors, piece)
         if objective == "structure":
             return self.structure_loss(vectors, piece)
-        weight = float(self.options["structure_weight"])
+        weight = self.options.structure_weight
         return self.attribute_loss(vectors, piece) + weight * self.structure_loss(vectors, piece)
 
     def objective(self, update: int) -> str:
         """What an update is about: ``attributes``, ``structure`` or ``joint``."""
-        chosen = str(self.options["objective"])
+        chosen = self.options.objective
         if chosen != "both":
             return chosen
         return "attributes" if 2 * update < self.updates else "structure"
@@ -198,7 +192,8 @@ class VNT(TrainedEmbedder):
         return (((rows.T @ rows) * (decoder.T @ decoder)).sum() - 2 * both + squares) / (len(rows) * len(decoder))
 
     def structure_loss(self, vectors: torch.Tensor, piece: Piece) -> torch.Tensor:
-        """Mean square between A_hat and the cosines, over all pairs of the piece; degrees are those of the whole graph."""
+        """Mean square between A_hat and the cosines, over all pairs of the piece; degrees are those of the whole
+        graph."""
         scale = self._scale[self._tensor(piece.nodes)]
         spread = Spread(piece, scale[piece.rows] * scale[piece.columns])
         units = F.normalize(vectors)
@@ -247,8 +242,8 @@ class VNT(TrainedEmbedder):
     def solve(self, tasks: Tasks) -> np.ndarray:
         o = self.options
         support, query = self.graph.known_nodes(tasks.support), self.graph.known_nodes(tasks.query)
-        tuning = Tuning(int(o["steps"]), float(o["tune_lr"]), bool(o["deep"]), str(o["read"]))
-        start = self._virtual_nodes(int(o["layers"]) if tuning.deep else 1)
+        tuning = Tuning(o.steps, o.tune_lr, o.deep, o.read)
+        start = self._virtual_nodes(o.layers if tuning.deep else 1)
         slots = self._tensor(tasks.support_slots)
         out = np.empty(query.shape, dtype=np.int64)
         for part in self._chunks(len(tasks), support.shape[1]):
@@ -261,12 +256,12 @@ class VNT(TrainedEmbedder):
 
     def _virtual_nodes(self, levels: int) -> torch.Tensor:
         """The same start for every task."""
-        size = levels, int(self.options["prompts"]), int(self.options["latent"])
+        size = levels, self.options.prompts, self.options.latent
         return SPREAD * torch.randn(size, generator=self.generator("virtual nodes")).to(self.device)
 
     def _chunks(self, count: int, sequences: int) -> list[slice]:
         """Tasks, of so many sequences each, that go through the network together."""
-        each = sequences * self._layer_bytes(self.sequences.length + int(self.options["prompts"]))
+        each = sequences * self._layer_bytes(self.sequences.length + self.options.prompts)
         size = int(min(TUNED_TOGETHER, max(1, TUNING_BYTES // each)))
         return [slice(first, first + size) for first in range(0, count, size)]
 

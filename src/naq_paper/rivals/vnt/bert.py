@@ -1,6 +1,7 @@
 r"""Graph-Bert's transformer, from plain operations.
 
-Zhang, Zhang, Xia, Sun, Graph-Bert: Only Attention is Needed for Learning Graph Representations, https://arxiv.org/abs/2001.05140
+Zhang, Zhang, Xia, Sun, Graph-Bert: Only Attention is Needed for Learning Graph Representations,
+https://arxiv.org/abs/2001.05140
 
 A token of node u in the sequence of node v:
 
@@ -18,10 +19,11 @@ with all widths H, and attention over the tokens that are present, for each head
 .. math::
     P = \mathrm{softmax}\left(Q K^\top / \sqrt{w}\right), \qquad \mathrm{attention}(h) = \mathrm{dropout}(P) V
 
-Attention is written out, because the library's own draws its dropout from a generator that all share. The vector of v is the mean over the tokens
-that are present. Weights start as N(0, 0.02), biases as 0.
+Attention is written out, because the library's own draws its dropout from a generator that all share. The vector of v
+is the mean over the tokens that are present. Weights start as N(0, 0.02), biases as 0.
 
-:math:`x_u W` does not depend on the sequence, so X is multiplied once and its rows are gathered: (r, H) instead of (n, k + 1, d).
+:math:`x_u W` does not depend on the sequence, so X is multiplied once and its rows are gathered: (r, H) instead of (n,
+k + 1, d).
 
 Shapes: m sequences of t tokens, H numbers each; r distinct nodes in them.
 """
@@ -34,7 +36,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from naq.nn.pooling import mean_present
+from naq.nn.rows import mean_present
 from naq_paper.rivals.dropout import dropped
 from naq_paper.rivals.fixed_order import softmax
 from naq_paper.rivals.vnt.node_sequences import CODES
@@ -47,7 +49,8 @@ TINY = 1e-12
 
 @dataclass(frozen=True)
 class Drops:
-    """Shares that are dropped of what passes between the parts and of attention, and the generator that masks are drawn from."""
+    """Shares that are dropped of what passes between the parts and of attention, and the generator that masks are drawn
+    from."""
 
     generator: torch.Generator
     hidden: float
@@ -106,7 +109,8 @@ def attend(
     heads: int,
     drops: Drops | None = None,
 ) -> torch.Tensor:
-    """For every query the values of the present keys, weighted per head; ``absent`` is 0 for a key that is there, else -inf.
+    """For every query the values of the present keys, weighted per head; ``absent`` is 0 for a key that is there, else
+    -inf.
 
     Shapes: queries (m, t, heads * w), keys and values (m, s, heads * w), absent (m, s) -> (m, t, heads * w).
     """

@@ -1,16 +1,19 @@
 r"""What Graph-Bert reads of a graph: for every node a sequence of nodes and three codes for each of them.
 
-Zhang, Zhang, Xia, Sun, Graph-Bert: Only Attention is Needed for Learning Graph Representations, https://arxiv.org/abs/2001.05140
+Zhang, Zhang, Xia, Sun, Graph-Bert: Only Attention is Needed for Learning Graph Representations,
+https://arxiv.org/abs/2001.05140
 
 * the sequence: the node itself, then the k nodes of largest intimacy
   :math:`S = c\,(I - (1-c)\, D^{-1/2} A D^{-1/2})^{-1}`, :math:`c = 0.15`, best first;
-* the role: the node's Weisfeiler-Lehman colour, a hash of its own and its neighbours' colours, twice over from one colour for all. The most
-  frequent colours have rows of their own in the table of roles, the rest share the last. Colours do not depend on how nodes are numbered;
+* the role: the node's Weisfeiler-Lehman colour, a hash of its own and its neighbours' colours, twice over from one
+  colour for all. The most frequent colours have rows of their own in the table of roles, the rest share the last.
+  Colours do not depend on how nodes are numbered;
 * the position in the sequence;
 * the hops between the two nodes, counted up to 6; 99 beyond that, between components, and for a token that is missing.
 
-Cost: the diffusion table (:mod:`naq.neighbors.diffusion`); O(edges) per iteration for colours; hops are met from both ends, the
-cheaper side first, so that a pair that is two hops apart costs the smaller of the two neighbourhoods and no more.
+Cost: the diffusion table (:mod:`naq.neighbors.diffusion`); O(edges) per iteration for colours; hops are met from both
+ends, the cheaper side first, so that a pair that is two hops apart costs the smaller of the two neighbourhoods and no
+more.
 """
 
 from __future__ import annotations
@@ -27,8 +30,8 @@ from numba import njit, prange
 
 from naq.errors import OptionError
 from naq.graph import Graph
-from naq.hashing import mixed
 from naq.neighbors import diffusion_neighbors
+from naq.random import mixed
 
 TELEPORT = 0.15
 """c of the intimacy."""
@@ -88,7 +91,8 @@ def check_context(graph: Graph, context: int) -> None:
     """One sentence where the graph has no room for a context of this length."""
     if context >= graph.num_nodes:
         raise OptionError(
-            f"context is {context}, but graph {graph.name!r} has {graph.num_nodes:,} nodes, so a node has {graph.num_nodes - 1:,} "
+            f"context is {context}, but graph {graph.name!r} has {graph.num_nodes:,} nodes, so a node has "
+            f"{graph.num_nodes - 1:,} "
             "others at most; lower context, or give a larger graph."
         )
 
@@ -103,7 +107,8 @@ def wl_colors(adjacency: sp.csr_array, iterations: int) -> np.ndarray:
 
 @njit(cache=True)
 def _next_colors(indptr: Any, indices: Any, colors: Any) -> Any:
-    """A hash of (own colour, multiset of the neighbours'): a sum of hashes has no order, so nothing needs to be sorted."""
+    """A hash of (own colour, multiset of the neighbours'): a sum of hashes has no order, so nothing needs to be
+    sorted."""
     out = np.empty(len(colors), dtype=np.uint64)
     for v in range(len(colors)):
         around = np.uint64(0)
@@ -114,7 +119,8 @@ def _next_colors(indptr: Any, indices: Any, colors: Any) -> Any:
 
 
 def role_ids(colors: np.ndarray, rows: int) -> np.ndarray:
-    """The row of each colour: the most frequent first, equals by their hash, what is beyond the table in its last row."""
+    """The row of each colour: the most frequent first, equals by their hash, what is beyond the table in its last
+    row."""
     values, place, counts = np.unique(colors, return_inverse=True, return_counts=True)
     order = np.lexsort((values, -counts))
     row = np.empty(len(values), dtype=np.int64)
@@ -123,7 +129,8 @@ def role_ids(colors: np.ndarray, rows: int) -> np.ndarray:
 
 
 def hop_codes(adjacency: sp.csr_array, nodes: np.ndarray, depth: int = DEPTH) -> np.ndarray:
-    """(n, k + 1) hops from the first node of each row to the others, ``FAR`` where there are more than ``depth`` or no node."""
+    """(n, k + 1) hops from the first node of each row to the others, ``FAR`` where there are more than ``depth`` or no
+    node."""
     codes = np.full(nodes.shape, FAR, dtype=np.uint8)
     _hops(adjacency.indptr, adjacency.indices, nodes, depth, codes, numba.get_num_threads())
     return codes
@@ -145,7 +152,8 @@ def _hops(indptr: Any, indices: Any, nodes: Any, depth: Any, codes: Any, workers
 
 @njit(cache=True)
 def _distance(indptr: Any, indices: Any, a: Any, b: Any, depth: Any, seen: Any, found: Any) -> Any:
-    """Hops from a to b, -1 beyond ``depth``: whole levels from either end, the cheaper next one first, until they meet."""
+    """Hops from a to b, -1 beyond ``depth``: whole levels from either end, the cheaper next one first, until they
+    meet."""
     if a == b:
         return 0
     found[0, 0], found[1, 0] = a, b

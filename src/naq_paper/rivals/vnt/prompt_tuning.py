@@ -2,21 +2,22 @@ r"""Virtual nodes tuned per task on a frozen Graph-Bert, all tasks of a set at o
 
 Tan, Guo, Ding, Liu, Virtual Node Tuning for Few-shot Node Classification, https://arxiv.org/abs/2306.06063
 
-P virtual nodes join the tokens of every sequence of a task after the embedding layer; the classifier reads the real tokens of the output:
+P virtual nodes join the tokens of every sequence of a task after the embedding layer; the classifier reads the real
+tokens of the output:
 
 .. math::
     [h'_0 .. h'_k, \cdot] = \mathrm{layers}\left([h_0 .. h_k, p_1 .. p_P]\right), \qquad
     \mathcal L = \frac{1}{NK} \sum_{\text{supports}} \mathrm{CE}\left(C \, \mathrm{mean}(h'_0 .. h'_k) + c,\; y\right)
 
-Only p, C and c are trained, by Adam, without dropout. With ``deep`` every layer has virtual nodes of its own, which replace those that come out of
-the layer before. Virtual nodes start as N(0, 0.02), the same for all tasks, and the classifier as zero, so that neither the other tasks nor
-the order of the classes matters.
+Only p, C and c are trained, by Adam, without dropout. With ``deep`` every layer has virtual nodes of its own, which
+replace those that come out of the layer before. Virtual nodes start as N(0, 0.02), the same for all tasks, and the
+classifier as zero, so that neither the other tasks nor the order of the classes matters.
 
-What never changes is computed once: the tokens, and in the first layer their queries, keys and values. The last layer is computed for the
-real tokens only; under ``deep`` every layer is.
+What never changes is computed once: the tokens, and in the first layer their queries, keys and values. The last layer
+is computed for the real tokens only; under ``deep`` every layer is.
 
-Shapes: c tasks of s sequences each in a chunk, t tokens, P virtual nodes, H numbers: virtual nodes (c, 1 or layers, P, H), classifier
-(c, H, N) and (c, 1, N).
+Shapes: c tasks of s sequences each in a chunk, t tokens, P virtual nodes, H numbers: virtual nodes (c, 1 or layers, P,
+H), classifier (c, H, N) and (c, 1, N).
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from dataclasses import dataclass
 import torch
 import torch.nn.functional as F
 
-from naq.nn.pooling import mean_present
+from naq.nn.rows import mean_present
 from naq_paper.rivals.vnt.bert import GraphBert, Layer, absence, attend
 
 
@@ -62,7 +63,8 @@ class Frozen:
 
 
 class PromptedBert:
-    """A frozen network with virtual nodes beside the tokens of fixed sequences: virtual nodes in, vectors (c, s, H) out."""
+    """A frozen network with virtual nodes beside the tokens of fixed sequences: virtual nodes in, vectors (c, s, H)
+    out."""
 
     def __init__(self, network: GraphBert, frozen: Frozen, tuning: Tuning) -> None:
         self.network, self.tuning = network, tuning
@@ -94,7 +96,8 @@ class PromptedBert:
     def _joined(
         self, layer: Layer, tokens: torch.Tensor, parts: Iterable[torch.Tensor], virtual: torch.Tensor
     ) -> list[torch.Tensor]:
-        """Tokens, queries, keys and values of the real tokens, followed by those of the virtual nodes, projected once per task."""
+        """Tokens, queries, keys and values of the real tokens, followed by those of the virtual nodes, projected once
+        per task."""
         beside = (virtual, *layer.project(virtual))
         return [torch.cat([one, self._everywhere(two)], dim=1) for one, two in zip((tokens, *parts), beside)]
 

@@ -188,7 +188,7 @@ def test_cells_are_of_measurements_methods_and_perturbations_that_exist(name, bu
         assert cell.measurement in MEASUREMENTS and config["dataset"] == "debian"
         if "method" in config:
             model = known[config["method"]].model
-            assert set(config["options"]) == set(model.defaults) - model.switches
+            assert set(config["options"]) == set(model.defaults)
         if config["perturbation"] is not None:
             assert resolve_perturbation(config["perturbation"]) == config["perturbation"], (
                 "every default is written out"

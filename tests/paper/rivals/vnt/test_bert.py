@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from naq.nn.pooling import mean_present
+from naq.nn.rows import mean_present
 from naq_paper.rivals.vnt.bert import Drops, GraphBert, Layer, absence, attend
 
 HIDDEN, HEADS = 12, 3

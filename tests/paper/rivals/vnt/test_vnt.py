@@ -1,6 +1,7 @@
 """VNT: its losses against dense ones, its batches, its own solution of tasks."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -153,7 +154,7 @@ def test_virtual_nodes_change_what_the_network_says():
             weight.mul_(20.0)
     tasks = some_tasks(count=20)
     with_nodes = net.solve(tasks)
-    net.options["prompts"] = 0
+    net.options = replace(net.options, prompts=0)
     assert (net.solve(tasks) != with_nodes).any()
 
 

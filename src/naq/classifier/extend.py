@@ -1,0 +1,180 @@
+r"""A graph with more nodes, and vectors for it without fitting again.
+
+The larger graph's words are projected by the V of the old SVD, :math:`X V`, smoothed over its edges, centred with the
+old means and mapped by the fitted :class:`~naq.embedders.closed_form.ClosedForm`. V is recovered from what the SVD
+gives, :math:`X V = U S`, by least squares.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from naq.embedders.closed_form import ClosedForm
+from naq.embedders.naq_plus import NaqPlus
+from naq.embedders.node_words import node_words
+from naq.embedders.smoothing import ROUNDING, narrowed, smoothed, unit
+from naq.errors import GraphError, OptionError
+from naq.graph import Graph
+
+SOLVER_ROUNDS = 8
+"""Of conjugate gradients for V: the start is then off by a few thousandths of its length, a hundredth in its last columns."""
+
+
+@dataclass(frozen=True, eq=False)
+class Extension:
+    """What the vectors of a larger graph need from the fitted one.
+
+    Attributes:
+        form: fitted.
+        trusted: whether the edges were trusted.
+        steps: of smoothing.
+        projection: V (words, d), or None if words are no wider than vectors.
+        start_mean, smooth_mean, sum_mean: (d,) what is subtracted from the start, from what was smoothed and, if edges
+            are doubted, from their sum.
+    """
+
+    form: ClosedForm
+    trusted: bool
+    steps: int
+    projection: np.ndarray | None
+    start_mean: np.ndarray
+    smooth_mean: np.ndarray
+    sum_mean: np.ndarray
+
+    @classmethod
+    def of(cls, model: NaqPlus, form: ClosedForm, trusted: bool) -> Extension:
+        """V and the means of the model's graph. Cost: one SVD and one smoothing."""
+        graph = model.graph
+        words = node_words(graph)
+        if words.shape[1] != graph.num_features:
+            raise OptionError(
+                f"graph {graph.name!r} has no features that differ, so nodes that come later cannot be mapped; fit the "
+                "larger graph."
+            )
+        narrow = narrowed(words, model.options.dim, model.seed)
+        projection = None if words.shape[1] == narrow.shape[1] else least_squares(words, narrow)
+        steps = model.options.steps
+        start = unit(narrow)
+        rows = unit(smoothed(graph.normalized_adjacency(), start, steps))
+        start_mean, smooth_mean = _mean(start), _mean(rows)
+        both = unit(unit(rows - smooth_mean, ROUNDING) + unit(start - start_mean, ROUNDING))
+        return cls(form, trusted, steps, projection, start_mean, smooth_mean, _mean(both))
+
+    def vectors(self, larger: Graph) -> np.ndarray:
+        """(n, d) float32 vectors of length one for every node of the larger graph."""
+        words = node_words(larger)
+        narrow = narrowed(words, words.shape[1], 0) if self.projection is None else words @ self.projection
+        start = unit(np.asarray(narrow, dtype=np.float32))
+        rows = unit(smoothed(larger.normalized_adjacency(), start, self.steps))
+        rows = unit(rows - self.smooth_mean, ROUNDING)
+        if not self.trusted:
+            rows = unit(unit(rows + unit(start - self.start_mean, ROUNDING)) - self.sum_mean, ROUNDING)
+        return self.form.transform(rows)
+
+
+def least_squares(words: sp.csr_array | np.ndarray, image: np.ndarray) -> np.ndarray:
+    """(w, d) float32 V with words V = image as nearly as can be; the shortest one. Conjugate gradients on all columns at once."""
+    turned = words.T if isinstance(words, np.ndarray) else words.T.tocsr()
+    answer = np.zeros((words.shape[1], image.shape[1]), dtype=np.float32)
+    residual = np.asarray(turned @ image, dtype=np.float32)
+    step, size = residual.copy(), _squares(residual)
+    first = size.copy()
+    for _ in range(SOLVER_ROUNDS):
+        curved = turned @ (words @ step)
+        along = np.einsum("wd,wd->d", step, curved, dtype=np.float64)
+        live = (along > 0) & (size > 1e-12 * first)
+        rate = np.divide(size, along, out=np.zeros_like(size), where=live).astype(np.float32)
+        answer += rate * step
+        residual -= rate * curved
+        new = _squares(residual)
+        step = residual + np.divide(new, size, out=np.zeros_like(size), where=live).astype(np.float32) * step
+        size = np.where(live, new, 0.0)
+    return answer
+
+
+def _squares(rows: np.ndarray) -> np.ndarray:
+    """(d,) float64, the squared length of every column."""
+    return np.einsum("wd,wd->d", rows, rows, dtype=np.float64)
+
+
+def _mean(rows: np.ndarray) -> np.ndarray:
+    """(d,) float32."""
+    mean: np.ndarray = rows.mean(axis=0, dtype=np.float64).astype(np.float32)
+    return mean
+
+
+def with_nodes(graph: Graph, features: Any, edges: Any, *, names: Sequence[str] | None = None) -> Graph:
+    """The graph and new nodes after the old ones, which keep their numbers. Labels of the new ones are unknown.
+
+    Args:
+        features: (new nodes, d) sparse or dense; None where the graph has none, and then ``names`` or ``edges`` say how many there are.
+        edges: (2, edges) numbers of nodes, old or new, the new ones counting on from ``graph.num_nodes``.
+        names: of the new nodes; needed where the old ones have names.
+
+    Example:
+        >>> g = Graph([[0], [1]], features=[[1, 0], [0, 1]], nodes=2)
+        >>> with_nodes(g, [[1, 1]], [[2, 2], [0, 1]])
+        Graph('graph', nodes=3, edges=3, features=2, classes=0)
+    """
+    old, pairs = graph.num_nodes, np.asarray(edges)
+    pairs = pairs.astype(np.int64) if pairs.size == 0 else pairs
+    pairs = pairs.reshape(2, 0) if pairs.size == 0 else pairs
+    if (features is None) != (graph.features is None):
+        raise GraphError("the graph and the new nodes must both have features, or neither; give one row per new node.")
+    if features is not None:
+        features = features if sp.issparse(features) else np.asarray(features)
+        count = features.shape[0]
+        if features.ndim != 2 or features.shape[1] != graph.num_features:
+            raise GraphError(f"features have shape {features.shape}; expected (new nodes, {graph.num_features}).")
+    else:
+        count = len(names) if names is not None else int(max(pairs.max(initial=-1) + 1 - old, 0))
+    if (names is None) != (graph.names is None):
+        raise GraphError("the graph and the new nodes must both have names, or neither; give names= one per new node.")
+    if names is not None and len(names) != count:
+        raise GraphError(f"there are {len(names)} names for {count} new nodes; give one per node.")
+    rows = np.repeat(np.arange(old), np.diff(graph.adjacency.indptr))
+    ends = np.concatenate([np.stack([rows, graph.adjacency.indices.astype(np.int64)]), pairs], axis=1)
+    labels = None if graph.labels is None else np.concatenate([graph.labels, np.full(count, -1)])
+    return Graph(
+        ends,
+        _stacked(graph.features, features),
+        labels,
+        names=None if names is None or graph.names is None else [*graph.names.tolist(), *map(str, names)],
+        class_names=graph.class_names,
+        vocab=graph.vocab,
+        name=graph.name,
+        nodes=old + count,
+    )
+
+
+def check_extension(small: Graph, larger: Graph) -> None:
+    """A ``GraphError`` unless the first nodes of the larger graph are those of the small one."""
+    n = small.num_nodes
+    if larger.num_nodes < n or larger.num_features != small.num_features:
+        raise GraphError(
+            f"the larger graph has {larger.num_nodes:,} nodes and {larger.num_features:,} features, the fitted one {n:,} and "
+            f"{small.num_features:,}; make it with naq.classifier.with_nodes."
+        )
+    if small.names is not None and (larger.names is None or (larger.names[:n] != small.names).any()):
+        raise GraphError(
+            "the first nodes of the larger graph have other names; make it with naq.classifier.with_nodes."
+        )
+    if small.features is not None and larger.features is not None:
+        apart = sp.csr_array(larger.features[:n]) - sp.csr_array(small.features)
+        if apart.count_nonzero():
+            raise GraphError(
+                "the first nodes of the larger graph have other features; make it with naq.classifier.with_nodes."
+            )
+
+
+def _stacked(old: Any, new: Any) -> Any:
+    if old is None:
+        return None
+    if isinstance(old, np.ndarray):
+        return np.concatenate([old, new.toarray() if sp.issparse(new) else new])
+    return sp.vstack([old, sp.csr_array(new)], format="csr")

@@ -1,0 +1,70 @@
+"""The progress of many cells on the terminal."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from types import TracebackType
+from typing import Any
+
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from naq.cli.progress import console, shown
+
+
+class CellsProgress(AbstractContextManager["CellsProgress"]):
+    """A bar over all cells, and a line on what is being computed; elsewhere than on a terminal a line per cell."""
+
+    def __init__(self) -> None:
+        self.total = self.finished = 0
+        self.bars: Any = None
+        self.task: Any = None
+
+    def __enter__(self) -> CellsProgress:
+        if console.is_terminal:
+            columns = (
+                TextColumn("[bold]cells"), BarColumn(bar_width=28), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("left"),
+                TimeRemainingColumn(), TextColumn("{task.fields[note]}", markup=False),
+            )  # fmt: skip
+            self.bars = Progress(*columns, console=console, transient=True, refresh_per_second=5)
+            self.bars.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if self.bars is not None:
+            self.bars.stop()
+
+    def __call__(self, phase: str, facts: Mapping[str, Any]) -> None:
+        if phase == "plan":
+            self.total += facts["todo"]
+            self._show("")
+        elif phase == "begun":
+            self._show(str(facts["cell"]))
+        elif phase == "progress" and facts["phase"] == "warning":
+            line = shown(str(facts["cell"]), str(facts["facts"]["text"]))
+            console.print(line, highlight=False, soft_wrap=True, markup=False)
+        elif phase == "progress":
+            self._show(f"{facts['cell']}: {_words(facts['phase'], facts['facts'])}")
+        elif phase == "finished":
+            self.finished += 1
+            self._finished(facts)
+
+    def _show(self, note: str) -> None:
+        if self.bars is None:
+            return
+        if self.task is None:
+            self.task = self.bars.add_task("cells", total=self.total, note=note)
+        self.bars.update(self.task, total=self.total, completed=self.finished, note=note[:90])
+
+    def _finished(self, facts: Mapping[str, Any]) -> None:
+        if self.bars is not None:
+            self._show("")
+            return
+        what = f"failed: {facts['error']}" if facts["error"] else f"{facts['seconds']:.1f} s"
+        print(f"{self.finished}/{self.total} {shown(str(facts['cell']), what)}", file=sys.stderr, flush=True)
+
+
+def _words(phase: str, facts: Mapping[str, Any]) -> str:
+    done, total = facts.get("done"), facts.get("total")
+    return f"{phase} {done}/{total}" if done is not None and total is not None else phase

@@ -1,0 +1,215 @@
+"""Calls of a function, computed in this process, in worker processes or on a Ray cluster.
+
+Worker processes are started by ``multiprocessing`` (spawn), each with its share of the cores, and end with this process
+however suddenly that ends. Calls of a worker that dies are made again by another one.
+"""
+
+from __future__ import annotations
+
+import logging
+import multiprocessing
+import os
+import signal
+import socket
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from typing import Any
+
+from naq.errors import MissingDependency, NaqError, OptionError
+from naq.options import nearest
+from naq.threads import available_cores, worker_environment
+
+ENGINES = ("local", "processes", "ray")
+ROUNDS = 4
+"""How often workers may die in a row, without any result between, before it is an error."""
+ANSWER = 5.0
+"""Seconds in which a cluster has to answer."""
+GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
+"""What opens a connection of gRPC, which a server answers at once. Ray itself waits for minutes where nobody answers."""
+
+
+class Engine(ABC):
+    """Who computes."""
+
+    @abstractmethod
+    def run(self, function: Callable[..., Any], calls: Sequence[tuple[Any, ...]]) -> Iterator[tuple[int, Any]]:
+        """The number of each call and its result, as they are finished; ``function`` is one that can be imported."""
+
+    def close(self) -> None:  # noqa: B027
+        """End the workers."""
+
+
+class Local(Engine):
+    def run(self, function: Callable[..., Any], calls: Sequence[tuple[Any, ...]]) -> Iterator[tuple[int, Any]]:
+        for number, given in enumerate(calls):
+            yield number, function(*given)
+
+
+class Processes(Engine):
+    def __init__(self, workers: int) -> None:
+        self.workers = workers
+        self._pool: ProcessPoolExecutor | None = None
+
+    def run(self, function: Callable[..., Any], calls: Sequence[tuple[Any, ...]]) -> Iterator[tuple[int, Any]]:
+        left, lost = dict(enumerate(calls)), 0
+        while left:
+            try:
+                futures = self._submit(function, left)
+                for future in as_completed(list(futures)):
+                    number, result = futures.pop(future), future.result()
+                    del left[number]
+                    lost = 0
+                    yield number, result
+            except BrokenProcessPool as error:
+                self.close()
+                lost += 1
+                if lost == ROUNDS:
+                    raise NaqError(
+                        f"worker processes died {ROUNDS} times in a row; use fewer workers if memory is short."
+                    ) from error
+
+    def _submit(self, function: Callable[..., Any], calls: Mapping[int, tuple[Any, ...]]) -> dict[Any, int]:
+        if self._pool is None:
+            spawn = multiprocessing.get_context("spawn")
+            self._pool = ProcessPoolExecutor(self.workers, mp_context=spawn, initializer=_prepare_worker)
+        threads = max(1, available_cores() // self.workers)
+        with _environment(worker_environment(threads)):  # the processes are started by the first call
+            return {self._pool.submit(function, *given): number for number, given in calls.items()}
+
+    def close(self) -> None:
+        pool, self._pool = self._pool, None
+        if pool is not None:
+            for process in list((pool._processes or {}).values()):
+                process.kill()  # files are written whole or not at all
+            pool.shutdown(cancel_futures=True)
+
+
+def _prepare_worker() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent decides what follows
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)
+
+
+@contextmanager
+def _environment(values: Mapping[str, str]) -> Iterator[None]:
+    """Other environment variables for the processes that are started meanwhile."""
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+class Ray(Engine):
+    """Tasks on a cluster: a running one if there is an address or ``RAY_ADDRESS``, else one that is started here."""
+
+    def __init__(self, workers: int, address: str | None = None) -> None:
+        self.workers, self._ray = workers, import_ray()
+        address = address or os.environ.get("RAY_ADDRESS")
+        self._threads = 1 if address else max(1, available_cores() // workers)  # others compute on a cluster too
+        self._started = not self._ray.is_initialized()
+        if self._started:
+            own = {"num_cpus": workers, "include_dashboard": False}
+            if address is not None:
+                check_answers(address)
+            try:
+                self._ray.init(
+                    address=address or "local", logging_level=logging.ERROR, log_to_driver=False,
+                    **({} if address else own),
+                )  # fmt: skip
+            except (ConnectionError, RuntimeError, ValueError) as error:
+                place = address or "this machine"
+                raise NaqError(f"the Ray cluster at {place} cannot be used: {error}") from error
+
+    def run(self, function: Callable[..., Any], calls: Sequence[tuple[Any, ...]]) -> Iterator[tuple[int, Any]]:
+        environment = {"env_vars": worker_environment(self._threads)}
+        remote = self._ray.remote(function).options(num_cpus=1, max_retries=ROUNDS, runtime_env=environment)
+        waiting = list(enumerate(calls))[::-1]
+        running: dict[Any, int] = {}
+        while waiting or running:
+            while waiting and len(running) < self.workers:
+                number, given = waiting.pop()
+                running[remote.remote(*given)] = number
+            done, _ = self._ray.wait(list(running), num_returns=1)
+            for one in done:
+                try:
+                    result = self._ray.get(one)
+                except self._ray.exceptions.RayTaskError as error:
+                    raise error.cause from None
+                except self._ray.exceptions.RayError as error:
+                    raise NaqError(f"Ray could not compute a call: {str(error).splitlines()[0]}") from error
+                yield running.pop(one), result
+
+    def close(self) -> None:
+        if self._started:
+            self._ray.shutdown()
+
+
+def check_engine(name: str, workers: int, address: str | None) -> None:
+    """Raise an ``OptionError`` where there is no such engine."""
+    if name not in ENGINES:
+        raise OptionError(f"there is no engine {name!r}; {nearest(name, ENGINES)}")
+    if workers < 1:
+        raise OptionError(f"workers is {workers}; expected at least 1.")
+    if address is not None and name != "ray":
+        raise OptionError(f"address is {address!r}, but the engine is {name}; expected the engine ray with it.")
+
+
+@contextmanager
+def make_engine(name: str = "local", workers: int = 1, address: str | None = None) -> Iterator[Engine]:
+    """The engine of that name; its workers end with the block."""
+    check_engine(name, workers, address)
+    engine = Local() if name == "local" else Processes(workers) if name == "processes" else Ray(workers, address)
+    try:
+        yield engine
+    finally:
+        engine.close()
+
+
+def check_answers(address: str) -> None:
+    """Raise a ``NaqError`` where nothing answers at ``host:port`` or ``ray://host:port``; others are left to Ray."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if not host or not port.isdigit():
+        return
+    nobody, advice = (
+        f"no Ray cluster answers at {address}",
+        "start one with 'ray start --head', or leave the address out",
+    )
+    try:
+        with socket.create_connection((host, int(port)), timeout=ANSWER) as there:
+            there.settimeout(ANSWER)
+            there.sendall(GREETING)
+            if os.environ.get("RAY_USE_TLS", "0") == "0" and not there.recv(1):
+                raise OSError("what listens there speaks no gRPC")
+    except TimeoutError as error:
+        raise NaqError(f"{nobody} (nothing came within {ANSWER:g} s); {advice}.") from error
+    except (OSError, OverflowError) as error:
+        raise NaqError(f"{nobody} ({getattr(error, 'strerror', None) or error}); {advice}.") from error
+
+
+def import_ray() -> Any:
+    """Ray, or the line that installs it. It sends no usage statistics and does not warn of a missing accelerator."""
+    for name in ("RAY_USAGE_STATS_ENABLED", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"):
+        os.environ.setdefault(name, "0")
+    try:
+        import ray
+    except ImportError as error:
+        raise MissingDependency(
+            'the engine ray needs Ray, which is not installed: pip install "naq[ray]", or choose the engine processes.'
+        ) from error
+    return ray
