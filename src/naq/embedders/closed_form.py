@@ -108,9 +108,9 @@ class ClosedForm:
         self.fit_transform(rows)
         return self
 
-    def fit_transform(self, rows: Rows) -> np.ndarray:
+    def fit_transform(self, vectors: Rows) -> np.ndarray:
         """(n, d) float32 of length one: the vectors after both steps."""
-        rows = unit(self._checked(rows))
+        rows: torch.Tensor = unit(self._checked(vectors))
         mean = rows.double().mean(dim=0).to(rows)
         rows = unit(rows - mean, ROUNDING)
         self.center, self.maps = mean.cpu().numpy(), (None, None, None)
@@ -124,20 +124,21 @@ class ClosedForm:
             if second is not None:
                 rows = unit(rows @ self._there(second))
             self.maps = (first, middle, second)
-        return rows.cpu().numpy()
+        return np.asarray(rows.cpu().numpy())
 
-    def transform(self, rows: Rows) -> np.ndarray:
+    def transform(self, vectors: Rows) -> np.ndarray:
         """(n, d) float32 of length one: other vectors mapped as those that were fitted, which get the same bits."""
         if self.center is None:
             raise OptionError("this ClosedForm was not fitted; call fit(rows) first.")
-        rows = self._checked(rows)
+        rows = self._checked(vectors)
         if rows.shape[1] != len(self.center):
             raise OptionError(f"vectors have {rows.shape[1]} columns; expected {len(self.center)}, as those fitted.")
         rows = unit(unit(rows) - self._there(self.center), ROUNDING)
         first, mean, second = self.maps
         if first is not None and mean is not None:
             rows = unit(unit(rows @ self._there(first)) - self._there(mean), ROUNDING)
-        return (rows if second is None else unit(rows @ self._there(second))).cpu().numpy()
+        rows = rows if second is None else unit(rows @ self._there(second))
+        return np.asarray(rows.cpu().numpy())
 
     def _checked(self, vectors: Rows) -> torch.Tensor:
         rows = torch.as_tensor(vectors).to(device=self.device, dtype=torch.float32)
