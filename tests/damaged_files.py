@@ -179,7 +179,7 @@ def _fitted() -> Any:
     from naq.classifier import FewShotNodeClassifier
 
     model = FewShotNodeClassifier().fit(small_graph().without_labels())
-    model.predict(support=[0, 1, 2, 3], labels=list("abcd"))
+    model.set_labels(support=[0, 1, 2, 3], labels=list("abcd"))
     return model
 
 
