@@ -219,13 +219,13 @@ def test_a_record_that_is_written_now_is_not_swept_away_when_the_clock_jumps(
     store.unlock("a", lock)
 
 
-def test_a_classifier_of_the_first_format_is_still_read(tmp_path: Path) -> None:
-    """Its checksum is the one that every file has now."""
+def test_a_classifier_has_the_checksum_of_every_file(tmp_path: Path) -> None:
+    """Those of the format before are read too: tests/classifier/test_estimator.py."""
     path = _make_classifier(tmp_path)
     size = struct.unpack("<Q", path.read_bytes()[:8])[0]
     header = json.loads(path.read_bytes()[8 : 8 + size])
     assert (
-        set(header["__metadata__"]) == {"facts", "checksum"} and "naq-classifier-1" in header["__metadata__"]["facts"]
+        set(header["__metadata__"]) == {"facts", "checksum"} and "naq-classifier-2" in header["__metadata__"]["facts"]
     )
 
 
