@@ -44,8 +44,7 @@ from naq.methods import get_method
 from naq.neighbors import diffusion_neighbors, feature_neighbors
 from naq.run.config import RunConfig
 from naq.run.run import training_steps
-from naq.run.select import label_free_tasks
-from naq.run.tasks import EvaluationTasks, evaluation_tasks
+from naq.run.tasks import EvaluationTasks, evaluation_tasks, label_free_tasks
 from naq.tasks import Tasks, sample_tasks
 from naq.training import Schedule, fit
 from naq_paper.statistics import family, score

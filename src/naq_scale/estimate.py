@@ -24,7 +24,7 @@ from naq.methods import Method, get_method
 from naq.neighbors import approximate
 from naq.neighbors.vectors import EXACT_NODES
 from naq.run.config import EPISODES
-from naq.run.given_table import check_takes_table
+from naq.run.episodes import check_takes_table
 from naq_scale.sampled import CENTRES, PROBES
 
 FACTORS: dict[str, float] = {

@@ -16,8 +16,7 @@ from naq import Graph, NeighborTable, diffusion_neighbors, feature_neighbors
 from naq.errors import OptionError, TrainingError
 from naq.files import write_npz
 from naq.neighbors.table import content_of
-from naq.run.episodes import DEFAULTS, table_for
-from naq.run.given_table import check_table
+from naq.run.episodes import DEFAULTS, check_table, table_for
 
 MAKE = {"naq-feat": feature_neighbors, "naq-diff": diffusion_neighbors}
 

@@ -12,7 +12,7 @@ import torch
 import naq
 from naq.errors import OptionError, TaskError
 from naq.files import read_json
-from naq.run.select import CLUSTERS, clusters_of, label_free_tasks
+from naq.run.tasks import CLUSTERS, clusters_of, label_free_tasks
 
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 

@@ -194,7 +194,7 @@ def _read_table(path: Path, graph: Graph, options: dict[str, Any]) -> NeighborTa
     """The table of a file for such episodes, of any kind."""
     from naq.cli.progress import show_progress
     from naq.neighbors import NeighborTable
-    from naq.run.given_table import check_table, kind_of_episodes
+    from naq.run.episodes import check_table, kind_of_episodes
 
     with show_progress(path.name) as listener:
         listener("load", {"source": str(path)})

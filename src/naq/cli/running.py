@@ -97,9 +97,10 @@ def run_command(
     from naq.cli.progress import console, load_shown, show_progress
     from naq.cli.table import result_table
     from naq.methods import get_method
-    from naq.run import RunConfig, run_config
+    from naq.run.config import RunConfig
+    from naq.run.episodes import check_takes_table, takes_table
     from naq.run.evaluate import BASELINE
-    from naq.run.given_table import check_takes_table, takes_table
+    from naq.run.run import run_config
 
     known = [get_method(name) for name in method or DEFAULT_METHODS]
     settings, options, of_episodes = _sorted_settings(pairs(given, "--set"))

@@ -12,7 +12,7 @@ from naq.heads import Head, make_head
 from naq.methods import Method, get_method
 from naq.options import Value, merge_options, nearest
 from naq.run.episodes import episode_options
-from naq.run.select import check_selection
+from naq.run.tasks import check_selection
 from naq.training import Schedule
 
 FEATURES = "raw"

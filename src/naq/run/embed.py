@@ -55,7 +55,7 @@ def pretrained(model: Embedder) -> Embedder:
         return model
     from naq.heads import make_head
     from naq.run.evaluate import validation_accuracy
-    from naq.run.select import label_free_tasks
+    from naq.run.tasks import label_free_tasks
     from naq.training import EpochTraining, Schedule, fit
 
     head = None if model.solves_tasks else make_head("prototype")

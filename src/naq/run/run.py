@@ -23,12 +23,11 @@ from naq.neighbors import NeighborTable
 from naq.progress import Listener
 from naq.run.config import RunConfig, check_settings
 from naq.run.embed import refined
+from naq.run.episodes import check_takes_table, table_info
 from naq.run.evaluate import BASELINE, baseline_vectors, evaluate_heads, validation_accuracy
 from naq.run.folder import RunFolder, arithmetic_of
-from naq.run.given_table import check_takes_table, table_info
 from naq.run.result import Result
-from naq.run.select import SELECTIONS, selection_tasks
-from naq.run.tasks import EvaluationTasks, evaluation_tasks, labels_hash
+from naq.run.tasks import SELECTIONS, EvaluationTasks, evaluation_tasks, labels_hash, selection_tasks
 from naq.run.versions import arithmetic_warning, versions
 from naq.tasks import ClassSplit
 from naq.threads import arithmetic

@@ -8,13 +8,36 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import torch
+from torch import nn
 
 from naq.errors import DataError, TrainingError
 from naq.files import read_tensors, set_aside, write_tensors
-from naq.training.steps import Steps
+
+
+class Steps(Protocol):
+    """What the loop needs: weights, an optimiser, and steps that depend on nothing but them and their number."""
+
+    optimizer: torch.optim.Optimizer
+    updates: int
+    unit: str
+    """What is counted: ``episodes`` or ``epochs``."""
+
+    @property
+    def model(self) -> nn.Module: ...
+
+    def step(self, update: int) -> torch.Tensor: ...
+
+    def done(self, updates: int) -> int:
+        """Episodes or epochs behind so many updates."""
+
+    def updates_between(self, count: int) -> int:
+        """Updates that so many episodes or epochs take, at least one."""
+
+    def part(self, update: int) -> str:
+        """The episodes or the epoch of an update, in words."""
 
 
 @dataclass

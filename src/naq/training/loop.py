@@ -13,9 +13,14 @@ from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any
 
+import torch
+
+from naq.episodes import Episodes
 from naq.errors import OptionError, TrainingError
-from naq.training.checkpoint import History, TrainingState, mean_loss, restore, save
-from naq.training.steps import Steps
+from naq.learners import Learner
+from naq.memory import keep_pages
+from naq.plugins import imported
+from naq.training.checkpoint import History, Steps, TrainingState, mean_loss, restore, save
 
 CHECKPOINT_SECONDS = float(os.environ.get("NAQ_CHECKPOINT_SECONDS", "20"))
 """A checkpoint is written at the first evaluation after this long, and at the end and at Ctrl-C."""
@@ -148,6 +153,74 @@ def _facts(state: TrainingState, steps: Steps) -> dict[str, Any]:
         "best": max(accuracy) if accuracy else None,
         "seconds": state.seconds,
     }
+
+
+class EpisodeTraining:
+    """A learner and its episodes as steps: update u takes the u-th batch."""
+
+    def __init__(self, learner: Learner, episodes: Episodes) -> None:
+        self.model = learner
+        self.optimizer = learner.optimizer()
+        self.episodes = episodes
+        self.unit = "episodes"
+        self.episodes_per_update = learner.episodes_per_update
+        self.updates = len(episodes) // self.episodes_per_update
+        if self.updates == 0:
+            raise OptionError(
+                f"{len(episodes)} episodes are fewer than one update of {learner.name} takes "
+                f"({self.episodes_per_update}); ask for more."
+            )
+
+    def step(self, update: int) -> torch.Tensor:
+        batch = self.episodes[update * self.episodes_per_update : (update + 1) * self.episodes_per_update]
+        return self.model.step(batch, update, self.optimizer)
+
+    def done(self, updates: int) -> int:
+        return updates * self.episodes_per_update
+
+    def updates_between(self, count: int) -> int:
+        return max(1, round(count / self.episodes_per_update))
+
+    def part(self, update: int) -> str:
+        return f"episodes {self.done(update)} to {self.done(update + 1) - 1}"
+
+
+def episode_training(learner: Learner, episodes: Episodes) -> EpisodeTraining:
+    """The learner's episodes as steps; on a GPU as recorded kernels, unless ``NAQ_CUDA_GRAPHS=0``."""
+    if learner.device.type == "cuda" and os.environ.get("NAQ_CUDA_GRAPHS", "1") != "0":
+        recorded: EpisodeTraining | None = imported("naq_scale.cuda_graphs:recorded_training")(learner, episodes)
+        if recorded is not None:
+            return recorded
+    return EpisodeTraining(learner, episodes)
+
+
+class EpochTraining:
+    """A model that is trained in epochs, as steps: an epoch is one or more updates.
+
+    Args:
+        model: with ``optimizer()``, ``step(update, optimizer)``, ``updates``, ``updates_per_epoch`` and ``keeps_pages``.
+    """
+
+    def __init__(self, model: Any) -> None:
+        if model.keeps_pages:
+            keep_pages()
+        self.model = model
+        self.optimizer = model.optimizer()
+        self.unit = "epochs"
+        self.updates = model.updates
+
+    def step(self, update: int) -> torch.Tensor:
+        loss: torch.Tensor = self.model.step(update, self.optimizer)
+        return loss
+
+    def done(self, updates: int) -> int:
+        return int(updates // self.model.updates_per_epoch)
+
+    def updates_between(self, count: int) -> int:
+        return int(count * self.model.updates_per_epoch)
+
+    def part(self, update: int) -> str:
+        return f"epoch {self.done(update)}"
 
 
 class CleanInterrupt:
