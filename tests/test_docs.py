@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -64,3 +66,15 @@ def test_graphs_and_tasks_are_written_as_the_page_on_files_says(tmp_path, monkey
     assert len(blocks) == 2 and not ended.value.code and (tmp_path / "run" / "metrics.json").exists()
     result = naq.run(names["g"], "smooth", way=2, split=names["split"], cache=None)
     assert result.config.way == 2 and len(result.per_task) == 500
+
+
+def test_files_that_the_architecture_names_are_there():
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`(naq(?:_\w+)?/[\w./]+)`", text))
+    assert len(named) > 40
+    assert not [name for name in sorted(named) if not (ROOT / "src" / name).exists()]
+
+
+def test_the_picture_of_the_rooms_is_drawn_from_the_tree():
+    done = subprocess.run([sys.executable, ROOT / "tools" / "rooms.py", "--check"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
