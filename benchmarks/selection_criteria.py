@@ -1,4 +1,4 @@
-"""Criteria that choose vectors without labels and were found wanting; ``src/naq/protocol/selection.py`` has the one in use.
+"""Criteria that choose vectors without labels and were found wanting; ``naq/run/tasks.py`` has the one in use.
 
 RankMe: Garrido, Balestriero, Najman and LeCun 2023, https://arxiv.org/abs/2210.02885. alpha-ReQ: Agrawal, Mondal, Ghosh and Richards 2022,
 https://arxiv.org/abs/2202.08808. Both read the spectrum of the vectors alone.

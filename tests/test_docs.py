@@ -59,7 +59,7 @@ def test_graphs_and_tasks_are_written_as_the_page_on_files_says(tmp_path, monkey
     for block in blocks:
         exec(compile(block, "formats.md", "exec"), names)
     monkeypatch.setattr(
-        "sys.argv", ["naq", "run", "mine.npz", "--way", "2", "--also-shot", "5", "-m", "smooth", "--out", "run"]
+        "sys.argv", ["naq", "run", "mine.npz", "--way", "2", "--shot", "5", "-m", "smooth", "--out", "run"]
     )
     with pytest.raises(SystemExit) as ended:
         main()

@@ -103,19 +103,6 @@ def test_without_a_method_three_stand_side_by_side(graph_file, tmp_path):
     assert wrong.returncode == 2 and "none of the 3 methods has an option 'lrr'; did you mean lr" in wrong.stderr
 
 
-def test_a_supervised_training_says_that_its_episodes_have_one_shot(graph_file, tmp_path):
-    words = (graph_file, *SMALL, "--also-shot", "2", "--set", "latent=8")
-    shown = {
-        kind: naq("run", *words, "-m", f"{kind}/protonet", "--out", tmp_path / kind)
-        for kind in ("supervised", "naq-feat")
-    }
-    assert not any(one.returncode for one in shown.values()), [one.stderr for one in shown.values()]
-    sentence = "its episodes are 1-shot for every shot tested here; the paper trains anew for each: --shot 2."
-    assert f"supervised/protonet: {sentence}" in shown["supervised"].stdout and sentence not in shown["naq-feat"].stdout
-    own = naq("run", *words, "-m", "supervised/protonet", "--episode", "shot=2", "--out", tmp_path / "own")
-    assert own.returncode == 0 and sentence not in own.stdout
-
-
 def test_several_methods_share_a_table(graph_file, tmp_path):
     shown = naq("run", graph_file, "--way", "2", "-m", "smooth", "-m", "untrained", cwd=tmp_path)
     assert shown.returncode == 0, shown.stderr
@@ -309,3 +296,25 @@ def test_ctrl_c_saves_and_says_how_to_go_on(graph_file, tmp_path):
     assert process.returncode == 130
     assert "go on with" in errors and "Traceback" not in errors and "naq: stopped" not in errors
     assert checkpoint.exists() and not (tmp_path / "r" / "metrics.json").exists()
+
+
+def test_set_reaches_the_run_the_method_and_the_episodes(graph_file, tmp_path):
+    words = (
+        "--set",
+        "features=tfidf",
+        "--set",
+        "episode.fill=lowest",
+        "--set",
+        "method.latent=8",
+        "--set",
+        "patience=3",
+    )
+    shown = naq("run", graph_file, *SMALL, "-m", "naq-feat/protonet", *words, "--out", tmp_path / "run")
+    assert shown.returncode == 0, shown.stderr
+    config = json.loads((tmp_path / "run" / "metrics.json").read_text())["config"]
+    assert (config["features"], config["episode"]["fill"], config["options"]["latent"]) == ("tfidf", "lowest", 8)
+    assert config["patience"] == 3
+    for wrong in ("patience=x", "refine=3", "episode.queriez=4", "select=nonsense"):
+        refused = naq("run", graph_file, *SMALL, "-m", "naq-feat/protonet", "--set", wrong)
+        name = wrong.partition("=")[0].removeprefix("episode.")
+        assert refused.returncode == 2 and name in refused.stderr and "Traceback" not in refused.stderr

@@ -43,7 +43,6 @@ def _table() -> list[tuple[str, ...]]:
         "--epochs",
         "--patience",
         "--evaluate-every",
-        "--also-shot",
     ):
         uses += [("run", "g.npz", *SMALL, option, value) for value in NO_INTEGER]
     uses += [("run", "g.npz", *SMALL, "--way", v) for v in ("0", "1", "-5", "1000", HUGE)]

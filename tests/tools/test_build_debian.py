@@ -212,7 +212,7 @@ def test_hubs_are_dropped_unless_kept(tmp_path: Path) -> None:
 def test_help_shows_no_path_of_this_machine(command: str) -> None:
     result = CliRunner().invoke(tool.app, [command, "--help"], terminal_width=200)
     assert result.exit_code == 0
-    assert "src/naq/data/bundled" in result.output and str(TOOL.parents[1]) not in result.output
+    assert "src/naq/io/bundled" in result.output and str(TOOL.parents[1]) not in result.output
 
 
 def test_build_twice_gives_the_same_bytes(tmp_path: Path) -> None:
