@@ -46,8 +46,7 @@ def clean_adjacency(adjacency: Any, nodes: int | None) -> tuple[sp.csr_array, di
         raise GraphError("adjacency values hold NaN or infinity; expected finite numbers.")
     if len(weight) and ((weight != 0) & (weight != 1)).any():
         warnings.warn(
-            "edge weights other than 0 and 1 are not used: every non-zero entry becomes one plain edge.",
-            stacklevel=4,
+            "edge weights other than 0 and 1 are not used: every non-zero entry becomes one plain edge.", stacklevel=4
         )
     present = weight != 0
     if not present.all():

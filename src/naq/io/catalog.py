@@ -68,10 +68,7 @@ def _gpn(name: str, stem: str, confirmed: set[str], **facts: Any) -> Dataset:
 
 _ALL = (
     Dataset(
-        "debian",
-        "Debian packages that depend on each other, with words of their descriptions",
-        "bundled",
-        "bundled",
+        "debian", "Debian packages that depend on each other, with words of their descriptions", "bundled", "bundled"
     ),
     _gpn(
         "amazon-clothing",

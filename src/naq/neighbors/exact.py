@@ -149,15 +149,7 @@ def _weights(alpha: float) -> np.ndarray:
 
 @njit(cache=True, parallel=True)
 def _solve_columns(
-    indptr: Any,
-    indices: Any,
-    data: Any,
-    columns: Any,
-    place: Any,
-    alpha: Any,
-    weights: Any,
-    out: Any,
-    threads: Any,
+    indptr: Any, indices: Any, data: Any, columns: Any, place: Any, alpha: Any, weights: Any, out: Any, threads: Any
 ) -> None:
     m = len(indptr) - 1
     blocks = (len(columns) + COLUMNS - 1) // COLUMNS

@@ -155,13 +155,7 @@ def _numbers(
 
 
 def _near(
-    compared: Compared,
-    nodes: np.ndarray,
-    k: int,
-    passes: int,
-    device: str,
-    report: Callable[[int], None],
-    probes: int,
+    compared: Compared, nodes: np.ndarray, k: int, passes: int, device: str, report: Callable[[int], None], probes: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Order of clusters, and the places in it of narrow rows near each."""
     rows, half = narrow_rows(compared, nodes, SEED)
