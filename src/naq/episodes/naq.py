@@ -5,15 +5,14 @@ Support: ``way`` distinct nodes, uniform over all nodes. Queries of a support no
 supports is the random assignment of labels.
 
 Beyond the paper: ``shot`` gives a class the nearest nodes of its support node as further supports, and its queries are the
-next ones; ``apart`` draws supports that are not near each other (:mod:`naq.episodes.apart`).
+next ones; ``apart`` draws supports that are not near each other (:mod:`naq.episodes.draws`).
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from naq.episodes.apart import check_apart, keep_apart
-from naq.episodes.draws import BLOCK, blocks, distinct
+from naq.episodes.draws import BLOCK, blocks, check_apart, distinct, keep_apart
 from naq.episodes.episodes import Episodes, check_counts
 from naq.errors import OptionError
 from naq.neighbors import NeighborTable

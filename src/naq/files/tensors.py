@@ -15,10 +15,7 @@ import numpy as np
 
 from naq import memory
 from naq.errors import DataError
-from naq.files.checksums import SIZE, checksum_of_arrays
-from naq.files.json_files import parse_json
-from naq.files.reading import file_of
-from naq.files.writing import write_atomically
+from naq.files.disk import SIZE, checksum_of_arrays, file_of, parse_json, write_atomically
 
 LARGE = 1 << 28
 """Bytes of arrays from which on they are written in pieces: the library copies all of them first."""

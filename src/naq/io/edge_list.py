@@ -6,8 +6,8 @@ from pathlib import Path
 
 from naq.graph import Graph
 from naq.io.readers import Reader
-from naq.io.tables.formats import is_graphml, is_table
 from naq.io.tables.importing import import_tables, warned
+from naq.io.tables.reading import is_graphml, is_table
 
 
 class EdgeListReader(Reader):

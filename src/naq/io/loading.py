@@ -46,8 +46,8 @@ def load(
         return reader.read_verified(path).with_source(str(path.absolute()))
     if nodes is not None:
         from naq.io.tables import import_tables
-        from naq.io.tables.formats import is_table
         from naq.io.tables.importing import warned
+        from naq.io.tables.reading import is_table
 
         path = _expanded(name_or_path)
         if not is_table(path):
@@ -88,7 +88,7 @@ def read_path(path: Path) -> Graph:
     for reader in READERS.values():
         if reader().fits(path):
             return reader().read(path)
-    from naq.io.tables.formats import check_known_format
+    from naq.io.tables.reading import check_known_format
 
     check_known_format(path)
     raise DataError(f"{path} is not in a format that can be read; expected {_formats()}.")

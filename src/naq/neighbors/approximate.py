@@ -18,9 +18,8 @@ import torch
 from numba import njit, prange
 
 from naq.neighbors.clusters import assign, centres
-from naq.neighbors.descent import descend
+from naq.neighbors.descent import Vectors, descend, product
 from naq.neighbors.prefetch import line_aligned
-from naq.neighbors.scored_rows import Vectors, product
 from naq.neighbors.topk import Best, heap_offer, heap_sort
 from naq.random import mixed
 
@@ -79,7 +78,7 @@ def near_lists(
     """(n,) rows in the order of their clusters, the rows in that order, and ids and scores (n, at most k) of those near them.
 
     Args:
-        offset: (n,) what is subtracted from products with a row, see :class:`~naq.neighbors.scored_rows.Vectors`; None is nothing.
+        offset: (n,) what is subtracted from products with a row, see :class:`~naq.neighbors.descent.Vectors`; None is nothing.
         report: called with the rows done, over clusters and passes.
     """
     order, near = _clusters(rows if offset is None else _lifted(rows), seed, probes or PROBES)

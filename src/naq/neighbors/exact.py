@@ -18,7 +18,7 @@ import torch
 from numba import njit, prange
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 
-from naq.graph.sparse_tensor import csr_tensor
+from naq.graph.operators import csr_tensor
 from naq.neighbors.topk import Mark, no_mark, stable_topk
 from naq.threads import one_blas_thread
 

@@ -22,8 +22,7 @@ import scipy.sparse as sp
 from naq.device import checked_device
 from naq.errors import OptionError
 from naq.graph import Graph
-from naq.neighbors.feature_blocks import block_topk
-from naq.neighbors.inverted_index import inverted_index_topk
+from naq.neighbors.feature_exact import block_topk, inverted_index_topk
 from naq.neighbors.similarity import METRICS
 from naq.neighbors.table import NeighborTable, cached, check_fill, check_k, filled
 from naq.plugins import imported
@@ -132,7 +131,7 @@ def feature_rows(
         if seeds not in (None, (0, graph.num_nodes)):
             raise OptionError("an approximate feature table is made whole; expected one shard, or search='exact'.")
         from naq.neighbors.feature_descent import approximate_topk
-        from naq.neighbors.recall import measured_recall
+        from naq.neighbors.feature_exact import measured_recall
 
         ids, scores = approximate_topk(features, k, metric, device, progress)
         return ids, scores, measured_recall(features, ids, scores, metric)

@@ -65,7 +65,7 @@ def vector_neighbors(
             return NeighborTable(*_nearest_by_symmetry(rows, k, progress), info)
         return NeighborTable(*_nearest(rows, torch.arange(n, device=rows.device), k, progress), info)
     from naq.neighbors.approximate import approximate  # compiled, and needed for many nodes only
-    from naq.neighbors.recall import SAMPLE, recall
+    from naq.neighbors.feature_exact import SAMPLE, recall
 
     ids, scores = approximate(rows, k, seed, progress)
     sample = np.sort(stream(seed, "vector-neighbors/recall").choice(n, min(SAMPLE, n), replace=False))

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 import torch
 
 from naq.graph import Graph
-from naq.graph.sparse_tensor import csr_tensor
+from naq.graph.operators import csr_tensor
 from naq.memory import free_bytes
 from naq.nn.rows import SparseRows, mixed_product, row_entries, sparse_product, take_field, take_rows
 from naq.plugins import imported

@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from naq.errors import DataError
-from naq.io.tables.columns import BadCell, Column, Table, Vectors, is_missing, parse_number
+from naq.io.tables.columns import BadCell, Table, Vectors, is_missing, parse_number, stripped
 from naq.io.tables.roles import array_kind, plain, shown
 
 RARE_WORDS_FROM = 1_000
@@ -205,14 +205,6 @@ def joined(features: list[Feature]) -> tuple[Any, list[str] | None]:
     if any(sp.issparse(matrix) for matrix in matrices):
         return sp.csr_array(sp.hstack([sp.csr_array(m) for m in matrices], format="csr")), names
     return np.hstack(matrices), names
-
-
-def stripped(column: Column) -> tuple[np.ndarray, list[str]]:
-    """Codes and distinct cells without spaces around them."""
-    codes, values = column.encoded()
-    known: dict[str, int] = {}
-    place = np.array([known.setdefault(value.strip(), len(known)) for value in values], dtype=np.int64)
-    return (codes, list(known)) if len(known) == len(values) else (place[codes], list(known))
 
 
 def _kind(table: Table, column: str) -> tuple[str, str]:

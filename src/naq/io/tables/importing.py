@@ -14,17 +14,12 @@ import scipy.sparse as sp
 from naq.errors import DataError, GraphError
 from naq.graph import Graph
 from naq.io.tables import roles
-from naq.io.tables.choice import Choice
-from naq.io.tables.columns import Column, Numbers, Table
-from naq.io.tables.delimited import Choose
-from naq.io.tables.edges import Edges
+from naq.io.tables.columns import Column, Numbers, Table, frame_table, networkx_tables
 from naq.io.tables.features import NOTES_FROM, feature_notes, joined
-from naq.io.tables.formats import is_graphml, read_table, stem
-from naq.io.tables.frames import frame_table, networkx_tables
-from naq.io.tables.graphml import ID, read_graphml
-from naq.io.tables.matching import are_ids, ends_by_cells
-from naq.io.tables.nodes import Nodes, checked_vectors, read_nodes, vector_file
+from naq.io.tables.nodes import Edges, Nodes, checked_vectors, read_nodes, vector_file
+from naq.io.tables.reading import ID, Choose, is_graphml, read_graphml, read_table, stem
 from naq.io.tables.report import ImportReport
+from naq.io.tables.roles import Choice, are_ids, ends_by_cells
 
 EXPECTED = ("rows with another", "rows without", "rows of nodes without", "edges to nodes")
 """Beginnings of reasons to drop rows that may mean a mistake in a file; self-loops and repetitions are no mistake."""

@@ -1,12 +1,46 @@
-"""Which column is what, by the names that people and programs give them."""
+"""Which column is what: as a person says it, by the names that people and programs give columns, or by what the cells hold."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from naq.errors import DataError
+from naq.io.tables.columns import Column, Table, stripped
 from naq.options import nearest
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Columns by what they are for; what is not named is detected.
+
+    Args:
+        source, target: the two ends of an edge.
+        weight: a row with weight 0 is no edge; a negative one is an error. Graphs have no weights beyond that.
+        id: names of nodes.
+        label: classes; an empty cell is an unknown class.
+        text, numeric, categorical: features of nodes. Where any feature is named, only those named are used.
+        vector: columns of lists, prefixes of numbered columns (``v`` for v0, v1, ...), ``.npy`` files or arrays.
+        header: whether the first row of a text file holds names; seen from its cells if None.
+    """
+
+    source: str | None = None
+    target: str | None = None
+    weight: str | None = None
+    id: str | None = None
+    label: str | None = None
+    text: Sequence[str] = ()
+    numeric: Sequence[str] = ()
+    categorical: Sequence[str] = ()
+    vector: Sequence[Any] = ()
+    header: bool | None = None
+
+    @property
+    def names_features(self) -> bool:
+        return bool(self.text or self.numeric or self.categorical or self.vector)
+
 
 ENDS = (
     ("source", "target"),
@@ -144,3 +178,36 @@ def _end(name: str) -> str:
 
 def _some(columns: Sequence[str]) -> str:
     return ", ".join(columns[:8]) + (", ..." if len(columns) > 8 else "")
+
+
+SAMPLED = 1_000
+MOST = 0.9
+"""The share of a column's cells that must be ids of nodes."""
+
+
+def ends_by_cells(edges: Table, nodes: Table) -> tuple[str, str] | None:
+    """The two columns of edges that hold cells of one column of nodes; None where there are not exactly two."""
+    samples = {name: _sample(column) for name, column in edges.columns.items()}
+    for column in nodes.columns.values():
+        held = set(stripped(column)[1]) - {""}
+        if 2 * len(held) < nodes.rows:  # ids are different from row to row
+            continue
+        found = [name for name, cells in samples.items() if cells and _share(cells, held) > MOST]
+        if len(found) == 2:
+            return found[0], found[1]
+    return None
+
+
+def are_ids(cells: Sequence[str], nodes: Table) -> bool:
+    """Whether all cells are in one column of nodes: then a row of them is an edge and no header."""
+    wanted = {cell.strip() for cell in cells}
+    return any(wanted <= set(stripped(column)[1]) for column in nodes.columns.values())
+
+
+def _sample(column: Column) -> list[str]:
+    cells = [cell for cell in stripped(column)[1] if cell]
+    return cells[:: max(1, len(cells) // SAMPLED)]
+
+
+def _share(cells: Sequence[str], held: set[str]) -> float:
+    return sum(cell in held for cell in cells) / len(cells)
