@@ -58,7 +58,7 @@ def naq_episodes(
         if need == apart:
             asked = f"supports outside the first {apart} neighbours"
         raise OptionError(
-            f"{asked} were asked for, but the table holds {table.k} neighbours per node; make it with k={need}."
+            f"{asked} were asked for, the table holds {table.k} neighbours per node; make it with k={need}."
         )
     nodes, found = _support_nodes(table, way, count, seed, apart)
     near = table.ids[:, : queries + shot - 1][nodes]
@@ -78,9 +78,7 @@ def naq_episodes(
 def check_drops(drop_overlap: bool, drop_random: bool) -> None:
     """At most one of the two is asked for."""
     if drop_overlap and drop_random:
-        raise OptionError(
-            "drop_overlap and drop_random were both asked for, but the one is the control of the other; choose one of them."
-        )
+        raise OptionError("drop_overlap and drop_random were both asked for; choose one of them.")
 
 
 def table_width(*, queries: int, shot: int, apart: int) -> int:
@@ -107,8 +105,5 @@ def _support_nodes(
     if not apart:
         return nodes, {}
     if not free:
-        raise OptionError(
-            f"apart={apart} was kept by no {way}-way episode: no {way} nodes were found outside each other's first {apart} "
-            "neighbours; lower apart or way."
-        )
+        raise OptionError(f"apart={apart} was kept by no {way}-way episode that was drawn; lower apart or way.")
     return nodes, {"apart": int(apart), "clashing": clashing}

@@ -104,9 +104,7 @@ def open_zip(path: str | Path, kind: str, *, copies: float = 2.0) -> Iterator[Me
     except DataError:
         raise
     except (zipfile.BadZipFile, EOFError, OSError, ValueError, NotImplementedError, RuntimeError) as error:
-        raise DataError(
-            f"{path} is not a readable {kind} ({error}); it may be truncated: make or download it again."
-        ) from error
+        raise DataError(f"{path} is not a readable {kind} ({error}); it may be truncated; get it again.") from error
     except MemoryError as error:
         raise DataError(f"{path} needs more memory than there is; use a larger machine.") from error
     except Exception as error:  # zlib and lzma have error classes of their own
@@ -162,9 +160,7 @@ def read_npz(
     with open_zip(path, kind, copies=0) as members:
         checksums = _checksums(members, ours)
         wanted = [name for name in members if only is None or name.removesuffix(".npy") in only]
-        memory.require(
-            sum(map(members.size, wanted)), f"reading the arrays of {path}", "use a larger machine", DataError
-        )
+        memory.require(sum(map(members.size, wanted)), f"reading arrays of {path}", "use a larger machine", DataError)
         for name in wanted:
             if not name.endswith(".npy"):
                 raise DataError(f"{path} holds {name!r}, which is no array; expected a {kind} of .npy members.")
@@ -209,15 +205,11 @@ def _read_into_its_own_memory(members: Members, name: str, pieces: Iterator[byte
         raise DataError(f"{path}: array {name} has npy version {version}; expected 1.0 or 2.0.")
     shape, fortran, dtype = reader(member)
     if dtype.hasobject:
-        raise DataError(
-            f"{path}: array {name} holds pickled objects, which are never read; save plain numbers or strings."
-        )
+        raise DataError(f"{path}: array {name} holds pickled objects, never read; save numbers or strings.")
     count = math.prod(map(int, shape))
     size, there = count * dtype.itemsize, members.size(name) - member.tell()
     if any(side < 0 for side in shape) or size != there:
-        raise DataError(
-            f"{path}: array {name} claims {size:,} bytes but its member has {there:,}; the file is damaged."
-        )
+        raise DataError(f"{path}: array {name} claims {size:,} bytes, its member has {there:,}; the file is damaged.")
     # NumPy widens strings of no characters to one, which takes memory for numbers of them that no file holds.
     if size == 0 and count > there + 1_000_000:
         raise DataError(f"{path}: array {name} claims {shape} entries of no bytes; the file is damaged.")

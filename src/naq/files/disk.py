@@ -102,9 +102,7 @@ def open_file(path: str | Path, kind: str = "file") -> Iterator[BufferedReader]:
         with path.open("rb") as stream:
             yield stream
     except OSError as error:
-        raise DataError(
-            f"cannot read {path}: {error.strerror or error}; check its permissions and the disk."
-        ) from error
+        raise DataError(f"cannot read {path}: {error.strerror or error}; check permissions and disk.") from error
 
 
 def read_bytes(path: str | Path, kind: str = "file", *, most: int | None = None) -> bytes:

@@ -179,9 +179,7 @@ class Graph:
     def require_labels(self, purpose: str) -> np.ndarray:
         """The labels, or a ``GraphError`` that says what to do without them."""
         if self.labels is None or not (self.labels >= 0).any():
-            raise GraphError(
-                f"graph {self.name!r} has no labels, which {purpose} needs; give labels, -1 where unknown."
-            )
+            raise GraphError(f"graph {self.name!r} has no labels, which {purpose} needs; give labels.")
         return self.labels
 
     def kept(self, key: str, make: Callable[[], Any]) -> Any:
@@ -320,7 +318,7 @@ class Graph:
         ids = np.asarray(nodes, dtype=np.int64)
         if ids.size and (ids.min() < 0 or ids.max() >= self.num_nodes):
             raise OptionError(
-                f"nodes hold {ids.min()} to {ids.max()}, but the graph has nodes 0..{self.num_nodes - 1}."
+                f"nodes hold {ids.min()} to {ids.max()}, but those of the graph are 0..{self.num_nodes - 1}."
             )
         return ids
 
@@ -337,9 +335,7 @@ class Graph:
         """From a PyG ``Data`` with ``edge_index`` and, if present, ``x`` and ``y``."""
         edges = getattr(data, "edge_index", None)
         if edges is None:
-            raise GraphError(
-                "data has no edge_index; expected a torch_geometric.data.Data with edge_index of shape (2, edges)."
-            )
+            raise GraphError("data has no edge_index; expected a torch_geometric.data.Data with one (2, edges).")
         x, y = getattr(data, "x", None), getattr(data, "y", None)
         if x is not None:
             x = _sparse_from_torch(x) if x.is_sparse or x.layout is not _strided() else x.detach().cpu().numpy()

@@ -143,8 +143,7 @@ def unknown(name: str) -> DataError:
     near = difflib.get_close_matches(name.lower().replace("_", "-"), DATASETS, n=3, cutoff=0.4)
     hint = f"nearest: {', '.join(near)}" if near else f"known: {', '.join(DATASETS)}"
     return DataError(
-        f"there is no dataset {name!r} ({hint}), and no such file; give a name, pyg:Class/name, or "
-        "a path to an npz, a .mat or a folder."
+        f"there is no dataset {name!r} ({hint}), and no such file; give a name, pyg:Class/name, or a path."
     )
 
 

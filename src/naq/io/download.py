@@ -58,9 +58,7 @@ def fetch(url: str, path: Path, *, sha256: str | None = None, timeout: float = T
         with _opened(url, path, timeout) as response, temporary.open("wb") as out:
             found = _copy(response, out, url, path)
         if sha256 is not None and found != sha256:
-            raise DataError(
-                f"{url} has the SHA-256 {found}; expected {sha256}: it was changed or damaged, nothing kept."
-            )
+            raise DataError(f"{url} has the SHA-256 {found}; expected {sha256}: it was changed, nothing kept.")
 
     sidecar(path).unlink(missing_ok=True)
     return write_atomically(path, write)
@@ -80,8 +78,7 @@ def verify(path: Path, sha256: str | None = None) -> Path:
             warnings.warn(f"the checksum of {path.name} could not be recorded: {error}", stacklevel=2)
     elif found != sha256:
         raise DataError(
-            f"{path} has the SHA-256 {found}; expected {sha256 or 'the one in ' + record.name}: it was "
-            f"changed or damaged, delete it and {record.name} to download it again."
+            f"{path} has the SHA-256 {found}; expected {sha256 or record.name}: delete it and {record.name} to download it again."
         )
     return path
 
@@ -131,9 +128,7 @@ def _opened(url: str, path: Path, timeout: float) -> Iterator[Any]:
         raise DataError(f"{url} answered {error.code} {error.reason}; {_by_hand(url, path)}.") from error
     except (OSError, http.client.HTTPException, ValueError) as error:
         reason = getattr(error, "reason", None) or error
-        raise DataError(
-            f"{path.name} is needed, but {url} cannot be reached ({reason}); {_by_hand(url, path)}."
-        ) from error
+        raise DataError(f"{path.name} is needed, {url} cannot be reached ({reason}); {_by_hand(url, path)}.") from error
     with response:
         yield response
 
@@ -148,9 +143,7 @@ def _copy(response: Any, out: IO[bytes], url: str, path: Path) -> str:
             try:
                 piece = response.read1(_PIECE)
             except (OSError, http.client.HTTPException) as error:
-                raise DataError(
-                    f"the download of {url} broke off after {done:,} bytes ({error}); try again."
-                ) from error
+                raise DataError(f"the download of {url} broke off after {done:,} bytes: {error}; try again.") from error
             if not piece:
                 break
             if done + len(piece) > LARGEST or time.monotonic() > end:

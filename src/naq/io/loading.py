@@ -105,9 +105,7 @@ def _load_named(dataset: Dataset, root: str | Path | None, download: bool) -> Gr
     if dataset.reader == "bundled":
         raise DataError(f"{BUNDLED / dataset.name}.npz is missing from this installation; install naq again.")
     folder = dataset.folder(root)
-    files = [
-        obtain(remote.url, folder / remote.file, sha256=remote.sha256, download=download) for remote in dataset.files
-    ]
+    files = [obtain(one.url, folder / one.file, sha256=one.sha256, download=download) for one in dataset.files]
     reader = READERS.find(dataset.reader)()
     graph = reader.read(files[0], dataset.name)
     if reader.slow:

@@ -117,24 +117,15 @@ def csr_of(arrays: Mapping[str, np.ndarray], prefix: str, path: Path) -> sp.csr_
     """
     missing = [f"{prefix}_{part}" for part in _SPARSE[:3] if f"{prefix}_{part}" not in arrays]
     if missing:
-        raise DataError(
-            f"{path} has no array {missing[0]}; expected {prefix}_indptr, {prefix}_indices, {prefix}_shape."
-        )
+        raise DataError(f"{path} lacks {missing[0]}; expected {prefix}_indptr, {prefix}_indices, {prefix}_shape.")
     rows, columns = _shape(arrays[f"{prefix}_shape"], f"{path}: {prefix}_shape")
     indptr = _whole(arrays[f"{prefix}_indptr"], f"{path}: {prefix}_indptr")
     indices = _whole(arrays[f"{prefix}_indices"], f"{path}: {prefix}_indices")
     if len(indptr) != rows + 1:
-        raise DataError(
-            f"{path}: {prefix}_indptr has {len(indptr):,} entries; expected {rows + 1:,} for {rows:,} rows."
-        )
-    memory.require(
-        BYTES_PER_COLUMN * columns, f"{path}: {prefix}_shape ({rows}, {columns})", "give fewer columns", DataError
-    )
+        raise DataError(f"{path}: {prefix}_indptr has {len(indptr):,} entries; expected rows + 1 ({rows + 1:,}).")
+    memory.require(BYTES_PER_COLUMN * columns, f"{path}: {prefix}_shape ({rows}, {columns})", "lower it", DataError)
     if indptr[0] != 0 or indptr[-1] != len(indices) or (np.diff(indptr) < 0).any():
-        raise DataError(
-            f"{path}: {prefix}_indptr must start at 0, never fall and end at {len(indices):,}, the length of "
-            f"{prefix}_indices."
-        )
+        raise DataError(f"{path}: {prefix}_indptr must start at 0, never fall and end at {len(indices):,}.")
     if len(indices) and (indices.min() < 0 or indices.max() >= columns):
         bad = int(indices[(indices < 0) | (indices >= columns)][0])
         raise DataError(f"{path}: {prefix}_indices holds {bad}; expected 0..{columns - 1}.")
@@ -149,9 +140,7 @@ def csr_of(arrays: Mapping[str, np.ndarray], prefix: str, path: Path) -> sp.csr_
 def checked_labels(labels: np.ndarray | None, title: str) -> np.ndarray | None:
     """The labels, unless one is so large that counting classes would take all memory."""
     if labels is not None and labels.size and labels.dtype.kind in "iuf" and labels.max() >= MOST_CLASSES:
-        raise DataError(
-            f"{title}: a label is {labels.max():.0f}; number the classes 0, 1, 2, ... below {MOST_CLASSES:,}."
-        )
+        raise DataError(f"{title}: a label is {labels.max():.0f}; number the classes from 0, below {MOST_CLASSES:,}.")
     return labels
 
 

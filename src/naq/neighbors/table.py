@@ -49,7 +49,7 @@ class NeighborTable:
         scores = scores.astype(np.float32, copy=False)
         if ids.ndim != 2 or ids.shape != scores.shape or ids.dtype.kind not in "iu":
             raise DataError(
-                f"ids {ids.shape} and scores {scores.shape} are no neighbour table; expected two arrays (nodes, k)."
+                f"ids {ids.shape} and scores {scores.shape} are no neighbour table; expected (nodes, k) twice."
             )
         if ids.size and (int(ids.min()) < -1 or int(ids.max()) >= len(ids)):
             raise DataError(f"the table names node {ids.max()}, but it has nodes 0..{len(ids) - 1}.")
@@ -86,7 +86,7 @@ class NeighborTable:
         """The table of the ``k`` best."""
         if not 1 <= k <= self.k:
             raise OptionError(
-                f"the first {k} neighbours were asked for, but the table holds {self.k} per node; make it with k={k}."
+                f"{k} neighbours were asked for, but the table holds {self.k} per node; make it with k={k}."
             )
         return NeighborTable(self.ids[:, :k], self.scores[:, :k], {**self.info, "k": k})
 
@@ -109,9 +109,7 @@ class NeighborTable:
     def _from(cls, arrays: Mapping[str, np.ndarray], path: str | Path) -> NeighborTable:
         if not {"ids", "scores", "info"} <= set(arrays):
             found = [name for name in arrays if name != "info" or arrays[name].size > 2]
-            raise DataError(
-                f"{path} is no neighbour table; expected arrays ids and scores (nodes, k), and info where it is known; found {sorted(found)}."
-            )
+            raise DataError(f"{path} is no neighbour table; expected arrays ids and scores, found {sorted(found)}.")
         return cls(arrays["ids"], arrays["scores"], description(arrays["info"], path))
 
 
@@ -138,7 +136,7 @@ def check_k(graph: Graph, k: int) -> int:
     k = check_whole("k", k)
     if k >= graph.num_nodes:
         raise OptionError(
-            f"k is {k}, but graph {graph.name!r} has {graph.num_nodes:,} nodes, so a node has {graph.num_nodes - 1:,} others at most; lower k."
+            f"k is {k}, but graph {graph.name!r} has {graph.num_nodes:,} nodes, {graph.num_nodes - 1:,} others; lower k."
         )
     require(12.0 * k * graph.num_nodes, f"a table of {k:,} neighbours for each of {graph.num_nodes:,} nodes", "lower k")
     return k

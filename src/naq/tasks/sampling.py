@@ -46,11 +46,11 @@ def sample_tasks(
             c = small[0]
             have = int(sizes[c]) if 0 <= c < len(sizes) else 0
             raise TaskError(
-                f"class {c} has {have} nodes, but {shot} shots and {queries} queries need {need}; leave the class out or lower queries."
+                f"class {c} has {have} nodes, but {shot} shots and {queries} queries need {need}; lower queries."
             )
     if way > len(pool):
         raise TaskError(
-            f"{way}-way tasks were asked for, but only {len(pool)} classes have {need} nodes or more; lower way."
+            f"{way}-way tasks were asked for, but {len(pool)} classes have {need} nodes or more; lower way."
         )
     members = {int(c): np.flatnonzero(labels == c) for c in pool}
     support = np.empty((count, way, shot), dtype=np.int64)

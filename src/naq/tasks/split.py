@@ -25,9 +25,7 @@ class ClassSplit:
         for one, two in (("base", "valid"), ("base", "test"), ("valid", "test")):
             shared = set(getattr(self, one)) & set(getattr(self, two))
             if shared:
-                raise TaskError(
-                    f"classes {sorted(shared)[:5]} are both {one} and {two}; the three parts of a split may not share a class."
-                )
+                raise TaskError(f"classes {sorted(shared)[:5]} are both {one} and {two}; parts may not share a class.")
 
     def part(self, name: str) -> tuple[int, ...]:
         """The classes of ``base``, ``valid`` or ``test``."""
@@ -84,7 +82,7 @@ def split_of_file(path: str | Path, graph: Graph | None = None) -> ClassSplit:
             if f"_{part}_" in key:
                 if ids.size and (ids.min() < 0 or ids.max() >= graph.num_nodes):
                     raise TaskError(
-                        f"{path}: {key} names node {ids.max()}, but graph {graph.name!r} has {graph.num_nodes:,} nodes."
+                        f"{path}: {key} names node {ids.max()}, but the graph has {graph.num_nodes:,} nodes."
                     )
                 used[part] |= set(map(int, np.unique(labels[ids])))
     base = set(map(int, np.unique(labels[labels >= 0]))) - used["valid"] - used["test"]

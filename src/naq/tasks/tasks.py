@@ -41,9 +41,7 @@ class Tasks:
         for title in ("support", "query") if self.slots is None else ("support", "query", "slots"):
             array = np.asarray(getattr(self, title))
             if array.ndim != 2 or array.dtype.kind not in "iu":
-                raise TaskError(
-                    f"{title} has shape {array.shape} and type {array.dtype}; expected whole numbers (count, ids)."
-                )
+                raise TaskError(f"{title} has shape {array.shape} and type {array.dtype}; expected whole (count, ids).")
             array = array.astype(np.int64)
             array.setflags(write=False)
             object.__setattr__(self, title, array)
@@ -51,7 +49,7 @@ class Tasks:
             raise TaskError(f"tasks are {self.way}-way {self.shot}-shot; expected at least 2 ways and 1 shot.")
         if self.support.shape[1] != self.way * self.shot or len(self.support) != len(self.query):
             raise TaskError(
-                f"support {self.support.shape} and query {self.query.shape} do not fit {self.way}-way {self.shot}-shot tasks."
+                f"support {self.support.shape} and query {self.query.shape} are no {self.way}-way {self.shot}-shot tasks."
             )
         if len(self.support) == 0:
             raise TaskError("the task set is empty; expected at least one task.")
@@ -65,9 +63,7 @@ class Tasks:
         both = np.sort(np.concatenate([self.support, self.query], axis=1), axis=1)
         repeated = (both[:, 1:] == both[:, :-1]).any(axis=1)
         if repeated.any():
-            raise TaskError(
-                f"task {int(np.flatnonzero(repeated)[0])} uses a node twice; supports and queries must be distinct."
-            )
+            raise TaskError(f"task {int(np.flatnonzero(repeated)[0])} uses a node twice; expected distinct nodes.")
 
     def __len__(self) -> int:
         return len(self.support)
@@ -112,9 +108,7 @@ class Tasks:
         """Self; a ``TaskError`` unless all ids exist and each slot holds one known label, different from the others'."""
         highest = int(max(self.support.max(), self.query.max()))
         if min(int(self.support.min()), int(self.query.min())) < 0 or highest >= graph.num_nodes:
-            raise TaskError(
-                f"the tasks name node {highest}, but graph {graph.name!r} has nodes 0..{graph.num_nodes - 1}."
-            )
+            raise TaskError(f"tasks name node {highest}, but graph {graph.name!r} has nodes 0..{graph.num_nodes - 1}.")
         if graph.labels is not None:
             support = graph.labels[self.support].reshape(len(self), self.way, self.shot)
             slot = support[:, :, :1]
@@ -144,9 +138,7 @@ class Tasks:
     def arrays(self) -> dict[str, np.ndarray]:
         """The two arrays under the names of the task file, which holds no ``slots``."""
         if self.slots is not None:
-            raise TaskError(
-                "a task file holds equally many queries per class, and these tasks do not; draw them again."
-            )
+            raise TaskError("a task file holds equally many queries per class, these tasks do not; draw them again.")
         stem = f"{self.way}way_{self.shot}shot_{self.part}_"
         kind = np.int32 if max(self.support.max(), self.query.max()) < 2**31 else np.int64
         return {stem + "support": self.support.astype(kind), stem + "query": self.query.astype(kind)}

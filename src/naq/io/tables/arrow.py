@@ -135,9 +135,7 @@ def read_parquet(path: Path, choose: Choose) -> Table:
     except DataError:
         raise
     except (pa.ArrowException, OSError, ValueError, OverflowError, MemoryError) as error:
-        raise DataError(
-            f"{path} is not a readable Parquet file ({_short(error)}); rename it if it is something else, or write it again."
-        ) from error
+        raise DataError(f"{path} is not a readable Parquet file ({_short(error)}); write it again.") from error
     columns = {name: arrow_column(table.column(name), name, str(path)) for name in wanted}
 
     def places(rows: Any) -> list[str]:
@@ -153,12 +151,7 @@ def _is_text(kind: pa.DataType) -> bool:
 def _check_repeats(chunks: pa.ChunkedArray, name: str, title: str) -> None:
     """Before codes are replaced by their texts: what all of these take."""
     lengths = (pc.sum(pc.take(pc.binary_length(one.dictionary), one.indices)).as_py() or 0 for one in chunks.chunks)
-    require(
-        2 * sum(lengths),
-        f"{title}: column {name!r} of {len(chunks):,} texts",
-        "shorten them, or use a larger machine",
-        DataError,
-    )
+    require(2 * sum(lengths), f"{title}: column {name!r} of {len(chunks):,} texts", "shorten them", DataError)
 
 
 def _check_size(facts: Any, columns: int, path: Path) -> None:
@@ -185,9 +178,7 @@ def arrow_column(chunks: pa.ChunkedArray, name: str, title: str) -> Column:
     try:
         return ArrowCells(pc.fill_null(chunks.cast(pa.string()), ""))
     except pa.ArrowException as error:
-        raise DataError(
-            f"{title}: column {name!r} has type {kind}, which is neither text nor numbers; convert it."
-        ) from error
+        raise DataError(f"{title}: column {name!r} has type {kind}, neither text nor numbers; convert it.") from error
 
 
 def _vectors(chunks: pa.ChunkedArray, name: str, title: str) -> Column:

@@ -225,13 +225,13 @@ def _series(frame: Any, title: str) -> dict[str, Any]:
         import narwhals as nw
     except ImportError as error:
         raise MissingDependency(
-            f'{title}: data frames need narwhals, which is not installed: pip install "naq[io]", or give a dictionary of columns.'
+            f'{title}: data frames need narwhals: pip install "naq[io]", or give a dictionary.'
         ) from error
     try:
         native = nw.from_native(frame, eager_only=True)
     except TypeError as error:
         raise DataError(
-            f"{title} is a {type(frame).__name__}; expected a path, a data frame or a dictionary of columns."
+            f"{title} is a {type(frame).__name__}; expected a path, a data frame or a dictionary."
         ) from error
     return {str(name): native[name].to_list() if native[name].is_null().any() else native[name].to_numpy() for name in native.columns}  # fmt: skip
 
@@ -264,9 +264,7 @@ def _vectors(cells: list[Any], title: str) -> Column:
     width = max(map(len, lists))
     for row, cell in enumerate(lists):
         if len(cell) not in (0, width):
-            raise DataError(
-                f"{title}, row {row}: a vector has {len(cell)} numbers, others have {width}; give one length."
-            )
+            raise DataError(f"{title}, row {row}: a vector has {len(cell)} numbers, others {width}; give one length.")
     try:
         return Vectors(np.array([cell or [np.nan] * width for cell in lists], dtype=np.float32))
     except (TypeError, ValueError) as error:

@@ -58,7 +58,7 @@ def words(table: Table, column: str) -> Feature:
         counts = sp.csr_array(counter.fit_transform(texts))
     except ValueError as error:
         raise DataError(
-            f"{table.title}: column {column!r} holds no words of two letters or more that {least} nodes have; leave it out."
+            f"{table.title}: column {column!r} holds no words that {least} nodes have; leave it out."
         ) from error
     names = counter.get_feature_names_out().tolist()
     note = f"words of one node only left out, at most {MOST_WORDS:,} kept" if least > 1 else ""
@@ -118,8 +118,7 @@ def categories(table: Table, column: str) -> Feature:
     kept = sorted((i for i, value in enumerate(values) if not is_missing(value)), key=values.__getitem__)
     if len(kept) > MOST_CATEGORIES:
         raise DataError(
-            f"{table.title}: column {column!r} has {len(kept):,} different values; as categories at most "
-            f"{MOST_CATEGORIES:,} can be used: give it with --text, or leave it out."
+            f"{table.title}: column {column!r} has {len(kept):,} values, over {MOST_CATEGORIES:,}; use --text, or leave it out."
         )
     place = np.full(len(values) + 1, -1)
     place[kept] = np.arange(len(kept))
@@ -185,9 +184,7 @@ def feature_notes(features: Sequence[Feature], labelled: bool) -> list[str]:
     columns = [feature.column for feature in features if feature.kind == "category"]
     if labelled or not columns:
         return []
-    return [
-        f"values of {_listed(columns)} are features; if one of these columns holds the classes, name it with --label"
-    ]
+    return [f"values of {_listed(columns)} are features; if one holds the classes, name it with --label"]
 
 
 def _listed(columns: Sequence[str]) -> str:
@@ -276,8 +273,7 @@ def _read_numbers(table: Table, column: str) -> np.ndarray:
         return table.columns[column].numbers(table.decimal_comma)
     except BadCell as bad:
         raise DataError(
-            f"{table.place(bad.row)}: {_cut(bad.cell)} in column {column!r} is no number; correct it, or use the column "
-            "as --categorical or --text."
+            f"{table.place(bad.row)}: {_cut(bad.cell)} in column {column!r} is no number; correct it, or use --text."
         ) from bad
 
 
@@ -292,9 +288,7 @@ def _parsed_vectors(table: Table, column: str) -> np.ndarray:
         parsed = _numbers_in(cell)
         if not parsed or (width and len(parsed) != width):
             expected = f"{width} numbers as in the rows before" if width else "numbers"
-            raise DataError(
-                f"{table.place(row)}: {_cut(cell)} in column {column!r} is no vector; expected {expected}, such as [0.1, 0.2]."
-            )
+            raise DataError(f"{table.place(row)}: {_cut(cell)} in column {column!r} is no vector; expected {expected}.")
         width = len(parsed)
         rows.append(parsed)
     return np.array([row if row is not None else [np.nan] * width for row in rows], dtype=np.float32).reshape(-1, width)

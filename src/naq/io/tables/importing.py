@@ -196,9 +196,7 @@ def _assembled(
     if node_table is None:
         ids = edges.by_appearance()
         if not ids:
-            raise DataError(
-                f"{edge_table.title} holds no edges, so there are no nodes; give --nodes, or check the file."
-            )
+            raise DataError(f"{edge_table.title} holds no edges, so there are no nodes; give --nodes.")
         nodes = Nodes(ids, edge_table.title, None, None, [], {}, [], [])
     else:
         nodes = read_nodes(node_table, choice, vectors, [] if by_row else edges.ids)
@@ -206,7 +204,7 @@ def _assembled(
             lost = node_table.dropped + nodes.dropped
             if lost:
                 raise DataError(
-                    f"{lost[0].places[0]}: {lost[0].why}, but a matrix needs one row per node; correct the table."
+                    f"{lost[0].places[0]}: {lost[0].why}, a matrix needs one row per node; correct the table."
                 )
             place = np.array([int(name) for name in edges.ids], dtype=np.int64)
             edges.ends = place[edges.ends] if len(place) else edges.ends
@@ -245,7 +243,7 @@ def _notes(graph: Graph, nodes: Nodes) -> list[str]:
     folded = len({name.casefold() for name in nodes.ids})
     if folded < len(nodes.ids):
         notes.append(
-            f"{len(nodes.ids) - folded:,} ids differ from another only in upper and lower case: they are different nodes"
+            f"{len(nodes.ids) - folded:,} ids differ from another only in upper and lower case, and stay apart"
         )
     return notes
 

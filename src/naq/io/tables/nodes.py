@@ -49,7 +49,7 @@ def read_nodes(
     for title, values in vectors:
         if len(values) != table.rows:
             raise DataError(
-                f"{title} has {len(values):,} rows but {table.title} has {table.rows:,}; give one vector per node, in the same order."
+                f"{title} has {len(values):,} rows but {table.title} has {table.rows:,}; give one per node."
             )
     for title, values in vectors:
         table.columns[title] = Vectors(values)
@@ -107,9 +107,7 @@ def read_labels(table: Table, column: str) -> tuple[np.ndarray, list[str]]:
     else:
         known.sort()
     if not known:
-        raise DataError(
-            f"{table.title}: column {column!r} holds no class; leave --label out, or fill in a few classes."
-        )
+        raise DataError(f"{table.title}: column {column!r} holds no class; leave --label out, or fill in a few.")
     place = {value: i for i, value in enumerate(known)}
     return np.array([place.get(value, -1) for value in values], dtype=np.int64)[codes], known
 
@@ -125,8 +123,7 @@ def _one_row_per_id(table: Table, key: str) -> tuple[Table, list[Dropped]]:
     if len(longest) > LONGEST_ID:
         row = int(np.flatnonzero(codes == values.index(longest))[0])
         raise DataError(
-            f"{table.place(row)}: the id in column {key!r} has {len(longest):,} characters; expected at most {LONGEST_ID:,}. "
-            "Is --id the right column?"
+            f"{table.place(row)}: the id in column {key!r} has {len(longest):,} characters; is --id the right column?"
         )
     if len(values) == table.rows and "" not in values:
         return table, []
@@ -240,8 +237,7 @@ class Edges:
         if len(longest) > LONGEST_ID:
             row = int(np.flatnonzero((self.ends == known[longest]).any(axis=0))[0])
             raise DataError(
-                f"{table.place(row)}: an id has {len(longest):,} characters; expected at most {LONGEST_ID:,}. "
-                "Are --source and --target the right columns?"
+                f"{table.place(row)}: an id has {len(longest):,} characters; are --source and --target right?"
             )
         if "" in known:
             self._drop("rows without a source or a target", (self.ends == known[""]).any(axis=0))
@@ -257,14 +253,13 @@ class Edges:
             weight = self.table.columns[column].numbers(self.table.decimal_comma)
         except BadCell as bad:
             raise DataError(
-                f"{self.table.place(bad.row)}: the weight in column {column!r} is {bad.cell[:40]!r}; expected a number of 0 or more."
+                f"{self.table.place(bad.row)}: the weight in column {column!r} is {bad.cell[:40]!r}; expected a number."
             ) from bad
         wrong = np.flatnonzero(~(weight >= 0))
         if len(wrong):
             value = "missing" if np.isnan(weight[wrong[0]]) else f"{weight[wrong[0]]:g}"
             raise DataError(
-                f"{self.table.place(int(wrong[0]))}: the weight in column {column!r} is {value}; expected 0 or more, since a graph has "
-                "no negative edges: remove such rows or leave --weight out."
+                f"{self.table.place(int(wrong[0]))}: the weight in column {column!r} is {value}; expected 0 or more."
             )
         self._drop("rows of weight 0", weight[self.rows] == 0)
         self.notes.append("weights other than 0 are not used: every edge counts the same")

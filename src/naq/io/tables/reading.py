@@ -41,14 +41,12 @@ def read_table(path: Path, choose: Choose, *, header: bool | None = None) -> Tab
         try:
             from naq.io.tables.arrow import read_parquet
         except ImportError as error:
-            raise MissingDependency(
-                f'{path}: Parquet needs pyarrow, which is not installed: pip install "naq[io]".'
-            ) from error
+            raise MissingDependency(f'{path}: Parquet needs pyarrow: pip install "naq[io]".') from error
         return read_parquet(path, choose)
     if not is_table(path) and path.exists():
         check_known_format(path)
         raise DataError(
-            f"{path} has no ending that is known; expected {', '.join(TEXT_SUFFIXES)} (also with .gz), .parquet or .graphml."
+            f"{path} has no known ending; expected {', '.join(TEXT_SUFFIXES)} (also .gz), .parquet or .graphml."
         )
     return read_delimited(path, choose, header=header)
 
@@ -107,13 +105,10 @@ def read_delimited(path: Path, choose: Choose, *, header: bool | None = None) ->
     if file.title_line:
         table.notes.append(f"{path.name}: the line {file.title_line[:60]!r} above the table was left out")
     if file.dictionaries:
-        table.notes.append(
-            f"{path.name}: the dictionaries at the ends of lines are not read: every edge counts the same"
-        )
+        table.notes.append(f"{path.name}: the dictionaries at the ends of lines are not read")
     if file.first_bad:
         table.notes.append(
-            f"{path.name} is not UTF-8 (first in line {file.first_bad}); it was read as {_encoding_name(file)}: check that "
-            "accented letters are right."
+            f"{path.name} is not UTF-8 (line {file.first_bad}); it was read as {_encoding_name(file)}: check accented letters."
         )
     return table
 
@@ -272,7 +267,7 @@ def read_graphml(path: Path) -> tuple[Table, Table]:
 def _short_enough(text: str, name: str, path: Path, node: int) -> str:
     if len(text) > LONGEST_ROW:
         raise DataError(
-            f"{path}, node {node + 1}: {name!r} has {len(text):,} characters; expected at most {LONGEST_ROW:,}: shorten it."
+            f"{path}, node {node + 1}: {name!r} has {len(text):,} characters, over {LONGEST_ROW:,}; shorten it."
         )
     return text
 

@@ -110,10 +110,7 @@ def named(column: str, columns: Sequence[str], flag: str, title: str) -> str:
 def ends(columns: Sequence[str], source: str | None, target: str | None, title: str, header: bool) -> tuple[str, str]:
     """The two columns of an edge list: those named, else those whose names are known, else the first two of a file without header."""
     if len(columns) < 2:
-        raise DataError(
-            f"{title} has one column ({columns[0]!r}); expected an edge list with two or more, divided by a comma, "
-            "a semicolon, a tab, a bar or a space."
-        )
+        raise DataError(f"{title} has one column ({columns[0]!r}); expected an edge list with two or more.")
     if source is not None or target is not None:
         a = named(source, columns, "--source", title) if source is not None else None
         b = named(target, columns, "--target", title) if target is not None else None
@@ -137,8 +134,7 @@ def ends(columns: Sequence[str], source: str | None, target: str | None, title: 
             return found
     flag = "--target" if source is not None else "--source" if target is not None else "--source and --target"
     raise DataError(
-        f"{title} has no columns with names like source and target (it has {_some(columns)}); name them with {flag} of naq import, "
-        "or give --no-header if the first row is an edge."
+        f"{title} has no columns with names like source and target (it has {_some(columns)}); name them with {flag} of naq import."
     )
 
 

@@ -100,9 +100,7 @@ def opened(path: Path) -> Iterator[IO[bytes]]:
     except DataError:
         raise
     except UnicodeError as error:
-        raise DataError(
-            f"{path} is not text in the encoding that it begins with ({error}); save it as UTF-8."
-        ) from error
+        raise DataError(f"{path} is not text in the encoding it begins with ({error}); save it as UTF-8.") from error
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror or error}.") from error
 
