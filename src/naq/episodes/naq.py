@@ -57,9 +57,7 @@ def naq_episodes(
         asked = f"{queries} queries" + (f" after {shot - 1} supports" if shot > 1 else "")
         if need == apart:
             asked = f"supports outside the first {apart} neighbours"
-        raise OptionError(
-            f"{asked} were asked for, the table holds {table.k} neighbours per node; make it with k={need}."
-        )
+        raise OptionError(f"{asked} were asked for, but the table holds {table.k} per node; make it with k={need}.")
     nodes, found = _support_nodes(table, way, count, seed, apart)
     near = table.ids[:, : queries + shot - 1][nodes]
     support = nodes[:, :, None]

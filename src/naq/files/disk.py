@@ -145,10 +145,7 @@ def write_json(path: str | Path, value: Any) -> Path:
     """Write ``value`` as indented JSON, atomically; NaN is an error."""
     text = json.dumps(value, indent=2, sort_keys=False, allow_nan=False) + "\n"
 
-    def write(temporary: Path) -> None:
-        temporary.write_text(text, encoding="utf-8")
-
-    return write_atomically(path, write)
+    return write_atomically(path, lambda temporary: temporary.write_bytes(text.encode()))
 
 
 def read_json(path: str | Path) -> Any:

@@ -34,9 +34,7 @@ def clean_adjacency(adjacency: Any, nodes: int | None) -> tuple[sp.csr_array, di
     row, col = matrix.row.astype(np.int64), matrix.col.astype(np.int64)
     if len(row) and (min(row.min(), col.min()) < 0 or max(row.max(), col.max()) >= n):
         bad = int(np.flatnonzero((row < 0) | (col < 0) | (row >= n) | (col >= n))[0])
-        raise GraphError(
-            f"edge {bad} joins node {row[bad]} and node {col[bad]}, but nodes are 0..{n - 1}; fix the edge list."
-        )
+        raise GraphError(f"edge {bad} joins node {row[bad]} and node {col[bad]}, but nodes are 0..{n - 1}; fix it.")
     weight = np.asarray(matrix.data)
     if len(weight) and weight.dtype.kind not in "biuf":
         raise GraphError(f"adjacency values have type {weight.dtype}; expected numbers.")
@@ -94,9 +92,7 @@ def _edges_to_matrix(edges: Any, nodes: int | None) -> sp.coo_array:
         array = array.astype(np.int64)
     if array.size and (array.min() < 0 or array.max() >= nodes):
         bad = int(np.flatnonzero(((array < 0) | (array >= nodes)).any(axis=0))[0])
-        raise GraphError(
-            f"edge {bad} joins node {array[0, bad]} and node {array[1, bad]}, but nodes are 0..{nodes - 1}; fix them."
-        )
+        raise GraphError(f"edge {bad} joins nodes {array[0, bad]} and {array[1, bad]}; expected 0..{nodes - 1}.")
     return sp.coo_array((np.ones(array.shape[1], dtype=np.int8), (array[0], array[1])), shape=(nodes, nodes))
 
 
@@ -129,9 +125,7 @@ def clean_features(features: Any, n: int) -> sp.csr_array | np.ndarray | None:
         where = np.argwhere(~np.isfinite(values))[0]
         if sp.issparse(single):
             where = np.array([np.searchsorted(single.indptr, where[0], side="right") - 1, single.indices[where[0]]])
-        raise GraphError(
-            f"features hold NaN, infinity or too large a value (row {where[0]}, column {where[1]}); replace it."
-        )
+        raise GraphError(f"features hold NaN, infinity or too large a value (row {where[0]}, column {where[1]}).")
     if sp.issparse(single):
         single.eliminate_zeros()
         return single
@@ -156,9 +150,7 @@ def clean_labels(labels: Any, n: int) -> np.ndarray | None:
         return None
     array = np.asarray(labels)
     if array.shape != (n,):
-        raise GraphError(
-            f"labels have shape {array.shape} but the graph has {n:,} nodes; give one per node, -1 if unknown."
-        )
+        raise GraphError(f"labels have shape {array.shape}; give one for each of {n:,} nodes, -1 if unknown.")
     if array.dtype.kind == "f":
         if not np.isfinite(array).all() or (array != np.floor(array)).any():
             raise GraphError("labels are not whole numbers; expected 0, 1, 2, ... and -1 where unknown.")
@@ -177,7 +169,7 @@ def clean_names(names: Sequence[str] | np.ndarray | None, length: int | None, wh
     array = np.asarray(names)
     if array.ndim != 1 or (length is not None and len(array) != length):
         raise GraphError(
-            f"{what} has shape {array.shape}; expected {'one per item' if length is None else f'{length:,} of them'}."
+            f"{what} has shape {array.shape}; expected {'names' if length is None else f'{length:,} names'}."
         )
     return array.astype(np.str_, copy=not isinstance(array, np.memmap))
 
@@ -198,6 +190,4 @@ def check_file(array: np.ndarray) -> None:
     except OSError:  # removed: what is mapped stays readable
         return
     if there < needed:
-        raise DataError(
-            f"{array.filename} has {there:,} bytes, but had {needed:,} when opened; make it again and start again."
-        )
+        raise DataError(f"{array.filename} has {there:,} bytes, but had {needed:,} when opened; start again.")

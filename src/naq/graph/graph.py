@@ -140,10 +140,8 @@ class Graph:
             checks.check_file(array)
 
     def __repr__(self) -> str:
-        return (
-            f"Graph({self.name!r}, nodes={self.num_nodes:,}, edges={self.num_edges:,}, "
-            f"features={self.num_features:,}, classes={self.num_classes})"
-        )
+        size = f"nodes={self.num_nodes:,}, edges={self.num_edges:,}, features={self.num_features:,}"
+        return f"Graph({self.name!r}, {size}, classes={self.num_classes})"
 
     @property
     def num_nodes(self) -> int:
@@ -317,9 +315,7 @@ class Graph:
         """The nodes as int64; an ``OptionError`` where the graph does not have them."""
         ids = np.asarray(nodes, dtype=np.int64)
         if ids.size and (ids.min() < 0 or ids.max() >= self.num_nodes):
-            raise OptionError(
-                f"nodes hold {ids.min()} to {ids.max()}, but those of the graph are 0..{self.num_nodes - 1}."
-            )
+            raise OptionError(f"nodes hold {ids.min()} to {ids.max()}, but the graph has 0..{self.num_nodes - 1}.")
         return ids
 
     def homophily(self) -> float:
@@ -338,7 +334,7 @@ class Graph:
             raise GraphError("data has no edge_index; expected a torch_geometric.data.Data with one (2, edges).")
         x, y = getattr(data, "x", None), getattr(data, "y", None)
         if x is not None:
-            x = _sparse_from_torch(x) if x.is_sparse or x.layout is not _strided() else x.detach().cpu().numpy()
+            x = _sparse_from_torch(x) if str(x.layout) != "torch.strided" else x.detach().cpu().numpy()
         if y is not None:
             y = y.detach().cpu().numpy()
             y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
@@ -357,9 +353,8 @@ class Graph:
             assert self.features is not None
             coo = sp.coo_array(self.features)
             where = torch.from_numpy(np.stack([coo.row, coo.col]).astype(np.int64))
-            data.x = torch.sparse_coo_tensor(
-                where, torch.from_numpy(coo.data.copy()), coo.shape, is_coalesced=True, check_invariants=False
-            )
+            x = torch.from_numpy(coo.data.copy())
+            data.x = torch.sparse_coo_tensor(where, x, coo.shape, is_coalesced=True, check_invariants=False)
         elif self.features is not None:
             data.x = torch.from_numpy(np.array(self.features))
         if self.labels is not None:
@@ -371,12 +366,6 @@ def _add(digest: hashlib.blake2b, title: str, array: np.ndarray, kind: str) -> N
     digest.update(f"{title}:{array.shape}".encode())
     for start in range(0, len(array), HASHED):
         digest.update(np.ascontiguousarray(array[start : start + HASHED], dtype=kind).data)
-
-
-def _strided() -> Any:
-    import torch
-
-    return torch.strided
 
 
 def _sparse_from_torch(x: Any) -> sp.csr_array:

@@ -73,23 +73,17 @@ def verify(path: Path, sha256: str | None = None) -> Path:
         sha256 = (record.read_text(encoding="utf-8", errors="replace").split() or [""])[0]
     if sha256 is None:
         try:
-            write_atomically(record, lambda place: _write_line(place, f"{found}  {path.name}"))
+            write_atomically(record, lambda place: place.write_bytes(f"{found}  {path.name}\n".encode()))
         except DataError as error:
             warnings.warn(f"the checksum of {path.name} could not be recorded: {error}", stacklevel=2)
     elif found != sha256:
-        raise DataError(
-            f"{path} has the SHA-256 {found}; expected {sha256 or record.name}: delete it and {record.name} to download it again."
-        )
+        raise DataError(f"{path} has the SHA-256 {found}; expected {sha256}: delete it and {record.name}.")
     return path
 
 
 def sidecar(path: Path) -> Path:
     """Where the checksum of the first download is kept."""
     return path.with_name(path.name + ".sha256")
-
-
-def _write_line(path: Path, line: str) -> None:
-    path.write_text(line + "\n", encoding="utf-8")
 
 
 def _by_hand(url: str, path: Path) -> str:

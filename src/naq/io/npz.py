@@ -132,7 +132,7 @@ def csr_of(arrays: Mapping[str, np.ndarray], prefix: str, path: Path) -> sp.csr_
     data = arrays.get(f"{prefix}_data", np.ones(len(indices), dtype=np.float32))
     if data.shape != indices.shape or data.dtype.kind not in "biuf":
         raise DataError(
-            f"{path}: {prefix}_data has shape {data.shape} and type {data.dtype}; expected {len(indices):,} numbers."
+            f"{path}: {prefix}_data is {data.dtype} of shape {data.shape}; expected {len(indices):,} numbers."
         )
     return sp.csr_array((data.astype(data.dtype.newbyteorder("=")), indices, indptr), shape=(rows, columns))
 

@@ -3,8 +3,6 @@
 1. Equal rows are taken once, and zero rows not at all.
 2. k-means divides the rows into clusters of ``MEMBERS`` on average, and every row is compared with the members of its ``PROBES`` nearest.
 3. ``PASSES`` times a row is compared with neighbours of its neighbours (:mod:`naq.neighbors.descent`), which finds those across clusters.
-
-Cost: O(n d (PROBES MEMBERS + FAN^2)) and O(d sqrt(n / MEMBERS)) for finding a row's clusters.
 """
 
 from __future__ import annotations
@@ -81,7 +79,12 @@ def near_lists(
         offset: (n,) what is subtracted from products with a row, see :class:`~naq.neighbors.descent.Vectors`; None is nothing.
         report: called with the rows done, over clusters and passes.
     """
-    order, near = _clusters(rows if offset is None else _lifted(rows), seed, probes or PROBES)
+    lifted = rows if offset is None else _lifted(rows)
+    middle = centres(lifted, seed, -(-len(rows) // MEMBERS), ROUNDS)
+    near = assign(lifted, middle, min(probes or PROBES, len(middle)))
+    order = torch.argsort(near[:, 0], stable=True)
+    near = near[order].to(torch.int32)
+    del lifted
     rows, placed = rows[order], order.cpu().numpy()
     offset = np.zeros(len(rows), dtype=np.float32) if offset is None else offset[placed]
     found = _near_members(rows, torch.from_numpy(offset).to(rows.device), near, min(k, len(rows) - 1), report)
@@ -123,14 +126,6 @@ def row_hashes(rows: Any) -> Any:
             code = mixed(code + np.uint64(bits[c]) + np.uint64(0x9E3779B97F4A7C15))
         found[row] = code
     return found
-
-
-def _clusters(rows: torch.Tensor, seed: int, probes: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """(n,) rows in the order of their clusters, and (n, probes) the nearest clusters of rows in that order."""
-    middle = centres(rows, seed, -(-len(rows) // MEMBERS), ROUNDS)
-    near = assign(rows, middle, min(probes, len(middle)))
-    order = torch.argsort(near[:, 0], stable=True)
-    return order, near[order].to(torch.int32)
 
 
 def _near_members(

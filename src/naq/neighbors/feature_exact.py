@@ -220,15 +220,13 @@ def block_topk(
     for start in range(first, last, block):
         stop = min(last, start + block)
         left = features[start:stop]
-        left = torch.from_numpy(np.array(left) if isinstance(left, np.ndarray) else left.toarray()).to(
-            device, torch.float64
-        )
+        left = np.array(left) if isinstance(left, np.ndarray) else left.toarray()
+        left = torch.from_numpy(left).to(device, torch.float64)
         mark("transfer")
         dots = (right @ left.T).T
         values = metric_scores(metric, dots, size[start:stop, None], size[None, :])
-        values[
-            torch.arange(stop - start, device=values.device), torch.arange(start, stop, device=values.device)
-        ] = -torch.inf
+        own = torch.arange(start, stop, device=values.device)
+        values[own - start, own] = -torch.inf
         if metric != "euclidean":
             values[values == 0] = -torch.inf
         mark("compute")
@@ -274,11 +272,8 @@ def measured_recall(features: Any, ids: np.ndarray, scores: np.ndarray, metric: 
     n, k = ids.shape
     sample = np.sort(stream(0, "feature-neighbors/recall").choice(n, min(SAMPLE, n), replace=False))
     true, true_scores = true_rows(features, sample, k, metric)
-    found = ids[sample]
-    return {
-        "recall": recall(found, true),
-        "recall_with_ties": recall_with_ties(found, scores[sample], true, true_scores),
-    }
+    with_ties = recall_with_ties(ids[sample], scores[sample], true, true_scores)
+    return {"recall": recall(ids[sample], true), "recall_with_ties": with_ties}
 
 
 def true_rows(features: Any, nodes: np.ndarray, k: int, metric: str) -> tuple[np.ndarray, np.ndarray]:

@@ -27,9 +27,8 @@ def squared_norms(features: Any) -> np.ndarray:
     """(n,) float64 sum of squares of each row."""
     if isinstance(features, np.ndarray):
         return np.einsum("ij,ij->i", features, features, dtype=np.float64)
-    squares = sp.csr_array(
-        (features.data.astype(np.float64) ** 2, features.indices, features.indptr), shape=features.shape
-    )
+    squared = features.data.astype(np.float64) ** 2
+    squares = sp.csr_array((squared, features.indices, features.indptr), shape=features.shape)
     return np.asarray(squares.sum(axis=1)).ravel()
 
 
@@ -120,7 +119,11 @@ def narrow_rows(compared: Compared, nodes: np.ndarray, seed: int) -> tuple[np.nd
     width = narrow_width(compared.features)
     rows, half = np.empty((len(nodes), width), dtype=np.float32), np.zeros(len(nodes), dtype=np.float32)
     with one_blas_thread():
-        basis = _basis(compared, nodes, seed) if width < compared.features.shape[1] else None
+        basis = None
+        if width < compared.features.shape[1]:
+            chosen = stream(seed, "narrow/sample").choice(len(nodes), min(SAMPLE, len(nodes)), replace=False)
+            sample = compared(nodes[np.sort(chosen)])
+            basis = svd_basis(sample, svd_start(sample.shape, WIDTH, seed, 0), ITERATIONS).astype(np.float32)
         for part, block in compared.blocks(nodes):
             if compared.metric == "euclidean":
                 half[part] = 0.5 * squared_norms(block)
@@ -130,9 +133,3 @@ def narrow_rows(compared: Compared, nodes: np.ndarray, seed: int) -> tuple[np.nd
             else:
                 rows[part] = block if isinstance(block, np.ndarray) else block.toarray()
     return rows, half
-
-
-def _basis(compared: Compared, nodes: np.ndarray, seed: int) -> np.ndarray:
-    chosen = stream(seed, "narrow/sample").choice(len(nodes), min(SAMPLE, len(nodes)), replace=False)
-    rows = compared(nodes[np.sort(chosen)])
-    return svd_basis(rows, svd_start(rows.shape, WIDTH, seed, 0), ITERATIONS).astype(np.float32)

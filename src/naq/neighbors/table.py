@@ -48,9 +48,7 @@ class NeighborTable:
             raise DataError(f"scores have type {scores.dtype}; expected numbers.")
         scores = scores.astype(np.float32, copy=False)
         if ids.ndim != 2 or ids.shape != scores.shape or ids.dtype.kind not in "iu":
-            raise DataError(
-                f"ids {ids.shape} and scores {scores.shape} are no neighbour table; expected (nodes, k) twice."
-            )
+            raise DataError(f"ids {ids.shape} and scores {scores.shape} are no table; expected two (nodes, k).")
         if ids.size and (int(ids.min()) < -1 or int(ids.max()) >= len(ids)):
             raise DataError(f"the table names node {ids.max()}, but it has nodes 0..{len(ids) - 1}.")
         for name, array in (("ids", ids), ("scores", scores)):
@@ -85,9 +83,7 @@ class NeighborTable:
     def first(self, k: int) -> NeighborTable:
         """The table of the ``k`` best."""
         if not 1 <= k <= self.k:
-            raise OptionError(
-                f"{k} neighbours were asked for, but the table holds {self.k} per node; make it with k={k}."
-            )
+            raise OptionError(f"{k} neighbours were asked for, but the table holds {self.k}; make it with k={k}.")
         return NeighborTable(self.ids[:, :k], self.scores[:, :k], {**self.info, "k": k})
 
     def save(self, path: str | Path) -> Path:
@@ -135,9 +131,7 @@ def check_k(graph: Graph, k: int) -> int:
     """``k`` as an int, or an error where the graph has fewer other nodes."""
     k = check_whole("k", k)
     if k >= graph.num_nodes:
-        raise OptionError(
-            f"k is {k}, but graph {graph.name!r} has {graph.num_nodes:,} nodes, {graph.num_nodes - 1:,} others; lower k."
-        )
+        raise OptionError(f"k is {k}, but a node of graph {graph.name!r} has {graph.num_nodes - 1:,} others; lower k.")
     require(12.0 * k * graph.num_nodes, f"a table of {k:,} neighbours for each of {graph.num_nodes:,} nodes", "lower k")
     return k
 
@@ -170,7 +164,10 @@ def cached(
     path = Path(cache) / "tables" / f"{name}.npz"
     try:
         if path.exists():
-            table = _of_cache(path, name)
+            arrays = read_npz(path, kind="neighbour table", ours=True)
+            if str(arrays.get("key")) != name:
+                raise DataError(f"{path} holds the table of another graph or of other options.")
+            table = NeighborTable._from(arrays, path)
             if table.num_nodes == graph.num_nodes and table.k == info["k"] and dict(info).items() <= table.info.items():
                 return table
     except (DataError, OSError) as error:
@@ -184,14 +181,6 @@ def cached(
     except (DataError, OSError) as error:
         warnings.warn(f"the neighbour table is not kept in the cache: {error}", stacklevel=2)
     return table
-
-
-def _of_cache(path: Path, name: str) -> NeighborTable:
-    """The table of a cache file, once its checksums fit and it says of itself that it belongs there."""
-    arrays = read_npz(path, kind="neighbour table", ours=True)
-    if str(arrays.get("key")) != name:
-        raise DataError(f"{path} holds the table of another graph or of other options.")
-    return NeighborTable._from(arrays, path)
 
 
 FILLS = ("none", "lowest", "random", "feature")

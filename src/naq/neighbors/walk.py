@@ -1,10 +1,8 @@
 """The memory of a push, and its relaxations in compiled code.
 
-A walk starts at one node, meets others over edges, and keeps a residual and an estimate for each under the node's number;
-the degrees are there before any walk begins. Above ``SMALL`` nodes that is slow, since visits are far apart in memory:
-there :mod:`naq_scale.hashed_walk` keeps the nodes of a walk together and finds them through a hash table. Both relax the
-same nodes in the same order with the same numbers; which one is compiled follows from the type of ``table``, None for this
-one.
+A walk starts at one node, meets others over edges, and keeps a residual and an estimate for each under the node's number. Above
+``SMALL`` nodes :mod:`naq_scale.hashed_walk` keeps the nodes of a walk together and finds them through a hash table. Both relax the same
+nodes in the same order with the same numbers; which one is compiled follows from the type of ``table``, None for this one.
 """
 
 from __future__ import annotations

@@ -114,9 +114,10 @@ class GraphOperator:
         n, d = matrix.shape
         if self.device.type == "cpu" or 4 * n * d > min(DENSE_BYTES, free_bytes(self.device) / 2):
             return None
-        return csr_tensor(
-            matrix.indptr, matrix.indices, matrix.data, matrix.shape, self.device, torch.float32
-        ).to_dense()
+        return self._sent(matrix).to_dense()
+
+    def _sent(self, matrix: sp.csr_array) -> torch.Tensor:
+        return csr_tensor(matrix.indptr, matrix.indices, matrix.data, matrix.shape, self.device, torch.float32)
 
     def _split(self, propagated: sp.csr_array) -> None:
         """A_hat X as a dense block of its crowded columns and a sparse rest."""
@@ -208,10 +209,7 @@ class GraphOperator:
         if self.device.type == "cpu":
             return None
         if self._adjacency is None:
-            there = self.adjacency
-            self._adjacency = csr_tensor(
-                there.indptr, there.indices, there.data, there.shape, self.device, torch.float32
-            )
+            self._adjacency = self._sent(self.adjacency)
         return self._adjacency
 
     def dense_rows(self, nodes: np.ndarray) -> torch.Tensor:

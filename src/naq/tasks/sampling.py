@@ -45,13 +45,9 @@ def sample_tasks(
         if small:
             c = small[0]
             have = int(sizes[c]) if 0 <= c < len(sizes) else 0
-            raise TaskError(
-                f"class {c} has {have} nodes, but {shot} shots and {queries} queries need {need}; lower queries."
-            )
+            raise TaskError(f"class {c} has {have} nodes, {shot} shots and {queries} queries need {need}; lower them.")
     if way > len(pool):
-        raise TaskError(
-            f"{way}-way tasks were asked for, but {len(pool)} classes have {need} nodes or more; lower way."
-        )
+        raise TaskError(f"{way}-way tasks were asked for, {len(pool)} classes have {need} nodes or more; lower way.")
     members = {int(c): np.flatnonzero(labels == c) for c in pool}
     support = np.empty((count, way, shot), dtype=np.int64)
     query = np.empty((count, way, queries), dtype=np.int64)
@@ -66,10 +62,9 @@ def sample_tasks(
 def dirichlet_queries(tasks: Tasks, labels: np.ndarray, *, concentration: float = 2.0, seed: int = 0) -> Tasks:
     """Tasks with the same supports and as many queries, whose classes are not equally frequent.
 
-    For every task: class shares from a symmetric Dirichlet distribution, the number of queries of each class from the multinomial distribution of these
-    shares, then query nodes without replacement among all nodes of the class that are not supports of the task. A class with fewer nodes than its number
-    gives all it has; the rest is drawn again, by the same shares, among the classes that have some left. Veilleux et al., Realistic Evaluation of Transductive
-    Few-Shot Learning, https://arxiv.org/abs/2204.11181, draw queries so; 2 is their concentration.
+    For every task: class shares from a symmetric Dirichlet distribution, numbers of queries from the multinomial distribution of these shares, then
+    nodes without replacement among those of the class that are no supports. A class with too few nodes gives all it has; the rest is drawn again
+    among the others. Veilleux et al., Realistic Evaluation of Transductive Few-Shot Learning, https://arxiv.org/abs/2204.11181; 2 is their value.
 
     Args:
         tasks: their classes are those of their supports; the queries are only counted.
@@ -79,9 +74,6 @@ def dirichlet_queries(tasks: Tasks, labels: np.ndarray, *, concentration: float 
 
     Shapes:
         - answer: ``query`` and ``slots`` (count, queries of a task), class-major
-
-    Raises:
-        TaskError: where the classes of a task have too few other nodes.
     """
     if not np.isfinite(concentration) or concentration <= 0:
         raise TaskError(f"concentration is {concentration!r}; expected a number above 0, e.g. 2.0.")
@@ -96,12 +88,8 @@ def dirichlet_queries(tasks: Tasks, labels: np.ndarray, *, concentration: float 
         left_out = [_places(one, support[index, slot]) for slot, one in enumerate(own)]
         available = np.array([len(one) - len(out) for one, out in zip(own, left_out)])
         numbers = _numbers(random, available, total, concentration, index)
-        query[index] = np.concatenate(
-            [
-                one[_past(random.choice(size, size=number, replace=False), out)]
-                for one, out, size, number in zip(own, left_out, available, numbers)
-            ]
-        )
+        drawn = [random.choice(size, size=number, replace=False) for size, number in zip(available, numbers)]
+        query[index] = np.concatenate([one[_past(some, out)] for one, some, out in zip(own, drawn, left_out)])
         slots[index] = np.repeat(np.arange(way), numbers)
     return replace(tasks, query=query, slots=slots)
 

@@ -55,12 +55,8 @@ def split_classes(graph: Graph, *, valid: int, test: int, seed: int = 0, min_nod
             f"{graph.name!r} have {min_nodes} nodes or more; ask for fewer classes or lower min_nodes."
         )
     order = stream(seed, "split").permutation(usable)
-    base = order[valid + test :]
-    return ClassSplit(
-        tuple(sorted(map(int, base))),
-        tuple(sorted(map(int, order[:valid]))),
-        tuple(sorted(map(int, order[valid : valid + test]))),
-    )
+    parts = order[valid + test :], order[:valid], order[valid : valid + test]
+    return ClassSplit(*(tuple(sorted(map(int, part))) for part in parts))
 
 
 def split_of_file(path: str | Path, graph: Graph | None = None) -> ClassSplit:
@@ -81,9 +77,7 @@ def split_of_file(path: str | Path, graph: Graph | None = None) -> ClassSplit:
         for part in used:
             if f"_{part}_" in key:
                 if ids.size and (ids.min() < 0 or ids.max() >= graph.num_nodes):
-                    raise TaskError(
-                        f"{path}: {key} names node {ids.max()}, but the graph has {graph.num_nodes:,} nodes."
-                    )
+                    raise TaskError(f"{path}: {key} names node {ids.max()}, but there are {graph.num_nodes:,}.")
                 used[part] |= set(map(int, np.unique(labels[ids])))
     base = set(map(int, np.unique(labels[labels >= 0]))) - used["valid"] - used["test"]
     return ClassSplit(tuple(sorted(base)), tuple(sorted(used["valid"] - {-1})), tuple(sorted(used["test"] - {-1})))

@@ -49,7 +49,7 @@ class Tasks:
             raise TaskError(f"tasks are {self.way}-way {self.shot}-shot; expected at least 2 ways and 1 shot.")
         if self.support.shape[1] != self.way * self.shot or len(self.support) != len(self.query):
             raise TaskError(
-                f"support {self.support.shape} and query {self.query.shape} are no {self.way}-way {self.shot}-shot tasks."
+                f"{self.support.shape} and {self.query.shape} are no {self.way}-way {self.shot}-shot support and query."
             )
         if len(self.support) == 0:
             raise TaskError("the task set is empty; expected at least one task.")
@@ -158,9 +158,8 @@ def save_task_file(path: str | Path, sets: Iterable[Tasks], split: ClassSplit | 
     """Write task sets, and the class split they come from, as one npz."""
     arrays: dict[str, np.ndarray] = {}
     if split is not None:
-        arrays |= {
-            f"{part}_classes": np.asarray(split.part(part), dtype=np.int64) for part in ("base", "valid", "test")
-        }
+        for part in ("base", "valid", "test"):
+            arrays[f"{part}_classes"] = np.asarray(split.part(part), dtype=np.int64)
     for tasks in sets:
         arrays |= tasks.arrays()
     return write_npz(path, arrays, **options)

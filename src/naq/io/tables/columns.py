@@ -224,15 +224,11 @@ def _series(frame: Any, title: str) -> dict[str, Any]:
     try:
         import narwhals as nw
     except ImportError as error:
-        raise MissingDependency(
-            f'{title}: data frames need narwhals: pip install "naq[io]", or give a dictionary.'
-        ) from error
+        raise MissingDependency(f'{title}: data frames need narwhals: pip install "naq[io]"') from error
     try:
         native = nw.from_native(frame, eager_only=True)
     except TypeError as error:
-        raise DataError(
-            f"{title} is a {type(frame).__name__}; expected a path, a data frame or a dictionary."
-        ) from error
+        raise DataError(f"{title} is a {type(frame).__name__}; expected a path, a data frame or columns.") from error
     return {str(name): native[name].to_list() if native[name].is_null().any() else native[name].to_numpy() for name in native.columns}  # fmt: skip
 
 
@@ -276,13 +272,10 @@ def networkx_tables(graph: Any) -> tuple[Table, Table]:
     edges = list(graph.edges())
     nodes = list(graph.nodes(data=True))
     names = list(dict.fromkeys(name for _, data in nodes for name in data))
-    node_columns: dict[Any, Any] = {_free("id", names): [str(node) for node, _ in nodes]}
+    key = "id"
+    while key in map(str, names):
+        key = f"_{key}"
+    node_columns: dict[Any, Any] = {key: [str(node) for node, _ in nodes]}
     node_columns |= {str(name): [data.get(name) for _, data in nodes] for name in names}
     edge_columns = {"source": [str(u) for u, v in edges], "target": [str(v) for u, v in edges]}
     return frame_table(edge_columns, "the graph's edges"), frame_table(node_columns, "the graph's nodes")
-
-
-def _free(name: str, taken: list[Any]) -> str:
-    while name in map(str, taken):
-        name = f"_{name}"
-    return name

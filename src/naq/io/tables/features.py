@@ -51,15 +51,12 @@ def words(table: Table, column: str) -> Feature:
 
     texts = table.columns[column].strings()
     least = 2 if table.rows >= RARE_WORDS_FROM else 1
-    counter = CountVectorizer(
-        token_pattern=rf"(?u)\b\w{{2,{LONGEST_WORD}}}\b", min_df=least, max_features=MOST_WORDS, dtype=np.float32
-    )
+    word = rf"(?u)\b\w{{2,{LONGEST_WORD}}}\b"
+    counter = CountVectorizer(token_pattern=word, min_df=least, max_features=MOST_WORDS, dtype=np.float32)
     try:
         counts = sp.csr_array(counter.fit_transform(texts))
     except ValueError as error:
-        raise DataError(
-            f"{table.title}: column {column!r} holds no words that {least} nodes have; leave it out."
-        ) from error
+        raise DataError(f"{table.title}: column {column!r} holds no words of {least} nodes; leave it out.") from error
     names = counter.get_feature_names_out().tolist()
     note = f"words of one node only left out, at most {MOST_WORDS:,} kept" if least > 1 else ""
     empty = int((np.diff(counts.indptr) == 0).sum())
@@ -118,7 +115,7 @@ def categories(table: Table, column: str) -> Feature:
     kept = sorted((i for i, value in enumerate(values) if not is_missing(value)), key=values.__getitem__)
     if len(kept) > MOST_CATEGORIES:
         raise DataError(
-            f"{table.title}: column {column!r} has {len(kept):,} values, over {MOST_CATEGORIES:,}; use --text, or leave it out."
+            f"{table.title}: column {column!r} has {len(kept):,} values, over {MOST_CATEGORIES:,}; use --text."
         )
     place = np.full(len(values) + 1, -1)
     place[kept] = np.arange(len(kept))
@@ -273,7 +270,7 @@ def _read_numbers(table: Table, column: str) -> np.ndarray:
         return table.columns[column].numbers(table.decimal_comma)
     except BadCell as bad:
         raise DataError(
-            f"{table.place(bad.row)}: {_cut(bad.cell)} in column {column!r} is no number; correct it, or use --text."
+            f"{table.place(bad.row)}: {_cut(bad.cell)} in column {column!r} is no number; use --text."
         ) from bad
 
 

@@ -13,11 +13,12 @@ import scipy.sparse as sp
 
 from naq.errors import DataError, GraphError
 from naq.graph import Graph
+from naq.io.readers import Reader
 from naq.io.tables import roles
 from naq.io.tables.columns import Column, Numbers, Table, frame_table, networkx_tables
 from naq.io.tables.features import NOTES_FROM, feature_notes, joined
 from naq.io.tables.nodes import Edges, Nodes, checked_vectors, read_nodes, vector_file
-from naq.io.tables.reading import ID, Choose, is_graphml, read_graphml, read_table, stem
+from naq.io.tables.reading import ID, Choose, is_graphml, is_table, read_graphml, read_table, stem
 from naq.io.tables.report import ImportReport
 from naq.io.tables.roles import Choice, are_ids, ends_by_cells
 
@@ -203,9 +204,7 @@ def _assembled(
         if by_row:
             lost = node_table.dropped + nodes.dropped
             if lost:
-                raise DataError(
-                    f"{lost[0].places[0]}: {lost[0].why}, a matrix needs one row per node; correct the table."
-                )
+                raise DataError(f"{lost[0].places[0]}: {lost[0].why}, a matrix needs one row per node; correct it.")
             place = np.array([int(name) for name in edges.ids], dtype=np.int64)
             edges.ends = place[edges.ends] if len(place) else edges.ends
         else:
@@ -242,11 +241,32 @@ def _notes(graph: Graph, nodes: Nodes) -> list[str]:
         notes.append("the graph has no features: classes can be told by edges alone")
     folded = len({name.casefold() for name in nodes.ids})
     if folded < len(nodes.ids):
-        notes.append(
-            f"{len(nodes.ids) - folded:,} ids differ from another only in upper and lower case, and stay apart"
-        )
+        notes.append(f"{len(nodes.ids) - folded:,} ids differ from another only in case: they are different nodes")
     return notes
 
 
 def _many(given: str | Sequence[str]) -> tuple[str, ...]:
     return (given,) if isinstance(given, str) else tuple(given)
+
+
+class EdgeListReader(Reader):
+    """A table of edges without a table of nodes."""
+
+    name = "edge-list"
+    expects = "an edge list (.csv, .tsv, .txt, also .gz, .parquet)"
+
+    def fits(self, path: Path) -> bool:
+        return path.is_file() and is_table(path)
+
+    def read(self, path: Path, name: str | None = None) -> Graph:
+        return warned(import_tables(path, name=name))
+
+
+class GraphMLReader(EdgeListReader):
+    """A GraphML file with its nodes' attributes."""
+
+    name = "graphml"
+    expects = "a GraphML file"
+
+    def fits(self, path: Path) -> bool:
+        return path.is_file() and is_graphml(path)

@@ -48,9 +48,7 @@ def read_nodes(
         raise DataError(f"{table.title} has a header but no rows; expected one row per node.")
     for title, values in vectors:
         if len(values) != table.rows:
-            raise DataError(
-                f"{title} has {len(values):,} rows but {table.title} has {table.rows:,}; give one per node."
-            )
+            raise DataError(f"{title} has {len(values):,} rows but {table.title} {table.rows:,}; give one per node.")
     for title, values in vectors:
         table.columns[title] = Vectors(values)
     outside = [title for title, _ in vectors]
@@ -122,9 +120,7 @@ def _one_row_per_id(table: Table, key: str) -> tuple[Table, list[Dropped]]:
     longest = max(values, key=len)
     if len(longest) > LONGEST_ID:
         row = int(np.flatnonzero(codes == values.index(longest))[0])
-        raise DataError(
-            f"{table.place(row)}: the id in column {key!r} has {len(longest):,} characters; is --id the right column?"
-        )
+        raise DataError(f"{table.place(row)}: an id has {len(longest):,} characters; is --id the right column?")
     if len(values) == table.rows and "" not in values:
         return table, []
     order = np.argsort(codes, kind="stable")
@@ -183,9 +179,8 @@ def _features(table: Table, choice: Choice, columns: list[str]) -> tuple[list[Fe
         group = group or [named(one, everything, "--vector", table.title)]
         used |= set(group)
         found.append(kinds.vectors(table, group, shown(one)))
-    return kinds.beside_text(table, found), {
-        column: "features are named, and this is not one of them" for column in columns if column not in used
-    }
+    why = "features are named, and this is not one of them"
+    return kinds.beside_text(table, found), {column: why for column in columns if column not in used}
 
 
 def vector_file(path: Path) -> np.ndarray:
@@ -236,9 +231,7 @@ class Edges:
         longest = max(self.ids, key=len, default="")
         if len(longest) > LONGEST_ID:
             row = int(np.flatnonzero((self.ends == known[longest]).any(axis=0))[0])
-            raise DataError(
-                f"{table.place(row)}: an id has {len(longest):,} characters; are --source and --target right?"
-            )
+            raise DataError(f"{table.place(row)}: an id has {len(longest):,} characters; check --source and --target.")
         if "" in known:
             self._drop("rows without a source or a target", (self.ends == known[""]).any(axis=0))
 

@@ -45,9 +45,7 @@ def read_table(path: Path, choose: Choose, *, header: bool | None = None) -> Tab
         return read_parquet(path, choose)
     if not is_table(path) and path.exists():
         check_known_format(path)
-        raise DataError(
-            f"{path} has no known ending; expected {', '.join(TEXT_SUFFIXES)} (also .gz), .parquet or .graphml."
-        )
+        raise DataError(f"{path} has no known ending; expected {', '.join(TEXT_SUFFIXES)} (.gz), .parquet, .graphml.")
     return read_delimited(path, choose, header=header)
 
 
@@ -107,14 +105,11 @@ def read_delimited(path: Path, choose: Choose, *, header: bool | None = None) ->
     if file.dictionaries:
         table.notes.append(f"{path.name}: the dictionaries at the ends of lines are not read")
     if file.first_bad:
+        read_as = "Windows-1252" if file.encoding == "cp1252" else "Latin-1"
         table.notes.append(
-            f"{path.name} is not UTF-8 (line {file.first_bad}); it was read as {_encoding_name(file)}: check accented letters."
+            f"{path.name} is not UTF-8 (line {file.first_bad}); read as {read_as}: check accented letters."
         )
     return table
-
-
-def _encoding_name(file: TextFile) -> str:
-    return "Windows-1252" if file.encoding == "cp1252" else "Latin-1"
 
 
 class _Places:
@@ -174,9 +169,8 @@ def _by_csv(file: TextFile, wanted: list[str]) -> tuple[dict[str, Column], int, 
             continue
         for column, seen, taken in pieces:
             taken.append(seen.setdefault(row[column], len(seen)))
-    columns: dict[str, Column] = {
-        name: Cells(np.array(taken, dtype=np.int64), list(seen)) for name, seen, taken in zip(wanted, known, codes)
-    }
+    found = (Cells(np.array(taken, dtype=np.int64), list(seen)) for seen, taken in zip(known, codes))
+    columns: dict[str, Column] = dict(zip(wanted, found))
     return columns, position + 1 - len(ragged), ragged
 
 
@@ -258,17 +252,14 @@ def read_graphml(path: Path) -> tuple[Table, Table]:
             found = cells.get(name, {})
             default = defaults.get(key, "")
             columns[name if name != ID else "id attribute"] = Cells.of(found.get(i, default) for i in range(len(ids)))
-    edges = Table(
-        str(path), {"source": Cells.of(source), "target": Cells.of(target)}, len(source), _places(path, "edge")
-    )
+    ends: dict[str, Column] = {"source": Cells.of(source), "target": Cells.of(target)}
+    edges = Table(str(path), ends, len(source), _places(path, "edge"))
     return edges, Table(str(path), dict(columns), len(ids), _places(path, "node"))
 
 
 def _short_enough(text: str, name: str, path: Path, node: int) -> str:
     if len(text) > LONGEST_ROW:
-        raise DataError(
-            f"{path}, node {node + 1}: {name!r} has {len(text):,} characters, over {LONGEST_ROW:,}; shorten it."
-        )
+        raise DataError(f"{path}, node {node + 1}: {name!r} has {len(text):,} characters, over {LONGEST_ROW:,}.")
     return text
 
 

@@ -54,18 +54,8 @@ class ImportReport:
             order = np.argsort(-counts, kind="stable")
             classes = {str(graph.class_names[i]): int(counts[i]) for i in order}
             unlabelled = int((graph.labels < 0).sum())
-        return cls(
-            graph.num_nodes,
-            graph.num_edges,
-            int((degrees == 0).sum()),
-            features,
-            classes,
-            unlabelled,
-            histogram(degrees),
-            dropped,
-            unused,
-            notes,
-        )
+        sizes = graph.num_nodes, graph.num_edges, int((degrees == 0).sum())
+        return cls(*sizes, features, classes, unlabelled, histogram(degrees), dropped, unused, notes)
 
     def as_json(self) -> dict[str, Any]:
         """For programs."""
@@ -76,12 +66,13 @@ class ImportReport:
 
     def __str__(self) -> str:
         lines = [
-            f"{_count(self.nodes, 'node')}, {_count(self.edges, 'edge')}, {_count(self.isolated, 'node')} without an edge"
+            ", ".join((_count(self.nodes, "node"), _count(self.edges, "edge"), _count(self.isolated, "node")))
+            + " without an edge"
         ]
         lines.append("features:" if self.features else "features: none")
         for feature in self.features:
             note = f" ({feature.note})" if feature.note else ""
-            shown = ", ".join(_short(example) for example in feature.examples)
+            shown = ", ".join(map(_short, feature.examples))
             lines.append(
                 f"  {_short(feature.column)}: {feature.kind}, {_count(feature.width, 'column')}{note}; e.g. {shown}"
             )
