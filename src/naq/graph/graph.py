@@ -270,26 +270,13 @@ class Graph:
             clean = checks.clean_features(features, self.num_nodes)
             width = None if clean is None else clean.shape[1]
             for array in (
-                () if clean is None else (clean,) if isinstance(clean, np.ndarray) else (clean.data, clean.indices)
+                (clean,) if isinstance(clean, np.ndarray) else () if clean is None else (clean.data, clean.indices)
             ):
                 array.setflags(write=False)
-            return self._with(
-                features=clean,
-                vocab=checks.clean_names(vocab, width, "vocab"),
-                changes=dict.fromkeys(checks.CHANGES, 0),
-                _derived={},
-                _own={},
-            )
-        return Graph(
-            self.adjacency,
-            features,
-            self.labels,
-            names=self.names,
-            class_names=self.class_names,
-            vocab=vocab,
-            name=self.name,
-            source=self.source,
-        )
+            vocab, changes = checks.clean_names(vocab, width, "vocab"), dict.fromkeys(checks.CHANGES, 0)
+            return self._with(features=clean, vocab=vocab, changes=changes, _derived={}, _own={})
+        kept: dict[str, Any] = {key: getattr(self, key) for key in ("names", "class_names", "name", "source")}
+        return Graph(self.adjacency, features, self.labels, vocab=vocab, **kept)
 
     def with_labels(self, labels: Any, class_names: Any = None) -> Graph:
         """The same structure and features with other labels; tasks of its source are not for these."""

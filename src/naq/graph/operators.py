@@ -105,13 +105,9 @@ def csr_tensor(indptr: Any, indices: Any, data: Any, shape: tuple[int, ...], dev
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
         warnings.filterwarnings("ignore", message="Sparse invariant checks are implicitly disabled")
-        return torch.sparse_csr_tensor(
-            torch.tensor(indptr, dtype=torch.int64, device=device),
-            torch.tensor(indices, dtype=torch.int64, device=device),
-            torch.tensor(data, dtype=dtype, device=device),
-            size=shape,
-            check_invariants=False,
-        )
+        rows, columns = (torch.tensor(index, dtype=torch.int64, device=device) for index in (indptr, indices))
+        values = torch.tensor(data, dtype=dtype, device=device)
+        return torch.sparse_csr_tensor(rows, columns, values, size=shape, check_invariants=False)
 
 
 def svd_start(shape: tuple[int, int], dim: int, seed: int, oversample: int) -> np.ndarray:

@@ -59,7 +59,7 @@ class Dataset:
         return path if path.is_file() else None
 
 
-def _gpn(name: str, stem: str, confirmed: set[str], description: str, *sizes: int) -> Dataset:
+def _gpn(name: str, stem: str, confirmed: set[str], description: str, sizes: tuple[int, int, int, int]) -> Dataset:
     names = [f"{stem}{suffix}" for suffix in ("_train.mat", "_test.mat", "_network")]
     files = tuple(Remote(file, _GPN + file, confirmed=file in confirmed) for file in names)
     home = "https://github.com/kaize0409/GPN_Graph-Few-shot"
@@ -79,9 +79,9 @@ _ELECTRONICS = {"Amazon_eletronics_network"}
 _G2G = "https://github.com/abojchevski/graph2gauss"
 _ALL = (
     Dataset("debian", "Debian packages that depend on each other, with words of their descriptions", *("bundled",) * 2),
-    _gpn("amazon-clothing", "Amazon_clothing", _CLOTHING, "Clothing products viewed together", 24_919, 91_680, 9_034, 77),
-    _gpn("amazon-electronics", "Amazon_eletronics", _ELECTRONICS, "Electronics products bought together", 42_318, 43_556, 8_669, 167),
-    _gpn("dblp", "dblp", set(), "Papers and their citations, classes are venues", 40_672, 288_270, 7_202, 137),
+    _gpn("amazon-clothing", "Amazon_clothing", _CLOTHING, "Clothing products viewed together", (24_919, 91_680, 9_034, 77)),
+    _gpn("amazon-electronics", "Amazon_eletronics", _ELECTRONICS, "Electronics products bought together", (42_318, 43_556, 8_669, 167)),
+    _gpn("dblp", "dblp", set(), "Papers and their citations, classes are venues", (40_672, 288_270, 7_202, 137)),
     Dataset(
         "cora-full", "Papers and their citations, classes are topics", "cora-full", _G2G, 19_793, 63_421, 8_710, 70,
         files=(Remote("cora.npz", f"{_G2G}/raw/master/data/cora.npz"),),

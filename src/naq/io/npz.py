@@ -60,25 +60,16 @@ def read_graph(path: str | Path, *, name: str | None = None) -> Graph:
         raise DataError(f"{path}: adj_shape is {adjacency.shape}; expected a square (n, n).")
     names: dict[str, Any] = {key: _strings(arrays[key], key, path) for key in _NAMES if key in arrays}
     try:
-        return Graph(
-            adjacency,
-            _features(arrays, path),
-            checked_labels(arrays.get("labels"), str(path)),
-            **names,
-            name=name or path.stem,
-        )
+        labels = checked_labels(arrays.get("labels"), str(path))
+        return Graph(adjacency, _features(arrays, path), labels, **names, name=name or path.stem)
     except GraphError as error:
         raise DataError(f"{path}: {error}") from error
 
 
 def save_graph(path: str | Path, graph: Graph, *, compression: int = zipfile.ZIP_DEFLATED) -> Path:
     """Write a graph: reading it back gives the same content hash and names, equal graphs give equal bytes."""
-    n = graph.num_nodes
-    arrays: dict[str, np.ndarray] = {
-        "adj_indptr": _narrow(graph.adjacency.indptr),
-        "adj_indices": _narrow(graph.adjacency.indices),
-        "adj_shape": np.array([n, n], dtype=np.int64),
-    }
+    adjacency, shape = graph.adjacency, np.array([graph.num_nodes] * 2, dtype=np.int64)
+    arrays = {"adj_indptr": _narrow(adjacency.indptr), "adj_indices": _narrow(adjacency.indices), "adj_shape": shape}
     if isinstance(graph.features, np.ndarray):
         arrays["attr"] = graph.features
     elif graph.features is not None:

@@ -18,7 +18,7 @@ from numba import njit, prange
 from naq.neighbors.clusters import assign, centres
 from naq.neighbors.descent import Vectors, descend, product
 from naq.neighbors.prefetch import line_aligned
-from naq.neighbors.topk import Best, heap_offer, heap_sort
+from naq.neighbors.topk import Best, Lists, Progress, heap_offer, heap_sort
 from naq.random import mixed
 
 MEMBERS = 400
@@ -36,9 +36,7 @@ ENTRIES = {"cpu": 1 << 18, "cuda": 1 << 22}
 """Scores held at once: 1 MiB, which stays in the second cache of a core, and 16 MiB on a GPU, which needs more work at a time."""
 
 
-def approximate(
-    rows: torch.Tensor, k: int, seed: int, progress: Callable[[int, int], None] | None
-) -> tuple[np.ndarray, np.ndarray]:
+def approximate(rows: torch.Tensor, k: int, seed: int, progress: Progress) -> Lists:
     """ids and scores (n, k), best first, -1 and 0 where there is none.
 
     Args:
@@ -130,7 +128,7 @@ def row_hashes(rows: Any) -> Any:
 
 def _near_members(
     rows: torch.Tensor, offset: torch.Tensor, near: torch.Tensor, k: int, report: Callable[[int], None]
-) -> tuple[np.ndarray, np.ndarray]:
+) -> Lists:
     """ids and scores (n, k): each row is compared with the members of its clusters, which lie behind one another."""
     best, entries = Best(len(rows), k, rows.device), ENTRIES["cpu" if rows.device.type == "cpu" else "cuda"]
     named = near.flatten()

@@ -19,7 +19,7 @@ from numba.extending import overload
 
 from naq.neighbors.prefetch import LANES, prefetch, prefetch_far
 from naq.neighbors.similarity import metric_score
-from naq.neighbors.topk import heap_offer, heap_sort
+from naq.neighbors.topk import Lists, heap_offer, heap_sort
 
 LINE = 64
 """Bytes in a line of the cache."""
@@ -166,7 +166,7 @@ def descend(
     passes: int,
     progress: Callable[[int], None],
     fan: int = FAN,
-) -> tuple[np.ndarray, np.ndarray]:
+) -> Lists:
     """(n, k) ids and scores of nearer rows, best first, -1 and -inf where there is none.
 
     Args:

@@ -8,7 +8,6 @@ Memory O(n x block).
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numba
@@ -19,7 +18,7 @@ from numba import njit, prange
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 
 from naq.graph.operators import csr_tensor
-from naq.neighbors.topk import Mark, no_mark, stable_topk
+from naq.neighbors.topk import Lists, Mark, Progress, no_mark, stable_topk
 from naq.threads import one_blas_thread
 
 SMALL = 256
@@ -51,9 +50,9 @@ def exact_topk(
     k: int,
     alpha: float,
     device: str = "cpu",
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress = None,
     mark: Mark = no_mark,
-) -> tuple[np.ndarray, np.ndarray]:
+) -> Lists:
     """ids (n, k) and scores (n, k) of the largest entries of every row of S, ties to the lowest id."""
     n = transition.shape[0]
     ids = np.full((n, k), -1, dtype=np.int32)

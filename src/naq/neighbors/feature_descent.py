@@ -25,7 +25,7 @@ from naq.neighbors import approximate
 from naq.neighbors.approximate import groups, near_lists, row_hashes
 from naq.neighbors.descent import Numbers, Vectors, Words, added, descend, enter, fetch, leave, room, score
 from naq.neighbors.similarity import METRICS, Compared, binary, narrow_rows, narrow_width, squared_norms
-from naq.neighbors.topk import heap_offer, heap_sort
+from naq.neighbors.topk import Lists, Progress, heap_offer, heap_sort
 from naq.random import mixed
 
 PROBES = 8
@@ -40,12 +40,8 @@ SEED = 0
 
 
 def approximate_topk(
-    features: sp.csr_array | np.ndarray,
-    k: int,
-    metric: str,
-    device: str = "cpu",
-    progress: Callable[[int, int], None] | None = None,
-) -> tuple[np.ndarray, np.ndarray]:
+    features: sp.csr_array | np.ndarray, k: int, metric: str, device: str = "cpu", progress: Progress = None
+) -> Lists:
     """ids (n, k) and scores (n, k): best first, -1 and 0 where there is none.
 
     Args:
@@ -227,7 +223,7 @@ WINDOW = 8
 PARTS = 64
 
 
-def scored_lists(rows: Words, near: np.ndarray, always: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+def scored_lists(rows: Words, near: np.ndarray, always: np.ndarray, k: int) -> Lists:
     """ids and scores (n, k), best first, -1 and -inf where there is none: the best by the metric of the candidates.
 
     Args:

@@ -9,7 +9,6 @@ Dense features, and any on CUDA, go through blocks of matrix products in torch. 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numba
@@ -21,7 +20,7 @@ from numba import njit, prange
 from naq.graph.operators import csr_tensor
 from naq.memory import require
 from naq.neighbors.similarity import METRICS, binary, metric_score, metric_scores, squared_norms
-from naq.neighbors.topk import Best, Mark, heap_offer, heap_sort, no_mark, stable_topk
+from naq.neighbors.topk import Best, Lists, Mark, Progress, heap_offer, heap_sort, no_mark, stable_topk
 from naq.random import stream
 
 HEAVY_SHARE = 1 / 8
@@ -30,12 +29,8 @@ HEAVY_BYTES = 256 << 20
 
 
 def inverted_index_topk(
-    features: sp.csr_array,
-    k: int,
-    metric: str,
-    progress: Callable[[int, int], None] | None,
-    seeds: tuple[int, int] | np.ndarray | None = None,
-) -> tuple[np.ndarray, np.ndarray]:
+    features: sp.csr_array, k: int, metric: str, progress: Progress, seeds: tuple[int, int] | np.ndarray | None = None
+) -> Lists:
     """ids (s, k) and scores (s, k): float64 scores rounded to float32, ties to the lowest id.
 
     Args:
@@ -192,10 +187,10 @@ def block_topk(
     k: int,
     metric: str,
     device: str,
-    progress: Callable[[int, int], None] | None,
+    progress: Progress,
     mark: Mark = no_mark,
     seeds: tuple[int, int] | None = None,
-) -> tuple[np.ndarray, np.ndarray]:
+) -> Lists:
     """ids (s, k) and scores (s, k); same rules as the inverted index: float64 scores rounded to float32, ties to the lowest id.
 
     Args:
@@ -276,7 +271,7 @@ def measured_recall(features: Any, ids: np.ndarray, scores: np.ndarray, metric: 
     return {"recall": recall(ids[sample], true), "recall_with_ties": with_ties}
 
 
-def true_rows(features: Any, nodes: np.ndarray, k: int, metric: str) -> tuple[np.ndarray, np.ndarray]:
+def true_rows(features: Any, nodes: np.ndarray, k: int, metric: str) -> Lists:
     """ids and scores (nodes, k) of the exact table; time O(nodes x n), memory O(nodes x block)."""
     if not isinstance(features, np.ndarray):
         return inverted_index_topk(features, k, metric, None, nodes)

@@ -20,14 +20,13 @@ with the same neighbours, have equal scores whatever the tolerance, so that a bo
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numba
 import numpy as np
 from numba import njit, prange
 
-from naq.neighbors.topk import heap_offer, heap_sort
+from naq.neighbors.topk import Progress, heap_offer, heap_sort
 from naq.neighbors.walk import begin, end, met, own_table, relax, walks
 
 SETTLE = 10
@@ -55,7 +54,7 @@ def push_topk(
     k: int,
     alpha: float,
     tolerance: float,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress = None,
     seeds: tuple[int, int] | None = None,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """ids (s, k), scores (s, k), the tolerance each node ended with (s,) and its edge visits (s,).

@@ -85,19 +85,15 @@ def read_csv(file: TextFile, wanted: list[str]) -> tuple[dict[str, Column], int,
     text = pa.string()
     try:
         with opened(file.path) as stream:
+            names, types = file.columns(), dict.fromkeys(wanted, text)
             reader = pyarrow.csv.open_csv(
                 pa.PythonFile(_WithEnd(stream, file), mode="r"),
-                pyarrow.csv.ReadOptions(
-                    column_names=file.columns(), skip_rows=file.skip, block_size=BLOCK, use_threads=False
-                ),
+                pyarrow.csv.ReadOptions(column_names=names, skip_rows=file.skip, block_size=BLOCK, use_threads=False),
                 pyarrow.csv.ParseOptions(
                     delimiter=file.delimiter, newlines_in_values=file.quotes > 0, invalid_row_handler=skip
                 ),
                 pyarrow.csv.ConvertOptions(
-                    column_types=dict.fromkeys(wanted, text),
-                    include_columns=wanted,
-                    null_values=[],
-                    strings_can_be_null=False,
+                    column_types=types, include_columns=wanted, null_values=[], strings_can_be_null=False
                 ),
             )
             schema = pa.schema([(name, text) for name in wanted])
@@ -194,10 +190,8 @@ def _vectors(chunks: pa.ChunkedArray, name: str, title: str) -> Column:
             f"others have {width}; give all nodes vectors of one length."
         )
     try:
-        flat = np.concatenate(
-            [pc.list_flatten(chunk).cast(pa.float32()).to_numpy(zero_copy_only=False) for chunk in chunks.chunks]
-            or [np.empty(0, np.float32)]
-        )
+        parts = [pc.list_flatten(one).cast(pa.float32()).to_numpy(zero_copy_only=False) for one in chunks.chunks]
+        flat = np.concatenate(parts or [np.empty(0, np.float32)])
     except pa.ArrowException as error:
         raise DataError(f"{title}: column {name!r} has type {chunks.type}; expected lists of numbers.") from error
     full = np.full((len(chunks), width), np.nan, dtype=np.float32)

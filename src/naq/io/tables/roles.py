@@ -43,21 +43,10 @@ class Choice:
 
 
 ENDS = (
-    ("source", "target"),
-    ("src", "dst"),
-    ("source", "dest"),
-    ("source", "destination"),
-    ("from", "to"),
-    ("start", "end"),
-    ("head", "tail"),
-    ("u", "v"),
-    ("node1", "node2"),
-    ("node_1", "node_2"),
-    ("id1", "id2"),
-    ("id_1", "id_2"),
-    ("citing", "cited"),
-    ("follower", "followee"),
-)
+    ("source", "target"), ("src", "dst"), ("source", "dest"), ("source", "destination"), ("from", "to"), ("start",
+    "end"), ("head", "tail"), ("u", "v"), ("node1", "node2"), ("node_1", "node_2"), ("id1", "id2"), ("id_1", "id_2"),
+    ("citing", "cited"), ("follower", "followee"),
+)  # fmt: skip
 """Names of the two columns of an edge list; also with ``_id``, ``id``, ``_node``, ``node`` behind, and Neo4j's ``:START_ID``."""
 IDS = ("id", "node_id", "nodeid", "node", "key", "name", "title")
 LABELS = ("label", "class", "y")
