@@ -92,7 +92,8 @@ def check_apart(ids: np.ndarray, way: int, near: int) -> None:
     free = int((close + way <= n).sum())
     if free < way:
         raise OptionError(
-            f"apart={near} cannot be kept by {way}-way episodes: {free} of {n} nodes have {way - 1} far ones; lower it."
+            f"apart={near} cannot be kept by {way}-way episodes: only {free} of {n} nodes have {way - 1} others outside "
+            f"their first {near} neighbours; lower apart."
         )
 
 

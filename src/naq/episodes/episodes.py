@@ -41,7 +41,10 @@ class Episodes:
     def __post_init__(self) -> None:
         support, query, mask = self.support, self.query, self.mask
         if support.ndim != 3 or query.ndim != 3 or mask.shape != query.shape or support.shape[:2] != query.shape[:2]:
-            raise DataError(f"support {support.shape}, query {query.shape} and mask {mask.shape} are no episodes.")
+            raise DataError(
+                f"support {support.shape}, query {query.shape} and mask {mask.shape} are no episodes; "
+                "expected (count, way, shot) and twice (count, way, queries)."
+            )
 
     def __len__(self) -> int:
         return int(self.support.shape[0])
@@ -151,7 +154,10 @@ def load_episodes(path: str | Path) -> Episodes:
         raise DataError(f"{path} is no episode file; expected support, query, mask and info, found {sorted(arrays)}.")
     support, query, mask = (arrays[name] for name in ("support", "query", "mask"))
     if support.dtype.kind not in "iu" or query.dtype.kind not in "iu" or mask.dtype.kind != "b":
-        raise DataError(f"{path}: support, query and mask have types {support.dtype}, {query.dtype} and {mask.dtype}.")
+        raise DataError(
+            f"{path}: support, query and mask have types {support.dtype}, {query.dtype} and {mask.dtype}; "
+            "expected whole numbers, whole numbers and true or false."
+        )
     found = Episodes(support, query, mask, description(arrays["info"], path))
     if support.size == 0 or int(support.min()) < 0 or int(np.where(mask, query, 0).min(initial=0)) < 0:
         raise DataError(f"{path} holds no supports, or nodes below 0; make the episodes again.")

@@ -103,5 +103,8 @@ def _support_nodes(
     if not apart:
         return nodes, {}
     if not free:
-        raise OptionError(f"apart={apart} was kept by no {way}-way episode that was drawn; lower apart or way.")
+        raise OptionError(
+            f"apart={apart} was kept by no {way}-way episode: no {way} nodes were found outside each other's "
+            f"first {apart} neighbours; lower apart or way."
+        )
     return nodes, {"apart": int(apart), "clashing": clashing}

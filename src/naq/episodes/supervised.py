@@ -40,7 +40,8 @@ def supervised_episodes(
     if (sizes < need).any():
         c = int(np.flatnonzero(sizes < need)[0])
         raise TaskError(
-            f"base class {pool[c]} has {sizes[c]} nodes, {shot} shots and {queries} queries need {need}; lower them."
+            f"base class {pool[c]} has {sizes[c]} labelled nodes, but {shot} shots and {queries} queries need {need}; "
+            "lower queries or leave the class out."
         )
     nodes = np.empty((count, way, need), dtype=np.int32 if len(labels) < 2**31 else np.int64)
     for part, random in blocks(count, seed, f"episodes/supervised/{way}way/{shot}shot/{queries}queries"):

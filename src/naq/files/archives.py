@@ -205,7 +205,7 @@ def _read_into_its_own_memory(members: Members, name: str, pieces: Iterator[byte
         raise DataError(f"{path}: array {name} has npy version {version}; expected 1.0 or 2.0.")
     shape, fortran, dtype = reader(member)
     if dtype.hasobject:
-        raise DataError(f"{path}: array {name} holds pickled objects, never read; save numbers or strings.")
+        raise DataError(f"{path}: array {name} holds pickled objects, which are never read; save numbers or text.")
     count = math.prod(map(int, shape))
     size, there = count * dtype.itemsize, members.size(name) - member.tell()
     if any(side < 0 for side in shape) or size != there:

@@ -34,7 +34,7 @@ def clean_adjacency(adjacency: Any, nodes: int | None) -> tuple[sp.csr_array, di
     row, col = matrix.row.astype(np.int64), matrix.col.astype(np.int64)
     if len(row) and (min(row.min(), col.min()) < 0 or max(row.max(), col.max()) >= n):
         bad = int(np.flatnonzero((row < 0) | (col < 0) | (row >= n) | (col >= n))[0])
-        raise GraphError(f"edge {bad} joins node {row[bad]} and node {col[bad]}, but nodes are 0..{n - 1}; fix it.")
+        raise GraphError(f"edge {bad} joins node {row[bad]} and node {col[bad]}, but the graph has nodes 0..{n - 1}.")
     weight = np.asarray(matrix.data)
     if len(weight) and weight.dtype.kind not in "biuf":
         raise GraphError(f"adjacency values have type {weight.dtype}; expected numbers.")
@@ -79,7 +79,9 @@ def _sorted_unique(keys: np.ndarray) -> np.ndarray:
 def _edges_to_matrix(edges: Any, nodes: int | None) -> sp.coo_array:
     array = np.asarray(edges)
     if array.ndim != 2 or 2 not in array.shape:
-        raise GraphError(f"adjacency is an array of shape {array.shape}; expected a sparse matrix or (2, edges).")
+        raise GraphError(
+            f"adjacency is an array of shape {array.shape}; expected a scipy sparse matrix or an edge list (2, edges)."
+        )
     if array.shape[0] != 2:
         array = array.T
     if nodes is None:
@@ -92,7 +94,9 @@ def _edges_to_matrix(edges: Any, nodes: int | None) -> sp.coo_array:
         array = array.astype(np.int64)
     if array.size and (array.min() < 0 or array.max() >= nodes):
         bad = int(np.flatnonzero(((array < 0) | (array >= nodes)).any(axis=0))[0])
-        raise GraphError(f"edge {bad} joins nodes {array[0, bad]} and {array[1, bad]}; expected 0..{nodes - 1}.")
+        raise GraphError(
+            f"edge {bad} joins node {array[0, bad]} and node {array[1, bad]}, but the graph has nodes 0..{nodes - 1}; fix the edge list."
+        )
     return sp.coo_array((np.ones(array.shape[1], dtype=np.int8), (array[0], array[1])), shape=(nodes, nodes))
 
 
@@ -125,7 +129,9 @@ def clean_features(features: Any, n: int) -> sp.csr_array | np.ndarray | None:
         where = np.argwhere(~np.isfinite(values))[0]
         if sp.issparse(single):
             where = np.array([np.searchsorted(single.indptr, where[0], side="right") - 1, single.indices[where[0]]])
-        raise GraphError(f"features hold NaN, infinity or too large a value (row {where[0]}, column {where[1]}).")
+        raise GraphError(
+            f"features hold NaN, infinity or a value too large for float32 (row {where[0]}, column {where[1]}); replace it."
+        )
     if sp.issparse(single):
         single.eliminate_zeros()
         return single
@@ -150,7 +156,9 @@ def clean_labels(labels: Any, n: int) -> np.ndarray | None:
         return None
     array = np.asarray(labels)
     if array.shape != (n,):
-        raise GraphError(f"labels have shape {array.shape}; give one for each of {n:,} nodes, -1 if unknown.")
+        raise GraphError(
+            f"labels have shape {array.shape} but the graph has {n:,} nodes; give one each, -1 if unknown."
+        )
     if array.dtype.kind == "f":
         if not np.isfinite(array).all() or (array != np.floor(array)).any():
             raise GraphError("labels are not whole numbers; expected 0, 1, 2, ... and -1 where unknown.")

@@ -77,7 +77,10 @@ def verify(path: Path, sha256: str | None = None) -> Path:
         except DataError as error:
             warnings.warn(f"the checksum of {path.name} could not be recorded: {error}", stacklevel=2)
     elif found != sha256:
-        raise DataError(f"{path} has the SHA-256 {found}; expected {sha256}: delete it and {record.name}.")
+        raise DataError(
+            f"{path} has the SHA-256 {found}; expected {sha256 or 'the one in ' + record.name}: "
+            f"delete it and {record.name} to download it again."
+        )
     return path
 
 
@@ -122,7 +125,9 @@ def _opened(url: str, path: Path, timeout: float) -> Iterator[Any]:
         raise DataError(f"{url} answered {error.code} {error.reason}; {_by_hand(url, path)}.") from error
     except (OSError, http.client.HTTPException, ValueError) as error:
         reason = getattr(error, "reason", None) or error
-        raise DataError(f"{path.name} is needed, {url} cannot be reached ({reason}); {_by_hand(url, path)}.") from error
+        raise DataError(
+            f"{path.name} is needed, but {url} cannot be reached ({reason}); {_by_hand(url, path)}."
+        ) from error
     with response:
         yield response
 
@@ -137,7 +142,7 @@ def _copy(response: Any, out: IO[bytes], url: str, path: Path) -> str:
             try:
                 piece = response.read1(_PIECE)
             except (OSError, http.client.HTTPException) as error:
-                raise DataError(f"the download of {url} broke off after {done:,} bytes: {error}; try again.") from error
+                raise DataError(f"download of {url} broke off after {done:,} bytes ({error}); try again.") from error
             if not piece:
                 break
             if done + len(piece) > LARGEST or time.monotonic() > end:

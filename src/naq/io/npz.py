@@ -108,22 +108,26 @@ def csr_of(arrays: Mapping[str, np.ndarray], prefix: str, path: Path) -> sp.csr_
     """
     missing = [f"{prefix}_{part}" for part in _SPARSE[:3] if f"{prefix}_{part}" not in arrays]
     if missing:
-        raise DataError(f"{path} lacks {missing[0]}; expected {prefix}_indptr, {prefix}_indices, {prefix}_shape.")
+        raise DataError(f"{path} has no array {missing[0]}; expected {prefix}_indptr, _indices and _shape.")
     rows, columns = _shape(arrays[f"{prefix}_shape"], f"{path}: {prefix}_shape")
     indptr = _whole(arrays[f"{prefix}_indptr"], f"{path}: {prefix}_indptr")
     indices = _whole(arrays[f"{prefix}_indices"], f"{path}: {prefix}_indices")
     if len(indptr) != rows + 1:
-        raise DataError(f"{path}: {prefix}_indptr has {len(indptr):,} entries; expected rows + 1 ({rows + 1:,}).")
+        raise DataError(
+            f"{path}: {prefix}_indptr has {len(indptr):,} entries; expected {rows + 1:,} for {rows:,} rows."
+        )
     memory.require(BYTES_PER_COLUMN * columns, f"{path}: {prefix}_shape ({rows}, {columns})", "lower it", DataError)
     if indptr[0] != 0 or indptr[-1] != len(indices) or (np.diff(indptr) < 0).any():
-        raise DataError(f"{path}: {prefix}_indptr must start at 0, never fall and end at {len(indices):,}.")
+        raise DataError(
+            f"{path}: {prefix}_indptr must start at 0, never fall and end at {len(indices):,}, the length of {prefix}_indices."
+        )
     if len(indices) and (indices.min() < 0 or indices.max() >= columns):
         bad = int(indices[(indices < 0) | (indices >= columns)][0])
         raise DataError(f"{path}: {prefix}_indices holds {bad}; expected 0..{columns - 1}.")
     data = arrays.get(f"{prefix}_data", np.ones(len(indices), dtype=np.float32))
     if data.shape != indices.shape or data.dtype.kind not in "biuf":
         raise DataError(
-            f"{path}: {prefix}_data is {data.dtype} of shape {data.shape}; expected {len(indices):,} numbers."
+            f"{path}: {prefix}_data has shape {data.shape} and type {data.dtype}; expected {len(indices):,} numbers."
         )
     return sp.csr_array((data.astype(data.dtype.newbyteorder("=")), indices, indptr), shape=(rows, columns))
 

@@ -114,7 +114,9 @@ def read_table(
             raise
         kind = "whole numbers" if np.dtype(dtype).kind in "iu" else "numbers"
         wanted = f"{columns} {kind}" if columns else f"{kind}, as many as in the first line"
-        raise DataError(f"{title}, line {lines.number}: {lines.last.strip()[:60]!r}; expected {wanted}.") from error
+        raise DataError(
+            f"{title}, line {lines.number}: {lines.last.strip()[:60]!r} cannot be read; expected {wanted}."
+        ) from error
     if not len(table):
         table = table.reshape(0, columns or 0)
     if columns is not None and table.shape[1] != columns:

@@ -98,7 +98,9 @@ def diffusion_info(
     """What describes the table, checked; ``auto`` is decided."""
     k = check_k(graph, k)
     if not LEAST_ALPHA <= alpha < 1.0:
-        raise OptionError(f"alpha is {alpha!r}; expected a teleport probability from {LEAST_ALPHA:g} to below 1.")
+        raise OptionError(
+            f"alpha is {alpha!r}; expected a teleport probability between 0 and 1, at least {LEAST_ALPHA:g}."
+        )
     if not 0.0 < tolerance < 1.0:
         raise OptionError(f"tolerance is {tolerance!r}; expected a small positive number, e.g. 1e-4.")
     if method not in METHODS:

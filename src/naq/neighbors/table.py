@@ -131,7 +131,9 @@ def check_k(graph: Graph, k: int) -> int:
     """``k`` as an int, or an error where the graph has fewer other nodes."""
     k = check_whole("k", k)
     if k >= graph.num_nodes:
-        raise OptionError(f"k is {k}, but a node of graph {graph.name!r} has {graph.num_nodes - 1:,} others; lower k.")
+        raise OptionError(
+            f"k is {k}, but graph {graph.name!r} has {graph.num_nodes:,} nodes, so a node has {graph.num_nodes - 1:,} others at most; lower k."
+        )
     require(12.0 * k * graph.num_nodes, f"a table of {k:,} neighbours for each of {graph.num_nodes:,} nodes", "lower k")
     return k
 

@@ -53,7 +53,7 @@ def vector_neighbors(
     rows = _unit_tensor(vectors, checked_device(device))
     n = len(rows)
     if not 1 <= k < n:
-        raise OptionError(f"k is {k}, but there are {n:,} vectors, {max(n - 1, 0):,} others for each; lower k.")
+        raise OptionError(f"k is {k}, but there are {n:,} vectors, so one has {max(n - 1, 0):,} others; lower k.")
     if exact is None:
         exact = n <= EXACT_NODES["cpu" if rows.device.type == "cpu" else "cuda"]
     info = {"kind": "vectors", "metric": "cosine", "k": k, "search": "exact" if exact else "descent"}

@@ -45,9 +45,13 @@ def sample_tasks(
         if small:
             c = small[0]
             have = int(sizes[c]) if 0 <= c < len(sizes) else 0
-            raise TaskError(f"class {c} has {have} nodes, {shot} shots and {queries} queries need {need}; lower them.")
+            raise TaskError(
+                f"class {c} has {have} nodes, but {shot} shots and {queries} queries need {need}; leave it out or lower queries."
+            )
     if way > len(pool):
-        raise TaskError(f"{way}-way tasks were asked for, {len(pool)} classes have {need} nodes or more; lower way.")
+        raise TaskError(
+            f"{way}-way tasks were asked for, but only {len(pool)} classes have {need} nodes or more; lower way."
+        )
     members = {int(c): np.flatnonzero(labels == c) for c in pool}
     support = np.empty((count, way, shot), dtype=np.int64)
     query = np.empty((count, way, queries), dtype=np.int64)

@@ -77,7 +77,9 @@ def split_of_file(path: str | Path, graph: Graph | None = None) -> ClassSplit:
         for part in used:
             if f"_{part}_" in key:
                 if ids.size and (ids.min() < 0 or ids.max() >= graph.num_nodes):
-                    raise TaskError(f"{path}: {key} names node {ids.max()}, but there are {graph.num_nodes:,}.")
+                    raise TaskError(
+                        f"{path}: {key} names node {ids.max()}, but graph {graph.name!r} has {graph.num_nodes:,} nodes."
+                    )
                 used[part] |= set(map(int, np.unique(labels[ids])))
     base = set(map(int, np.unique(labels[labels >= 0]))) - used["valid"] - used["test"]
     return ClassSplit(tuple(sorted(base)), tuple(sorted(used["valid"] - {-1})), tuple(sorted(used["test"] - {-1})))

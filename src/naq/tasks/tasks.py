@@ -41,7 +41,9 @@ class Tasks:
         for title in ("support", "query") if self.slots is None else ("support", "query", "slots"):
             array = np.asarray(getattr(self, title))
             if array.ndim != 2 or array.dtype.kind not in "iu":
-                raise TaskError(f"{title} has shape {array.shape} and type {array.dtype}; expected whole (count, ids).")
+                raise TaskError(
+                    f"{title} has shape {array.shape} and type {array.dtype}; expected whole numbers (count, ids)."
+                )
             array = array.astype(np.int64)
             array.setflags(write=False)
             object.__setattr__(self, title, array)
@@ -49,7 +51,7 @@ class Tasks:
             raise TaskError(f"tasks are {self.way}-way {self.shot}-shot; expected at least 2 ways and 1 shot.")
         if self.support.shape[1] != self.way * self.shot or len(self.support) != len(self.query):
             raise TaskError(
-                f"{self.support.shape} and {self.query.shape} are no {self.way}-way {self.shot}-shot support and query."
+                f"support {self.support.shape} and query {self.query.shape} do not fit {self.way}-way {self.shot}-shot tasks."
             )
         if len(self.support) == 0:
             raise TaskError("the task set is empty; expected at least one task.")
@@ -108,7 +110,9 @@ class Tasks:
         """Self; a ``TaskError`` unless all ids exist and each slot holds one known label, different from the others'."""
         highest = int(max(self.support.max(), self.query.max()))
         if min(int(self.support.min()), int(self.query.min())) < 0 or highest >= graph.num_nodes:
-            raise TaskError(f"tasks name node {highest}, but graph {graph.name!r} has nodes 0..{graph.num_nodes - 1}.")
+            raise TaskError(
+                f"the tasks name node {highest}, but graph {graph.name!r} has nodes 0..{graph.num_nodes - 1}."
+            )
         if graph.labels is not None:
             support = graph.labels[self.support].reshape(len(self), self.way, self.shot)
             slot = support[:, :, :1]

@@ -228,7 +228,9 @@ def _series(frame: Any, title: str) -> dict[str, Any]:
     try:
         native = nw.from_native(frame, eager_only=True)
     except TypeError as error:
-        raise DataError(f"{title} is a {type(frame).__name__}; expected a path, a data frame or columns.") from error
+        raise DataError(
+            f"{title} is a {type(frame).__name__}; expected a path, a data frame or a dictionary of columns."
+        ) from error
     return {str(name): native[name].to_list() if native[name].is_null().any() else native[name].to_numpy() for name in native.columns}  # fmt: skip
 
 

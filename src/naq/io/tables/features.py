@@ -181,7 +181,9 @@ def feature_notes(features: Sequence[Feature], labelled: bool) -> list[str]:
     columns = [feature.column for feature in features if feature.kind == "category"]
     if labelled or not columns:
         return []
-    return [f"values of {_listed(columns)} are features; if one holds the classes, name it with --label"]
+    return [
+        f"values of {_listed(columns)} are features; if one of these columns holds the classes, name it with --label"
+    ]
 
 
 def _listed(columns: Sequence[str]) -> str:

@@ -241,7 +241,9 @@ def _notes(graph: Graph, nodes: Nodes) -> list[str]:
         notes.append("the graph has no features: classes can be told by edges alone")
     folded = len({name.casefold() for name in nodes.ids})
     if folded < len(nodes.ids):
-        notes.append(f"{len(nodes.ids) - folded:,} ids differ from another only in case: they are different nodes")
+        notes.append(
+            f"{len(nodes.ids) - folded:,} ids differ from another only in upper and lower case: they are different nodes"
+        )
     return notes
 
 

@@ -120,7 +120,9 @@ def _one_row_per_id(table: Table, key: str) -> tuple[Table, list[Dropped]]:
     longest = max(values, key=len)
     if len(longest) > LONGEST_ID:
         row = int(np.flatnonzero(codes == values.index(longest))[0])
-        raise DataError(f"{table.place(row)}: an id has {len(longest):,} characters; is --id the right column?")
+        raise DataError(
+            f"{table.place(row)}: the id in column {key!r} has {len(longest):,} characters; expected at most {LONGEST_ID:,}."
+        )
     if len(values) == table.rows and "" not in values:
         return table, []
     order = np.argsort(codes, kind="stable")
@@ -231,7 +233,9 @@ class Edges:
         longest = max(self.ids, key=len, default="")
         if len(longest) > LONGEST_ID:
             row = int(np.flatnonzero((self.ends == known[longest]).any(axis=0))[0])
-            raise DataError(f"{table.place(row)}: an id has {len(longest):,} characters; check --source and --target.")
+            raise DataError(
+                f"{table.place(row)}: an id has {len(longest):,} characters; expected at most {LONGEST_ID:,}."
+            )
         if "" in known:
             self._drop("rows without a source or a target", (self.ends == known[""]).any(axis=0))
 
@@ -246,7 +250,7 @@ class Edges:
             weight = self.table.columns[column].numbers(self.table.decimal_comma)
         except BadCell as bad:
             raise DataError(
-                f"{self.table.place(bad.row)}: the weight in column {column!r} is {bad.cell[:40]!r}; expected a number."
+                f"{self.table.place(bad.row)}: the weight in column {column!r} is {bad.cell[:40]!r}; expected a number of 0 or more."
             ) from bad
         wrong = np.flatnonzero(~(weight >= 0))
         if len(wrong):

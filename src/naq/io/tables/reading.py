@@ -45,7 +45,9 @@ def read_table(path: Path, choose: Choose, *, header: bool | None = None) -> Tab
         return read_parquet(path, choose)
     if not is_table(path) and path.exists():
         check_known_format(path)
-        raise DataError(f"{path} has no known ending; expected {', '.join(TEXT_SUFFIXES)} (.gz), .parquet, .graphml.")
+        raise DataError(
+            f"{path} has no ending that is known; expected {', '.join(TEXT_SUFFIXES)} (also with .gz), .parquet or .graphml."
+        )
     return read_delimited(path, choose, header=header)
 
 
@@ -107,7 +109,7 @@ def read_delimited(path: Path, choose: Choose, *, header: bool | None = None) ->
     if file.first_bad:
         read_as = "Windows-1252" if file.encoding == "cp1252" else "Latin-1"
         table.notes.append(
-            f"{path.name} is not UTF-8 (line {file.first_bad}); read as {read_as}: check accented letters."
+            f"{path.name} is not UTF-8 (first in line {file.first_bad}); it was read as {read_as}: check accented letters."
         )
     return table
 
@@ -259,7 +261,9 @@ def read_graphml(path: Path) -> tuple[Table, Table]:
 
 def _short_enough(text: str, name: str, path: Path, node: int) -> str:
     if len(text) > LONGEST_ROW:
-        raise DataError(f"{path}, node {node + 1}: {name!r} has {len(text):,} characters, over {LONGEST_ROW:,}.")
+        raise DataError(
+            f"{path}, node {node + 1}: {name!r} has {len(text):,} characters; expected at most {LONGEST_ROW:,}: shorten it."
+        )
     return text
 
 

@@ -122,7 +122,10 @@ def ends(columns: Sequence[str], source: str | None, target: str | None, title: 
         if (found := _of_cypher(columns)) is not None:
             return found
     flag = "--target" if source is not None else "--source" if target is not None else "--source and --target"
-    raise DataError(f"{title} has no columns like source and target (it has {_some(columns)}); name them with {flag}.")
+    raise DataError(
+        f"{title} has no columns with names like source and target (it has {_some(columns)}); "
+        f"name them with {flag}, or give --no-header if the first row is an edge."
+    )
 
 
 def _of_cypher(columns: Sequence[str]) -> tuple[str, str] | None:
