@@ -45,9 +45,8 @@ class NpzReader(Reader):
 def read_graph(path: str | Path, *, name: str | None = None) -> Graph:
     """The graph of an npz file, called ``name`` or after the file.
 
-    Keys: ``adj_indptr, adj_indices, adj_shape [, adj_data]``, ``attr_indptr, attr_indices, attr_shape
-    [, attr_data]`` or dense ``attr``, ``labels``, ``class_names``, ``names``, ``vocab``. Only the first
-    three are required.
+    Keys: ``adj_indptr, adj_indices, adj_shape [, adj_data]``, ``attr_indptr, attr_indices, attr_shape [, attr_data]``
+    or dense ``attr``, ``labels``, ``class_names``, ``names``, ``vocab``. Only the first three are required.
     """
     path = Path(path)
     arrays = read_npz(path, kind="graph file", only=KEYS)
