@@ -144,7 +144,6 @@ SEAL = "checksum"
 def write_json(path: str | Path, value: Any) -> Path:
     """Write ``value`` as indented JSON, atomically; NaN is an error."""
     text = json.dumps(value, indent=2, sort_keys=False, allow_nan=False) + "\n"
-
     return write_atomically(path, lambda temporary: temporary.write_bytes(text.encode()))
 
 

@@ -82,17 +82,10 @@ class Graph:
 
     @classmethod
     def on_clean_arrays(
-        cls,
-        adjacency: sp.csr_array,
-        features: sp.csr_array | np.ndarray | None = None,
-        labels: np.ndarray | None = None,
-        *,
-        names: np.ndarray | None = None,
-        class_names: np.ndarray | None = None,
-        vocab: np.ndarray | None = None,
-        name: str = "graph",
-        operator_class: str | None = None,
-    ) -> Graph:
+        cls, adjacency: sp.csr_array, features: sp.csr_array | np.ndarray | None = None,
+        labels: np.ndarray | None = None, *, names: np.ndarray | None = None, class_names: np.ndarray | None = None,
+        vocab: np.ndarray | None = None, name: str = "graph", operator_class: str | None = None,
+    ) -> Graph:  # fmt: skip
         """A graph on memory-mapped arrays, which are used as they are: large ones are neither checked nor copied.
 
         The caller answers for the adjacency (symmetric, no loops, columns ascending, float32 ones) and for the features

@@ -134,7 +134,11 @@ def _opened(url: str, path: Path, timeout: float) -> Iterator[Any]:
 
 def _copy(response: Any, out: IO[bytes], url: str, path: Path) -> str:
     """Copy the body and return its SHA-256; a body shorter than announced is an error."""
-    total = _announced(response.headers.get("Content-Length"), url)
+    length, total = response.headers.get("Content-Length"), None
+    if length is not None:
+        if not (length.isascii() and length.isdigit()) or len(length) > 15 or int(length) > LARGEST:
+            raise DataError(f"{url} announces a length of {length!r}; expected a number of at most {LARGEST:,} bytes.")
+        total = int(length)
     end = time.monotonic() + DEADLINE
     digest, done = hashlib.sha256(), 0
     with _progress(path.name, total) as advance:
@@ -157,15 +161,6 @@ def _copy(response: Any, out: IO[bytes], url: str, path: Path) -> str:
     if total is not None and done != total:
         raise DataError(f"the download of {url} broke off after {done:,} of {total:,} bytes; try again.")
     return digest.hexdigest()
-
-
-def _announced(length: str | None, url: str) -> int | None:
-    """The size that the server announces, if it does."""
-    if length is None:
-        return None
-    if not (length.isascii() and length.isdigit()) or len(length) > 15 or int(length) > LARGEST:
-        raise DataError(f"{url} announces a length of {length!r}; expected a number of at most {LARGEST:,} bytes.")
-    return int(length)
 
 
 @contextmanager

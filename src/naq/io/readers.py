@@ -85,14 +85,9 @@ class _Lines:
 
 
 def read_table(
-    stream: IO[str],
-    title: str,
-    *,
-    delimiter: str | None = None,
-    columns: int | None = None,
-    rows: int | None = None,
+    stream: IO[str], title: str, *, delimiter: str | None = None, columns: int | None = None, rows: int | None = None,
     dtype: Any = np.float32,
-) -> np.ndarray:
+) -> np.ndarray:  # fmt: skip
     """A (rows, columns) array from lines of numbers; blank lines are skipped.
 
     Args:

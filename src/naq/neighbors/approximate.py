@@ -63,21 +63,20 @@ def approximate(rows: torch.Tensor, k: int, seed: int, progress: Progress) -> Li
 
 
 def near_lists(
-    rows: torch.Tensor,
-    offset: np.ndarray | None,
-    k: int,
-    seed: int,
-    passes: int,
-    report: Callable[[int], None],
+    rows: torch.Tensor, offset: np.ndarray | None, k: int, seed: int, passes: int, report: Callable[[int], None],
     probes: int | None = None,
-) -> tuple[np.ndarray, Vectors, tuple[np.ndarray, np.ndarray]]:
+) -> tuple[np.ndarray, Vectors, tuple[np.ndarray, np.ndarray]]:  # fmt: skip
     """(n,) rows in the order of their clusters, the rows in that order, and ids and scores (n, at most k) of those near them.
 
     Args:
         offset: (n,) what is subtracted from products with a row, see :class:`~naq.neighbors.descent.Vectors`; None is nothing.
         report: called with the rows done, over clusters and passes.
     """
-    lifted = rows if offset is None else _lifted(rows)
+    lifted = rows
+    if offset is not None:  # unit rows of what is compared by distance: one more column, as long as a row is on average
+        mean = rows.double().square().sum(dim=1).mean().sqrt().to(rows.dtype)
+        lifted = torch.cat([rows, mean.expand(len(rows), 1)], dim=1)
+        lifted = lifted / lifted.norm(dim=1, keepdim=True).clamp(min=torch.finfo(rows.dtype).tiny)
     middle = centres(lifted, seed, -(-len(rows) // MEMBERS), ROUNDS)
     near = assign(lifted, middle, min(probes or PROBES, len(middle)))
     order = torch.argsort(near[:, 0], stable=True)
@@ -92,13 +91,6 @@ def near_lists(
     del rows
     kept = Vectors(held, offset)
     return placed, kept, descend(kept, *found, passes, lambda done: report(len(placed) + done))
-
-
-def _lifted(rows: torch.Tensor) -> torch.Tensor:
-    """Unit rows for clusters of rows that are compared by distance: one more column, as long as a row is on average."""
-    mean = rows.double().square().sum(dim=1).mean().sqrt().to(rows.dtype)
-    rows = torch.cat([rows, mean.expand(len(rows), 1)], dim=1)
-    return rows / rows.norm(dim=1, keepdim=True).clamp(min=torch.finfo(rows.dtype).tiny)
 
 
 def groups(code: np.ndarray, nodes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

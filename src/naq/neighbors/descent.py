@@ -160,13 +160,9 @@ PARTS = 64
 
 
 def descend(
-    rows: Vectors | Words | Numbers,
-    ids: np.ndarray,
-    scores: np.ndarray,
-    passes: int,
-    progress: Callable[[int], None],
+    rows: Vectors | Words | Numbers, ids: np.ndarray, scores: np.ndarray, passes: int, progress: Callable[[int], None],
     fan: int = FAN,
-) -> Lists:
+) -> Lists:  # fmt: skip
     """(n, k) ids and scores of nearer rows, best first, -1 and -inf where there is none.
 
     Args:

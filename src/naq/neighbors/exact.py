@@ -45,14 +45,9 @@ def chebyshev_steps(alpha: float) -> int:
 
 
 def exact_topk(
-    transition: sp.csr_array,
-    component: np.ndarray,
-    k: int,
-    alpha: float,
-    device: str = "cpu",
-    progress: Progress = None,
-    mark: Mark = no_mark,
-) -> Lists:
+    transition: sp.csr_array, component: np.ndarray, k: int, alpha: float, device: str = "cpu",
+    progress: Progress = None, mark: Mark = no_mark,
+) -> Lists:  # fmt: skip
     """ids (n, k) and scores (n, k) of the largest entries of every row of S, ties to the lowest id."""
     n = transition.shape[0]
     ids = np.full((n, k), -1, dtype=np.int32)
@@ -78,14 +73,9 @@ def exact_topk(
 
 
 def _keep(
-    values: torch.Tensor,
-    columns: np.ndarray,
-    nodes: np.ndarray,
-    k: int,
-    ids: np.ndarray,
-    scores: np.ndarray,
+    values: torch.Tensor, columns: np.ndarray, nodes: np.ndarray, k: int, ids: np.ndarray, scores: np.ndarray,
     mark: Mark,
-) -> None:
+) -> None:  # fmt: skip
     rows = values.float().clamp_(min=0)
     rows[torch.arange(len(columns), device=rows.device), torch.from_numpy(columns).to(rows.device)] = -torch.inf
     chosen, found = stable_topk(rows, k)

@@ -183,14 +183,9 @@ BLOCK_ENTRIES = 1 << 25
 
 
 def block_topk(
-    features: sp.csr_array | np.ndarray,
-    k: int,
-    metric: str,
-    device: str,
-    progress: Progress,
-    mark: Mark = no_mark,
+    features: sp.csr_array | np.ndarray, k: int, metric: str, device: str, progress: Progress, mark: Mark = no_mark,
     seeds: tuple[int, int] | None = None,
-) -> Lists:
+) -> Lists:  # fmt: skip
     """ids (s, k) and scores (s, k); same rules as the inverted index: float64 scores rounded to float32, ties to the lowest id.
 
     Args:

@@ -47,16 +47,9 @@ DEEPENINGS = 64
 
 
 def push_topk(
-    indptr: np.ndarray,
-    indices: np.ndarray,
-    others: np.ndarray,
-    twin: np.ndarray,
-    k: int,
-    alpha: float,
-    tolerance: float,
-    progress: Progress = None,
-    seeds: tuple[int, int] | None = None,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    indptr: np.ndarray, indices: np.ndarray, others: np.ndarray, twin: np.ndarray, k: int, alpha: float,
+    tolerance: float, progress: Progress = None, seeds: tuple[int, int] | None = None,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
     """ids (s, k), scores (s, k), the tolerance each node ended with (s,) and its edge visits (s,).
 
     Args:

@@ -143,13 +143,9 @@ CACHE_FORMAT = 2
 
 
 def cached(
-    graph: Graph,
-    info: Mapping[str, Any],
-    cache: str | Path | None,
-    make: Callable[[], NeighborTable],
-    *,
+    graph: Graph, info: Mapping[str, Any], cache: str | Path | None, make: Callable[[], NeighborTable], *,
     reads_features: bool,
-) -> NeighborTable:
+) -> NeighborTable:  # fmt: skip
     """The table for this graph and ``info`` from ``cache``, or made and put there. None: no cache.
 
     Args:
@@ -166,10 +162,7 @@ def cached(
     path = Path(cache) / "tables" / f"{name}.npz"
     try:
         if path.exists():
-            arrays = read_npz(path, kind="neighbour table", ours=True)
-            if str(arrays.get("key")) != name:
-                raise DataError(f"{path} holds the table of another graph or of other options.")
-            table = NeighborTable._from(arrays, path)
+            table = _of_cache(path, name)
             if table.num_nodes == graph.num_nodes and table.k == info["k"] and dict(info).items() <= table.info.items():
                 return table
     except (DataError, OSError) as error:
@@ -185,6 +178,14 @@ def cached(
     return table
 
 
+def _of_cache(path: Path, name: str) -> NeighborTable:
+    """The table of a cache file, once its checksums fit and it says of itself that it belongs there."""
+    arrays = read_npz(path, kind="neighbour table", ours=True)
+    if str(arrays.get("key")) != name:
+        raise DataError(f"{path} holds the table of another graph or of other options.")
+    return NeighborTable._from(arrays, path)
+
+
 FILLS = ("none", "lowest", "random", "feature")
 
 
@@ -195,13 +196,9 @@ def check_fill(fill: str, allowed: tuple[str, ...] = FILLS) -> str:
 
 
 def filled(
-    table: NeighborTable,
-    fill: str,
-    *,
-    seed: int = 0,
-    feature_ids: Callable[[], np.ndarray] | None = None,
+    table: NeighborTable, fill: str, *, seed: int = 0, feature_ids: Callable[[], np.ndarray] | None = None,
     graph: Graph | None = None,
-) -> NeighborTable:
+) -> NeighborTable:  # fmt: skip
     """The table with its short rows completed; filled entries have score 0.
 
     - ``none``: leave -1;

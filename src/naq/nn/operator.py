@@ -179,11 +179,9 @@ class GraphOperator:
         return self.device.type == "cuda" and not torch.is_grad_enabled() and count * MANY >= self.graph.num_nodes
 
     def propagate_all(
-        self,
-        make: Callable[[np.ndarray], torch.Tensor],
-        width: int,
+        self, make: Callable[[np.ndarray], torch.Tensor], width: int,
         finish: Callable[[torch.Tensor, slice], torch.Tensor],
-    ) -> torch.Tensor:
+    ) -> torch.Tensor:  # fmt: skip
         """(n, width): ``finish(A_hat Z, columns)`` of all nodes, where ``make(nodes)`` gives rows of Z."""
         n = self.graph.num_nodes
         inner, columns = torch.empty(n, width, device=self.device), slice(None)

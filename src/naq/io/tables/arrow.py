@@ -144,12 +144,6 @@ def _is_text(kind: pa.DataType) -> bool:
     return pa.types.is_string(kind) or pa.types.is_large_string(kind)
 
 
-def _check_repeats(chunks: pa.ChunkedArray, name: str, title: str) -> None:
-    """Before codes are replaced by their texts: what all of these take."""
-    lengths = (pc.sum(pc.take(pc.binary_length(one.dictionary), one.indices)).as_py() or 0 for one in chunks.chunks)
-    require(2 * sum(lengths), f"{title}: column {name!r} of {len(chunks):,} texts", "shorten them", DataError)
-
-
 def _check_size(facts: Any, columns: int, path: Path) -> None:
     """From the file's own facts, before anything is unpacked: bytes of all pages, and rows that may take none."""
     size = sum(max(0, facts.row_group(i).total_byte_size) for i in range(facts.num_row_groups))
@@ -163,7 +157,10 @@ def arrow_column(chunks: pa.ChunkedArray, name: str, title: str) -> Column:
     kind = chunks.type
     if pa.types.is_dictionary(kind):
         if _is_text(kind.value_type):
-            _check_repeats(chunks, name, title)
+            # before codes are replaced by their texts: what all of these take
+            sizes = (pc.sum(pc.take(pc.binary_length(one.dictionary), one.indices)).as_py() for one in chunks.chunks)
+            what = f"{title}: column {name!r} of {len(chunks):,} texts"
+            require(2 * sum(size or 0 for size in sizes), what, "shorten them", DataError)
         return arrow_column(chunks.cast(kind.value_type), name, title)
     if pa.types.is_integer(kind) and not chunks.null_count:
         return Numbers(chunks.to_numpy())

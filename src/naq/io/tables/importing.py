@@ -175,14 +175,9 @@ def _entries(rows: Sequence[int]) -> list[str]:
 
 
 def _assembled(
-    edge_table: Table,
-    node_table: Table | None,
-    ends: tuple[str, str],
-    choice: Choice,
-    name: str,
-    *,
+    edge_table: Table, node_table: Table | None, ends: tuple[str, str], choice: Choice, name: str, *,
     by_row: bool = False,
-) -> Imported:
+) -> Imported:  # fmt: skip
     vectors = _outside(choice)
     if node_table is None and vectors:
         node_table = _counted(len(vectors[0][1]))

@@ -36,7 +36,9 @@ OTHER_FORMATS = {
 def read_table(path: Path, choose: Choose, *, header: bool | None = None) -> Table:
     """The columns that ``choose`` names of a file: delimited text, also packed, or Parquet."""
     if path.is_dir():
-        raise DataError(f"{path} is a folder; expected a file{_tables_in(path)}.")
+        names = sorted(one.name for one in path.iterdir() if is_table(one) and one.is_file())
+        hint = f", e.g. {' or '.join(str(path / name) for name in names[:3])}" if names else ""
+        raise DataError(f"{path} is a folder; expected a file{hint}.")
     if path.suffix.lower() in (".parquet", ".pq"):
         try:
             from naq.io.tables.arrow import read_parquet
@@ -49,12 +51,6 @@ def read_table(path: Path, choose: Choose, *, header: bool | None = None) -> Tab
             f"{path} has no ending that is known; expected {', '.join(TEXT_SUFFIXES)} (also with .gz), .parquet or .graphml."
         )
     return read_delimited(path, choose, header=header)
-
-
-def _tables_in(folder: Path) -> str:
-    """The first tables of a folder, for a message."""
-    names = sorted(one.name for one in folder.iterdir() if is_table(one) and one.is_file())
-    return f", e.g. {' or '.join(str(folder / name) for name in names[:3])}" if names else ""
 
 
 def stem(path: Path) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from naq.errors import DataError
-from naq.io.tables.columns import Column, Table, stripped
+from naq.io.tables.columns import Table, stripped
 from naq.options import nearest
 
 
@@ -121,9 +121,10 @@ def ends(columns: Sequence[str], source: str | None, target: str | None, title: 
             return columns[0], columns[1]
         if (found := _of_cypher(columns)) is not None:
             return found
+    some = ", ".join(columns[:8]) + (", ..." if len(columns) > 8 else "")
     flag = "--target" if source is not None else "--source" if target is not None else "--source and --target"
     raise DataError(
-        f"{title} has no columns with names like source and target (it has {_some(columns)}); "
+        f"{title} has no columns with names like source and target (it has {some}); "
         f"name them with {flag}, or give --no-header if the first row is an edge."
     )
 
@@ -162,10 +163,6 @@ def _end(name: str) -> str:
     return name
 
 
-def _some(columns: Sequence[str]) -> str:
-    return ", ".join(columns[:8]) + (", ..." if len(columns) > 8 else "")
-
-
 SAMPLED = 1_000
 MOST = 0.9
 """The share of a column's cells that must be ids of nodes."""
@@ -173,12 +170,13 @@ MOST = 0.9
 
 def ends_by_cells(edges: Table, nodes: Table) -> tuple[str, str] | None:
     """The two columns of edges that hold cells of one column of nodes; None where there are not exactly two."""
-    samples = {name: _sample(column) for name, column in edges.columns.items()}
+    samples = {name: [cell for cell in stripped(column)[1] if cell] for name, column in edges.columns.items()}
+    samples = {name: cells[:: max(1, len(cells) // SAMPLED)] for name, cells in samples.items()}
     for column in nodes.columns.values():
         held = set(stripped(column)[1]) - {""}
         if 2 * len(held) < nodes.rows:  # ids are different from row to row
             continue
-        found = [name for name, cells in samples.items() if cells and _share(cells, held) > MOST]
+        found = [name for name, cells in samples.items() if sum(cell in held for cell in cells) > MOST * len(cells)]
         if len(found) == 2:
             return found[0], found[1]
     return None
@@ -188,12 +186,3 @@ def are_ids(cells: Sequence[str], nodes: Table) -> bool:
     """Whether all cells are in one column of nodes: then a row of them is an edge and no header."""
     wanted = {cell.strip() for cell in cells}
     return any(wanted <= set(stripped(column)[1]) for column in nodes.columns.values())
-
-
-def _sample(column: Column) -> list[str]:
-    cells = [cell for cell in stripped(column)[1] if cell]
-    return cells[:: max(1, len(cells) // SAMPLED)]
-
-
-def _share(cells: Sequence[str], held: set[str]) -> float:
-    return sum(cell in held for cell in cells) / len(cells)

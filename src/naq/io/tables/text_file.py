@@ -176,7 +176,8 @@ def examine(path: Path, *, header: bool | None = None) -> TextFile:
         header: whether the first row holds names; decided by its cells if None.
     """
     file = scan(path)
-    file = replace(file, dictionaries=_ends_in_dictionaries(file))
+    lines = [line for line in _first_lines(file)[0] if line.strip()]
+    file = replace(file, dictionaries=bool(lines) and all(DICTIONARY.search(line) for line in lines))
     file = replace(file, delimiter=_delimiter_of_pairs(file) if file.dictionaries else _delimiter(file))
     file = replace(file, spaced=_is_spaced(file))
     rows, skip = _first_rows(file, 200)
@@ -232,12 +233,6 @@ def _first_lines(file: TextFile) -> tuple[list[str], int]:
     return sample, before
 
 
-def _ends_in_dictionaries(file: TextFile) -> bool:
-    """Whether every line ends in a dictionary of Python: ``a b {'weight': 1.0}``, or in an empty one."""
-    lines = [line for line in _first_lines(file)[0] if line.strip()]
-    return bool(lines) and all(DICTIONARY.search(line) for line in lines)
-
-
 def _is_title(rows: list[tuple[int, list[str]]]) -> bool:
     """Whether the first row is a single cell above a table: the two rows below have more cells."""
 
@@ -253,7 +248,9 @@ def _delimiter(file: TextFile) -> str:
     best, score = ",", (0.0, 0)
     for delimiter in DELIMITERS:
         rows = [row for _, row in _first_rows(replace(file, delimiter=delimiter), 50)[0]]
-        width = _usual_width(rows)
+        # Cells of most rows, of the earliest where several are as frequent: the first row may be a title.
+        counts = Counter(map(len, rows))
+        width = max(counts, key=counts.__getitem__) if counts else 0
         if width < 2:
             continue
         same = sum(len(row) == width for row in rows) / len(rows)
@@ -282,12 +279,6 @@ def _is_spaced(file: TextFile) -> bool:
         return False
     rows = [row for _, row in _first_rows(file, 50)[0]]
     return sum(any(_SPACED.fullmatch(cell) for cell in row) for row in rows) > len(rows) / 2
-
-
-def _usual_width(rows: list[list[str]]) -> int:
-    """Cells of most rows, of the earliest where several are as frequent: the first row may be a title."""
-    counts = Counter(map(len, rows))
-    return max(counts, key=counts.__getitem__) if counts else 0
 
 
 def _is_header(first: list[str], others: list[list[str]]) -> bool:
