@@ -220,7 +220,7 @@ def naq_plus(given: argparse.Namespace) -> dict[str, Any]:
 
 
 def euclidean(given: argparse.Namespace) -> dict[str, Any]:
-    from naq.neighbors.feature_blocks import block_topk
+    from naq.neighbors.feature_exact import block_topk
     from naq_scale.screened import euclidean_topk
 
     n, found = given.nodes, {}

@@ -28,8 +28,7 @@ from generate import generate
 from marked_page import write_between
 from naq import Graph, feature_neighbors, load
 from naq.files import write_json
-from naq.neighbors.feature_blocks import block_topk
-from naq.neighbors.inverted_index import inverted_index_topk
+from naq.neighbors.feature_exact import block_topk, inverted_index_topk
 from neighbor_scale import made_up_vectors, made_up_words, slope
 
 RESULTS = Path(__file__).resolve().parent / "results" / "feature_scale.json"

@@ -118,7 +118,7 @@ def plain_maml_update(graph: naq.Graph, drawn: naq.Episodes, device: str) -> flo
     import torch
     import torch.nn.functional as F
 
-    from naq.graph.sparse_tensor import csr_tensor
+    from naq.graph.operators import csr_tensor
 
     adjacency, features = graph.normalized_adjacency(), graph.features
     a = csr_tensor(adjacency.indptr, adjacency.indices, adjacency.data, adjacency.shape, device, torch.float32)

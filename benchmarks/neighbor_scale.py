@@ -27,7 +27,7 @@ import scipy.sparse as sp
 
 from marked_page import write_between
 from naq.files import write_json
-from naq.neighbors.inverted_index import inverted_index_topk
+from naq.neighbors.feature_exact import inverted_index_topk
 from naq.neighbors.vectors import vector_neighbors
 
 RESULTS = Path(__file__).resolve().parent / "results" / "neighbor_scale.json"

@@ -23,8 +23,8 @@ import numpy as np
 import safetensors.numpy
 
 from naq.files import sealed
-from naq.files.checksums import checksum_of_arrays, checksum_of_bytes
-from naq.files.npz import MARK
+from naq.files.archives import MARK
+from naq.files.disk import checksum_of_arrays, checksum_of_bytes
 
 Mutate = Callable[[bytes, random.Random], bytes]
 

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from naq.neighbors.clusters import PER_CENTRE, assign, centres
-from naq.neighbors.recall import recall
+from naq.neighbors.feature_exact import recall
 from naq.neighbors.topk import offer_rows
 from naq.random import stream
 

@@ -12,8 +12,7 @@ from scipy.stats import chisquare
 
 from graphs import random_graph
 from naq import NeighborTable, diffusion_neighbors, naq_episodes
-from naq.episodes.apart import _offending, keep_apart
-from naq.episodes.draws import distinct
+from naq.episodes.draws import _offending, distinct, keep_apart
 from naq.errors import OptionError
 
 TABLE = diffusion_neighbors(random_graph(), k=6)

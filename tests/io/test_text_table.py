@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 
 from naq.errors import DataError
-from naq.io import text_table
-from naq.io.text_table import read_table
+from naq.io import readers
+from naq.io.readers import read_table
 
 
 def read(text: str, delimiter: str | None = ",", **options: Any) -> np.ndarray:
@@ -67,9 +67,9 @@ def test_bad_text(text: str, options: dict[str, Any], message: str) -> None:
 
 
 def test_text_beyond_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(text_table, "room", lambda: 40.0)
+    monkeypatch.setattr(readers, "room", lambda: 40.0)
     with pytest.raises(DataError, match="more than this machine's memory"):
         read("1\n" * 100)
-    monkeypatch.setattr(text_table, "LONGEST_LINE", 8)
+    monkeypatch.setattr(readers, "LONGEST_LINE", 8)
     with pytest.raises(DataError, match="has a line over"):
         read("1" * 100)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from naq.neighbors import approximate, clusters, descent, recall, vector_neighbors
-from naq.neighbors.scored_rows import Vectors
+from naq.neighbors import approximate, clusters, descent, feature_exact, vector_neighbors
+from naq.neighbors.descent import Vectors
 from naq.neighbors.vectors import _unit_tensor
 
 
@@ -43,7 +43,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_nearly_all_true_neighbours_are_found(kind: str) -> None:
     x = hard_rows(kind, 4000)
     table, true = vector_neighbors(x, 10, exact=False), vector_neighbors(x, 10, exact=True)
-    assert recall.recall(table.ids, true.ids) > 0.95 and table.info["recall"] > 0.95
+    assert feature_exact.recall(table.ids, true.ids) > 0.95 and table.info["recall"] > 0.95
     assert np.array_equal(table.ids >= 0, true.ids >= 0)
 
 
@@ -102,7 +102,7 @@ def test_centres_by_groups_are_nearly_the_nearest(monkeypatch: pytest.MonkeyPatc
     true = clusters.assign(rows, middle, 8)
     monkeypatch.setattr(clusters, "COMPARED", 100)
     found = clusters.assign(rows, middle, 8)
-    assert recall.recall(found.numpy(), true.numpy()) > 0.9 and not torch.equal(found, true)
+    assert feature_exact.recall(found.numpy(), true.numpy()) > 0.9 and not torch.equal(found, true)
     assert (found[:, 0] == true[:, 0]).float().mean() > 0.95
 
 

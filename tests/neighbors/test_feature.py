@@ -13,7 +13,7 @@ from hypothesis.extra.numpy import arrays
 from graphs import random_counts
 from naq import Graph, feature_neighbors, load
 from naq.errors import OptionError
-from naq.neighbors import feature_blocks, inverted_index
+from naq.neighbors import feature_exact
 from shared_data import shared
 
 METRICS = ("cosine", "euclidean", "jaccard")
@@ -59,7 +59,7 @@ def test_both_routes_equal_the_dense_oracle(metric: str, heavy: int, monkeypatch
     x = random_counts(600, 40, density=0.06, heavy=heavy).toarray()
     x[300:320] = x[100:120]
     ids, scores = oracle(x, 12, metric)
-    monkeypatch.setattr(feature_blocks, "BLOCK_ENTRIES", 600 * 37)
+    monkeypatch.setattr(feature_exact, "BLOCK_ENTRIES", 600 * 37)
     dense = graph_of(x)
     object.__setattr__(dense, "features", x)
     routes = {
@@ -74,12 +74,12 @@ def test_both_routes_equal_the_dense_oracle(metric: str, heavy: int, monkeypatch
 
 def test_heavy_columns_are_taken_and_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     columns = sp.csr_array(random_counts(200, 30, heavy=5, density=0.03).T)
-    heavy, place = inverted_index._heavy_columns(columns)
+    heavy, place = feature_exact._heavy_columns(columns)
     assert heavy.shape == (5, 200) and np.flatnonzero(place >= 0).tolist() == [0, 1, 2, 3, 4]
     for column in range(5):
         assert np.array_equal(heavy[place[column]], columns[[column]].toarray()[0])
-    monkeypatch.setattr(inverted_index, "HEAVY_BYTES", 2 * 200 * 4)
-    heavy, place = inverted_index._heavy_columns(columns)
+    monkeypatch.setattr(feature_exact, "HEAVY_BYTES", 2 * 200 * 4)
+    heavy, place = feature_exact._heavy_columns(columns)
     assert heavy.shape == (2, 200) and (place >= 0).sum() == 2
     counts = np.diff(columns.indptr)
     assert counts[place >= 0].min() >= counts[:5][place[:5] < 0].max()

@@ -17,8 +17,8 @@ from graphs import random_counts
 from naq import Graph, feature_neighbors, load
 from naq.errors import OptionError
 from naq.io import save_mapped
-from naq.neighbors import approximate, descent, feature, feature_descent, narrow, recall, shared_words
-from naq.neighbors.scored_rows import Words
+from naq.neighbors import approximate, descent, feature, feature_descent, feature_exact, similarity
+from naq.neighbors.descent import Words
 from naq.neighbors.similarity import METRICS, squared_norms
 from shared_data import shared
 
@@ -62,9 +62,9 @@ def both(graph: Graph, k: int, metric: str) -> tuple[Any, Any]:
 def test_nearly_all_true_neighbours_are_found_with_their_scores(metric: str, kind: str) -> None:
     graph = graph_of(topics(3000), kind)
     true, found = both(graph, 10, metric)
-    assert recall.recall_with_ties(found.ids, found.scores, true.ids, true.scores) > 0.97
+    assert feature_exact.recall_with_ties(found.ids, found.scores, true.ids, true.scores) > 0.97
     assert found.info["search"] == "approximate" and true.info["search"] == "exact"
-    sample = found.info["recall"], recall.recall(found.ids, true.ids)
+    sample = found.info["recall"], feature_exact.recall(found.ids, true.ids)
     assert abs(sample[0] - sample[1]) < 0.05 and sample[1] > 0.75
     assert found.info["recall_with_ties"] > 0.95
     same = found.ids == true.ids
@@ -86,7 +86,7 @@ def test_real_graphs(name: str, nodes: int | None, metric: str, share: float) ->
     features = load(name if name == "debian" else shared(f"{name}.npz")).features[:nodes]
     graph = Graph([[], []], features, nodes=features.shape[0])
     true, found = both(graph, 10, metric)
-    assert recall.recall_with_ties(found.ids, found.scores, true.ids, true.scores) > share
+    assert feature_exact.recall_with_ties(found.ids, found.scores, true.ids, true.scores) > share
 
 
 counts = st.tuples(st.integers(2, 12), st.integers(1, 6)).flatmap(
@@ -137,7 +137,7 @@ def test_heavy_words_and_long_rows(metric: str) -> None:
     x[:, 0] += 1
     x[7] = 1
     true, found = both(graph_of(x), 10, metric)
-    assert recall.recall_with_ties(found.ids, found.scores, true.ids, true.scores) > 0.95
+    assert feature_exact.recall_with_ties(found.ids, found.scores, true.ids, true.scores) > 0.95
 
 
 def test_very_large_and_very_small_numbers() -> None:
@@ -154,10 +154,10 @@ def test_wide_dense_rows_are_narrowed_for_the_candidates_only(monkeypatch: pytes
     x = (random.standard_normal((30, 200))[random.integers(0, 30, 1500)] + random.standard_normal((1500, 200))).astype(
         np.float32
     )
-    assert narrow.narrow_width(x) == narrow.WIDTH < x.shape[1]
+    assert similarity.narrow_width(x) == similarity.WIDTH < x.shape[1]
     for metric in ("cosine", "euclidean"):
         true, found = both(graph_of(x, "dense"), 10, metric)
-        assert recall.recall(found.ids, true.ids) > 0.97
+        assert feature_exact.recall(found.ids, true.ids) > 0.97
 
 
 @pytest.mark.usefixtures("small")
@@ -204,20 +204,20 @@ def scored_words(x: np.ndarray, metric: str) -> Words:
     return Words(rows.indptr, rows.indices, rows.data, rows.shape[1], squared_norms(rows), METRICS.index(metric))
 
 
-def similarity(x: np.ndarray) -> np.ndarray:
+def by_euclid(x: np.ndarray) -> np.ndarray:
     x = x.astype(np.float64)
     return -np.sqrt(((x[:, None] - x[None]) ** 2).sum(axis=2)).astype(np.float32)
 
 
 def test_candidates_are_those_that_share_rare_words(monkeypatch: pytest.MonkeyPatch) -> None:
     """Against lists made word by word: the window around a row in the list of each of its rarest words."""
-    monkeypatch.setattr(shared_words, "WORDS", 3)
-    monkeypatch.setattr(shared_words, "WINDOW", 2)
+    monkeypatch.setattr(feature_descent, "WORDS", 3)
+    monkeypatch.setattr(feature_descent, "WINDOW", 2)
     x = random_counts(200, 40, density=0.15).toarray()
-    s, frequency = similarity(x), (x != 0).sum(axis=0)
+    s, frequency = by_euclid(x), (x != 0).sum(axis=0)
     near = np.random.default_rng(0).integers(-1, 200, (200, 2))
     always = np.array([3, 50])
-    ids, scores = shared_words.scored_lists(scored_words(x, "euclidean"), near, always, 30)
+    ids, scores = feature_descent.scored_lists(scored_words(x, "euclidean"), near, always, 30)
     for row in range(200):
         words = [w for w in np.flatnonzero(x[row]) if frequency[w] > 1]
         expected = set(near[row].tolist()) | set(always.tolist())
@@ -233,7 +233,7 @@ def test_candidates_are_those_that_share_rare_words(monkeypatch: pytest.MonkeyPa
 def test_a_pass_over_words_offers_all_neighbours_of_neighbours() -> None:
     random, n, k = np.random.default_rng(0), 90, 4
     x = random_counts(n, 30, density=0.3).toarray()
-    s = similarity(x)
+    s = by_euclid(x)
     ids = np.stack([random.permutation(np.delete(np.arange(n), i))[:k] for i in range(n)])
     ids = np.take_along_axis(ids, np.lexsort((ids, -np.take_along_axis(s, ids, 1)), axis=1), 1)
     found, scores = descent.descend(
@@ -249,20 +249,20 @@ def test_a_pass_over_words_offers_all_neighbours_of_neighbours() -> None:
 def test_recall_counts_what_it_says() -> None:
     true, true_scores = np.array([[1, 2], [3, -1]]), np.array([[0.9, 0.5], [0.4, 0.0]], dtype=np.float32)
     found, scores = np.array([[1, 7], [-1, -1]]), np.array([[0.9, 0.5], [0.0, 0.0]], dtype=np.float32)
-    assert recall.recall(found, true) == pytest.approx(1 / 3)
-    assert recall.recall_with_ties(found, scores, true, true_scores) == pytest.approx(2 / 3)
-    assert recall.recall_with_ties(true, true_scores, true, true_scores) == 1.0
+    assert feature_exact.recall(found, true) == pytest.approx(1 / 3)
+    assert feature_exact.recall_with_ties(found, scores, true, true_scores) == pytest.approx(2 / 3)
+    assert feature_exact.recall_with_ties(true, true_scores, true, true_scores) == 1.0
 
 
 @pytest.mark.parametrize("metric", METRICS)
 def test_rows_of_a_sample_are_those_of_the_table(metric: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recall, "BLOCK", 70)
+    monkeypatch.setattr(feature_exact, "BLOCK", 70)
     x = random_counts(300, 20).toarray()
     nodes = np.array([0, 5, 17, 120, 299])
     for kind in KINDS:
         graph = graph_of(x, kind)
         table = feature_neighbors(graph, 7, metric=metric, search="exact")
-        ids, scores = recall.true_rows(graph.features, nodes, 7, metric)
+        ids, scores = feature_exact.true_rows(graph.features, nodes, 7, metric)
         assert np.array_equal(ids, table.ids[nodes]) and np.allclose(scores, table.scores[nodes], atol=1e-6)
 
 

@@ -9,7 +9,7 @@ import torch
 from hypothesis import given, settings
 
 from naq.errors import OptionError
-from naq.neighbors import NeighborTable, approximate, mutual_pairs, recall, topk, vector_neighbors, vectors
+from naq.neighbors import NeighborTable, approximate, feature_exact, mutual_pairs, topk, vector_neighbors, vectors
 from naq.random import stream
 
 needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")
@@ -108,7 +108,7 @@ def test_cuda_gives_the_same_table(exact: bool) -> None:
         assert np.array_equal(here.ids, there.ids) and np.array_equal(here.scores, there.scores)
     x = clustered_rows(2000)
     here, there = (vector_neighbors(x, 5, exact=exact, device=device) for device in ("cpu", "cuda"))
-    assert recall.recall(here.ids, there.ids) > (0.999 if exact else 0.95)
+    assert feature_exact.recall(here.ids, there.ids) > (0.999 if exact else 0.95)
 
 
 @pytest.mark.parametrize("in_torch", [False, True])
@@ -144,16 +144,16 @@ def test_the_recall_of_many_nodes_is_that_of_the_sample(monkeypatch: pytest.Monk
     monkeypatch.setattr(approximate, "PROBES", 4)
     x = np.random.default_rng(0).standard_normal((3000, 32))
     table, true = vector_neighbors(x, 5, exact=False, seed=4), vector_neighbors(x, 5, exact=True)
-    sample = stream(4, "vector-neighbors/recall").choice(3000, recall.SAMPLE, replace=False)
-    assert table.info["recall"] == pytest.approx(recall.recall(table.ids[sample], true.ids[sample]), abs=2e-3)
-    assert 0.5 < recall.recall(table.ids, true.ids) < 0.99, "directions without clusters are hard"
+    sample = stream(4, "vector-neighbors/recall").choice(3000, feature_exact.SAMPLE, replace=False)
+    assert table.info["recall"] == pytest.approx(feature_exact.recall(table.ids[sample], true.ids[sample]), abs=2e-3)
+    assert 0.5 < feature_exact.recall(table.ids, true.ids) < 0.99, "directions without clusters are hard"
 
 
 def test_recall_counts_what_is_there() -> None:
     true = np.array([[1, 2], [0, -1], [-1, -1]])
-    assert recall.recall(true, true) == 1
-    assert recall.recall(np.array([[2, 5], [4, -1], [1, 2]]), true) == pytest.approx(1 / 3)
-    assert recall.recall(np.full((3, 2), -1), true) == 0
+    assert feature_exact.recall(true, true) == 1
+    assert feature_exact.recall(np.array([[2, 5], [4, -1], [1, 2]]), true) == pytest.approx(1 / 3)
+    assert feature_exact.recall(np.full((3, 2), -1), true) == 0
 
 
 @pytest.mark.parametrize("exact", [True, False])

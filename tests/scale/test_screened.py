@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from naq.errors import OptionError
-from naq.neighbors.feature_blocks import block_topk
+from naq.neighbors.feature_exact import block_topk
 from naq_scale import screened
 from naq_scale.screened import euclidean_topk
 

@@ -9,7 +9,7 @@ from naq import Graph, Tasks, sample_tasks
 from naq.errors import TaskError
 from naq.random import stream
 from naq.tasks import dirichlet_queries
-from naq.tasks.dirichlet import _numbers
+from naq.tasks.sampling import _numbers
 
 SIZES = [60, 30, 50, 12, 200, 80]
 LABELS = np.random.default_rng(1).permutation(np.concatenate([np.repeat(np.arange(6), SIZES), np.full(20, -1)]))

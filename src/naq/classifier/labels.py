@@ -263,7 +263,7 @@ def read_labels(path: str | Path, graph: Graph) -> Labels:
     with other names, nodes are the column that holds names of nodes, and a note says so.
     """
     from naq.files import as_written
-    from naq.io.tables.formats import read_table
+    from naq.io.tables.reading import read_table
 
     path = Path(path)
     unnamed: list[DataError] = []

@@ -15,8 +15,7 @@ import scipy.sparse as sp
 import torch
 
 from naq.graph import Graph
-from naq.graph.sparse_tensor import csr_tensor
-from naq.graph.svd import svd_basis, svd_rotation, svd_start
+from naq.graph.operators import csr_tensor, svd_basis, svd_rotation, svd_start
 from naq.graph.weighting import is_counted, tfidf
 from naq.threads import one_blas_thread
 from naq.unit_rows import unit_rows

@@ -151,14 +151,12 @@ def load_episodes(path: str | Path) -> Episodes:
     """Read episodes written by :meth:`Episodes.save`."""
     arrays = read_npz(path, kind="episode file")
     if not {"support", "query", "mask", "info"} <= set(arrays):
-        raise DataError(
-            f"{path} is no episode file; expected arrays support, query, mask and info, found {sorted(arrays)}."
-        )
+        raise DataError(f"{path} is no episode file; expected support, query, mask and info, found {sorted(arrays)}.")
     support, query, mask = (arrays[name] for name in ("support", "query", "mask"))
     if support.dtype.kind not in "iu" or query.dtype.kind not in "iu" or mask.dtype.kind != "b":
         raise DataError(
-            f"{path}: support, query and mask have types {support.dtype}, {query.dtype} and {mask.dtype}; expected "
-            "whole numbers, whole numbers and true or false."
+            f"{path}: support, query and mask have types {support.dtype}, {query.dtype} and {mask.dtype}; "
+            "expected whole numbers, whole numbers and true or false."
         )
     found = Episodes(support, query, mask, description(arrays["info"], path))
     if support.size == 0 or int(support.min()) < 0 or int(np.where(mask, query, 0).min(initial=0)) < 0:

@@ -5,15 +5,14 @@ Support: ``way`` distinct nodes, uniform over all nodes. Queries of a support no
 supports is the random assignment of labels.
 
 Beyond the paper: ``shot`` gives a class the nearest nodes of its support node as further supports, and its queries are the
-next ones; ``apart`` draws supports that are not near each other (:mod:`naq.episodes.apart`).
+next ones; ``apart`` draws supports that are not near each other (:mod:`naq.episodes.draws`).
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from naq.episodes.apart import check_apart, keep_apart
-from naq.episodes.draws import BLOCK, blocks, distinct
+from naq.episodes.draws import BLOCK, blocks, check_apart, distinct, keep_apart
 from naq.episodes.episodes import Episodes, check_counts
 from naq.errors import OptionError
 from naq.neighbors import NeighborTable
@@ -58,9 +57,7 @@ def naq_episodes(
         asked = f"{queries} queries" + (f" after {shot - 1} supports" if shot > 1 else "")
         if need == apart:
             asked = f"supports outside the first {apart} neighbours"
-        raise OptionError(
-            f"{asked} were asked for, but the table holds {table.k} neighbours per node; make it with k={need}."
-        )
+        raise OptionError(f"{asked} were asked for, but the table holds {table.k} per node; make it with k={need}.")
     nodes, found = _support_nodes(table, way, count, seed, apart)
     near = table.ids[:, : queries + shot - 1][nodes]
     support = nodes[:, :, None]
@@ -79,9 +76,7 @@ def naq_episodes(
 def check_drops(drop_overlap: bool, drop_random: bool) -> None:
     """At most one of the two is asked for."""
     if drop_overlap and drop_random:
-        raise OptionError(
-            "drop_overlap and drop_random were both asked for, but the one is the control of the other; choose one of them."
-        )
+        raise OptionError("drop_overlap and drop_random were both asked for; choose one of them.")
 
 
 def table_width(*, queries: int, shot: int, apart: int) -> int:
@@ -109,7 +104,7 @@ def _support_nodes(
         return nodes, {}
     if not free:
         raise OptionError(
-            f"apart={apart} was kept by no {way}-way episode: no {way} nodes were found outside each other's first {apart} "
-            "neighbours; lower apart or way."
+            f"apart={apart} was kept by no {way}-way episode: no {way} nodes were found outside each other's "
+            f"first {apart} neighbours; lower apart or way."
         )
     return nodes, {"apart": int(apart), "clashing": clashing}

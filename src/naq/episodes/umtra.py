@@ -47,10 +47,5 @@ def umtra_episodes(
     for part, random in blocks(count, seed, f"episodes/g-umtra/{way}way"):
         support[part, :, 0] = distinct(random, BLOCK, nodes, way)[: part.stop - part.start]
     query = np.repeat(support, views, axis=2)
-    info = {
-        "kind": "g-umtra",
-        "seed": int(seed),
-        "drop_edge": float(drop_edge),
-        "drop_feature": float(drop_feature),
-    }
+    info = {"kind": "g-umtra", "seed": int(seed), "drop_edge": float(drop_edge), "drop_feature": float(drop_feature)}
     return Episodes(support, query, np.ones(query.shape, dtype=bool), info)

@@ -15,10 +15,7 @@ import numpy as np
 
 from naq import memory
 from naq.errors import DataError
-from naq.files.checksums import SIZE, checksum_of_arrays
-from naq.files.json_files import parse_json
-from naq.files.reading import file_of
-from naq.files.writing import write_atomically
+from naq.files.disk import SIZE, checksum_of_arrays, file_of, parse_json, write_atomically
 
 LARGE = 1 << 28
 """Bytes of arrays from which on they are written in pieces: the library copies all of them first."""
@@ -72,7 +69,11 @@ def _write_in_pieces(path: Path, arrays: Mapping[str, np.ndarray], metadata: Map
 
 def read_tensors(path: str | Path, kind: str) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """What :func:`write_tensors` wrote, once its checksum fits."""
-    arrays, text, checksum = _read(path, kind)
+    with _opened(path, kind) as archive:
+        memory.require(Path(path).stat().st_size, f"reading {path}", "use a larger machine", DataError)
+        stored = archive.metadata() or {}
+        arrays = {name: archive.get_tensor(name) for name in archive.keys()}  # noqa: SIM118
+    text, checksum = stored.get("facts", "{}"), stored.get("checksum")
     if checksum is None or checksum != checksum_of_arrays(text, arrays):
         raise DataError(f"{path} is damaged: its content does not fit its checksum; make the {kind} again.")
     try:
@@ -106,14 +107,6 @@ def _pieces_of(archive: Any, name: str) -> Iterator[tuple[np.ndarray, tuple[int,
         return
     for start in range(0, shape[0], rows):
         yield part[start : min(start + rows, shape[0])], shape if start == 0 else None
-
-
-def _read(path: str | Path, kind: str) -> tuple[dict[str, np.ndarray], str, str | None]:
-    with _opened(path, kind) as archive:
-        memory.require(Path(path).stat().st_size, f"reading {path}", "use a larger machine", DataError)
-        stored = archive.metadata() or {}
-        arrays = {name: archive.get_tensor(name) for name in archive.keys()}  # noqa: SIM118
-    return arrays, stored.get("facts", "{}"), stored.get("checksum")
 
 
 @contextmanager

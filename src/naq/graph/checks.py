@@ -26,9 +26,7 @@ def clean_adjacency(adjacency: Any, nodes: int | None) -> tuple[sp.csr_array, di
     if matrix.shape[0] != matrix.shape[1]:
         raise GraphError(f"adjacency has shape {matrix.shape}; expected a square matrix (n, n).")
     if nodes is not None and matrix.shape[0] != nodes:
-        raise GraphError(
-            f"adjacency has {matrix.shape[0]:,} rows but nodes={nodes:,}; give the same number twice or leave nodes out."
-        )
+        raise GraphError(f"adjacency has {matrix.shape[0]:,} rows but nodes={nodes:,}; leave nodes out.")
     n = matrix.shape[0]
     if n == 0:
         raise GraphError("the graph is empty (0 nodes); expected at least one node.")
@@ -36,19 +34,14 @@ def clean_adjacency(adjacency: Any, nodes: int | None) -> tuple[sp.csr_array, di
     row, col = matrix.row.astype(np.int64), matrix.col.astype(np.int64)
     if len(row) and (min(row.min(), col.min()) < 0 or max(row.max(), col.max()) >= n):
         bad = int(np.flatnonzero((row < 0) | (col < 0) | (row >= n) | (col >= n))[0])
-        raise GraphError(
-            f"edge {bad} joins node {row[bad]} and node {col[bad]}, but the graph has nodes 0..{n - 1}; fix the edge list."
-        )
+        raise GraphError(f"edge {bad} joins node {row[bad]} and node {col[bad]}, but the graph has nodes 0..{n - 1}.")
     weight = np.asarray(matrix.data)
     if len(weight) and weight.dtype.kind not in "biuf":
         raise GraphError(f"adjacency values have type {weight.dtype}; expected numbers.")
     if weight.dtype.kind == "f" and not np.isfinite(weight).all():
         raise GraphError("adjacency values hold NaN or infinity; expected finite numbers.")
     if len(weight) and ((weight != 0) & (weight != 1)).any():
-        warnings.warn(
-            "edge weights other than 0 and 1 are not used: every non-zero entry becomes one plain edge.",
-            stacklevel=4,
-        )
+        warnings.warn("edge weights other than 0 and 1 are not used: a non-zero entry is one edge.", stacklevel=4)
     present = weight != 0
     if not present.all():
         row, col = row[present], col[present]
@@ -87,7 +80,7 @@ def _edges_to_matrix(edges: Any, nodes: int | None) -> sp.coo_array:
     array = np.asarray(edges)
     if array.ndim != 2 or 2 not in array.shape:
         raise GraphError(
-            f"adjacency is an array of shape {array.shape}; expected a scipy sparse matrix or an edge list of shape (2, edges)."
+            f"adjacency is an array of shape {array.shape}; expected a scipy sparse matrix or an edge list (2, edges)."
         )
     if array.shape[0] != 2:
         array = array.T
@@ -121,9 +114,7 @@ def clean_features(features: Any, n: int) -> sp.csr_array | np.ndarray | None:
         if features.ndim != 2:
             raise GraphError(f"features have shape {features.shape}; expected two dimensions (nodes, features).")
     if features.shape[0] != n:
-        raise GraphError(
-            f"features have {features.shape[0]:,} rows but the graph has {n:,} nodes; give one row per node."
-        )
+        raise GraphError(f"features have {features.shape[0]:,} rows but the graph has {n:,} nodes; give one per node.")
     if features.shape[1] == 0:
         return None
     if features.dtype.kind not in "biuf":
@@ -139,8 +130,7 @@ def clean_features(features: Any, n: int) -> sp.csr_array | np.ndarray | None:
         if sp.issparse(single):
             where = np.array([np.searchsorted(single.indptr, where[0], side="right") - 1, single.indices[where[0]]])
         raise GraphError(
-            f"features hold NaN, infinity or a value too large for float32 (row {where[0]}, column {where[1]}); "
-            "replace it by a number."
+            f"features hold NaN, infinity or a value too large for float32 (row {where[0]}, column {where[1]}); replace it."
         )
     if sp.issparse(single):
         single.eliminate_zeros()
@@ -156,9 +146,7 @@ def _sound(matrix: Any, what: str) -> Any:
         try:
             matrix.check_format(full_check=True)
         except ValueError as error:
-            raise GraphError(
-                f"index arrays of {what} {matrix.shape} are damaged ({error}); make the matrix again."
-            ) from error
+            raise GraphError(f"index arrays of {what} {matrix.shape} are damaged ({error}); make it again.") from error
     return matrix
 
 
@@ -169,15 +157,13 @@ def clean_labels(labels: Any, n: int) -> np.ndarray | None:
     array = np.asarray(labels)
     if array.shape != (n,):
         raise GraphError(
-            f"labels have shape {array.shape} but the graph has {n:,} nodes; give one label per node, -1 where unknown."
+            f"labels have shape {array.shape} but the graph has {n:,} nodes; give one each, -1 if unknown."
         )
     if array.dtype.kind == "f":
         if not np.isfinite(array).all() or (array != np.floor(array)).any():
             raise GraphError("labels are not whole numbers; expected 0, 1, 2, ... and -1 where unknown.")
     elif array.dtype.kind not in "iu":
-        raise GraphError(
-            f"labels have type {array.dtype}; expected whole numbers, with -1 where unknown (put names in class_names)."
-        )
+        raise GraphError(f"labels have type {array.dtype}; expected whole numbers (put names in class_names).")
     array = array.astype(np.int64, copy=not isinstance(array, np.memmap))
     if len(array) and array.min() < -1:
         raise GraphError(f"labels hold {array.min()}; expected 0, 1, 2, ... and -1 where unknown.")
@@ -191,7 +177,7 @@ def clean_names(names: Sequence[str] | np.ndarray | None, length: int | None, wh
     array = np.asarray(names)
     if array.ndim != 1 or (length is not None and len(array) != length):
         raise GraphError(
-            f"{what} has shape {array.shape}; expected {'one per item' if length is None else f'{length:,} of them'}."
+            f"{what} has shape {array.shape}; expected {'names' if length is None else f'{length:,} names'}."
         )
     return array.astype(np.str_, copy=not isinstance(array, np.memmap))
 
@@ -199,9 +185,7 @@ def clean_names(names: Sequence[str] | np.ndarray | None, length: int | None, wh
 def check_class_names(labels: np.ndarray | None, class_names: np.ndarray | None) -> None:
     """Every label has a name, where there are names."""
     if labels is not None and class_names is not None and labels.max() >= len(class_names):
-        raise GraphError(
-            f"label {labels.max()} has no name: class_names holds {len(class_names)}; give one name per class."
-        )
+        raise GraphError(f"label {labels.max()} has no name: class_names holds {len(class_names)}; name every class.")
 
 
 def check_file(array: np.ndarray) -> None:
@@ -214,6 +198,4 @@ def check_file(array: np.ndarray) -> None:
     except OSError:  # removed: what is mapped stays readable
         return
     if there < needed:
-        raise DataError(
-            f"{array.filename} has {there:,} bytes, but had {needed:,} when it was opened: it was changed while the program ran; make the folder again and start again."
-        )
+        raise DataError(f"{array.filename} has {there:,} bytes, but had {needed:,} when opened; start again.")

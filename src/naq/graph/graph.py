@@ -82,17 +82,10 @@ class Graph:
 
     @classmethod
     def on_clean_arrays(
-        cls,
-        adjacency: sp.csr_array,
-        features: sp.csr_array | np.ndarray | None = None,
-        labels: np.ndarray | None = None,
-        *,
-        names: np.ndarray | None = None,
-        class_names: np.ndarray | None = None,
-        vocab: np.ndarray | None = None,
-        name: str = "graph",
-        operator_class: str | None = None,
-    ) -> Graph:
+        cls, adjacency: sp.csr_array, features: sp.csr_array | np.ndarray | None = None,
+        labels: np.ndarray | None = None, *, names: np.ndarray | None = None, class_names: np.ndarray | None = None,
+        vocab: np.ndarray | None = None, name: str = "graph", operator_class: str | None = None,
+    ) -> Graph:  # fmt: skip
         """A graph on memory-mapped arrays, which are used as they are: large ones are neither checked nor copied.
 
         The caller answers for the adjacency (symmetric, no loops, columns ascending, float32 ones) and for the features
@@ -140,10 +133,8 @@ class Graph:
             checks.check_file(array)
 
     def __repr__(self) -> str:
-        return (
-            f"Graph({self.name!r}, nodes={self.num_nodes:,}, edges={self.num_edges:,}, "
-            f"features={self.num_features:,}, classes={self.num_classes})"
-        )
+        size = f"nodes={self.num_nodes:,}, edges={self.num_edges:,}, features={self.num_features:,}"
+        return f"Graph({self.name!r}, {size}, classes={self.num_classes})"
 
     @property
     def num_nodes(self) -> int:
@@ -179,9 +170,7 @@ class Graph:
     def require_labels(self, purpose: str) -> np.ndarray:
         """The labels, or a ``GraphError`` that says what to do without them."""
         if self.labels is None or not (self.labels >= 0).any():
-            raise GraphError(
-                f"graph {self.name!r} has no labels, which {purpose} needs; give labels, -1 where unknown."
-            )
+            raise GraphError(f"graph {self.name!r} has no labels, which {purpose} needs; give labels.")
         return self.labels
 
     def kept(self, key: str, make: Callable[[], Any]) -> Any:
@@ -274,26 +263,13 @@ class Graph:
             clean = checks.clean_features(features, self.num_nodes)
             width = None if clean is None else clean.shape[1]
             for array in (
-                () if clean is None else (clean,) if isinstance(clean, np.ndarray) else (clean.data, clean.indices)
+                (clean,) if isinstance(clean, np.ndarray) else () if clean is None else (clean.data, clean.indices)
             ):
                 array.setflags(write=False)
-            return self._with(
-                features=clean,
-                vocab=checks.clean_names(vocab, width, "vocab"),
-                changes=dict.fromkeys(checks.CHANGES, 0),
-                _derived={},
-                _own={},
-            )
-        return Graph(
-            self.adjacency,
-            features,
-            self.labels,
-            names=self.names,
-            class_names=self.class_names,
-            vocab=vocab,
-            name=self.name,
-            source=self.source,
-        )
+            vocab, changes = checks.clean_names(vocab, width, "vocab"), dict.fromkeys(checks.CHANGES, 0)
+            return self._with(features=clean, vocab=vocab, changes=changes, _derived={}, _own={})
+        kept: dict[str, Any] = {key: getattr(self, key) for key in ("names", "class_names", "name", "source")}
+        return Graph(self.adjacency, features, self.labels, vocab=vocab, **kept)
 
     def with_labels(self, labels: Any, class_names: Any = None) -> Graph:
         """The same structure and features with other labels; tasks of its source are not for these."""
@@ -319,9 +295,7 @@ class Graph:
         """The nodes as int64; an ``OptionError`` where the graph does not have them."""
         ids = np.asarray(nodes, dtype=np.int64)
         if ids.size and (ids.min() < 0 or ids.max() >= self.num_nodes):
-            raise OptionError(
-                f"nodes hold {ids.min()} to {ids.max()}, but the graph has nodes 0..{self.num_nodes - 1}."
-            )
+            raise OptionError(f"nodes are {ids.min()} to {ids.max()}, but the graph has nodes 0..{self.num_nodes - 1}.")
         return ids
 
     def homophily(self) -> float:
@@ -337,12 +311,10 @@ class Graph:
         """From a PyG ``Data`` with ``edge_index`` and, if present, ``x`` and ``y``."""
         edges = getattr(data, "edge_index", None)
         if edges is None:
-            raise GraphError(
-                "data has no edge_index; expected a torch_geometric.data.Data with edge_index of shape (2, edges)."
-            )
+            raise GraphError("data has no edge_index; expected a torch_geometric.data.Data with one (2, edges).")
         x, y = getattr(data, "x", None), getattr(data, "y", None)
         if x is not None:
-            x = _sparse_from_torch(x) if x.is_sparse or x.layout is not _strided() else x.detach().cpu().numpy()
+            x = _sparse_from_torch(x) if str(x.layout) != "torch.strided" else x.detach().cpu().numpy()
         if y is not None:
             y = y.detach().cpu().numpy()
             y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
@@ -361,9 +333,8 @@ class Graph:
             assert self.features is not None
             coo = sp.coo_array(self.features)
             where = torch.from_numpy(np.stack([coo.row, coo.col]).astype(np.int64))
-            data.x = torch.sparse_coo_tensor(
-                where, torch.from_numpy(coo.data.copy()), coo.shape, is_coalesced=True, check_invariants=False
-            )
+            x = torch.from_numpy(coo.data.copy())
+            data.x = torch.sparse_coo_tensor(where, x, coo.shape, is_coalesced=True, check_invariants=False)
         elif self.features is not None:
             data.x = torch.from_numpy(np.array(self.features))
         if self.labels is not None:
@@ -375,12 +346,6 @@ def _add(digest: hashlib.blake2b, title: str, array: np.ndarray, kind: str) -> N
     digest.update(f"{title}:{array.shape}".encode())
     for start in range(0, len(array), HASHED):
         digest.update(np.ascontiguousarray(array[start : start + HASHED], dtype=kind).data)
-
-
-def _strided() -> Any:
-    import torch
-
-    return torch.strided
 
 
 def _sparse_from_torch(x: Any) -> sp.csr_array:

@@ -1,12 +1,19 @@
-"""Sparse operators derived from an adjacency: degrees, normalised adjacency, connected components."""
+"""Operators derived from an adjacency (degrees, normalised adjacency, components), sparse tensors, and pieces of a randomised SVD."""
 
 from __future__ import annotations
 
-from typing import Any
+import warnings
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import scipy.linalg
 import scipy.sparse as sp
 from numba import njit
+
+from naq.random import stream
+
+if TYPE_CHECKING:
+    import torch
 
 
 def degrees(adjacency: sp.csr_array) -> np.ndarray:
@@ -89,3 +96,39 @@ def _components(indptr: Any, indices: Any) -> Any:
                     length += 1
         count += 1
     return label
+
+
+def csr_tensor(indptr: Any, indices: Any, data: Any, shape: tuple[int, ...], device: Any, dtype: Any) -> torch.Tensor:
+    """A CSR tensor on ``device`` from NumPy arrays that are known to be sound."""
+    import torch
+
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
+        warnings.filterwarnings("ignore", message="Sparse invariant checks are implicitly disabled")
+        rows, columns = (torch.tensor(index, dtype=torch.int64, device=device) for index in (indptr, indices))
+        values = torch.tensor(data, dtype=dtype, device=device)
+        return torch.sparse_csr_tensor(rows, columns, values, size=shape, check_invariants=False)
+
+
+def svd_start(shape: tuple[int, int], dim: int, seed: int, oversample: int) -> np.ndarray:
+    """(columns, at most dim + oversample) the random vectors a randomised SVD starts from."""
+    width = min(dim + oversample, *shape)
+    return stream(seed, "smooth/svd").standard_normal((shape[1], width)).astype(np.float32)
+
+
+def svd_basis(matrix: Any, basis: np.ndarray, iterations: int) -> np.ndarray:
+    """(columns, width) orthonormal, near the leading right vectors; ``matrix`` is a NumPy or SciPy array, ``basis`` of :func:`svd_start`."""
+    turned = matrix.T.tocsr() if sp.issparse(matrix) else matrix.T
+    for _ in range(iterations):
+        basis = scipy.linalg.qr(turned @ (matrix @ basis), mode="economic", check_finite=False)[0]
+    return basis
+
+
+def svd_rotation(gram: np.ndarray, basis: np.ndarray, dim: int) -> np.ndarray:
+    """(width, dim) to the leading right vectors, each with a positive largest entry."""
+    # The small eigenproblem of (matrix basis)^T (matrix basis) is symmetric in the rows of the matrix.
+    _, rotation = np.linalg.eigh(gram)
+    rotation = rotation[:, ::-1][:, :dim]
+    right = basis @ rotation
+    signs = np.sign(right[np.abs(right).argmax(axis=0), np.arange(right.shape[1])])
+    return rotation * np.where(signs == 0, 1, signs)

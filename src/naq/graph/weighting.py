@@ -69,7 +69,5 @@ def _weighted(graph: Graph, weighting: str) -> Graph:
     if weighting == "binary":
         return graph.with_features((features != 0).astype(np.float32))
     if isinstance(features, np.ndarray) or not is_counted(graph):
-        raise OptionError(
-            f"features='tfidf' needs sparse, non-negative features, but those of graph {graph.name!r} are not; use 'raw'."
-        )
+        raise OptionError(f"features='tfidf' needs sparse, non-negative features; use 'raw' for graph {graph.name!r}.")
     return graph.with_features(tfidf(features) * np.float32(np.sqrt(features.nnz / features.shape[0])))

@@ -13,22 +13,9 @@ if TYPE_CHECKING:
     from naq.io.tables import Choice, Imported, ImportReport, from_networkx, from_tables, import_tables
 
 __all__ = [
-    "DATASETS",
-    "Choice",
-    "Dataset",
-    "ImportReport",
-    "Imported",
-    "dataset_root",
-    "from_networkx",
-    "from_tables",
-    "import_tables",
-    "listing",
-    "load",
-    "save_graph",
-    "save_mapped",
-    "split_for",
-    "tasks_path",
-]
+    "DATASETS", "Choice", "Dataset", "ImportReport", "Imported", "dataset_root", "from_networkx", "from_tables",
+    "import_tables", "listing", "load", "save_graph", "save_mapped", "split_for", "tasks_path",
+]  # fmt: skip
 
 __getattr__ = on_first_use(
     __name__,

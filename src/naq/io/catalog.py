@@ -59,79 +59,36 @@ class Dataset:
         return path if path.is_file() else None
 
 
-def _gpn(name: str, stem: str, confirmed: set[str], **facts: Any) -> Dataset:
+def _gpn(name: str, stem: str, confirmed: set[str], description: str, sizes: tuple[int, int, int, int]) -> Dataset:
     names = [f"{stem}{suffix}" for suffix in ("_train.mat", "_test.mat", "_network")]
     files = tuple(Remote(file, _GPN + file, confirmed=file in confirmed) for file in names)
     home = "https://github.com/kaize0409/GPN_Graph-Few-shot"
-    return Dataset(name, reader="gpn", stem=stem, files=files, home=home, **facts)
+    return Dataset(name, description, "gpn", home, *sizes, files=files, stem=stem)
 
 
+def _ogb(
+    name: str, description: str, sizes: tuple[int, int, int, int], licence: str, split: tuple[int, int]
+) -> Dataset:
+    file = f"{name.removeprefix('ogbn-')}.zip"
+    home = "https://ogb.stanford.edu/docs/nodeprop/"
+    return Dataset(name, description, "ogb", home, *sizes, licence, (Remote(file, _OGB + file),), valid_test=split)
+
+
+_CLOTHING = {"Amazon_clothing_test.mat", "Amazon_clothing_network"}
+_ELECTRONICS = {"Amazon_eletronics_network"}
+_G2G = "https://github.com/abojchevski/graph2gauss"
 _ALL = (
+    Dataset("debian", "Debian packages that depend on each other, with words of their descriptions", *("bundled",) * 2),
+    _gpn("amazon-clothing", "Amazon_clothing", _CLOTHING, "Clothing products viewed together", (24_919, 91_680, 9_034, 77)),
+    _gpn("amazon-electronics", "Amazon_eletronics", _ELECTRONICS, "Electronics products bought together", (42_318, 43_556, 8_669, 167)),
+    _gpn("dblp", "dblp", set(), "Papers and their citations, classes are venues", (40_672, 288_270, 7_202, 137)),
     Dataset(
-        "debian",
-        "Debian packages that depend on each other, with words of their descriptions",
-        "bundled",
-        "bundled",
+        "cora-full", "Papers and their citations, classes are topics", "cora-full", _G2G, 19_793, 63_421, 8_710, 70,
+        files=(Remote("cora.npz", f"{_G2G}/raw/master/data/cora.npz"),),
     ),
-    _gpn(
-        "amazon-clothing",
-        "Amazon_clothing",
-        {"Amazon_clothing_test.mat", "Amazon_clothing_network"},
-        description="Clothing products viewed together",
-        nodes=24_919,
-        edges=91_680,
-        features=9_034,
-        classes=77,
-    ),
-    _gpn(
-        "amazon-electronics",
-        "Amazon_eletronics",
-        {"Amazon_eletronics_network"},
-        description="Electronics products bought together",
-        nodes=42_318,
-        edges=43_556,
-        features=8_669,
-        classes=167,
-    ),
-    _gpn(
-        "dblp",
-        "dblp",
-        set(),
-        description="Papers and their citations, classes are venues",
-        nodes=40_672,
-        edges=288_270,
-        features=7_202,
-        classes=137,
-    ),
-    Dataset(
-        "cora-full",
-        "Papers and their citations, classes are topics",
-        "cora-full",
-        "https://github.com/abojchevski/graph2gauss",
-        *(19_793, 63_421, 8_710, 70),
-        files=(Remote("cora.npz", "https://github.com/abojchevski/graph2gauss/raw/master/data/cora.npz"),),
-    ),
-    Dataset(
-        "ogbn-arxiv",
-        "arXiv computer-science papers and their citations",
-        "ogb",
-        "https://ogb.stanford.edu/docs/nodeprop/",
-        *(169_343, 1_157_799, 128, 40),
-        licence="ODC-BY",
-        files=(Remote("arxiv.zip", _OGB + "arxiv.zip"),),
-        valid_test=(10, 15),
-    ),
-    Dataset(
-        "ogbn-products",
-        "Amazon products bought together",
-        "ogb",
-        "https://ogb.stanford.edu/docs/nodeprop/",
-        *(2_449_029, 61_859_140, 100, 47),
-        licence="Amazon",
-        files=(Remote("products.zip", _OGB + "products.zip"),),
-        valid_test=(15, 17),
-    ),
-)
+    _ogb("ogbn-arxiv", "arXiv computer-science papers and their citations", (169_343, 1_157_799, 128, 40), "ODC-BY", (10, 15)),
+    _ogb("ogbn-products", "Amazon products bought together", (2_449_029, 61_859_140, 100, 47), "Amazon", (15, 17)),
+)  # fmt: skip
 
 DATASETS: dict[str, Dataset] = {dataset.name: dataset for dataset in _ALL}
 
@@ -145,10 +102,7 @@ def unknown(name: str) -> DataError:
     """The error for a name that is no dataset and no path."""
     near = difflib.get_close_matches(name.lower().replace("_", "-"), DATASETS, n=3, cutoff=0.4)
     hint = f"nearest: {', '.join(near)}" if near else f"known: {', '.join(DATASETS)}"
-    return DataError(
-        f"there is no dataset {name!r} ({hint}), and no such file; give a name, pyg:Class/name, or "
-        "a path to an npz, a .mat or a folder."
-    )
+    return DataError(f"there is no dataset {name!r} ({hint}), and no such file; give a name, pyg:Class/name or a path.")
 
 
 def listing(root: str | Path | None = None) -> list[dict[str, Any]]:
@@ -171,8 +125,6 @@ def listing(root: str | Path | None = None) -> list[dict[str, Any]]:
         state = "to download"
         if ready is not None or all((dataset.folder(root) / remote.file).is_file() for remote in dataset.files):
             state = "bundled" if dataset.reader == "bundled" else "on disk"
-        rows.append(
-            {"name": dataset.name, "description": dataset.description, **facts}
-            | {"licence": dataset.licence, "home": dataset.home, "state": state}
-        )
+        row = {"name": dataset.name, "description": dataset.description, **facts, "licence": dataset.licence}
+        rows.append(row | {"home": dataset.home, "state": state})
     return rows

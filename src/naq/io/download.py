@@ -58,9 +58,7 @@ def fetch(url: str, path: Path, *, sha256: str | None = None, timeout: float = T
         with _opened(url, path, timeout) as response, temporary.open("wb") as out:
             found = _copy(response, out, url, path)
         if sha256 is not None and found != sha256:
-            raise DataError(
-                f"{url} has the SHA-256 {found}; expected {sha256}: it was changed or damaged, nothing kept."
-            )
+            raise DataError(f"{url} has the SHA-256 {found}; expected {sha256}: it was changed, nothing kept.")
 
     sidecar(path).unlink(missing_ok=True)
     return write_atomically(path, write)
@@ -75,13 +73,13 @@ def verify(path: Path, sha256: str | None = None) -> Path:
         sha256 = (record.read_text(encoding="utf-8", errors="replace").split() or [""])[0]
     if sha256 is None:
         try:
-            write_atomically(record, lambda place: _write_line(place, f"{found}  {path.name}"))
+            write_atomically(record, lambda place: place.write_bytes(f"{found}  {path.name}\n".encode()))
         except DataError as error:
             warnings.warn(f"the checksum of {path.name} could not be recorded: {error}", stacklevel=2)
     elif found != sha256:
         raise DataError(
-            f"{path} has the SHA-256 {found}; expected {sha256 or 'the one in ' + record.name}: it was "
-            f"changed or damaged, delete it and {record.name} to download it again."
+            f"{path} has the SHA-256 {found}; expected {sha256 or 'the one in ' + record.name}: "
+            f"delete it and {record.name} to download it again."
         )
     return path
 
@@ -89,10 +87,6 @@ def verify(path: Path, sha256: str | None = None) -> Path:
 def sidecar(path: Path) -> Path:
     """Where the checksum of the first download is kept."""
     return path.with_name(path.name + ".sha256")
-
-
-def _write_line(path: Path, line: str) -> None:
-    path.write_text(line + "\n", encoding="utf-8")
 
 
 def _by_hand(url: str, path: Path) -> str:
@@ -140,7 +134,11 @@ def _opened(url: str, path: Path, timeout: float) -> Iterator[Any]:
 
 def _copy(response: Any, out: IO[bytes], url: str, path: Path) -> str:
     """Copy the body and return its SHA-256; a body shorter than announced is an error."""
-    total = _announced(response.headers.get("Content-Length"), url)
+    length, total = response.headers.get("Content-Length"), None
+    if length is not None:
+        if not (length.isascii() and length.isdigit()) or len(length) > 15 or int(length) > LARGEST:
+            raise DataError(f"{url} announces a length of {length!r}; expected a number of at most {LARGEST:,} bytes.")
+        total = int(length)
     end = time.monotonic() + DEADLINE
     digest, done = hashlib.sha256(), 0
     with _progress(path.name, total) as advance:
@@ -148,9 +146,7 @@ def _copy(response: Any, out: IO[bytes], url: str, path: Path) -> str:
             try:
                 piece = response.read1(_PIECE)
             except (OSError, http.client.HTTPException) as error:
-                raise DataError(
-                    f"the download of {url} broke off after {done:,} bytes ({error}); try again."
-                ) from error
+                raise DataError(f"download of {url} broke off after {done:,} bytes ({error}); try again.") from error
             if not piece:
                 break
             if done + len(piece) > LARGEST or time.monotonic() > end:
@@ -165,15 +161,6 @@ def _copy(response: Any, out: IO[bytes], url: str, path: Path) -> str:
     if total is not None and done != total:
         raise DataError(f"the download of {url} broke off after {done:,} of {total:,} bytes; try again.")
     return digest.hexdigest()
-
-
-def _announced(length: str | None, url: str) -> int | None:
-    """The size that the server announces, if it does."""
-    if length is None:
-        return None
-    if not (length.isascii() and length.isdigit()) or len(length) > 15 or int(length) > LARGEST:
-        raise DataError(f"{url} announces a length of {length!r}; expected a number of at most {LARGEST:,} bytes.")
-    return int(length)
 
 
 @contextmanager

@@ -46,8 +46,8 @@ def load(
         return reader.read_verified(path).with_source(str(path.absolute()))
     if nodes is not None:
         from naq.io.tables import import_tables
-        from naq.io.tables.formats import is_table
         from naq.io.tables.importing import warned
+        from naq.io.tables.reading import is_table
 
         path = _expanded(name_or_path)
         if not is_table(path):
@@ -88,7 +88,7 @@ def read_path(path: Path) -> Graph:
     for reader in READERS.values():
         if reader().fits(path):
             return reader().read(path)
-    from naq.io.tables.formats import check_known_format
+    from naq.io.tables.reading import check_known_format
 
     check_known_format(path)
     raise DataError(f"{path} is not in a format that can be read; expected {_formats()}.")
@@ -105,9 +105,7 @@ def _load_named(dataset: Dataset, root: str | Path | None, download: bool) -> Gr
     if dataset.reader == "bundled":
         raise DataError(f"{BUNDLED / dataset.name}.npz is missing from this installation; install naq again.")
     folder = dataset.folder(root)
-    files = [
-        obtain(remote.url, folder / remote.file, sha256=remote.sha256, download=download) for remote in dataset.files
-    ]
+    files = [obtain(one.url, folder / one.file, sha256=one.sha256, download=download) for one in dataset.files]
     reader = READERS.find(dataset.reader)()
     graph = reader.read(files[0], dataset.name)
     if reader.slow:

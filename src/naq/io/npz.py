@@ -45,9 +45,8 @@ class NpzReader(Reader):
 def read_graph(path: str | Path, *, name: str | None = None) -> Graph:
     """The graph of an npz file, called ``name`` or after the file.
 
-    Keys: ``adj_indptr, adj_indices, adj_shape [, adj_data]``, ``attr_indptr, attr_indices, attr_shape
-    [, attr_data]`` or dense ``attr``, ``labels``, ``class_names``, ``names``, ``vocab``. Only the first
-    three are required.
+    Keys: ``adj_indptr, adj_indices, adj_shape [, adj_data]``, ``attr_indptr, attr_indices, attr_shape [, attr_data]``
+    or dense ``attr``, ``labels``, ``class_names``, ``names``, ``vocab``. Only the first three are required.
     """
     path = Path(path)
     arrays = read_npz(path, kind="graph file", only=KEYS)
@@ -60,25 +59,16 @@ def read_graph(path: str | Path, *, name: str | None = None) -> Graph:
         raise DataError(f"{path}: adj_shape is {adjacency.shape}; expected a square (n, n).")
     names: dict[str, Any] = {key: _strings(arrays[key], key, path) for key in _NAMES if key in arrays}
     try:
-        return Graph(
-            adjacency,
-            _features(arrays, path),
-            checked_labels(arrays.get("labels"), str(path)),
-            **names,
-            name=name or path.stem,
-        )
+        labels = checked_labels(arrays.get("labels"), str(path))
+        return Graph(adjacency, _features(arrays, path), labels, **names, name=name or path.stem)
     except GraphError as error:
         raise DataError(f"{path}: {error}") from error
 
 
 def save_graph(path: str | Path, graph: Graph, *, compression: int = zipfile.ZIP_DEFLATED) -> Path:
     """Write a graph: reading it back gives the same content hash and names, equal graphs give equal bytes."""
-    n = graph.num_nodes
-    arrays: dict[str, np.ndarray] = {
-        "adj_indptr": _narrow(graph.adjacency.indptr),
-        "adj_indices": _narrow(graph.adjacency.indices),
-        "adj_shape": np.array([n, n], dtype=np.int64),
-    }
+    adjacency, shape = graph.adjacency, np.array([graph.num_nodes] * 2, dtype=np.int64)
+    arrays = {"adj_indptr": _narrow(adjacency.indptr), "adj_indices": _narrow(adjacency.indices), "adj_shape": shape}
     if isinstance(graph.features, np.ndarray):
         arrays["attr"] = graph.features
     elif graph.features is not None:
@@ -117,9 +107,7 @@ def csr_of(arrays: Mapping[str, np.ndarray], prefix: str, path: Path) -> sp.csr_
     """
     missing = [f"{prefix}_{part}" for part in _SPARSE[:3] if f"{prefix}_{part}" not in arrays]
     if missing:
-        raise DataError(
-            f"{path} has no array {missing[0]}; expected {prefix}_indptr, {prefix}_indices, {prefix}_shape."
-        )
+        raise DataError(f"{path} has no array {missing[0]}; expected {prefix}_indptr, _indices and _shape.")
     rows, columns = _shape(arrays[f"{prefix}_shape"], f"{path}: {prefix}_shape")
     indptr = _whole(arrays[f"{prefix}_indptr"], f"{path}: {prefix}_indptr")
     indices = _whole(arrays[f"{prefix}_indices"], f"{path}: {prefix}_indices")
@@ -127,13 +115,10 @@ def csr_of(arrays: Mapping[str, np.ndarray], prefix: str, path: Path) -> sp.csr_
         raise DataError(
             f"{path}: {prefix}_indptr has {len(indptr):,} entries; expected {rows + 1:,} for {rows:,} rows."
         )
-    memory.require(
-        BYTES_PER_COLUMN * columns, f"{path}: {prefix}_shape ({rows}, {columns})", "give fewer columns", DataError
-    )
+    memory.require(BYTES_PER_COLUMN * columns, f"{path}: {prefix}_shape ({rows}, {columns})", "lower it", DataError)
     if indptr[0] != 0 or indptr[-1] != len(indices) or (np.diff(indptr) < 0).any():
         raise DataError(
-            f"{path}: {prefix}_indptr must start at 0, never fall and end at {len(indices):,}, the length of "
-            f"{prefix}_indices."
+            f"{path}: {prefix}_indptr must start at 0, never fall and end at {len(indices):,}, the length of {prefix}_indices."
         )
     if len(indices) and (indices.min() < 0 or indices.max() >= columns):
         bad = int(indices[(indices < 0) | (indices >= columns)][0])
@@ -149,9 +134,7 @@ def csr_of(arrays: Mapping[str, np.ndarray], prefix: str, path: Path) -> sp.csr_
 def checked_labels(labels: np.ndarray | None, title: str) -> np.ndarray | None:
     """The labels, unless one is so large that counting classes would take all memory."""
     if labels is not None and labels.size and labels.dtype.kind in "iuf" and labels.max() >= MOST_CLASSES:
-        raise DataError(
-            f"{title}: a label is {labels.max():.0f}; number the classes 0, 1, 2, ... below {MOST_CLASSES:,}."
-        )
+        raise DataError(f"{title}: a label is {labels.max():.0f}; number the classes from 0, below {MOST_CLASSES:,}.")
     return labels
 
 

@@ -18,8 +18,7 @@ import numpy as np
 from naq.errors import DataError, GraphError
 from naq.graph import Graph
 from naq.io.npz import checked_labels
-from naq.io.readers import Reader
-from naq.io.text_table import read_table
+from naq.io.readers import Reader, read_table
 
 EDGES, FEATURES, LABELS = "edge.csv.gz", "node-feat.csv.gz", "node-label.csv.gz"
 NODE_COUNT, EDGE_COUNT = "num-node-list.csv.gz", "num-edge-list.csv.gz"

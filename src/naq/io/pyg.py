@@ -29,10 +29,7 @@ def read_pyg(source: str, root: Path, *, download: bool = True) -> Graph:
         hint = f"write pyg:{title}/NAME" if not sub else "see PyG's documentation of this dataset"
         raise DataError(f"{source} cannot be made with these arguments ({error}); {hint}.") from error
     except OSError as error:
-        raise DataError(
-            f"{source} could not be downloaded to {folder} ({error}); check the network, or copy the folder "
-            "from a machine that has it."
-        ) from error
+        raise DataError(f"{source} could not be downloaded to {folder} ({error}); check the network.") from error
     except Exception as error:  # each dataset class fails in its own way: assertions, parse errors, missing packages
         raise DataError(f"{source} could not be read by PyG ({type(error).__name__}: {error}).") from error
     return graph_of(dataset, source)
@@ -61,9 +58,7 @@ def _dataset_class(title: str) -> Any:
     if not (inspect.isclass(kind) and issubclass(kind, Dataset)):
         near = difflib.get_close_matches(title, datasets.__all__, n=3, cutoff=0.5)
         hint = f"; nearest: {', '.join(near)}" if near else ""
-        raise DataError(
-            f"PyG has no dataset {title!r}{hint}; write pyg:Class or pyg:Class/name, e.g. pyg:Planetoid/Cora."
-        )
+        raise DataError(f"PyG has no dataset {title!r}{hint}; write pyg:Class/name, e.g. pyg:Planetoid/Cora.")
     return kind
 
 

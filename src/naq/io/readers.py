@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from pathlib import Path
-from typing import ClassVar
+from typing import IO, Any, ClassVar
+
+import numpy as np
 
 from naq.errors import DataError
 from naq.graph import Graph
+from naq.memory import room
 from naq.plugins import Registry
 from naq.tasks import ClassSplit
 
@@ -48,9 +53,70 @@ READERS: Registry[type[Reader]] = Registry(
         "npz": "naq.io.npz:NpzReader",
         "mapped": "naq_scale.mapped:FolderReader",
         "cora-full": "naq_paper.datasets.cora_full:CoraFullReader",
-        "edge-list": "naq.io.edge_list:EdgeListReader",
-        "graphml": "naq.io.edge_list:GraphMLReader",
+        "edge-list": "naq.io.tables.importing:EdgeListReader",
+        "graphml": "naq.io.tables.importing:GraphMLReader",
         "gpn": "naq_paper.datasets.gpn:GpnReader",
         "ogb": "naq.io.ogb:OgbReader",
     },
 )
+
+
+LONGEST_LINE = 1 << 23
+
+
+class _Lines:
+    """The lines of a text stream and the last one that was read; a line or a table beyond bounds is an error."""
+
+    def __init__(self, stream: IO[str], title: str, itemsize: int) -> None:
+        self.stream, self.title, self.itemsize = stream, title, itemsize
+        self.number, self.last = 0, ""
+
+    def __iter__(self) -> Iterator[str]:
+        most = 2 * room() // self.itemsize  # a number and what ends it take two characters or more
+        read = 0
+        while line := self.stream.readline(LONGEST_LINE):
+            self.number, self.last = self.number + 1, line
+            read += len(line)
+            if len(line) == LONGEST_LINE:
+                raise DataError(f"{self.title} has a line over {LONGEST_LINE:,} characters; expected rows of numbers.")
+            if read > most:
+                raise DataError(f"{self.title} needs more than this machine's memory; use a larger machine.")
+            yield line
+
+
+def read_table(
+    stream: IO[str], title: str, *, delimiter: str | None = None, columns: int | None = None, rows: int | None = None,
+    dtype: Any = np.float32,
+) -> np.ndarray:  # fmt: skip
+    """A (rows, columns) array from lines of numbers; blank lines are skipped.
+
+    Args:
+        title: the file's name in error messages.
+        delimiter: between two numbers; any white space if None.
+        columns: expected numbers per line; those of the first line if None.
+        rows: expected lines.
+        dtype: a whole-number type allows no fractions and nothing out of its range.
+    """
+    lines = _Lines(stream, title, np.dtype(dtype).itemsize)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", DeprecationWarning)  # a fraction where a whole number is expected
+            warnings.simplefilter("ignore", UserWarning)  # blank lines, an empty file
+            most = None if rows is None else rows + 1
+            table = np.loadtxt(lines, dtype, comments=None, delimiter=delimiter, ndmin=2, max_rows=most)
+    except (ValueError, DeprecationWarning) as error:
+        if isinstance(error, DataError):
+            raise
+        kind = "whole numbers" if np.dtype(dtype).kind in "iu" else "numbers"
+        wanted = f"{columns} {kind}" if columns else f"{kind}, as many as in the first line"
+        raise DataError(
+            f"{title}, line {lines.number}: {lines.last.strip()[:60]!r} cannot be read; expected {wanted}."
+        ) from error
+    if not len(table):
+        table = table.reshape(0, columns or 0)
+    if columns is not None and table.shape[1] != columns:
+        raise DataError(f"{title} has {table.shape[1]} numbers per line; expected {columns}.")
+    if rows is not None and len(table) != rows:
+        found = f"more than {rows:,}" if len(table) > rows else f"{len(table):,}"
+        raise DataError(f"{title} has {found} rows; expected {rows:,}: it may be damaged, download it again.")
+    return table

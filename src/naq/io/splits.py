@@ -84,7 +84,7 @@ def _paper_split(dataset: Dataset, graph: Graph, seed: int, root: str | Path | N
         split = READERS.find(dataset.reader)().split(dataset.folder(root) / dataset.files[0].file, graph)
     except DataError as error:
         raise DataError(
-            f"the class split of {dataset.name} is in its .mat files ({error}); put them there, or a "
-            f"{dataset.name}.tasks.npz into {dataset_root(root)}."
+            f"the class split of {dataset.name} is in its .mat files ({error}); put them there, or a {dataset.name}.tasks.npz "
+            f"into {dataset_root(root)}."
         ) from error
     return drawn_split(graph, seed) if split is None else split

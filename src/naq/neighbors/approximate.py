@@ -3,8 +3,6 @@
 1. Equal rows are taken once, and zero rows not at all.
 2. k-means divides the rows into clusters of ``MEMBERS`` on average, and every row is compared with the members of its ``PROBES`` nearest.
 3. ``PASSES`` times a row is compared with neighbours of its neighbours (:mod:`naq.neighbors.descent`), which finds those across clusters.
-
-Cost: O(n d (PROBES MEMBERS + FAN^2)) and O(d sqrt(n / MEMBERS)) for finding a row's clusters.
 """
 
 from __future__ import annotations
@@ -18,10 +16,9 @@ import torch
 from numba import njit, prange
 
 from naq.neighbors.clusters import assign, centres
-from naq.neighbors.descent import descend
+from naq.neighbors.descent import Vectors, descend, product
 from naq.neighbors.prefetch import line_aligned
-from naq.neighbors.scored_rows import Vectors, product
-from naq.neighbors.topk import Best, heap_offer, heap_sort
+from naq.neighbors.topk import Best, Lists, Progress, heap_offer, heap_sort
 from naq.random import mixed
 
 MEMBERS = 400
@@ -39,9 +36,7 @@ ENTRIES = {"cpu": 1 << 18, "cuda": 1 << 22}
 """Scores held at once: 1 MiB, which stays in the second cache of a core, and 16 MiB on a GPU, which needs more work at a time."""
 
 
-def approximate(
-    rows: torch.Tensor, k: int, seed: int, progress: Callable[[int, int], None] | None
-) -> tuple[np.ndarray, np.ndarray]:
+def approximate(rows: torch.Tensor, k: int, seed: int, progress: Progress) -> Lists:
     """ids and scores (n, k), best first, -1 and 0 where there is none.
 
     Args:
@@ -68,21 +63,25 @@ def approximate(
 
 
 def near_lists(
-    rows: torch.Tensor,
-    offset: np.ndarray | None,
-    k: int,
-    seed: int,
-    passes: int,
-    report: Callable[[int], None],
+    rows: torch.Tensor, offset: np.ndarray | None, k: int, seed: int, passes: int, report: Callable[[int], None],
     probes: int | None = None,
-) -> tuple[np.ndarray, Vectors, tuple[np.ndarray, np.ndarray]]:
+) -> tuple[np.ndarray, Vectors, tuple[np.ndarray, np.ndarray]]:  # fmt: skip
     """(n,) rows in the order of their clusters, the rows in that order, and ids and scores (n, at most k) of those near them.
 
     Args:
-        offset: (n,) what is subtracted from products with a row, see :class:`~naq.neighbors.scored_rows.Vectors`; None is nothing.
+        offset: (n,) what is subtracted from products with a row, see :class:`~naq.neighbors.descent.Vectors`; None is nothing.
         report: called with the rows done, over clusters and passes.
     """
-    order, near = _clusters(rows if offset is None else _lifted(rows), seed, probes or PROBES)
+    lifted = rows
+    if offset is not None:  # unit rows of what is compared by distance: one more column, as long as a row is on average
+        mean = rows.double().square().sum(dim=1).mean().sqrt().to(rows.dtype)
+        lifted = torch.cat([rows, mean.expand(len(rows), 1)], dim=1)
+        lifted = lifted / lifted.norm(dim=1, keepdim=True).clamp(min=torch.finfo(rows.dtype).tiny)
+    middle = centres(lifted, seed, -(-len(rows) // MEMBERS), ROUNDS)
+    near = assign(lifted, middle, min(probes or PROBES, len(middle)))
+    order = torch.argsort(near[:, 0], stable=True)
+    near = near[order].to(torch.int32)
+    del lifted
     rows, placed = rows[order], order.cpu().numpy()
     offset = np.zeros(len(rows), dtype=np.float32) if offset is None else offset[placed]
     found = _near_members(rows, torch.from_numpy(offset).to(rows.device), near, min(k, len(rows) - 1), report)
@@ -92,13 +91,6 @@ def near_lists(
     del rows
     kept = Vectors(held, offset)
     return placed, kept, descend(kept, *found, passes, lambda done: report(len(placed) + done))
-
-
-def _lifted(rows: torch.Tensor) -> torch.Tensor:
-    """Unit rows for clusters of rows that are compared by distance: one more column, as long as a row is on average."""
-    mean = rows.double().square().sum(dim=1).mean().sqrt().to(rows.dtype)
-    rows = torch.cat([rows, mean.expand(len(rows), 1)], dim=1)
-    return rows / rows.norm(dim=1, keepdim=True).clamp(min=torch.finfo(rows.dtype).tiny)
 
 
 def groups(code: np.ndarray, nodes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -126,17 +118,9 @@ def row_hashes(rows: Any) -> Any:
     return found
 
 
-def _clusters(rows: torch.Tensor, seed: int, probes: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """(n,) rows in the order of their clusters, and (n, probes) the nearest clusters of rows in that order."""
-    middle = centres(rows, seed, -(-len(rows) // MEMBERS), ROUNDS)
-    near = assign(rows, middle, min(probes, len(middle)))
-    order = torch.argsort(near[:, 0], stable=True)
-    return order, near[order].to(torch.int32)
-
-
 def _near_members(
     rows: torch.Tensor, offset: torch.Tensor, near: torch.Tensor, k: int, report: Callable[[int], None]
-) -> tuple[np.ndarray, np.ndarray]:
+) -> Lists:
     """ids and scores (n, k): each row is compared with the members of its clusters, which lie behind one another."""
     best, entries = Best(len(rows), k, rows.device), ENTRIES["cpu" if rows.device.type == "cpu" else "cuda"]
     named = near.flatten()

@@ -30,9 +30,8 @@ def centres(rows: torch.Tensor, seed: int, count: int | None = None, rounds: int
         home = assign(sample, middle, 1)[:, 0]
         # A sum in the order of the rows, whatever the number of threads or the device.
         order = torch.argsort(home, stable=True)
-        total = torch.segment_reduce(
-            sample[order].double(), "sum", lengths=torch.bincount(home, minlength=count), axis=0, initial=0.0
-        ).to(rows.dtype)
+        sizes = torch.bincount(home, minlength=count)
+        total = torch.segment_reduce(sample[order].double(), "sum", lengths=sizes, axis=0, initial=0.0).to(rows.dtype)
         length = total.norm(dim=1, keepdim=True)
         middle = torch.where(length > 0, total / length.clamp(min=torch.finfo(total.dtype).tiny), middle)
     return middle
@@ -43,12 +42,7 @@ def assign(rows: torch.Tensor, middle: torch.Tensor, count: int) -> torch.Tensor
     if len(middle) > COMPARED:
         return _assign_by_groups(rows, middle, count)
     block = max(1, BLOCK_ENTRIES // len(middle))
-    return torch.cat(
-        [
-            torch.topk(rows[start : start + block] @ middle.T, count, dim=1).indices
-            for start in range(0, len(rows), block)
-        ]
-    )
+    return torch.cat([torch.topk(part @ middle.T, count, dim=1).indices for part in rows.split(block)])
 
 
 def _assign_by_groups(rows: torch.Tensor, middle: torch.Tensor, count: int) -> torch.Tensor:
@@ -57,9 +51,8 @@ def _assign_by_groups(rows: torch.Tensor, middle: torch.Tensor, count: int) -> t
     Cost: O(sqrt(centres) d) for a row.
     """
     groups = centres(middle, 0, round(len(middle) ** 0.5), 2)
-    around = torch.topk(
-        groups @ middle.T, min(len(middle), max(count, AROUND * len(middle) // len(groups))), dim=1
-    ).indices
+    most = min(len(middle), max(count, AROUND * len(middle) // len(groups)))
+    around = torch.topk(groups @ middle.T, most, dim=1).indices
     home = assign(rows, groups, 1)[:, 0]
     order = torch.argsort(home, stable=True)
     near = torch.empty((len(rows), count), dtype=torch.int64, device=rows.device)

@@ -1,41 +1,168 @@
 """Neighbours of neighbours: lists of near rows, not all of which are the nearest, become better (NN-descent, Dong et al., WWW 2011).
 
-A pass offers every row the neighbours of its neighbours and of the rows that list it. It reads the lists of the pass before and writes new
-ones, so the result does not depend on the order of rows or on the number of threads. Of two steps between a row and a candidate at least one
-must be new since the pass before: other candidates were offered then. So passes become shorter.
+A pass offers every row the neighbours of its neighbours and of the rows that list it, where at least one of the two steps is new since the
+pass before. It reads the lists of the pass before and writes new ones, so the result depends neither on the order of rows nor on the
+number of threads. Cost: O(n fan^2 d) for the first pass at most; memory: two times the lists, and fan numbers per row.
 
-Cost: O(n fan^2 d) for the first pass at most; memory: two times the lists, and fan numbers per row.
+Compiled code is written once for three kinds of rows. A row is entered, scored against others, and left; ``held`` (of :func:`room`) keeps
+what is the same for all of them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit, prange
+from numba import njit, prange, types
+from numba.extending import overload
 
-from naq.neighbors.prefetch import prefetch_far
-from naq.neighbors.scored_rows import Numbers, Vectors, Words, enter, fetch, leave, room, score
-from naq.neighbors.topk import heap_offer, heap_sort
+from naq.neighbors.prefetch import LANES, prefetch, prefetch_far
+from naq.neighbors.similarity import metric_score
+from naq.neighbors.topk import Lists, heap_offer, heap_sort
+
+LINE = 64
+"""Bytes in a line of the cache."""
+
+
+class Vectors(NamedTuple):
+    """(n, d) float32, and (n,) float32: half the squared length where a distance is meant, else 0."""
+
+    rows: Any
+    offset: Any
+
+
+class Words(NamedTuple):
+    """The arrays of a CSR matrix, its columns, (n,) float64 squared lengths, and the metric's place in ``METRICS``."""
+
+    indptr: Any
+    indices: Any
+    data: Any
+    columns: Any
+    size: Any
+    metric: Any
+
+
+class Numbers(NamedTuple):
+    """(n, d) dense, (n,) float64 squared lengths, and the metric's place in ``METRICS``."""
+
+    rows: Any
+    size: Any
+    metric: Any
+
+
+def room(rows: Any) -> Any:
+    """Memory for the row that is entered."""
+
+
+def enter(rows: Any, row: Any, held: Any) -> None:
+    """Begin with a row."""
+
+
+def leave(rows: Any, row: Any, held: Any) -> None:
+    """Be done with it: ``held`` is as it was."""
+
+
+def score(rows: Any, row: Any, other: Any, held: Any) -> Any:
+    """float32 score of the row that was entered and another, larger is nearer; the same whichever of the two is entered."""
+
+
+def fetch(rows: Any, other: Any) -> None:
+    """Start to load a row into the cache."""
+
+
+@njit(cache=True, fastmath={"reassoc", "contract"})
+def product(one: Any, two: Any) -> Any:
+    """The product of two rows, in an order that only their length decides."""
+    total = np.float32(0)
+    for c in range(len(one)):
+        total += one[c] * two[c]
+    return total
+
+
+def _for(kind: type, rows: Any) -> bool:
+    return isinstance(rows, types.NamedTuple) and rows.instance_class is kind
+
+
+@overload(room, strict=False)
+def _room(rows: Any) -> Callable[..., Any]:
+    if _for(Words, rows):
+        return lambda rows: np.zeros(rows.columns, dtype=np.float32)
+    return lambda rows: np.zeros(0, dtype=np.float32)
+
+
+@overload(enter, strict=False)
+def _enter(rows: Any, row: Any, held: Any) -> Callable[..., Any]:
+    if not _for(Words, rows):
+        return lambda rows, row, held: None
+
+    def enter_words(rows: Any, row: Any, held: Any) -> None:
+        for e in range(rows.indptr[row], rows.indptr[row + 1]):
+            held[rows.indices[e]] = rows.data[e]
+
+    return enter_words
+
+
+@overload(leave, strict=False)
+def _leave(rows: Any, row: Any, held: Any) -> Callable[..., Any]:
+    if not _for(Words, rows):
+        return lambda rows, row, held: None
+
+    def leave_words(rows: Any, row: Any, held: Any) -> None:
+        for e in range(rows.indptr[row], rows.indptr[row + 1]):
+            held[rows.indices[e]] = 0.0
+
+    return leave_words
+
+
+@overload(score, strict=False)
+def _score(rows: Any, row: Any, other: Any, held: Any) -> Callable[..., Any]:
+    if _for(Vectors, rows):
+        return lambda rows, row, other, held: product(rows.rows[row], rows.rows[other]) - rows.offset[other]
+
+    def score_numbers(rows: Any, row: Any, other: Any, held: Any) -> Any:
+        one, two, dot = rows.rows[row], rows.rows[other], 0.0
+        for c in range(len(one)):
+            dot += np.float64(one[c]) * np.float64(two[c])
+        return metric_score(rows.metric, dot, rows.size[row], rows.size[other])
+
+    def score_words(rows: Any, row: Any, other: Any, held: Any) -> Any:
+        dot = 0.0
+        # Unsigned: an index that cannot be negative is not checked.
+        for e in range(np.uint64(rows.indptr[other]), np.uint64(rows.indptr[other + 1])):
+            dot += np.float64(held[np.uint32(rows.indices[e])]) * np.float64(rows.data[e])
+        return metric_score(rows.metric, dot, rows.size[row], rows.size[other])
+
+    return score_words if _for(Words, rows) else score_numbers
+
+
+@overload(fetch, strict=False)
+def _fetch(rows: Any, other: Any) -> Callable[..., Any]:
+    def fetch_row(rows: Any, other: Any) -> None:
+        flat, width = rows.rows.reshape(-1), rows.rows.shape[1]
+        for place in range(0, width, LINE // rows.rows.itemsize):
+            prefetch_far(flat, other * width + place)
+
+    def fetch_words(rows: Any, other: Any) -> None:
+        # The pointers of a row may not be in the cache themselves; near rows have near numbers, so they mostly are.
+        for e in range(rows.indptr[other], rows.indptr[other + 1], 16):
+            prefetch(rows.indices, e)
+            prefetch(rows.data, e)
+
+    return fetch_words if _for(Words, rows) else fetch_row
+
 
 FAN = 20
 BLOCK = 1 << 16
 """Rows between two chances to stop."""
 PARTS = 64
 """Parts of a block, each with memory of its own."""
-LINE = 16
-"""Numbers in a line of the cache."""
 
 
 def descend(
-    rows: Vectors | Words | Numbers,
-    ids: np.ndarray,
-    scores: np.ndarray,
-    passes: int,
-    progress: Callable[[int], None],
+    rows: Vectors | Words | Numbers, ids: np.ndarray, scores: np.ndarray, passes: int, progress: Callable[[int], None],
     fan: int = FAN,
-) -> tuple[np.ndarray, np.ndarray]:
+) -> Lists:  # fmt: skip
     """(n, k) ids and scores of nearer rows, best first, -1 and -inf where there is none.
 
     Args:
@@ -79,10 +206,10 @@ def _ask_for_lists(steps: Any, back: Any, fan: Any, row: Any) -> None:
         step = steps[row, first] if first < fan else back[row, first - fan]
         if step >= 0:
             middle = np.int64(step >> 1)
-            for place in range(0, fan, LINE):
+            for place in range(0, fan, LANES):
                 prefetch_far(flat, middle * k + place)
             prefetch_far(flat, middle * k + fan - 1)
-            for place in range(0, most, LINE):
+            for place in range(0, most, LANES):
                 prefetch_far(turned, middle * most + place)
             prefetch_far(turned, middle * most + most - 1)
 

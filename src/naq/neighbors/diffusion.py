@@ -9,7 +9,7 @@ with :math:`T = \tilde D^{-1/2} (A + I) \tilde D^{-1/2}` as in the paper's text 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from naq.neighbors.exact import exact_cost, exact_topk
 from naq.neighbors.feature import feature_neighbors
 from naq.neighbors.push import push_topk
 from naq.neighbors.table import NeighborTable, cached, check_fill, check_k, filled
+from naq.neighbors.topk import Lists, Progress
 from naq.random import mixed
 
 LEAST_ALPHA = 1e-4
@@ -46,7 +47,7 @@ def diffusion_neighbors(
     seed: int = 0,
     device: str = "cpu",
     cache: str | Path | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress = None,
 ) -> NeighborTable:
     """The ``k`` nearest other nodes of every node by personalised PageRank.
 
@@ -98,8 +99,7 @@ def diffusion_info(
     k = check_k(graph, k)
     if not LEAST_ALPHA <= alpha < 1.0:
         raise OptionError(
-            f"alpha is {alpha!r}; expected a teleport probability between 0 and 1, e.g. 0.1, and at least {LEAST_ALPHA:g}: "
-            "smaller ones take for ever."
+            f"alpha is {alpha!r}; expected a teleport probability between 0 and 1, at least {LEAST_ALPHA:g}."
         )
     if not 0.0 < tolerance < 1.0:
         raise OptionError(f"tolerance is {tolerance!r}; expected a small positive number, e.g. 1e-4.")
@@ -112,9 +112,7 @@ def diffusion_info(
     return info | ({"tolerance": tolerance} if method == "push" else {})
 
 
-def exact_rows(
-    graph: Graph, info: Mapping[str, Any], device: str = "cpu", progress: Callable[[int, int], None] | None = None
-) -> tuple[np.ndarray, np.ndarray]:
+def exact_rows(graph: Graph, info: Mapping[str, Any], device: str = "cpu", progress: Progress = None) -> Lists:
     """ids and scores (n, k) of the table that ``info`` describes, with ``method`` exact."""
     transition = normalized_adjacency(graph.adjacency, self_loops=info["self_loops"], dtype=np.float64)
     return exact_topk(transition, graph.components, info["k"], info["alpha"], device, progress)
@@ -131,10 +129,7 @@ def push_arrays(graph: Graph, self_loops: bool) -> PushArrays:
 
 
 def diffusion_rows(
-    arrays: PushArrays,
-    info: Mapping[str, Any],
-    seeds: tuple[int, int] | None,
-    progress: Callable[[int, int], None] | None = None,
+    arrays: PushArrays, info: Mapping[str, Any], seeds: tuple[int, int] | None, progress: Progress = None
 ) -> tuple[np.ndarray, np.ndarray, tuple[int, int]]:
     """ids and scores (s, k) of the nodes first..last-1, or of all, by push; how many were refined, and of how many.
 

@@ -8,7 +8,6 @@ Memory O(n x block).
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numba
@@ -18,8 +17,8 @@ import torch
 from numba import njit, prange
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 
-from naq.graph.sparse_tensor import csr_tensor
-from naq.neighbors.topk import Mark, no_mark, stable_topk
+from naq.graph.operators import csr_tensor
+from naq.neighbors.topk import Lists, Mark, Progress, no_mark, stable_topk
 from naq.threads import one_blas_thread
 
 SMALL = 256
@@ -46,14 +45,9 @@ def chebyshev_steps(alpha: float) -> int:
 
 
 def exact_topk(
-    transition: sp.csr_array,
-    component: np.ndarray,
-    k: int,
-    alpha: float,
-    device: str = "cpu",
-    progress: Callable[[int, int], None] | None = None,
-    mark: Mark = no_mark,
-) -> tuple[np.ndarray, np.ndarray]:
+    transition: sp.csr_array, component: np.ndarray, k: int, alpha: float, device: str = "cpu",
+    progress: Progress = None, mark: Mark = no_mark,
+) -> Lists:  # fmt: skip
     """ids (n, k) and scores (n, k) of the largest entries of every row of S, ties to the lowest id."""
     n = transition.shape[0]
     ids = np.full((n, k), -1, dtype=np.int32)
@@ -79,14 +73,9 @@ def exact_topk(
 
 
 def _keep(
-    values: torch.Tensor,
-    columns: np.ndarray,
-    nodes: np.ndarray,
-    k: int,
-    ids: np.ndarray,
-    scores: np.ndarray,
+    values: torch.Tensor, columns: np.ndarray, nodes: np.ndarray, k: int, ids: np.ndarray, scores: np.ndarray,
     mark: Mark,
-) -> None:
+) -> None:  # fmt: skip
     rows = values.float().clamp_(min=0)
     rows[torch.arange(len(columns), device=rows.device), torch.from_numpy(columns).to(rows.device)] = -torch.inf
     chosen, found = stable_topk(rows, k)
@@ -149,15 +138,7 @@ def _weights(alpha: float) -> np.ndarray:
 
 @njit(cache=True, parallel=True)
 def _solve_columns(
-    indptr: Any,
-    indices: Any,
-    data: Any,
-    columns: Any,
-    place: Any,
-    alpha: Any,
-    weights: Any,
-    out: Any,
-    threads: Any,
+    indptr: Any, indices: Any, data: Any, columns: Any, place: Any, alpha: Any, weights: Any, out: Any, threads: Any
 ) -> None:
     m = len(indptr) - 1
     blocks = (len(columns) + COLUMNS - 1) // COLUMNS

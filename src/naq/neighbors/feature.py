@@ -12,7 +12,7 @@ and written into the table (``info["recall"]``).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +22,10 @@ import scipy.sparse as sp
 from naq.device import checked_device
 from naq.errors import OptionError
 from naq.graph import Graph
-from naq.neighbors.feature_blocks import block_topk
-from naq.neighbors.inverted_index import inverted_index_topk
+from naq.neighbors.feature_exact import block_topk, inverted_index_topk, measured_recall
 from naq.neighbors.similarity import METRICS
 from naq.neighbors.table import NeighborTable, cached, check_fill, check_k, filled
+from naq.neighbors.topk import Progress
 from naq.plugins import imported
 
 SEARCHES = ("auto", "exact", "approximate")
@@ -51,7 +51,7 @@ def feature_neighbors(
     seed: int = 0,
     device: str = "cpu",
     cache: str | Path | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress = None,
 ) -> NeighborTable:
     """The ``k`` nearest other nodes of every node by features, ties to the lowest id.
 
@@ -120,11 +120,7 @@ def exact_is_short(features: sp.csr_array | np.ndarray, metric: str = "cosine", 
 
 
 def feature_rows(
-    graph: Graph,
-    info: Mapping[str, Any],
-    seeds: tuple[int, int] | None,
-    device: str = "cpu",
-    progress: Callable[[int, int], None] | None = None,
+    graph: Graph, info: Mapping[str, Any], seeds: tuple[int, int] | None, device: str = "cpu", progress: Progress = None
 ) -> tuple[np.ndarray, np.ndarray, dict[str, float]]:
     """ids and scores (s, k) of the nodes first..last-1, or of all, in the table that ``info`` describes, and the recall of an approximate one."""
     features, k, metric = graph.require_features("feature_neighbors"), info["k"], info["metric"]
@@ -132,7 +128,6 @@ def feature_rows(
         if seeds not in (None, (0, graph.num_nodes)):
             raise OptionError("an approximate feature table is made whole; expected one shard, or search='exact'.")
         from naq.neighbors.feature_descent import approximate_topk
-        from naq.neighbors.recall import measured_recall
 
         ids, scores = approximate_topk(features, k, metric, device, progress)
         return ids, scores, measured_recall(features, ids, scores, metric)

@@ -1,9 +1,10 @@
 """Feature top-k of very many rows, in time that grows with their number: nearly all of the true neighbours, with the scores of the exact table.
 
 1. Equal rows are taken once; rows of zeros have no neighbours under cosine and Jaccard and are left out.
-2. Rows are made narrow (:mod:`naq.neighbors.narrow`), divided into clusters, and compared with the members of the nearest (:mod:`naq.neighbors.approximate`).
-3. Sparse rows also meet rows that share a word with them (:mod:`naq.neighbors.shared_words`), under Euclid the shortest rows too.
-4. ``PASSES`` times neighbours of neighbours are compared (:mod:`naq.neighbors.descent`), by the metric itself: most of the true neighbours are found here.
+2. Rows are made narrow (:mod:`naq.neighbors.similarity`), divided into clusters, and compared with the members of the nearest.
+3. Sparse rows also meet rows that share a word with them: each goes through its ``WORDS`` rarest words and takes ``WINDOW`` rows before
+   and after it, in the order of clusters, from the list of each. Under Euclid they meet the shortest rows too.
+4. ``PASSES`` times neighbours of neighbours are compared (:mod:`naq.neighbors.descent`), by the metric itself.
 5. What is left is scored in float64 as the exact table does, ties to the lowest id.
 
 The table is the same for any number of threads.
@@ -22,12 +23,9 @@ from numba import njit, prange
 from naq.memory import require
 from naq.neighbors import approximate
 from naq.neighbors.approximate import groups, near_lists, row_hashes
-from naq.neighbors.descent import descend
-from naq.neighbors.narrow import Compared, narrow_rows, narrow_width
-from naq.neighbors.scored_rows import Numbers, Vectors, Words, enter, leave, room, score
-from naq.neighbors.shared_words import scored_lists
-from naq.neighbors.similarity import METRICS, binary, squared_norms
-from naq.neighbors.topk import heap_offer, heap_sort
+from naq.neighbors.descent import Numbers, Vectors, Words, added, descend, enter, fetch, leave, room, score
+from naq.neighbors.similarity import METRICS, Compared, binary, narrow_rows, narrow_width, squared_norms
+from naq.neighbors.topk import Lists, Progress, heap_offer, heap_sort
 from naq.random import mixed
 
 PROBES = 8
@@ -42,12 +40,8 @@ SEED = 0
 
 
 def approximate_topk(
-    features: sp.csr_array | np.ndarray,
-    k: int,
-    metric: str,
-    device: str = "cpu",
-    progress: Callable[[int, int], None] | None = None,
-) -> tuple[np.ndarray, np.ndarray]:
+    features: sp.csr_array | np.ndarray, k: int, metric: str, device: str = "cpu", progress: Progress = None
+) -> Lists:
     """ids (n, k) and scores (n, k): best first, -1 and 0 where there is none.
 
     Args:
@@ -155,13 +149,7 @@ def _numbers(
 
 
 def _near(
-    compared: Compared,
-    nodes: np.ndarray,
-    k: int,
-    passes: int,
-    device: str,
-    report: Callable[[int], None],
-    probes: int,
+    compared: Compared, nodes: np.ndarray, k: int, passes: int, device: str, report: Callable[[int], None], probes: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Order of clusters, and the places in it of narrow rows near each."""
     rows, half = narrow_rows(compared, nodes, SEED)
@@ -228,3 +216,103 @@ def _share_out(rows: Any, lists: Any, order: Any, starts: Any, members: Any, ids
                 heap_sort(best, found, size)
                 for rank in range(size):
                     ids[node, rank] = found[rank]
+
+
+WORDS = 16
+WINDOW = 8
+PARTS = 64
+
+
+def scored_lists(rows: Words, near: np.ndarray, always: np.ndarray, k: int) -> Lists:
+    """ids and scores (n, k), best first, -1 and -inf where there is none: the best by the metric of the candidates.
+
+    Args:
+        near: (n, m) candidates of each row, -1 where there is none; candidates by shared words come on top.
+        always: (a,) candidates of all rows.
+    """
+    ids = np.full((len(near), k), -1, dtype=np.int32)
+    scores = np.full((len(near), k), -np.inf, dtype=np.float32)
+    ends, listed = _postings(rows.indptr, rows.indices, rows.columns)
+    _offer(rows, ends, listed, near, always, ids, scores, WORDS, WINDOW)
+    return ids, scores
+
+
+@njit(cache=True)
+def _postings(indptr: Any, indices: Any, columns: Any) -> Any:
+    """(columns + 1,) where the list of each column begins, and the rows that have it, ascending."""
+    ends = np.zeros(columns + 1, dtype=np.int64)
+    for e in range(len(indices)):
+        ends[indices[e] + 1] += 1
+    for c in range(columns):
+        ends[c + 1] += ends[c]
+    place, rows = ends[:-1].copy(), np.empty(len(indices), dtype=np.int32)
+    for row in range(len(indptr) - 1):
+        for e in range(indptr[row], indptr[row + 1]):
+            rows[place[indices[e]]] = row
+            place[indices[e]] += 1
+    return ends, rows
+
+
+@njit(cache=True)
+def _rarest(columns: Any, ends: Any, chosen: Any, counts: Any) -> Any:
+    """Put the columns with the shortest lists, but for those of one row, into ``chosen``; how many."""
+    found, most = 0, len(chosen)
+    for column in columns:
+        count = ends[column + 1] - ends[column]
+        if count < 2 or (found == most and counts[most - 1] <= count):
+            continue
+        place = min(found, most - 1)
+        found = place + 1
+        while place > 0 and counts[place - 1] > count:
+            counts[place], chosen[place] = counts[place - 1], chosen[place - 1]
+            place -= 1
+        counts[place], chosen[place] = count, column
+    return found
+
+
+@njit(cache=True, parallel=True)
+def _offer(
+    rows: Any, ends: Any, listed: Any, near: Any, always: Any, ids: Any, scores: Any, words: Any, window: Any
+) -> None:
+    n, k = ids.shape
+    most = near.shape[1] + len(always) + words * (2 * window + 1) + 1
+    slots = 64
+    while slots < 2 * most:
+        slots *= 2
+    for number in prange(PARTS):
+        part = np.int64(number)
+        table, taken = np.full(slots, -1, dtype=np.int64), np.empty(most, dtype=np.int64)
+        candidates, found, held = np.empty(most, dtype=np.int64), np.empty(k, dtype=np.int64), room(rows)
+        chosen, counts = np.empty(words, dtype=np.int64), np.empty(words, dtype=np.int64)
+        for row in range(part * n // PARTS, (part + 1) * n // PARTS):
+            best, size = scores[row], 0
+            candidates[0], taken[0], used = row, added(table, row), 1
+            for source in range(near.shape[1] + len(always)):
+                node = np.int64(near[row, source] if source < near.shape[1] else always[source - near.shape[1]])
+                slot = added(table, node) if node >= 0 else np.int64(-1)
+                if slot >= 0:
+                    candidates[used], taken[used] = node, slot
+                    used += 1
+                    fetch(rows, node)
+            own_words = rows.indices[rows.indptr[row] : rows.indptr[row + 1]]
+            for rank in range(_rarest(own_words, ends, chosen, counts)):
+                low, high = ends[chosen[rank]], ends[chosen[rank] + 1]
+                own = low + np.searchsorted(listed[low:high], row)
+                for place in range(max(low, own - window), min(high, own + window + 1)):
+                    node = np.int64(listed[place])
+                    slot = added(table, node)
+                    if slot >= 0:
+                        candidates[used], taken[used] = node, slot
+                        used += 1
+                        fetch(rows, node)
+            enter(rows, row, held)
+            for place in range(1, used):
+                value = score(rows, row, candidates[place], held)
+                if size < k or value >= best[0]:
+                    size = heap_offer(best, found, size, value, candidates[place])
+            leave(rows, row, held)
+            for place in range(used):
+                table[taken[place]] = -1
+            heap_sort(best, found, size)
+            for rank in range(size):
+                ids[row, rank] = found[rank]

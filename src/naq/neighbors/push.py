@@ -9,8 +9,7 @@ and for the symmetric diffusion :math:`S_{ij} = \sqrt{d_i / d_j} R_{ij}` an erro
 **Cost.** The threshold grows with the degree, so a hub is relaxed only for a residual that pays for its edges: relaxing u visits
 :math:`d_u` edges and lowers the energy :math:`\tfrac12 r^T M^{-1} r` of the symmetric form by at least
 :math:`\tfrac12 \omega (2 - \omega) \epsilon^2 d_u`, out of at most :math:`1 / (2 \alpha d_i)`. A node costs at most
-:math:`1 / (\omega (2-\omega) \alpha d_i \epsilon^2)` edge visits, whatever the graph's size and hubs; what is measured stays below
-:math:`1 / (\alpha \epsilon)`, the bound of the push without over-relaxation.
+:math:`1 / (\omega (2-\omega) \alpha d_i \epsilon^2)` edge visits, whatever the graph's size and hubs.
 
 **The boundary.** Where the scores on both sides of the tenth place are too close to call, first the nodes near the boundary get a short
 push of their own without over-relaxation. It leaves a share m of its mass, and :math:`R_{uj} = d_j R_{ju} / d_u` turns what it has
@@ -21,14 +20,13 @@ with the same neighbours, have equal scores whatever the tolerance, so that a bo
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numba
 import numpy as np
 from numba import njit, prange
 
-from naq.neighbors.topk import heap_offer, heap_sort
+from naq.neighbors.topk import Progress, heap_offer, heap_sort
 from naq.neighbors.walk import begin, end, met, own_table, relax, walks
 
 SETTLE = 10
@@ -49,16 +47,9 @@ DEEPENINGS = 64
 
 
 def push_topk(
-    indptr: np.ndarray,
-    indices: np.ndarray,
-    others: np.ndarray,
-    twin: np.ndarray,
-    k: int,
-    alpha: float,
-    tolerance: float,
-    progress: Callable[[int, int], None] | None = None,
-    seeds: tuple[int, int] | None = None,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    indptr: np.ndarray, indices: np.ndarray, others: np.ndarray, twin: np.ndarray, k: int, alpha: float,
+    tolerance: float, progress: Progress = None, seeds: tuple[int, int] | None = None,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
     """ids (s, k), scores (s, k), the tolerance each node ended with (s,) and its edge visits (s,).
 
     Args:
@@ -201,9 +192,8 @@ def _best(alpha: Any, walk: Any, count: Any, scores: Any, ids: Any) -> Any:
         # A squared comparison that is safely below the worst kept score spares the division and the root.
         if amount * amount * own < worst * node.degree:
             continue
-        held = heap_offer(
-            scores, ids, held, scores.dtype.type(amount * root / np.sqrt(np.float64(node.degree))), node.id
-        )
+        score = scores.dtype.type(amount * root / np.sqrt(np.float64(node.degree)))
+        held = heap_offer(scores, ids, held, score, node.id)
         if held == len(ids):
             worst = np.float64(scores[0]) * np.float64(scores[0]) * (1.0 - 1e-6)
     heap_sort(scores, ids, held)

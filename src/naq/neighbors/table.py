@@ -48,9 +48,7 @@ class NeighborTable:
             raise DataError(f"scores have type {scores.dtype}; expected numbers.")
         scores = scores.astype(np.float32, copy=False)
         if ids.ndim != 2 or ids.shape != scores.shape or ids.dtype.kind not in "iu":
-            raise DataError(
-                f"ids {ids.shape} and scores {scores.shape} are no neighbour table; expected two arrays (nodes, k)."
-            )
+            raise DataError(f"ids {ids.shape} and scores {scores.shape} are no table; expected two (nodes, k).")
         if ids.size and (int(ids.min()) < -1 or int(ids.max()) >= len(ids)):
             raise DataError(f"the table names node {ids.max()}, but it has nodes 0..{len(ids) - 1}.")
         for name, array in (("ids", ids), ("scores", scores)):
@@ -85,9 +83,7 @@ class NeighborTable:
     def first(self, k: int) -> NeighborTable:
         """The table of the ``k`` best."""
         if not 1 <= k <= self.k:
-            raise OptionError(
-                f"the first {k} neighbours were asked for, but the table holds {self.k} per node; make it with k={k}."
-            )
+            raise OptionError(f"{k} neighbours were asked for, but the table holds {self.k}; make it with k={k}.")
         return NeighborTable(self.ids[:, :k], self.scores[:, :k], {**self.info, "k": k})
 
     def save(self, path: str | Path) -> Path:
@@ -109,9 +105,7 @@ class NeighborTable:
     def _from(cls, arrays: Mapping[str, np.ndarray], path: str | Path) -> NeighborTable:
         if not {"ids", "scores", "info"} <= set(arrays):
             found = [name for name in arrays if name != "info" or arrays[name].size > 2]
-            raise DataError(
-                f"{path} is no neighbour table; expected arrays ids and scores (nodes, k), and info where it is known; found {sorted(found)}."
-            )
+            raise DataError(f"{path} is no neighbour table; expected arrays ids and scores, found {sorted(found)}.")
         return cls(arrays["ids"], arrays["scores"], description(arrays["info"], path))
 
 
@@ -149,13 +143,9 @@ CACHE_FORMAT = 2
 
 
 def cached(
-    graph: Graph,
-    info: Mapping[str, Any],
-    cache: str | Path | None,
-    make: Callable[[], NeighborTable],
-    *,
+    graph: Graph, info: Mapping[str, Any], cache: str | Path | None, make: Callable[[], NeighborTable], *,
     reads_features: bool,
-) -> NeighborTable:
+) -> NeighborTable:  # fmt: skip
     """The table for this graph and ``info`` from ``cache``, or made and put there. None: no cache.
 
     Args:
@@ -206,13 +196,9 @@ def check_fill(fill: str, allowed: tuple[str, ...] = FILLS) -> str:
 
 
 def filled(
-    table: NeighborTable,
-    fill: str,
-    *,
-    seed: int = 0,
-    feature_ids: Callable[[], np.ndarray] | None = None,
+    table: NeighborTable, fill: str, *, seed: int = 0, feature_ids: Callable[[], np.ndarray] | None = None,
     graph: Graph | None = None,
-) -> NeighborTable:
+) -> NeighborTable:  # fmt: skip
     """The table with its short rows completed; filled entries have score 0.
 
     - ``none``: leave -1;

@@ -9,6 +9,10 @@ import numpy as np
 import torch
 from numba import njit, prange
 
+Lists = tuple[np.ndarray, np.ndarray]
+"""ids and scores (rows, k), best first."""
+Progress = Callable[[int, int], None] | None
+"""Is called with (rows done, rows in all)."""
 Mark = Callable[[str], None]
 """Is called with ``compute``, ``selection`` or ``transfer`` when a block has finished that stage: a stopwatch synchronises the device there."""
 

@@ -9,7 +9,6 @@ not grow with their number. What share of the true neighbours that finds is meas
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import numpy as np
 import torch
@@ -17,7 +16,7 @@ import torch
 from naq.device import checked_device
 from naq.errors import OptionError
 from naq.neighbors.table import NeighborTable
-from naq.neighbors.topk import Best
+from naq.neighbors.topk import Best, Lists, Progress
 from naq.options import check_whole
 from naq.random import stream
 
@@ -34,7 +33,7 @@ def vector_neighbors(
     exact: bool | None = None,
     device: str | torch.device = "cpu",
     seed: int = 0,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress = None,
 ) -> NeighborTable:
     """The ``k`` nearest other rows of every row by cosine, ties to the lowest id.
 
@@ -54,9 +53,7 @@ def vector_neighbors(
     rows = _unit_tensor(vectors, checked_device(device))
     n = len(rows)
     if not 1 <= k < n:
-        raise OptionError(
-            f"k is {k}, but there are {n:,} vectors, so one has {max(n - 1, 0):,} others at most; lower k."
-        )
+        raise OptionError(f"k is {k}, but there are {n:,} vectors, so one has {max(n - 1, 0):,} others; lower k.")
     if exact is None:
         exact = n <= EXACT_NODES["cpu" if rows.device.type == "cpu" else "cuda"]
     info = {"kind": "vectors", "metric": "cosine", "k": k, "search": "exact" if exact else "descent"}
@@ -65,7 +62,7 @@ def vector_neighbors(
             return NeighborTable(*_nearest_by_symmetry(rows, k, progress), info)
         return NeighborTable(*_nearest(rows, torch.arange(n, device=rows.device), k, progress), info)
     from naq.neighbors.approximate import approximate  # compiled, and needed for many nodes only
-    from naq.neighbors.recall import SAMPLE, recall
+    from naq.neighbors.feature_exact import SAMPLE, recall
 
     ids, scores = approximate(rows, k, seed, progress)
     sample = np.sort(stream(seed, "vector-neighbors/recall").choice(n, min(SAMPLE, n), replace=False))
@@ -102,9 +99,7 @@ def _unit_tensor(vectors: np.ndarray | torch.Tensor, device: str | torch.device)
     return rows / rows.norm(dim=1, keepdim=True).clamp(min=1.0)
 
 
-def _nearest(
-    rows: torch.Tensor, wanted: torch.Tensor, k: int, progress: Callable[[int, int], None] | None
-) -> tuple[np.ndarray, np.ndarray]:
+def _nearest(rows: torch.Tensor, wanted: torch.Tensor, k: int, progress: Progress) -> Lists:
     """ids and scores (wanted, k): every pair is compared, a block of rows at a time."""
     there = torch.nonzero(rows.any(dim=1))[:, 0]
     kept, best = rows[there], Best(len(rows), k, rows.device)
@@ -118,9 +113,7 @@ def _nearest(
     return best.arrays()
 
 
-def _nearest_by_symmetry(
-    rows: torch.Tensor, k: int, progress: Callable[[int, int], None] | None
-) -> tuple[np.ndarray, np.ndarray]:
+def _nearest_by_symmetry(rows: torch.Tensor, k: int, progress: Progress) -> Lists:
     """As :func:`_nearest` for all rows: S is symmetric, so half of its square blocks are computed and read twice."""
     there = torch.nonzero(rows.any(dim=1))[:, 0]
     kept, best = rows[there], Best(len(rows), k, rows.device)

@@ -69,14 +69,9 @@ class AugmentedOperator:
     def field(self, nodes: np.ndarray) -> tuple[SparseRows, np.ndarray]:
         """Rows of A_hat' for ``nodes``, columns renumbered by first use, and the nodes those columns are."""
         adjacency = self.graph.adjacency
-        indptr, indices, data, around = _thinned_field(
-            adjacency.indptr,
-            adjacency.indices,
-            np.asarray(nodes, dtype=np.int64),
-            self._keys,
-            self.drop_edge,
-            self._place,
-        )
+        wanted = np.asarray(nodes, dtype=np.int64)
+        found = _thinned_field(adjacency.indptr, adjacency.indices, wanted, self._keys, self.drop_edge, self._place)
+        indptr, indices, data, around = found
         return SparseRows(indptr, indices, data, (len(nodes), len(around))), around
 
     def adjacency_rows(self, nodes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -76,9 +76,8 @@ class LocalOperator:
         """Second-layer rows of ``nodes`` and the pairs their columns are."""
         nodes = np.asarray(nodes, dtype=np.int64)
         indptr, indices = self._adjacency(nodes)
-        pool_ptr, pool_data, ptr, columns, data = _sub_graphs(
-            indptr, indices, nodes, self._seen, self.limit, self._key, self._stamp, self._degree
-        )
+        found = _sub_graphs(indptr, indices, nodes, self._seen, self.limit, self._key, self._stamp, self._degree)
+        pool_ptr, pool_data, ptr, columns, data = found
         self._seen += len(nodes)
         pairs = len(pool_data)
         pool = SparseRows(pool_ptr, np.arange(pairs, dtype=np.int32), pool_data, (len(nodes), pairs))

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 import torch
 
 from naq.graph import Graph
-from naq.graph.sparse_tensor import csr_tensor
+from naq.graph.operators import csr_tensor
 from naq.memory import free_bytes
 from naq.nn.rows import SparseRows, mixed_product, row_entries, sparse_product, take_field, take_rows
 from naq.plugins import imported
@@ -114,9 +114,10 @@ class GraphOperator:
         n, d = matrix.shape
         if self.device.type == "cpu" or 4 * n * d > min(DENSE_BYTES, free_bytes(self.device) / 2):
             return None
-        return csr_tensor(
-            matrix.indptr, matrix.indices, matrix.data, matrix.shape, self.device, torch.float32
-        ).to_dense()
+        return self._sent(matrix).to_dense()
+
+    def _sent(self, matrix: sp.csr_array) -> torch.Tensor:
+        return csr_tensor(matrix.indptr, matrix.indices, matrix.data, matrix.shape, self.device, torch.float32)
 
     def _split(self, propagated: sp.csr_array) -> None:
         """A_hat X as a dense block of its crowded columns and a sparse rest."""
@@ -178,11 +179,9 @@ class GraphOperator:
         return self.device.type == "cuda" and not torch.is_grad_enabled() and count * MANY >= self.graph.num_nodes
 
     def propagate_all(
-        self,
-        make: Callable[[np.ndarray], torch.Tensor],
-        width: int,
+        self, make: Callable[[np.ndarray], torch.Tensor], width: int,
         finish: Callable[[torch.Tensor, slice], torch.Tensor],
-    ) -> torch.Tensor:
+    ) -> torch.Tensor:  # fmt: skip
         """(n, width): ``finish(A_hat Z, columns)`` of all nodes, where ``make(nodes)`` gives rows of Z."""
         n = self.graph.num_nodes
         inner, columns = torch.empty(n, width, device=self.device), slice(None)
@@ -208,10 +207,7 @@ class GraphOperator:
         if self.device.type == "cpu":
             return None
         if self._adjacency is None:
-            there = self.adjacency
-            self._adjacency = csr_tensor(
-                there.indptr, there.indices, there.data, there.shape, self.device, torch.float32
-            )
+            self._adjacency = self._sent(self.adjacency)
         return self._adjacency
 
     def dense_rows(self, nodes: np.ndarray) -> torch.Tensor:

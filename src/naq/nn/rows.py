@@ -13,7 +13,7 @@ import scipy.sparse as sp
 import torch
 from numba import njit, prange
 
-from naq.graph.sparse_tensor import csr_tensor
+from naq.graph.operators import csr_tensor
 
 TILES = (256, 128, 64)
 """Widths a product may be cut into: the widest that leaves two tiles or more."""

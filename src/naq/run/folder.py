@@ -15,7 +15,7 @@ from torch import nn
 
 from naq.errors import DataError, OptionError
 from naq.files import read_sealed, set_aside, write_atomically, write_sealed, write_tensors
-from naq.files.checksums import checksum_of_arrays
+from naq.files.disk import checksum_of_arrays
 from naq.files.tensors import checksum_of
 from naq.progress import Listener
 from naq.run.config import RunConfig

@@ -1,8 +1,9 @@
-"""Drawing task sets from labels."""
+"""Drawing task sets from labels, and the same tasks with unbalanced queries."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -45,7 +46,7 @@ def sample_tasks(
             c = small[0]
             have = int(sizes[c]) if 0 <= c < len(sizes) else 0
             raise TaskError(
-                f"class {c} has {have} nodes, but {shot} shots and {queries} queries need {need}; leave the class out or lower queries."
+                f"class {c} has {have} nodes, but {shot} shots and {queries} queries need {need}; leave it out or lower queries."
             )
     if way > len(pool):
         raise TaskError(
@@ -60,3 +61,67 @@ def sample_tasks(
             drawn = random.choice(members[int(c)], size=need, replace=False)
             support[index, slot], query[index, slot] = drawn[:shot], drawn[shot:]
     return Tasks(support.reshape(count, -1), query.reshape(count, -1), way, shot, part)
+
+
+def dirichlet_queries(tasks: Tasks, labels: np.ndarray, *, concentration: float = 2.0, seed: int = 0) -> Tasks:
+    """Tasks with the same supports and as many queries, whose classes are not equally frequent.
+
+    For every task: class shares from a symmetric Dirichlet distribution, numbers of queries from the multinomial distribution of these shares, then
+    nodes without replacement among those of the class that are no supports. A class with too few nodes gives all it has; the rest is drawn again
+    among the others. Veilleux et al., Realistic Evaluation of Transductive Few-Shot Learning, https://arxiv.org/abs/2204.11181; 2 is their value.
+
+    Args:
+        tasks: their classes are those of their supports; the queries are only counted.
+        labels: (n,) class of every node, -1 where it is not known.
+        concentration: of the Dirichlet distribution; the higher, the more equal the shares.
+        seed: task ``i`` depends on it, on ``i`` and on the setting alone.
+
+    Shapes:
+        - answer: ``query`` and ``slots`` (count, queries of a task), class-major
+    """
+    if not np.isfinite(concentration) or concentration <= 0:
+        raise TaskError(f"concentration is {concentration!r}; expected a number above 0, e.g. 2.0.")
+    count, total, way = len(tasks), tasks.query.shape[1], tasks.way
+    support = tasks.support.reshape(count, way, tasks.shot)
+    classes = labels[support[:, :, 0]]
+    members = {int(c): np.flatnonzero(labels == c) for c in np.unique(classes)}
+    query, slots = np.empty((count, total), dtype=np.int64), np.empty((count, total), dtype=np.int64)
+    for index in range(count):
+        random = stream(seed, f"queries/dirichlet/{tasks.part}/{way}way/{tasks.shot}shot/{total}queries", index)
+        own = [members[int(c)] for c in classes[index]]
+        left_out = [_places(one, support[index, slot]) for slot, one in enumerate(own)]
+        available = np.array([len(one) - len(out) for one, out in zip(own, left_out)])
+        numbers = _numbers(random, available, total, concentration, index)
+        drawn = [random.choice(size, size=number, replace=False) for size, number in zip(available, numbers)]
+        query[index] = np.concatenate([one[_past(some, out)] for one, some, out in zip(own, drawn, left_out)])
+        slots[index] = np.repeat(np.arange(way), numbers)
+    return replace(tasks, query=query, slots=slots)
+
+
+def _places(members: np.ndarray, nodes: np.ndarray) -> np.ndarray:
+    """Where the nodes stand among the ascending ``members``, ascending; those that are not there are left out."""
+    nodes = np.unique(nodes)
+    places = np.searchsorted(members, nodes)
+    inside = places < len(members)
+    return places[inside][members[places[inside]] == nodes[inside]]
+
+
+def _past(places: np.ndarray, left_out: np.ndarray) -> np.ndarray:
+    """Places among all members, given places among those that are not left out: a class may have millions of nodes, so no list of the others is made."""
+    for out in left_out:
+        places = places + (places >= out)
+    return places
+
+
+def _numbers(
+    random: np.random.Generator, available: np.ndarray, total: int, concentration: float, index: int
+) -> np.ndarray:
+    """Queries of each class: ``total`` in all, no class more than are available."""
+    if available.sum() < total:
+        raise TaskError(f"task {index} needs {total} queries, but its classes have {available.sum()} other nodes.")
+    shares = random.dirichlet(np.full(len(available), concentration))
+    numbers = np.zeros(len(available), dtype=np.int64)
+    while (left := total - int(numbers.sum())) > 0:
+        weight = np.where(numbers < available, shares + 1e-12, 0.0)  # a share may be zero to the last bit
+        numbers = np.minimum(numbers + random.multinomial(left, weight / weight.sum()), available)
+    return numbers

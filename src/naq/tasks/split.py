@@ -25,9 +25,7 @@ class ClassSplit:
         for one, two in (("base", "valid"), ("base", "test"), ("valid", "test")):
             shared = set(getattr(self, one)) & set(getattr(self, two))
             if shared:
-                raise TaskError(
-                    f"classes {sorted(shared)[:5]} are both {one} and {two}; the three parts of a split may not share a class."
-                )
+                raise TaskError(f"classes {sorted(shared)[:5]} are both {one} and {two}; parts may not share a class.")
 
     def part(self, name: str) -> tuple[int, ...]:
         """The classes of ``base``, ``valid`` or ``test``."""
@@ -57,12 +55,8 @@ def split_classes(graph: Graph, *, valid: int, test: int, seed: int = 0, min_nod
             f"{graph.name!r} have {min_nodes} nodes or more; ask for fewer classes or lower min_nodes."
         )
     order = stream(seed, "split").permutation(usable)
-    base = order[valid + test :]
-    return ClassSplit(
-        tuple(sorted(map(int, base))),
-        tuple(sorted(map(int, order[:valid]))),
-        tuple(sorted(map(int, order[valid : valid + test]))),
-    )
+    parts = order[valid + test :], order[:valid], order[valid : valid + test]
+    return ClassSplit(*(tuple(sorted(map(int, part))) for part in parts))
 
 
 def split_of_file(path: str | Path, graph: Graph | None = None) -> ClassSplit:

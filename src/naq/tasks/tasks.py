@@ -65,9 +65,7 @@ class Tasks:
         both = np.sort(np.concatenate([self.support, self.query], axis=1), axis=1)
         repeated = (both[:, 1:] == both[:, :-1]).any(axis=1)
         if repeated.any():
-            raise TaskError(
-                f"task {int(np.flatnonzero(repeated)[0])} uses a node twice; supports and queries must be distinct."
-            )
+            raise TaskError(f"task {int(np.flatnonzero(repeated)[0])} uses a node twice; expected distinct nodes.")
 
     def __len__(self) -> int:
         return len(self.support)
@@ -144,9 +142,7 @@ class Tasks:
     def arrays(self) -> dict[str, np.ndarray]:
         """The two arrays under the names of the task file, which holds no ``slots``."""
         if self.slots is not None:
-            raise TaskError(
-                "a task file holds equally many queries per class, and these tasks do not; draw them again."
-            )
+            raise TaskError("a task file holds equally many queries per class, these tasks do not; draw them again.")
         stem = f"{self.way}way_{self.shot}shot_{self.part}_"
         kind = np.int32 if max(self.support.max(), self.query.max()) < 2**31 else np.int64
         return {stem + "support": self.support.astype(kind), stem + "query": self.query.astype(kind)}
@@ -166,9 +162,8 @@ def save_task_file(path: str | Path, sets: Iterable[Tasks], split: ClassSplit | 
     """Write task sets, and the class split they come from, as one npz."""
     arrays: dict[str, np.ndarray] = {}
     if split is not None:
-        arrays |= {
-            f"{part}_classes": np.asarray(split.part(part), dtype=np.int64) for part in ("base", "valid", "test")
-        }
+        for part in ("base", "valid", "test"):
+            arrays[f"{part}_classes"] = np.asarray(split.part(part), dtype=np.int64)
     for tasks in sets:
         arrays |= tasks.arrays()
     return write_npz(path, arrays, **options)

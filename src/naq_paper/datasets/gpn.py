@@ -19,8 +19,7 @@ from naq.errors import DataError, GraphError
 from naq.files import open_file
 from naq.graph import Graph
 from naq.io.npz import checked_labels
-from naq.io.readers import Reader
-from naq.io.text_table import read_table
+from naq.io.readers import Reader, read_table
 from naq.tasks import ClassSplit
 from naq_paper.datasets.matlab import read_mat
 

@@ -14,7 +14,7 @@ import numpy as np
 from naq.graph import Graph
 from naq.graph.operators import normalized_adjacency
 from naq.neighbors.exact import exact_topk
-from naq.neighbors.feature_blocks import block_topk
+from naq.neighbors.feature_exact import block_topk
 
 STAGES = ("compute", "selection", "transfer")
 

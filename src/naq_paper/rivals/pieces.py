@@ -29,7 +29,7 @@ import torch
 from numba import njit
 
 from naq.graph import Graph
-from naq.graph.sparse_tensor import csr_tensor
+from naq.graph.operators import csr_tensor
 from naq.nn.operator import DENSE_BYTES
 from naq.nn.rows import SparseRows, multiply
 from naq.random import mixed, stream, word

@@ -13,7 +13,7 @@ from numba import njit, prange
 
 from naq.embedders.node_words import FEWEST_COLUMNS, UNCORRELATED, diffused, mean_squared_cosine
 from naq.graph import Graph
-from naq.graph.svd import svd_rotation, svd_start
+from naq.graph.operators import svd_rotation, svd_start
 from naq.graph.weighting import idf_of, tfidf
 from naq.threads import one_blas_thread
 from naq_scale.blocks.parts import Arrays, Parts, Work, stage

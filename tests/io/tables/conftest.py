@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from naq.io.tables import delimited
+from naq.io.tables import reading
 
 Write = Callable[..., Path]
 
@@ -19,7 +19,7 @@ def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> s
     if request.param == "pyarrow":
         pytest.importorskip("pyarrow")
     else:
-        monkeypatch.setattr(delimited, "_by_pyarrow", lambda file, wanted: None)
+        monkeypatch.setattr(reading, "_by_pyarrow", lambda file, wanted: None)
     return str(request.param)
 
 

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from naq.errors import DataError
 from naq.io import import_tables
-from naq.io.tables import delimited
+from naq.io.tables import reading
 from naq.io.tables.columns import Table, parse_number
-from naq.io.tables.layout import examine
+from naq.io.tables.text_file import examine
 
 pa = pytest.importorskip("pyarrow")
 Write = Callable[..., Path]
@@ -54,8 +54,8 @@ def test_what_is_written_as_csv_is_read_back(
     path.write_bytes((b"\xef\xbb\xbf" if bom else b"") + stream.getvalue().encode())
     file = examine(path, header=True)
     file = type(file)(**(vars(file) | {"delimiter": delimiter, "header": tuple(names), "width": len(names)}))
-    slow = delimited._by_csv(file, names)
-    fast = delimited._by_pyarrow(file, names)
+    slow = reading._by_csv(file, names)
+    fast = reading._by_pyarrow(file, names)
     wanted = {name: [row[i] for row in rows] for i, name in enumerate(names)}
     assert {name: column.strings() for name, column in slow[0].items()} == wanted and slow[1:] == (len(rows), [])
     assert fast is not None
@@ -73,10 +73,10 @@ def test_both_readers_agree_on_any_text(tmp_path_factory: pytest.TempPathFactory
         return
     if file.delimiter != "," or file.width != 2:
         return
-    fast = delimited._by_pyarrow(file, ["source", "target"])
+    fast = reading._by_pyarrow(file, ["source", "target"])
     if fast is None:
         return
-    slow = delimited._by_csv(file, ["source", "target"])
+    slow = reading._by_csv(file, ["source", "target"])
     assert fast[1:] == slow[1:]
     for name in ("source", "target"):
         assert fast[0][name].strings() == slow[0][name].strings()
@@ -86,7 +86,7 @@ def test_rows_are_named_by_their_lines(engine: str, tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     rows = "".join(f"{i},x\n" for i in range(40))
     path.write_text('# made by a program\n\nsource,target\na,"b\nc"\n\nd,e\n1,2,3\n  \nf,g\n' + rows)
-    table = delimited.read_delimited(path, everything)
+    table = reading.read_delimited(path, everything)
     assert cells_of(table)["target"][:3] == ["b\nc", "e", "g"] and table.rows == 43
     assert table.places([0, 1, 2, 42]) == ["t.csv, line 4", "t.csv, line 7", "t.csv, line 10", "t.csv, line 50"]
     assert [(d.count, d.places) for d in table.dropped] == [(1, ["t.csv, line 8"])]
@@ -101,7 +101,7 @@ def test_small_blocks_of_pyarrow_change_nothing(tmp_path: Path, monkeypatch: pyt
     whole = arrow.read_csv(file, ["target"])
     monkeypatch.setattr(arrow, "BLOCK", 64)
     pieces = arrow.read_csv(file, ["target"])
-    slow = delimited._by_csv(file, ["target"])
+    slow = reading._by_csv(file, ["target"])
     assert whole is not None and pieces is not None
     assert whole[0]["target"].strings() == pieces[0]["target"].strings() == slow[0]["target"].strings()
     assert whole[1:] == pieces[1:] == slow[1:]
@@ -113,25 +113,25 @@ def test_small_blocks_of_pyarrow_change_nothing(tmp_path: Path, monkeypatch: pyt
 def test_delimiters_are_detected(engine: str, tmp_path: Path, name: str, delimiter: str) -> None:
     path = tmp_path / name
     path.write_text(delimiter.join(["source", "target"]) + "\n" + delimiter.join(["a", "b"]) + "\n")
-    assert cells_of(delimited.read_delimited(path, everything)) == {"source": ["a"], "target": ["b"]}
+    assert cells_of(reading.read_delimited(path, everything)) == {"source": ["a"], "target": ["b"]}
 
 
 def test_a_text_with_more_commas_than_semicolons(engine: str, tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("id;text\n1;a, b, c, d\n2;e\n3;f, g\n")
-    assert cells_of(delimited.read_delimited(path, everything))["text"] == ["a, b, c, d", "e", "f, g"]
+    assert cells_of(reading.read_delimited(path, everything))["text"] == ["a, b, c, d", "e", "f, g"]
 
 
 def test_gz(engine: str, tmp_path: Path) -> None:
     path = tmp_path / "t.csv.gz"
     path.write_bytes(gzip.compress(b"source,target\na,b\n"))
-    assert cells_of(delimited.read_delimited(path, everything)) == {"source": ["a"], "target": ["b"]}
+    assert cells_of(reading.read_delimited(path, everything)) == {"source": ["a"], "target": ["b"]}
     path.write_bytes(gzip.compress(b"source,target\n" + b"a,b\n" * 10_000)[:-20])
     with pytest.raises(DataError, match="is damaged or truncated"):
-        delimited.read_delimited(path, everything)
+        reading.read_delimited(path, everything)
     path.write_bytes(b"source,target\na,b\n")
     with pytest.raises(DataError, match=r"is not a gzip file, though its name ends in .gz"):
-        delimited.read_delimited(path, everything)
+        reading.read_delimited(path, everything)
 
 
 @pytest.mark.parametrize(
@@ -157,13 +157,13 @@ def test_headers(tmp_path: Path, text: str, header: bool | None, columns: list[s
 def test_other_encodings(engine: str, tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_bytes("source,target\nx,y\nMüller,Café\n".encode("latin-1"))
-    table = delimited.read_delimited(path, everything)
+    table = reading.read_delimited(path, everything)
     assert cells_of(table) == {"source": ["x", "Müller"], "target": ["y", "Café"]}
     assert "not UTF-8 (first in line 3); it was read as Windows-1252" in table.notes[0]
     path.write_bytes("source,target\nx,y\n".encode("utf-16"))
-    assert cells_of(delimited.read_delimited(path, everything)) == {"source": ["x"], "target": ["y"]}
+    assert cells_of(reading.read_delimited(path, everything)) == {"source": ["x"], "target": ["y"]}
     path.write_bytes("source,target\n€,\x81\n".replace("€", "\x80").encode("latin-1"))
-    assert "read as Latin-1" in delimited.read_delimited(path, everything).notes[0]
+    assert "read as Latin-1" in reading.read_delimited(path, everything).notes[0]
 
 
 def test_numbers_are_the_same_however_they_are_read(tmp_path: Path) -> None:
@@ -173,7 +173,7 @@ def test_numbers_are_the_same_however_they_are_read(tmp_path: Path) -> None:
     good = ["1", "-2.5", "1e3", "", "+7", " 8 ", "NaN", "1.7976931348623157e308", ".5", "3."]
     path.write_text("source,target\n" + "".join(f"{cell},x\n" for cell in good))
     file = examine(path, header=True)
-    fast, slow = delimited._by_pyarrow(file, ["source"]), delimited._by_csv(file, ["source"])
+    fast, slow = reading._by_pyarrow(file, ["source"]), reading._by_csv(file, ["source"])
     assert fast is not None
     expected = [1, -2.5, 1000, np.nan, 7, 8, np.nan, 1.7976931348623157e308, 0.5, 3]
     for found in (fast, slow):
@@ -181,7 +181,7 @@ def test_numbers_are_the_same_however_they_are_read(tmp_path: Path) -> None:
     for bad in ("inf", "1_0", "0x10", "٣", "1e999", "1,5", "true"):
         path.write_text(f'source,target\n1,x\n"{bad}",x\n')
         file = examine(path, header=True)
-        for found in (delimited._by_pyarrow(file, ["source"]), delimited._by_csv(file, ["source"])):
+        for found in (reading._by_pyarrow(file, ["source"]), reading._by_csv(file, ["source"])):
             assert found is not None
             with pytest.raises(BadCell) as error:
                 found[0]["source"].numbers()

@@ -183,9 +183,9 @@ def test_graphml_defaults_and_unknown_keys(write: Write) -> None:
 
 
 def test_a_text_of_graphml_that_is_too_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from naq.io.tables import graphml
+    from naq.io.tables import reading
 
-    monkeypatch.setattr(graphml, "LONGEST_ROW", 100)
+    monkeypatch.setattr(reading, "LONGEST_ROW", 100)
     text = '<graphml><key id="d" for="node" attr.name="about"/><graph><node id="a"/><node id="b"><data key="d">%s</data></node></graph></graphml>'
     (tmp_path / "g.graphml").write_text(text % ("x" * 101))
     with pytest.raises(DataError, match=r"g.graphml, node 2: 'about' has 101 characters; expected at most 100"):

@@ -28,7 +28,7 @@ def dense(graph: naq.Graph) -> np.ndarray:
 
 def test_both_readers_give_the_same_graph(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("pyarrow")
-    from naq.io.tables import delimited
+    from naq.io.tables import reading
 
     rng = np.random.default_rng(1)
     edges = "source,target\n" + "".join(f"n{a},n{b}\n" for a, b in rng.integers(0, 60, (300, 2)))
@@ -38,8 +38,8 @@ def test_both_readers_give_the_same_graph(write: Write, monkeypatch: pytest.Monk
     )
     a, b = write("e.csv", edges), write("n.csv", nodes)
     used = []
-    by_csv = delimited._by_csv
-    monkeypatch.setattr(delimited, "_by_csv", lambda *given: used.append(1) or by_csv(*given))
+    by_csv = reading._by_csv
+    monkeypatch.setattr(reading, "_by_csv", lambda *given: used.append(1) or by_csv(*given))
     fast, fast_report = import_tables(a, b)
     assert not used, "pyarrow reads ordinary files"
     monkeypatch.setitem(sys.modules, "pyarrow", None)

@@ -1,7 +1,7 @@
 """People's own files to graphs: tables of edges and nodes in text or Parquet, GraphML, data frames, NetworkX, SciPy."""
 
-from naq.io.tables.choice import Choice
 from naq.io.tables.importing import Imported, from_networkx, from_tables, import_tables
 from naq.io.tables.report import ImportReport
+from naq.io.tables.roles import Choice
 
 __all__ = ["Choice", "ImportReport", "Imported", "from_networkx", "from_tables", "import_tables"]

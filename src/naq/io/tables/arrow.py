@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from naq.errors import DataError
 from naq.files import file_of
 from naq.io.tables.columns import Column, Numbers, Table, Vectors
-from naq.io.tables.delimited import Choose
+from naq.io.tables.reading import Choose
 from naq.io.tables.text_file import END, LONGEST_ROW, TextFile, opened
 from naq.memory import require
 
@@ -85,19 +85,15 @@ def read_csv(file: TextFile, wanted: list[str]) -> tuple[dict[str, Column], int,
     text = pa.string()
     try:
         with opened(file.path) as stream:
+            names, types = file.columns(), dict.fromkeys(wanted, text)
             reader = pyarrow.csv.open_csv(
                 pa.PythonFile(_WithEnd(stream, file), mode="r"),
-                pyarrow.csv.ReadOptions(
-                    column_names=file.columns(), skip_rows=file.skip, block_size=BLOCK, use_threads=False
-                ),
+                pyarrow.csv.ReadOptions(column_names=names, skip_rows=file.skip, block_size=BLOCK, use_threads=False),
                 pyarrow.csv.ParseOptions(
                     delimiter=file.delimiter, newlines_in_values=file.quotes > 0, invalid_row_handler=skip
                 ),
                 pyarrow.csv.ConvertOptions(
-                    column_types=dict.fromkeys(wanted, text),
-                    include_columns=wanted,
-                    null_values=[],
-                    strings_can_be_null=False,
+                    column_types=types, include_columns=wanted, null_values=[], strings_can_be_null=False
                 ),
             )
             schema = pa.schema([(name, text) for name in wanted])
@@ -135,9 +131,7 @@ def read_parquet(path: Path, choose: Choose) -> Table:
     except DataError:
         raise
     except (pa.ArrowException, OSError, ValueError, OverflowError, MemoryError) as error:
-        raise DataError(
-            f"{path} is not a readable Parquet file ({_short(error)}); rename it if it is something else, or write it again."
-        ) from error
+        raise DataError(f"{path} is not a readable Parquet file ({_short(error)}); write it again.") from error
     columns = {name: arrow_column(table.column(name), name, str(path)) for name in wanted}
 
     def places(rows: Any) -> list[str]:
@@ -148,17 +142,6 @@ def read_parquet(path: Path, choose: Choose) -> Table:
 
 def _is_text(kind: pa.DataType) -> bool:
     return pa.types.is_string(kind) or pa.types.is_large_string(kind)
-
-
-def _check_repeats(chunks: pa.ChunkedArray, name: str, title: str) -> None:
-    """Before codes are replaced by their texts: what all of these take."""
-    lengths = (pc.sum(pc.take(pc.binary_length(one.dictionary), one.indices)).as_py() or 0 for one in chunks.chunks)
-    require(
-        2 * sum(lengths),
-        f"{title}: column {name!r} of {len(chunks):,} texts",
-        "shorten them, or use a larger machine",
-        DataError,
-    )
 
 
 def _check_size(facts: Any, columns: int, path: Path) -> None:
@@ -174,7 +157,10 @@ def arrow_column(chunks: pa.ChunkedArray, name: str, title: str) -> Column:
     kind = chunks.type
     if pa.types.is_dictionary(kind):
         if _is_text(kind.value_type):
-            _check_repeats(chunks, name, title)
+            # before codes are replaced by their texts: what all of these take
+            sizes = (pc.sum(pc.take(pc.binary_length(one.dictionary), one.indices)).as_py() for one in chunks.chunks)
+            what = f"{title}: column {name!r} of {len(chunks):,} texts"
+            require(2 * sum(size or 0 for size in sizes), what, "shorten them", DataError)
         return arrow_column(chunks.cast(kind.value_type), name, title)
     if pa.types.is_integer(kind) and not chunks.null_count:
         return Numbers(chunks.to_numpy())
@@ -185,9 +171,7 @@ def arrow_column(chunks: pa.ChunkedArray, name: str, title: str) -> Column:
     try:
         return ArrowCells(pc.fill_null(chunks.cast(pa.string()), ""))
     except pa.ArrowException as error:
-        raise DataError(
-            f"{title}: column {name!r} has type {kind}, which is neither text nor numbers; convert it."
-        ) from error
+        raise DataError(f"{title}: column {name!r} has type {kind}, neither text nor numbers; convert it.") from error
 
 
 def _vectors(chunks: pa.ChunkedArray, name: str, title: str) -> Column:
@@ -203,10 +187,8 @@ def _vectors(chunks: pa.ChunkedArray, name: str, title: str) -> Column:
             f"others have {width}; give all nodes vectors of one length."
         )
     try:
-        flat = np.concatenate(
-            [pc.list_flatten(chunk).cast(pa.float32()).to_numpy(zero_copy_only=False) for chunk in chunks.chunks]
-            or [np.empty(0, np.float32)]
-        )
+        parts = [pc.list_flatten(one).cast(pa.float32()).to_numpy(zero_copy_only=False) for one in chunks.chunks]
+        flat = np.concatenate(parts or [np.empty(0, np.float32)])
     except pa.ArrowException as error:
         raise DataError(f"{title}: column {name!r} has type {chunks.type}; expected lists of numbers.") from error
     full = np.full((len(chunks), width), np.nan, dtype=np.float32)

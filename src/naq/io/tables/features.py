@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from naq.errors import DataError
-from naq.io.tables.columns import BadCell, Column, Table, Vectors, is_missing, parse_number
+from naq.io.tables.columns import BadCell, Table, Vectors, is_missing, parse_number, stripped
 from naq.io.tables.roles import array_kind, plain, shown
 
 RARE_WORDS_FROM = 1_000
@@ -51,15 +51,12 @@ def words(table: Table, column: str) -> Feature:
 
     texts = table.columns[column].strings()
     least = 2 if table.rows >= RARE_WORDS_FROM else 1
-    counter = CountVectorizer(
-        token_pattern=rf"(?u)\b\w{{2,{LONGEST_WORD}}}\b", min_df=least, max_features=MOST_WORDS, dtype=np.float32
-    )
+    word = rf"(?u)\b\w{{2,{LONGEST_WORD}}}\b"
+    counter = CountVectorizer(token_pattern=word, min_df=least, max_features=MOST_WORDS, dtype=np.float32)
     try:
         counts = sp.csr_array(counter.fit_transform(texts))
     except ValueError as error:
-        raise DataError(
-            f"{table.title}: column {column!r} holds no words of two letters or more that {least} nodes have; leave it out."
-        ) from error
+        raise DataError(f"{table.title}: column {column!r} holds no words of {least} nodes; leave it out.") from error
     names = counter.get_feature_names_out().tolist()
     note = f"words of one node only left out, at most {MOST_WORDS:,} kept" if least > 1 else ""
     empty = int((np.diff(counts.indptr) == 0).sum())
@@ -118,8 +115,7 @@ def categories(table: Table, column: str) -> Feature:
     kept = sorted((i for i, value in enumerate(values) if not is_missing(value)), key=values.__getitem__)
     if len(kept) > MOST_CATEGORIES:
         raise DataError(
-            f"{table.title}: column {column!r} has {len(kept):,} different values; as categories at most "
-            f"{MOST_CATEGORIES:,} can be used: give it with --text, or leave it out."
+            f"{table.title}: column {column!r} has {len(kept):,} values, over {MOST_CATEGORIES:,}; use --text."
         )
     place = np.full(len(values) + 1, -1)
     place[kept] = np.arange(len(kept))
@@ -207,14 +203,6 @@ def joined(features: list[Feature]) -> tuple[Any, list[str] | None]:
     return np.hstack(matrices), names
 
 
-def stripped(column: Column) -> tuple[np.ndarray, list[str]]:
-    """Codes and distinct cells without spaces around them."""
-    codes, values = column.encoded()
-    known: dict[str, int] = {}
-    place = np.array([known.setdefault(value.strip(), len(known)) for value in values], dtype=np.int64)
-    return (codes, list(known)) if len(known) == len(values) else (place[codes], list(known))
-
-
 def _kind(table: Table, column: str) -> tuple[str, str]:
     """``text``, ``number``, ``category``, ``vector``, or "" with why the column is not used."""
     cells = table.columns[column]
@@ -284,8 +272,7 @@ def _read_numbers(table: Table, column: str) -> np.ndarray:
         return table.columns[column].numbers(table.decimal_comma)
     except BadCell as bad:
         raise DataError(
-            f"{table.place(bad.row)}: {_cut(bad.cell)} in column {column!r} is no number; correct it, or use the column "
-            "as --categorical or --text."
+            f"{table.place(bad.row)}: {_cut(bad.cell)} in column {column!r} is no number; use --text."
         ) from bad
 
 
@@ -300,9 +287,7 @@ def _parsed_vectors(table: Table, column: str) -> np.ndarray:
         parsed = _numbers_in(cell)
         if not parsed or (width and len(parsed) != width):
             expected = f"{width} numbers as in the rows before" if width else "numbers"
-            raise DataError(
-                f"{table.place(row)}: {_cut(cell)} in column {column!r} is no vector; expected {expected}, such as [0.1, 0.2]."
-            )
+            raise DataError(f"{table.place(row)}: {_cut(cell)} in column {column!r} is no vector; expected {expected}.")
         width = len(parsed)
         rows.append(parsed)
     return np.array([row if row is not None else [np.nan] * width for row in rows], dtype=np.float32).reshape(-1, width)

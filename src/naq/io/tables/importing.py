@@ -13,18 +13,14 @@ import scipy.sparse as sp
 
 from naq.errors import DataError, GraphError
 from naq.graph import Graph
+from naq.io.readers import Reader
 from naq.io.tables import roles
-from naq.io.tables.choice import Choice
-from naq.io.tables.columns import Column, Numbers, Table
-from naq.io.tables.delimited import Choose
-from naq.io.tables.edges import Edges
+from naq.io.tables.columns import Column, Numbers, Table, frame_table, networkx_tables
 from naq.io.tables.features import NOTES_FROM, feature_notes, joined
-from naq.io.tables.formats import is_graphml, read_table, stem
-from naq.io.tables.frames import frame_table, networkx_tables
-from naq.io.tables.graphml import ID, read_graphml
-from naq.io.tables.matching import are_ids, ends_by_cells
-from naq.io.tables.nodes import Nodes, checked_vectors, read_nodes, vector_file
+from naq.io.tables.nodes import Edges, Nodes, checked_vectors, read_nodes, vector_file
+from naq.io.tables.reading import ID, Choose, is_graphml, is_table, read_graphml, read_table, stem
 from naq.io.tables.report import ImportReport
+from naq.io.tables.roles import Choice, are_ids, ends_by_cells
 
 EXPECTED = ("rows with another", "rows without", "rows of nodes without", "edges to nodes")
 """Beginnings of reasons to drop rows that may mean a mistake in a file; self-loops and repetitions are no mistake."""
@@ -179,14 +175,9 @@ def _entries(rows: Sequence[int]) -> list[str]:
 
 
 def _assembled(
-    edge_table: Table,
-    node_table: Table | None,
-    ends: tuple[str, str],
-    choice: Choice,
-    name: str,
-    *,
+    edge_table: Table, node_table: Table | None, ends: tuple[str, str], choice: Choice, name: str, *,
     by_row: bool = False,
-) -> Imported:
+) -> Imported:  # fmt: skip
     vectors = _outside(choice)
     if node_table is None and vectors:
         node_table = _counted(len(vectors[0][1]))
@@ -201,18 +192,14 @@ def _assembled(
     if node_table is None:
         ids = edges.by_appearance()
         if not ids:
-            raise DataError(
-                f"{edge_table.title} holds no edges, so there are no nodes; give --nodes, or check the file."
-            )
+            raise DataError(f"{edge_table.title} holds no edges, so there are no nodes; give --nodes.")
         nodes = Nodes(ids, edge_table.title, None, None, [], {}, [], [])
     else:
         nodes = read_nodes(node_table, choice, vectors, [] if by_row else edges.ids)
         if by_row:
             lost = node_table.dropped + nodes.dropped
             if lost:
-                raise DataError(
-                    f"{lost[0].places[0]}: {lost[0].why}, but a matrix needs one row per node; correct the table."
-                )
+                raise DataError(f"{lost[0].places[0]}: {lost[0].why}, a matrix needs one row per node; correct it.")
             place = np.array([int(name) for name in edges.ids], dtype=np.int64)
             edges.ends = place[edges.ends] if len(place) else edges.ends
         else:
@@ -257,3 +244,26 @@ def _notes(graph: Graph, nodes: Nodes) -> list[str]:
 
 def _many(given: str | Sequence[str]) -> tuple[str, ...]:
     return (given,) if isinstance(given, str) else tuple(given)
+
+
+class EdgeListReader(Reader):
+    """A table of edges without a table of nodes."""
+
+    name = "edge-list"
+    expects = "an edge list (.csv, .tsv, .txt, also .gz, .parquet)"
+
+    def fits(self, path: Path) -> bool:
+        return path.is_file() and is_table(path)
+
+    def read(self, path: Path, name: str | None = None) -> Graph:
+        return warned(import_tables(path, name=name))
+
+
+class GraphMLReader(EdgeListReader):
+    """A GraphML file with its nodes' attributes."""
+
+    name = "graphml"
+    expects = "a GraphML file"
+
+    def fits(self, path: Path) -> bool:
+        return path.is_file() and is_graphml(path)

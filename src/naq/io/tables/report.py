@@ -54,18 +54,8 @@ class ImportReport:
             order = np.argsort(-counts, kind="stable")
             classes = {str(graph.class_names[i]): int(counts[i]) for i in order}
             unlabelled = int((graph.labels < 0).sum())
-        return cls(
-            graph.num_nodes,
-            graph.num_edges,
-            int((degrees == 0).sum()),
-            features,
-            classes,
-            unlabelled,
-            histogram(degrees),
-            dropped,
-            unused,
-            notes,
-        )
+        sizes = graph.num_nodes, graph.num_edges, int((degrees == 0).sum())
+        return cls(*sizes, features, classes, unlabelled, histogram(degrees), dropped, unused, notes)
 
     def as_json(self) -> dict[str, Any]:
         """For programs."""
@@ -75,16 +65,13 @@ class ImportReport:
         return plain | {"features": features, "dropped": [asdict(item) for item in self.dropped]}
 
     def __str__(self) -> str:
-        lines = [
-            f"{_count(self.nodes, 'node')}, {_count(self.edges, 'edge')}, {_count(self.isolated, 'node')} without an edge"
-        ]
-        lines.append("features:" if self.features else "features: none")
+        sizes = f"{_count(self.nodes, 'node')}, {_count(self.edges, 'edge')}, {_count(self.isolated, 'node')}"
+        lines = [f"{sizes} without an edge", "features:" if self.features else "features: none"]
         for feature in self.features:
             note = f" ({feature.note})" if feature.note else ""
-            shown = ", ".join(_short(example) for example in feature.examples)
-            lines.append(
-                f"  {_short(feature.column)}: {feature.kind}, {_count(feature.width, 'column')}{note}; e.g. {shown}"
-            )
+            shown = ", ".join(map(_short, feature.examples))
+            size = _count(feature.width, "column")
+            lines.append(f"  {_short(feature.column)}: {feature.kind}, {size}{note}; e.g. {shown}")
         lines += self._class_lines()
         lines.append("degrees:")
         most = max(self.degrees.values(), default=0)
@@ -105,9 +92,8 @@ class ImportReport:
             return ["labels: none"]
         shown = ", ".join(f"{_short(name)} {count:,}" for name, count in list(self.classes.items())[:_CLASSES])
         more = f", and {len(self.classes) - _CLASSES:,} more" if len(self.classes) > _CLASSES else ""
-        return [
-            f"labels: {_count(len(self.classes), 'class', 'classes')}, {_count(self.unlabelled, 'node')} without: {shown}{more}"
-        ]
+        sizes = f"{_count(len(self.classes), 'class', 'classes')}, {_count(self.unlabelled, 'node')} without"
+        return [f"labels: {sizes}: {shown}{more}"]
 
 
 def histogram(degrees: np.ndarray) -> dict[str, int]:

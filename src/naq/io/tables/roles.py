@@ -1,29 +1,52 @@
-"""Which column is what, by the names that people and programs give them."""
+"""Which column is what: as a person says it, by the names that people and programs give columns, or by what the cells hold."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from naq.errors import DataError
+from naq.io.tables.columns import Table, stripped
 from naq.options import nearest
 
+
+@dataclass(frozen=True)
+class Choice:
+    """Columns by what they are for; what is not named is detected.
+
+    Args:
+        source, target: the two ends of an edge.
+        weight: a row with weight 0 is no edge; a negative one is an error. Graphs have no weights beyond that.
+        id: names of nodes.
+        label: classes; an empty cell is an unknown class.
+        text, numeric, categorical: features of nodes. Where any feature is named, only those named are used.
+        vector: columns of lists, prefixes of numbered columns (``v`` for v0, v1, ...), ``.npy`` files or arrays.
+        header: whether the first row of a text file holds names; seen from its cells if None.
+    """
+
+    source: str | None = None
+    target: str | None = None
+    weight: str | None = None
+    id: str | None = None
+    label: str | None = None
+    text: Sequence[str] = ()
+    numeric: Sequence[str] = ()
+    categorical: Sequence[str] = ()
+    vector: Sequence[Any] = ()
+    header: bool | None = None
+
+    @property
+    def names_features(self) -> bool:
+        return bool(self.text or self.numeric or self.categorical or self.vector)
+
+
 ENDS = (
-    ("source", "target"),
-    ("src", "dst"),
-    ("source", "dest"),
-    ("source", "destination"),
-    ("from", "to"),
-    ("start", "end"),
-    ("head", "tail"),
-    ("u", "v"),
-    ("node1", "node2"),
-    ("node_1", "node_2"),
-    ("id1", "id2"),
-    ("id_1", "id_2"),
-    ("citing", "cited"),
-    ("follower", "followee"),
-)
+    ("source", "target"), ("src", "dst"), ("source", "dest"), ("source", "destination"), ("from", "to"), ("start",
+    "end"), ("head", "tail"), ("u", "v"), ("node1", "node2"), ("node_1", "node_2"), ("id1", "id2"), ("id_1", "id_2"),
+    ("citing", "cited"), ("follower", "followee"),
+)  # fmt: skip
 """Names of the two columns of an edge list; also with ``_id``, ``id``, ``_node``, ``node`` behind, and Neo4j's ``:START_ID``."""
 IDS = ("id", "node_id", "nodeid", "node", "key", "name", "title")
 LABELS = ("label", "class", "y")
@@ -76,10 +99,7 @@ def named(column: str, columns: Sequence[str], flag: str, title: str) -> str:
 def ends(columns: Sequence[str], source: str | None, target: str | None, title: str, header: bool) -> tuple[str, str]:
     """The two columns of an edge list: those named, else those whose names are known, else the first two of a file without header."""
     if len(columns) < 2:
-        raise DataError(
-            f"{title} has one column ({columns[0]!r}); expected an edge list with two or more, divided by a comma, "
-            "a semicolon, a tab, a bar or a space."
-        )
+        raise DataError(f"{title} has one column ({columns[0]!r}); expected an edge list with two or more.")
     if source is not None or target is not None:
         a = named(source, columns, "--source", title) if source is not None else None
         b = named(target, columns, "--target", title) if target is not None else None
@@ -101,10 +121,11 @@ def ends(columns: Sequence[str], source: str | None, target: str | None, title: 
             return columns[0], columns[1]
         if (found := _of_cypher(columns)) is not None:
             return found
+    some = ", ".join(columns[:8]) + (", ..." if len(columns) > 8 else "")
     flag = "--target" if source is not None else "--source" if target is not None else "--source and --target"
     raise DataError(
-        f"{title} has no columns with names like source and target (it has {_some(columns)}); name them with {flag} of naq import, "
-        "or give --no-header if the first row is an edge."
+        f"{title} has no columns with names like source and target (it has {some}); "
+        f"name them with {flag}, or give --no-header if the first row is an edge."
     )
 
 
@@ -142,5 +163,26 @@ def _end(name: str) -> str:
     return name
 
 
-def _some(columns: Sequence[str]) -> str:
-    return ", ".join(columns[:8]) + (", ..." if len(columns) > 8 else "")
+SAMPLED = 1_000
+MOST = 0.9
+"""The share of a column's cells that must be ids of nodes."""
+
+
+def ends_by_cells(edges: Table, nodes: Table) -> tuple[str, str] | None:
+    """The two columns of edges that hold cells of one column of nodes; None where there are not exactly two."""
+    samples = {name: [cell for cell in stripped(column)[1] if cell] for name, column in edges.columns.items()}
+    samples = {name: cells[:: max(1, len(cells) // SAMPLED)] for name, cells in samples.items()}
+    for column in nodes.columns.values():
+        held = set(stripped(column)[1]) - {""}
+        if 2 * len(held) < nodes.rows:  # ids are different from row to row
+            continue
+        found = [name for name, cells in samples.items() if sum(cell in held for cell in cells) > MOST * len(cells)]
+        if len(found) == 2:
+            return found[0], found[1]
+    return None
+
+
+def are_ids(cells: Sequence[str], nodes: Table) -> bool:
+    """Whether all cells are in one column of nodes: then a row of them is an edge and no header."""
+    wanted = {cell.strip() for cell in cells}
+    return any(wanted <= set(stripped(column)[1]) for column in nodes.columns.values())

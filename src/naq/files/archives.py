@@ -1,7 +1,7 @@
-"""npz archives that cannot run code.
+"""Zip and npz archives that cannot run code, their members held to sizes, CRCs and checksums, and all together to memory.
 
-Beside the CRC of each member, an archive of ours has in its comment a checksum of each: so a member that was renamed or taken away is
-noticed too. Archives of others, and of earlier versions, have none.
+An npz of ours has in its comment a checksum of each member: so one that was renamed or taken away is noticed too. Archives of
+others, and of earlier versions, have none.
 """
 
 from __future__ import annotations
@@ -11,9 +11,11 @@ import io
 import itertools
 import json
 import math
+import os
 import zipfile
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import closing
+import zlib
+from collections.abc import Collection, Generator, Iterator, Mapping
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import IO
 
@@ -21,10 +23,93 @@ import numpy as np
 
 from naq import memory
 from naq.errors import DataError
-from naq.files.checksums import SIZE
-from naq.files.json_files import parse_json
-from naq.files.writing import write_atomically
-from naq.files.zips import Members, open_zip
+from naq.files.disk import SIZE, file_of, parse_json, write_atomically
+
+PIECE = 1 << 20
+
+
+def _check_end(path: Path) -> None:
+    """A comment that was cut off is noticed by nobody else."""
+    with path.open("rb") as stream:
+        size = stream.seek(0, os.SEEK_END)
+        stream.seek(max(0, size - (1 << 16) - 22))
+        tail = stream.read()
+    place = tail.rfind(b"PK\5\6")
+    if place >= 0 and len(tail) != place + 22 + int.from_bytes(tail[place + 20 : place + 22], "little"):
+        raise DataError(f"{path} is cut off at its end, or something follows it; make or download it again.")
+
+
+class Members(Mapping[str, bytes]):
+    """The members of an open zip by name; reading one checks it.
+
+    Attributes:
+        comment: of the archive.
+    """
+
+    def __init__(self, archive: zipfile.ZipFile, path: Path) -> None:
+        self.path, self.comment = path, archive.comment
+        self._archive = archive
+        self._entries: dict[str, zipfile.ZipInfo] = {}
+        for entry in archive.infolist():
+            if entry.filename in self._entries:
+                raise DataError(f"{path} holds {entry.filename!r} twice; the file is damaged.")
+            self._entries[entry.filename] = entry
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._entries)
+
+    def size(self, name: str) -> int:
+        """Bytes that the member claims to have."""
+        return self._entries[name].file_size
+
+    def __getitem__(self, name: str) -> bytes:
+        """The whole content."""
+        pieces = list(self.pieces(name))
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    def pieces(self, name: str) -> Generator[bytes, None, None]:
+        """The content in pieces of a MiB, for what does not have to be held twice; after the last, size and CRC are checked.
+
+        zipfile leaves out the CRC of a member that it is not asked to read to the end.
+        """
+        entry = self._entries[name]
+        size, crc = 0, 0
+        with self._archive.open(entry) as stream:
+            while piece := stream.read(PIECE):
+                size += len(piece)
+                crc = zlib.crc32(piece, crc)
+                yield piece
+        if size != entry.file_size or crc != entry.CRC:
+            raise DataError(f"{self.path}: member {name!r} does not have the size and the CRC that it claims to have.")
+
+
+@contextmanager
+def open_zip(path: str | Path, kind: str, *, copies: float = 2.0) -> Iterator[Members]:
+    """The members of a zip file; whatever is wrong with it, then or while members are read, is a ``DataError``.
+
+    Args:
+        copies: memory that reading takes, as a multiple of what the largest member claims to have.
+    """
+    path = file_of(path, kind)
+    try:
+        with zipfile.ZipFile(path) as archive:
+            _check_end(path)
+            members = Members(archive, path)
+            largest = max((members.size(name) for name in members), default=0)
+            memory.require(copies * largest, f"a member of {path}", "use a larger machine", DataError)
+            yield members
+    except DataError:
+        raise
+    except (zipfile.BadZipFile, EOFError, OSError, ValueError, NotImplementedError, RuntimeError) as error:
+        raise DataError(f"{path} is not a readable {kind} ({error}); it may be truncated; get it again.") from error
+    except MemoryError as error:
+        raise DataError(f"{path} needs more memory than there is; use a larger machine.") from error
+    except Exception as error:  # zlib and lzma have error classes of their own
+        raise DataError(f"{path} is damaged ({error}); make or download it again.") from error
+
 
 MARK = b"naq-npz-1 "
 """Starts the comment; JSON follows: the checksum of each member."""
@@ -75,9 +160,7 @@ def read_npz(
     with open_zip(path, kind, copies=0) as members:
         checksums = _checksums(members, ours)
         wanted = [name for name in members if only is None or name.removesuffix(".npy") in only]
-        memory.require(
-            sum(map(members.size, wanted)), f"reading the arrays of {path}", "use a larger machine", DataError
-        )
+        memory.require(sum(map(members.size, wanted)), f"reading arrays of {path}", "use a larger machine", DataError)
         for name in wanted:
             if not name.endswith(".npy"):
                 raise DataError(f"{path} holds {name!r}, which is no array; expected a {kind} of .npy members.")
@@ -122,15 +205,11 @@ def _read_into_its_own_memory(members: Members, name: str, pieces: Iterator[byte
         raise DataError(f"{path}: array {name} has npy version {version}; expected 1.0 or 2.0.")
     shape, fortran, dtype = reader(member)
     if dtype.hasobject:
-        raise DataError(
-            f"{path}: array {name} holds pickled objects, which are never read; save plain numbers or strings."
-        )
+        raise DataError(f"{path}: array {name} holds pickled objects, which are never read; save numbers or text.")
     count = math.prod(map(int, shape))
     size, there = count * dtype.itemsize, members.size(name) - member.tell()
     if any(side < 0 for side in shape) or size != there:
-        raise DataError(
-            f"{path}: array {name} claims {size:,} bytes but its member has {there:,}; the file is damaged."
-        )
+        raise DataError(f"{path}: array {name} claims {size:,} bytes, its member has {there:,}; the file is damaged.")
     # NumPy widens strings of no characters to one, which takes memory for numbers of them that no file holds.
     if size == 0 and count > there + 1_000_000:
         raise DataError(f"{path}: array {name} claims {shape} entries of no bytes; the file is damaged.")

@@ -1,24 +1,27 @@
-"""Feature top-k of sparse features by an inverted index, one row at a time.
+"""Exact feature top-k, and how much of it an approximate table has.
 
-A row meets the rows that share a column with it, through the lists of its columns: the work is the sum over columns of the squared
-number of rows that have it, and no row costs more than that for nodes it has nothing in common with. Memory O(n) per thread.
+Sparse features on the CPU go through an inverted index, a row at a time: a row meets the rows that share a column with it, through the lists
+of its columns. The work is the sum over columns of the squared number of rows that have it; memory O(n) per thread. Under cosine and
+Jaccard the others have a score of 0 and are no neighbours; under Euclid they are offered from the shortest on until none can enter.
 
-Under cosine and Jaccard the others have a score of 0 and are no neighbours. Under Euclid their score depends on their length alone, so
-they are offered from the shortest on until none can enter.
+Dense features, and any on CUDA, go through blocks of matrix products in torch. Both round float64 scores to float32, ties to the lowest id.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numba
 import numpy as np
 import scipy.sparse as sp
+import torch
 from numba import njit, prange
 
-from naq.neighbors.similarity import METRICS, binary, metric_score, squared_norms
-from naq.neighbors.topk import heap_offer, heap_sort
+from naq.graph.operators import csr_tensor
+from naq.memory import require
+from naq.neighbors.similarity import METRICS, binary, metric_score, metric_scores, squared_norms
+from naq.neighbors.topk import Best, Lists, Mark, Progress, heap_offer, heap_sort, no_mark, stable_topk
+from naq.random import stream
 
 HEAVY_SHARE = 1 / 8
 """A column with more than this share of non-zeros is added densely."""
@@ -26,12 +29,8 @@ HEAVY_BYTES = 256 << 20
 
 
 def inverted_index_topk(
-    features: sp.csr_array,
-    k: int,
-    metric: str,
-    progress: Callable[[int, int], None] | None,
-    seeds: tuple[int, int] | np.ndarray | None = None,
-) -> tuple[np.ndarray, np.ndarray]:
+    features: sp.csr_array, k: int, metric: str, progress: Progress, seeds: tuple[int, int] | np.ndarray | None = None
+) -> Lists:
     """ids (s, k) and scores (s, k): float64 scores rounded to float32, ties to the lowest id.
 
     Args:
@@ -177,3 +176,114 @@ def _offer_others(i: Any, size: Any, by_size: Any, ends: Any, last: Any, found: 
                 continue
         found = heap_offer(scores, ids, found, score, j)
     return found
+
+
+BLOCK_ENTRIES = 1 << 25
+"""Scores held at once: a block of rows times n; 256 MiB in float64."""
+
+
+def block_topk(
+    features: sp.csr_array | np.ndarray, k: int, metric: str, device: str, progress: Progress, mark: Mark = no_mark,
+    seeds: tuple[int, int] | None = None,
+) -> Lists:  # fmt: skip
+    """ids (s, k) and scores (s, k); same rules as the inverted index: float64 scores rounded to float32, ties to the lowest id.
+
+    Args:
+        seeds: the nodes first..last-1 whose rows are wanted; None is all of them.
+    """
+    n = features.shape[0]
+    first, last = (0, n) if seeds is None else seeds
+    block = int(max(1, min(4096, BLOCK_ENTRIES // n)))
+    if str(device) == "cpu":
+        held = 8.0 * (features.size if isinstance(features, np.ndarray) else 2 * features.nnz)
+        rows = min(block, last - first)
+        what = f"a block of {rows:,} x {n:,} scores beside the features in float64"
+        require(held + 32.0 * rows * n, what, "use fewer workers, or a machine with more memory")
+    if metric == "jaccard":
+        features = binary(features)
+    size = torch.from_numpy(squared_norms(features)).to(device)
+    mark("compute")
+    right = _on_device(features, device)
+    mark("transfer")
+    ids = np.full((last - first, k), -1, dtype=np.int32)
+    scores = np.zeros((last - first, k), dtype=np.float32)
+    for start in range(first, last, block):
+        stop = min(last, start + block)
+        left = features[start:stop]
+        left = np.array(left) if isinstance(left, np.ndarray) else left.toarray()
+        left = torch.from_numpy(left).to(device, torch.float64)
+        mark("transfer")
+        dots = (right @ left.T).T
+        values = metric_scores(metric, dots, size[start:stop, None], size[None, :])
+        own = torch.arange(start, stop, device=values.device)
+        values[own - start, own] = -torch.inf
+        if metric != "euclidean":
+            values[values == 0] = -torch.inf
+        mark("compute")
+        chosen, found = stable_topk(values, k)
+        mark("selection")
+        keep = torch.isfinite(found)
+        ids[start - first : stop - first] = torch.where(keep, chosen, -1).cpu().numpy()
+        scores[start - first : stop - first] = torch.where(keep, found, 0).cpu().numpy()
+        mark("transfer")
+        if progress is not None:
+            progress(stop - first, last - first)
+    return ids, scores
+
+
+def _on_device(features: Any, device: str) -> torch.Tensor:
+    if isinstance(features, np.ndarray):
+        return torch.from_numpy(np.array(features)).to(device, torch.float64)
+    return csr_tensor(features.indptr, features.indices, features.data, features.shape, device, torch.float64)
+
+
+SAMPLE = 512
+"""Nodes whose true neighbours are found to measure recall."""
+BLOCK = 1 << 15
+"""Nodes that the sample is compared with at once."""
+
+
+def recall(found: np.ndarray, true: np.ndarray) -> float:
+    """The share of the true neighbours that was found, 1 where there are none; both (rows, k) with -1 where there is none."""
+    hits = ((found[:, :, None] == true[:, None, :]) & (true[:, None, :] >= 0)).any(axis=1)
+    return float(hits.sum() / (true >= 0).sum()) if (true >= 0).any() else 1.0
+
+
+def recall_with_ties(found: np.ndarray, scores: np.ndarray, true: np.ndarray, true_scores: np.ndarray) -> float:
+    """As :func:`recall`, but one that is as near as the last true one counts as found."""
+    there = true >= 0
+    last = np.where(there, true_scores, np.inf).min(axis=1, initial=np.inf)[:, None]
+    hits = np.minimum(((found >= 0) & (scores >= last)).sum(axis=1), there.sum(axis=1))
+    return float(hits.sum() / there.sum()) if there.any() else 1.0
+
+
+def measured_recall(features: Any, ids: np.ndarray, scores: np.ndarray, metric: str) -> dict[str, float]:
+    """``recall`` and ``recall_with_ties`` of an approximate feature table, on ``SAMPLE`` random nodes."""
+    n, k = ids.shape
+    sample = np.sort(stream(0, "feature-neighbors/recall").choice(n, min(SAMPLE, n), replace=False))
+    true, true_scores = true_rows(features, sample, k, metric)
+    with_ties = recall_with_ties(ids[sample], scores[sample], true, true_scores)
+    return {"recall": recall(ids[sample], true), "recall_with_ties": with_ties}
+
+
+def true_rows(features: Any, nodes: np.ndarray, k: int, metric: str) -> Lists:
+    """ids and scores (nodes, k) of the exact table; time O(nodes x n), memory O(nodes x block)."""
+    if not isinstance(features, np.ndarray):
+        return inverted_index_topk(features, k, metric, None, nodes)
+    best, own = Best(len(nodes), k, torch.device("cpu")), np.array(features[nodes])
+    left = torch.from_numpy((binary(own) if metric == "jaccard" else own).astype(np.float64))
+    size = left.square().sum(dim=1)[:, None]
+    places = torch.arange(len(nodes))
+    for start in range(0, len(features), BLOCK):
+        rows = np.array(features[start : start + BLOCK])
+        rows = binary(rows) if metric == "jaccard" else rows
+        dots = left @ torch.from_numpy(rows.astype(np.float64)).T
+        values = metric_scores(metric, dots, size, torch.from_numpy(squared_norms(rows))[None])
+        inside = np.flatnonzero((nodes >= start) & (nodes < start + len(rows)))
+        values[inside, nodes[inside] - start] = -torch.inf
+        if metric != METRICS[1]:
+            values[values == 0] = -torch.inf
+        # Owners are places in the sample, and none of the candidates has such a number.
+        best.offer(values, places, torch.arange(start, start + len(rows)) + len(nodes))
+    ids, scores = best.arrays()
+    return np.where(ids >= 0, ids - len(nodes), -1), scores

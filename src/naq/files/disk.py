@@ -1,0 +1,235 @@
+"""Files that are whole or absent: atomic writes, reads within memory, JSON, and the one checksum of everything we write.
+
+The checksum is BLAKE2b of the content, 16 bytes. It finds accidents, of the disk or of an editor. It is no signature: whoever
+changes a file on purpose can compute a new one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import stat
+import tempfile
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from io import BufferedReader
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from naq import memory
+from naq.errors import DataError
+
+SIZE = 16
+
+
+def checksum_of_bytes(content: bytes) -> str:
+    return hashlib.blake2b(content, digest_size=SIZE).hexdigest()
+
+
+def checksum_of_json(value: Any) -> str:
+    """Of JSON values: spaces and the order of keys do not count."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+    return checksum_of_bytes(text.encode())
+
+
+def checksum_of_arrays(header: str, arrays: Mapping[str, np.ndarray]) -> str:
+    """Of a text and of named arrays, with their types and shapes."""
+    digest = hashlib.blake2b(header.encode(), digest_size=SIZE)
+    for name in sorted(arrays):
+        digest.update(f"{name}:{arrays[name].dtype}:{arrays[name].shape}".encode())
+        digest.update(np.ascontiguousarray(arrays[name]).data)
+    return digest.hexdigest()
+
+
+NO_SPACE = "free some space or choose another folder"
+"""Ends every sentence about a write that failed after it was begun: the disk's fault, not that of what was written."""
+
+
+def write_atomically(path: str | Path, write: Callable[[Path], object]) -> Path:
+    """Call ``write`` on a temporary file beside ``path``, then rename: a reader sees the old file or the new one."""
+    path = Path(path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(
+            dir=path.parent, prefix=f".{path.name[:100]}.", suffix=".tmp" + path.suffix[:20]
+        )
+    except (OSError, ValueError) as error:
+        raise DataError(f"cannot write {path}: {_reason(error)}; choose a folder you may write to.") from error
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        write(temporary)
+        with temporary.open("rb") as written:
+            os.fsync(written.fileno())
+        temporary.chmod(0o644)
+        temporary.replace(path)
+    except OSError as error:
+        raise DataError(f"cannot write {path}: {_reason(error)}; {NO_SPACE}.") from error
+    finally:
+        temporary.unlink(missing_ok=True)
+    return path
+
+
+def _reason(error: Exception) -> str:
+    return getattr(error, "strerror", None) or str(error)
+
+
+def file_of(path: str | Path, kind: str = "file") -> Path:
+    """``path``, once it is known to be a regular file: a pipe would wait for ever."""
+    path = Path(path)
+    try:
+        mode = path.stat().st_mode
+    except FileNotFoundError as error:
+        raise DataError(f"{'' if kind == 'file' else kind + ' '}{path} does not exist.") from error
+    except (OSError, ValueError) as error:
+        raise DataError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}.") from error
+    if stat.S_ISDIR(mode):
+        raise DataError(f"{path} is a folder; expected a {kind}.")
+    if not stat.S_ISREG(mode):
+        raise DataError(f"{path} is a pipe or a device; expected a {kind}: copy its content into a file.")
+    return path
+
+
+@contextmanager
+def open_file(path: str | Path, kind: str = "file") -> Iterator[BufferedReader]:
+    """The bytes of a regular file; a disk that fails, then or while it is read, is a ``DataError``."""
+    path = file_of(path, kind)
+    try:
+        with path.open("rb") as stream:
+            yield stream
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror or error}; check permissions and disk.") from error
+
+
+def read_bytes(path: str | Path, kind: str = "file", *, most: int | None = None) -> bytes:
+    """The content of a regular file of ``most`` bytes; without it, as large as free memory allows."""
+    with open_file(path, kind) as stream:
+        size = os.fstat(stream.fileno()).st_size
+        if most is not None and size > most:
+            raise DataError(f"{path} has {size:,} bytes; expected a {kind} of {most:,} at most.")
+        memory.require(2 * size, f"reading {path}", "use a larger machine", DataError)
+        return stream.read()
+
+
+def set_aside(path: Path, *, folder: Path | None = None) -> Path | None:
+    """Move a damaged file out of the way, into a folder ``damaged`` beside it; where that cannot be done, None."""
+    place = folder or path.parent / "damaged"
+    aside = place / f"{path.stem[:100]}.{uuid.uuid4().hex}{path.suffix}"
+    try:
+        place.mkdir(exist_ok=True)
+        path.rename(aside)
+    except OSError:
+        return None
+    return aside
+
+
+def cache_folder() -> Path | None:
+    """``$NAQ_CACHE``, or ``naq`` in the user's cache folder; None for a user who has no home."""
+    given = os.environ.get("NAQ_CACHE") or os.environ.get("XDG_CACHE_HOME")
+    if given:
+        return Path(given) / ("" if os.environ.get("NAQ_CACHE") else "naq")
+    try:
+        return Path.home() / ".cache" / "naq"
+    except RuntimeError:
+        return None
+
+
+SEAL = "checksum"
+
+
+def write_json(path: str | Path, value: Any) -> Path:
+    """Write ``value`` as indented JSON, atomically; NaN is an error."""
+    text = json.dumps(value, indent=2, sort_keys=False, allow_nan=False) + "\n"
+    return write_atomically(path, lambda temporary: temporary.write_bytes(text.encode()))
+
+
+def read_json(path: str | Path) -> Any:
+    """Read JSON, with one clear sentence if it is absent or damaged."""
+    content = read_bytes(path, "JSON file")
+    try:
+        return parse_json(content)
+    except ValueError as error:
+        raise DataError(f"{path} is not readable JSON ({error}); delete it and make it again.") from error
+
+
+def parse_json(content: bytes | str) -> Any:
+    """JSON values; a ``ValueError`` for anything else, for NaN, for text that is not UTF-8 and for brackets too deep."""
+    text = content.decode("utf-8") if isinstance(content, bytes) else content
+    try:
+        return json.loads(text, parse_constant=_no_number)
+    except RecursionError as error:
+        raise ValueError("its brackets are too deep") from error
+
+
+def _no_number(constant: str) -> Any:
+    raise ValueError(f"{constant} is no number")
+
+
+def sealed(value: Mapping[str, Any]) -> dict[str, Any]:
+    """``value`` with the checksum of all its other entries."""
+    content = {name: each for name, each in value.items() if name != SEAL}
+    return {**content, SEAL: checksum_of_json(content)}
+
+
+def verify_seal(value: Any, *, unsealed: bool = False) -> dict[str, Any]:
+    """The entries without the checksum, once it fits them.
+
+    Args:
+        unsealed: whether a value without a checksum is accepted, as earlier versions wrote it.
+    """
+    if not isinstance(value, dict):
+        raise DataError("it holds no JSON object.")
+    content = {name: each for name, each in value.items() if name != SEAL}
+    if SEAL not in value:
+        if not unsealed:
+            raise DataError("it has no checksum.")
+        return content
+    try:
+        fits = value[SEAL] == checksum_of_json(content)
+    except (ValueError, RecursionError):  # numbers or brackets that no writer of ours makes
+        fits = False
+    if not fits:
+        raise DataError("its content does not fit its checksum.")
+    return content
+
+
+def write_sealed(path: str | Path, value: Mapping[str, Any]) -> Path:
+    """Write ``value`` as JSON with its checksum."""
+    return write_json(path, sealed(value))
+
+
+def read_sealed(path: str | Path, first: int = 2) -> dict[str, Any]:
+    """What :func:`write_sealed` wrote.
+
+    Args:
+        first: the first ``format`` that has a checksum; a file of an earlier one, or of none, is read without.
+    """
+    value = read_json(path)
+    try:
+        old = isinstance(value, dict) and not _is_number(value.get("format", 0), first)
+        return verify_seal(value, unsealed=old)
+    except DataError as error:
+        raise DataError(f"{path} is damaged: {error}") from error
+
+
+def _is_number(found: Any, least: int) -> bool:
+    """Whether this is a format from ``least`` on; what is no number is none of the earlier ones."""
+    return not isinstance(found, int) or isinstance(found, bool) or found >= least
+
+
+FORMULA = tuple("=+-@\t\r")
+"""A spreadsheet computes a cell that starts with one of these, so it gets an apostrophe before it."""
+
+
+def guarded(cell: str) -> str:
+    """A cell that no spreadsheet computes; :func:`as_written` undoes it exactly."""
+    return "'" + cell if cell.startswith((*FORMULA, "'")) else cell
+
+
+def as_written(cell: str) -> str:
+    """Without the apostrophe that keeps a spreadsheet from computing the cell."""
+    return cell[1:] if len(cell) > 1 and cell[0] == "'" and cell[1] in (*FORMULA, "'") else cell
