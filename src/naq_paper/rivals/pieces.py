@@ -71,11 +71,7 @@ class Piece:
     """
 
     def __init__(
-        self,
-        graph: Graph,
-        device: str | torch.device,
-        nodes: np.ndarray | None = None,
-        seeds: int | None = None,
+        self, graph: Graph, device: str | torch.device, nodes: np.ndarray | None = None, seeds: int | None = None
     ) -> None:
         self.graph, self.device = graph, torch.device(device)
         self.nodes = np.arange(graph.num_nodes) if nodes is None else np.asarray(nodes, dtype=np.int64)

@@ -64,9 +64,7 @@ def mix_pairs(batch: Subgraphs, pooled: torch.Tensor, shape: tuple[int, ...], ra
     share = beta_draws(uniform, SPREAD * torch.sigmoid(-likeness)).reshape(-1, 1, 1)
     a, b = batch[one.reshape(-1)], batch[two.reshape(-1)]
     mixed = Subgraphs(
-        share * a.inputs + (1 - share) * b.inputs,
-        share * a.edges + (1 - share) * b.edges,
-        a.present | b.present,
+        share * a.inputs + (1 - share) * b.inputs, share * a.edges + (1 - share) * b.edges, a.present | b.present
     )
     owner, label, _ = np.indices((count, pairs, shot)).reshape(3, -1)
     return mixed, way + label, owner
