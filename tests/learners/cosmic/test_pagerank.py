@@ -174,7 +174,7 @@ def test_the_cache_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         raise AssertionError("computed again")
 
     with monkeypatch.context() as patch:
-        patch.setattr(subgraphs._Search, "run", fail)
+        patch.setattr(subgraphs, "_search", fail)
         again = ppr_subgraphs(graph.without_labels(), cache=tmp_path)
         for change in ({"size": 19}, {"alpha": 0.8}, {"steps": 9}, {"method": "pruned"}):
             with pytest.raises(AssertionError, match="computed again"):

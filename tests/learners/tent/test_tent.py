@@ -13,8 +13,7 @@ from naq import Episodes, Graph, diffusion_neighbors, naq_episodes, supervised_e
 from naq.errors import OptionError
 from naq.learners import LEARNERS
 from naq.learners.node_draws import node_codes
-from naq.learners.tent import TENT, ModulatedLayers, query_vectors
-from naq.learners.tent.layers import Layers
+from naq.learners.tent import TENT, Layers, ModulatedLayers, query_vectors
 from naq.learners.tent.query_graphs import LocalGraph, query_graphs
 
 # A dense, slow TENT, from the formulas.

@@ -37,8 +37,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from naq.nn.rows import mean_present
-from naq_paper.rivals.dropout import dropped
-from naq_paper.rivals.fixed_order import softmax
+from naq_paper.rivals.fixed_order import dropped, softmax
 from naq_paper.rivals.vnt.node_sequences import CODES
 
 SPREAD = 0.02
