@@ -1,5 +1,5 @@
-r"""What BGRL, AFGRL and COLA are made of: graph convolutions over whole pieces, with batch normalisation, and a teacher, a
-copy that follows its student slowly.
+r"""What BGRL, AFGRL and COLA are made of: graph convolutions over whole pieces, and a teacher, a copy of the network
+that follows it slowly.
 
 .. math::
     H_l = \sigma\left(\mathrm{BatchNorm}(\hat A H_{l-1} W_l + b_l)\right), \qquad H_0 = X
@@ -29,8 +29,8 @@ BLOCK = 8192
 
 
 def drawn_view(model: TrainedEmbedder, piece: Piece, number: int, update: int) -> tuple[Spread, torch.Tensor]:
-    """View ``number`` of an update: A_hat' without a share ``drop_edge{number}`` of the undirected edges, and (d,) 0 for
-    the feature columns that ``drop_feature{number}`` masks, 1 for the others; nothing is rescaled."""
+    """View ``number`` of an update: A_hat' without a share ``drop_edge{number}`` of the undirected edges, and (d,) 0
+    for the feature columns that ``drop_feature{number}`` masks, 1 for the others; nothing is rescaled."""
     drop_edge, drop_feature = (getattr(model.options, f"drop_{what}{number}") for what in ("edge", "feature"))
     drawn = torch.rand(piece.graph.num_features, generator=model.generator(f"columns{number}", update))
     spread = piece.spread(drop_edge, model.generator(f"edges{number}", update))

@@ -33,8 +33,8 @@ class TrainedEmbedder(nn.Module, Embedder):
     A subclass names itself, lists its options, and gives :meth:`build`, :meth:`loss` and :meth:`encode_all`. Among the
     options are ``lr``, ``epochs`` passes over the nodes, ``batch`` nodes per update, 0 for the whole graph where its
     training fits ``memory`` (GB; 0: a share of what is free), else the largest batch that does, and, unless ``hops`` is
-    0, ``fanout`` neighbours drawn per node and hop of a batch. A step depends on nothing but the weights and its number,
-    so that a stopped run goes on to the same result. Arguments are those of :class:`naq.learners.Learner`.
+    0, ``fanout`` neighbours drawn per node and hop of a batch. A step depends on nothing but the weights and its
+    number, so that a stopped run goes on to the same result. Arguments are those of :class:`naq.learners.Learner`.
 
     Attributes:
         evaluate_every, patience: schedule of a run that asks for no other: epochs between evaluations, and evaluations

@@ -23,8 +23,8 @@ the label of their support.
 Mix-up adds classes between the classes of an episode:
 
 - ``mode="intended"``, as the paper describes it (:func:`mix_pairs`): N pairs of different classes (one where N = 2),
-  each a new class; shot k of one class is mixed with shot k of the other, features and adjacency, nodes matched by rank,
-  with :math:`\lambda \sim \mathrm{Beta}(10\,\sigma(-\cos(c_i, c_j)), 1)` per sub-graph, c the mean s of a class.
+  each a new class; shot k of one class is mixed with shot k of the other, features and adjacency, matched by rank, with
+  :math:`\lambda \sim \mathrm{Beta}(10\,\sigma(-\cos(c_i, c_j)), 1)` per sub-graph, c the mean s of a class.
 - ``release``, as it is coded (:func:`mix_extra`): 25 extra nodes, five of each of five base classes (under NaQ 25
   random nodes); the i-th support is mixed into the features of the i-th extra node with one
   :math:`\lambda \sim \mathrm{Beta}(10\,\sigma(-1), 1)` per row, absent rows being zero; the adjacency is the extra
@@ -250,8 +250,7 @@ def extra_pools(graph: Graph, base_labels: np.ndarray | None) -> list[np.ndarray
     if len(pools) < EXTRA:
         raise OptionError(
             f"mode=release of cosmic draws {EXTRA} nodes of each of {EXTRA} base classes, but only {len(pools)} "
-            "classes have as many; "
-            "choose mode=intended."
+            "classes have as many; choose mode=intended."
         )
     return pools
 
