@@ -9,7 +9,7 @@ have one: the others are never members. In terms of the score :math:`y = D^{-1} 
   so that nodes with the same place in the structure are tied. n * edges * steps additions; 512 bytes a node and core.
 - ``pruned``: one source at a time on the nodes it reaches; a node whose value is below a bound passes nothing on, so
   every score is too low by at most :math:`\sum_{j=1}^{9} a^j \approx 4.4` bounds. The bound is lowered until it is
-  ``tolerance`` times the score of the last member. Cost by what lies near the source, not by the graph.
+  ``TOLERANCE`` times the score of the last member. Cost by what lies near the source, not by the graph.
 """
 
 from __future__ import annotations
@@ -31,6 +31,10 @@ from naq.neighbors.topk import heap_offer, heap_sort
 from naq.options import check_whole
 
 METHODS = ("auto", "exact", "pruned")
+ALPHA, STEPS = 0.85, 10
+"""Share that walks on, and iterations."""
+TOLERANCE = 0.03
+"""The pruning bound, as a share of the score of the last member."""
 COLUMNS = 64
 """Sources iterated together: wide enough for full vector registers, narrow enough for the cache."""
 SMALL = 256
@@ -46,10 +50,7 @@ def ppr_subgraphs(
     graph: Graph,
     size: int = 20,
     *,
-    alpha: float = 0.85,
-    steps: int = 10,
     method: str = "auto",
-    tolerance: float = 0.03,
     cache: str | Path | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> NeighborTable:
@@ -57,11 +58,7 @@ def ppr_subgraphs(
     fewer.
 
     Args:
-        size: nodes of a sub-graph, its centre included.
-        alpha: share that walks on; ``1 - alpha`` returns to the centre.
-        steps: iterations, and so the furthest hop.
         method: ``exact``, ``pruned``, or ``auto``: exact where that takes a minute of one core at most.
-        tolerance: of ``pruned``: its bound as a share of the score of the last member.
         cache: folder in which tables are kept, by structure alone; None keeps nothing.
         progress: called with (nodes done, nodes in all).
 
@@ -71,38 +68,32 @@ def ppr_subgraphs(
         >>> ppr_subgraphs(path, 3).ids.tolist()
         [[0, 2, 1], [1, 3, 0], [2, 0, 3], [3, 1, 2], [4, -1, -1]]
     """
-    size, steps = check_whole("size", size), check_whole("steps", steps)
-    if not 0.0 < alpha < 1.0:
-        raise OptionError(f"alpha is {alpha!r}; expected a share between 0 and 1, e.g. 0.85.")
-    if not 0.0 < tolerance < 1.0:
-        raise OptionError(f"tolerance is {tolerance!r}; expected a small positive number, e.g. 0.03.")
+    size = check_whole("size", size)
     if method not in METHODS:
         raise OptionError(f"method is {method!r}; expected one of {', '.join(METHODS)}.")
     if method == "auto":
-        method = "exact" if exact_cost(graph, steps) <= EXACT_UP_TO else "pruned"
-    info: dict[str, Any] = {"kind": "subgraphs", "k": size, "alpha": alpha, "steps": steps, "method": method}
-    info |= {"tolerance": tolerance} if method == "pruned" else {}
+        method = "exact" if exact_cost(graph) <= EXACT_UP_TO else "pruned"
+    info: dict[str, Any] = {"kind": "subgraphs", "k": size, "alpha": ALPHA, "steps": STEPS, "method": method}
+    info |= {"tolerance": TOLERANCE} if method == "pruned" else {}
 
     def make() -> NeighborTable:
         ids = np.full((graph.num_nodes, size), -1, dtype=np.int32)
         scores = np.zeros(ids.shape, dtype=np.float32)
-        _search(graph, alpha, steps, tolerance if method == "pruned" else None, ids, scores, progress)
+        _search(graph, TOLERANCE if method == "pruned" else None, ids, scores, progress)
         return NeighborTable(ids, scores, info)
 
     return cached(graph, info, cache, make, reads_features=False)
 
 
-def exact_cost(graph: Graph, steps: int) -> float:
+def exact_cost(graph: Graph) -> float:
     """Additions that the exact method needs, before it starts."""
     sizes = np.bincount(graph.components).astype(np.float64)
     entries = np.bincount(graph.components, weights=graph.degrees.astype(np.float64))
-    return float(steps * (sizes * entries).sum())
+    return float(STEPS * (sizes * entries).sum())
 
 
 def _search(
     graph: Graph,
-    alpha: float,
-    steps: int,
     tolerance: float | None,
     ids: np.ndarray,
     scores: np.ndarray,
@@ -125,7 +116,7 @@ def _search(
     block = max(256, len(sources) // 64)
     for start in range(0, len(sources), block):
         part = sources[start : start + block]
-        _near_rows(indptr, indices, part, alpha, steps, tolerance or 0.0, ids, scores, threads)
+        _near_rows(indptr, indices, part, ALPHA, STEPS, tolerance or 0.0, ids, scores, threads)
         count(len(part))
     for number in np.flatnonzero(large):
         nodes = np.flatnonzero(component == number)
@@ -136,7 +127,7 @@ def _search(
         batch = COLUMNS * threads * 4
         for start in range(0, len(nodes), batch):
             stop = min(len(nodes), start + batch)
-            _column_rows(*rows, nodes, start, stop, alpha, steps, ids, scores, threads)
+            _column_rows(*rows, nodes, start, stop, ALPHA, STEPS, ids, scores, threads)
             count(stop - start)
     degree = graph.degrees.astype(np.float64)
     scores /= np.where(degree > 0, degree, GUARD)[:, None]
