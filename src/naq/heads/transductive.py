@@ -137,10 +137,9 @@ class BalancedHead(RefinedHead):
         u_{qc} = a_q \exp\!\left(\cos(\hat z_q, p_c) / T\right) b_c
         \quad\text{with}\quad \sum_c u_{qc} = 1, \; \sum_q u_{qc} = n / N
 
-    It **knows that the queries are balanced**, which no query says: an assumption about how tasks are drawn, true of
-    the usual test tasks and wrong wherever classes are not equally frequent. There it loses much of its accuracy
-    (Veilleux et al., Realistic Evaluation of Transductive Few-Shot Learning, https://arxiv.org/abs/2204.11181), so it
-    is never a default, and its numbers stand next to those of methods with the same knowledge only.
+    It **knows that the queries are balanced**, which is wrong wherever classes are not equally frequent. There it loses
+    much of its accuracy (Veilleux et al., Realistic Evaluation of Transductive Few-Shot Learning,
+    https://arxiv.org/abs/2204.11181): compare it only with methods that have the same knowledge.
 
     Example:
         >>> from naq.heads import evaluate
@@ -178,8 +177,7 @@ def balanced_shares(scores: np.ndarray) -> np.ndarray:
         - answer: the same; columns sum to queries / way up to rounding
     """
     mass = scores.shape[1] / scores.shape[2]
-    # Above the smallest numbers, so that at low temperatures no column is lost: what follows never makes one smaller
-    # than that.
+    # Above the smallest numbers, so that at low temperatures no column is lost.
     share = np.exp(np.maximum(scores - scores.max(axis=2, keepdims=True), -600.0))
     for _ in range(STEPS):
         share /= share.sum(axis=2, keepdims=True)

@@ -11,24 +11,20 @@ With vectors z of one two-layer GCN, scores r of a second one (the valuator) and
     \mathcal L = \frac{1}{NQ} \sum_q -\log \mathrm{softmax}_j\left(-|z_q - c_j|^2\right)_{y_q}
 
 Both networks are d -> 2 latent -> latent with dropout on the hidden layer. The vectors end linearly, the valuator in a
-ReLU and a linear layer to one number. As in the authors' code, which says itself that its valuator differs from the
-paper's text; all weights and biases of the convolutions are uniform in :math:`\pm 1 / \sqrt{\text{outputs}}` there.
+ReLU and a linear layer to one number, as in the authors' code (which differs from the paper's text).
 
 **In 1-shot episodes, as NaQ's are, w is 1 whatever the scores: the valuator gets no gradient and GPN is a ProtoNet with
 dropout and a linear last layer.** It is not run then.
 
-Departures: w is computed as a softmax of :math:`\log \sigma`, the same number without an underflow. The authors take
-log d, which is :math:`-\infty` for a node without neighbours. They have two Adam optimisers with the same settings;
-Adam treats every weight for itself, so these are one Adam over both networks. Their width is 16. Dropout belongs to
-(update, node, unit), so an episode gets on its receptive field what a pass over the whole graph would give it. A head
-reads the vectors without dropout.
+Departures: w is a softmax of :math:`\log \sigma`, the same number without an underflow; the authors take log d, which
+is :math:`-\infty` for a node without neighbours. Dropout belongs to (update, node, unit); a head reads the vectors
+without it.
 
 Cost: as ProtoNet at the same width; from 2 shots on, the receptive field of the supports a second time.
 
 Example:
     >>> import naq
-    >>> g = naq.load("debian")
-    >>> r = naq.run(g, method="naq-feat/gpn", episodes=320)  # doctest: +SKIP
+    >>> r = naq.run("debian", method="naq-feat/gpn", episodes=320)  # doctest: +SKIP
 """
 
 from __future__ import annotations

@@ -6,12 +6,11 @@ support: with rows P_S of A_hat X (one per node of the support's neighbourhood) 
 .. math::
     W_1^{(s)} = W_1 - a P_S^\top \sum_{r<s} G_r, \qquad P_Q W_1^{(s)} = P_Q W_1 - a (P_Q P_S^\top) \sum_{r<s} G_r.
 
-So an inner step never touches the d x h weight: it needs the products P W_1, formed once per update for all tasks, and
-the Gram matrices P_S P_S^T and P_Q P_S^T of each task. This is exact, for first and for second order.
+So an inner step needs the products P W_1, formed once per update for all tasks, and the Gram matrices P_S P_S^T and
+P_Q P_S^T of each task, never the d x h weight. This is exact, for first and for second order.
 
-Tasks are padded to the largest of their chunk; tasks of similar size share a chunk. Where the neighbourhoods of one
-task are so large that its Gram matrix would not fit, the products go through the d features instead
-(:class:`FeatureGram`): slower, bounded memory.
+Tasks are padded to the largest of their chunk; tasks of similar size share a chunk. Where the Gram matrix of one task
+would not fit, the products go through the d features instead (:class:`FeatureGram`).
 """
 
 from __future__ import annotations
@@ -88,13 +87,13 @@ class FirstProducts:
 
     def moved(self, shift: torch.Tensor) -> torch.Tensor:
         """The first layer's products after the first weight moved by P_S^T ``shift``."""
-        if isinstance(self.gram, FeatureGram):
-            if shift.requires_grad:
-                raise TrainingError(
-                    "the neighbourhoods of this task's nodes are too large for second-order steps; use order=first."
-                )
-            return self.first + self.gram.times(shift)
-        return self.first + torch.bmm(self.gram, shift)
+        if not isinstance(self.gram, FeatureGram):
+            return self.first + torch.bmm(self.gram, shift)
+        if shift.requires_grad:
+            raise TrainingError(
+                "the neighbourhoods of this task are too large for second-order steps; use order=first."
+            )
+        return self.first + self.gram.times(shift)
 
 
 @dataclass(frozen=True)
@@ -187,7 +186,7 @@ def _by_size(support: np.ndarray, query: np.ndarray, rows: int, width: int) -> l
     return [np.sort(np.array(chunk)) for chunk in chunks]
 
 
-Share = tuple[SparseRows, np.ndarray]
+Share = tuple[SparseRows, np.ndarray]  # rows of a task with columns of its own, and what these columns are
 
 
 def _sizes(shares: Sequence[Share]) -> np.ndarray:

@@ -13,8 +13,7 @@ Cost: one receptive field of N(K + Q) nodes forward and backward, and Adam over 
 
 Example:
     >>> import naq
-    >>> g = naq.load("debian")
-    >>> r = naq.run(g, method="naq-feat/protonet", episodes=320)  # doctest: +SKIP
+    >>> r = naq.run("debian", method="naq-feat/protonet", episodes=320)  # doctest: +SKIP
 """
 
 from __future__ import annotations

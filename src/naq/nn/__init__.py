@@ -1,8 +1,17 @@
 """Node features and structure to vectors, for a set of nodes or for all."""
 
 from naq.nn.augment import AugmentedOperator
-from naq.nn.gcn import GCN, Encoder
+from naq.nn.gcn import GCN, Encoder, OneLayerGCN
 from naq.nn.local import LocalOperator
 from naq.nn.operator import DenseOperator, GraphOperator, Operator
 
-__all__ = ["GCN", "AugmentedOperator", "DenseOperator", "Encoder", "GraphOperator", "LocalOperator", "Operator"]
+__all__ = [
+    "GCN",
+    "AugmentedOperator",
+    "DenseOperator",
+    "Encoder",
+    "GraphOperator",
+    "LocalOperator",
+    "OneLayerGCN",
+    "Operator",
+]

@@ -18,7 +18,7 @@ from torch import nn
 
 from naq.errors import OptionError
 from naq.nn.operator import GraphOperator, Operator
-from naq.nn.rows import sparse_product
+from naq.nn.rows import SparseRows, sparse_product
 from naq.random import torch_seed
 
 Between = Callable[[Any, torch.Tensor], torch.Tensor]
@@ -101,3 +101,59 @@ class GCN(nn.Module):
             return self._last(values + self.bias2[columns])
 
         return self.operator.propagate_all(inner, self.latent, outer)
+
+
+class OneLayerGCN(nn.Module):
+    r"""One graph convolution without an activation, :math:`\hat A X W + b`.
+
+    Args:
+        operator: the graph it reads.
+        weight, bias: (d, latent) and (latent,), as training starts.
+        mean: take :math:`\tilde D^{-1} (A + I)` instead of :math:`\hat A`: the mean of a node and its neighbours.
+
+    Shapes:
+        - ``encode``: nodes (m,) -> (m, latent), on the operator's device
+        - ``encode_all``: (n, latent)
+    """
+
+    BLOCK = 8192
+
+    def __init__(
+        self, operator: GraphOperator, weight: torch.Tensor, bias: torch.Tensor, *, mean: bool = False
+    ) -> None:
+        super().__init__()
+        self.operator, self.mean = operator, mean
+        self.weight, self.bias = (nn.Parameter(start.detach().to(operator.device)) for start in (weight, bias))
+
+    def extra_repr(self) -> str:
+        return " -> ".join(map(str, self.weight.shape))
+
+    def encode(
+        self,
+        nodes: np.ndarray,
+        operator: Operator | None = None,
+        *,
+        inputs: Callable[[np.ndarray], torch.Tensor] | None = None,
+    ) -> torch.Tensor:
+        """Vectors of ``nodes``, repeats allowed; ``operator`` reads another view of the graph, ``inputs`` gives rows of
+        X W (under dropout, for one)."""
+        nodes = self.operator.graph.known_nodes(nodes).ravel()
+        if not self.mean and operator is None and inputs is None:
+            return self.operator.first_layer(nodes, self.weight) + self.bias
+        operator = operator or self.operator
+        rows, around = operator.field(nodes)
+        if self.mean:
+            counts = np.diff(rows.indptr)
+            values = np.repeat((1.0 / np.maximum(counts, 1)).astype(np.float32), counts)
+            rows = SparseRows(rows.indptr, rows.indices, values, rows.shape)
+        return sparse_product(rows, inputs(around) if inputs else operator.inputs(around, self.weight)) + self.bias
+
+    @torch.no_grad()
+    def encode_blocks(self, nodes: np.ndarray) -> torch.Tensor:
+        """As :meth:`encode` without a gradient, in blocks of nodes."""
+        blocks = np.split(nodes, range(self.BLOCK, len(nodes), self.BLOCK))
+        return torch.cat([self.encode(block) for block in blocks])
+
+    def encode_all(self) -> torch.Tensor:
+        """Vectors of all nodes."""
+        return self.encode_blocks(np.arange(self.operator.graph.num_nodes))

@@ -18,12 +18,12 @@ from naq.tasks import ClassSplit
 PERTURBATIONS: Registry[type[Perturbation]] = Registry(
     "a perturbation",
     {
-        "feature-noise": "naq_paper.perturbations.feature_noise:FeatureNoise",
-        "imbalance": "naq_paper.perturbations.imbalance:Imbalance",
-        "label-noise": "naq_paper.perturbations.label_noise:LabelNoise",
-        "label-scarcity": "naq_paper.perturbations.label_scarcity:LabelScarcity",
-        "naq-plus-features": "naq_paper.perturbations.naq_plus_features:NaqPlusFeatures",
-        "structure-noise": "naq_paper.perturbations.structure_noise:StructureNoise",
+        "feature-noise": "naq_paper.perturbations.inputs:FeatureNoise",
+        "imbalance": "naq_paper.perturbations.labels:Imbalance",
+        "label-noise": "naq_paper.perturbations.labels:LabelNoise",
+        "label-scarcity": "naq_paper.perturbations.labels:LabelScarcity",
+        "naq-plus-features": "naq_paper.perturbations.inputs:NaqPlusFeatures",
+        "structure-noise": "naq_paper.perturbations.inputs:StructureNoise",
     },
 )
 register_perturbation = PERTURBATIONS.register

@@ -11,15 +11,11 @@ Two views of the graph per update: undirected edges dropped, feature columns zer
 batch normalisation, PReLU] twice, q is a small perceptron; :math:`1 - m` falls from 0.1 to 0 by half a cosine. The
 vectors are those of f on the graph as it is.
 
-What the common few-shot wrapper of it gets wrong and this does not: training mode is set at every update, the average
-moves once per update and not once per tensor, schedules last as long as the training does, the best weights are
-embedded anew, both directions of an edge go together.
+Other than in the common few-shot wrapper, training mode is set at every update, the average moves once per update and
+not once per tensor, schedules last as long as the training, and both directions of an edge go together. Defaults of
+``lr``, ``momentum`` and the views are for trainings of hundreds of epochs: published ones need thousands.
 
-Defaults of ``lr``, ``momentum`` and the views were chosen on validation tasks of two graphs, for trainings of hundreds
-of epochs: published ones need thousands.
-
-Cost: six passes over edges and non-zeros of X per update, nothing quadratic; memory about n (6 * hidden + 10 * latent)
-    numbers.
+Cost: six passes over edges and non-zeros of X per update; memory about n (6 * hidden + 10 * latent) numbers.
 
 Example:
     >>> import naq
@@ -36,10 +32,18 @@ import torch
 import torch.nn.functional as F
 
 from naq.options import Value, option
-from naq_paper.rivals.convolutions import BLOCK, Convolutions, drawn_view
+from naq_paper.rivals.convolutions import (
+    BLOCK,
+    Convolutions,
+    Predictor,
+    drawn_view,
+    follow,
+    rising_momentum,
+    teacher_of,
+    warm_cosine,
+)
 from naq_paper.rivals.fixed_order import total
-from naq_paper.rivals.pieces import Piece, Spread
-from naq_paper.rivals.teacher import Predictor, follow, rising_momentum, teacher_of, warm_cosine
+from naq_paper.rivals.pieces import Piece
 from naq_paper.rivals.trained import TrainedEmbedder
 
 PREDICTOR = 512
@@ -111,22 +115,10 @@ class BGRL(TrainedEmbedder):
     def rate(self, update: int) -> float:
         return warm_cosine(self.options.lr, update, self.updates, round(WARMUP * self.updates))
 
-    def view(self, piece: Piece, number: int, update: int) -> tuple[Spread, torch.Tensor]:
-        """Edges and feature columns of view 1 or 2 of an update."""
-        return drawn_view(
-            piece,
-            getattr(self.options, f"drop_edge{number}"),
-            getattr(self.options, f"drop_feature{number}"),
-            self.generator(f"edges{number}", update),
-            self.generator(f"columns{number}", update),
-        )
-
     def loss(self, piece: Piece, update: int) -> torch.Tensor:
-        views = [self.view(piece, number, update) for number in (1, 2)]
-        answers = []
+        views = [drawn_view(self, piece, number, update) for number in (1, 2)]
         with torch.no_grad():
-            for view in views:
-                answers.append(self.target(piece, *view)[: piece.seeds])
+            answers = [self.target(piece, *view)[: piece.seeds] for view in views]
         loss = torch.tensor(2.0, device=self.device)
         for view, answer in zip(views, reversed(answers)):
             predicted = self.predictor(self.online(piece, *view)[: piece.seeds])

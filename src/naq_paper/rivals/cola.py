@@ -15,14 +15,12 @@ views 2 and 3 can take. Three views of the graph per update: undirected edges dr
 are [graph convolution, batch normalisation, ReLU, dropout] and a plain convolution; h is a linear layer; no gradient
 reaches g. The vectors are those of f, before h, on the graph as it is.
 
-Departures: an epoch is one update on the whole graph, or one pass over the nodes in batches. The released code counts n
-    / (N * tasks) updates as one
-epoch, each of them on the whole graph: its 200 epochs are ten thousand updates and more. Both directions of an edge go
-together, the released code's running statistics move by 0.01 per update (here ``bn_momentum``), and nodes similar to a
-node of a batch are looked for in its piece. As released, a node may be among its own similar ones.
+Departures: an epoch is one update on the whole graph (the released code counts n / (N * tasks) updates as one), or one
+pass over the nodes in batches. Both directions of an edge go together, and nodes similar to a node of a batch are
+looked for in its piece. As released, a node may be among its own similar ones.
 
-Cost: three passes over edges and non-zeros of X per update, one of them with a gradient, and tasks * N products with
-all vectors, in blocks; memory about n (12 * hidden + 10 * latent) numbers.
+Cost: three passes over edges and non-zeros of X per update, and tasks * N products with all vectors, in blocks; memory
+about n (12 * hidden + 10 * latent) numbers.
 
 Example:
     >>> import naq
@@ -41,9 +39,8 @@ from torch import nn
 
 from naq.errors import OptionError
 from naq.options import Value, option
-from naq_paper.rivals.convolutions import BLOCK, Convolutions, drawn_view
+from naq_paper.rivals.convolutions import BLOCK, Convolutions, drawn_view, follow, linear, teacher_of, warm_cosine
 from naq_paper.rivals.pieces import Piece
-from naq_paper.rivals.teacher import follow, linear, teacher_of, warm_cosine
 from naq_paper.rivals.trained import TrainedEmbedder
 
 MOMENTUM = 0.9
@@ -119,11 +116,10 @@ class COLA(TrainedEmbedder):
         fewest = self.graph.num_nodes // self.updates_per_epoch
         needed = max(self.options.way, self.options.shot)
         if fewest < needed:
-            where = f"batches have {fewest}" if self.batch else f"graph {self.graph.name!r} has {fewest}"
             raise OptionError(
-                f"a task of cola with way {self.options.way} and shot {self.options.shot} needs {needed} nodes, "
-                f"but {where}; "
-                "give a smaller way or shot, or a larger batch."
+                f"a task of cola with way {self.options.way} and shot {self.options.shot} needs {needed} nodes, but "
+                f"{'batches have' if self.batch else f'graph {self.graph.name!r} has'} {fewest}; give a smaller way or "
+                "shot, or a larger batch."
             )
 
     def step_bytes(self, nodes: float, edges: float, entries: float) -> float:
@@ -162,14 +158,7 @@ class COLA(TrainedEmbedder):
         return (logits.logsumexp(dim=2) - own).mean()
 
     def _encoded(self, encoder: nn.Module, view: int, piece: Piece, update: int) -> torch.Tensor:
-        seen = drawn_view(
-            piece,
-            getattr(self.options, f"drop_edge{view}"),
-            getattr(self.options, f"drop_feature{view}"),
-            self.generator(f"edges{view}", update),
-            self.generator(f"columns{view}", update),
-        )
-        return encoder(piece, *seen, self.generator(f"dropout{view}", update))
+        return encoder(piece, *drawn_view(self, piece, view, update), self.generator(f"dropout{view}", update))
 
     def after_step(self, update: int) -> None:
         follow(self.target, self.online, MOMENTUM)

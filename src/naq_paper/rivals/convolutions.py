@@ -1,4 +1,5 @@
-r"""Graph convolutions over whole pieces, with batch normalisation: the encoder of BGRL, AFGRL and COLA.
+r"""What BGRL, AFGRL and COLA are made of: graph convolutions over whole pieces, and a teacher, a copy of the network
+that follows it slowly.
 
 .. math::
     H_l = \sigma\left(\mathrm{BatchNorm}(\hat A H_{l-1} W_l + b_l)\right), \qquad H_0 = X
@@ -8,6 +9,8 @@ Kipf and Welling, https://arxiv.org/abs/1609.02907; Ioffe and Szegedy, https://a
 
 from __future__ import annotations
 
+import copy
+import math
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 
@@ -17,21 +20,21 @@ from torch import nn
 
 from naq.nn import GraphOperator
 from naq.nn.rows import sparse_product
-from naq_paper.rivals.dropout import dropped
-from naq_paper.rivals.fixed_order import BatchNorm, prelu
+from naq_paper.rivals.fixed_order import BatchNorm, dropped, prelu
 from naq_paper.rivals.pieces import Piece, Spread
+from naq_paper.rivals.trained import TrainedEmbedder
 
 BLOCK = 8192
 """Nodes embedded at once where the graph is trained in batches."""
 
 
-def drawn_view(
-    piece: Piece, drop_edge: float, drop_feature: float, edges: torch.Generator, columns: torch.Generator
-) -> tuple[Spread, torch.Tensor]:
-    """A view for contrast: A_hat' without some undirected edges, and (d,) 0 for feature columns that are masked, 1 for
-    the others; nothing is rescaled."""
-    drawn = torch.rand(piece.graph.num_features, generator=columns)
-    return piece.spread(drop_edge, edges), (drawn >= drop_feature).float().to(piece.device)
+def drawn_view(model: TrainedEmbedder, piece: Piece, number: int, update: int) -> tuple[Spread, torch.Tensor]:
+    """View ``number`` of an update: A_hat' without a share ``drop_edge{number}`` of the undirected edges, and (d,) 0
+    for the feature columns that ``drop_feature{number}`` masks, 1 for the others; nothing is rescaled."""
+    drop_edge, drop_feature = (getattr(model.options, f"drop_{what}{number}") for what in ("edge", "feature"))
+    drawn = torch.rand(piece.graph.num_features, generator=model.generator(f"columns{number}", update))
+    spread = piece.spread(drop_edge, model.generator(f"edges{number}", update))
+    return spread, (drawn >= drop_feature).float().to(piece.device)
 
 
 class Convolutions(nn.Module):
@@ -130,3 +133,73 @@ class Convolutions(nn.Module):
 
 def _rows_of(held: torch.Tensor) -> Callable[[np.ndarray], torch.Tensor]:
     return lambda around: held[torch.from_numpy(around).to(held.device)]
+
+
+class Predictor(nn.Module):
+    """Linear, [batch normalisation,] PReLU, Linear; Xavier-uniform weights.
+
+    Args:
+        width, hidden: of the vectors and between the two layers.
+        norm: momentum of batch normalisation between them; 0 for none.
+        bias: initial value of the biases.
+    """
+
+    def __init__(
+        self,
+        width: int,
+        hidden: int,
+        *,
+        generator: torch.Generator,
+        device: torch.device,
+        norm: float = 0.0,
+        bias: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.first, self.second = (
+            linear(a, b, generator=generator, device=device, bias=bias) for a, b in ((width, hidden), (hidden, width))
+        )
+        self.norm = BatchNorm(hidden, momentum=norm, device=device) if norm else None
+        self.slope = nn.Parameter(torch.full((1,), 0.25, device=device))
+
+    def forward(self, values: torch.Tensor) -> torch.Tensor:
+        values = self.first(values)
+        if self.norm is not None:
+            values = self.norm(values)
+        return self.second(prelu(values, self.slope))
+
+
+def linear(
+    inputs: int, outputs: int, *, generator: torch.Generator, device: torch.device, bias: float = 0.0
+) -> nn.Linear:
+    """A linear layer whose weights are Xavier-uniform draws of ``generator``."""
+    layer: nn.Linear = nn.utils.skip_init(nn.Linear, inputs, outputs)  # type: ignore[arg-type]
+    nn.init.xavier_uniform_(layer.weight, generator=generator)
+    nn.init.constant_(layer.bias, bias)
+    return layer.to(device)
+
+
+def teacher_of(student: nn.Module) -> nn.Module:
+    """A copy that gets no gradient."""
+    teacher = copy.deepcopy(student)
+    for parameter in teacher.parameters():
+        parameter.requires_grad_(False)
+    return teacher
+
+
+@torch.no_grad()
+def follow(teacher: nn.Module, student: nn.Module, momentum: float) -> None:
+    """teacher <- momentum * teacher + (1 - momentum) * student, for every parameter; once per update."""
+    for mine, theirs in zip(teacher.parameters(), student.parameters(), strict=True):
+        mine.lerp_(theirs, 1.0 - momentum)
+
+
+def rising_momentum(start: float, update: int, updates: int) -> float:
+    """From ``start`` to 1 by half a cosine."""
+    return 1.0 - (1.0 - start) * (1.0 + math.cos(math.pi * update / max(1, updates))) / 2.0
+
+
+def warm_cosine(rate: float, update: int, updates: int, warmup: int) -> float:
+    """Linear to ``rate`` over ``warmup`` updates, then half a cosine down to 0."""
+    if update < warmup:
+        return rate * (update + 1) / warmup
+    return rate * (1.0 + math.cos(math.pi * (update - warmup) / max(1, updates - warmup))) / 2.0

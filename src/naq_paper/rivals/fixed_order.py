@@ -1,8 +1,7 @@
-r"""Sums whose order does not depend on the number of threads: batch normalisation, PReLU, softmax, totals.
+r"""Arithmetic that is the same for any number of threads: batch normalisation, PReLU, softmax, totals, dropout.
 
-PyTorch splits a sum among its threads where the result is one number, and the sums over rows in batch normalisation;
-the gradient of its softmax, too, has other last bits with other numbers of threads. Here they are over fixed blocks of
-rows and then over blocks. Sums over one dimension of a matrix need no care: every thread has results of its own.
+PyTorch splits a sum among its threads where the result is one number, and the sums over rows in batch normalisation
+and in the gradient of its softmax. Here they are over fixed blocks of rows and then over blocks.
 
 .. math::
     y = w\, \frac{x - \mu}{s} + b, \quad s = \sqrt{\sigma^2 + \epsilon}, \qquad
@@ -37,6 +36,14 @@ def total(values: torch.Tensor) -> torch.Tensor:
 def prelu(values: torch.Tensor, slope: torch.Tensor) -> torch.Tensor:
     """PReLU of (n, width) values with one slope (1,), whose gradient is summed by columns first."""
     return F.prelu(values, slope.expand(values.shape[1]))
+
+
+def dropped(values: torch.Tensor, share: float, generator: torch.Generator | None) -> torch.Tensor:
+    """The values with this share of them zero and the others scaled up; as they are without a generator."""
+    if share <= 0.0 or generator is None:
+        return values
+    keep = torch.rand(values.shape, generator=generator) >= share
+    return values * (keep.to(values.device) / (1.0 - share))
 
 
 class _Softmax(torch.autograd.Function):

@@ -7,20 +7,19 @@ A piece offers two products, both differentiable in their dense side and neither
     \hat A' = \tilde D'^{-1/2} (A' + I) \tilde D'^{-1/2}
 
 :math:`A'` is the piece's adjacency after each undirected edge was dropped with probability ``drop``; both directions of
-an edge go or stay together and degrees are counted anew. Zeroing feature columns is a product with rows of W set to
-zero, so X is never copied.
+an edge go or stay together and degrees are counted anew.
 
 Sampled pieces: the nodes of an epoch are dealt into batches; a batch is joined by up to ``fanout`` drawn neighbours of
 each node, and of those again, ``hops`` times, and the piece is the sub-graph that all of them induce, with degrees of
 its own. The loss is taken over the batch.
 
-Cost: X W takes the non-zeros of X times the width, A_hat' H the edges times the width; a piece never exceeds batch * (1
-    + fanout)^hops nodes.
+Cost: X W takes the non-zeros of X times the width, A_hat' H the edges times the width.
 """
 
 from __future__ import annotations
 
 import warnings
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -40,20 +39,17 @@ one."""
 
 
 class Spread:
-    """A_hat' of one view of a piece, ready to be multiplied."""
+    """A_hat' of one view of a piece, ready to be multiplied.
+
+    ``values`` are its entries, in the order of ``piece.rows`` and ``piece.columns``; zero where an edge was dropped.
+    """
 
     def __init__(self, piece: Piece, values: torch.Tensor) -> None:
-        self._piece, self._values = piece, values
-        self._matrix = piece._sparse(values)
+        self.values, self._matrix = values, piece._sparse(values)
 
     def __matmul__(self, dense: torch.Tensor) -> torch.Tensor:
         """A_hat' @ dense with a gradient for ``dense``."""
-        return _Symmetric.apply(dense, self._matrix)
-
-    @property
-    def values(self) -> torch.Tensor:
-        """The entries, in the order of ``piece.rows`` and ``piece.columns``; zero where an edge was dropped."""
-        return self._values
+        return _Fixed.apply(dense, self._matrix, self._matrix)
 
 
 class Piece:
@@ -71,11 +67,7 @@ class Piece:
     """
 
     def __init__(
-        self,
-        graph: Graph,
-        device: str | torch.device,
-        nodes: np.ndarray | None = None,
-        seeds: int | None = None,
+        self, graph: Graph, device: str | torch.device, nodes: np.ndarray | None = None, seeds: int | None = None
     ) -> None:
         self.graph, self.device = graph, torch.device(device)
         self.nodes = np.arange(graph.num_nodes) if nodes is None else np.asarray(nodes, dtype=np.int64)
@@ -93,17 +85,17 @@ class Piece:
         self._device_indptr = torch.from_numpy(self._indptr).to(self.device)
         self._edge = torch.from_numpy(_edge_numbers(self._indptr, self._indices)).to(self.device)
         self.num_edges = adjacency.nnz // 2
-        self._plain: Spread | None = None
-        self._features: Any = None
 
     def __len__(self) -> int:
         return len(self.nodes)
 
+    @cached_property
+    def _plain(self) -> Spread:
+        return Spread(self, self._normalized(torch.ones(len(self._edge), device=self.device)))
+
     def spread(self, drop: float = 0.0, generator: torch.Generator | None = None) -> Spread:
         """A_hat' with edges dropped by numbers of ``generator``; the graph as it is for ``drop`` 0."""
         if drop <= 0.0:
-            if self._plain is None:
-                self._plain = Spread(self, self._normalized(torch.ones(len(self._edge), device=self.device)))
             return self._plain
         keep = (torch.rand(self.num_edges + 1, generator=generator) >= drop).float()
         keep[self.num_edges] = 1.0  # self-loops stay
@@ -129,64 +121,40 @@ class Piece:
     def inputs(self, weight: torch.Tensor, drop: float = 0.0, generator: torch.Generator | None = None) -> torch.Tensor:
         """X @ weight with a gradient for ``weight``; with ``drop`` every non-zero of X is dropped with that
         probability, the others scaled up."""
-        pair = self._held()
+        x = self.features
         if drop > 0.0:
-            return self._dropped_inputs(weight, drop, generator)
-        if isinstance(pair, torch.Tensor):
-            return pair @ weight
-        return _Fixed.apply(weight, *pair)
+            shape = x.shape if isinstance(x, np.ndarray) else x.data.shape
+            keep = (torch.rand(shape, generator=generator) >= drop).float() / (1.0 - drop)
+            if isinstance(x, np.ndarray):
+                return (self._held * keep.to(self.device)) @ weight
+            return _Fixed.apply(weight, *self._both_ways(x, x.data * keep.numpy()))
+        return self._held @ weight if isinstance(self._held, torch.Tensor) else _Fixed.apply(weight, *self._held)
 
+    @cached_property
     def _held(self) -> Any:
         """X as a dense matrix where it is one or nearly so; else X and its transpose, both by rows."""
-        if self._features is None:
-            x = self.features
-            if isinstance(x, np.ndarray):
-                self._features = torch.from_numpy(x if x.flags.writeable else x.copy()).to(self.device)
-            elif self.device.type != "cpu" and x.nnz > FULL * x.shape[0] * x.shape[1] and self._small(x):
-                self._features = self._tensor(x).to_dense()
-            elif self.device.type != "cpu":
-                self._features = self._tensor(x), self._tensor(sp.csr_array(x.T.tocsr()))
-            else:
-                rows = SparseRows(x.indptr.astype(np.int64), x.indices.astype(np.int32), x.data, x.shape)
-                self._features = rows, rows.turned
-        return self._features
+        x = self.features
+        if isinstance(x, np.ndarray):
+            return torch.from_numpy(x if x.flags.writeable else x.copy()).to(self.device)
+        size = x.shape[0] * x.shape[1]
+        if self.device.type != "cpu" and x.nnz > FULL * size and 4 * size <= DENSE_BYTES:
+            return self._tensor(x).to_dense()
+        return self._both_ways(x, x.data)
 
-    @staticmethod
-    def _small(x: sp.csr_array) -> bool:
-        return 4 * x.shape[0] * x.shape[1] <= DENSE_BYTES
+    def _both_ways(self, x: sp.csr_array, data: np.ndarray) -> Any:
+        """The matrix with the entries of ``x`` at these values, and its transpose."""
+        if self.device.type == "cpu":
+            rows = SparseRows(x.indptr.astype(np.int64), x.indices.astype(np.int32), data, x.shape)
+            return rows, rows.turned
+        matrix = sp.csr_array((data, x.indices, x.indptr), shape=x.shape)
+        return self._tensor(matrix), self._tensor(sp.csr_array(matrix.T.tocsr()))
 
     def _tensor(self, x: sp.csr_array) -> torch.Tensor:
         return csr_tensor(x.indptr, x.indices, x.data, x.shape, self.device, torch.float32)
 
-    def _dropped_inputs(self, weight: torch.Tensor, drop: float, generator: torch.Generator | None) -> torch.Tensor:
-        x = self.features
-        shape = x.shape if isinstance(x, np.ndarray) else x.data.shape
-        keep = (torch.rand(shape, generator=generator) >= drop).float() / (1.0 - drop)
-        if isinstance(x, np.ndarray):
-            return (self._held() * keep.to(self.device)) @ weight
-        data = x.data * keep.numpy()
-        if self.device.type == "cpu":
-            rows = SparseRows(x.indptr.astype(np.int64), x.indices.astype(np.int32), data, x.shape)
-            return _Fixed.apply(weight, rows, rows.turned)
-        thinned = sp.csr_array((data, x.indices, x.indptr), shape=x.shape)
-        return _Fixed.apply(weight, self._tensor(thinned), self._tensor(sp.csr_array(thinned.T.tocsr())))
-
 
 def _times(matrix: SparseRows | torch.Tensor, dense: torch.Tensor) -> torch.Tensor:
     return multiply(matrix, dense) if isinstance(matrix, SparseRows) else matrix @ dense.detach()
-
-
-class _Symmetric(torch.autograd.Function):
-    """matrix @ dense for a symmetric matrix: it is its own transpose."""
-
-    @staticmethod
-    def forward(ctx: Any, dense: torch.Tensor, matrix: SparseRows | torch.Tensor) -> torch.Tensor:
-        ctx.matrix = matrix
-        return _times(matrix, dense)
-
-    @staticmethod
-    def backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor, None]:
-        return _times(ctx.matrix, grad.contiguous()), None
 
 
 class _Fixed(torch.autograd.Function):
@@ -243,15 +211,12 @@ class Pieces:
         self.graph, self.device, self.seed = graph, device, seed
         self.batch, self.hops, self.fanout = batch, hops, fanout
         self.per_epoch = 1 if batch == 0 else -(-graph.num_nodes // batch)
-        self._whole: Piece | None = None
         self._dealt: tuple[int, list[np.ndarray]] = (-1, [])
 
-    @property
+    @cached_property
     def whole(self) -> Piece:
-        """The whole graph as a piece, made once."""
-        if self._whole is None:
-            self._whole = Piece(self.graph, self.device)
-        return self._whole
+        """The whole graph as a piece."""
+        return Piece(self.graph, self.device)
 
     def __getitem__(self, update: int) -> Piece:
         if self.batch == 0:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -32,15 +33,8 @@ class TrainedEmbedder(nn.Module, Embedder):
     A subclass names itself, lists its options, and gives :meth:`build`, :meth:`loss` and :meth:`encode_all`. Among the
     options are ``lr``, ``epochs`` passes over the nodes, ``batch`` nodes per update, 0 for the whole graph where its
     training fits ``memory`` (GB; 0: a share of what is free), else the largest batch that does, and, unless ``hops`` is
-    0, ``fanout`` neighbours drawn per node and hop of a batch. The loop calls :meth:`step` once per update; a step
-    depends on nothing but the weights and its number, so that a stopped run goes on to the same result.
-
-    Args:
-        graph: structure and features; labels are taken away.
-        seed: of the initial weights and of whatever is drawn.
-        device: where the arithmetic runs.
-        progress: called with (nodes done, nodes in all) by a :meth:`build` that takes long.
-        options: overrides of ``defaults``.
+    0, ``fanout`` neighbours drawn per node and hop of a batch. A step depends on nothing but the weights and its
+    number, so that a stopped run goes on to the same result. Arguments are those of :class:`naq.learners.Learner`.
 
     Attributes:
         evaluate_every, patience: schedule of a run that asks for no other: epochs between evaluations, and evaluations
@@ -84,7 +78,6 @@ class TrainedEmbedder(nn.Module, Embedder):
         self.pieces = Pieces(self.graph, self.device, **sampling, seed=self.seed)
         self.updates_per_epoch = self.pieces.per_epoch
         self.updates = self.options.epochs * self.updates_per_epoch
-        self._operator: GraphOperator | None = None
         self.planned()
 
     @abstractmethod
@@ -99,12 +92,10 @@ class TrainedEmbedder(nn.Module, Embedder):
                 if isinstance(module, nn.BatchNorm1d):
                     module.momentum = BATCH_MOMENTUM
 
-    @property
+    @cached_property
     def operator(self) -> GraphOperator:
-        """The whole graph for embedding, made at first use."""
-        if self._operator is None:
-            self._operator = GraphOperator(self.graph, self.device)
-        return self._operator
+        """The whole graph for embedding."""
+        return GraphOperator(self.graph, self.device)
 
     @abstractmethod
     def loss(self, piece: Piece, update: int) -> torch.Tensor:
@@ -122,8 +113,7 @@ class TrainedEmbedder(nn.Module, Embedder):
         if self.options.batch > self.graph.num_nodes:
             raise OptionError(
                 f"option batch of {self.name} is {self.options.batch}, but graph {self.graph.name!r} has "
-                f"{self.graph.num_nodes} nodes; "
-                "give at most as many, or 0 for the whole graph where it fits."
+                f"{self.graph.num_nodes} nodes; give at most as many, or 0 for the whole graph where it fits."
             )
 
     # Whole graph or batches.
@@ -156,8 +146,7 @@ class TrainedEmbedder(nn.Module, Embedder):
             batch //= 2
         raise OptionError(
             f"{self.name} may take {limit / 1e9:.2g} GB, but even batches of {SMALLEST} nodes need about "
-            f"{self.needs(SMALLEST) / 1e9:.2g} GB; "
-            "give more memory with the option memory, or a smaller fanout or width."
+            f"{self.needs(SMALLEST) / 1e9:.2g} GB; give more with the option memory, or a smaller fanout or width."
         )
 
     def limit(self) -> float:
@@ -169,12 +158,8 @@ class TrainedEmbedder(nn.Module, Embedder):
         if self.batch == 0:
             kept = "; freed memory stays with the process" if self.keeps_pages else ""
             return f"whole graph in every update, about {self.needs(0) / 1e9:.2g} GB{kept}"
-        asked = bool(self.options.batch)
-        why = (
-            "as asked"
-            if asked
-            else f"the whole graph needs about {self.needs(0) / 1e9:.2g} GB, {self.limit() / 1e9:.2g} may be taken"
-        )
+        needs = f"the whole graph needs about {self.needs(0) / 1e9:.2g} GB, {self.limit() / 1e9:.2g} may be taken"
+        why = "as asked" if self.options.batch else needs
         return f"batches of {self.batch:,} nodes, {self.updates_per_epoch} per epoch ({why})"
 
     # Training.

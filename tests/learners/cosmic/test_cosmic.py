@@ -15,9 +15,8 @@ import naq.learners.cosmic as cosmic
 from graphs import islands, random_graph
 from naq import Episodes, Graph, diffusion_neighbors, naq_episodes, supervised_episodes
 from naq.errors import OptionError
-from naq.learners.cosmic import Cosmic, contrastive_loss
+from naq.learners.cosmic import Cosmic, beta_draws, contrastive_loss, draw_extra
 from naq.learners.cosmic import pagerank as subgraphs
-from naq.learners.cosmic.mixup import beta_draws, draw_extra
 from naq.learners.cosmic.pagerank import ppr_subgraphs
 from naq.learners.cosmic.subgraphs import Subgraphs, normalized_blocks, unit_rows
 from naq.methods import get_method, methods
@@ -376,7 +375,7 @@ def test_large_graphs_use_the_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     monkeypatch.setattr(cosmic, "CACHE_FROM", 10)
     one = Cosmic(random_graph(), way=3, hidden=8)
     assert len(list((tmp_path / "tables").iterdir())) == 1
-    monkeypatch.setattr(subgraphs._Search, "run", None)
+    monkeypatch.setattr(subgraphs, "_search", None)
     two = Cosmic(random_graph(), way=3, hidden=8)
     assert np.array_equal(one.encoder.table.ids, two.encoder.table.ids)
 

@@ -14,9 +14,8 @@ from label_peeking import check_no_label_peeking
 from naq import Episodes, Graph, Tasks, diffusion_neighbors, naq_episodes, sample_tasks, supervised_episodes
 from naq.errors import OptionError
 from naq.learners import meta_batch
-from naq.learners.glitter import Glitter, contrastive, mutual_information, nearest
-from naq.learners.glitter.row_graph import RowOperator, min_max
-from naq.learners.glitter.task_graphs import LearnedTask
+from naq.learners.glitter import Glitter, contrastive, mutual_information, task_graphs
+from naq.learners.glitter.task_graphs import LearnedTask, RowOperator, min_max
 from naq.methods import get_method, methods
 from naq.nn import operator
 
@@ -321,14 +320,14 @@ def test_nearest_keeps_ties_and_drops_ties_without_end(monkeypatch: pytest.Monke
         kept = torch.where(kept.sum(dim=1, keepdim=True) <= 4 * k, kept, square < last - 1e-6)
         expected = kept.nonzero().numpy()
         for block in (1 << 22, 7 * 700):
-            monkeypatch.setattr(nearest, "BLOCK", block)
-            pairs = torch.stack(nearest.nearest(p, r, k), dim=1).tolist()
+            monkeypatch.setattr(task_graphs, "BLOCK", block)
+            pairs = torch.stack(task_graphs.nearest(p, r, k), dim=1).tolist()
             assert sorted(pairs) == expected.tolist()
         targets = torch.tensor([4, 333, 650])
         must = kept[:, targets].any(dim=1).nonzero()[:, 0]
-        may = nearest.reaching(p, r, targets, k)
+        may = task_graphs.reaching(p, r, targets, k)
         assert torch.isin(must, may).all() and (k > 10 or len(may) <= len(must) + 2)
-    assert 3 not in nearest.nearest(p, r, 3)[0]
+    assert 3 not in task_graphs.nearest(p, r, 3)[0]
 
 
 def test_min_max() -> None:

@@ -9,7 +9,7 @@ from graphs import islands, random_graph
 from methods_under_test import community_graph, relabelled
 from naq import Graph
 from naq.learners.node_draws import node_names
-from naq.learners.teg.node_inputs import anchor_links, hops, structural_features, with_anchors
+from naq.learners.teg import anchor_links, hops, structural_features, with_anchors
 
 
 def by_definition(graph: Graph, links: list[np.ndarray]) -> np.ndarray:

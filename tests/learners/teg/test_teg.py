@@ -15,9 +15,8 @@ from naq import Episodes, Graph, Tasks, sample_tasks, supervised_episodes
 from naq.errors import OptionError
 from naq.learners import LEARNERS
 from naq.learners.node_draws import NodeDropout, node_names
-from naq.learners.teg import ANCHORS, HIDDEN, TEG
+from naq.learners.teg import ANCHORS, HIDDEN, TEG, structural_features
 from naq.learners.teg.equivariant import Points
-from naq.learners.teg.node_inputs import structural_features
 from naq.methods import get_method
 from naq.random import word
 

@@ -13,9 +13,9 @@ from naq import Episodes, Graph, diffusion_neighbors, naq_episodes, supervised_e
 from naq.errors import OptionError
 from naq.learners import LEARNERS
 from naq.learners.node_draws import node_codes
-from naq.learners.tent import TENT, ModulatedLayers, query_vectors
-from naq.learners.tent.layers import Layers
+from naq.learners.tent import TENT, Layers, ModulatedLayers, query_vectors
 from naq.learners.tent.query_graphs import LocalGraph, query_graphs
+from naq.nn import OneLayerGCN, operator
 
 # A dense, slow TENT, from the formulas.
 
@@ -281,7 +281,8 @@ def test_a_cap_does_not_depend_on_node_ids() -> None:
 def test_vectors_for_heads(options: dict[str, object], monkeypatch: pytest.MonkeyPatch) -> None:
     graph = random_graph()
     learner = TENT(graph, way=3, latent=8, **options)
-    monkeypatch.setattr(type(learner.encoder), "BLOCK", 13)
+    monkeypatch.setattr(OneLayerGCN, "BLOCK", 13)
+    monkeypatch.setattr(operator, "BLOCK", 13)
     expected = dense_vectors(learner, graph.adjacency.toarray(), torch.from_numpy(graph.features.toarray()))
     assert torch.allclose(learner.encode_all(), expected, atol=1e-5)
     nodes = np.array([5, 59, 3, 5])

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 
 import naq
 from naq.tasks import ClassSplit
-from naq_paper.perturbations.imbalance import Imbalance, balanced_quota, largest
+from naq_paper.perturbations.labels import Imbalance, balanced_quota, largest
 
 
 def ids(graph: naq.Graph, smaller: naq.Graph) -> list[int]:

@@ -10,8 +10,8 @@ import naq
 from naq.errors import OptionError
 from naq.random import stream
 from naq.tasks import ClassSplit
-from naq_paper.perturbations import structure_noise as module
-from naq_paper.perturbations.structure_noise import StructureNoise
+from naq_paper.perturbations import inputs as module
+from naq_paper.perturbations.inputs import StructureNoise
 
 NO_SPLIT = ClassSplit((), (), ())
 

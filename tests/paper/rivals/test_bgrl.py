@@ -11,9 +11,8 @@ import methods_under_test as suite
 import naq
 from naq.errors import GraphError, OptionError
 from naq_paper.rivals.bgrl import BGRL
-from naq_paper.rivals.convolutions import Convolutions
+from naq_paper.rivals.convolutions import Convolutions, drawn_view, follow, rising_momentum, teacher_of, warm_cosine
 from naq_paper.rivals.pieces import Piece
-from naq_paper.rivals.teacher import follow, rising_momentum, teacher_of, warm_cosine
 
 SMALL = {"hidden": 12, "latent": 6, "epochs": 20}
 
@@ -53,7 +52,7 @@ def test_the_loss_is_two_minus_two_mean_cosines_across_views(graph):
     model = BGRL(graph, **SMALL)
     piece = model.pieces[0]
     x = torch.from_numpy(graph.features.toarray())
-    spreads, columns = zip(*(model.view(piece, number, 3) for number in (1, 2)))
+    spreads, columns = zip(*(drawn_view(model, piece, number, 3) for number in (1, 2)))
     views = [(dense_view(piece, spread), x * mask) for spread, mask in zip(spreads, columns)]
     assert not torch.equal(views[0][0], views[1][0]) and not torch.equal(columns[0], columns[1])
     expected = 2.0
@@ -122,7 +121,7 @@ def test_follow_moves_every_tensor_by_the_same_momentum():
 
 def test_columns_are_zeroed_not_scaled(graph):
     model = BGRL(graph, drop_feature1=0.5, **SMALL)
-    _, mask = model.view(model.pieces[0], 1, 0)
+    _, mask = drawn_view(model, model.pieces[0], 1, 0)
     assert set(mask.unique().tolist()) == {0.0, 1.0} and 0.2 < float(mask.mean()) < 0.8
 
 

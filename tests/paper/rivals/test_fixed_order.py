@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from naq_paper.rivals.fixed_order import NUMBERS, BatchNorm, prelu, softmax, total
+from naq_paper.rivals.fixed_order import NUMBERS, BatchNorm, dropped, prelu, softmax, total
 
 
 def generator(seed: int = 0) -> torch.Generator:
@@ -78,3 +78,22 @@ def test_total(count: int) -> None:
     assert found.shape == () and torch.allclose(found, values.double().sum().float())
     found.backward()
     assert values.grad is not None and (values.grad == 1).all()
+
+
+@pytest.mark.parametrize("share", [0.5, 0.3])
+def test_dropout(share: float) -> None:
+    values = torch.ones(400, 503)
+    found = dropped(values, share, generator())
+    assert torch.allclose(found.unique(), torch.tensor([0.0, 1 / (1 - share)]))
+    assert abs(float((found == 0).float().mean()) - share) < 5 * (share * (1 - share) / values.numel()) ** 0.5
+    assert torch.equal(dropped(values, share, generator()), found)
+    assert not torch.equal(dropped(values, share, generator(1)), found)
+    assert dropped(values, 0.0, generator()) is values and dropped(values, share, None) is values
+
+
+def test_the_gradient_passes_the_same_mask() -> None:
+    values = torch.randn(7, 9, 5, generator=generator(), requires_grad=True)
+    found = dropped(values, 0.3, generator(3))
+    (grad,) = torch.autograd.grad((2 * found).sum(), values)
+    assert torch.allclose(grad * values / 2, found)
+    assert (found == 0).any() and (found != 0).any()

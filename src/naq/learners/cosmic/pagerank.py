@@ -1,21 +1,15 @@
 r"""A small sub-graph around every node: its best nodes by personalised PageRank.
 
 For node v iterate :math:`x \leftarrow (1-a) e_v + a P x` from :math:`x = e_v`, ten times with a = 0.85, where
-:math:`P = A D^{-1}` has columns that sum to one; the score of u is :math:`x_u / (\deg_u + 10^{-9})`, the last term a
-guard for isolated nodes. With :math:`y = D^{-1} x` this is a mean over neighbours, :math:`y \leftarrow (1-a) e_v / d_v
-+ a D^{-1} A y`, and y is the score. Only nodes within ten hops have one: the others are never members, however small
-the sub-graph.
+:math:`P = A D^{-1}` has columns that sum to one; the score of u is :math:`x_u / \deg_u`. Only nodes within ten hops
+have one: the others are never members. In terms of the score :math:`y = D^{-1} x` a step is a mean over neighbours,
+:math:`y \leftarrow (1-a) e_v / d_v + a D^{-1} A y`. Two ways to compute it, neither of them n x n:
 
-Two ways to compute it, neither of them n x n:
-
-- ``exact``: one component at a time, 64 sources together as a dense block of columns. Values are kept in float32 and
-  summed in float64, so that nodes with the same place in the structure have the same bits, whatever their numbers, and
-  are tied; other scores that differ by less than one part in a million may change places. Cost n * edges * steps
-  additions; memory 512 bytes a node and core.
-- ``pruned``: one source at a time on the nodes it reaches; a node whose value is below a bound passes nothing on. Means
-  do not enlarge what is missing, so every score is too low by at most :math:`\sum_{j=1}^{9} a^j \approx 4.4` bounds.
-  The bound is lowered until it is ``tolerance`` times the score of the last member. Cost by what lies near the source,
-  not by the graph.
+- ``exact``: one component at a time, 64 sources together as a dense block of columns. Values are float32, sums float64,
+  so that nodes with the same place in the structure are tied. n * edges * steps additions; 512 bytes a node and core.
+- ``pruned``: one source at a time on the nodes it reaches; a node whose value is below a bound passes nothing on, so
+  every score is too low by at most :math:`\sum_{j=1}^{9} a^j \approx 4.4` bounds. The bound is lowered until it is
+  ``TOLERANCE`` times the score of the last member. Cost by what lies near the source, not by the graph.
 """
 
 from __future__ import annotations
@@ -37,6 +31,10 @@ from naq.neighbors.topk import heap_offer, heap_sort
 from naq.options import check_whole
 
 METHODS = ("auto", "exact", "pruned")
+ALPHA, STEPS = 0.85, 10
+"""Share that walks on, and iterations."""
+TOLERANCE = 0.03
+"""The pruning bound, as a share of the score of the last member."""
 COLUMNS = 64
 """Sources iterated together: wide enough for full vector registers, narrow enough for the cache."""
 SMALL = 256
@@ -52,10 +50,7 @@ def ppr_subgraphs(
     graph: Graph,
     size: int = 20,
     *,
-    alpha: float = 0.85,
-    steps: int = 10,
     method: str = "auto",
-    tolerance: float = 0.03,
     cache: str | Path | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> NeighborTable:
@@ -63,12 +58,7 @@ def ppr_subgraphs(
     fewer.
 
     Args:
-        size: nodes of a sub-graph, its centre included.
-        alpha: share that walks on; ``1 - alpha`` returns to the centre.
-        steps: iterations, and so the furthest hop.
         method: ``exact``, ``pruned``, or ``auto``: exact where that takes a minute of one core at most.
-        tolerance: of ``pruned``: the bound below which nothing is passed on, as a share of the score of the last member
-            (with 0.03 97 in 100 sub-graphs of the bundled graph are the exact ones, and 99.8 in 100 members).
         cache: folder in which tables are kept, by structure alone; None keeps nothing.
         progress: called with (nodes done, nodes in all).
 
@@ -78,92 +68,69 @@ def ppr_subgraphs(
         >>> ppr_subgraphs(path, 3).ids.tolist()
         [[0, 2, 1], [1, 3, 0], [2, 0, 3], [3, 1, 2], [4, -1, -1]]
     """
-    size, steps = check_whole("size", size), check_whole("steps", steps)
-    if not 0.0 < alpha < 1.0:
-        raise OptionError(f"alpha is {alpha!r}; expected a share between 0 and 1, e.g. 0.85.")
-    if not 0.0 < tolerance < 1.0:
-        raise OptionError(f"tolerance is {tolerance!r}; expected a small positive number, e.g. 0.03.")
+    size = check_whole("size", size)
     if method not in METHODS:
         raise OptionError(f"method is {method!r}; expected one of {', '.join(METHODS)}.")
     if method == "auto":
-        method = "exact" if exact_cost(graph, steps) <= EXACT_UP_TO else "pruned"
-    info: dict[str, Any] = {"kind": "subgraphs", "k": size, "alpha": alpha, "steps": steps, "method": method}
-    info |= {"tolerance": tolerance} if method == "pruned" else {}
+        method = "exact" if exact_cost(graph) <= EXACT_UP_TO else "pruned"
+    info: dict[str, Any] = {"kind": "subgraphs", "k": size, "alpha": ALPHA, "steps": STEPS, "method": method}
+    info |= {"tolerance": TOLERANCE} if method == "pruned" else {}
 
     def make() -> NeighborTable:
         ids = np.full((graph.num_nodes, size), -1, dtype=np.int32)
         scores = np.zeros(ids.shape, dtype=np.float32)
-        _Search(graph, alpha, steps, ids, scores, progress).run(method, tolerance)
+        _search(graph, TOLERANCE if method == "pruned" else None, ids, scores, progress)
         return NeighborTable(ids, scores, info)
 
     return cached(graph, info, cache, make, reads_features=False)
 
 
-def exact_cost(graph: Graph, steps: int) -> float:
+def exact_cost(graph: Graph) -> float:
     """Additions that the exact method needs, before it starts."""
     sizes = np.bincount(graph.components).astype(np.float64)
     entries = np.bincount(graph.components, weights=graph.degrees.astype(np.float64))
-    return float(steps * (sizes * entries).sum())
+    return float(STEPS * (sizes * entries).sum())
 
 
-class _Search:
-    """The arrays that both methods fill: ``ids`` and ``scores``, (n, size) each."""
+def _search(
+    graph: Graph,
+    tolerance: float | None,
+    ids: np.ndarray,
+    scores: np.ndarray,
+    progress: Callable[[int, int], None] | None,
+) -> None:
+    """Fill (n, size) ``ids`` and ``scores``; exact without a tolerance."""
+    done = 0
+    threads, component = numba.get_num_threads(), graph.components
+    adjacency = graph.adjacency
+    indptr, indices = adjacency.indptr.astype(np.int64), adjacency.indices.astype(np.int32)
+    large = np.bincount(component, minlength=1) > (SMALL if tolerance is None else len(ids))
 
-    def __init__(
-        self,
-        graph: Graph,
-        alpha: float,
-        steps: int,
-        ids: np.ndarray,
-        scores: np.ndarray,
-        progress: Callable[[int, int], None] | None,
-    ) -> None:
-        self.graph, self.alpha, self.steps = graph, alpha, steps
-        self.ids, self.scores, self.progress = ids, scores, progress
-        self.done = 0
+    def count(nodes: int) -> None:
+        nonlocal done
+        done += nodes
+        if progress is not None:
+            progress(done, len(ids))
 
-    def run(self, method: str, tolerance: float) -> None:
-        component = self.graph.components
-        sizes = np.bincount(component, minlength=1)
-        if method == "pruned":
-            self._near(np.arange(len(self.ids)), tolerance)
-        else:
-            large = sizes > SMALL
-            self._near(np.flatnonzero(~large[component]), 0.0)
-            for number in np.flatnonzero(large):
-                self._component(np.flatnonzero(component == number))
-        degree = self.graph.degrees.astype(np.float64)
-        self.scores /= np.where(degree > 0, degree, GUARD)[:, None]
-
-    def _count(self, nodes: int) -> None:
-        self.done += nodes
-        if self.progress is not None:
-            self.progress(self.done, len(self.ids))
-
-    def _near(self, sources: np.ndarray, tolerance: float) -> None:
-        """One source at a time; tolerance 0 prunes nothing."""
-        adjacency = self.graph.adjacency
-        indptr, indices = adjacency.indptr.astype(np.int64), adjacency.indices.astype(np.int32)
-        block = max(256, len(sources) // 64)
-        for start in range(0, len(sources), block):
-            part = sources[start : start + block]
-            _near_rows(
-                indptr, indices, part, self.alpha, self.steps, tolerance, self.ids, self.scores, numba.get_num_threads()
-            )
-            self._count(len(part))
-
-    def _component(self, nodes: np.ndarray) -> None:
-        """All nodes of one component in blocks of columns, numbered so that neighbours lie close in memory."""
-        block = sp.csr_matrix(self.graph.adjacency[nodes][:, nodes])
-        order = reverse_cuthill_mckee(block, symmetric_mode=True)
-        moved, nodes = sp.csr_array(block[order][:, order]), nodes[order].astype(np.int32)
-        indptr, indices = moved.indptr.astype(np.int64), moved.indices.astype(np.int32)
-        threads = numba.get_num_threads()
+    sources = np.flatnonzero(~large[component])
+    block = max(256, len(sources) // 64)
+    for start in range(0, len(sources), block):
+        part = sources[start : start + block]
+        _near_rows(indptr, indices, part, ALPHA, STEPS, tolerance or 0.0, ids, scores, threads)
+        count(len(part))
+    for number in np.flatnonzero(large):
+        nodes = np.flatnonzero(component == number)
+        own = sp.csr_matrix(adjacency[nodes][:, nodes])
+        order = reverse_cuthill_mckee(own, symmetric_mode=True)  # neighbours lie close in memory
+        moved, nodes = sp.csr_array(own[order][:, order]), nodes[order].astype(np.int32)
+        rows = moved.indptr.astype(np.int64), moved.indices.astype(np.int32)
         batch = COLUMNS * threads * 4
         for start in range(0, len(nodes), batch):
             stop = min(len(nodes), start + batch)
-            _column_rows(indptr, indices, nodes, start, stop, self.alpha, self.steps, self.ids, self.scores, threads)
-            self._count(stop - start)
+            _column_rows(*rows, nodes, start, stop, ALPHA, STEPS, ids, scores, threads)
+            count(stop - start)
+    degree = graph.degrees.astype(np.float64)
+    scores /= np.where(degree > 0, degree, GUARD)[:, None]
 
 
 @njit(cache=True, parallel=True, fastmath={"contract"})

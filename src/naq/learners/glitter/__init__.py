@@ -2,8 +2,8 @@ r"""GLITTER: each task gets a graph of its own, and the network is adapted on it
 
 Wang, Chen, Li, Graph Few-shot Learning with Task-specific Structures, https://arxiv.org/abs/2210.12130
 
-A task's graph W holds what lies within two hops of its nodes and, where ``k_keep`` is set, learned edges; tasks with
-and without them are read through one interface (:mod:`~naq.learners.glitter.task_graphs`). On it
+A task's graph W holds what lies within two hops of its nodes and, where ``k_keep`` is set, learned edges
+(:mod:`~naq.learners.glitter.task_graphs`). On it
 
 .. math::
     Z = W\, \mathrm{dropout}(\mathrm{ReLU}(W X W_1 + b_1))\, W_2 + b_2, \qquad \text{answers} = Z C + c
@@ -18,22 +18,18 @@ The inner loop moves *all* tensors by plain gradient steps on the support set, f
 * :math:`\mathcal L_{mi} = \sum_c P_c \log P_c - \frac1m \sum_q \sum_c p_{qc} \log p_{qc}` with
   :math:`P_c = \sum_q p_{qc}`, where :math:`p_{qc}` is the share of class c in what query q receives from supports over
   two and three steps through other nodes: :math:`F = M B + M^2 B`. A query that receives nothing has
-  :math:`p = 1/N`. Without learned edges it depends on no weight and is in no loss that is reported, so it is not
-  computed at ``k_keep=0``.
+  :math:`p = 1/N`. Without learned edges it depends on no weight and is not computed.
 
 The outer loss with the adapted weights and without dropout is CE(queries) + 0.2 :math:`\mathcal L_{con}`; its
 gradient at the adapted weights moves the initial ones. Tasks are solved by the same inner loop and the adapted
-classifier, without a head. A task's graph is built around its queries too, hence ``transductive``; without learned
-edges no query reads another.
+classifier, without a head. A task's graph is built around its queries too, hence ``transductive``.
 
-Dropout: every first-layer node of a task has its own draws, assigned in an order by features, degree and neighbours,
-so that renumbering nodes changes nothing; tasks to be solved share one stream per inner step, so a task is solved
-alone as it is among others.
+Dropout is drawn in an order of nodes by features, degree and neighbours, and tasks to be solved share one stream per
+inner step: neither numbering nor the other tasks change a task's answers.
 
-Departures: the release keeps entries *above the largest* of a row, i.e. none: ``k_keep=0``. Its influence may be 0
-log 0; here logarithms are of at least 1e-12. Columns are scaled by max - min; see
-:func:`~naq.learners.glitter.row_graph.min_max` for sparse columns with negative entries. All initial tensors are
-uniform in :math:`\pm 1 / \sqrt{\text{outputs}}`. Training queries are those of the episodes (the release: 1 per class).
+Departures: the release keeps entries *above the largest* of a row, i.e. none: ``k_keep=0``. Logarithms are of at least
+1e-12; columns are scaled by :func:`~naq.learners.glitter.task_graphs.min_max`; initial tensors are uniform in
+:math:`\pm 1 / \sqrt{\text{outputs}}`; training queries are those of the episodes (the release: 1 per class).
 
 Cost: at ``k_keep=0`` the features of the two-hop neighbourhood V are read once forward and once backward, and inner
 steps work on Gram matrices (:mod:`naq.learners.meta_batch`). With learned edges each inner step reads these features
@@ -57,8 +53,7 @@ from torch import nn
 
 from naq.episodes import Episodes
 from naq.learners.base import Learner, uniform
-from naq.learners.glitter.row_graph import RowOperator
-from naq.learners.glitter.task_graphs import Draw, LearnedTask, PlainTasks
+from naq.learners.glitter.task_graphs import Draw, LearnedTask, PlainTasks, RowOperator
 from naq.learners.inner_loop import Weights, adapt
 from naq.learners.meta_batch import task_chunks
 from naq.nn.rows import multiply, sparse_product, take_rows

@@ -10,49 +10,49 @@ Kim, Lee, Lee, Kim, Kim, Park, Task-Equivariant Graph Few-shot Learning, https:/
     \mathcal L = \gamma\, \ell(S', Q') + (1 - \gamma)\, \ell(Z_S, Z_Q), \qquad
     \ell(S, Q) = \frac{1}{NQ} \sum_q -\log \mathrm{softmax}_j\left(-|q - c_j(S)|^2\right)_{y_q}
 
-with class means :math:`c_j`. h are distances to virtual anchors (:mod:`naq.learners.teg.node_inputs`); the layers pass
-messages between every support and every query of a task and are equivariant to rotations, reflections and translations
-of the vectors (:mod:`naq.learners.teg.equivariant`).
+with class means :math:`c_j`. The layers (:mod:`naq.learners.teg.equivariant`) pass messages between every support and
+every query of a task. Anchor :math:`a_i`, i = 0, 1, ..., is a new node linked to :math:`n / 2^{i+1}` random ones
+(rounded down, at least 1); d counts hops in the graph with *all* anchors, and a node that no path joins to one has
+h = 0.
 
-Two answers: a head on Z, which is what :meth:`TEG.encode` gives, as for every learner; and TEG's own, class means after
-adaptation (:meth:`TEG.solve`). The latter looks at all queries of a task together (``transductive``), for any number of
-classes.
+Two answers: a head on Z (:meth:`TEG.encode`), and TEG's own, class means after adaptation (:meth:`TEG.solve`), which
+looks at all queries of a task together (``transductive``) and takes any number of classes.
 
-Choices where the authors' text leaves them open: Z has no activation; LayerNorm has a scale (a shift would move all
-points of a task by the same vector, which changes no distance); the plain loss is on Z before LayerNorm; missing
-queries send nothing and do not count in means; the last layer keeps h, which nothing reads after it. Dropout and the
-anchors' links are drawn by the content of nodes, not by their ids (:mod:`naq.learners.node_draws`). Zero features stay
-zero under dropout, so only the others are drawn.
+Where the authors' text leaves it open: Z has no activation; LayerNorm has a scale (a shift would change no distance);
+the plain loss is on Z before LayerNorm; missing queries send nothing and do not count; the last layer keeps h. Dropout,
+of non-zero features, and the anchors' links are drawn by the content of nodes (:mod:`naq.learners.node_draws`).
 
 Cost: features of the one-hop neighbourhood of N(K + Q) nodes forward and backward, N^2 K Q messages of width 64 per
-layer and direction. The anchors once: a few passes over the edges.
+layer and direction. Anchors once: every level of one breadth-first search from all of them reads each edge once.
 
 Example:
     >>> import naq
-    >>> g = naq.load("debian")
-    >>> r = naq.run(g, method="naq-feat/teg", episodes=320)  # doctest: +SKIP
+    >>> r = naq.run("debian", method="naq-feat/teg", episodes=320)  # doctest: +SKIP
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
+import scipy.sparse as sp
 import torch
 import torch.nn.functional as F
+from numba import njit, prange
 from torch import nn
 
 from naq.episodes import Episodes
+from naq.graph import Graph
 from naq.learners.base import Learner
 from naq.learners.episode_vectors import kept_queries, mean_by_episode, squared_distances
-from naq.learners.node_draws import NodeDropout, node_names
+from naq.learners.node_draws import NodeDropout, drawn_keys, node_names
 from naq.learners.teg.equivariant import Points, TaskAdaptation, pair_distances
-from naq.learners.teg.node_inputs import OneLayerGCN, structural_features
-from naq.nn import GraphOperator
+from naq.nn import GraphOperator, OneLayerGCN
+from naq.nn.rows import SparseRows, sparse_product, take_rows
 from naq.options import option
-from naq.random import word
+from naq.random import torch_seed, word
 from naq.tasks import Tasks
 
 ANCHORS = 16
@@ -97,7 +97,9 @@ class TEG(Learner):
     def build(self) -> None:
         self.operator = GraphOperator(self.graph, self.device)
         latent = self.options.latent
-        self.encoder = OneLayerGCN(self.operator, latent, seed=self.seed)
+        drawn = torch.Generator().manual_seed(torch_seed(self.seed, "encoder/one-layer gcn"))
+        weight = nn.init.xavier_uniform_(torch.empty(self.operator.width, latent), generator=drawn)
+        self.encoder = OneLayerGCN(self.operator, weight, torch.zeros(latent))
         self.norm = nn.LayerNorm(latent, bias=False, device=self.device)
         self.adaptation = TaskAdaptation(LAYERS, ANCHORS, HIDDEN, self.generator("layers"), self.device)
         self._names = node_names(self.graph)
@@ -111,7 +113,7 @@ class TEG(Learner):
         # A missing query is replaced by a support and not counted, so that all episodes have one shape.
         query = np.where(episodes.mask, episodes.query, episodes.support[:, :, :1]).reshape(size, -1)
         nodes, place = np.unique(np.concatenate([support, query], axis=1), return_inverse=True)
-        vectors = self.encoder.encode(nodes, self.dropout(update))
+        vectors = self.encoder.encode(nodes, inputs=self.dropout(update))
         if not len(episode):
             return vectors.sum() * 0.0
         known, asked = np.split(place.reshape(size, -1), [support.shape[1]], axis=1)
@@ -128,10 +130,12 @@ class TEG(Learner):
         gamma = self.options.gamma
         return gamma * loss(*moved) + (1 - gamma) * loss(*plain)
 
-    def dropout(self, update: int) -> NodeDropout | None:
-        """Which features are dropped in this update; None if none are."""
-        share = self.options.dropout
-        return NodeDropout(self._names, share, word(self.seed, f"{self.name}/dropout", update)) if share else None
+    def dropout(self, update: int) -> Callable[[np.ndarray], torch.Tensor] | None:
+        """X W of some nodes with the features that this update drops at zero; None if none are."""
+        if not self.options.dropout:
+            return None
+        drop = NodeDropout(self._names, self.options.dropout, word(self.seed, f"{self.name}/dropout", update))
+        return lambda nodes: thinned_inputs(self.graph, nodes, self.encoder.weight, drop)
 
     def _picked(self, rows: torch.Tensor, where: np.ndarray) -> torch.Tensor:
         return rows[torch.from_numpy(where).to(self.device)]
@@ -160,3 +164,78 @@ class TEG(Learner):
             prototypes = supports.unflatten(1, (tasks.way, tasks.shot)).mean(dim=2)
             found[part] = pair_distances(queries, prototypes).argmin(dim=2).cpu().numpy()
         return found
+
+
+def thinned_inputs(graph: Graph, nodes: np.ndarray, weight: torch.Tensor, drop: NodeDropout) -> torch.Tensor:
+    """X[nodes] W with some entries of X at zero; a zero entry stays what it is, so only the others are drawn."""
+    features = graph.require_features("an encoder")
+    if isinstance(features, np.ndarray):
+        thinned = features[nodes] * drop.dense(nodes, features.shape[1])
+        return torch.from_numpy(thinned).to(weight.device) @ weight
+    taken = take_rows(features, nodes)
+    kept = taken.data * drop.sparse(nodes, taken)
+    return sparse_product(SparseRows(taken.indptr, taken.indices, kept, taken.shape), weight)
+
+
+def anchor_links(names: np.ndarray, anchors: int, seed: int) -> list[np.ndarray]:
+    """Nodes that each anchor is linked to."""
+    links = []
+    for number in range(anchors):
+        count = max(1, len(names) >> (number + 1))
+        keys = drawn_keys(names, word(seed, "anchors", number))
+        links.append(np.sort(np.argpartition(keys, count - 1)[:count]))
+    return links
+
+
+def with_anchors(adjacency: sp.csr_array, links: list[np.ndarray]) -> sp.csr_array:
+    """The graph with one more node for each anchor, after the others."""
+    n = adjacency.shape[0]
+    indptr = np.concatenate([[0], np.cumsum([len(nodes) for nodes in links], dtype=np.int64)])
+    indices = np.concatenate(links)
+    shape = (len(links), n)
+    across = sp.csr_array((np.ones(len(indices), dtype=np.float32), indices, indptr), shape=shape)
+    return sp.csr_array(sp.block_array([[adjacency, across.T], [across, None]], format="csr"))
+
+
+def hops(adjacency: sp.csr_array, sources: np.ndarray) -> np.ndarray:
+    """(nodes, sources) int32 hops from up to 64 sources, -1 where there is no path."""
+    n = adjacency.shape[0]
+    found = np.full((n, len(sources)), -1, dtype=np.int32)
+    front, seen = np.zeros(n, dtype=np.uint64), np.zeros(n, dtype=np.uint64)
+    front[sources] = np.uint64(1) << np.arange(len(sources), dtype=np.uint64)
+    level = 0
+    while front.any():
+        seen |= front
+        _record(front, level, found)
+        front = _reached(adjacency.indptr, adjacency.indices, front, seen)
+        level += 1
+    return found
+
+
+def structural_features(graph: Graph, anchors: int, names: np.ndarray, seed: int) -> np.ndarray:
+    """(n, anchors) float32; 64 anchors at most, one bit of a word each."""
+    n = graph.num_nodes
+    joined = with_anchors(graph.adjacency, anchor_links(names, anchors, seed))
+    away = hops(joined, np.arange(n, n + anchors))[:n]
+    return np.where(away >= 0, 1.0 / (1.0 + np.maximum(away, 0)), 0.0).astype(np.float32)
+
+
+@njit(cache=True, parallel=True)
+def _reached(indptr: Any, indices: Any, front: Any, seen: Any) -> Any:
+    """Sources that reach each node through its neighbours for the first time."""
+    out = np.empty_like(front)
+    for v in prange(len(out)):
+        bits = np.uint64(0)
+        for e in range(indptr[v], indptr[v + 1]):
+            bits |= front[indices[e]]
+        out[v] = bits & ~seen[v]
+    return out
+
+
+@njit(cache=True, parallel=True)
+def _record(front: Any, level: Any, found: Any) -> None:
+    for v in prange(len(front)):
+        if front[v]:
+            for source in range(found.shape[1]):
+                if (front[v] >> np.uint64(source)) & np.uint64(1):
+                    found[v, source] = level

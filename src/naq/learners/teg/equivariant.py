@@ -10,12 +10,10 @@ other:
     x_i \leftarrow x_i + \frac{1}{|N(i)|} \sum_{j \in N(i)} (x_i - x_j)\, \phi(m_{ij}), \qquad
     h_i \leftarrow h_i + \mathrm{MLP}_h\left(h_i, \sum_{j \in N(i)} m_{ij}\right)
 
-Rotating, reflecting or moving all coordinates does the same to the result and leaves h as it is. The sum of differences
-is
-:math:`x_i \sum_j w_{ij} - \sum_j w_{ij} x_j`, one matrix product, and the first layer of :math:`\mathrm{MLP}_e` is a
-sum of three parts, so nothing of the size pairs x coordinates is formed.
+Rotating, reflecting or moving all coordinates does the same to the result and leaves h as it is.
 
-Cost: pairs x hidden x hidden multiplications per layer and direction.
+Cost: pairs x hidden x hidden multiplications per layer and direction; nothing of the size pairs x coordinates is
+formed.
 """
 
 from __future__ import annotations

@@ -12,24 +12,20 @@ With node vectors E, the class mean :math:`m_c` over its supports and :math:`A_r
     \mathcal L &= \mathrm{CE}(E W_h + b_h, y) + \frac{1}{NQ} \sum_q -\log \mathrm{softmax}_c\left(2 \cos(v_q,
     u_c)\right)_{y_q}
 
-s are the nodes within two hops of q and :math:`A_s` the entries of :math:`A_r` between them. The mean runs through the
-second layer,
-so :math:`v_q = (1^\top A_s / |s|)\, \mathrm{ReLU}(\cdot) W_2' + b_2'`: one weighted sum per query graph. In the
-released code the virtual node of a class has no edges, which makes its two layers the perceptron of :math:`m_c` above.
-The first term is over all nodes of base classes when supervised; NaQ has no labels, and takes the supports and queries
-of the episode with their slots.
+s are the nodes within two hops of q and :math:`A_s` the entries of :math:`A_r` between them, so that
+:math:`v_q = (1^\top A_s / |s|)\, \mathrm{ReLU}(\cdot) W_2' + b_2'` is one weighted sum per query graph. The first term
+is over all nodes of base classes when supervised; NaQ has no labels, and takes the supports and queries of the episode
+with their slots.
 
 Departures: the temperature of a class divides a vector whose cosine is taken, so it is left out; the class node is that
-of the released code, not the connected one of the paper's text; query graphs are capped.
+of the released code, without edges, not the connected one of the paper's text; query graphs are capped.
 
-Cost: the query graphs of an episode hold about a fifth of a graph of 34,000 nodes, so the encoder makes nearly a full
-pass forward and backward; beside it one sparse product over the query graphs and O(latent^3) for the modulation. Two to
-five ProtoNet episodes in all.
+Cost: nearly a full pass of the encoder, one sparse product over the query graphs, O(latent^3) for the modulation: two
+to five ProtoNet episodes.
 
 Example:
     >>> import naq
-    >>> g = naq.load("debian")
-    >>> r = naq.run(g, method="naq-feat/tent", episodes=320)  # doctest: +SKIP
+    >>> r = naq.run("debian", method="naq-feat/tent", episodes=320)  # doctest: +SKIP
 """
 
 from __future__ import annotations
@@ -41,15 +37,19 @@ from typing import cast
 import numpy as np
 import torch
 import torch.nn.functional as F
+from torch import nn
 
 from naq.episodes import Episodes
 from naq.errors import OptionError
 from naq.learners.base import Learner, uniform
 from naq.learners.node_draws import node_codes
-from naq.learners.tent.layers import ModulatedLayers, OneConvolution, class_vectors, query_vectors
 from naq.learners.tent.query_graphs import LocalGraph, Neighbors, QueryGraphs, query_graphs
-from naq.nn import GCN, GraphOperator, Operator
+from naq.nn import GCN, GraphOperator, OneLayerGCN, Operator
+from naq.nn.rows import sparse_product
 from naq.options import option
+from naq.random import torch_seed
+
+Layers = tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]
 
 SHARPNESS = 2.0
 """Cosines are divided by 0.5."""
@@ -71,7 +71,7 @@ class Queries:
 class Vectors:
     """Vectors of some nodes on one view of the graph, each computed once, to be picked by node id."""
 
-    def __init__(self, encoder: GCN | OneConvolution, nodes: Sequence[np.ndarray], view: Operator) -> None:
+    def __init__(self, encoder: GCN | OneLayerGCN, nodes: Sequence[np.ndarray], view: Operator) -> None:
         self.nodes = np.unique(np.concatenate([part.ravel() for part in nodes]))
         self.vectors = encoder.encode(self.nodes, view)
 
@@ -79,6 +79,60 @@ class Vectors:
         """(nodes, h), repeats allowed."""
         place = torch.from_numpy(np.searchsorted(self.nodes, nodes.ravel()))
         return self.vectors.index_select(0, place.to(self.vectors.device))
+
+
+class ModulatedLayers(nn.Module):
+    """Two dense layers whose weights an episode scales and shifts.
+
+    Args:
+        width: of input, hidden layer and output.
+        full: every weight has its own scale and shift; else every output channel, with one scale for its weights and
+            bias (FiLM).
+        generator: of the initial weights.
+        device: where they live.
+
+    Shapes:
+        - ``forward``: task vector (width,) -> W1' (width, width), b1' (width,), W2', b2'
+    """
+
+    def __init__(self, width: int, full: bool, generator: torch.Generator, device: torch.device) -> None:
+        super().__init__()
+        self.width, self.full = width, full
+        square, line = (width, width), (width,)
+        self.weight1, self.bias1, self.weight2, self.bias2 = (
+            uniform(shape, width, generator, device) for shape in (square, line, square, line)
+        )
+        outputs = 4 * width * (width + 1) if full else 4 * width
+        self.generator_weight = uniform((width, outputs), width, generator, device)
+        self.generator_bias = uniform((outputs,), width, generator, device)
+
+    def forward(self, task: torch.Tensor) -> Layers:
+        """The layers of the episode that ``task`` describes."""
+        first, second = (task @ self.generator_weight + self.generator_bias).chunk(2)
+        return *self._modulated(self.weight1, self.bias1, first), *self._modulated(self.weight2, self.bias2, second)
+
+    def _modulated(
+        self, weight: torch.Tensor, bias: torch.Tensor, made: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        h = self.width
+        if not self.full:
+            scale, shift = made.split(h)
+            return weight * (1 + scale), bias * (1 + scale) + shift
+        scale, shift, bias_scale, bias_shift = made.split([h * h, h * h, h, h])
+        return weight * (1 + scale.view(h, h)) + shift.view(h, h), bias * (1 + bias_scale) + bias_shift
+
+
+def class_vectors(means: torch.Tensor, layers: Layers) -> torch.Tensor:
+    """(way, h) outputs of class nodes, which have no edges."""
+    weight1, bias1, weight2, bias2 = layers
+    return torch.relu(means @ weight1 + bias1) @ weight2 + bias2
+
+
+def query_vectors(graphs: QueryGraphs, vectors: torch.Tensor, layers: Layers) -> torch.Tensor:
+    """(queries, h) mean outputs over query graphs; ``vectors`` (u, h) belong to ``graphs.nodes``."""
+    weight1, bias1, weight2, bias2 = layers
+    hidden = torch.relu(sparse_product(graphs.rows, vectors @ weight1) + bias1)
+    return sparse_product(graphs.pool, hidden) @ weight2 + bias2
 
 
 class TENT(Learner):
@@ -90,7 +144,7 @@ class TENT(Learner):
 
     name = "tent"
     summary = "query graphs against classes, by layers the episode modulates"
-    encoder: GCN | OneConvolution  # type: ignore[assignment]  # the base class names its own default
+    encoder: GCN | OneLayerGCN  # type: ignore[assignment]  # the base class names its own default
 
     @dataclass(frozen=True)
     class Options(Learner.Options):
@@ -126,7 +180,10 @@ class TENT(Learner):
         self.operator = GraphOperator(self.graph, self.device)
         latent = self.options.latent
         if self.options.encoder == "release":
-            self.encoder = OneConvolution(self.operator, latent, seed=self.seed)
+            drawn = torch.Generator().manual_seed(torch_seed(self.seed, "encoder/one convolution"))
+            shapes = (self.operator.width, latent), (latent,)
+            weight, bias = (uniform(shape, latent, drawn, self.device) for shape in shapes)
+            self.encoder = OneLayerGCN(self.operator, weight, bias, mean=True)
         else:
             self.encoder = GCN(self.operator, latent, seed=self.seed, activate=self.options.encoder == "gcn2")
         modulation = self.options.modulation

@@ -5,9 +5,8 @@ Tan, Guo, Ding, Liu, Virtual Node Tuning for Few-shot Node Classification, https
 Zhang, Zhang, Xia, Sun, Graph-Bert: Only Attention is Needed for Learning Graph Representations,
 https://arxiv.org/abs/2001.05140
 
-A node is read as a sequence: itself and the k nodes of largest intimacy (:mod:`naq_paper.rivals.vnt.node_sequences`),
-with codes for role, position and hops, through two layers of BERT (:mod:`naq_paper.rivals.vnt.bert`). Its vector e is
-the mean of the output tokens. Pre-training is
+A node is read as a sequence (:mod:`naq_paper.rivals.vnt.node_sequences`) through two layers of BERT
+(:mod:`naq_paper.rivals.vnt.bert`). Its vector e is the mean of the output tokens. Pre-training is
 
 .. math::
     \frac{1}{n d} \left|E W + b - X\right|^2 \quad\text{and}\quad
@@ -20,17 +19,15 @@ of E of length one,
     |F D^\top - X|^2 = \langle F^\top F, D^\top D \rangle - 2 \langle F, X D \rangle + |X|^2, \qquad
     |E E^\top - \hat A|^2 = |E^\top E|^2 - 2 \langle E, \hat A E \rangle + |\hat A|^2
 
-Then the network is frozen; a task trains P virtual nodes that
-join all of its sequences, and a linear classifier, on its supports (:mod:`naq_paper.rivals.vnt.prompt_tuning`). All
-tasks of a set are tuned in one batch, and a task gets the same answers alone and among others.
+Then the network is frozen; a task trains P virtual nodes that join all of its sequences, and a linear classifier, on
+its supports. Tasks are tuned together, and a task gets the same answers alone and among others.
 
-VNT has no public code: what its paper leaves open is an option. Prompt transfer from base classes is left out: it needs
-    their labels. Graph-Bert's
-residual is left out too: it belongs to its supervised training. Tokens that a small component cannot fill are absent,
-from attention and from the mean. With batches, pairs of the structure loss are those within a batch.
+VNT has no public code: what its paper leaves open is an option. Prompt transfer from base classes (it needs their
+labels) and Graph-Bert's residual are left out. Tokens that a small component cannot fill are absent, from attention and
+from the mean. With batches, pairs of the structure loss are those within a batch.
 
-Cost: an update takes n * (k + 1) tokens through the layers, the non-zeros of X and the edges times the width; what
-tuning takes is in docs/embedders.md. Memory: about n (k + 1) * 40 * latent numbers.
+Cost: an update takes n * (k + 1) tokens through the layers, the non-zeros of X and the edges times the width. Memory:
+about n (k + 1) * 40 * latent numbers.
 
 Example:
     >>> import naq
@@ -55,9 +52,8 @@ from naq.tasks import Tasks
 from naq_paper.rivals.fixed_order import total
 from naq_paper.rivals.pieces import Piece, Spread
 from naq_paper.rivals.trained import TrainedEmbedder
-from naq_paper.rivals.vnt.bert import SPREAD, Drops, GraphBert, normal
+from naq_paper.rivals.vnt.bert import SPREAD, Drops, Frozen, GraphBert, Tuning, answers, normal, tune
 from naq_paper.rivals.vnt.node_sequences import CODES, check_context, sequences
-from naq_paper.rivals.vnt.prompt_tuning import Frozen, Tuning, answers, tune
 
 BLOCK = 4096
 """Nodes embedded at once."""
@@ -162,8 +158,7 @@ class VNT(TrainedEmbedder):
     # Pre-training.
 
     def loss(self, piece: Piece, update: int) -> torch.Tensor:
-        shares = self.options.dropout, self.options.attention_dropout
-        drops = Drops(self.generator("dropout", update), *shares)
+        drops = Drops(self.generator("dropout", update), self.options.dropout, self.options.attention_dropout)
         rows = None
         if piece.whole:  # X and its transpose are at hand
             rows = self.network.rows(piece.inputs(self.network.weight), self._tensor(self.sequences.roles))
@@ -243,7 +238,8 @@ class VNT(TrainedEmbedder):
         o = self.options
         support, query = self.graph.known_nodes(tasks.support), self.graph.known_nodes(tasks.query)
         tuning = Tuning(o.steps, o.tune_lr, o.deep, o.read)
-        start = self._virtual_nodes(o.layers if tuning.deep else 1)
+        size = o.layers if o.deep else 1, o.prompts, o.latent
+        start = SPREAD * torch.randn(size, generator=self.generator("virtual nodes")).to(self.device)
         slots = self._tensor(tasks.support_slots)
         out = np.empty(query.shape, dtype=np.int64)
         for part in self._chunks(len(tasks), support.shape[1]):
@@ -253,11 +249,6 @@ class VNT(TrainedEmbedder):
                 frozen = self._frozen(asked[few])
                 found[few] = answers(self.network, frozen, [weight[few] for weight in weights], tuning).cpu().numpy()
         return out
-
-    def _virtual_nodes(self, levels: int) -> torch.Tensor:
-        """The same start for every task."""
-        size = levels, self.options.prompts, self.options.latent
-        return SPREAD * torch.randn(size, generator=self.generator("virtual nodes")).to(self.device)
 
     def _chunks(self, count: int, sequences: int) -> list[slice]:
         """Tasks, of so many sequences each, that go through the network together."""

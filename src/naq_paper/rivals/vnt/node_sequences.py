@@ -5,15 +5,13 @@ https://arxiv.org/abs/2001.05140
 
 * the sequence: the node itself, then the k nodes of largest intimacy
   :math:`S = c\,(I - (1-c)\, D^{-1/2} A D^{-1/2})^{-1}`, :math:`c = 0.15`, best first;
-* the role: the node's Weisfeiler-Lehman colour, a hash of its own and its neighbours' colours, twice over from one
-  colour for all. The most frequent colours have rows of their own in the table of roles, the rest share the last.
-  Colours do not depend on how nodes are numbered;
+* the role: the node's Weisfeiler-Lehman colour. The most frequent colours have rows of their own in the table of roles,
+  the rest share the last;
 * the position in the sequence;
 * the hops between the two nodes, counted up to 6; 99 beyond that, between components, and for a token that is missing.
 
 Cost: the diffusion table (:mod:`naq.neighbors.diffusion`); O(edges) per iteration for colours; hops are met from both
-ends, the cheaper side first, so that a pair that is two hops apart costs the smaller of the two neighbourhoods and no
-more.
+ends, the cheaper side first.
 """
 
 from __future__ import annotations
@@ -92,8 +90,7 @@ def check_context(graph: Graph, context: int) -> None:
     if context >= graph.num_nodes:
         raise OptionError(
             f"context is {context}, but graph {graph.name!r} has {graph.num_nodes:,} nodes, so a node has "
-            f"{graph.num_nodes - 1:,} "
-            "others at most; lower context, or give a larger graph."
+            f"{graph.num_nodes - 1:,} others at most; lower context, or give a larger graph."
         )
 
 
@@ -157,45 +154,29 @@ def _distance(indptr: Any, indices: Any, a: Any, b: Any, depth: Any, seen: Any, 
     if a == b:
         return 0
     found[0, 0], found[1, 0] = a, b
-    seen[0, a] = True
-    seen[1, b] = True
+    seen[0, a] = seen[1, b] = True
     first, count = np.zeros(2, dtype=np.int64), np.ones(2, dtype=np.int64)
+    cost = np.array([indptr[a + 1] - indptr[a], indptr[b + 1] - indptr[b]])
     hops, met = 0, False
     while hops < depth and not met:
-        side = 0 if _level_cost(indptr, found[0], first[0], count[0]) <= _level_cost(
-            indptr, found[1], first[1], count[1]
-        ) else 1  # fmt: skip
+        side = 0 if cost[0] <= cost[1] else 1
         start, stop = first[side], count[side]
         if start == stop:
             break
-        met, size = _next_level(indptr, indices, found[side], start, stop, seen[side], seen[1 - side])
-        first[side], count[side] = stop, size
+        first[side], cost[side] = stop, 0
+        for i in range(start, stop):
+            for e in range(indptr[found[side, i]], indptr[found[side, i] + 1]):
+                w = indices[e]
+                if not seen[side, w]:
+                    seen[side, w] = True
+                    found[side, count[side]] = w
+                    count[side] += 1
+                    cost[side] += indptr[w + 1] - indptr[w]
+                    met = met or seen[1 - side, w]
+            if met:
+                break
         hops += 1
     for side in range(2):
         for i in range(count[side]):
             seen[side, found[side, i]] = False
     return hops if met else -1
-
-
-@njit(cache=True)
-def _level_cost(indptr: Any, found: Any, start: Any, stop: Any) -> Any:
-    cost = 0
-    for i in range(start, stop):
-        cost += indptr[found[i] + 1] - indptr[found[i]]
-    return cost
-
-
-@njit(cache=True)
-def _next_level(indptr: Any, indices: Any, found: Any, start: Any, stop: Any, own: Any, other: Any) -> Any:
-    """Whether the next level touches the other side, and how many nodes ``found`` holds after it."""
-    count = stop
-    for i in range(start, stop):
-        for e in range(indptr[found[i]], indptr[found[i] + 1]):
-            w = indices[e]
-            if not own[w]:
-                own[w] = True
-                found[count] = w
-                count += 1
-                if other[w]:
-                    return True, count
-    return False, count

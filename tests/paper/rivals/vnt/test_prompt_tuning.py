@@ -5,8 +5,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from naq_paper.rivals.vnt.bert import GraphBert
-from naq_paper.rivals.vnt.prompt_tuning import Frozen, PromptedBert, Tuning, answers, tune
+from naq_paper.rivals.vnt.bert import Frozen, GraphBert, PromptedBert, Tuning, answers, tune
 
 TASKS, WAY, SHOT, QUERIES, LENGTH, HIDDEN, PROMPTS = 3, 3, 2, 4, 5, 12, 4
 SLOTS = torch.arange(WAY).repeat_interleave(SHOT)

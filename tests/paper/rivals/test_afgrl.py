@@ -12,7 +12,7 @@ from naq.errors import OptionError
 from naq_paper.rivals import afgrl
 from naq_paper.rivals.afgrl import AFGRL
 from naq_paper.rivals.pieces import Piece
-from paper.rivals.afgrl.test_mining import dense_nearest, dense_positives
+from paper.rivals.test_mining import dense_nearest, dense_positives
 
 SMALL = {"hidden": 12, "latent": 8, "predictor": 16, "clusters": 5, "epochs": 12}
 """Widths for tests."""

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from naq_paper.rivals.sugrl.rows import unit_norm
+from naq_paper.rivals.sugrl import unit_norm
 
 
 @pytest.mark.parametrize("order", [1, 2])

@@ -16,15 +16,13 @@ pre-training for few-shot tasks (TLP): Tan et al., Transductive Linear Probing, 
     \mathrm{MLP}(X)}{|\cdot|}
 
 X has rows of unit L1 norm, the bar is the mean over nodes, sg stops the gradient, and :math:`\pi_i` are random
-permutations of the nodes. The third loss keeps other nodes from drifting away without bound. The neighbours N_5 are
-taken by slots, other ones at every epoch: slot j of node v is neighbour number :math:`j \bmod \deg v` in the row of v
-in A + I, columns ascending, so v itself is among them, and epoch e reads the slots :math:`((e + 2 i) \bmod 100) + 1`
-for i = 0..4.
+permutations of the nodes. The neighbours N_5 are taken by slots: slot j of node v is neighbour number
+:math:`j \bmod \deg v` in the row of v in A + I, columns ascending, and epoch e reads the slots
+:math:`((e + 2 i) \bmod 100) + 1` for i = 0..4.
 
 Departures: the third loss is a mean as the other two are; the released code sums it over nodes on all but OGB graphs
-(``l3_reduction="sum"``), which makes it n times as strong. Its neighbours on OGB graphs are the node itself, by
-mistake; not here. With batches a node's negatives are the other nodes of its batch, which are drawn uniformly, and its
-neighbours those inside the piece.
+(``l3_reduction="sum"``). Its neighbours on OGB graphs are the node itself, by mistake; not here. With batches a node's
+negatives are the other nodes of its batch, and its neighbours those inside the piece.
 
 Cost: one product with X, one with A_hat and k + 2 distances per update, nothing quadratic; memory about n (5 * hidden +
 14 * latent) numbers, on an accelerator 3k * latent more.
@@ -39,19 +37,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
+import scipy.sparse as sp
 import torch
 import torch.nn.functional as F
+from numba import njit, prange
 from torch import nn
 
+from naq.errors import OptionError
+from naq.graph import Graph
+from naq.nn.operator import PROPAGATED_ENTRIES
 from naq.nn.rows import SparseRows, sparse_product
 from naq.options import Value, option
-from naq_paper.rivals.dropout import dropped
-from naq_paper.rivals.fixed_order import total
+from naq.unit_rows import unit_rows
+from naq_paper.rivals.fixed_order import dropped, total
 from naq_paper.rivals.pieces import Piece
-from naq_paper.rivals.sugrl.rows import distances, drawn_distances, perceptron_inputs
 from naq_paper.rivals.trained import TrainedEmbedder
 
 BLOCK = 8192
@@ -60,6 +62,12 @@ SMOOTH_DROPOUT = 0.2
 """Share of H that is dropped before it is averaged."""
 NEIGHBORS, SLOTS = 5, 100
 """Neighbours that an epoch reads, and epochs after which their slots start again."""
+
+
+EPS = 1e-6
+"""Added to every difference before its length is taken, so that a distance of 0 has a gradient."""
+SHORTEST = 1e-12
+"""Rows of no larger norm become zero."""
 
 
 class SUGRL(TrainedEmbedder):
@@ -225,3 +233,120 @@ def neighbor_means(piece: Piece, values: torch.Tensor, slots: list[int]) -> torc
     indptr = np.arange(0, found.size + 1, per_node, dtype=np.int64)
     share = np.full(found.size, 1.0 / per_node, dtype=np.float32)
     return sparse_product(SparseRows(indptr, found.ravel().astype(np.int32), share, (count, len(values))), values)
+
+
+def distances(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """(m,) distances of row i of ``a`` to row i of ``b``, with a gradient for both."""
+    if _compiled(a):
+        return _Distances.apply(a, b)
+    return F.pairwise_distance(a, b, eps=EPS)
+
+
+def drawn_distances(a: torch.Tensor, order: torch.Tensor) -> torch.Tensor:
+    """(m,) distances of row i of ``a`` to row ``order[i]``, for a permutation ``order``."""
+    if _compiled(a):
+        return _DrawnDistances.apply(a, order)
+    return F.pairwise_distance(a, a.index_select(0, order), eps=EPS)
+
+
+def _compiled(a: torch.Tensor) -> bool:
+    return a.device.type == "cpu" and a.dtype == torch.float32
+
+
+def _rows(values: torch.Tensor) -> np.ndarray:
+    return values.detach().contiguous().numpy()
+
+
+class _Distances(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        found = a.new_empty(len(a))
+        _lengths(_rows(a), _rows(b), np.arange(len(a)), found.numpy())
+        ctx.save_for_backward(a, b, found)
+        return found
+
+    @staticmethod
+    def backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        a, b, found = ctx.saved_tensors
+        out = torch.empty_like(a, memory_format=torch.contiguous_format)
+        _pulls(_rows(a), _rows(b), _rows(grad / found), out.numpy())
+        return out, -out
+
+
+class _DrawnDistances(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, a: torch.Tensor, order: torch.Tensor) -> torch.Tensor:
+        found = a.new_empty(len(a))
+        _lengths(_rows(a), _rows(a), order.numpy(), found.numpy())
+        ctx.save_for_backward(a, order, found)
+        return found
+
+    @staticmethod
+    def backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor, None]:
+        a, order, found = ctx.saved_tensors
+        drawn_by = np.empty(len(a), dtype=np.int64)
+        drawn_by[order.numpy()] = np.arange(len(a))
+        out = torch.empty_like(a, memory_format=torch.contiguous_format)
+        _drawn_pulls(_rows(a), order.numpy(), drawn_by, _rows(grad / found), out.numpy())
+        return out, None
+
+
+@njit(cache=True, parallel=True, fastmath={"contract", "reassoc"})
+def _lengths(a: Any, b: Any, order: Any, out: Any) -> None:
+    for v in prange(len(a)):
+        one, other = a[v], b[order[v]]
+        total = np.float32(0.0)
+        for k in range(len(one)):
+            apart = one[k] - other[k] + np.float32(EPS)
+            total += apart * apart
+        out[v] = np.sqrt(total)
+
+
+@njit(cache=True, parallel=True, fastmath={"contract"})
+def _pulls(a: Any, b: Any, scale: Any, out: Any) -> None:
+    for v in prange(len(a)):
+        one, other, row, s = a[v], b[v], out[v], scale[v]
+        for k in range(len(one)):
+            row[k] = s * (one[k] - other[k] + np.float32(EPS))
+
+
+@njit(cache=True, parallel=True, fastmath={"contract"})
+def _drawn_pulls(a: Any, order: Any, drawn_by: Any, scale: Any, out: Any) -> None:
+    """Row v is pulled by the row it drew, and by the row that drew it."""
+    for v in prange(len(a)):
+        one, drew, by, row = a[v], a[order[v]], a[drawn_by[v]], out[v]
+        s, t = scale[v], scale[drawn_by[v]]
+        for k in range(len(one)):
+            row[k] = s * (one[k] - drew[k] + np.float32(EPS)) - t * (by[k] - one[k] + np.float32(EPS))
+
+
+def perceptron_inputs(graph: Graph, *, ogb: bool) -> sp.csr_array | np.ndarray:
+    """(n, d) rows of unit L1 norm; with ``ogb`` rows of unit L2 norm, averaged once over the node and its
+    neighbours."""
+    features = graph.require_features("sugrl")
+    if not ogb:
+        return unit_norm(features, 1)
+    if graph.propagated_size() > PROPAGATED_ENTRIES:
+        raise OptionError(
+            f"option ogb of sugrl would propagate the features of graph {graph.name!r} into "
+            f"{graph.propagated_size():,} entries, more than {PROPAGATED_ENTRIES:,}; leave it out."
+        )
+    pattern = graph.normalized_adjacency()
+    degree = np.diff(pattern.indptr)
+    values = np.repeat(1.0 / degree, degree).astype(np.float32)  # rows of sum 1
+    return sp.csr_array((values, pattern.indices, pattern.indptr), shape=pattern.shape) @ unit_norm(features, 2)
+
+
+def unit_norm(rows: sp.csr_array | np.ndarray, order: int) -> sp.csr_array | np.ndarray:
+    """Rows (n, d) divided by their L1 (``order`` 1) or L2 (2) norm, as float32; zero rows stay zero, sparse rows stay
+    sparse."""
+    if isinstance(rows, np.ndarray):
+        if order == 2:
+            return unit_rows(rows, SHORTEST)
+        norms = np.abs(rows).sum(axis=1, dtype=np.float64, keepdims=True)
+        return np.divide(rows, norms, out=np.zeros_like(rows), where=norms > SHORTEST)
+    row = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
+    powers = np.bincount(row, weights=np.abs(rows.data.astype(np.float64)) ** order, minlength=rows.shape[0])
+    norms = powers ** (1.0 / order)
+    scale = np.divide(1.0, norms, out=np.zeros(len(norms)), where=norms > SHORTEST).astype(np.float32)
+    return sp.csr_array((rows.data * scale[row], rows.indices, rows.indptr), shape=rows.shape)

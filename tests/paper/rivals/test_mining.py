@@ -1,13 +1,16 @@
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 import torch
 from threadpoolctl import threadpool_info
 
-from naq_paper.rivals.afgrl import mining
-from naq_paper.rivals.afgrl.mining import clusters, lloyd, nearest, positives
+from naq.neighbors.topk import Best
+from naq_paper.rivals import afgrl
+from naq_paper.rivals.afgrl import clusters, lloyd, nearest, positives
 
 
 def unit(n: int, d: int, seed: int) -> torch.Tensor:
@@ -47,14 +50,22 @@ def random_adjacency(n: int, seed: int = 0, density: float = 0.05) -> np.ndarray
     return (drawn | drawn.T).astype(float)
 
 
+class BestInTorch(Best):
+    """The accelerator's lists."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.on_cpu = False
+
+
 @pytest.fixture(params=["tiles", "blocks"])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Both ways to search, over several tiles or blocks; the second is the accelerator's."""
-    monkeypatch.setattr(mining, "ROWS", 32)
-    monkeypatch.setattr(mining, "COLUMNS", 50)
-    monkeypatch.setattr(mining, "BLOCK_ENTRIES", 32 * 230)
+    monkeypatch.setattr(afgrl, "ROWS", 32)
+    monkeypatch.setattr(afgrl, "COLUMNS", 50)
+    monkeypatch.setattr(afgrl, "BLOCK_ENTRIES", 32 * 230)
     if request.param == "blocks":
-        monkeypatch.setattr(mining, "_others_cpu", mining._others)
+        monkeypatch.setattr(afgrl, "Best", BestInTorch)
     return str(request.param)
 
 
@@ -120,7 +131,7 @@ def test_clusters_are_those_of_twenty_plain_iterations() -> None:
 
 def test_lloyd_sums_over_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     vectors, start = unit(400, 5, 3), starts(400, 7, 1, 2)[0]
-    monkeypatch.setattr(mining, "BLOCK_ENTRIES", 7 * 90)
+    monkeypatch.setattr(afgrl, "BLOCK_ENTRIES", 7 * 90)
     assert lloyd(vectors, vectors[start]).tolist() == plain_lloyd(vectors, start)
 
 

@@ -15,8 +15,7 @@ from naq.errors import OptionError
 from naq.heads import evaluate
 from naq_paper.rivals import sugrl
 from naq_paper.rivals.pieces import Piece
-from naq_paper.rivals.sugrl import SUGRL, neighbor_means, rows, slot_neighbors, slots_of
-from naq_paper.rivals.sugrl.rows import distances, drawn_distances
+from naq_paper.rivals.sugrl import SUGRL, distances, drawn_distances, neighbor_means, slot_neighbors, slots_of
 
 WIDTHS = {"hidden": 24, "latent": 16}
 
@@ -225,7 +224,7 @@ def test_inputs_for_ogb() -> None:
 
 
 def test_ogb_inputs_are_refused_where_they_explode(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rows, "PROPAGATED_ENTRIES", 10)
+    monkeypatch.setattr(sugrl, "PROPAGATED_ENTRIES", 10)
     with pytest.raises(OptionError, match="leave it out"):
         SUGRL(community_graph(), ogb=True, **WIDTHS)
 
