@@ -163,11 +163,7 @@ class AccuracyTable(Experiment):
         ]
 
     def _table(
-        self,
-        study: Study,
-        rows: Sequence[str],
-        settings: Sequence[Setting],
-        found: Mapping[tuple[str, Setting], Score],
+        self, study: Study, rows: Sequence[str], settings: Sequence[Setting], found: Mapping[tuple[str, Setting], Score]
     ) -> TableView:
         columns = {at: {m: found[m, at] for m in rows if (m, at) in found} for at in settings}
         compared, picked = self.compared(study.request), self.picked(study, found)

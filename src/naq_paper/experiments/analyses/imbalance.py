@@ -52,12 +52,7 @@ class Imbalance(Sweep):
 
     def points(self, request: Request, dataset: str) -> list[SweepPoint]:
         return [
-            SweepPoint(
-                full_name(method),
-                level,
-                method,
-                {"perturbation": {"name": "imbalance", **how}} if how else {},
-            )
+            SweepPoint(full_name(method), level, method, {"perturbation": {"name": "imbalance", **how}} if how else {})
             for method in _methods(request)
             for level, how in LEVELS.items()
             if level in request.levels(tuple(LEVELS), THIN)

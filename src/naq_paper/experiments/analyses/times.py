@@ -110,13 +110,7 @@ class Times(Experiment):
         return [
             findings(study, sentences or [NOTHING]),
             TableView(
-                table_name(study),
-                f"{self.title}: {study.dataset}",
-                columns,
-                rows,
-                labels=2,
-                groups=groups,
-                note=note,
+                table_name(study), f"{self.title}: {study.dataset}", columns, rows, labels=2, groups=groups, note=note
             ),
         ]
 

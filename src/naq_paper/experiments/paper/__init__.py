@@ -8,12 +8,7 @@ are counted in the order of the paper's LaTeX source. Bar heights of figures wer
 (83.77, 0.96, 'Table 15')
 """
 
-from naq_paper.experiments.paper.names import (
-    PAPER_DATASETS,
-    paper_generator,
-    paper_method,
-    paper_name,
-)
+from naq_paper.experiments.paper.names import PAPER_DATASETS, paper_generator, paper_method, paper_name
 from naq_paper.experiments.paper.numbers import (
     Origin,
     PaperNumber,
