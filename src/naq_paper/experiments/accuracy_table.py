@@ -23,11 +23,10 @@ from naq_paper.experiments.captions import (
 )
 from naq_paper.experiments.cut_short import LEGEND, ends_of
 from naq_paper.experiments.experiment import Contest, Experiment, Study
-from naq_paper.experiments.names import full_name, kind_of, model_of
+from naq_paper.experiments.names import full_name, kind_of, learner_of, model_of
 from naq_paper.experiments.paper import paper_accuracy, paper_rank
 from naq_paper.experiments.request import Request
 from naq_paper.experiments.seed_groups import Key, SeedGroup, seed_group, training_note
-from naq_paper.experiments.tuning import learner_of
 from naq_paper.experiments.views import Entry, Label, Number, TableView, TextView, View
 from naq_paper.statistics import Score, Standing, average_ranks, compare
 
@@ -177,7 +176,7 @@ class AccuracyTable(Experiment):
             entries: list[Entry] = []
             for at in settings:
                 known = paper_accuracy(study.dataset, method, way=at[0], shot=at[1])
-                paper = None if known is None else known.word or known.value
+                paper = None if known is None else known.shown
                 interval = None if known is None else known.ci95
                 group = picked.get((method, at), method), at
                 if (method, at) in found:

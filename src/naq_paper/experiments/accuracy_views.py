@@ -12,8 +12,7 @@ from naq.run.versions import device_words
 from naq_paper.experiments.captions import SMOOTH, TEST_ACCURACY, WHISKERS, number, power_note, score_series, table_name
 from naq_paper.experiments.cut_short import ends_of
 from naq_paper.experiments.experiment import Study
-from naq_paper.experiments.names import full_name, kind_of, model_of
-from naq_paper.experiments.tuning import learner_of
+from naq_paper.experiments.names import full_name, kind_of, learner_of, model_of
 from naq_paper.experiments.views import BarView, Entry, LineView, Number, Series, TableView, View
 from naq_paper.statistics import Score, compare
 

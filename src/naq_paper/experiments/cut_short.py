@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from naq_paper.cells.records import Record
+from naq_paper.experiments.names import learner_of
 from naq_paper.experiments.request import BUDGETS
-from naq_paper.experiments.tuning import learner_of
 
 LEGEND = (
     "Cut: the training reached its limit before it stopped by itself, and the limit is below that of the budget paper, or the best checkpoint is the "

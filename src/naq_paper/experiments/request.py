@@ -92,7 +92,7 @@ class Request:
         learners: base models that analyses train; the experiment's own where it is empty (the paper: ProtoNet, or four).
         ways, shots, methods: instead of the experiment's own, where they are not empty; a sweep takes the first way and shot.
         features: what methods read, by default as in the paper.
-        tune: choose the setting of each method on validation tasks, by :mod:`naq_paper.experiments.tuning`; else defaults and ``options``.
+        tune: choose the setting of each method on validation tasks, by :mod:`naq_paper.experiments.profiles`; else defaults and ``options``.
         options: by the name of a learner or embedder, e.g. ``{"protonet": {"lr": 3e-4}}``, on top of the profile.
         episode: options of the episodes, e.g. ``{"queries": 5}``, on top of the profile, where a kind of episodes has the option.
         facts: of each dataset: its size, its hash, what it has; see :func:`naq_paper.experiments.datasets.facts_of`.

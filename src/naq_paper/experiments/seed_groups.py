@@ -10,9 +10,8 @@ from naq.methods import Method, get_method
 from naq.run.episodes import DEFAULTS
 from naq_paper.cells.cell import Cell, canonical
 from naq_paper.cells.records import Find, Record
-from naq_paper.experiments.names import model_of
+from naq_paper.experiments.names import learner_of, model_of
 from naq_paper.experiments.request import Request
-from naq_paper.experiments.tuning import learner_of
 from naq_paper.measurements.train import train_cell
 from naq_paper.statistics import Score, score
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from fake_records import finds, nothing, record_for, train_result
+from naq_paper.experiments.profiles import CANDIDATES
 from naq_paper.experiments.request import Request
 from naq_paper.experiments.seed_groups import SeedGroup, score_of, seed_group, training
-from naq_paper.experiments.tuning import CANDIDATES
 from naq_paper.measurements.tail_map import tail_map_cell
 from naq_paper.statistics import difference
 

@@ -9,9 +9,8 @@ from collections.abc import Sequence
 
 from naq_paper.experiments.captions import Level, from_paper, table_name, value_of
 from naq_paper.experiments.experiment import Study
-from naq_paper.experiments.names import full_name
+from naq_paper.experiments.names import NETWORKS, full_name
 from naq_paper.experiments.paper import paper_accuracy, paper_class_similarity
-from naq_paper.experiments.paper.names import NETWORKS
 from naq_paper.experiments.request import Request
 from naq_paper.experiments.seed_groups import Key, SeedGroup
 from naq_paper.experiments.sweep import Sweep, SweepPoint, learners_of

@@ -12,8 +12,7 @@ from naq_paper.experiments.accuracy_views import Setting
 from naq_paper.experiments.analyses.tables import SIX, every
 from naq_paper.experiments.captions import gain
 from naq_paper.experiments.experiment import Study
-from naq_paper.experiments.names import kind_of, model_of
-from naq_paper.experiments.paper.names import NETWORKS
+from naq_paper.experiments.names import NETWORKS, kind_of, model_of
 from naq_paper.experiments.request import Request
 from naq_paper.experiments.views import View
 from naq_paper.statistics import Score, family

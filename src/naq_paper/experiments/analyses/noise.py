@@ -11,8 +11,7 @@ draws): :mod:`naq_paper.perturbations.feature_noise` has both.
 
 from __future__ import annotations
 
-from naq_paper.experiments.names import full_name
-from naq_paper.experiments.paper.names import NETWORKS
+from naq_paper.experiments.names import NETWORKS, full_name
 from naq_paper.experiments.request import Request
 from naq_paper.experiments.sweep import Sweep, SweepPoint, learners_of
 

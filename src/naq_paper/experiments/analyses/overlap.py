@@ -11,8 +11,8 @@ from typing import Any
 
 from naq_paper.experiments.captions import NOTHING, findings, from_paper, table_name, value_of
 from naq_paper.experiments.experiment import Experiment, Study
+from naq_paper.experiments.names import NETWORKS
 from naq_paper.experiments.paper import paper_overlap
-from naq_paper.experiments.paper.names import NETWORKS
 from naq_paper.experiments.request import Request
 from naq_paper.experiments.seed_groups import Key, SeedGroup
 from naq_paper.experiments.views import BarView, Entry, Number, Series, TableView, View, plain

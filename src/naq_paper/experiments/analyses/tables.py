@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from naq_paper.experiments.accuracy_table import AccuracyTable
-from naq_paper.experiments.paper.names import NETWORKS
+from naq_paper.experiments.names import NETWORKS
 
 SIX = ("maml", "protonet", "tent", "gmeta", "glitter", "cosmic")
 RIVALS = ("bgrl", "sugrl", "afgrl", "vnt")

@@ -15,9 +15,8 @@ from typing import Any
 
 from naq_paper.experiments.captions import NOTHING, findings, table_name, value_of
 from naq_paper.experiments.experiment import Experiment, Study
-from naq_paper.experiments.names import KINDS
+from naq_paper.experiments.names import KINDS, PAPER_DATASETS
 from naq_paper.experiments.paper import PaperNumber, paper_time
-from naq_paper.experiments.paper.names import PAPER_DATASETS
 from naq_paper.experiments.request import Request
 from naq_paper.experiments.seed_groups import Key, SeedGroup
 from naq_paper.experiments.views import Entry, Number, TableView, View
