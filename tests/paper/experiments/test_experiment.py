@@ -13,7 +13,7 @@ from naq.errors import OptionError
 from naq_paper.cells.runners import Setup, make_runner
 from naq_paper.cells.store import Store
 from naq_paper.experiments.analyses import training_way
-from naq_paper.experiments.compute import StoredRecords, cells_of, compute
+from naq_paper.experiments.experiment import StoredRecords, cells_of, compute
 from naq_paper.experiments.datasets import experiments_of, make_requests
 from naq_paper.experiments.experiment import EXPERIMENTS, Experiment, Study, expand
 from naq_paper.experiments.folder import Requests

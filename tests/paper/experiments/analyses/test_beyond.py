@@ -14,7 +14,7 @@ from naq_paper.cells.store import Store
 from naq_paper.experiments.accuracy_views import BALANCED, INDUCTIVE, UNBALANCED
 from naq_paper.experiments.analyses.beyond_ablation import CHANGES
 from naq_paper.experiments.analyses.beyond_accuracy import OLDER
-from naq_paper.experiments.compute import StoredRecords, cells_of, compute
+from naq_paper.experiments.experiment import StoredRecords, cells_of, compute
 from naq_paper.experiments.datasets import choose_datasets, experiments_of, make_requests
 from naq_paper.experiments.experiment import EXPERIMENTS, expand
 from naq_paper.experiments.folder import Requests
