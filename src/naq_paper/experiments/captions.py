@@ -58,8 +58,15 @@ def number(
     """A score as an entry of a table, in percent."""
     rank, mark, against = (0, "", "") if standing is None else (standing.rank, standing.mark, standing.against)
     return Number(
-        *(100 * found.mean, 100 * found.ci95, None if found.spread is None else 100 * found.spread, found.seeds),
-        *(paper, paper_ci, rank if rank <= 2 else 0, mark, against),
+        100 * found.mean,
+        100 * found.ci95,
+        None if found.spread is None else 100 * found.spread,
+        found.seeds,
+        paper,
+        paper_ci,
+        rank if rank <= 2 else 0,
+        mark,
+        against,
         keys=tuple(keys),
     )
 

@@ -63,6 +63,10 @@ class Figure:
     target: Target
     test: Comparison
 
+    @property
+    def sentence(self) -> str:
+        return f"{self.setting.capitalize()}, {self.where}, naq-plus against {self.against}: {gain(self.test)}."
+
 
 class BeyondAccuracy(AccuracyTable):
     name = "beyond-accuracy"
@@ -99,10 +103,7 @@ class BeyondAccuracy(AccuracyTable):
         return f"{OLDER}: rows are not of length one before they are smoothed."
 
     def remarks(self, study: Study, found: Mapping[tuple[str, Setting], Score]) -> list[str]:
-        return [
-            f"{one.setting.capitalize()}, {one.where}, naq-plus against {one.against}: {gain(one.test)}."
-            for one in self.figures(study)
-        ]
+        return [one.sentence for one in self.figures(study)]
 
     def more_views(self, study: Study, settings: Sequence[Setting]) -> list[View]:
         made = self.figures(study)
