@@ -29,9 +29,8 @@ from naq_paper.cells.datasets import DatasetCache
 from naq_paper.cells.runners import Setup, make_runner
 from naq_paper.cells.store import Store
 from naq_paper.cells.versions import identify
-from naq_paper.experiments.compute import cells_of
 from naq_paper.experiments.datasets import experiments_of, facts_of
-from naq_paper.experiments.experiment import expand
+from naq_paper.experiments.experiment import cells_of, expand
 from naq_paper.experiments.request import Request
 
 HERE = Path(__file__).resolve().parent

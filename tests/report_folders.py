@@ -11,7 +11,7 @@ from naq_paper.cells.cell import Cell, Identity
 from naq_paper.cells.records import Record
 from naq_paper.cells.store import Store
 from naq_paper.cells.versions import versions_of
-from naq_paper.experiments import compute
+from naq_paper.experiments import experiment as experiments
 from naq_paper.experiments.experiment import expand
 from naq_paper.experiments.folder import Requests
 from naq_paper.experiments.request import Request
@@ -41,7 +41,7 @@ def nothing(cell: Cell) -> None:
 
 
 def cells_of(request: Request) -> list[Cell]:
-    return compute.cells_of(expand(request, nothing))
+    return experiments.cells_of(expand(request, nothing))
 
 
 def trained(cell: Cell, accuracy: float, noise: float = 0.02) -> dict:

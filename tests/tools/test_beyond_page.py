@@ -11,9 +11,8 @@ import pytest
 
 from fake_records import finds
 from naq_paper.cells.store import Store
-from naq_paper.experiments.compute import cells_of
 from naq_paper.experiments.datasets import experiments_of
-from naq_paper.experiments.experiment import expand
+from naq_paper.experiments.experiment import cells_of, expand
 from naq_paper.experiments.folder import Requests, pack_folder
 from naq_paper.experiments.request import Request
 

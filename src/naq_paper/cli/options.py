@@ -74,7 +74,7 @@ def episode_options_of(given: list[str]) -> dict[str, Any]:
 
 def without_effect(requests: Sequence[Request], cells: Sequence[Cell]) -> list[str]:
     """Sentences on options that were given and are in no cell: it trains other models, or its levels set the option themselves."""
-    from naq_paper.experiments.tuning import learner_of
+    from naq_paper.experiments.names import learner_of
 
     if not requests:
         return []

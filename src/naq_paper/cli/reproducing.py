@@ -174,9 +174,8 @@ def reproduce_command(
     from naq_paper.cells.store import Store
     from naq_paper.cli.planning import plan_json, plan_text
     from naq_paper.cli.progress import CellsProgress
-    from naq_paper.experiments.compute import StoredRecords, cells_of, compute
     from naq_paper.experiments.datasets import make_requests
-    from naq_paper.experiments.experiment import expand
+    from naq_paper.experiments.experiment import StoredRecords, cells_of, compute, expand
     from naq_paper.experiments.folder import Requests
 
     # Mistakes are reported before a graph is loaded.

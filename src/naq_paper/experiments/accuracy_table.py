@@ -1,38 +1,51 @@
-"""Tables of accuracy: methods in rows, way and shot in columns, the paper's numbers beside ours."""
+"""Tables of accuracy: methods in rows, way and shot in columns, the paper's numbers, bars, heads, costs and curves."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import ClassVar
 
+from naq.heads import HEADS, in_reading_order
 from naq.methods import get_method
-from naq.run.evaluate import BASELINE
-from naq_paper.experiments.accuracy_views import Setting, bars, costs, curves, heads
+from naq.run.config import OWN
+from naq.run.evaluate import BASELINE, dirichlet
+from naq.run.versions import device_words
 from naq_paper.experiments.captions import (
+    LEGEND,
     NOTHING,
     ONE_SEED,
+    SMOOTH,
+    TEST_ACCURACY,
+    WHISKERS,
     amount,
+    ends_of,
     findings,
     gain,
     leaders,
     number,
     power_note,
+    score_series,
     table_name,
     value_of,
 )
-from naq_paper.experiments.cut_short import LEGEND, ends_of
 from naq_paper.experiments.experiment import Contest, Experiment, Study
-from naq_paper.experiments.names import full_name, kind_of, model_of
+from naq_paper.experiments.names import full_name, kind_of, learner_of, model_of
 from naq_paper.experiments.paper import paper_accuracy, paper_rank
 from naq_paper.experiments.request import Request
 from naq_paper.experiments.seed_groups import Key, SeedGroup, seed_group, training_note
-from naq_paper.experiments.tuning import learner_of
-from naq_paper.experiments.views import Entry, Label, Number, TableView, TextView, View
-from naq_paper.statistics import Score, Standing, average_ranks, compare
+from naq_paper.experiments.views import BarView, Entry, Label, LineView, Number, Series, TableView, TextView, View
+from naq_paper.statistics import Score, average_ranks, compare
 
+Setting = tuple[int, int]
+"""Way and shot."""
+Found = Mapping[tuple[str, Setting], Score]
+SHOWN = 8
+"""Lines in a plot of training curves."""
 HEAVY = ("teg", "tent", "vnt", "afgrl", "gpn", "gmeta", "maml", "cosmic", "glitter")
 """Methods whose trainings take longest, roughly in order."""
+INDUCTIVE, BALANCED, UNBALANCED = "inductive", "transductive, balanced queries", "transductive, Dirichlet(2) queries"
+"""Groups of columns that are compared apart."""
+IN_ORDER = "Rows are in the order of the table of accuracies."
 
 
 class AccuracyTable(Experiment):
@@ -61,33 +74,27 @@ class AccuracyTable(Experiment):
         """Rows that marks and sentences compare."""
         return self.shown(request)
 
-    def picked(self, study: Study, found: Mapping[tuple[str, Setting], Score]) -> dict[tuple[str, Setting], str]:
+    def picked(self, study: Study, found: Found) -> dict[tuple[str, Setting], str]:
         """The method that a row which is no method stands for, by row and setting; any of its methods while none is finished."""
         return {}
 
     def settings(self, request: Request, dataset: str) -> list[Setting]:
         """(way, shot) of every column; ways that the dataset's classes cannot fill are left out."""
-        most = request.most_classes(dataset)
+        most = request.fact(dataset, "most_classes")
         possible = tuple(way for way in self.ways if most is None or way <= most)
         ways = request.ways or (possible[:1] if request.limits.thin else possible)
         return [(way, shot) for way in ways for shot in request.shots or self.shots]
 
     def groups(self, request: Request, dataset: str) -> dict[Key, SeedGroup]:
-        """Long trainings first, so that none is left alone at the end while other workers wait."""
+        """Long trainings first, so that none is left alone at the end; tuning chooses the setting of the first shot."""
         settings = self.settings(request, dataset)
+        first = {way: {"shot": shot} for way, shot in reversed(settings)}
+        weight = {name: place for place, name in enumerate(HEAVY)}
         return {
-            (method, at): self._group(request, dataset, method, at, settings)
-            for method in sorted(self.rows(request), key=_lightness)
+            (method, at): seed_group(request, dataset, method, way=at[0], shot=at[1], chosen_for=first[at[0]])
+            for method in sorted(self.rows(request), key=lambda m: weight.get(learner_of(m), len(HEAVY)))
             for at in settings
         }
-
-    def _group(
-        self, request: Request, dataset: str, method: str, at: Setting, settings: Sequence[Setting]
-    ) -> SeedGroup:
-        """The setting that tuning chooses is that of the first shot."""
-        way, shot = at
-        first = next(s for w, s in settings if w == way)
-        return seed_group(request, dataset, method, way=way, shot=shot, chosen_for={"shot": first})
 
     def headline(self, study: Study) -> list[Contest]:
         found = self._found(study)
@@ -112,7 +119,7 @@ class AccuracyTable(Experiment):
         picked = self.picked(study, found)
         return found | {(row, at): found[m, at] for (row, at), m in picked.items() if (m, at) in found}
 
-    def remarks(self, study: Study, found: Mapping[tuple[str, Setting], Score]) -> list[str]:
+    def remarks(self, study: Study, found: Found) -> list[str]:
         """Sentences of this table beside those on the best row."""
         return []
 
@@ -132,9 +139,9 @@ class AccuracyTable(Experiment):
         """What stands below the table and the same vectors under other heads: costs and training curves."""
         at = settings[0]
         rows = self.ordered(self.rows(study.request), at, self.trained(study))
-        return [_in_order(costs(study, rows, at)), *curves(study, rows, at)]
+        return [costs(study, rows, at), *curves(study, rows, at)]
 
-    def ordered(self, rows: Sequence[str], at: Setting, found: Mapping[tuple[str, Setting], Score]) -> list[str]:
+    def ordered(self, rows: Sequence[str], at: Setting, found: Found) -> list[str]:
         """The rows as the table shows them; those without a number last."""
         if not self.by_accuracy:
             return list(rows)
@@ -144,7 +151,7 @@ class AccuracyTable(Experiment):
         request, dataset = study.request, study.dataset
         rows, settings = self.shown(request), self.settings(request, dataset)
         if not settings:
-            most = request.most_classes(dataset)
+            most = request.fact(dataset, "most_classes")
             sentence = f"The tasks of {dataset} have at most {most} classes, fewer than any column here; choose others with --way."
             return [TextView([sentence])]
         found = self._found(study)
@@ -158,46 +165,43 @@ class AccuracyTable(Experiment):
             findings(study, [*verdict(self.compared(request), settings, found), *self.remarks(study, found)]),
             *(bars(study, rows, at, found) for at in self.charted(settings)),
             table,
-            *map(_in_order, by_head),
+            *by_head,
             *self.more_views(study, settings),
         ]
 
-    def _table(
-        self,
-        study: Study,
-        rows: Sequence[str],
-        settings: Sequence[Setting],
-        found: Mapping[tuple[str, Setting], Score],
-    ) -> TableView:
+    def _table(self, study: Study, rows: Sequence[str], settings: Sequence[Setting], found: Found) -> TableView:
         columns = {at: {m: found[m, at] for m in rows if (m, at) in found} for at in settings}
-        compared, picked = self.compared(study.request), self.picked(study, found)
-        standings = {
-            at: compare({m: s for m, s in column.items() if m in compared}, BASELINE) for at, column in columns.items()
-        }
+        known, picked, methods = self.compared(study.request), self.picked(study, found), self.rows(study.request)
+        compared = {at: {m: s for m, s in column.items() if m in known} for at, column in columns.items()}
+        standings = {at: compare(column, BASELINE) for at, column in compared.items()}
         ranks = self.ranks([{m: s.mean for m, s in column.items()} for column in columns.values()])
+
+        def entry(method: str, at: Setting) -> Entry:
+            known = paper_accuracy(study.dataset, method, way=at[0], shot=at[1])
+            paper, interval = (None, None) if known is None else (known.shown, known.ci95)
+            group = picked.get((method, at), method), at
+            if (method, at) not in found:
+                return study.missing(group, paper, interval)
+            standing = standings[at].get(method)
+            return number(found[method, at], standing, paper=paper, paper_ci=interval, keys=study.keys(group))
+
         lines: list[list[Entry]] = []
-        cut = False
         for method in rows:
-            entries: list[Entry] = []
-            for at in settings:
-                known = paper_accuracy(study.dataset, method, way=at[0], shot=at[1])
-                paper = None if known is None else known.word or known.value
-                interval = None if known is None else known.ci95
-                group = picked.get((method, at), method), at
-                if (method, at) in found:
-                    keys = [record.key for record in study.records(group)]
-                    standing = standings[at].get(method)
-                    entries.append(number(found[method, at], standing, paper=paper, paper_ci=interval, keys=keys))
-                else:
-                    entries.append(study.missing(group, paper, interval))
-            rank = ranks.get(method)
-            known_rank = value_of(paper_rank(study.dataset, method))
-            entries.append("–" if rank is None else Number(rank, digits=2, paper=known_rank))
             groups = [(picked.get((method, at), method), at) for at in settings]
             ends = ends_of(record for group in groups for record in study.records(group))
-            cut = cut or bool(ends and ends.mark)
             name = Label(model_of(method), ends.mark) if ends and ends.mark else model_of(method)
-            lines.append([name, kind_of(method) or "–", *entries])
+            rank, known_rank = ranks.get(method), value_of(paper_rank(study.dataset, method))
+            last = "–" if rank is None else Number(rank, digits=2, paper=known_rank)
+            lines.append([name, kind_of(method) or "–", *(entry(method, at) for at in settings), last])
+        notes = (
+            "Sorted by the first column of accuracy." if self.by_accuracy else "Rows are in the paper's order.",
+            LEGEND if any(isinstance(line[0], Label) for line in lines) else "",
+            _head_note(study.request, methods),
+            training_note(study.request, methods),
+            self.about_rows(study),
+            "Average rank: among these rows, over these columns; the paper's is over its own.",
+            power_note(compared.values()),
+        )
         return TableView(
             table_name(study),
             f"{self.title}: {study.dataset}",
@@ -205,25 +209,9 @@ class AccuracyTable(Experiment):
             lines,
             labels=2,
             groups=[("", 2), ("test accuracy, %", len(settings)), ("", 1)],
-            note=" ".join(
-                words
-                for words in (
-                    "Sorted by the first column of accuracy." if self.by_accuracy else "Rows are in the paper's order.",
-                    LEGEND if cut else "",
-                    _head_note(study.request, self.rows(study.request)),
-                    training_note(study.request, self.rows(study.request)),
-                    self.about_rows(study),
-                    "Average rank: among these rows, over these columns; the paper's is over its own.",
-                    power_note([{m: s for m, s in column.items() if m in compared} for column in columns.values()]),
-                )
-                if words
-            ),
+            note=" ".join(filter(None, notes)),
             sorted_by=2 if self.by_accuracy else None,
         )
-
-
-def _in_order(table: TableView) -> TableView:
-    return replace(table, note=f"Rows are in the order of the table of accuracies. {table.note}")
 
 
 def _head_note(request: Request, rows: Sequence[str]) -> str:
@@ -233,12 +221,7 @@ def _head_note(request: Request, rows: Sequence[str]) -> str:
     return f"Head: {head}{without}."
 
 
-def _lightness(method: str) -> int:
-    name = learner_of(method)
-    return HEAVY.index(name) if name in HEAVY else len(HEAVY)
-
-
-def verdict(rows: Sequence[str], settings: Sequence[Setting], found: Mapping[tuple[str, Setting], Score]) -> list[str]:
+def verdict(rows: Sequence[str], settings: Sequence[Setting], found: Found) -> list[str]:
     """Which method is best in each setting, by how much, and whether that is significant."""
     sentences = []
     for at in settings:
@@ -249,25 +232,135 @@ def verdict(rows: Sequence[str], settings: Sequence[Setting], found: Mapping[tup
         best, second = leaders(column)
         behind = standings[second].to_best
         assert behind is not None
+        others = sorted(column, key=lambda m: -column[m].mean)[1:]
+        similar = [full_name(m) for m in others if standings[m].mark == "≈"]
+        rest = ""
+        if not any(standings[m].mark for m in others):
+            rest = f" ({ONE_SEED})"
+        elif similar:
+            rest = f"; no significant difference from {', '.join(similar)}"
+        elif all(standings[m].mark for m in others):
+            rest = "; every other method is significantly worse"
         sentence = (
             f"{at[0]}-way {at[1]}-shot: {full_name(best)} is best with {100 * column[best].mean:.1f} %, "
-            f"{amount(behind.difference)} ahead of {full_name(second)}{_rest_words(column, standings)}."
+            f"{amount(behind.difference)} ahead of {full_name(second)}{rest}."
         )
         if len(column) < len(rows):
             sentence += f" {len(column)} of {len(rows)} methods are finished."
-        to_baseline = standings[best].to_baseline
-        if to_baseline is not None:
+        if (to_baseline := standings[best].to_baseline) is not None:
             sentence += f" Against smooth, which trains nothing: {gain(to_baseline)}."
         sentences.append(sentence)
     return sentences or ["Too little is finished to compare."]
 
 
-def _rest_words(column: Mapping[str, Score], standings: Mapping[str, Standing]) -> str:
-    """What the marks of a column say of the rows that are not the best."""
-    others = sorted(column, key=lambda m: -column[m].mean)[1:]
-    similar = [m for m in others if standings[m].mark == "≈"]
-    if not any(standings[m].mark for m in others):
-        return f" ({ONE_SEED})"
-    if similar:
-        return f"; no significant difference from {', '.join(full_name(m) for m in similar)}"
-    return "; every other method is significantly worse" if all(standings[m].mark for m in others) else ""
+def bars(study: Study, rows: Sequence[str], at: Setting, found: Found) -> BarView:
+    """One group per model, one colour per kind of episodes."""
+    there = [m for m in rows if (m, at) in found]
+    models, kinds = (list(dict.fromkeys(map(of, there))) for of in (model_of, kind_of))
+    scores = {(model_of(m), kind_of(m)): found[m, at] for m in there}
+    series = [score_series(kind or "no episodes", models, [scores.get((m, kind)) for m in models]) for kind in kinds]
+    baseline = {SMOOTH: 100 * found[BASELINE, at].mean} if (BASELINE, at) in found else {}
+    title = f"{study.experiment.title}: {study.dataset}, {at[0]}-way {at[1]}-shot"
+    name = table_name(study, f"bars-{at[0]}-way-{at[1]}-shot")
+    return BarView(name, title, TEST_ACCURACY, series, baseline, WHISKERS)
+
+
+def heads(study: Study, rows: Sequence[str], at: Setting, *, first: bool = True) -> TableView:
+    """The same vectors under every head, and the answers of methods that have their own; empty columns are left out."""
+
+    def belongs(method: str, group: str) -> bool:
+        """Whether a method's own answers stand in a group of columns."""
+        together = getattr(get_method(method).model, "transductive", False)
+        return group == (BALANCED if together else INDUCTIVE)
+
+    def scores(group: str, key: str) -> dict[str, Score]:
+        there = [m for m in rows if key != OWN or belongs(m, group)]
+        return {m: s for m in there if (s := study.score((m, at), at[1], key)) is not None}
+
+    names = in_reading_order()
+    together = [name for name in names if HEADS[name].transductive]
+    wanted = [(INDUCTIVE, name, name) for name in [*(n for n in names if n not in together), OWN]]
+    wanted += [(BALANCED, name, name) for name in [*together, OWN]]
+    wanted += [(UNBALANCED, name, dirichlet(name)) for name in ["prototype", *together]]
+    found = {(group, head): column for group, head, key in wanted if (column := scores(group, key))}
+    standings = {key: compare(column, BASELINE) for key, column in found.items()}
+    lines: list[list[Entry]] = []
+    for m in rows:
+        entries = [number(s[m], standings[key].get(m)) if m in s else "–" for key, s in found.items()]
+        if any(entry != "–" for entry in entries):
+            lines.append([full_name(m), *entries])
+    widths = {name: sum(group == name for group, _ in found) for name, _ in found}
+    told = sorted(head for group, head in found if group == BALANCED and head != OWN and HEADS[head].knows_balance)
+    notes = [
+        f"{IN_ORDER} The same trainings and tasks. Inductive: every query is answered alone; transductive: the queries of a task together."
+    ]
+    if told:
+        notes.append(
+            f"{', '.join(told)} knows that every class has equally many queries, which a user seldom does; Dirichlet(2) queries have no such balance."
+        )
+    if (UNBALANCED, "prototype") in found:
+        notes.append(
+            "The same supports with Dirichlet(2) queries, where prototype, which answers each alone, is the inductive reference."
+        )
+    return TableView(
+        table_name(study, "heads" if first else f"heads-{at[0]}-way-{at[1]}-shot"),
+        f"By head: {study.dataset}, {at[0]}-way {at[1]}-shot",
+        ["method", *(head for _, head in found)],
+        lines,
+        groups=[("", 1), *widths.items()],
+        note=" ".join(filter(None, [*notes, power_note(found.values())])),
+    )
+
+
+def costs(study: Study, rows: Sequence[str], at: Setting) -> TableView:
+    """What a training took, where and with which setting."""
+    lines: list[list[Entry]] = []
+    for method in rows:
+        records = study.records((method, at))
+        if not records:
+            continue
+        facts = [record.result["facts"] for record in records if record.result is not None]
+        steps, valid = ([one.get(name) for one in facts] for name in ("steps_trained", "valid_accuracy"))
+        ends = ends_of(records)
+        setting = study.groups[method, at].setting(study.find) or {}
+        chosen = {**study.request.options.get(learner_of(method), {}), **setting}
+        words = (f"{k} {v:g}" if isinstance(v, float) else f"{k} {v}" for k, v in chosen.items())
+        lines.append(
+            [
+                full_name(method),
+                "base labels" if facts[0]["reads_base_labels"] else "none",
+                ", ".join(words) or f"{study.request.profile} profile",
+                "–" if None in steps else f"{sum(steps) / len(steps):,.0f} {facts[0].get('unit', '')}",
+                "–" if ends is None else ends.words,
+                "–" if None in valid else Number(100 * sum(valid) / len(valid), digits=1),
+                Number(sum(record.seconds for record in records) / len(records), digits=1, seeds=len(records)),
+                ", ".join(sorted({device_words(record.machine) for record in records})),
+            ]
+        )
+    return TableView(
+        table_name(study, "cost"),
+        f"What it took: {study.dataset}, {at[0]}-way {at[1]}-shot",
+        ["method", "labels read", "setting", "trained", "stopped", "validation %", "seconds per training", "on"],
+        lines,
+        labels=5,
+        note=f"{IN_ORDER} Means over seeds. Stopped by itself: after its patience of validations without a new best; still improving: the best checkpoint is the last one. The setting is the candidate with the best accuracy on validation tasks where the request tunes, else what was given, or what the profile sets.",
+    )
+
+
+def curves(study: Study, rows: Sequence[str], at: Setting) -> list[View]:
+    """Validation accuracy over training of the first finished seed: learners by episodes, embedders by epochs."""
+    found: dict[str, list[Series]] = {"episodes": [], "epochs": []}
+    for method in rows:
+        result = next((record.result for record in study.records((method, at))), None)
+        if result is not None and (history := result["history"]) is not None:
+            y = [100 * value for value in history["valid_accuracy"]]
+            found[result["facts"]["unit"]].append(Series(full_name(method), list(map(float, history["steps"])), y))
+    views: list[View] = []
+    for unit, series in found.items():
+        series.sort(key=lambda one: -max(y for y in one.y if y is not None))
+        best = f"; the {SHOWN} best of {len(series)} on validation tasks" if len(series) > SHOWN else ""
+        name, title = table_name(study, f"curves-{unit}"), f"Training curves over {unit}: {study.dataset}"
+        labels, note = (f"training {unit}", "validation accuracy, %"), f"The first finished seed of each{best}."
+        if series:
+            views.append(LineView(name, title, *labels, series[:SHOWN], note=note))
+    return views

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from naq.run.evaluate import BASELINE
+from naq_paper.cells.records import Record
 from naq_paper.experiments.experiment import Study
-from naq_paper.experiments.names import full_name
+from naq_paper.experiments.names import full_name, learner_of
 from naq_paper.experiments.paper import PaperNumber
+from naq_paper.experiments.request import BUDGETS
 from naq_paper.experiments.views import Number, Series, TextView
 from naq_paper.statistics import Comparison, Difference, Score, Standing, detectable
 
@@ -18,6 +21,10 @@ Level = float | str
 TEST_ACCURACY = "test accuracy, %"
 WHISKERS = "Whiskers are 95 % intervals over test tasks."
 ONE_SEED = "one seed: no significance is claimed"
+LEGEND = (
+    "Cut: the training reached its limit before it stopped by itself, and the limit is below that of the budget paper, or the best checkpoint is the "
+    "last one: still improving. Longer training may change such a row."
+)
 SMOOTH = full_name(BASELINE)
 """What the `smooth` baseline is called beside trained methods."""
 NOTHING = "Nothing is finished yet."
@@ -49,6 +56,7 @@ def number(
     keys: Sequence[str] = (),
 ) -> Number:
     """A score as an entry of a table, in percent."""
+    rank, mark, against = (0, "", "") if standing is None else (standing.rank, standing.mark, standing.against)
     return Number(
         100 * found.mean,
         100 * found.ci95,
@@ -56,9 +64,9 @@ def number(
         found.seeds,
         paper,
         paper_ci,
-        standing.rank if standing is not None and standing.rank <= 2 else 0,
-        standing.mark if standing is not None else "",
-        standing.against if standing is not None else "",
+        rank if rank <= 2 else 0,
+        mark,
+        against,
         keys=tuple(keys),
     )
 
@@ -80,7 +88,7 @@ def value_of(known: PaperNumber | None) -> float | None:
 def from_paper(name: str, levels: Sequence[Level], known: Sequence[PaperNumber | None]) -> list[Series]:
     """The paper's numbers as a series, or none where it has none."""
     values = [value_of(one) for one in known]
-    return [] if all(value is None for value in values) else [Series(name, list(levels), values, paper=True)]
+    return [Series(name, list(levels), values, paper=True)] if any(value is not None for value in values) else []
 
 
 def amount(found: Difference) -> str:
@@ -115,15 +123,79 @@ def gain(found: Comparison) -> str:
 
 
 def power_note(columns: Iterable[Mapping[str, Score]]) -> str:
-    """What the columns of a table can show, so that "no significant difference" is not read as "equal"; "" where nothing is compared."""
+    """What the columns of a table can show, so that "no significant difference" is not read as "equal"; "" without two rows."""
     compared = [column for column in columns if len(column) > 1]
     found = [100 * least for column in compared if (least := detectable(column)) is not None]
+    if not compared:
+        return ""
     if not found:
-        return (
-            "One seed: intervals are over tasks, the variance over seeds is not known, and no difference is marked."
-            if compared
-            else ""
-        )
+        return "One seed: intervals are over tasks, the variance over seeds is not known, and no difference is marked."
     low, high = f"{min(found):.1f}", f"{max(found):.1f}"
     size = f"{low} points" if low == high else f"{low} to {high} points, by column,"
-    return f"Power: a difference of {size} between two rows is found significant (p < 0.05, Holm over all pairs of a column) in 80 % of such experiments, for the median pair; a smaller one may exist where none is marked."
+    return (
+        f"Power: a difference of {size} between two rows is found significant (p < 0.05, Holm over all pairs of a column) "
+        "in 80 % of such experiments, for the median pair; a smaller one may exist where none is marked."
+    )
+
+
+@dataclass(frozen=True)
+class Ends:
+    """How the trainings of a row ended; numbers of trainings.
+
+    Attributes:
+        trained: all of them.
+        reached: those that reached their limit.
+        improving: those of them whose best checkpoint is the last one.
+        limit: the largest limit, in ``unit``; ``papers``: that of the budget ``paper``, 0 where it has none.
+    """
+
+    trained: int
+    reached: int
+    improving: int
+    limit: int
+    papers: int
+    unit: str
+
+    @property
+    def cut(self) -> int:
+        """Trainings that were cut short."""
+        return self.reached if self.limit < self.papers else self.improving
+
+    @property
+    def mark(self) -> str:
+        """``cut at 300 epochs, 2 of 5 still improving``; "" where none was cut."""
+        if not self.cut:
+            return ""
+        some = "" if self.cut == self.trained else f"{self.cut} of {self.trained} "
+        count = "" if self.improving == self.cut else f"{self.improving} of {self.trained} "
+        more = f", {count}still improving" if self.improving else ""
+        return f"{some}cut at {self.limit:,} {self.unit}{more}"
+
+    @property
+    def words(self) -> str:
+        """What a table of costs says."""
+        if not self.reached:
+            return f"by itself, limit {self.limit:,}"
+        by = "at the limit" if self.reached == self.trained else f"{self.reached} of {self.trained} at the limit"
+        paper = f" (paper {self.papers:,})" if self.papers else ""
+        more = f"; {self.improving} of {self.trained} still improving" if self.improving else ""
+        return f"{by}, {self.limit:,}{paper}{more}"
+
+
+def ends_of(records: Iterable[Record]) -> Ends | None:
+    """How the trainings of one row ended; None where nothing was trained."""
+    judged = []
+    for record in {record.key: record for record in records}.values():
+        result = record.result
+        if result is not None and result["history"] is not None and "stopped_early" in result["facts"]:
+            judged.append((record.cell.config, result["facts"], result["history"]["steps"][-1]))
+    if not judged:
+        return None
+    reached = [(facts, last) for _, facts, last in judged if not facts["stopped_early"]]
+    unit, budget = str(judged[0][1]["unit"]), BUDGETS["paper"]
+    papers = budget.episodes if unit == "episodes" else budget.epochs.get(learner_of(judged[0][0]["method"]), 0)
+    limit = max(
+        int(config["episodes"] if "episodes" in config else config["options"]["epochs"]) for config, *_ in judged
+    )
+    improving = sum(facts["best_step"] >= last for facts, last in reached)
+    return Ends(len(judged), len(reached), improving, limit, papers, unit)

@@ -15,7 +15,7 @@ from naq.options import nearest
 from naq_paper.cells.datasets import DatasetCache
 from naq_paper.experiments.captions import dataset_slug
 from naq_paper.experiments.experiment import EXPERIMENTS, Experiment, expand
-from naq_paper.experiments.paper.names import PAPER_DATASETS, paper_name
+from naq_paper.experiments.names import PAPER_DATASETS, paper_name
 from naq_paper.experiments.request import Request
 
 STAND_IN = "debian"

@@ -31,17 +31,14 @@ class Requests:
     def load(cls, folder: str | Path) -> Requests:
         """The requests of a folder; none where there is no file of them."""
         file = Path(folder) / REQUESTS
-        if not file.exists():
-            return cls()
-        return cls._of(read_sealed(file, FORMAT), file)
+        return cls._of(read_sealed(file, FORMAT), file) if file.exists() else cls()
 
     @classmethod
     def _of(cls, data: Mapping[str, Any], file: str | Path) -> Requests:
         try:
             if data["format"] not in (3, FORMAT):
-                raise DataError(
-                    f"{file} has format {data['format']!r}; expected {FORMAT}: it was made by another version."
-                )
+                words = f"expected {FORMAT}: it was made by another version"
+                raise DataError(f"{file} has format {data['format']!r}; {words}.")
             try:
                 requests = [Request.from_json(request) for request in data["requests"]]
             except NaqError as error:
@@ -49,30 +46,26 @@ class Requests:
             for request, given in zip(requests, data["requests"]):
                 if not request.datasets or not isinstance(given["datasets"], list):
                     raise DataError(
-                        f"{file}: the request for {request.experiment!r} has datasets {given['datasets']!r}; expected a list of at "
-                        "least one: correct it, or delete the file and run naq reproduce again."
+                        f"{file}: the request for {request.experiment!r} has datasets {given['datasets']!r}; expected a list of "
+                        "at least one: correct it, or delete the file and run naq reproduce again."
                     )
             paths = data["paths"]
             if not isinstance(paths, dict) or not all(isinstance(path, str) for path in paths.values()):
                 raise TypeError("paths are no texts by name")
             return cls(requests, dict(paths))
+        except NaqError:
+            raise
         except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
-            if isinstance(error, NaqError):
-                raise
-            raise DataError(
-                f"{file} is no list of requests ({error!r}); delete it and run naq reproduce again."
-            ) from error
+            words = f"is no list of requests ({error!r}); delete it and run naq reproduce again"
+            raise DataError(f"{file} {words}.") from error
 
     def add(self, requests: Iterable[Request], paths: Mapping[str, str]) -> None:
         """Take in requests; one that was there already, perhaps on older data, is replaced."""
         for request in requests:
             same = [i for i, old in enumerate(self.requests) if replace(old, facts={}) == replace(request, facts={})]
-            for i in reversed(same[1:]):
-                del self.requests[i]
-            if same:
-                self.requests[same[0]] = request
-            else:
-                self.requests.append(request)
+            place = same[0] if same else len(self.requests)
+            others = [old for i, old in enumerate(self.requests) if i not in same]
+            self.requests = [*others[:place], request, *others[place:]]
         self.paths |= dict(paths)
 
     def save(self, folder: str | Path) -> None:
@@ -81,7 +74,7 @@ class Requests:
 
 
 def pack_folder(folder: str | Path, path: str | Path) -> int:
-    """Write the finished results of a folder and its requests into one file, and return how many; equal results give equal bytes."""
+    """Write the finished results of a folder and its requests into one file; how many. Equal results give equal bytes."""
     requests = Requests.load(folder)
     with tempfile.TemporaryDirectory() as place:
         count = Store(folder).pack(Path(place) / RECORDS)
@@ -104,9 +97,8 @@ def unpack_folder(path: str | Path, folder: str | Path) -> int:
             raise DataError(f"{path} is no file of packed results: it has no {REQUESTS} or no {RECORDS}.")
         try:
             value = parse_json(members[REQUESTS])
-            packed = Requests._of(
-                verify_seal(value, unsealed=isinstance(value, dict) and value.get("format") == 3), path
-            )
+            old = isinstance(value, dict) and value.get("format") == 3
+            packed = Requests._of(verify_seal(value, unsealed=old), path)
         except ValueError as error:
             raise DataError(f"{path}: {REQUESTS} is damaged ({error}); make it with naq report --pack.") from error
         records = records_of(members[RECORDS], path)

@@ -10,13 +10,6 @@ from naq.errors import DataError, OptionError
 from naq.options import nearest
 from naq_paper.experiments.profiles import PROFILES, Profile
 
-TABLE = {"naq-feat": ("metric", "fill"), "naq-diff": ("alpha", "self_loops", "fill")}
-"""Options of episodes that belong to their neighbour table."""
-
-
-MOST = 10**9
-"""Seeds or episodes."""
-
 
 @dataclass(frozen=True)
 class Budget:
@@ -26,7 +19,7 @@ class Budget:
         episodes, evaluate_every, patience: of learners; patience 0 trains to the end.
         epochs: of embedders that are trained; those not named train for their own default.
         epoch_patience: evaluations without a new best before an embedder stops; None is its own.
-        table_seeds, analysis_seeds: trainings behind a number. A table compares dozens of rows, which takes more of them (docs/reproduction.md).
+        table_seeds, analysis_seeds: trainings behind a number; a table compares dozens of rows, which takes more of them.
         thin: whether sweeps keep a few levels and methods only.
     """
 
@@ -42,39 +35,28 @@ class Budget:
     thin: bool = False
 
 
+_EPOCHS = ("bgrl", "sugrl", "afgrl", "cola", "vnt")
 BUDGETS = {
     budget.name: budget
     for budget in (
         Budget(
             "paper",
             "16,000 episodes without early stop, one seed, as in the paper (embedders: at most 200 to 10,000 epochs, as released)",
-            16_000,
-            160,
-            0,
-            1,
-            1,
-            {"bgrl": 10_000, "sugrl": 1_000, "afgrl": 5_000, "cola": 200, "vnt": 400},
+            *(16_000, 160, 0, 1, 1),
+            dict(zip(_EPOCHS, (10_000, 1_000, 5_000, 200, 400))),
             epoch_patience=50,
         ),
         Budget(
             "standard",
             "at most 800 episodes, stopped after 4 validations without a new best (embedders: 50 to 200 epochs), five seeds for tables, three for analyses",
-            800,
-            160,
-            4,
-            5,
-            3,
-            {"bgrl": 100, "sugrl": 150, "afgrl": 50, "cola": 100, "vnt": 200},
+            *(800, 160, 4, 5, 3),
+            dict(zip(_EPOCHS, (100, 150, 50, 100, 200))),
         ),
         Budget(
             "quick",
             "16 episodes (embedders: 1 to 2 epochs), one seed, a few levels: shows that everything runs, not what is true",
-            16,
-            16,
-            0,
-            1,
-            1,
-            {"bgrl": 2, "sugrl": 2, "afgrl": 1, "cola": 2, "vnt": 2},
+            *(16, 16, 0, 1, 1),
+            dict(zip(_EPOCHS, (2, 2, 1, 2, 2))),
             thin=True,
         ),
     )
@@ -92,7 +74,7 @@ class Request:
         learners: base models that analyses train; the experiment's own where it is empty (the paper: ProtoNet, or four).
         ways, shots, methods: instead of the experiment's own, where they are not empty; a sweep takes the first way and shot.
         features: what methods read, by default as in the paper.
-        tune: choose the setting of each method on validation tasks, by :mod:`naq_paper.experiments.tuning`; else defaults and ``options``.
+        tune: choose the setting of each method on validation tasks, by :mod:`naq_paper.experiments.profiles`; else defaults and ``options``.
         options: by the name of a learner or embedder, e.g. ``{"protonet": {"lr": 3e-4}}``, on top of the profile.
         episode: options of the episodes, e.g. ``{"queries": 5}``, on top of the profile, where a kind of episodes has the option.
         facts: of each dataset: its size, its hash, what it has; see :func:`naq_paper.experiments.datasets.facts_of`.
@@ -118,20 +100,16 @@ class Request:
     facts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if self.budget not in BUDGETS:
-            raise OptionError(f"there is no budget {self.budget!r}; {nearest(self.budget, BUDGETS)}")
-        if self.profile not in PROFILES:
-            raise OptionError(f"there is no profile {self.profile!r}; {nearest(self.profile, PROFILES)}")
-        for name in ("seeds", "episodes"):
-            if not 0 <= getattr(self, name) <= MOST:
-                raise OptionError(
-                    f"{name} is {getattr(self, name)}; expected at least 1 and at most {MOST:,}, or 0 for the budget's own."
-                )
-        for name, least in (("ways", 2), ("shots", 1)):
-            if any(value < least for value in getattr(self, name)):
-                raise OptionError(
-                    f"{name} are {list(getattr(self, name))}; expected whole numbers of at least {least}."
-                )
+        for what, known in (("budget", BUDGETS), ("profile", PROFILES)):
+            if (name := getattr(self, what)) not in known:
+                raise OptionError(f"there is no {what} {name!r}; {nearest(name, known)}")
+        for what in ("seeds", "episodes"):
+            if not 0 <= (value := getattr(self, what)) <= 10**9:
+                words = "expected at least 1 and at most 1,000,000,000, or 0 for the budget's own"
+                raise OptionError(f"{what} is {value}; {words}.")
+        for what, least in (("ways", 2), ("shots", 1)):
+            if (values := getattr(self, what)) and min(values) < least:
+                raise OptionError(f"{what} are {list(values)}; expected whole numbers of at least {least}.")
 
     @property
     def limits(self) -> Budget:
@@ -148,11 +126,6 @@ class Request:
     def settings(self) -> Profile:
         """What ``profile`` names."""
         return PROFILES[self.profile]
-
-    @property
-    def learner(self) -> str:
-        """The base model of an analysis of one."""
-        return (self.learners or ("protonet",))[0]
 
     @property
     def all_seeds(self) -> tuple[int, ...]:
@@ -173,18 +146,9 @@ class Request:
         """The shot of an analysis."""
         return (self.shots or (1,))[0]
 
-    def table(self, kind: str, dataset: str) -> dict[str, Any]:
-        """What a measurement of neighbour tables is given, see :func:`naq_paper.measurements.tables.table_config`."""
-        given = {**self.settings.episode(kind, dataset), **self.episode}
-        return {"features": self.features} | {name: given[name] for name in TABLE[kind] if name in given}
-
-    def most_classes(self, dataset: str) -> int | None:
-        """The largest way that the dataset's tasks can have; None where that is not known."""
-        return self.facts.get(dataset, {}).get("most_classes")
-
-    def lacks(self, dataset: str, what: str) -> bool:
-        """Whether it is known that the dataset has no ``features`` or no ``classes``."""
-        return self.facts.get(dataset, {}).get(what) == 0
+    def fact(self, dataset: str, name: str) -> Any:
+        """What is known of a dataset, e.g. ``most_classes``, the largest way of its tasks; None where it is not."""
+        return self.facts.get(dataset, {}).get(name)
 
     def levels(self, values: Sequence[Any], thin: Sequence[Any] = ()) -> tuple[Any, ...]:
         """The values of a sweep; under a thin budget ``thin``, or the first and the last."""

@@ -10,9 +10,8 @@ from naq.methods import Method, get_method
 from naq.run.episodes import DEFAULTS
 from naq_paper.cells.cell import Cell, canonical
 from naq_paper.cells.records import Find, Record
-from naq_paper.experiments.names import model_of
+from naq_paper.experiments.names import learner_of, model_of
 from naq_paper.experiments.request import Request
-from naq_paper.experiments.tuning import learner_of
 from naq_paper.measurements.train import train_cell
 from naq_paper.statistics import Score, score
 
@@ -21,8 +20,9 @@ Key = Any
 MEMORY = 16.0
 """GB that a method may plan with which trains on the whole graph or, where that is too large, by batches.
 
-Fixed, because a result must not depend on how much memory happened to be free.
-"""
+A result must not depend on how much memory happened to be free."""
+SAME_SUPPORTS = ("naq-feat", "naq-diff")
+"""Kinds of episodes that draw the same supports, unless these depend on the neighbours."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,16 +50,12 @@ class SeedGroup:
         """
         if len(self.candidates) <= 1:
             return self.candidates[0][0] if self.candidates else {}
-        best: tuple[float, Mapping[str, Any]] | None = None
-        for setting, cell in self.candidates:
-            record = find(cell)
-            if record is None:
-                return None
-            if record.result is not None:
-                valid = float(record.result["facts"]["valid_accuracy"])
-                if best is None or valid > best[0]:
-                    best = valid, setting
-        return best[1] if best is not None else {}
+        records = [find(cell) for cell in self.tried]
+        if None in records:
+            return None
+        results = [None if record is None else record.result for record in records]
+        valid = [-1.0 if result is None else float(result["facts"]["valid_accuracy"]) for result in results]
+        return self.candidates[valid.index(max(valid))][0] if max(valid) >= 0 else {}
 
     def cells(self, find: Find) -> Sequence[Cell]:
         """The trainings; none while their setting is not chosen."""
@@ -76,17 +72,9 @@ class SeedGroup:
         """Cells that try a candidate; none where there is nothing to choose."""
         return [cell for _, cell in self.candidates] if len(self.candidates) > 1 else []
 
-    def needed(self, find: Find) -> list[Cell]:
-        """Everything that the number rests on, as far as it is known by now."""
-        return [*self.tried, *self.cells(find)]
-
-    def records(self, find: Find) -> list[Record]:
-        """The trainings that are done."""
-        return [record for cell in self.cells(find) if (record := find(cell)) is not None and record.done]
-
-    def failures(self, find: Find) -> list[Record]:
-        """The trainings that failed."""
-        return [record for cell in self.cells(find) if (record := find(cell)) is not None and not record.done]
+    def records(self, find: Find, *, done: bool = True) -> list[Record]:
+        """The trainings that are done, or those that failed."""
+        return [record for cell in self.cells(find) if (record := find(cell)) is not None and record.done == done]
 
 
 def seed_group(
@@ -101,7 +89,7 @@ def seed_group(
     make: Callable[..., Cell] = train_cell,
     **more: Any,
 ) -> SeedGroup:
-    """The trainings of a method under one condition, with the setting that validation tasks choose where the request tunes.
+    """The trainings of a method under one condition, with the setting that is chosen where the request tunes.
 
     Args:
         options: on top of the chosen setting.
@@ -112,27 +100,24 @@ def seed_group(
         more: as in :func:`train_cell`.
     """
     more = {"way": request.way, "shot": request.shot, **more}
-    chosen_for = {"way": more["way"], "shot": more["shot"], **(chosen_for or {})}
-    tried = request.settings.tried(method) if request.tune else []
+    chosen_for = {"way": more["way"], "shot": more["shot"], **(chosen_for or {}), "seed": request.all_seeds[0]}
 
     def trainings(setting: Mapping[str, Any]) -> list[Cell]:
+        given = {"options": {**setting, **(options or {})}, "make": make, **more}
         return [
             training(
                 request,
                 dataset,
                 method,
-                make=make,
                 seed=seed,
-                options={**setting, **(options or {})},
-                perturbation=None if perturbation is None else {"seed": seed, **perturbation},
-                **more,
+                perturbation=perturbation and {"seed": seed, **perturbation},
+                **given,
             )
             for seed in (request.all_seeds if seeds is None else seeds)
         ]
 
-    first = request.all_seeds[0]
-    candidates = [(each, training(request, dataset, method, seed=first, options=each, **chosen_for)) for each in tried]
-    return SeedGroup(trainings, candidates)
+    tried = request.settings.tried(method) if request.tune else []
+    return SeedGroup(trainings, [(one, training(request, dataset, method, options=one, **chosen_for)) for one in tried])
 
 
 def training(
@@ -145,12 +130,12 @@ def training(
     make: Callable[..., Cell] = train_cell,
     **more: Any,
 ) -> Cell:
-    """A train cell under the request's profile, budget, head, features and device; what trains nothing takes seconds and stays on the CPU.
+    """A train cell under the request's profile, budget, head, features and device; what trains nothing stays on the CPU.
 
     What comes later wins: the profile, options of the request, those given here.
     """
     known, name, limits = get_method(method), learner_of(method), request.limits
-    profile = request.settings.options(known.name, dataset, request.facts.get(dataset, {}).get("classes"))
+    profile = request.settings.options(known.name, dataset, request.fact(dataset, "classes"))
     fixed = {"memory": MEMORY} if "memory" in known.defaults else {}
     given = {**fixed, **profile, **request.options.get(name, {}), **options}
     known, episode = _episodes(request, dataset, known, given, episode or {})
@@ -182,22 +167,14 @@ def _episodes(
     kind, learner = method.episodes, method.learner
     if kind is None or learner is None:
         return method, dict(given)
-    profile = request.settings
     asked = {name: value for name, value in request.episode.items() if name in DEFAULTS[kind]} | dict(given)
-    episode = {**profile.episode(kind, dataset, learner.name), **asked}
-    if kind not in SAME_SUPPORTS or not _same_supports(episode) or not _ignores_queries(method, options):
+    episode = {**request.settings.episode(kind, dataset, learner.name), **asked}
+    same_supports = int(episode.get("shot", 1)) == 1 and not int(episode.get("apart", 0))
+    if kind not in SAME_SUPPORTS or not same_supports or not _ignores_queries(method, options):
         return method, episode
     supports = {name: value for name, value in asked.items() if name in ("way", "shot")}
-    first = get_method(f"{SAME_SUPPORTS[0]}/{learner.name}")
-    return first, {**profile.episode(SAME_SUPPORTS[0], dataset, learner.name), **supports}
-
-
-SAME_SUPPORTS = ("naq-feat", "naq-diff")
-"""Kinds of episodes that draw the same supports, unless these depend on the neighbours."""
-
-
-def _same_supports(episode: Mapping[str, Any]) -> bool:
-    return int(episode.get("shot", 1)) == 1 and not int(episode.get("apart", 0))
+    first = SAME_SUPPORTS[0]
+    return get_method(f"{first}/{learner.name}"), {**request.settings.episode(first, dataset, learner.name), **supports}
 
 
 def _ignores_queries(method: Method, options: Mapping[str, Any]) -> bool:
@@ -205,18 +182,19 @@ def _ignores_queries(method: Method, options: Mapping[str, Any]) -> bool:
 
 
 def training_note(request: Request, methods: Sequence[str]) -> str:
-    """How the numbers of a table were made, in sentences: the profile, what selects a checkpoint, and trainings that rows share."""
+    """How the numbers of a table were made: the profile, what selects a checkpoint, and trainings that rows share."""
     tasks = "tasks without labels" if request.select == "clusters" else "validation tasks of its own way and shot"
     note = f"Profile: {request.profile}. Every number is of the checkpoint with the best accuracy on {tasks}."
-    by_model: dict[str, list[str]] = {}
+    by_model: dict[str, int] = {}
     for method in map(get_method, methods):
         name = learner_of(method.name)
         settled = {**request.settings.models.get(name, {}), **request.options.get(name, {})}
         tried = request.settings.tried(method.name) if request.tune else [{}]
         if method.episodes in SAME_SUPPORTS and all(_ignores_queries(method, {**settled, **one}) for one in tried):
-            by_model.setdefault(model_of(method.name), []).append(method.name)
+            model = model_of(method.name)
+            by_model[model] = by_model.get(model, 0) + 1
     for model, rows in by_model.items():
-        if len(rows) > 1:
+        if rows > 1:
             note += f" {model} ignores queries, so NaQ-Feat and NaQ-Diff are one training of it, shown twice."
     return note
 
@@ -225,9 +203,8 @@ def score_of(records: Sequence[Record], shot: int | None = None, head: str | Non
     """The score of trainings on the tasks they share: those tested on other tasks than the first one are left out.
 
     Where every seed has a graph of its own, drawn by a perturbation that removes nodes, tasks belong to the draw and none is left out.
-    The fingerprint then names the tasks of all draws in order: two methods bear the same one only if they saw the same draws, and
-    ``runs[s, t]`` of both is one task of one draw. The spread over seeds holds the variance between draws. It is counted for both methods of a
-    difference though they share the draws, so the interval is too wide where a draw that is hard for one is hard for the other.
+    The fingerprint then names the tasks of all draws in order, so ``runs[s, t]`` of two methods with the same one is one task of
+    one draw. The spread over seeds holds the variance between draws, which a difference counts for both methods.
     """
     runs: list[tuple[str, list[float]]] = []
     trained = False

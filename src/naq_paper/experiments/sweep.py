@@ -9,11 +9,13 @@ from typing import Any, ClassVar
 
 from naq.run.evaluate import BASELINE
 from naq_paper.experiments.captions import (
+    LEGEND,
     NOTHING,
     SMOOTH,
     TEST_ACCURACY,
     WHISKERS,
     Level,
+    ends_of,
     findings,
     number,
     points,
@@ -21,7 +23,6 @@ from naq_paper.experiments.captions import (
     score_series,
     table_name,
 )
-from naq_paper.experiments.cut_short import LEGEND, ends_of
 from naq_paper.experiments.experiment import Contest, Experiment, Study
 from naq_paper.experiments.names import full_name
 from naq_paper.experiments.request import Request
@@ -117,7 +118,8 @@ class Sweep(Experiment):
         }
         if self.baseline:
             # The baseline is run under the perturbation of its level.
-            by_level = {p.level: p.settings.get("perturbation") for p in sorted(asked, key=_perturbed)}
+            perturbed = sorted(asked, key=lambda p: "perturbation" in p.settings)
+            by_level = {p.level: p.settings.get("perturbation") for p in perturbed}
             labels_only = any((p.settings.get("perturbation") or {}).get("name") in LABELS_ONLY for p in asked)
             for level in dict.fromkeys(point.level for point in asked):
                 perturbation = None if labels_only else by_level[level]
@@ -155,19 +157,16 @@ class Sweep(Experiment):
         def entry(row: str, level: Level) -> Entry:
             key = (row, level)
             if key in found:
-                return number(found[key], standings[level].get(row), keys=[r.key for r in study.records(key)])
+                return number(found[key], standings[level].get(row), keys=study.keys(key))
             return study.missing(key) if key in study.groups else "–"
 
-        ends = {
-            row: ends_of(r for key in study.groups if key in found and key[0] == row for r in study.records(key))
-            for row in rows
-        }
+        ends = {row: ends_of(r for key in found if key[0] == row for r in study.records(key)) for row in rows}
         marks = {row: one.mark for row, one in ends.items() if one is not None and one.mark}
         notes = (ORDER, LEGEND if marks else "", self.remark_below(study.request), power_note(columns.values()))
         return TableView(
             name=table_name(study),
             title=f"{self.title}: {study.dataset}, test accuracy in %",
-            columns=[self.x_label, *(_level_text(level) for level in levels)],
+            columns=[self.x_label, *map(_level_text, levels)],
             rows=[
                 [Label(row, marks[row]) if row in marks else row, *(entry(row, level) for level in levels)]
                 for row in rows
@@ -189,38 +188,40 @@ class Sweep(Experiment):
     def _sentences(
         self, study: Study, rows: Sequence[str], levels: Sequence[Level], found: Mapping[Key, Score]
     ) -> list[str]:
+        def cells(row: str, level: Level) -> list[str]:
+            return [cell.text for cell in study.groups[row, level].cells(study.find)]
+
         there = {row: [level for level in levels if (row, level) in found] for row in rows if row != SMOOTH}
         steps = [(row, *step) for row, known in there.items() if len(known) > 1 for step in self.steps(known)]
-        changed = [step for step in steps if _cells(study, step[:2]) != _cells(study, (step[0], step[2]))]
         pairs: dict[Key, tuple[Score, Score]] = {
-            (row, first, last): (found[row, last], found[row, first]) for row, first, last in changed
+            (row, first, last): (found[row, last], found[row, first])
+            for row, first, last in steps
+            if cells(row, first) != cells(row, last)
         }
         tests = family({**pairs, **self.comparisons(study, found)})
-        sentences = []
-        for row, first, last in steps:
-            before, after = found[row, first].mean, found[row, last].mean
-            if (row, first, last) not in pairs:
-                sentences.append(f"{row} is the same training at every level: {100 * after:.1f} %.")
-                continue
-            sentences.append(
-                f"{row} {'gains' if after > before else 'loses'} {points(tests[row, first, last])} from {_level_text(first)} to "
-                f"{_level_text(last)} ({100 * before:.1f} to {100 * after:.1f} %)."
-            )
+        sentences = [
+            change_words(row, first, last, found, tests)
+            if (row, first, last) in pairs
+            else f"{row} is the same training at every level: {100 * found[row, last].mean:.1f} %."
+            for row, first, last in steps
+        ]
         sentences += self.remarks(study, found, tests)
         return sentences or ["Too little is finished to compare." if found else NOTHING]
 
 
-def _perturbed(point: SweepPoint) -> bool:
-    return "perturbation" in point.settings
+def change_words(
+    row: str, first: Level, last: Level, found: Mapping[Key, Score], tests: Mapping[Key, Comparison]
+) -> str:
+    """What a row gains or loses from one level to another."""
+    before, after = found[row, first].mean, found[row, last].mean
+    change = f"{'gains' if after > before else 'loses'} {points(tests[row, first, last])}"
+    levels = f"from {_level_text(first)} to {_level_text(last)}"
+    return f"{row} {change} {levels} ({100 * before:.1f} to {100 * after:.1f} %)."
 
 
 def _points_of(study: Study) -> list[tuple[str, Level]]:
     """The keys of the sweep itself: (row, level); further groups of an analysis have other keys."""
     return [key for key in study.groups if isinstance(key, tuple) and len(key) == 2]
-
-
-def _cells(study: Study, key: Key) -> list[str]:
-    return [cell.text for cell in study.groups[key].cells(study.find)]
 
 
 def _level_text(level: Level) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -61,16 +62,9 @@ class Label:
 Entry = Number | Missing | Label | str
 
 
-def plain(
-    value: float | None,
-    digits: int,
-    *,
-    scale: float = 1.0,
-    paper: float | str | None = None,
-    keys: tuple[str, ...] = (),
-) -> Entry:
+def plain(value: float | None, digits: int, *, scale: float = 1.0, **more: Any) -> Entry:
     """A measured number without a comparison; a dash where it is not defined."""
-    return "–" if value is None else Number(scale * value, paper=paper, digits=digits, keys=keys)
+    return "–" if value is None else Number(scale * value, digits=digits, **more)
 
 
 @dataclass(frozen=True)

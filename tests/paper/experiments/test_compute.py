@@ -6,10 +6,9 @@ import pytest
 
 from naq_paper.cells.runners import Setup, make_runner
 from naq_paper.cells.store import Store
-from naq_paper.experiments.compute import StoredRecords, cells_of, compute
-from naq_paper.experiments.experiment import expand
+from naq_paper.experiments.experiment import StoredRecords, cells_of, compute, expand
+from naq_paper.experiments.profiles import CANDIDATES
 from naq_paper.experiments.request import Request
-from naq_paper.experiments.tuning import CANDIDATES
 
 
 @pytest.fixture

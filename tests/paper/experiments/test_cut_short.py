@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fake_records import record_for, train_result
-from naq_paper.experiments.cut_short import LEGEND, ends_of
+from naq_paper.experiments.captions import LEGEND, ends_of
 from naq_paper.experiments.experiment import expand
 from naq_paper.experiments.request import Request
 from naq_paper.experiments.seed_groups import training

@@ -13,9 +13,8 @@ from naq.errors import OptionError
 from naq_paper.cells.runners import Setup, make_runner
 from naq_paper.cells.store import Store
 from naq_paper.experiments.analyses import training_way
-from naq_paper.experiments.compute import StoredRecords, cells_of, compute
 from naq_paper.experiments.datasets import experiments_of, make_requests
-from naq_paper.experiments.experiment import EXPERIMENTS, Experiment, Study, expand
+from naq_paper.experiments.experiment import EXPERIMENTS, Experiment, StoredRecords, Study, cells_of, compute, expand
 from naq_paper.experiments.folder import Requests
 from naq_paper.experiments.request import Request
 from naq_paper.experiments.seed_groups import SeedGroup, seed_group
@@ -89,14 +88,15 @@ def test_the_records_of_a_group_are_its_finished_trainings():
     study = study_with(finds(fail=lambda cell: cell.config["seed"] == 0))
     assert [record.cell.config["seed"] for record in study.records("all")] == [1, 2]
     assert study.score("all").seeds == 2 and study.score("first") is None
-    assert study.record("first").error == "it rains; wait." and study.result("first") is None
+    assert study.missing("first").reason == "failed: it rains; wait." and study.result("first") is None
     assert study.views()[0].sentences == ["debian: 2 of 3."]
 
 
 def test_the_result_of_a_group_of_one_cell():
     study = study_with(finds())
-    assert study.result("first") == study.record("first").result == study.records("all")[0].result
-    assert study_with(nothing).record("first") is None and study_with(nothing).result("first") is None
+    assert study.result("first") == study.records("first")[0].result == study.records("all")[0].result
+    assert study.keys("first") == (study.records("all")[0].key,)
+    assert study_with(nothing).result("first") is None and study_with(nothing).keys("first") == ()
 
 
 def test_a_score_is_of_the_shot_and_the_head_that_are_named():
@@ -119,7 +119,7 @@ def test_a_group_that_waits_for_its_setting_is_not_run():
     tuned = Request("methods", ("debian",), tune=True)
     study = Study(tuned, "debian", One(), {"x": seed_group(tuned, "debian", METHOD)}, nothing)
     assert len(study.cells()) == 3 and study.missing("x") == Missing("not run")
-    assert study.score("x") is None and study.record("x") is None
+    assert study.score("x") is None and study.result("x") is None
 
 
 NEWCOMER = "training-way-again"

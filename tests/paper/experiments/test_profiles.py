@@ -10,11 +10,9 @@ from fake_records import finds, nothing
 from naq.methods import get_method, methods
 from naq.run.episodes import DEFAULTS, SWITCHES
 from naq_paper.experiments.experiment import EXPERIMENTS, expand
-from naq_paper.experiments.paper import settings
-from naq_paper.experiments.profiles import PROFILES
+from naq_paper.experiments.profiles import CANDIDATES, GRID, PAPER, PROFILES
 from naq_paper.experiments.request import BUDGETS, Request
 from naq_paper.experiments.seed_groups import seed_group, training, training_note
-from naq_paper.experiments.tuning import CANDIDATES
 
 FACTS = {"classes": 77, "most_classes": 20}
 CITATION, PRODUCTS, ARXIV = "cora-full", "amazon-electronics", "ogbn-arxiv"
@@ -207,7 +205,7 @@ def test_every_method_of_the_paper_is_specified():
     assert learners == {name.rpartition("/")[2] for name in methods()} - {
         "smooth", "naq-plus", "untrained", "protonet-capped"
     }  # fmt: skip
-    assert set(settings.MODELS) == learners
+    assert set(PAPER.models) == learners
 
 
 def test_the_profile_names_options_that_there_are():
@@ -215,7 +213,7 @@ def test_the_profile_names_options_that_there_are():
     for name in methods():
         for dataset in (*EVERY, "amazon-clothing", "ogbn-products", "dblp"):
             cell(name, dataset)
-    for of in (settings.EPISODES, *settings.EPISODES_ON.values(), *settings.EPISODES_OF.values()):
+    for of in (PAPER.episodes, *PAPER.episodes_on.values(), *PAPER.episodes_of.values()):
         assert all(set(options) <= set(DEFAULTS[kind]) for kind, options in of.items())
 
 
@@ -250,11 +248,11 @@ def test_the_grid_of_the_paper_is_tried_under_its_profile_and_ours_elsewhere():
     for embedder in ("bgrl", "sugrl", "afgrl"):
         group = seed_group(request(tune=True), CITATION, embedder)
         assert [setting["lr"] for setting, _ in group.candidates] == [1e-6, 1e-5, 5e-5, 1e-4, 5e-4, 1e-3]
-    maml = settings.GRID["maml"]
+    maml = GRID["maml"]
     assert {one["inner_lr"] for one in maml} == {0.01, 0.05, 0.1, 0.3, 0.5}
     assert {one["inner_steps"] for one in maml} == {1, 2, 5, 10, 20} and {one["lr"] for one in maml} == {1e-3, 3e-3}
-    assert {one["lr"] for one in settings.GRID["tent"]} == {5e-5, 1e-4, 3e-4, 5e-4, 1e-3, 3e-3, 5e-3}
-    assert {key for one in settings.GRID["vnt"] for key in one} == {"prompts", "tune_lr", "steps"}
+    assert {one["lr"] for one in GRID["tent"]} == {5e-5, 1e-4, 3e-4, 5e-4, 1e-3, 3e-3, 5e-3}
+    assert {key for one in GRID["vnt"] for key in one} == {"prompts", "tune_lr", "steps"}
     assert {key for one in CANDIDATES["vnt"] for key in one} == {"prompts", "tune_lr", "steps"}
     ours = seed_group(request("default", tune=True), CITATION, "naq-feat/maml")
     assert [setting for setting, _ in ours.candidates] == CANDIDATES["maml"]

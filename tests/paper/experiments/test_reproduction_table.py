@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from naq_paper.experiments.experiment import EXPERIMENTS
-from naq_paper.experiments.paper.numbers import _origins
+from naq_paper.experiments.paper import paper_rows
 from shared_data import shared
 
 DOCS = Path(__file__).resolve().parents[3] / "docs" / "reproduction.md"
@@ -103,9 +103,9 @@ def test_docs_have_no_row_that_the_paper_has_not():
 
 
 def test_numbers_of_the_paper_come_from_these_places():
-    for origin in _origins().values():
-        assert PLACES.get(origin.place, origin.label) == origin.label
-        assert origin.place in PLACES or origin.place == "text on time complexity"
+    for row in paper_rows("origins"):
+        assert PLACES.get(row["place"], row["label"]) == row["label"]
+        assert row["place"] in PLACES or row["place"] == "text on time complexity"
 
 
 def test_the_list_is_that_of_the_papers_source():

@@ -24,9 +24,9 @@ def test_what_is_not_given_is_the_budgets_own():
     assert request.all_seeds == (0, 1, 2, 3, 4) and Request("queries", ("debian",)).all_seeds == (0, 1, 2)
     assert Request("methods", (), "quick").all_seeds == Request("queries", (), "paper").all_seeds == (0,)
     assert request.features == "raw" and request.limits is BUDGETS["standard"]
-    assert request.profile == "default" and request.learners == () and request.learner == "protonet"
+    assert request.profile == "default" and request.learners == ()
     own = Request("methods", (), seeds=3, learners=("tent", "maml"))
-    assert own.all_seeds == (0, 1, 2) and own.learner == "tent"
+    assert own.all_seeds == (0, 1, 2) and own.learners == ("tent", "maml")
 
 
 def test_the_cost_says_what_was_given_instead_of_the_budgets_own():
@@ -54,16 +54,8 @@ def test_facts_say_what_a_dataset_lacks():
     request = Request(
         "overlap", ("bare", "whole"), facts={"bare": {"features": 0}, "whole": {"features": 3, "most_classes": 7}}
     )
-    assert (
-        request.lacks("bare", "features")
-        and not request.lacks("whole", "features")
-        and not request.lacks("unknown", "features")
-    )
-    assert (
-        request.most_classes("whole") == 7
-        and request.most_classes("bare") is None
-        and request.most_classes("unknown") is None
-    )
+    assert [request.fact(name, "features") for name in ("bare", "whole", "unknown")] == [0, 3, None]
+    assert [request.fact(name, "most_classes") for name in ("whole", "bare", "unknown")] == [7, None, None]
 
 
 @pytest.mark.parametrize(

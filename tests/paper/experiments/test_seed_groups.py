@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from fake_records import finds, nothing, record_for, train_result
+from naq_paper.experiments.profiles import CANDIDATES
 from naq_paper.experiments.request import Request
 from naq_paper.experiments.seed_groups import SeedGroup, score_of, seed_group, training
-from naq_paper.experiments.tuning import CANDIDATES
 from naq_paper.measurements.tail_map import tail_map_cell
 from naq_paper.statistics import difference
 
@@ -147,8 +147,7 @@ def test_equal_runs_of_a_trained_method_stay_several():
 def test_without_tuning_nothing_is_chosen():
     found = seed_group(REQUEST, "debian", METHOD)
     assert found.setting(nothing) == {} and not found.candidates
-    assert [cell.config["seed"] for cell in found.needed(nothing)] == [0, 1, 2]
-    assert found.needed(nothing) == list(found.cells(nothing))
+    assert [cell.config["seed"] for cell in found.cells(nothing)] == [0, 1, 2] and not found.tried
 
 
 @pytest.mark.parametrize(
@@ -174,7 +173,7 @@ def test_where_every_candidate_failed_defaults_are_used():
 
 def test_a_group_waits_for_its_setting_then_trains_with_it():
     group = seed_group(TUNED, "debian", METHOD)
-    assert group.setting(nothing) is None and group.needed(nothing) == tried(group)
+    assert group.setting(nothing) is None and group.tried == tried(group) and not group.cells(nothing)
     assert {(cell.config["way"], cell.config["shot"], cell.config["seed"]) for cell in tried(group)} == {(5, 1, 0)}
     alone = finds(skip=lambda cell: cell != tried(group)[0])
     assert not group.records(alone) and not group.cells(alone), "candidates are no result of the group"
@@ -182,7 +181,7 @@ def test_a_group_waits_for_its_setting_then_trains_with_it():
     assert group.setting(find) == CANDIDATES["protonet"][2]
     cells = group.cells(find)
     assert len(cells) == 3 and all(cell.config["options"]["lr"] == 3e-4 for cell in cells)
-    assert cells[0] == tried(group)[2] and len(set(group.needed(find))) == 5
+    assert cells[0] == tried(group)[2] and len({*group.tried, *cells}) == 5
 
 
 def test_a_setting_may_be_chosen_for_other_tasks_than_those_of_the_trainings():
@@ -199,15 +198,14 @@ def test_a_method_with_one_candidate_is_not_waited_for_and_the_candidate_not_com
     for method in ("untrained", "smooth"):
         group = seed_group(TUNED, "debian", method, make=tail_map_cell)
         assert group.setting(nothing) == {} and len(group.candidates) == 1
-        assert group.needed(nothing) == list(group.cells(nothing))
-        assert {cell.measurement for cell in group.needed(nothing)} == {"tail-map"}
+        assert not group.tried and {cell.measurement for cell in group.cells(nothing)} == {"tail-map"}
 
 
 def test_trainings_are_made_once_for_a_setting():
     calls = []
     cells = seed_group(REQUEST, "debian", METHOD).cells(nothing)
     group = SeedGroup(lambda setting: calls.append(dict(setting)) or cells)
-    assert group.cells(nothing) is group.cells(finds()) and group.needed(nothing) == list(cells)
+    assert group.cells(nothing) is group.cells(finds()) is cells
     assert calls == [{}]
 
 
@@ -237,9 +235,9 @@ def test_the_requests_way_and_shot_are_those_of_the_trainings():
 
 def test_what_failed_is_no_record_and_does_not_hold_up_the_others():
     found = seed_group(REQUEST, "debian", METHOD)
-    assert not found.records(nothing) and not found.failures(nothing)
+    assert not found.records(nothing) and not found.records(nothing, done=False)
     third = finds(skip=lambda cell: cell.config["seed"] < 2, fail=lambda cell: True)
     assert score_of(found.records(third)) is None
-    assert [record.error for record in found.failures(third)] == ["it rains; wait."]
+    assert [record.error for record in found.records(third, done=False)] == ["it rains; wait."]
     some = finds(fail=lambda cell: cell.config["seed"] == 1)
     assert score_of(found.records(some)).seeds == 2 and len(found.records(some)) == 2

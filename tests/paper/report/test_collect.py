@@ -20,7 +20,7 @@ from naq_paper.cells.records import Record
 from naq_paper.cells.runners import make_runner
 from naq_paper.cells.store import Store
 from naq_paper.cells.versions import VERSIONS
-from naq_paper.experiments import compute
+from naq_paper.experiments import experiment as experiments
 from naq_paper.experiments.experiment import EXPERIMENTS
 from naq_paper.experiments.folder import REQUESTS, Requests
 from naq_paper.experiments.request import Request
@@ -243,7 +243,7 @@ def test_the_command_of_a_section_requests_the_same_cells(tmp_path, monkeypatch,
     assert words[0] == "naq" and words[-2:] == ["--out", str(tmp_path / "my results")]
     monkeypatch.setattr("naq_paper.experiments.datasets.facts_of", lambda dataset, dataset_cache: FACTS)
     monkeypatch.setattr("naq_paper.cells.datasets.DatasetCache.graph", lambda self, dataset: GRAPH)
-    monkeypatch.setattr(compute, "StoredRecords", lambda store, dataset_cache: nothing)
+    monkeypatch.setattr(experiments, "StoredRecords", lambda store, dataset_cache: nothing)
     done = CliRunner().invoke(app, [*words[1:], "--plan", "--json"], catch_exceptions=False)
     assert done.exit_code == 0
     made = [Request.from_json(one) for one in json.loads(done.stdout)["requests"]]

@@ -1,7 +1,7 @@
 """A few labels in every class, the class of all other nodes: our classifier beside what people use instead.
 
-A draw of labels is a task: every method answers the same draws, and their differences are taken draw by draw. What a method draws itself (weights,
-dropout) is drawn anew with every draw of labels, so its variance is in the spread of these differences and needs no term of its own.
+A draw of labels is a task: every method answers the same draws, and their differences are taken draw by draw. What a method
+draws itself is drawn anew with every draw of labels, so its variance is in the spread of these differences.
 """
 
 from __future__ import annotations
@@ -52,17 +52,15 @@ class Practice(Experiment):
     def groups(self, request: Request, dataset: str) -> dict[Key, SeedGroup]:
         draws = range(request.seeds or (FEW_DRAWS if request.limits.thin else DRAWS))
         shots = self.shots(request)
-        return {
-            row: SeedGroup.of(
-                *(practice_cell(dataset, row, shots=shots, seed=draw, device=request.device) for draw in draws)
-            )
-            for row in self.rows(request)
-        }
+        more = {"shots": shots, "device": request.device}
+        rows = self.rows(request)
+        return {row: SeedGroup.of(*(practice_cell(dataset, row, seed=n, **more) for n in draws)) for row in rows}
 
     def views(self, study: Study) -> list[View]:
         rows, shots = self.rows(study.request), self.shots(study.request)
-        accuracy = {shot: column_of(study, rows, shot, "accuracy") for shot in shots}
-        macro = {shot: column_of(study, rows, shot, "macro_accuracy") for shot in shots}
+        accuracy, macro = (
+            {shot: column_of(study, rows, shot, what) for shot in shots} for what in ("accuracy", "macro_accuracy")
+        )
         first = accuracy[shots[0]]
         rows = sorted(rows, key=lambda row: -first[row].mean if row in first else 1.0)
         tests = {shot: test for shot in shots if (test := against_best(accuracy[shot])) is not None}
@@ -91,32 +89,24 @@ class Practice(Experiment):
         self, study: Study, part: str, heading: str, rows: Sequence[str], found: Mapping[int, Column]
     ) -> TableView:
         standings = {shot: standings_of(column) for shot, column in found.items()}
-        lines: list[list[Entry]] = [
-            [
-                title(row),
-                PEERS[row].reads,
-                *(
-                    number(column[row], standings[shot].get(row), keys=[one.key for one in study.records(row)])
-                    if row in column
-                    else study.missing(row)
-                    for shot, column in found.items()
-                ),
-            ]
-            for row in rows
-        ]
+
+        def entry(row: str, shot: int) -> Entry:
+            if row not in found[shot]:
+                return study.missing(row)
+            return number(found[shot][row], standings[shot].get(row), keys=study.keys(row))
+
         draws = max((one.per_task.size for column in found.values() for one in column.values()), default=0)
-        compared = [column for shot, column in found.items() if standings[shot]]
         notes = (
             "Rows are sorted by accuracy with the fewest labels." if part else "Sorted by the first column.",
             f"A task is a draw of labels, the same for all methods; there are {draws}. All other nodes are classified.",
             left_out_note(study),
-            power_note(compared),
+            power_note([column for shot, column in found.items() if standings[shot]]),
         )
         return TableView(
             table_name(study, part),
             f"{heading.partition(',')[0].capitalize()}: {study.dataset}",
-            ["method", "reads", *(labels(shot) for shot in found)],
-            lines,
+            ["method", "reads", *map(labels, found)],
+            [[title(row), PEERS[row].reads, *(entry(row, shot) for shot in found)] for row in rows],
             labels=2,
             groups=[("", 2), (heading, len(found))],
             note=" ".join(filter(None, notes)),
@@ -133,25 +123,20 @@ class Practice(Experiment):
             peaks = [r["peak_bytes"] for r in results_of(records) if r["peak_bytes"] is not None]
             errors = [values_of(records, shot, "calibration_error") for shot in shots]
             seconds = [value for shot in shots for value in values_of(records, shot, "seconds")]
-            lines.append(
-                [
-                    title(row),
-                    *(plain(sum(found) / len(found) if found else None, 3) for found in errors),
-                    *(
-                        ("on a GPU", "on a GPU")
-                        if there
-                        else (
-                            plain(median(seconds) if seconds else None, 2),
-                            plain(max(peaks) / 2**20 if peaks else None, 0),
-                        )
-                    ),
+            costs: list[Entry] = ["on a GPU", "on a GPU"]
+            if not there:
+                costs = [
+                    plain(median(seconds) if seconds else None, 2),
+                    plain(max(peaks) / 2**20 if peaks else None, 0),
                 ]
+            lines.append(
+                [title(row), *(plain(sum(found) / len(found) if found else None, 3) for found in errors), *costs]
             )
         on = f" On a GPU ({', '.join(sorted(machines))}) neither compares." if machines else ""
         return TableView(
             table_name(study, "cost"),
             f"Calibration, time and memory: {study.dataset}",
-            ["method", *(labels(shot) for shot in shots), "seconds", "memory, MB"],
+            ["method", *map(labels, shots), "seconds", "memory, MB"],
             lines,
             groups=[("", 1), ("expected calibration error", len(shots)), ("", 2)],
             note=f"Rows are in the order of the table of accuracies. Expected calibration error: {BINS} bins, mean over draws. Seconds of processor "
@@ -221,26 +206,15 @@ def reached_table(
     lines: list[list[Entry]] = []
     for shot, (best, test) in tests.items():
         d = test.difference
-        lines.append(
-            [
-                labels(shot),
-                title(best),
-                Number(100 * accuracy[shot][OURS[0]].mean, digits=1),
-                Number(100 * accuracy[shot][best].mean, digits=1),
-                Number(100 * d.mean, 100 * d.ci95, digits=1),
-                "yes" if test.significant else "no",
-                "no" if test.significant and d.mean < 0 else "yes",
-            ]
-        )
+        ours, other = (Number(100 * accuracy[shot][row].mean, digits=1) for row in (OURS[0], best))
+        verdicts = (test.significant, not (test.significant and d.mean < 0))
+        words = ("yes" if one else "no" for one in verdicts)
+        lines.append([labels(shot), title(best), ours, other, Number(100 * d.mean, 100 * d.ci95, digits=1), *words])
     return TableView(
         table_name(study, "reached"),
         f"Against the best of the others: {study.dataset}",
         [
-            "labels per class",
-            "best of the others",
-            "naq, %",
-            "best other, %",
-            "gain, points",
+            *("labels per class", "best of the others", "naq, %", "best other, %", "gain, points"),
             "significant",
             "not below",
         ],

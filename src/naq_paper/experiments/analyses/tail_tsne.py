@@ -45,24 +45,16 @@ class TailMaps(Experiment):
         }
 
     def views(self, study: Study) -> list[View]:
-        records = {str(name): study.record(name) for name in study.groups}
         rows: list[list[Entry]] = []
         panels, done = [], {}
-        for name, record in records.items():
-            if record is None or record.result is None:
+        for name in map(str, study.groups):
+            r = study.result(name)
+            if r is None:
                 rows.append([name, *[study.missing(name)] * len(MEASURES)])
                 continue
-            r = record.result
-            done[name] = r
-            rows.append(
-                [
-                    name,
-                    *(
-                        plain(r[m], 1 if scale == 100 else 3, scale=scale, keys=(record.key,))
-                        for m, scale in MEASURES.items()
-                    ),
-                ]
-            )
+            done[name], keys = r, study.keys(name)
+            entries = (plain(r[m], 1 if scale == 100 else 3, scale=scale, keys=keys) for m, scale in MEASURES.items())
+            rows.append([name, *entries])
             panels.append(Panel(name, r["x"], r["y"], r["group"], _caption(r)))
         file, title = table_name(study), f"{self.title}: {study.dataset}"
         columns = ["vectors", "5-NN purity %", "5-NN purity, unit %", "silhouette", "silhouette, unit"]

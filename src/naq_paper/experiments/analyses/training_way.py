@@ -1,7 +1,4 @@
-"""The way of training episodes: tasks stay 5-way, episodes have 5, 10 or 20 classes.
-
-The paper shows 20-way training of NaQ-Diff beside 5-way training in its t-SNE figure, and finds more classes per episode better.
-"""
+"""The way of training episodes: tasks stay 5-way, episodes have 5, 10 or 20 classes."""
 
 from __future__ import annotations
 

@@ -13,8 +13,7 @@ from naq.io import save_graph
 from naq.methods import methods
 from naq_paper.cells.datasets import DatasetCache
 from naq_paper.experiments.accuracy_table import AccuracyTable
-from naq_paper.experiments.compute import cells_of
-from naq_paper.experiments.experiment import EXPERIMENTS, expand
+from naq_paper.experiments.experiment import EXPERIMENTS, cells_of, expand
 from naq_paper.experiments.request import BUDGETS, Request
 from naq_paper.experiments.sweep import Sweep
 from naq_paper.experiments.views import BarView, Label, LineView, Missing, Number, ScatterView, TableView, TextView

@@ -11,17 +11,14 @@ from naq.methods import get_method
 from naq_paper.cells.cell import canonical
 from naq_paper.cells.runners import Setup, make_runner
 from naq_paper.cells.store import Store
-from naq_paper.experiments.accuracy_views import BALANCED, INDUCTIVE, UNBALANCED
-from naq_paper.experiments.analyses.beyond_ablation import CHANGES
-from naq_paper.experiments.analyses.beyond_accuracy import OLDER
-from naq_paper.experiments.compute import StoredRecords, cells_of, compute
+from naq_paper.experiments.accuracy_table import BALANCED, INDUCTIVE, UNBALANCED
+from naq_paper.experiments.analyses.beyond_accuracy import OLDER, TOGETHER, Target, figures
+from naq_paper.experiments.analyses.variants import CHANGES, gain_words, way_of
 from naq_paper.experiments.datasets import choose_datasets, experiments_of, make_requests
-from naq_paper.experiments.experiment import EXPERIMENTS, expand
+from naq_paper.experiments.experiment import EXPERIMENTS, StoredRecords, cells_of, compute, expand
 from naq_paper.experiments.folder import Requests
 from naq_paper.experiments.names import full_name
-from naq_paper.experiments.reached import TOGETHER, Target, figures
 from naq_paper.experiments.request import Request
-from naq_paper.experiments.variants import gain_words, way_of
 from naq_paper.experiments.views import Missing, Number, TableView, TextView
 from naq_paper.report.collect import page_of
 from naq_paper.statistics import difference, family, score

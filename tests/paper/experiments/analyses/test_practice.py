@@ -12,9 +12,8 @@ from naq_paper.cells.datasets import DatasetCache
 from naq_paper.cells.runners import Setup, make_runner
 from naq_paper.cells.store import Store
 from naq_paper.experiments.analyses.practice import DRAWS, OTHERS, OURS, SHOTS, against_best, column_of, standings_of
-from naq_paper.experiments.compute import StoredRecords, compute
 from naq_paper.experiments.datasets import make_requests
-from naq_paper.experiments.experiment import expand
+from naq_paper.experiments.experiment import StoredRecords, compute, expand
 from naq_paper.experiments.folder import Requests
 from naq_paper.experiments.request import Request
 from naq_paper.experiments.views import LineView, Missing, Number, TableView, TextView

@@ -1,7 +1,6 @@
-"""g-UMTRA against labels, for every base model that allows it: queries on a graph with dropped edges, or with dropped edges and features.
+"""g-UMTRA: queries are the supports themselves on a graph with dropped edges or feature columns.
 
-The paper names neither the models nor the probabilities: here all that can be trained so, both probabilities 0.3. A learner whose loss has no
-place for such queries says why, below the table.
+The paper names neither the base models nor the probabilities.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from naq_paper.experiments.names import MODELS, full_name, model_of
 from naq_paper.experiments.paper import paper_accuracy
 from naq_paper.experiments.request import Request
 from naq_paper.experiments.seed_groups import Key
-from naq_paper.experiments.sweep import FOUR, Sweep, SweepPoint, learners_of
+from naq_paper.experiments.sweep import FOUR, Sweep, SweepPoint, learners_of, unaffected
 from naq_paper.experiments.views import Series
 from naq_paper.statistics import Comparison, Score
 
@@ -31,6 +30,8 @@ ROWS: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 class UmtraModels(Sweep):
+    """Every base model that can be trained so, both probabilities 0.3; the others say why not, below the table."""
+
     name = "umtra-models"
     title = "g-UMTRA: base models"
     question = "Which base models can do without labels if their queries are augmented supports?"
@@ -93,3 +94,55 @@ def _asked(request: Request) -> tuple[str, ...]:
 def _published() -> list[str]:
     """Learners of papers, not what other packages add."""
     return [learner for learner in LEARNERS if learner in MODELS]
+
+
+class UmtraStrength(Sweep):
+    """Edges and feature columns dropped with the same probability, only edges, and only columns."""
+
+    name = "umtra"
+    title = "g-UMTRA: strength of the augmentation"
+    question = "Are augmented supports as good queries as similar nodes?"
+    origin = "Figure 14"
+    x_label = "probability of dropping"
+    note = "NaQ drops nothing: its row is the same training at every level."
+
+    def points(self, request: Request, dataset: str) -> list[SweepPoint]:
+        levels = request.levels((0.1, 0.3, 0.5, 0.7, 0.9))
+        ways = {"edges and features": (1, 1), "edges only": (1, 0), "features only": (0, 1)}
+        found = [
+            SweepPoint(
+                f"{full_name(method)}, {name}", p, method, {"episode": {"drop_edge": e * p, "drop_feature": f * p}}
+            )
+            for method in (f"{KIND}/{learner}" for learner in learners_of(request))
+            for name, (e, f) in ways.items()
+            if name in request.levels(tuple(ways), ("edges and features",))
+            for p in levels
+        ]
+        return found + unaffected(request, levels)
+
+    def comparisons(self, study: Study, found: Mapping[Key, Score]) -> dict[Key, tuple[Score, Score]]:
+        """NaQ against every strength: the best of them is picked by what it is compared on, so all of them count."""
+        ours = {row: score for (row, _), score in found.items() if row in _naq(study.request)}
+        return {
+            (name, *key): (score, other) for name, score in ours.items() for key, other in _augmented(found).items()
+        }
+
+    def remarks(self, study: Study, found: Mapping[Key, Score], tests: Mapping[Key, Comparison]) -> list[str]:
+        """NaQ against the strength that is best on these tasks, which favours g-UMTRA."""
+        augmented = _augmented(found)
+        if not augmented:
+            return []
+        row, level = max(augmented, key=lambda key: augmented[key].mean)
+        return [
+            f"{name}: {gain(tests[name, row, level])} against {row} at {level}, the best of {len(augmented)} on these tasks."
+            for name in _naq(study.request)
+            if (name, row, level) in tests
+        ]
+
+
+def _naq(request: Request) -> list[str]:
+    return [full_name(f"{kind}/{learners_of(request)[0]}") for kind in ("naq-feat", "naq-diff")]
+
+
+def _augmented(found: Mapping[Key, Score]) -> dict[Key, Score]:
+    return {key: score for key, score in found.items() if "(g-UMTRA)" in key[0]}

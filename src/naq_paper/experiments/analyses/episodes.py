@@ -1,16 +1,11 @@
-"""The number of queries Q that a support node gets: its Q most similar nodes.
-
-Statements of the paper to test: on Clothing accuracy rises with Q; on Electronics NaQ-Feat rises with a dip at 100 and NaQ-Diff falls
-after 5; on DBLP NaQ-Feat is flat and NaQ-Diff rises. A component smaller than Q + 1 has too few nodes: the released code
-fills such rows with the nodes of the lowest ids; for diffusion both forms are run at every Q. Rows of NaQ-Feat are short only where fewer
-than Q nodes share a feature with a node.
-"""
+"""What NaQ episodes are made of: how many queries a support gets, and options that the paper does not have."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from naq_paper.experiments.captions import ONE_SEED, SMOOTH
+from naq_paper.experiments.captions import ONE_SEED, SMOOTH, Level
 from naq_paper.experiments.experiment import Study
 from naq_paper.experiments.names import full_name
 from naq_paper.experiments.request import Request
@@ -18,10 +13,14 @@ from naq_paper.experiments.seed_groups import Key
 from naq_paper.experiments.sweep import Sweep, SweepPoint, learners_of
 from naq_paper.statistics import Comparison, Score, compare
 
-LEVELS = (1, 3, 5, 7, 10, 13, 15, 17, 20, 30, 40, 100)
-
 
 class QueryCount(Sweep):
+    """The number of queries Q that a support node gets: its Q most similar nodes.
+
+    A component smaller than Q + 1 has too few nodes: the released code fills such rows with the nodes of the lowest ids; for
+    diffusion both forms are run at every Q. Rows of NaQ-Feat are short only where fewer than Q nodes share a feature.
+    """
+
     name = "queries"
     title = "Number of queries"
     question = "How many of its most similar nodes should a support node get as queries?"
@@ -32,7 +31,7 @@ class QueryCount(Sweep):
     note = "Lowest ids: rows with too few neighbours are completed by the nodes with the lowest ids, as the released code does; otherwise they stay short."
 
     def points(self, request: Request, dataset: str) -> list[SweepPoint]:
-        levels = request.levels(LEVELS, (1, 10))
+        levels = request.levels((1, 3, 5, 7, 10, 13, 15, 17, 20, 30, 40, 100), (1, 10))
         rows = [("naq-feat", "", "none"), ("naq-diff", "", "none"), ("naq-diff", ", lowest ids", "lowest")]
         return [
             SweepPoint(full_name(method) + words, q, method, {"episode": {"queries": q, "fill": fill}})
@@ -54,13 +53,44 @@ class QueryCount(Sweep):
             standings = compare(column)
             best = max(column, key=lambda level: column[level].mean)
             similar = [level for level, standing in standings.items() if level != best and standing.mark == "≈"]
-            if not standings[best].mark:
-                rest = ONE_SEED
-            elif similar:
-                rest = f"no significant difference with {', '.join(similar)}"
-            else:
-                rest = "every other number is significantly worse"
+            rest = (
+                f"no significant difference with {', '.join(similar)}"
+                if similar
+                else "every other number is significantly worse"
+            )
+            rest = rest if standings[best].mark else ONE_SEED
             sentences.append(
                 f"{row}: accuracy is highest with {best} queries, {100 * column[best].mean:.1f} %; {rest}."
             )
         return sentences
+
+
+class EpisodeOptions(Sweep):
+    """More supports per class, supports that are kept apart, shared queries dropped; the paper has one support per class."""
+
+    name = "episode-options"
+    title = "Options of NaQ episodes"
+    question = "Do more supports, supports kept apart or dropped overlap make better episodes?"
+    origin = "not in the paper"
+    x_label = "option"
+    bars = True
+    note = "shot: supports per class of an episode; apart: no support is among the first so many neighbours of another."
+    options: Mapping[str, Mapping[str, Any]] = {
+        "defaults": {},
+        "shot 3": {"shot": 3},
+        "shot 5": {"shot": 5},
+        "apart 10": {"apart": 10},
+        "apart 100": {"apart": 100},
+        "drop_overlap": {"drop_overlap": True},
+    }
+
+    def points(self, request: Request, dataset: str) -> list[SweepPoint]:
+        return [
+            SweepPoint(full_name(method), option, method, {"episode": self.options[option]})
+            for learner in learners_of(request)
+            for method in (f"naq-feat/{learner}", f"naq-diff/{learner}")
+            for option in request.levels(tuple(self.options))
+        ]
+
+    def steps(self, levels: Sequence[Level]) -> list[tuple[Level, Level]]:
+        return [(levels[0], level) for level in levels[1:]]

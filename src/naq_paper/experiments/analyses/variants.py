@@ -1,4 +1,4 @@
-"""Tables of variants: every row is a method under a setting of its own, compared with other rows on the same tasks."""
+"""The closed form and changes of it: every row is a method under a setting of its own, compared on the same tasks."""
 
 from __future__ import annotations
 
@@ -8,14 +8,17 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from naq.methods import get_method
-from naq.run.evaluate import DIRICHLET, dirichlet
+from naq.run.evaluate import BASELINE, DIRICHLET, dirichlet
 from naq_paper.experiments.captions import NOTHING, findings, gain, number, table_name
 from naq_paper.experiments.experiment import Experiment, Study
+from naq_paper.experiments.names import full_name
 from naq_paper.experiments.request import Request
 from naq_paper.experiments.seed_groups import Key, SeedGroup, seed_group, training_note
 from naq_paper.experiments.views import BarView, Entry, Series, TableView, TextView, View
 from naq_paper.statistics import Comparison, Score, family
 
+CLOSED = "naq-plus"
+GRAPHS = ("debian", "coauthor-cs", "amazon-computers", "cora", "citeseer")
 MOST_CLASSES = 5
 """Of a task, where the dataset has as many validation and test classes."""
 Place = tuple[int, str]
@@ -49,7 +52,7 @@ def way_of(request: Request, dataset: str) -> int:
     """The request's, else as many classes as the dataset's tasks can have, five at most."""
     if request.ways:
         return request.ways[0]
-    return min(MOST_CLASSES, request.most_classes(dataset) or MOST_CLASSES)
+    return min(MOST_CLASSES, request.fact(dataset, "most_classes") or MOST_CLASSES)
 
 
 class Variants(Experiment):
@@ -61,6 +64,7 @@ class Variants(Experiment):
     """
 
     kind = "table"
+    datasets = GRAPHS
     origin = "not in the paper"
     group = "beyond"
     gains: ClassVar[tuple[str, ...]]
@@ -127,67 +131,54 @@ class Variants(Experiment):
         def accuracy(row: str, place: Place) -> Entry:
             if (row, place) not in found:
                 return study.missing((row, place[0]))
-            return number(found[row, place], keys=[record.key for record in study.records((row, place[0]))])
+            return number(found[row, place], keys=study.keys((row, place[0])))
 
         def gained(one: Variant, index: int, place: Place) -> Entry:
             other = one.against[index] if index < len(one.against) else ""
             test = tests.get((one.row, other, place))
             return "–" if test is None else gain_words(test)
 
-        lines: list[list[Entry]] = [
-            [
-                one.row,
-                *(
-                    entry
-                    for place in places
-                    for entry in (
-                        accuracy(one.row, place),
-                        *(gained(one, index, place) for index in range(len(self.gains))),
-                    )
-                ),
-            ]
-            for one in rows
-        ]
+        lines: list[list[Entry]] = []
+        for one in rows:
+            line: list[Entry] = [one.row]
+            for place in places:
+                line += [accuracy(one.row, place), *(gained(one, index, place) for index in range(len(self.gains)))]
+            lines.append(line)
         trained = list(dict.fromkeys(one.method for one in rows if get_method(one.method).trains))
+        notes = (
+            self.note,
+            TOGETHER_NOTE if part else "",
+            "Gains are in points with their 95 % interval; better and worse: p < 0.05, Holm over all gains of the table.",
+            training_note(study.request, trained) if trained else "",
+        )
+        together, way = ", queries together" if part else "", way_of(study.request, study.dataset)
+        groups = [
+            (f"{shot}-shot, {head.replace(f'/{DIRICHLET}', ', Dirichlet(2)')}", 1 + len(self.gains))
+            for shot, head in places
+        ]
         return TableView(
             table_name(study, part),
-            f"{self.title}{', queries together' if part else ''}: {study.dataset}, {way_of(study.request, study.dataset)}-way",
-            ["variant", *(title for _ in places for title in ("accuracy, %", *self.gains))],
+            f"{self.title}{together}: {study.dataset}, {way}-way",
+            ["variant", *["accuracy, %", *self.gains] * len(places)],
             lines,
-            groups=[("", 1), *((f"{shot}-shot, {_words(head)}", 1 + len(self.gains)) for shot, head in places)],
-            note=" ".join(
-                words
-                for words in (
-                    self.note,
-                    TOGETHER_NOTE if part else "",
-                    "Gains are in points with their 95 % interval; better and worse: p < 0.05, Holm over all gains of the table.",
-                    training_note(study.request, trained) if trained else "",
-                )
-                if words
-            ),
+            groups=[("", 1), *groups],
+            note=" ".join(filter(None, notes)),
         )
 
     def _plot(
         self, study: Study, rows: Sequence[Variant], tests: Mapping[tuple[str, str, Place], Comparison]
     ) -> BarView:
         """The first gain of every row that has one."""
-        compared = [one for one in rows if one.against]
+        first = {one.row: one.against[0] for one in rows if one.against}
         series = [
             gain_series(
-                f"{shot}-shot, {head}",
-                [one.row for one in compared],
-                [tests.get((one.row, one.against[0], (shot, head))) for one in compared],
+                f"{shot}-shot, {head}", {row: tests.get((row, other, (shot, head))) for row, other in first.items()}
             )
             for shot, head in _places(study.request)
         ]
-        return BarView(
-            table_name(study),
-            f"{self.title}: {study.dataset}, {self.gains[0]}",
-            "points",
-            series,
-            {"no difference": 0.0},
-            "Whiskers are 95 % intervals of each difference alone.",
-        )
+        note = "Whiskers are 95 % intervals of each difference alone."
+        title = f"{self.title}: {study.dataset}, {self.gains[0]}"
+        return BarView(table_name(study), title, "points", series, {"no difference": 0.0}, note)
 
 
 def comparisons(
@@ -216,13 +207,14 @@ def gain_words(test: Comparison) -> str:
     return f"{100 * test.difference.mean:+.1f} ± {100 * test.difference.ci95:.1f}, {verdict}"
 
 
-def gain_series(name: str, x: Sequence[str], tests: Sequence[Comparison | None]) -> Series:
+def gain_series(name: str, tests: Mapping[str, Comparison | None]) -> Series:
     """Differences in points with their intervals."""
 
     def at(side: int) -> list[float | None]:
-        return [None if test is None else 100 * (test.difference.mean + side * test.difference.ci95) for test in tests]
+        found = [None if test is None else test.difference for test in tests.values()]
+        return [None if d is None else 100 * (d.mean + side * d.ci95) for d in found]
 
-    return Series(name, list(x), at(0), at(-1), at(1))
+    return Series(name, list(tests), at(0), at(-1), at(1))
 
 
 def _scores(study: Study, rows: Sequence[Variant], places: Sequence[Place]) -> dict[tuple[str, Place], Score]:
@@ -234,12 +226,84 @@ def _scores(study: Study, rows: Sequence[Variant], places: Sequence[Place]) -> d
     }
 
 
-def _words(head: str) -> str:
-    """``em, Dirichlet(2)`` of the head's key for such queries."""
-    return head.replace(f"/{DIRICHLET}", ", Dirichlet(2)")
-
-
 def _places(request: Request) -> list[Place]:
     """The head that chooses checkpoints, then prototypes."""
     heads = dict.fromkeys((request.head, "prototype"))
     return [(shot, head) for shot in request.shots or (1, 5) for head in heads]
+
+
+NO_SCATTER = 1e6
+"""So much of the mean scatter is added to every direction that all are divided by the same."""
+CHANGES: dict[str, dict[str, Any]] = {
+    "no smoothing": {"steps": 0},
+    "no scatter step": {"shrink": NO_SCATTER},
+    "no sharpening": {"power": 1.0},
+    "5 neighbours": {"neighbors": 5},
+    "20 neighbours": {"neighbors": 20},
+    "power 1.25": {"power": 1.25},
+    "128 dimensions": {"dim": 128},
+    "512 dimensions": {"dim": 512},
+}
+
+
+class BeyondAblation(Variants):
+    """Each ingredient taken away, and other values of what is fixed; nothing is trained: differences are over tasks."""
+
+    name = "beyond-ablation"
+    title = "Ingredients of the closed form"
+    question = "Which ingredient of the closed form does the accuracy come from?"
+    gains = ("gain over naq-plus",)
+    note = "Nothing is trained: one result per row, the same tasks."
+
+    def variants(self, request: Request) -> list[Variant]:
+        one: dict[str, Any] = {"seeds": request.all_seeds[:1]}
+        changes = request.levels(tuple(CHANGES), tuple(CHANGES)[:3])
+        return [
+            Variant(full_name(CLOSED), CLOSED, settings=one),
+            *(Variant(change, CLOSED, (full_name(CLOSED),), {**one, "options": CHANGES[change]}) for change in changes),
+            Variant(full_name(BASELINE), BASELINE, (full_name(CLOSED),), one),
+        ]
+
+
+class BeyondRefinement(Variants):
+    """The last steps of the closed form on the vectors of other methods, whose trainings are the same with and without."""
+
+    name = "beyond-refinement"
+    title = "Refinement of trained vectors"
+    question = "Do the last steps of the closed form improve the vectors of methods that are trained?"
+    gains = ("gain over the vectors as they are", "gain over naq-plus")
+    note = "Refined: mutual nearest neighbours of the trained vectors, their scatter removed, the rest sharpened; the trainings are the same."
+
+    def variants(self, request: Request) -> list[Variant]:
+        methods = ("naq-feat/protonet", "naq-feat/cosmic", "bgrl", "sugrl")
+        return plain_and_changed(request, methods, "refined", {"refine": True})
+
+
+def plain_and_changed(
+    request: Request, default: tuple[str, ...], change: str, settings: Mapping[str, Any]
+) -> list[Variant]:
+    """The closed form, then methods as they are and with the change, which is compared with both.
+
+    They are the request's that are trained without labels and whose vectors a head reads, or ``default``, of which a thin
+    budget keeps the first.
+    """
+    asked = request.methods or (default[:1] if request.limits.thin else default)
+    closed = full_name(CLOSED)
+    rows = [Variant(closed, CLOSED)]
+    for one in dict.fromkeys(map(get_method, asked)):
+        if one.trains and not one.reads_base_labels and not one.solves_tasks:
+            plain = full_name(one.name)
+            rows += [Variant(plain, one.name), Variant(f"{plain}, {change}", one.name, (plain, closed), settings)]
+    return rows
+
+
+class BeyondInputs(Variants):
+    name = "beyond-inputs"
+    title = "Closed-form vectors as input"
+    question = "Does training on the vectors of the closed form add anything to them?"
+    gains = ("gain over its own features", "gain over naq-plus")
+    note = "On naq-plus vectors: features are replaced by them, for the neighbours of the episodes too."
+
+    def variants(self, request: Request) -> list[Variant]:
+        vectors = {"perturbation": {"name": "naq-plus-features", "seed": 0}}
+        return plain_and_changed(request, ("naq-feat/protonet", "naq-feat/cosmic"), "on naq-plus vectors", vectors)
