@@ -12,14 +12,7 @@ import typer
 from naq.cli.checking import check_device_of
 from naq.cli.streams import Stopped
 from naq.errors import OptionError
-from naq_paper.cli.options import (
-    budget_of,
-    episode_options_of,
-    features_of,
-    known_learners,
-    options_of,
-    without_effect,
-)
+from naq_paper.cli.options import budget_of, episode_options_of, features_of, known_learners, options_of, without_effect
 from naq_paper.experiments.profiles import PROFILES
 from naq_paper.experiments.request import BUDGETS
 

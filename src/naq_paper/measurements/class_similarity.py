@@ -90,8 +90,7 @@ def class_cosines(graph: Graph, classes: np.ndarray) -> np.ndarray:
     features, labels = graph.require_features("class centroids"), graph.require_labels("class centroids")
     nodes = np.flatnonzero(labels >= 0)
     members = sp.csr_array(
-        (np.ones(len(nodes)), (np.searchsorted(classes, labels[nodes]), nodes)),
-        shape=(len(classes), graph.num_nodes),
+        (np.ones(len(nodes)), (np.searchsorted(classes, labels[nodes]), nodes)), shape=(len(classes), graph.num_nodes)
     )
     # A sum points where the mean does.
     sums = members @ features

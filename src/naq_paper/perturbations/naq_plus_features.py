@@ -24,6 +24,5 @@ class NaqPlusFeatures(Perturbation):
     def apply(self, graph: Graph, split: ClassSplit, seed: int) -> Perturbed:
         vectors = NaqPlus(graph, seed=seed).embed()
         return Perturbed(
-            graph.with_features(vectors),
-            facts={"features": vectors.shape[1], "features_before": graph.num_features},
+            graph.with_features(vectors), facts={"features": vectors.shape[1], "features_before": graph.num_features}
         )
