@@ -17,10 +17,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from naq.training.loop import first_best
-
 from naq.errors import DataError, NaqError
 from naq.files import open_zip, parse_json, verify_seal, write_atomically
+from naq.training.loop import first_best
 from naq_paper.cells.cell import Cell, Identity, canonical, digest
 from naq_paper.cells.records import OUTDATED, Record, read_pack, write_records
 from naq_paper.cells.store import Store

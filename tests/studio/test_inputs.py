@@ -57,10 +57,10 @@ def settled(session: Session, limit: float = 900.0) -> None:
     raise TimeoutError(session.model.phase)
 
 
-def test_names_are_data(tmp_path):
+def test_names_are_data(tmp_path, in_process):
     names = ["<script>alert(1)</script>", "🦊 fox", "a\nb", "=cmd()", "x" * 1_000_000, "", "same", "same", "7", "‮evil"]
     graph = Graph(np.array([[0, 1], [1, 2]]), nodes=10, names=names, name="<b>graph</b>")
-    with studio(graph, tmp_path / "j.csv") as running:
+    with studio(graph, tmp_path / "j.csv", learn=True) as running:
         shown = running.get("/api/names")
         assert shown[0] == names[0] and shown[2] == "a b" and len(shown[4]) == 121
         assert len(running.get("/api/node/4")["name"]) == 2_000

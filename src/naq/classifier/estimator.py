@@ -138,13 +138,9 @@ class FewShotNodeClassifier(ClassifierMixin, BaseEstimator):
         key = (chosen, self.unlabelled, self.temperature, self.unknown)
         if self._last is None or self._last[0] != key:
             self._check_parameters()
+            asked = {"unlabelled": self.unlabelled, "temperature": self.temperature, "unknown": self.unknown}
             bare = not (graph.num_features and graph.num_edges)
-            settings: dict[str, Any] = {
-                "unlabelled": self.unlabelled,
-                "temperature": self.temperature,
-                "unknown": self.unknown,
-            }
-            self._last = key, predict(self._unit_vectors(), chosen, **settings, bare=bare)
+            self._last = key, predict(self._unit_vectors(), chosen, **asked, bare=bare)  # type: ignore[arg-type]
         return self._last[1]
 
     def predict(

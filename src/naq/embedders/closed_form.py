@@ -124,7 +124,7 @@ class ClosedForm:
             if second is not None:
                 rows = unit(rows @ self._there(second))
             self.maps = (first, middle, second)
-        return rows.cpu().numpy()
+        return np.asarray(rows.cpu().numpy())
 
     def transform(self, vectors: Rows) -> np.ndarray:
         """(n, d) float32 of length one: other vectors mapped as those that were fitted, which get the same bits."""
@@ -137,7 +137,8 @@ class ClosedForm:
         first, mean, second = self.maps
         if first is not None and mean is not None:
             rows = unit(unit(rows @ self._there(first)) - self._there(mean), ROUNDING)
-        return (rows if second is None else unit(rows @ self._there(second))).cpu().numpy()
+        rows = rows if second is None else unit(rows @ self._there(second))
+        return np.asarray(rows.cpu().numpy())
 
     def _checked(self, vectors: Rows) -> torch.Tensor:
         rows = torch.as_tensor(vectors).to(device=self.device, dtype=torch.float32)
