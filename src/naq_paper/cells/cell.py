@@ -87,7 +87,7 @@ class Identity:
 
     Attributes:
         data: hash of the dataset and its tasks, "" for a measurement without one.
-        versions: of the code, see :mod:`naq_paper.cells.versions`; "" where all of it is of version 1.
+        versions: of the code, see :mod:`naq_paper.cells.cell`; "" where all of it is of version 1.
     """
 
     data: str
@@ -96,3 +96,15 @@ class Identity:
     def key(self, cell: Cell) -> str:
         """The name of the cell's file."""
         return digest(f"{cell.text}|{self.data}|{self.versions}")
+
+
+VERSIONS: dict[str, int] = {}
+"""By the name of a measurement, learner, embedder, kind of episodes, head, perturbation or peer, e.g. ``"protonet": 2``."""
+
+
+def versions_of(measurement: str, config: Mapping[str, Any]) -> str:
+    """The versions above 1 of what computes a cell, e.g. ``protonet 2, train 3``."""
+    method, peer, head = (str(config.get(name) or "") for name in ("method", "peer", "head"))
+    perturbation = str((config.get("perturbation") or {}).get("name", ""))
+    names = {measurement, method, *method.split("/"), peer, head, perturbation}
+    return ", ".join(f"{name} {VERSIONS[name]}" for name in sorted(names) if VERSIONS.get(name, 1) != 1)

@@ -11,7 +11,7 @@ from typing import Any
 from naq.errors import NaqError
 from naq.graph import Graph
 from naq.io import load, split_for, tasks_path
-from naq_paper.cells.cell import canonical
+from naq_paper.cells.cell import Cell, Identity, canonical, versions_of
 from naq_paper.perturbations import Perturbed, apply_perturbation
 
 KEPT = 2
@@ -80,3 +80,10 @@ class DatasetCache:
 def _make_room(kept: dict[str, Any]) -> None:
     while len(kept) >= KEPT:
         del kept[next(iter(kept))]
+
+
+def identify(cell: Cell, dataset_cache: DatasetCache) -> Identity:
+    """What the cell's result belongs to, with the data and the code as they are now."""
+    dataset = cell.config.get("dataset")
+    data = "" if dataset is None else dataset_cache.data_hash(str(dataset))
+    return Identity(data, versions_of(cell.measurement, cell.config))

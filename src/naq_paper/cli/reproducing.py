@@ -12,7 +12,14 @@ import typer
 from naq.cli.checking import check_device_of
 from naq.cli.streams import Stopped
 from naq.errors import OptionError
-from naq_paper.cli.options import budget_of, episode_options_of, features_of, known_learners, options_of, without_effect
+from naq_paper.cli.requests import (
+    budget_of,
+    episode_options_of,
+    features_of,
+    known_learners,
+    options_of,
+    without_effect,
+)
 from naq_paper.experiments.profiles import PROFILES
 from naq_paper.experiments.request import BUDGETS
 
@@ -165,8 +172,8 @@ def reproduce_command(
     """
     from naq_paper.cells.runners import Setup, make_runner
     from naq_paper.cells.store import Store
-    from naq_paper.cli.planning import plan_json, plan_text
-    from naq_paper.cli.progress import CellsProgress
+    from naq_paper.cli.requests import plan_json, plan_text
+    from naq_paper.cli.terminal import CellsProgress
     from naq_paper.experiments.compute import StoredRecords, cells_of, compute
     from naq_paper.experiments.datasets import make_requests
     from naq_paper.experiments.experiment import expand
@@ -202,8 +209,8 @@ def reproduce_command(
         kept.save(out)
         with CellsProgress() as listener:
             outcome = compute(studies, find, runner, setup, listener)
+    from naq_paper.cli.terminal import print_sections
     from naq_paper.report.commands import section_name
-    from naq_paper.report.terminal import print_sections
 
     page = _write_report(out, out / "report.html", out=out)
     print_sections(page, {section_name(request) for request in requests})

@@ -6,11 +6,10 @@ from collections.abc import Iterable, Sequence
 
 from naq.progress import Listener
 from naq_paper.cells.cell import Cell
-from naq_paper.cells.datasets import DatasetCache
+from naq_paper.cells.datasets import DatasetCache, identify
 from naq_paper.cells.records import Record
 from naq_paper.cells.runners import Outcome, Runner, Setup
 from naq_paper.cells.store import Store
-from naq_paper.cells.versions import identify
 from naq_paper.experiments.experiment import Study
 
 

@@ -17,7 +17,7 @@ from naq.episodes.episodes import check_counts
 from naq.errors import OptionError
 from naq.graph import Graph
 from naq_paper.cells.cell import Cell
-from naq_paper.measurements.base import Context, dataset_cell
+from naq_paper.measurements import Context, dataset_cell
 from naq_paper.measurements.tables import completed_table, short_share, table_config
 
 TAILS = (10, 20, 50, 80, 100)

@@ -14,7 +14,7 @@ import numpy as np
 from naq.episodes import Episodes, naq_episodes
 from naq.episodes.episodes import check_counts
 from naq_paper.cells.cell import Cell
-from naq_paper.measurements.base import Context, check_seed, dataset_cell, finite_or_none
+from naq_paper.measurements import Context, check_seed, dataset_cell, finite_or_none
 from naq_paper.measurements.tables import completed_table, short_share, table_config
 
 

@@ -6,12 +6,14 @@ k nodes or fewer is left out at that k, for all methods. Accuracy counts nodes w
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -21,9 +23,42 @@ from naq.graph import Graph
 from naq.options import check_whole
 from naq.random import stream
 from naq_paper.cells.cell import Cell
-from naq_paper.cells.peak_memory import with_peak
-from naq_paper.measurements.base import Context, check_choice, check_seed, dataset_cell
+from naq_paper.measurements import Context, check_choice, check_seed, dataset_cell
 from naq_paper.peers import PEERS, Peer
+
+Made = TypeVar("Made")
+STATUS = Path("/proc/self/status")
+RESET = Path("/proc/self/clear_refs")
+
+
+def with_peak(work: Callable[[], Made]) -> tuple[Made, int | None]:
+    """What the work gave, and bytes; None where the system does not say.
+
+    Memory that was freed but not yet given back to the system is given back first: reused, it would not be seen.
+    """
+    _give_back()
+    try:
+        RESET.write_text("5")  # resets VmHWM, see proc(5)
+        before = _status("VmRSS")
+    except (OSError, ValueError):
+        return work(), None
+    made = work()
+    return made, max(0, _status("VmHWM") - before)
+
+
+def _status(name: str) -> int:
+    for line in STATUS.read_text().splitlines():
+        if line.startswith(f"{name}:"):
+            return 1024 * int(line.split()[1])
+    raise ValueError(f"{STATUS} has no {name}.")
+
+
+def _give_back() -> None:
+    try:
+        ctypes.CDLL(None).malloc_trim(0)
+    except (AttributeError, OSError):  # not the GNU C library
+        pass
+
 
 BINS = 15
 """Of the expected calibration error."""

@@ -15,7 +15,7 @@ from naq.neighbors import NeighborTable, feature_neighbors
 from naq.neighbors.similarity import METRICS
 from naq.neighbors.table import FILLS, filled
 from naq.run.episodes import table_for
-from naq_paper.measurements.base import Context, check_choice
+from naq_paper.measurements import Context, check_choice
 
 TABLE_KINDS = ("naq-feat", "naq-diff")
 FEATURE_FILLS = ("none", "lowest", "random")

@@ -17,7 +17,7 @@ from naq.graph import Graph
 from naq.random import stream
 from naq.unit_rows import unit_rows
 from naq_paper.cells.cell import Cell
-from naq_paper.measurements.base import Context, check_seed, finite_or_none
+from naq_paper.measurements import Context, check_seed, finite_or_none
 from naq_paper.measurements.train import train_cell, trained
 
 OWN = ("classes", "perplexity", "knn", "points", "tsne_seed")

@@ -3,7 +3,7 @@
 Times are comparable only while nothing else runs on the machine: ``load`` is its load before the warm-up.
 
 Where a table is made in blocks, each block computes scores, selects the k best and copies them to host memory. The total is measured over
-whole calls. :mod:`naq_paper.measurements.stages` measures the three apart in calls of their own, since waiting for the device between stages costs
+whole calls. :mod:`naq_paper.measurements.times` measures the three apart in calls of their own, since waiting for the device between stages costs
 time; so their sum may be above the total.
 """
 
@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numba
+import numpy as np
 import torch
 
 from naq.device import checked_device
@@ -23,15 +24,54 @@ from naq.episodes import naq_episodes, supervised_episodes
 from naq.episodes.episodes import check_counts
 from naq.errors import OptionError
 from naq.graph import Graph, weighted
+from naq.graph.operators import normalized_adjacency
 from naq.io import split_for
 from naq.neighbors import NeighborTable, diffusion_neighbors, feature_neighbors
 from naq.neighbors.diffusion import METHODS
+from naq.neighbors.exact import exact_topk
+from naq.neighbors.feature_blocks import block_topk
 from naq.run.versions import processor
 from naq.threads import available_cores
 from naq_paper.cells.cell import Cell
-from naq_paper.measurements import stages
-from naq_paper.measurements.base import Context, check_choice, check_seed, dataset_cell
+from naq_paper.measurements import Context, check_choice, check_seed, dataset_cell
 from naq_paper.measurements.tables import TABLE_KINDS, completed_table, table_config
+
+STAGES = ("compute", "selection", "transfer")
+
+
+class Stopwatch:
+    """Adds up the time between marks under the name of the stage that a mark ends."""
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        self.now, self.seconds = now, dict.fromkeys(STAGES, 0.0)
+        self._last = now()
+
+    def __call__(self, stage: str) -> None:
+        now = self.now()
+        self.seconds[stage] += now - self._last
+        self._last = now
+
+
+def one_pass(kind: str, solver: str | None, sparse: bool, device: str) -> str | None:
+    """Why the stages of a table are not apart; None where they are."""
+    if kind == "naq-feat" and sparse and device == "cpu":
+        return "the inverted index offers each score to a row's heap as it is computed: scoring and selection are one pass."
+    if kind == "naq-diff" and solver == "push":
+        return "the push selects a node's neighbours while it diffuses from it: scoring and selection are one pass."
+    return None
+
+
+def stage_seconds(graph: Graph, config: Mapping[str, Any], now: Callable[[], float]) -> dict[str, float]:
+    """Seconds of each stage of one call, on a graph from which nothing is derived yet."""
+    k, device = int(config["k"]), str(config["device"])
+    watch = Stopwatch(now)
+    if config["kind"] == "naq-feat":
+        block_topk(graph.require_features("similarity"), k, str(config["metric"]), device, None, watch)
+    else:
+        transition = normalized_adjacency(graph.adjacency, self_loops=bool(config["self_loops"]), dtype=np.float64)
+        exact_topk(transition, graph.components, k, float(config["alpha"]), device, None, watch)
+    return watch.seconds
+
 
 MEASURED = ("similarity", "episodes")
 QUERIES = {"naq-feat": 10, "naq-diff": 10, "supervised": 8}
@@ -173,14 +213,14 @@ def _stages(
     if config["what"] != "similarity":
         return None, "episodes are drawn in one pass."
     read = weighted(graph, str(config.get("features", "raw")))
-    why = stages.one_pass(str(config["kind"]), solver, read.sparse_features, str(config["device"]))
+    why = one_pass(str(config["kind"]), solver, read.sparse_features, str(config["device"]))
     if why is not None:
         return None, why
-    found: dict[str, list[float]] = {stage: [] for stage in stages.STAGES}
+    found: dict[str, list[float]] = {stage: [] for stage in STAGES}
     repeats = int(config["repeats"])
     for repeat in range(repeats):
         fresh = Graph(read.adjacency, read.features, name=read.name)
-        for stage, seconds in stages.stage_seconds(fresh, config, now).items():
+        for stage, seconds in stage_seconds(fresh, config, now).items():
             found[stage].append(seconds)
         context.listener("time", {"done": repeat + 1, "total": repeats})
     return found, None

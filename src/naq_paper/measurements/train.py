@@ -9,7 +9,7 @@ from naq.errors import OptionError
 from naq.methods import get_method
 from naq.run.config import RunConfig
 from naq_paper.cells.cell import Cell
-from naq_paper.measurements.base import Context
+from naq_paper.measurements import Context
 from naq_paper.perturbations import resolve_perturbation
 
 if TYPE_CHECKING:

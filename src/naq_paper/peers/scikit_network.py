@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 from naq.errors import MissingDependency
 from naq.graph import Graph
-from naq_paper.peers.base import Peer, words_of
+from naq_paper.peers import Peer, words_of
 
 
 def classifiers() -> Any:

@@ -30,7 +30,7 @@ from naq.graph import Graph
 from naq.options import option
 from naq.random import stream
 from naq.tasks import ClassSplit
-from naq_paper.perturbations.base import Perturbation, Perturbed, floor_of, register_perturbation
+from naq_paper.perturbations import Perturbation, Perturbed, floor_of, register_perturbation
 
 KINDS = ("pareto", "extreme", "balanced")
 PER = ("graph", "part")

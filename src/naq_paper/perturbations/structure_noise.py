@@ -20,7 +20,7 @@ from naq.graph import Graph
 from naq.options import option
 from naq.random import stream
 from naq.tasks import ClassSplit
-from naq_paper.perturbations.base import Perturbation, Perturbed, register_perturbation
+from naq_paper.perturbations import Perturbation, Perturbed, register_perturbation
 
 FIRST = 65_536
 """Pairs of the first block of draws; every next block is twice as large, so that merging them stays linear."""

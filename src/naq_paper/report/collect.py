@@ -18,10 +18,9 @@ from naq_paper.cells.records import Find, Record
 from naq_paper.experiments.experiment import Study, expand
 from naq_paper.experiments.request import Request
 from naq_paper.experiments.views import TableView, TextView, View
-from naq_paper.report.advice import RULE
+from naq_paper.report.answers import RULE, advice, headline
 from naq_paper.report.commands import command, section_name, special
 from naq_paper.report.format import counted, duration
-from naq_paper.report.headline import advice, headline
 from naq_paper.report.page import Answer, DataFacts, Made, Page, Section, Summary
 from naq_paper.report.profiles import profile_sections
 from naq_paper.report.results import Results, is_older, version_label

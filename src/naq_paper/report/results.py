@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from naq.errors import DataError
-from naq_paper.cells.cell import Cell, Identity
+from naq_paper.cells.cell import Cell, Identity, versions_of
 from naq_paper.cells.records import Find, Record
 from naq_paper.cells.store import Store
-from naq_paper.cells.versions import versions_of
 from naq_paper.experiments.experiment import EXPERIMENTS
 from naq_paper.experiments.folder import REQUESTS, Requests
 from naq_paper.experiments.request import Request

@@ -9,8 +9,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from naq_paper.statistics.differences import LEVEL, Difference, difference, half_width, seed_prior
-from naq_paper.statistics.scores import Score
+from naq_paper.statistics.differences import LEVEL, Difference, Score, difference, half_width, seed_prior
 
 Name = TypeVar("Name", bound=Hashable)
 POWER_QUANTILE = 0.8416

@@ -10,8 +10,8 @@ from scipy.stats import binomtest, chisquare, ks_2samp
 import naq
 from naq.random import stream
 from naq.tasks import ClassSplit
-from naq_paper.perturbations import feature_noise as module
-from naq_paper.perturbations.feature_noise import FeatureNoise, subsets
+from naq_paper.perturbations import features as module
+from naq_paper.perturbations.features import FeatureNoise, subsets
 
 readings = pytest.mark.parametrize("reading", ["xor", "replace"])
 

@@ -10,7 +10,7 @@ import naq
 from naq.errors import OptionError
 from naq.random import stream
 from naq.tasks import ClassSplit
-from naq_paper.perturbations.label_noise import LabelNoise
+from naq_paper.perturbations.labels import LabelNoise
 
 kinds = pytest.mark.parametrize("kind", ["symmetric", "asymmetric"])
 

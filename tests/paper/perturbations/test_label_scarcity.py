@@ -8,7 +8,7 @@ import pytest
 
 import naq
 from naq.tasks import ClassSplit
-from naq_paper.perturbations.label_scarcity import LabelScarcity
+from naq_paper.perturbations.labels import LabelScarcity
 
 
 @pytest.mark.parametrize(("classes", "labels"), [(1.0, 0.5), (0.5, 0.2), (0.9, 1.0), (0.0, 0.0)])

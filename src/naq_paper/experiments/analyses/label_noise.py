@@ -1,7 +1,7 @@
 """Label noise: each base-class label is replaced, with probability p, by a uniformly drawn different base class before training.
 
 Tasks stay clean. The paper's levels on Cora-Full are 0 to 0.3, "as it is smaller than Electronics", whose levels it does not name: there
-they go to 0.5. Whether its noise is symmetric is not stated: :mod:`naq_paper.perturbations.label_noise` has both kinds. NaQ reads no
+they go to 0.5. Whether its noise is symmetric is not stated: :mod:`naq_paper.perturbations.labels` has both kinds. NaQ reads no
 labels, so its line is flat by construction.
 """
 

@@ -6,7 +6,7 @@ figure: all four networks are run.
 Feature noise: in a share p of the nodes each feature is flipped with probability (share of the node's non-zero features).
 
 The neighbours of NaQ-Feat are found in the noisy features. The paper's sentence has a second reading (replace the row by such
-draws): :mod:`naq_paper.perturbations.feature_noise` has both.
+draws): :mod:`naq_paper.perturbations.features` has both.
 """
 
 from __future__ import annotations

@@ -21,8 +21,7 @@ from naq_paper.experiments.paper.names import PAPER_DATASETS
 from naq_paper.experiments.request import Request
 from naq_paper.experiments.seed_groups import Key, SeedGroup
 from naq_paper.experiments.views import Entry, Number, TableView, View
-from naq_paper.measurements.stages import STAGES
-from naq_paper.measurements.times import times_cell
+from naq_paper.measurements.times import STAGES, times_cell
 
 ROWS = (
     ("similarity", "naq-feat"),

@@ -28,7 +28,7 @@ from naq.graph import Graph
 from naq.options import option
 from naq.random import stream
 from naq.tasks import ClassSplit
-from naq_paper.perturbations.base import Perturbation, Perturbed, register_perturbation
+from naq_paper.perturbations import Perturbation, Perturbed, ceil_of, register_perturbation
 
 KINDS = ("symmetric", "asymmetric")
 
@@ -85,3 +85,51 @@ class LabelNoise(Perturbation):
             "restored": restored,
         }
         return Perturbed(graph, base_labels=given, facts=facts)
+
+
+@register_perturbation
+class LabelScarcity(Perturbation):
+    """Fewer base classes and fewer labels in each.
+
+    Cost: linear in nodes.
+    """
+
+    name = "label-scarcity"
+    summary = "Fewer base classes and fewer labels in each."
+
+    @dataclass(frozen=True)
+    class Options(Perturbation.Options):
+        classes: float = option(1.0, at_least=0, at_most=1)  # share of the base classes that stay
+        labels: float = option(1.0, at_least=0, at_most=1)  # share of the labelled nodes that stay in each
+        # labelled nodes a class keeps at least, if it has them: shots and queries of an episode
+        keep: int = option(9, at_least=1)
+        least: int = option(5, at_least=1)  # classes that stay at least: the way of the episodes
+
+    options: Options
+
+    def apply(self, graph: Graph, split: ClassSplit, seed: int) -> Perturbed:
+        classes, labels = self.options.classes, self.options.labels
+        keep, least = self.options.keep, self.options.least
+        true = graph.require_labels("label scarcity")
+        if len(split.base) < least:
+            raise OptionError(
+                f"label-scarcity keeps at least {least} base classes, but the split has {len(split.base)}; lower least."
+            )
+        order = stream(seed, "change/label-scarcity/classes").permutation(np.sort(split.base))
+        stay = np.sort(order[: max(least, ceil_of(classes, len(order)))])
+        given = np.full(graph.num_nodes, -1, dtype=np.int64)
+        for c in stay.tolist():
+            nodes = np.flatnonzero(true == c)
+            nodes = stream(seed, "change/label-scarcity/nodes", c).permutation(nodes)
+            given[nodes[: max(keep, ceil_of(labels, len(nodes)))]] = c
+        return Perturbed(
+            graph,
+            base_labels=given,
+            split=ClassSplit(tuple(stay.tolist()), split.valid, split.test),
+            facts={
+                "classes": len(stay),
+                "classes_before": len(split.base),
+                "labels": int((given >= 0).sum()),
+                "labels_before": int(np.isin(true, split.base).sum()),
+            },
+        )

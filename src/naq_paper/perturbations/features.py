@@ -24,11 +24,12 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
+from naq.embedders.naq_plus import NaqPlus
 from naq.graph import Graph
 from naq.options import option
 from naq.random import stream
 from naq.tasks import ClassSplit
-from naq_paper.perturbations.base import Perturbation, Perturbed, register_perturbation
+from naq_paper.perturbations import Perturbation, Perturbed, register_perturbation
 
 READINGS = ("xor", "replace")
 BLOCK = 1024
@@ -129,3 +130,20 @@ def _with_rows(features: sp.csr_array | np.ndarray, nodes: np.ndarray, rows: sp.
 
 def _non_zeros(features: sp.csr_array | np.ndarray) -> int:
     return int(np.count_nonzero(features)) if isinstance(features, np.ndarray) else int(features.nnz)
+
+
+@register_perturbation
+class NaqPlusFeatures(Perturbation):
+    """Vectors of ``naq-plus`` in place of the features.
+
+    Cost: that of ``naq-plus``.
+    """
+
+    name = "naq-plus-features"
+    summary = "Vectors of naq-plus in place of the features."
+
+    def apply(self, graph: Graph, split: ClassSplit, seed: int) -> Perturbed:
+        vectors = NaqPlus(graph, seed=seed).embed()
+        return Perturbed(
+            graph.with_features(vectors), facts={"features": vectors.shape[1], "features_before": graph.num_features}
+        )
