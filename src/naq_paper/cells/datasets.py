@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -21,9 +22,7 @@ KEPT = 2
 class DatasetCache:
     """Datasets by name or path, and under perturbations; the last ones are kept.
 
-    Args:
-        paths: paths of datasets by the name that cells use, e.g. ``{"cora": "data/cora.npz"}``. A dataset that is not among them
-            is a name of ``naq list datasets`` or a path.
+    ``paths`` are those of datasets by the name that cells use, ``{"cora": "data/cora.npz"}``; others are names or paths themselves.
     """
 
     def __init__(self, paths: Mapping[str, str] | None = None) -> None:
@@ -64,17 +63,12 @@ class DatasetCache:
             made = Perturbed(graph)
             if perturbation is not None:
                 made = apply_perturbation(graph, split_for(self.source(dataset), graph), perturbation)
-            self._perturbed[key] = self._with_split(made, dataset)
+            # classes to draw tasks from, where no task file names them: a run knows the graph, not where it came from
+            if made.split is None and self.tasks(dataset) is None and made.graph.num_classes:
+                with suppress(NaqError):  # too few classes: a run raises the same error, others need no split
+                    made = replace(made, split=split_for(self.source(dataset), self.graph(dataset)))
+            self._perturbed[key] = made
         return self._perturbed[key]
-
-    def _with_split(self, made: Perturbed, dataset: str) -> Perturbed:
-        """Classes to draw tasks from, where no task file names them: a run knows the graph, not where it came from."""
-        if made.split is not None or self.tasks(dataset) is not None or not made.graph.num_classes:
-            return made
-        try:
-            return replace(made, split=split_for(self.source(dataset), self.graph(dataset)))
-        except NaqError:  # too few classes: a run raises the same error, a measurement without tasks needs no split
-            return made
 
 
 def _make_room(kept: dict[str, Any]) -> None:

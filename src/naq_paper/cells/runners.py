@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import json
-import os
 import sys
 import time
 import traceback
@@ -14,7 +13,6 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from filelock import FileLock
@@ -39,14 +37,17 @@ def record_of(cell: Cell, identity: Identity, context: Context) -> Record:
     started = time.perf_counter()
     result, error = None, None
     try:
-        result = _as_json(perform(cell, context))
+        made = perform(cell, context)
+        if not isinstance(made, dict):
+            raise TypeError(f"the measurement returned {type(made).__name__} instead of a dict")
+        result = json.loads(json.dumps(made, allow_nan=False))  # as it is read from a file
     except KeyboardInterrupt:
         raise
     except BaseException as caught:  # also SystemExit and the panics of compiled libraries
         error = sentence_of(caught)
     seconds = time.perf_counter() - started
     release_gpu_memory()
-    return _record(cell, identity, result, error, seconds)
+    return new_record(cell, identity, result, error, seconds)
 
 
 def release_gpu_memory() -> None:
@@ -57,28 +58,12 @@ def release_gpu_memory() -> None:
         torch.cuda.empty_cache()
 
 
-def lost_record(cell: Cell, identity: Identity, how: str, seconds: float) -> Record:
-    """The record of a cell whose worker process ended."""
-    error = (
-        f"the worker process died ({how}) while it computed this cell; if memory ran out, use fewer workers, "
-        "then retry the failed cells."
-    )
-    return _record(cell, identity, None, error, seconds)
-
-
-def _record(cell: Cell, identity: Identity, result: dict[str, Any] | None, error: str | None, seconds: float) -> Record:
+def new_record(
+    cell: Cell, identity: Identity, result: dict[str, Any] | None, error: str | None, seconds: float
+) -> Record:
+    """A record of this machine and moment."""
     made_on = machine(str(cell.config.get("device", "cpu")))
     return Record(cell, identity, result, error, seconds, made_on, datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
-
-
-def out_of_memory(record: Record) -> bool:
-    """Whether it failed for lack of memory: its checkpoints stay, it may resume elsewhere or later."""
-    return any(words in (record.error or "") for words in ("MemoryError", "out of memory", "allocate memory"))
-
-
-def disk_full(record: Record) -> bool:
-    """Whether it failed because it could not write: nothing is known of the cell then, and the next run computes it."""
-    return NO_SPACE in (record.error or "")
 
 
 def sentence_of(error: BaseException, longest: int = 500) -> str:
@@ -86,8 +71,13 @@ def sentence_of(error: BaseException, longest: int = 500) -> str:
     text = " ".join(str(error).split())
     if isinstance(error, NaqError):
         return text
-    frames = traceback.extract_tb(error.__traceback__)
-    place = f" ({_module(frames[-1].filename)}, line {frames[-1].lineno}, in {frames[-1].name})" if frames else ""
+    place = ""
+    if frames := traceback.extract_tb(error.__traceback__):
+        # the end of the path: which file it is, not where it is installed
+        file = Path(frames[-1].filename).as_posix()
+        mark = next((mark for mark in ("/site-packages/", "/src/") if mark in file), "/")
+        file = file.rpartition(mark)[2]
+        place = f" ({file}, line {frames[-1].lineno}, in {frames[-1].name})"
     return f"{type(error).__name__}: {text[:longest] or 'no message'}{place}"
 
 
@@ -105,22 +95,6 @@ class Throttled:
             self.listener("progress", {"cell": self.title, "phase": phase, "facts": dict(facts)})
 
 
-def _as_json(result: Any) -> dict[str, Any]:
-    """The result as it is read from a file; raises ``ValueError`` for NaN."""
-    if not isinstance(result, dict):
-        raise TypeError(f"the measurement returned {type(result).__name__} instead of a dict")
-    return json.loads(json.dumps(result, allow_nan=False))
-
-
-def _module(filename: str) -> str:
-    """The end of a path: which file it is, not where it is installed."""
-    parts = Path(filename).parts
-    for mark in ("site-packages", "src"):
-        if mark in parts:
-            return "/".join(parts[len(parts) - parts[::-1].index(mark) :])
-    return os.path.basename(filename)  # noqa: PTH119
-
-
 ENGINES = ("local", "processes", "ray")
 
 
@@ -135,30 +109,20 @@ def make_runner(engine: str = "local", workers: int = 1, address: str | None = N
         raise OptionError(f"workers is {workers}; expected at least 1.")
     if address is not None and engine != "ray":
         raise OptionError(f"address is {address!r}, but the engine is {engine}; expected the engine ray with it.")
-    if engine == "processes":
-        from naq_paper.cells.workers import ProcessRunner
+    if engine == "local":
+        return LocalRunner()
+    from naq_paper.cells.workers import ProcessRunner, RayRunner
 
-        return ProcessRunner(workers)
-    if engine == "ray":
-        from naq_paper.cells.workers import RayRunner
-
-        return RayRunner(workers, address)
-    return LocalRunner()
+    return ProcessRunner(workers) if engine == "processes" else RayRunner(workers, address)
 
 
 @dataclass(frozen=True)
 class Setup:
-    """How cells are computed; none of it changes a result.
+    """How cells are computed; none of it changes a result."""
 
-    Attributes:
-        paths: paths of datasets by the name that cells use, see :class:`~naq_paper.cells.datasets.DatasetCache`.
-        cache: folder for neighbour tables, "" is the user's, None keeps none.
-        retry: compute again what failed in an earlier run; otherwise it is left alone.
-    """
-
-    paths: Mapping[str, str] = field(default_factory=dict)
-    cache: str | None = ""
-    retry: bool = False
+    paths: Mapping[str, str] = field(default_factory=dict)  # of datasets, see DatasetCache
+    cache: str | None = ""  # folder for neighbour tables, "" is the user's, None keeps none
+    retry: bool = False  # compute again what failed in an earlier run; otherwise it is left alone
 
 
 @dataclass(frozen=True)
@@ -169,23 +133,14 @@ class Failure:
 
 @dataclass
 class Outcome:
-    """What became of the cells.
-
-    Attributes:
-        done: computed now.
-        skipped: were finished before, or by another process meanwhile.
-        failed: failed now.
-        left: failed in an earlier run and were left alone.
-        busy: another process computes them.
-        stopped: Ctrl-C ended the run before all was done.
-    """
+    """What became of the cells."""
 
     done: list[Cell] = field(default_factory=list)
-    skipped: list[Cell] = field(default_factory=list)
+    skipped: list[Cell] = field(default_factory=list)  # finished before, or by another process meanwhile
     failed: list[Failure] = field(default_factory=list)
-    left: list[Failure] = field(default_factory=list)
-    busy: list[Cell] = field(default_factory=list)
-    stopped: bool = False
+    left: list[Failure] = field(default_factory=list)  # failed in an earlier run and were left alone
+    busy: list[Cell] = field(default_factory=list)  # another process computes them
+    stopped: bool = False  # Ctrl-C ended the run before all was done
 
     @property
     def complete(self) -> bool:
@@ -247,9 +202,10 @@ class Pending:
 
         A failure for lack of space on the disk is reported but not stored: the same command goes on later.
         """
-        if not disk_full(record):
+        error = record.error or ""
+        if NO_SPACE not in error:
             self.store.put(record)
-            if not keep and not out_of_memory(record):
+            if not keep and not any(words in error for words in ("MemoryError", "out of memory", "allocate memory")):
                 self.store.discard(planned.key)
         self.settle(planned, "done" if record.done else "failed", record.seconds, record.error)
 
@@ -314,7 +270,7 @@ class Runner(ABC):
 
         Ctrl-C ends the run: what is finished is stored, what is running can resume from its checkpoint another time.
         """
-        setup, listener = setup or Setup(), listener or _silent
+        setup, listener = setup or Setup(), listener or (lambda phase, facts: None)
         outcome = Outcome()
         pending = Pending(store, setup, outcome, listener)
         cells = list(dict.fromkeys(cells))
@@ -344,7 +300,7 @@ class Runner(ABC):
     def __enter__(self) -> Runner:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     @abstractmethod
@@ -361,8 +317,7 @@ class Runner(ABC):
         """Yields what has to be computed; the others go to the outcome."""
         for cell in cells:
             try:
-                if cell.measurement not in MEASUREMENTS:
-                    MEASUREMENTS.find(cell.measurement)
+                MEASUREMENTS.find(cell.measurement)
                 planned = Planned(cell, identify(cell, self.dataset_cache(setup)))
             except Exception as error:
                 outcome.failed.append(Failure(cell, sentence_of(error)))
@@ -384,7 +339,3 @@ class LocalRunner(Runner):
             scratch, setup = pending.store.scratch(planned.key), pending.setup
             context = Context(self.dataset_cache(setup), scratch, setup.cache, progress)
             pending.finish(planned, record_of(planned.cell, planned.identity, context))
-
-
-def _silent(phase: str, facts: Mapping[str, Any]) -> None:
-    return

@@ -1,6 +1,6 @@
-"""What a reader should run: per dataset and setting one method, why, what it gains over `smooth`, and its command.
+"""The answers of a report's first screen: which method is best, by how much, is that significant, and what to run.
 
-The choice: the method with the highest mean. Where others show no significant difference from it, the cheapest of these: fewest labels first,
+What to run is, per dataset and setting, one method, why, what it gains over `smooth`, and its command. The choice: the method with the highest mean. Where others show no significant difference from it, the cheapest of these: fewest labels first,
 then seconds per training. That is a rule for choosing, not a claim that they are equal.
 """
 
@@ -24,11 +24,10 @@ RULE = (
     "fewest labels, then least time. Trainings that were cut are judged as far as they went. “No significant difference” is not “equal”: the note of each table says which difference it can detect. "
     "± of a difference is its own 95 % interval, without that correction: it may exclude 0 where no significant difference is found."
 )
-LABELS = (
-    "no labels beyond a task's own",
-    "labels of validation classes, to choose the checkpoint",
-    "labels of base classes",
-)
+NONE, VALID, BASE = (
+    "no labels beyond a task's own", "labels of validation classes, to choose the checkpoint", "labels of base classes"
+)  # fmt: skip
+LABELS = (NONE, VALID, BASE)
 
 
 def advise(contest: Contest, paths: Mapping[str, str] | None = None) -> Advice | None:
@@ -42,10 +41,8 @@ def advise(contest: Contest, paths: Mapping[str, str] | None = None) -> Advice |
     similar = [name for name in others if standings[name].mark == "≈"]
     unknown = [name for name in others if not standings[name].mark]
     if len(unknown) == len(others):
-        chosen, why = (
-            best,
-            "the highest mean of one seed each; another training may change the order. Run more with --seeds 5.",
-        )
+        chosen = best
+        why = "the highest mean of one seed each; another training may change the order. Run more with --seeds 5."
     else:
         tied = [best, *similar]
         chosen = min(tied, key=lambda name: (*_cost(contest.trainings[name]), tied.index(name)))
@@ -63,12 +60,8 @@ def _cost(records: Sequence[Record]) -> tuple[int, float]:
     """Which labels, as a place in ``LABELS``, and seconds per training."""
     assert records[0].result is not None
     result = records[0].result
-    trained = result["history"] is not None
-    labels = (
-        2
-        if result["facts"].get("reads_base_labels")
-        else int(trained and records[0].cell.config.get("select") != "clusters")
-    )
+    selected = result["history"] is not None and records[0].cell.config.get("select") != "clusters"
+    labels = 2 if result["facts"].get("reads_base_labels") else int(selected)
     return labels, sum(record.seconds for record in records) / len(records)
 
 
@@ -119,23 +112,23 @@ def headline(studies: Sequence[Study]) -> tuple[Answer, Answer, Answer, str]:
     if alone is None:
         return NOTHING, NOTHING, NOTHING, ""
     contest, title = alone
-    return _alone(contest.where, contest.scores), ALONE, ALONE, _about(contest.where, title)
+    [(name, score)] = contest.scores.items()
+    only = Answer(name, f"{_percent(score)} on {contest.where}: the only method that has finished there.")
+    return only, ALONE, ALONE, _about(contest.where, title)
 
 
 def advice(studies: Sequence[Study], paths: Mapping[str, str] | None = None) -> list[Advice]:
     """What to run, for every dataset and setting of the experiment and profile that the answers are about."""
     found: dict[str, Advice] = {}
-    first: Study | None = None
+    first: tuple[str, str] | None = None
     for study in _in_order(studies):
-        if first is not None and (study.experiment.name, study.request.profile) != (
-            first.experiment.name,
-            first.request.profile,
-        ):
+        about = study.experiment.name, study.request.profile
+        if first not in (None, about):
             continue
         for contest in study.experiment.headline(study):
             where = _where(contest, study)
             if where not in found and (one := advise(contest, paths)) is not None:
-                found[where], first = replace(one, where=where), first or study
+                found[where], first = replace(one, where=where), about
     return list(found.values())
 
 
@@ -160,11 +153,6 @@ def _about(where: str, title: str) -> str:
     return f"The answers are about {where}; the section “{title}” has more."
 
 
-def _alone(where: str, column: Mapping[str, Score]) -> Answer:
-    [(name, found)] = column.items()
-    return Answer(name, f"{_percent(found)} on {where}: the only method that has finished there.")
-
-
 def _answers(where: str, column: Mapping[str, Score]) -> tuple[Answer, Answer, Answer]:
     standings = compare(column, SMOOTH)
     order = sorted(column, key=lambda name: -column[name].mean)
@@ -175,7 +163,8 @@ def _answers(where: str, column: Mapping[str, Score]) -> tuple[Answer, Answer, A
     text = f"Ahead of {second} ({100 * column[second].mean:.2f} %) by {amount(behind.difference)}, on the same tasks."
     if to_baseline is not None and second != SMOOTH:
         text += f" Against smooth, which trains nothing: {gain(to_baseline)}."
-    margin = Answer(_points(-behind.difference.mean), text)
+    ahead = f"{-100 * behind.difference.mean:.1f}"
+    margin = Answer(f"{ahead} point" if ahead == "1.0" else f"{ahead} points", text)
     by_mark = {mark: [name for name in order[1:] if standings[name].mark == mark] for mark in ("≈", "▼", "")}
     return first, margin, _significant(by_mark["≈"], worse=len(by_mark["▼"]), one_seed=len(by_mark[""]))
 
@@ -183,43 +172,23 @@ def _answers(where: str, column: Mapping[str, Score]) -> tuple[Answer, Answer, A
 def _significant(similar: Sequence[str], *, worse: int, one_seed: int) -> Answer:
     """Whether the best is alone, by the marks of its column."""
     if not similar and not worse:
-        return _ONE_SEED
-    found = _similar(similar, others=worse) if similar else Answer("yes", _WORSE)
+        why = "One seed: intervals are over tasks, and another training may change the order. Run more with --seeds 5."
+        return Answer("not known", why)
+    if similar:
+        short = f"not against {'one other' if len(similar) == 1 else f'{len(similar)} others'}"
+        below = ", named in the section below" if len(similar) - NAMED >= 2 else ""
+        text = f"No significant difference from the best on these tasks and seeds: {_listed(similar)}{below}."
+        if worse:
+            text += f" {'The other method is' if worse == 1 else f'The other {worse} are'} significantly worse."
+    else:
+        short = "yes"
+        text = "Every other method is significantly worse (p < 0.05, Holm): differences on the same tasks, with the variance over tasks and over seeds."
     if one_seed:
-        found = Answer(
-            f"{found.short}, {one_seed} not compared",
-            f"Of the methods with several seeds: {found.text} With one seed: {one_seed}.",
-        )
-    return found
-
-
-_ONE_SEED = Answer(
-    "not known",
-    "One seed: intervals are over tasks, and another training may change the order. Run more with --seeds 5.",
-)
-_WORSE = (
-    "Every other method is significantly worse (p < 0.05, Holm): differences on the same tasks, with the variance "
-    "over tasks and over seeds."
-)
-
-
-def _similar(names: Sequence[str], *, others: int) -> Answer:
-    """That the best is not alone, with a few of those beside it."""
-    more = len(names) - NAMED
-    listed = ", ".join(names) if more < 2 else f"{', '.join(names[:NAMED])} and {more} more, named in the section below"
-    worse = (
-        f" {'The other method is' if others == 1 else f'The other {others} are'} significantly worse." if others else ""
-    )
-    count = "one other" if len(names) == 1 else f"{len(names)} others"
-    return Answer(
-        f"not against {count}", f"No significant difference from the best on these tasks and seeds: {listed}.{worse}"
-    )
+        short, text = (
+            f"{short}, {one_seed} not compared", f"Of the methods with several seeds: {text} With one seed: {one_seed}."
+        )  # fmt: skip
+    return Answer(short, text)
 
 
 def _percent(found: Score) -> str:
     return f"{100 * found.mean:.2f} ± {100 * found.ci95:.2f} %"
-
-
-def _points(share: float) -> str:
-    shown = f"{100 * share:.1f}"
-    return f"{shown} point" if shown == "1.0" else f"{shown} points"

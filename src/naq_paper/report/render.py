@@ -19,18 +19,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from naq.files import write_atomically
-from naq_paper.experiments.views import (
-    BarView,
-    Entry,
-    Label,
-    LineView,
-    Missing,
-    Number,
-    ScatterView,
-    TableView,
-    TextView,
-    View,
-)
+from naq_paper.experiments.views import BarView, Entry, Label, LineView, Missing, ScatterView, TableView, TextView, View
 from naq_paper.report import charts
 from naq_paper.report.charts import finite, num
 from naq_paper.report.export import csv_text, to_csv
@@ -47,7 +36,7 @@ from naq_paper.report.format import (
     shorten,
     slug,
 )
-from naq_paper.report.page import Made, Page, Section, ShortPage
+from naq_paper.report.page import Made, Page, Section
 
 _BRIEF = 26
 """Letters of a label that stays on one line where the page is broad."""
@@ -119,10 +108,8 @@ def is_wide(view: TableView) -> bool:
 
 
 def _letters(entry: Entry) -> int:
-    found = parts(entry)
-    return sum(
-        len(part) + 1 for part in (found.value, found.interval, found.spread, found.against) if part
-    )  # a remark wraps
+    found = parts(entry)  # a remark wraps
+    return sum(len(part) + 1 for part in (found.value, found.interval, found.spread, found.against) if part)
 
 
 def _families(view: TableView) -> list[str]:
@@ -162,10 +149,7 @@ def _cell(entry: Entry, column: int, labels: int, end: bool, places: Mapping[str
         return Cell(shown, _classes("num", len(shown.value) > _PHRASE and "phrase", last))
     if not math.isfinite(entry.value):
         return Cell(shown, _classes("num none", last), title="not a number")
-    return _number(entry, shown, _classes("num", entry.rank == 1 and "best", last), places)
-
-
-def _number(entry: Number, shown: Parts, kind: str, places: Mapping[str, int]) -> Cell:
+    kind = _classes("num", entry.rank == 1 and "best", last)
     seeds = f"mean of {entry.seeds} seeds" if entry.seeds > 1 else ""
     made = " ".join(str(places[key]) for key in entry.keys if key in places)
     return Cell(shown, kind, rank=entry.rank, title=seeds, sort=f"{entry.value:.6g}", made=made)
@@ -179,14 +163,10 @@ _LONG = 10
 """Rows of a table from which on it starts on a printed page of its own, with its heading."""
 
 
-def write_page(page: Page | ShortPage, path: str | Path) -> Path:
+def write_page(page: Page, path: str | Path) -> Path:
     """Write the page; a reader sees the old file or the new one."""
-    html = render_short(page) if isinstance(page, ShortPage) else render(page)
-
-    def write(temporary: Path) -> None:
-        temporary.write_text(html, encoding="utf-8")
-
-    return write_atomically(path, write)
+    html = render(page)
+    return write_atomically(path, lambda temporary: temporary.write_text(html, encoding="utf-8"))
 
 
 def render(page: Page) -> str:
@@ -204,19 +184,6 @@ def render(page: Page) -> str:
     )
 
 
-def render_short(page: ShortPage) -> str:
-    """A short page as one HTML text that needs no other file and no network."""
-    template = _environment().get_template("short.html.j2")
-    return template.render(
-        page=page,
-        anchors=_anchors(page.sections),
-        places={},
-        cells=_packed([]),
-        style=_asset("style.css"),
-        script=_asset("page.js"),
-    )
-
-
 @cache
 def _environment() -> Environment:
     """Templates escape every value; nothing that comes from data is ever marked as markup."""
@@ -224,33 +191,19 @@ def _environment() -> Environment:
         loader=PackageLoader("naq_paper.report"),
         autoescape=True,
         undefined=StrictUndefined,
-        finalize=_finalized,
+        # before it is escaped; ``Markup`` is what a macro has written already
+        finalize=lambda it: clean(it) if isinstance(it, str) and not isinstance(it, Markup) else it,
         trim_blocks=True,
         lstrip_blocks=True,
     )
     environment.filters |= {"shorten": shorten, "num": num, "duration": duration, "address": _address}
-    environment.globals |= {
-        "blocks": _blocks,
-        "charts": charts,
-        "chart_csv": _chart_csv,
-        "chart_rows": _chart_rows,
-        "command_words": _command_words,
-        "counted": counted,
-        "finite": finite,
-        "is_long": _is_long,
-        "legend": legend,
-        "rounded": rounded,
-        "mark_kinds": dict(zip([*MARKS, *AGAINST], 2 * ("up", "same", "down"))),
-        "sources": _sources,
-        "to_csv": to_csv,
-        "web_table": web_table,
-    }
+    known = (
+        _blocks, _chart_csv, _chart_rows, _command_words, counted, finite, _is_long, legend, rounded, _sources, to_csv, web_table
+    )  # fmt: skip
+    environment.globals |= {function.__name__.lstrip("_"): function for function in known}
+    kinds = dict(zip([*MARKS, *AGAINST], 2 * ("up", "same", "down")))
+    environment.globals |= {"charts": charts, "mark_kinds": kinds}
     return environment
-
-
-def _finalized(value: object) -> object:
-    """What a template writes, before it is escaped; ``Markup`` is what a macro has written already."""
-    return clean(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def _asset(name: str) -> Markup:
@@ -287,11 +240,8 @@ def _is_long(section: Section) -> bool:
 def _blocks(views: Sequence[View]) -> list[tuple[str, list[View]]]:
     """The views by kind, in their order; charts that follow each other share a row where there is room."""
     kinds = {TableView: "table", LineView: "charts", BarView: "charts", ScatterView: "scatter"}
-
-    def kind(view: View) -> str:
-        return view.kind if isinstance(view, TextView) else kinds[type(view)]
-
-    return [(name, list(found)) for name, found in groupby(views, kind)]
+    by_kind = groupby(views, lambda view: view.kind if isinstance(view, TextView) else kinds[type(view)])
+    return [(name, list(found)) for name, found in by_kind]
 
 
 def _command_words(line: str) -> list[tuple[str, bool]]:
