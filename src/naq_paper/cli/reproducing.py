@@ -14,14 +14,7 @@ import typer
 from naq.cli.checking import check_device_of
 from naq.cli.streams import Stopped
 from naq.errors import OptionError
-from naq_paper.cli.requests import (
-    budget_of,
-    episode_options_of,
-    features_of,
-    known_learners,
-    options_of,
-    without_effect,
-)
+from naq_paper.cli.requests import check_words, episode_options_of, options_of, without_effect
 from naq_paper.experiments.profiles import PROFILES
 from naq_paper.experiments.request import BUDGETS
 
@@ -85,12 +78,13 @@ def reproduce_command(
     # Mistakes are reported before a graph is loaded.
     if as_json and not plan_only:
         raise OptionError("--json prints the plan of a request; give --plan too.")
+    check_words(quick, budget, features, learner)
     runner = make_runner("processes" if engine == "local" and workers > 1 else engine, workers)
     dataset_cache = runner.dataset_cache(Setup())
     requests = make_requests(
         names, dataset_cache, given=dataset, folder=data, remark=lambda sentence: _say(sentence, "yellow"),
-        budget=budget_of(budget, quick), profile=profile, seeds=seeds, episodes=episodes, learners=known_learners(learner), ways=tuple(way),
-        shots=tuple(shot), methods=tuple(method), head=head, features=features_of(features), select=select, device=device, tune=tune,
+        budget="quick" if quick else budget, profile=profile, seeds=seeds, episodes=episodes, learners=tuple(dict.fromkeys(learner)),
+        ways=tuple(way), shots=tuple(shot), methods=tuple(method), head=head, features=features, select=select, device=device, tune=tune,
         options=options_of(option), episode=episode_options_of(episode),
     )  # fmt: skip
     store, setup = Store(out), Setup(dataset_cache.paths, "" if cache else None, retry)

@@ -21,18 +21,11 @@ from naq_paper.perturbations import Perturbed, resolve_perturbation
 
 @dataclass(frozen=True, eq=False)
 class Context:
-    """What a measurement may use beside its configuration; none of it may change the result.
-
-    Attributes:
-        dataset_cache: graphs, loaded once per process.
-        scratch: a folder of the cell's own for checkpoints, removed when it is done; None keeps none.
-        cache: folder for neighbour tables, "" is the user's, None keeps none.
-        listener: is called with the progress.
-    """
+    """What a measurement may use beside its configuration; none of it may change the result."""
 
     dataset_cache: DatasetCache
-    scratch: Path | None = None
-    cache: str | Path | None = ""
+    scratch: Path | None = None  # a folder of the cell's own for checkpoints, removed when it is done
+    cache: str | Path | None = ""  # folder for neighbour tables, "" is the user's, None keeps none
     listener: Listener = lambda phase, facts: None
 
     def perturbed(self, config: Mapping[str, Any]) -> Perturbed:

@@ -29,14 +29,7 @@ def overlap_cell(
     perturbation: Mapping[str, Any] | None = None,
     **table: Any,
 ) -> Cell:
-    """The cell of one overlap ratio.
-
-    Args:
-        kind: ``naq-feat`` or ``naq-diff``.
-        way, queries, count, seed: of the episodes.
-        perturbation: ``{"name": ..., ...}`` of :mod:`naq_paper.perturbations`.
-        table: of the neighbour table, see :func:`~naq_paper.measurements.tables.table_config`.
-    """
+    """The cell of one overlap ratio; ``table`` describes the neighbours, see :func:`~naq_paper.measurements.tables.table_config`."""
     check_counts(way=way, queries=queries, count=count)
     check_seed(seed)
     episodes = {"way": int(way), "queries": int(queries), "count": int(count), "seed": int(seed)}
@@ -52,9 +45,7 @@ def overlap(config: Mapping[str, Any], context: Context) -> dict[str, Any]:
     graph = context.perturbed(config).graph
     queries = int(config["queries"])
     table, filled = completed_table(graph, config, queries, context)
-    episodes = naq_episodes(
-        table, way=int(config["way"]), queries=queries, count=int(config["count"]), seed=int(config["seed"])
-    )
+    episodes = naq_episodes(table, **{name: int(config[name]) for name in ("way", "queries", "count", "seed")})
     ratios = overlap_ratios(episodes)
     labels = graph.labels
     return {

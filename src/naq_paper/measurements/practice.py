@@ -11,6 +11,7 @@ import hashlib
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -36,7 +37,8 @@ def with_peak(work: Callable[[], Made]) -> tuple[Made, int | None]:
 
     Memory that was freed but not yet given back to the system is given back first: reused, it would not be seen.
     """
-    _give_back()
+    with suppress(AttributeError, OSError):  # not the GNU C library
+        ctypes.CDLL(None).malloc_trim(0)
     try:
         RESET.write_text("5")  # resets VmHWM, see proc(5)
         before = _status("VmRSS")
@@ -51,13 +53,6 @@ def _status(name: str) -> int:
         if line.startswith(f"{name}:"):
             return 1024 * int(line.split()[1])
     raise ValueError(f"{STATUS} has no {name}.")
-
-
-def _give_back() -> None:
-    try:
-        ctypes.CDLL(None).malloc_trim(0)
-    except (AttributeError, OSError):  # not the GNU C library
-        pass
 
 
 BINS = 15
@@ -104,13 +99,9 @@ def draw_labels(labels: np.ndarray, shot: int, seed: int) -> Draw:
 
 
 def practice_cell(dataset: str, peer: str, *, shots: Sequence[int], seed: int = 0, device: str = "cpu") -> Cell:
-    """The cell of one method and one draw of labels.
+    """The cell of one method and one draw of labels: ``shots`` are labels in every class, each a question of its own.
 
-    Args:
-        peer: a name of :data:`naq_paper.peers.PEERS`.
-        shots: labels in every class, each a question of its own.
-        seed: of the labels and of what the method draws.
-        device: part of the cell where it is not the CPU and the method can use it.
+    ``device`` is part of the cell where it is not the CPU and the method can use it.
     """
     check_choice("peer", peer, PEERS)
     check_seed(seed)
@@ -150,25 +141,19 @@ def practice(config: Mapping[str, Any], context: Context) -> dict[str, Any]:
         return prepared, answers
 
     (prepared, answers), peak = with_peak(work)
-    return {
-        "by_shot": [
-            {"shot": shot, "seconds": prepared + seconds, **measures(chances, draws[shot])}
-            for shot, (chances, seconds) in answers.items()
-        ],
-        "prepare_seconds": prepared,
-        "peak_bytes": peak,
-        "load": load,
-        "nodes": graph.num_nodes,
-        "edges": graph.num_edges,
-    }
+    by_shot = [
+        {"shot": shot, "seconds": prepared + seconds, **measures(chances, draws[shot])}
+        for shot, (chances, seconds) in answers.items()
+    ]
+    size = {"nodes": graph.num_nodes, "edges": graph.num_edges}
+    return {"by_shot": by_shot, "prepare_seconds": prepared, "peak_bytes": peak, "load": load, **size}
 
 
 def measures(chances: np.ndarray, draw: Draw) -> dict[str, Any]:
     """What the probabilities (q, C) of the asked nodes are worth; of equal ones the first class is the answer."""
     if chances.shape != (len(draw.asked), len(draw.classes)) or not np.isfinite(chances).all():
-        raise OptionError(
-            f"a method gave {chances.shape} probabilities; expected finite ones, {len(draw.asked)} x {len(draw.classes)}."
-        )
+        expected = f"{len(draw.asked)} x {len(draw.classes)}"
+        raise OptionError(f"a method gave {chances.shape} probabilities; expected finite ones, {expected}.")
     hit = chances.argmax(axis=1) == draw.truth
     sizes = np.bincount(draw.truth, minlength=len(draw.classes))
     return {

@@ -3,8 +3,8 @@
 Times are comparable only while nothing else runs on the machine: ``load`` is its load before the warm-up.
 
 Where a table is made in blocks, each block computes scores, selects the k best and copies them to host memory. The total is measured over
-whole calls. :mod:`naq_paper.measurements.times` measures the three apart in calls of their own, since waiting for the device between stages costs
-time; so their sum may be above the total.
+whole calls, the three apart in calls of their own: the table's own code marks the end of each stage of each block, and a stopwatch waits for the
+device at every mark, so their sum may be above the total. On the CPU ``transfer`` is the copying of a block's rows into and out of tensors.
 """
 
 from __future__ import annotations
@@ -106,11 +106,8 @@ def times_cell(
         what: ``similarity``, the table of the ``k`` nearest, or ``episodes``, ``count`` of them from a table that is there.
         kind: ``naq-feat``, ``naq-diff`` or, for episodes, ``supervised``, which reads labels.
         queries: of an episode's class; 10, or 8 for supervised episodes.
-        repeats: timed calls after the warm-up.
-        solver: of the diffusion: ``auto``, ``push`` or ``exact``.
         device: ``cpu`` or ``cuda``, for the tables that can use it; ``computed_on`` of the result says what did.
-        perturbation: ``{"name": ..., ...}`` of :mod:`naq_paper.perturbations`.
-        table: of the neighbour table, see :func:`~naq_paper.measurements.tables.table_config`.
+        table: of the neighbours, see :func:`~naq_paper.measurements.tables.table_config`.
     """
     check_choice("what", what, MEASURED)
     check_choice("kind", kind, TABLE_KINDS if what == "similarity" else tuple(QUERIES))
@@ -149,6 +146,7 @@ def times(config: Mapping[str, Any], context: Context) -> dict[str, Any]:
         context.listener("time", {"done": repeat + 1, "total": int(config["repeats"])})
     solver = made.info.get("method") if isinstance(made, NeighborTable) else None
     parts = config["kind"] if config["what"] == "similarity" or config["kind"] == "supervised" else "episodes"
+    gpu = torch.cuda.get_device_name(device) if device.startswith("cuda") else None
     by_stage, why = _stages(config, graph, solver, lambda: clock(device), context)
     return {
         "seconds": seconds,
@@ -163,7 +161,7 @@ def times(config: Mapping[str, Any], context: Context) -> dict[str, Any]:
         "computed_on": device if isinstance(made, NeighborTable) and solver != "push" else "cpu",
         "threads": {"numba": numba.get_num_threads(), "torch": torch.get_num_threads()},
         "load": load,
-        "hardware": hardware(device),
+        "hardware": {"processor": processor(), "cores": available_cores(), "gpu": gpu},
         "nodes": graph.num_nodes,
         "edges": graph.num_edges,
     }
@@ -194,14 +192,8 @@ def _similarity(config: Mapping[str, Any], graph: Graph) -> Callable[[], Call]:
         fresh = Graph(read.adjacency, read.features, name=read.name)
         if config["kind"] == "naq-feat":
             return lambda: feature_neighbors(fresh, k, metric=str(config["metric"]), device=device)
-        return lambda: diffusion_neighbors(
-            fresh,
-            k,
-            alpha=float(config["alpha"]),
-            self_loops=bool(config["self_loops"]),
-            method=str(config["solver"]),
-            device=device,
-        )
+        alpha, loops, solver = float(config["alpha"]), bool(config["self_loops"]), str(config["solver"])
+        return lambda: diffusion_neighbors(fresh, k, alpha=alpha, self_loops=loops, method=solver, device=device)
 
     return prepare
 
@@ -235,9 +227,3 @@ def _episodes(config: Mapping[str, Any], graph: Graph, context: Context) -> Call
         return lambda: lambda: supervised_episodes(labels, split.base, shot=1, **options)
     table, _ = completed_table(graph, config, options["queries"], context)
     return lambda: lambda: naq_episodes(table, **options)
-
-
-def hardware(device: str) -> dict[str, Any]:
-    """In words: processor, cores that this process may use, GPU where it is the device."""
-    gpu = torch.cuda.get_device_name(device) if device.startswith("cuda") else None
-    return {"processor": processor(), "cores": available_cores(), "gpu": gpu}

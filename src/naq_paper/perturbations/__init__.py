@@ -31,29 +31,17 @@ register_perturbation = PERTURBATIONS.register
 
 @dataclass(frozen=True, eq=False)
 class Perturbed:
-    """What a run is given instead of the dataset.
+    """What a run is given instead of the dataset."""
 
-    Attributes:
-        graph: with true labels: tasks are made from them.
-        base_labels: (n,) what a supervised method may read, -1 where nothing; None: all labels of base classes.
-        split: classes, where the perturbation removes some; None: as they were.
-        redraw: whether nodes were removed, so that tasks have to be drawn anew.
-        facts: what was done, for the report; JSON values.
-    """
-
-    graph: Graph
-    base_labels: np.ndarray | None = None
-    split: ClassSplit | None = None
-    redraw: bool = False
-    facts: Mapping[str, Any] = field(default_factory=dict)
+    graph: Graph  # with true labels: tasks are made from them
+    base_labels: np.ndarray | None = None  # (n,) what a supervised method may read, -1: nothing; None: as they are
+    split: ClassSplit | None = None  # classes, where the perturbation removes some; None: as they were
+    redraw: bool = False  # whether nodes were removed, so that tasks have to be drawn anew
+    facts: Mapping[str, Any] = field(default_factory=dict)  # what was done, for the report; JSON values
 
 
 class Perturbation(Configurable, ABC):
-    """Changes a dataset before a run. A subclass names itself, lists its ``Options``, and gives :meth:`apply`.
-
-    Args:
-        options: overrides of ``defaults``.
-    """
+    """Changes a dataset before a run. A subclass names itself, lists its ``Options``, and gives :meth:`apply`."""
 
     def __init__(self, **options: Any) -> None:
         self.configure(options)

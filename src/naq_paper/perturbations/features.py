@@ -38,13 +38,8 @@ BLOCK = 1024
 
 @register_perturbation
 class FeatureNoise(Perturbation):
-    """Flipped feature dimensions of some nodes.
-
-    Cost: linear in nodes and non-zeros.
-    """
-
     name = "feature-noise"
-    summary = "Flipped feature dimensions of some nodes."
+    summary = "Flipped feature dimensions of some nodes."  # cost: linear in nodes and non-zeros
 
     @dataclass(frozen=True)
     class Options(Perturbation.Options):

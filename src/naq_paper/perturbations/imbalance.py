@@ -22,6 +22,7 @@ part are tails.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -38,13 +39,8 @@ PER = ("graph", "part")
 
 @register_perturbation
 class Imbalance(Perturbation):
-    """Few classes whole, little of the others, as an induced sub-graph.
-
-    Cost: linear in nodes, edges and non-zeros.
-    """
-
     name = "imbalance"
-    summary = "Few classes whole, little of the others, as an induced sub-graph."
+    summary = "Few classes whole, little of the others, as an induced sub-graph."  # cost: linear in nodes, edges and non-zeros
 
     @dataclass(frozen=True)
     class Options(Perturbation.Options):
@@ -62,30 +58,24 @@ class Imbalance(Perturbation):
         labels, keep = graph.require_labels("class imbalance"), self.options.keep
         classes, sizes = np.unique(labels[labels >= 0], return_counts=True)
         quota = self.quota(classes, sizes, split)
-        nodes = _drawn(labels, classes, quota, seed)
-        smaller = induced(graph, nodes)
+        # of each class a prefix of its random order
+        orders = [
+            stream(seed, "change/imbalance/nodes", int(c)).permutation(np.flatnonzero(labels == c)) for c in classes
+        ]
+        smaller = induced(graph, np.sort(np.concatenate([order[:count] for order, count in zip(orders, quota)])))
         usable = set(classes[quota >= keep].tolist())
         kept = [tuple(c for c in part if c in usable) for part in (split.base, split.valid, split.test)]
         out = sorted(set(split.base + split.valid + split.test) - {c for part in kept for c in part})
-        return Perturbed(
-            smaller,
-            split=ClassSplit(*kept),
-            redraw=True,
-            facts={
-                "nodes": smaller.num_nodes,
-                "nodes_before": graph.num_nodes,
-                "edges": smaller.num_edges,
-                "edges_before": graph.num_edges,
-                "classes": len(classes),
-                "classes_whole": int((quota == sizes).sum()),
-                "mean_degree": 2 * smaller.num_edges / smaller.num_nodes,
-                "mean_degree_before": 2 * graph.num_edges / graph.num_nodes,
-                "isolated_share": float((smaller.degrees == 0).mean()),
-                "isolated_share_before": float((graph.degrees == 0).mean()),
-                "unlabelled_left_out": int((labels < 0).sum()),
-                "classes_left_out": out,
-            },
-        )
+        facts: dict[str, Any] = {"classes": len(classes), "classes_whole": int((quota == sizes).sum())}
+        facts |= {"classes_left_out": out, "unlabelled_left_out": int((labels < 0).sum())}
+        for end, which in (("", smaller), ("_before", graph)):
+            facts |= {
+                f"nodes{end}": which.num_nodes,
+                f"edges{end}": which.num_edges,
+                f"mean_degree{end}": 2 * which.num_edges / which.num_nodes,
+                f"isolated_share{end}": float((which.degrees == 0).mean()),
+            }
+        return Perturbed(smaller, split=ClassSplit(*kept), redraw=True, facts=facts)
 
     def quota(self, classes: np.ndarray, sizes: np.ndarray, split: ClassSplit) -> np.ndarray:
         """(C,) nodes of each class that stay."""
@@ -110,10 +100,8 @@ def balanced_quota(sizes: np.ndarray, total: int, keep: int) -> np.ndarray:
     """(C,) nodes per class: the same share of each, at least ``keep`` or all, ``total`` together."""
     least = np.minimum(keep, sizes)
     if total < least.sum():
-        raise OptionError(
-            f"imbalance was to keep {total:,} nodes in {len(sizes)} classes, but {keep} of each (or all) are "
-            f"{least.sum():,}; raise tail or lower keep."
-        )
+        wanted = f"imbalance was to keep {total:,} nodes in {len(sizes)} classes"
+        raise OptionError(f"{wanted}, but {keep} of each (or all) are {least.sum():,}; raise tail or lower keep.")
     quota, held = least.copy(), np.zeros(len(sizes), dtype=bool)
     while not held.all():
         rest, of = total - int(least[held].sum()), int(sizes[~held].sum())
@@ -126,15 +114,6 @@ def balanced_quota(sizes: np.ndarray, total: int, keep: int) -> np.ndarray:
             break
         held |= below
     return quota
-
-
-def _drawn(labels: np.ndarray, classes: np.ndarray, quota: np.ndarray, seed: int) -> np.ndarray:
-    """Ids of the nodes that stay, ascending; of each class a prefix of its random order."""
-    nodes = [
-        stream(seed, "change/imbalance/nodes", c).permutation(np.flatnonzero(labels == c))[:count]
-        for c, count in zip(classes.tolist(), quota.tolist())
-    ]
-    return np.sort(np.concatenate(nodes))
 
 
 def induced(graph: Graph, nodes: np.ndarray) -> Graph:

@@ -35,13 +35,8 @@ KINDS = ("symmetric", "asymmetric")
 
 @register_perturbation
 class LabelNoise(Perturbation):
-    """Wrong labels in base classes.
-
-    Cost: linear in nodes.
-    """
-
     name = "label-noise"
-    summary = "Wrong labels in base classes."
+    summary = "Wrong labels in base classes."  # cost: linear in nodes
 
     @dataclass(frozen=True)
     class Options(Perturbation.Options):
@@ -78,24 +73,15 @@ class LabelNoise(Perturbation):
                 given[nodes[chosen]] = next_of[c]
         labelled = int((given >= 0).sum())
         wrong = int(((given >= 0) & (given != true)).sum())
-        facts = {
-            "labels": labelled,
-            "wrong": wrong,
-            "wrong_share": wrong / labelled if labelled else 0.0,
-            "restored": restored,
-        }
+        share = wrong / labelled if labelled else 0.0
+        facts = {"labels": labelled, "wrong": wrong, "wrong_share": share, "restored": restored}
         return Perturbed(graph, base_labels=given, facts=facts)
 
 
 @register_perturbation
 class LabelScarcity(Perturbation):
-    """Fewer base classes and fewer labels in each.
-
-    Cost: linear in nodes.
-    """
-
     name = "label-scarcity"
-    summary = "Fewer base classes and fewer labels in each."
+    summary = "Fewer base classes and fewer labels in each."  # cost: linear in nodes
 
     @dataclass(frozen=True)
     class Options(Perturbation.Options):
@@ -112,8 +98,9 @@ class LabelScarcity(Perturbation):
         keep, least = self.options.keep, self.options.least
         true = graph.require_labels("label scarcity")
         if len(split.base) < least:
+            there = len(split.base)
             raise OptionError(
-                f"label-scarcity keeps at least {least} base classes, but the split has {len(split.base)}; lower least."
+                f"label-scarcity keeps at least {least} base classes, but the split has {there}; lower least."
             )
         order = stream(seed, "change/label-scarcity/classes").permutation(np.sort(split.base))
         stay = np.sort(order[: max(least, ceil_of(classes, len(order)))])
@@ -122,14 +109,7 @@ class LabelScarcity(Perturbation):
             nodes = np.flatnonzero(true == c)
             nodes = stream(seed, "change/label-scarcity/nodes", c).permutation(nodes)
             given[nodes[: max(keep, ceil_of(labels, len(nodes)))]] = c
-        return Perturbed(
-            graph,
-            base_labels=given,
-            split=ClassSplit(tuple(stay.tolist()), split.valid, split.test),
-            facts={
-                "classes": len(stay),
-                "classes_before": len(split.base),
-                "labels": int((given >= 0).sum()),
-                "labels_before": int(np.isin(true, split.base).sum()),
-            },
-        )
+        facts = {"classes": len(stay), "classes_before": len(split.base)}
+        facts |= {"labels": int((given >= 0).sum()), "labels_before": int(np.isin(true, split.base).sum())}
+        fewer = ClassSplit(tuple(stay.tolist()), split.valid, split.test)
+        return Perturbed(graph, base_labels=given, split=fewer, facts=facts)

@@ -28,13 +28,8 @@ FIRST = 65_536
 
 @register_perturbation
 class StructureNoise(Perturbation):
-    """Random edges added between nodes that have none.
-
-    Cost: O(E log E) time, O(E) memory; nothing n x n.
-    """
-
     name = "structure-noise"
-    summary = "Random edges added between nodes that have none."
+    summary = "Random edges added between nodes that have none."  # cost: O(E log E) time, O(E) memory; nothing n x n
 
     @dataclass(frozen=True)
     class Options(Perturbation.Options):
@@ -48,11 +43,8 @@ class StructureNoise(Perturbation):
         free = n * (n - 1) // 2 - edges
         count = round(min(share * edges, free + 1.0))
         if count > free:
-            raise OptionError(
-                f"structure-noise was to add {share:g} x {edges:,} edges to graph {graph.name!r}, but only "
-                f"{free:,} pairs of its "
-                "nodes have none; lower share."
-            )
+            wanted = f"structure-noise was to add {share:g} x {edges:,} edges to graph {graph.name!r}"
+            raise OptionError(f"{wanted}, but only {free:,} pairs of its nodes have none; lower share.")
         if not count:
             return Perturbed(graph, facts=_facts(graph, graph))
         row = np.repeat(np.arange(n, dtype=np.int64), np.diff(graph.adjacency.indptr))
@@ -96,13 +88,7 @@ def free_pairs(n: int, present: np.ndarray, count: int, seed: int) -> np.ndarray
 
 
 def _facts(before: Graph, after: Graph) -> dict[str, float | None]:
-    def homophily(graph: Graph) -> float | None:
-        value = math.nan if graph.labels is None else graph.homophily()
-        return value if math.isfinite(value) else None
-
-    return {
-        "edges": after.num_edges,
-        "added": after.num_edges - before.num_edges,
-        "homophily_before": homophily(before),
-        "homophily": homophily(after),
-    }
+    values = [math.nan if graph.labels is None else graph.homophily() for graph in (before, after)]
+    was, now = (value if math.isfinite(value) else None for value in values)
+    added = after.num_edges - before.num_edges
+    return {"edges": after.num_edges, "added": added, "homophily_before": was, "homophily": now}

@@ -24,10 +24,9 @@ RULE = (
     "fewest labels, then least time. Trainings that were cut are judged as far as they went. “No significant difference” is not “equal”: the note of each table says which difference it can detect. "
     "± of a difference is its own 95 % interval, without that correction: it may exclude 0 where no significant difference is found."
 )
-NONE, VALID, BASE = (
+LABELS = (
     "no labels beyond a task's own", "labels of validation classes, to choose the checkpoint", "labels of base classes"
 )  # fmt: skip
-LABELS = (NONE, VALID, BASE)
 
 
 def advise(contest: Contest, paths: Mapping[str, str] | None = None) -> Advice | None:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from numbers import Real
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from scipy import optimize, special, stats
@@ -17,29 +16,17 @@ from naq.errors import OptionError
 
 @dataclass(frozen=True, eq=False)
 class Score:
-    """The accuracy of one method in one setting, over tasks and seeds.
+    """The accuracy of one method in one setting, over tasks and seeds."""
 
-    Attributes:
-        mean: of all tasks and seeds.
-        ci95: half width of the paper's interval over tasks.
-        spread: standard deviation of the seeds' means; None with one seed.
-        rest: mean square of what is neither seed nor task in (seeds, tasks); None with one seed or one task.
-        seeds: trainings behind it.
-        per_task: mean over seeds, (tasks,).
-        runs: (seeds, tasks).
-        tasks: fingerprint of the task set; "" is unknown.
-        trained: False for a method whose result no seed enters.
-    """
-
-    mean: float
-    ci95: float
-    spread: float | None
-    rest: float | None
-    seeds: int
-    per_task: np.ndarray = field(repr=False)
-    runs: np.ndarray = field(repr=False)
-    tasks: str = ""
-    trained: bool = True
+    mean: float  # of all tasks and seeds
+    ci95: float  # half width of the paper's interval over tasks
+    spread: float | None  # standard deviation of the seeds' means; None with one seed
+    rest: float | None  # mean square of what is neither seed nor task; None with one seed or one task
+    seeds: int  # trainings behind it
+    per_task: np.ndarray = field(repr=False)  # (tasks,) mean over seeds
+    runs: np.ndarray = field(repr=False)  # (seeds, tasks)
+    tasks: str = ""  # fingerprint of the task set; "" is unknown
+    trained: bool = True  # False for a method whose result no seed enters
 
 
 def score(runs: Sequence[Sequence[float]] | np.ndarray, tasks: str = "", *, trained: bool = True) -> Score:
@@ -51,31 +38,20 @@ def score(runs: Sequence[Sequence[float]] | np.ndarray, tasks: str = "", *, trai
         trained: False for a method without chance in its training (``smooth``, deterministic up to the seed of its SVD).
     """
     if not len(runs) or len({len(run) for run in runs}) != 1:
-        raise OptionError(
-            f"runs have {sorted({len(run) for run in runs})} tasks; expected one list per seed, all of the same tasks."
-        )
+        counts = sorted({len(run) for run in runs})
+        raise OptionError(f"runs have {counts} tasks; expected one list per seed, all of the same tasks.")
     values = np.asarray(runs, dtype=np.float64)
     if values.ndim != 2 or not values.size or not np.isfinite(values).all():
         raise OptionError("runs must hold one accuracy per task, all finite, e.g. [[0.8, 0.6], [0.7, 0.7]].")
     per_task = values.mean(axis=0)
     means = values.mean(axis=1)
-    return Score(
-        mean=float(values.mean()),
-        ci95=float(1.96 * per_task.std() / np.sqrt(per_task.size)),
-        spread=float(means.std(ddof=1)) if len(means) > 1 else None,
-        rest=_rest(values) if min(values.shape) > 1 else None,
-        seeds=len(means),
-        per_task=per_task,
-        runs=values,
-        tasks=tasks,
-        trained=trained,
-    )
-
-
-def _rest(y: np.ndarray) -> float:
-    """MS_rest of the two-way table of seeds and tasks."""
-    residual = y - y.mean(axis=0) - y.mean(axis=1, keepdims=True) + y.mean()
-    return float(np.square(residual).sum()) / ((y.shape[0] - 1) * (y.shape[1] - 1))
+    ci95 = float(1.96 * per_task.std() / np.sqrt(per_task.size))
+    spread = float(means.std(ddof=1)) if len(means) > 1 else None
+    rest = None
+    if min(values.shape) > 1:  # MS_rest of the two-way table of seeds and tasks
+        residual = values - values.mean(axis=0) - values.mean(axis=1, keepdims=True) + values.mean()
+        rest = float(np.square(residual).sum()) / ((values.shape[0] - 1) * (values.shape[1] - 1))
+    return Score(float(values.mean()), ci95, spread, rest, len(means), per_task, values, tasks, trained)
 
 
 def average_ranks(columns: Sequence[Mapping[str, Any]]) -> dict[str, float]:
@@ -110,25 +86,15 @@ Term = tuple[float, float]
 
 @dataclass(frozen=True)
 class Difference:
-    """``a - b``.
-
-    Attributes:
-        mean: of the difference.
-        ci95: half width of its 95 % interval.
-        p: two-sided, of no difference, for this comparison alone.
-        tail_p: the same, never too small however small it is; what a correction for many comparisons multiplies.
-        paired: whether it was taken task by task.
-        seeds_known: whether the variance over seeds is in it. If not, it speaks of these trainings only, and no significance is claimed.
-        sources: variances of seeds and tasks with their degrees of freedom, as ``tail_p`` takes them.
-    """
+    """``a - b``. Without known variance over seeds it speaks of these trainings only, and no significance is claimed."""
 
     mean: float
-    ci95: float
-    p: float
-    tail_p: float
-    paired: bool
-    seeds_known: bool
-    sources: tuple[Term, ...] = ()
+    ci95: float  # half width of its 95 % interval
+    p: float  # two-sided, of no difference, for this comparison alone
+    tail_p: float  # the same, never too small however small it is; what a correction for many comparisons multiplies
+    paired: bool  # taken task by task
+    seeds_known: bool  # whether the variance over seeds is in it
+    sources: tuple[Term, ...] = ()  # variances of seeds and tasks with their degrees of freedom, as tail_p takes them
 
 
 @dataclass(frozen=True)
@@ -147,16 +113,13 @@ def seed_prior(scores: Iterable[Score]) -> SeedPrior | None:
     known = [(s.spread**2, s.seeds - 1) for s in scores if s.trained and s.spread is not None]
     if not known:
         return None
-    typical = float(np.median([variance / _f_median(degrees) for variance, degrees in known]))
+    medians = {degrees: float(stats.f.median(degrees, PRIOR_DEGREES)) for degrees in {degrees for _, degrees in known}}
+    typical = float(np.median([variance / medians[degrees] for variance, degrees in known]))
     return SeedPrior(typical, sum(degrees for _, degrees in known))
 
 
 def difference(a: Score, b: Score, prior: SeedPrior | None = None) -> Difference:
-    """``a - b`` with its interval; :mod:`naq_paper.statistics` has the formula.
-
-    Args:
-        prior: of the family that the comparison belongs to; it enters ``tail_p`` only.
-    """
+    """``a - b`` with its interval, by the formula of :mod:`naq_paper.statistics`; the family's ``prior`` enters ``tail_p`` only."""
     paired = bool(a.tasks) and a.tasks == b.tasks and a.per_task.size == b.per_task.size
     samples = [a.per_task - b.per_task] if paired else [a.per_task, b.per_task]
     if min(sample.size for sample in samples) < 2:
@@ -165,7 +128,9 @@ def difference(a: Score, b: Score, prior: SeedPrior | None = None) -> Difference
     trained = [side for side in (a, b) if side.trained]
     seeds_known = all(side.spread is not None for side in trained)
     own = [_seed_term(side) for side in trained] if seeds_known else []
-    rest = [_rest_term(side) for side in trained] if seeds_known else []
+    # MS_rest / (S T)
+    shapes = [(cast(float, side.rest), *side.runs.shape) for side in trained] if seeds_known else []
+    rest = [(square / (seeds * count), (seeds - 1) * (count - 1)) for square, seeds, count in shapes]
     moderated = [_seed_term(side, prior) for side in trained] if seeds_known else []
     mean = a.mean - b.mean
     half, p = _student(mean, *_satterthwaite(own, tasks, rest))
@@ -182,12 +147,6 @@ def _seed_term(side: Score, prior: SeedPrior | None = None) -> Term:
     # what the others know: a median is worth half of a mean, and it is taken of variances that differ
     weight = max(0.0, min(PRIOR_DEGREES, (prior.degrees - own) / 4))
     return (weight * prior.variance + own * variance) / (weight + own) / side.seeds, weight + own
-
-
-def _rest_term(side: Score) -> Term:
-    """MS_rest / (S T)."""
-    assert side.rest is not None
-    return side.rest / side.runs.size, (side.runs.shape[0] - 1) * (side.runs.shape[1] - 1)
 
 
 def _satterthwaite(seeds: Sequence[Term], tasks: Sequence[Term], rest: Sequence[Term]) -> Term:
@@ -237,8 +196,3 @@ def tail_p(mean: float, sources: Sequence[Term]) -> float:
         return math.exp(start)
     end = math.log(high)
     return math.exp(optimize.brentq(beyond, start, end, rtol=1e-10)) if beyond(end) < 0 else high
-
-
-@cache
-def _f_median(degrees: int) -> float:
-    return float(stats.f.median(degrees, PRIOR_DEGREES))
