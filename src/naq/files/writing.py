@@ -13,7 +13,7 @@ NO_SPACE = "free some space or choose another folder"
 """Ends every sentence about a write that failed after it was begun: the disk's fault, not that of what was written."""
 
 
-def write_atomically(path: str | Path, write: Callable[[Path], None]) -> Path:
+def write_atomically(path: str | Path, write: Callable[[Path], object]) -> Path:
     """Call ``write`` on a temporary file beside ``path``, then rename: a reader sees the old file or the new one."""
     path = Path(path)
     try:

@@ -15,8 +15,7 @@ from naq.io import load, split_for, tasks_path
 from naq_paper.cells.cell import Cell, Identity, canonical, versions_of
 from naq_paper.perturbations import Perturbed, apply_perturbation
 
-KEPT = 2
-"""Graphs that stay loaded; a further one replaces the oldest."""
+KEPT = 2  # graphs that stay loaded; a further one replaces the oldest
 
 
 class DatasetCache:

@@ -28,8 +28,7 @@ from naq_paper.cells.records import Record
 from naq_paper.cells.store import Store
 from naq_paper.measurements import MEASUREMENTS, Context, perform
 
-THROTTLE = 0.2
-"""Seconds between two messages of progress in the same phase."""
+THROTTLE = 0.2  # seconds between two messages of progress in the same phase
 
 
 def record_of(cell: Cell, identity: Identity, context: Context) -> Record:

@@ -25,12 +25,9 @@ from naq.errors import DataError
 from naq.files import parse_json, set_aside, write_json
 from naq_paper.cells.records import OutdatedRecords, Record, read_records, write_records
 
-ABANDONED = 14 * 24 * 3600.0
-"""Seconds after which the checkpoints of a stopped cell are removed."""
-LARGEST = 1 << 28
-"""Bytes of one record; results have some kilobytes, vectors of a few nodes some megabytes."""
-UNFINISHED = 300.0
-"""Seconds after which a temporary file counts as left by a process that ended."""
+ABANDONED = 14 * 24 * 3600.0  # seconds after which the checkpoints of a stopped cell are removed
+LARGEST = 1 << 28  # bytes of one record; results have some kilobytes, vectors of a few nodes some megabytes
+UNFINISHED = 300.0  # seconds after which a temporary file counts as left by a process that ended
 
 
 class Store:

@@ -34,8 +34,7 @@ from naq_paper.cells.records import Record
 from naq_paper.cells.runners import Pending, Planned, Runner, Throttled, new_record, record_of, sentence_of
 from naq_paper.measurements import Context
 
-WAIT = 0.2
-"""Seconds after which the progress of workers is passed on."""
+WAIT = 0.2  # seconds after which the progress of workers is passed on
 
 
 @dataclass(frozen=True, eq=False)
@@ -247,12 +246,10 @@ def _end_with_parent() -> None:
 
 QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
 """No usage statistics are sent, and no warning on machines without an accelerator."""
-ANSWER = 5.0
-"""Seconds in which a cluster has to answer."""
+ANSWER = 5.0  # seconds in which a cluster has to answer
 GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
 """What opens a gRPC connection, which a server answers at once. Ray itself waits for minutes if nobody answers."""
-CORES = 1
-"""That a worker reserves of a cluster, and the threads that it computes with there."""
+CORES = 1  # that a worker reserves of a cluster, and the threads that it computes with there
 
 
 class RayRunner(PoolRunner):

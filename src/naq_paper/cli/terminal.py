@@ -1,11 +1,10 @@
-"""The progress of many cells on the terminal."""
+"""``naq reproduce`` on the terminal: the progress of its cells, and the tables and sentences of its report."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Collection, Mapping
 from contextlib import AbstractContextManager
-from types import TracebackType
 from typing import Any
 
 from rich.console import Group
@@ -39,7 +38,7 @@ class CellsProgress(AbstractContextManager["CellsProgress"]):
             self.bars.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, *error: object) -> None:
         if self.bars is not None:
             self.bars.stop()
 
@@ -53,10 +52,15 @@ class CellsProgress(AbstractContextManager["CellsProgress"]):
             line = shown(str(facts["cell"]), str(facts["facts"]["text"]))
             console.print(line, highlight=False, soft_wrap=True, markup=False)
         elif phase == "progress":
-            self._show(f"{facts['cell']}: {_words(facts['phase'], facts['facts'])}")
+            done, total = (facts["facts"].get(name) for name in ("done", "total"))
+            count = f" {done}/{total}" if done is not None and total is not None else ""
+            self._show(f"{facts['cell']}: {facts['phase']}{count}")
         elif phase == "finished":
             self.finished += 1
-            self._finished(facts)
+            self._show("")
+            if self.bars is None:
+                what = f"failed: {facts['error']}" if facts["error"] else f"{facts['seconds']:.1f} s"
+                print(f"{self.finished}/{self.total} {shown(str(facts['cell']), what)}", file=sys.stderr, flush=True)
 
     def _show(self, note: str) -> None:
         if self.bars is None:
@@ -64,18 +68,6 @@ class CellsProgress(AbstractContextManager["CellsProgress"]):
         if self.task is None:
             self.task = self.bars.add_task("cells", total=self.total, note=note)
         self.bars.update(self.task, total=self.total, completed=self.finished, note=note[:90])
-
-    def _finished(self, facts: Mapping[str, Any]) -> None:
-        if self.bars is not None:
-            self._show("")
-            return
-        what = f"failed: {facts['error']}" if facts["error"] else f"{facts['seconds']:.1f} s"
-        print(f"{self.finished}/{self.total} {shown(str(facts['cell']), what)}", file=sys.stderr, flush=True)
-
-
-def _words(phase: str, facts: Mapping[str, Any]) -> str:
-    done, total = facts.get("done"), facts.get("total")
-    return f"{phase} {done}/{total}" if done is not None and total is not None else phase
 
 
 TERMINAL = Markup(escape, "[bold]%s[/bold]", "[underline]%s[/underline]", "[dim]%s[/dim]", r"[dim]\[paper %s][/dim]")

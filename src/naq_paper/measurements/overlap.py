@@ -45,7 +45,8 @@ def overlap(config: Mapping[str, Any], context: Context) -> dict[str, Any]:
     graph = context.perturbed(config).graph
     queries = int(config["queries"])
     table, filled = completed_table(graph, config, queries, context)
-    episodes = naq_episodes(table, **{name: int(config[name]) for name in ("way", "queries", "count", "seed")})
+    drawn: dict[str, Any] = {name: int(config[name]) for name in ("way", "queries", "count", "seed")}
+    episodes = naq_episodes(table, **drawn)
     ratios = overlap_ratios(episodes)
     labels = graph.labels
     return {

@@ -55,8 +55,7 @@ def _status(name: str) -> int:
     raise ValueError(f"{STATUS} has no {name}.")
 
 
-BINS = 15
-"""Of the expected calibration error."""
+BINS = 15  # of the expected calibration error
 
 
 @dataclass(frozen=True, eq=False)

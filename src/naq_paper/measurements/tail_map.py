@@ -22,8 +22,7 @@ from naq_paper.measurements.train import train_cell, trained
 
 OWN = ("classes", "perplexity", "knn", "points", "tsne_seed")
 """What this measurement adds to the configuration of a train cell."""
-BLOCK = 512
-"""Rows of distances held at once."""
+BLOCK = 512  # rows of distances held at once
 
 
 def tail_map_cell(

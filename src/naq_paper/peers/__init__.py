@@ -20,35 +20,21 @@ from naq.plugins import Registry
 class Peer(ABC):
     """One file or one family per module, and a line in :data:`PEERS` for each class.
 
-    The constructor does whatever needs no label; :meth:`classify` may be called again with other labels.
-
-    Args:
-        graph: without labels.
-        seed: of whatever the method draws.
-
-    Attributes:
-        name: in cells; ``title``: in tables.
-        reads: ``features``, ``edges`` or both.
-        settings: what it runs with, and whose choice that is.
-        on_devices: whether the constructor also takes ``device``, ``cpu`` or ``cuda``.
+    The constructor does whatever needs no label, on a graph without labels; :meth:`classify` may be called again with other labels.
     """
 
-    name: ClassVar[str]
-    title: ClassVar[str]
-    reads: ClassVar[str]
-    settings: ClassVar[str]
-    on_devices: ClassVar[bool] = False
+    name: ClassVar[str]  # in cells
+    title: ClassVar[str]  # in tables
+    reads: ClassVar[str]  # ``features``, ``edges`` or both
+    settings: ClassVar[str]  # what it runs with, and whose choice that is
+    on_devices: ClassVar[bool] = False  # whether the constructor also takes ``device``, ``cpu`` or ``cuda``
 
     def __init__(self, graph: Graph, seed: int) -> None:
         self.graph, self.seed = graph, seed
 
     @abstractmethod
     def classify(self, nodes: np.ndarray, slots: np.ndarray, count: int) -> np.ndarray:
-        """(n, count) probabilities of the classes 0 .. count - 1 for every node; a row of zeros is a node without an answer.
-
-        Args:
-            nodes: (m,) labelled nodes, ``slots``: (m,) the class of each.
-        """
+        """(n, count) probabilities of every node from (m,) labelled nodes and the class of each; zeros: a node without an answer."""
 
 
 PEERS: Registry[type[Peer]] = Registry(

@@ -49,10 +49,8 @@ class TwoLayers(torch.nn.Module):
 
     def _fewer(self, words: SparseRows) -> SparseRows:
         """Dropout of sparse features: what is not stored is zero with and without it."""
-        if not self.training:
-            return words
-        kept = F.dropout(torch.from_numpy(words.data), self.dropout)
-        return replace(words, data=kept.numpy())
+        kept = torch.from_numpy(words.data)
+        return replace(words, data=F.dropout(kept, self.dropout).numpy()) if self.training else words
 
 
 class TrainedGNN(Peer):
@@ -130,11 +128,8 @@ class GCN(TrainedGNN):
 
         first, second = GCNConv(1, HIDDEN, normalize=False), GCNConv(HIDDEN, count, normalize=False)
         model = TwoLayers(torch.empty(self.words.shape[1], HIDDEN), first, second, F.relu, 0.5)
-        groups = [
-            {"params": [model.weight, *first.parameters()], "weight_decay": 5e-4},
-            {"params": second.parameters(), "weight_decay": 0.0},
-        ]
-        return model, torch.optim.Adam(groups, lr=0.01)
+        decayed = {"params": [model.weight, *first.parameters()], "weight_decay": 5e-4}
+        return model, torch.optim.Adam([decayed, {"params": second.parameters(), "weight_decay": 0.0}], lr=0.01)
 
 
 class GAT(TrainedGNN):

@@ -14,8 +14,7 @@ from naq.errors import OptionError
 from naq.graph import Graph
 from naq_paper.peers import Peer, edge_index, normalized_rows, words_of
 
-MOST_ROUNDS = 1000
-"""Of L-BFGS; scikit-learn's 100 end with a warning before it has converged."""
+MOST_ROUNDS = 1000  # of L-BFGS; scikit-learn's 100 end with a warning before it has converged
 
 
 class TfidfLogistic(Peer):
@@ -48,9 +47,9 @@ class LabelPropagation(Peer):
     name = "label-propagation"
     title = "label propagation"
     reads = "edges"
-    # fmt: off
-    settings = "PyG: `LabelPropagation(num_layers=50, alpha=0.9)`: the alpha of its example, the number of layers of its paper"
-    # fmt: on
+    settings = (
+        "PyG: `LabelPropagation(num_layers=50, alpha=0.9)`: the alpha of its example, the number of layers of its paper"
+    )
 
     def __init__(self, graph: Graph, seed: int) -> None:
         super().__init__(graph, seed)

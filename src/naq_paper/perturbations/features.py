@@ -32,8 +32,7 @@ from naq.tasks import ClassSplit
 from naq_paper.perturbations import Perturbation, Perturbed, register_perturbation
 
 READINGS = ("xor", "replace")
-BLOCK = 1024
-"""Nodes that share a random stream, which always draws for all of them."""
+BLOCK = 1024  # nodes that share a random stream, which always draws for all of them
 
 
 @register_perturbation

@@ -17,8 +17,7 @@ from naq_paper.report.format import duration
 from naq_paper.report.page import Advice, Answer
 from naq_paper.statistics import Score, Standing, compare
 
-NAMED = 6
-"""Names in a sentence; the section below has them all."""
+NAMED = 6  # names in a sentence; the section below has them all
 RULE = (
     "The method with the highest mean; where others show no significant difference from it (p < 0.05, Holm over all pairs), the cheapest of these: "
     "fewest labels, then least time. Trainings that were cut are judged as far as they went. “No significant difference” is not “equal”: the note of each table says which difference it can detect. "

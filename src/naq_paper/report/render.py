@@ -38,12 +38,9 @@ from naq_paper.report.format import (
 )
 from naq_paper.report.page import Made, Page, Section
 
-_BRIEF = 26
-"""Letters of a label that stays on one line where the page is broad."""
-_PHRASE = 12
-"""Letters from which on words in a column of numbers may wrap on paper."""
-_CROWDED = 9
-"""Columns above which, on paper, what follows a number stands below it."""
+_BRIEF = 26  # letters of a label that stays on one line where the page is broad
+_PHRASE = 12  # letters from which on words in a column of numbers may wrap on paper
+_CROWDED = 9  # columns above which, on paper, what follows a number stands below it
 
 
 @dataclass(frozen=True)
@@ -159,8 +156,7 @@ def _classes(*names: str | bool) -> str:
     return " ".join(str(name) for name in names if name)
 
 
-_LONG = 10
-"""Rows of a table from which on it starts on a printed page of its own, with its heading."""
+_LONG = 10  # rows of a table from which on it starts on a printed page of its own, with its heading
 
 
 def write_page(page: Page, path: str | Path) -> Path:

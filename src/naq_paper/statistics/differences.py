@@ -73,12 +73,10 @@ def average_ranks(columns: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     return {name: float(np.mean(found)) for name, found in ranks.items()}
 
 
-LEVEL = 0.05
-"""Two-sided; of an interval, and of a whole family of comparisons."""
+LEVEL = 0.05  # two-sided; of an interval, and of a whole family of comparisons
 PRIOR_DEGREES = 2
 """What the typical variance over seeds counts, in degrees of freedom, beside a method's own."""
-SMALLEST = 1e-200
-"""p is not followed further."""
+SMALLEST = 1e-200  # p is not followed further
 
 Term = tuple[float, float]
 """A variance and its degrees of freedom."""
