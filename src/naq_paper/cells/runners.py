@@ -250,7 +250,7 @@ class Pending:
 
 
 class Runner(ABC):
-    """Computes the cells that a store lacks. A context manager: workers stay for the next :meth:`run` until it is closed."""
+    """Computes the cells that a store lacks; as a context manager its workers stay for the next :meth:`run`."""
 
     def __init__(self) -> None:
         self._dataset_cache = DatasetCache()
@@ -260,12 +260,8 @@ class Runner(ABC):
     ) -> Outcome:
         """Compute what is missing and return what became of every cell.
 
-        Args:
-            cells: equal ones count once.
-            store: where results are looked up and stored.
-            setup: see :class:`Setup`.
-            listener: is called, in this process, with ``plan`` (cells, todo, skipped, left), ``begun`` (cell, key),
-                ``progress`` (cell, phase, facts) and ``finished`` (cell, key, state, seconds, error).
+        The listener is called, in this process, with ``plan`` (cells, todo, skipped, left), ``begun`` (cell, key), ``progress``
+        (cell, phase, facts) and ``finished`` (cell, key, state, seconds, error).
 
         Ctrl-C ends the run: what is finished is stored, what is running can resume from its checkpoint another time.
         """

@@ -39,10 +39,8 @@ class Results:
         for records in found.values():
             records.sort(key=lambda record: record.finished, reverse=True)
         order = list(EXPERIMENTS)
-        known = sorted(
-            (request for request in asked.requests if request.experiment in order),
-            key=lambda request: (order.index(request.experiment), request.profile != "default"),
-        )
+        known = [request for request in asked.requests if request.experiment in order]
+        known.sort(key=lambda request: (order.index(request.experiment), request.profile != "default"))
         unknown = dict.fromkeys(request.experiment for request in asked.requests if request.experiment not in order)
         whole = {record.key for records in found.values() for record in records}
         # in a folder for reading only they could not be moved

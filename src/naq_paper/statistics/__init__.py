@@ -55,17 +55,6 @@ from naq_paper.statistics.differences import (
 from naq_paper.statistics.families import Comparison, Standing, compare, detectable, family
 
 __all__ = [
-    "LEVEL",
-    "Comparison",
-    "Difference",
-    "Score",
-    "SeedPrior",
-    "Standing",
-    "average_ranks",
-    "compare",
-    "detectable",
-    "difference",
-    "family",
-    "score",
-    "seed_prior",
-]
+    "LEVEL", "Comparison", "Difference", "Score", "SeedPrior", "Standing", "average_ranks", "compare", "detectable",
+    "difference", "family", "score", "seed_prior",
+]  # fmt: skip
