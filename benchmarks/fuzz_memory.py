@@ -30,7 +30,7 @@ import damaged_studio as studio
 from marked_page import write_between
 from naq import Graph
 from naq.files import read_json, write_json
-from naq_paper.cells.peak_memory import with_peak
+from naq_paper.measurements.practice import with_peak
 
 RESULTS = HERE / "results" / "fuzz_memory.json"
 PAGE = HERE.parent / "docs" / "trust.md"

@@ -25,10 +25,9 @@ import naq
 from naq.files import write_json
 from naq.run.versions import machine
 from naq_paper.cells.cell import Cell
-from naq_paper.cells.datasets import DatasetCache
+from naq_paper.cells.datasets import DatasetCache, identify
 from naq_paper.cells.runners import Setup, make_runner
 from naq_paper.cells.store import Store
-from naq_paper.cells.versions import identify
 from naq_paper.experiments.datasets import experiments_of, facts_of
 from naq_paper.experiments.experiment import cells_of, expand
 from naq_paper.experiments.request import Request

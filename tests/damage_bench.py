@@ -22,7 +22,7 @@ import scipy.sparse as sp
 import mutations
 from naq.errors import LONGEST, NaqError
 from naq.graph import Graph
-from naq_paper.cells.peak_memory import with_peak
+from naq_paper.measurements.practice import with_peak
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from naq_paper.cells.cell import Cell, Identity
+from naq_paper.cells.cell import Cell, Identity, versions_of
 from naq_paper.cells.records import Record
 from naq_paper.cells.store import Store
-from naq_paper.cells.versions import versions_of
 from naq_paper.experiments import experiment as experiments
 from naq_paper.experiments.experiment import expand
 from naq_paper.experiments.folder import Requests

@@ -1,4 +1,4 @@
-"""What CONTRIBUTING.md tells a newcomer to do, done: each addition is one copied file that registers itself."""
+"""What CONTRIBUTING.md tells a newcomer to do, done: each addition is one copied file and a line in the table of its kind."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ from naq.io import save_graph
 from naq.io.readers import READERS
 from naq.learners import LEARNERS
 from naq.methods import get_method, methods
+from naq.plugins import Registry
 from naq_paper.experiments.experiment import EXPERIMENTS
 
-REGISTRIES = {
+TABLES = {
     "naq.learners": LEARNERS,
     "naq.embedders": EMBEDDERS,
     "naq_paper.rivals": EMBEDDERS,
@@ -30,37 +31,50 @@ REGISTRIES = {
     "naq_paper.datasets": READERS,
     "naq_paper.experiments.analyses": EXPERIMENTS,
 }
-Copy = Callable[..., None]
+Copy = Callable[[str, dict[str, str]], str]
 
 
 @pytest.fixture
 def copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Copy]:
-    """``copy("naq.learners.protonet", "mine", {"ProtoNet": "Mine"})``: the module under another name, with other words, in its package."""
-    added: list[tuple[str, str, set[str]]] = []
+    """``copy("naq.learners.protonet", {"class ProtoNet": "class Mine"})``: the module as ``mine`` in its package, with other words."""
+    added: list[str] = []
 
-    def make(module: str, name: str, words: dict[str, str]) -> None:
+    def make(module: str, words: dict[str, str]) -> str:
         package = module.rpartition(".")[0]
-        registry = REGISTRIES[package]
-        before = set(registry)
         text = Path(str(import_module(module).__file__)).read_text()
         for old, new in words.items():
             assert old in text, old
             text = text.replace(old, new)
         folder = tmp_path / package
         folder.mkdir()
-        (folder / f"{name}.py").write_text(text)
+        (folder / "mine.py").write_text(text)
         home = import_module(package)
         monkeypatch.setattr(home, "__path__", [*home.__path__, str(folder)])
-        added_class = next(new.split()[1] for new in words.values() if new.startswith("class "))
-        registry.register(getattr(import_module(f"{package}.{name}"), added_class))
-        added.append((package, name, set(registry) - before))
-        assert added[-1][2], "the module registered nothing"
+        added.append(f"{package}.mine")
+        return added[-1]
 
     yield make
-    for package, name, names in added:
-        for known in names:
-            del REGISTRIES[package]._items[known]
-        del sys.modules[f"{package}.{name}"]
+    for name in added:
+        sys.modules.pop(name, None)
+
+
+@pytest.fixture
+def add(copy: Copy, monkeypatch: pytest.MonkeyPatch) -> Iterator[Copy]:
+    """The same, with its line in the table of its kind; nothing of it is imported before it is used."""
+    tables: list[Registry] = []
+
+    def make(module: str, words: dict[str, str]) -> str:
+        made = copy(module, words)
+        table = TABLES[module.rpartition(".")[0]]
+        kind = next(new.split()[1] for new in words.values() if new.startswith("class "))
+        monkeypatch.setitem(table._paths, "mine", f"{made}:{kind}")
+        tables.append(table)
+        assert "mine" in table and made not in sys.modules
+        return made
+
+    yield make
+    for table in tables:
+        table._items.pop("mine", None)
 
 
 @pytest.fixture
@@ -68,8 +82,8 @@ def graph_file(tmp_path: Path) -> str:
     return str(save_graph(tmp_path / "communities.npz", suite.community_graph(size=14, classes=12, name="communities")))
 
 
-def test_a_learner(copy: Copy, tmp_path: Path) -> None:
-    copy("naq.learners.protonet", "mine", {'name = "protonet"': 'name = "mine"', "class ProtoNet": "class Mine"})
+def test_a_learner(add: Copy, tmp_path: Path) -> None:
+    add("naq.learners.protonet", {'name = "protonet"': 'name = "mine"', "class ProtoNet": "class Mine"})
     assert {f"{kind}/mine" for kind in ("naq-feat", "naq-diff", "supervised", "g-umtra")} <= set(methods())
     method = get_method("naq-feat/mine")
     suite.check_shape_and_seed(method)
@@ -79,26 +93,33 @@ def test_a_learner(copy: Copy, tmp_path: Path) -> None:
     assert result.config.method == "naq-feat/mine" and 0 <= result.accuracy <= 1
 
 
-def test_an_embedder(copy: Copy) -> None:
-    copy("naq.embedders.untrained", "mine", {'name = "untrained"': 'name = "mine"', "class Untrained": "class Mine"})
+def test_an_embedder(add: Copy) -> None:
+    add("naq.embedders.untrained", {'name = "untrained"': 'name = "mine"', "class Untrained": "class Mine"})
     graph = suite.community_graph()
     assert np.array_equal(naq.embed(graph, "mine", latent=8), naq.embed(graph, "untrained", latent=8))
     assert naq.run(graph, "mine", way=2, options={"latent": 8}, cache=None).config.method == "mine"
 
 
-def test_a_trained_embedder(copy: Copy) -> None:
-    copy("naq_paper.rivals.bgrl", "mine", {'name = "bgrl"': 'name = "mine"', "class BGRL": "class Mine"})
+def test_registering_in_a_process(copy: Copy) -> None:
+    """``naq.register`` instead of a line in the table; entry points are tested in test_plugins.py."""
+    made = copy("naq.embedders.untrained", {'name = "untrained"': 'name = "mine"', "class Untrained": "class Mine"})
+    assert "mine" not in EMBEDDERS
+    try:
+        naq.register(import_module(made).Mine)
+        assert naq.embed(suite.community_graph(), "mine", latent=8).shape[1] == 8
+    finally:
+        EMBEDDERS._items.pop("mine", None)
+
+
+def test_a_trained_embedder(add: Copy) -> None:
+    add("naq_paper.rivals.bgrl", {'name = "bgrl"': 'name = "mine"', "class BGRL": "class Mine"})
     graph = suite.community_graph()
     result = naq.run(graph, "mine", way=2, epochs=2, evaluate_every=1, options={"hidden": 8, "latent": 8}, cache=None)
     assert result.history is not None and result.embedding.shape == (graph.num_nodes, 8)
 
 
-def test_a_head(copy: Copy) -> None:
-    copy(
-        "naq.heads.prototype",
-        "mine",
-        {'name = "prototype"': 'name = "mine"', "class PrototypeHead": "class MineHead"},
-    )
+def test_a_head(add: Copy) -> None:
+    add("naq.heads.prototype", {'name = "prototype"': 'name = "mine"', "class PrototypeHead": "class MineHead"})
     graph = suite.community_graph()
     tasks = naq.sample_tasks(graph, way=2, shot=1, queries=4, count=20)
     vectors = naq.embed(graph, "untrained", latent=8)
@@ -108,11 +129,10 @@ def test_a_head(copy: Copy) -> None:
 
 
 def test_an_analysis(
-    copy: Copy, graph_file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    add: Copy, graph_file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    copy(
+    add(
         "naq_paper.experiments.analyses.training_way",
-        "mine",
         {
             'name = "training-way"': 'name = "mine"',
             "class TrainingWay": "class Mine",
@@ -147,10 +167,9 @@ def test_an_analysis(
     )
 
 
-def test_a_reader(copy: Copy, tmp_path: Path) -> None:
-    copy(
+def test_a_reader(add: Copy, tmp_path: Path) -> None:
+    add(
         "naq_paper.datasets.cora_full",
-        "mine",
         {
             'name = "cora-full"\n': 'name = "mine"\n    expects = "a file of mine"\n\n    def fits(self, path: Path) -> bool:\n        return path.suffix == ".mine"\n',
             "class CoraFullReader": "class MineReader",

@@ -170,6 +170,6 @@ def test_a_clock_that_jumps_changes_nothing(
 
     monkeypatch.setattr(time, "time", other)
     monkeypatch.setattr("naq_studio.journal.datetime", Clock)
-    monkeypatch.setattr("naq_paper.cells.computing.datetime", Clock)
+    monkeypatch.setattr("naq_paper.cells.runners.datetime", Clock)
     found = WORK[kind](tmp_path / "jumped")
     assert found == expected

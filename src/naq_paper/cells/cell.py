@@ -28,12 +28,7 @@ def digest(text: str, size: int = 12) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Cell:
-    """What is to be computed. Equal cells have equal ``text``.
-
-    Args:
-        measurement: a name of ``naq_paper.measurements.MEASUREMENTS``.
-        config: JSON values; ``dataset``, ``method`` and ``perturbation`` are understood by every measurement that has them.
-    """
+    """What is to be computed. ``measurement`` is a name of ``MEASUREMENTS``, ``config`` are JSON values."""
 
     measurement: str
     config: Mapping[str, Any]
@@ -83,16 +78,23 @@ def titles(cells: Sequence[Cell]) -> list[str]:
 
 @dataclass(frozen=True)
 class Identity:
-    """What a result belongs to, next to its cell.
+    """What a result belongs to, next to its cell."""
 
-    Attributes:
-        data: hash of the dataset and its tasks, "" for a measurement without one.
-        versions: of the code, see :mod:`naq_paper.cells.versions`; "" where all of it is of version 1.
-    """
-
-    data: str
-    versions: str = ""
+    data: str  # hash of the dataset and its tasks, "" for a measurement without one
+    versions: str = ""  # of the code, see VERSIONS; "" where all of it is of version 1
 
     def key(self, cell: Cell) -> str:
         """The name of the cell's file."""
         return digest(f"{cell.text}|{self.data}|{self.versions}")
+
+
+VERSIONS: dict[str, int] = {}
+"""By the name of a measurement, learner, embedder, kind of episodes, head, perturbation or peer, e.g. ``"protonet": 2``."""
+
+
+def versions_of(measurement: str, config: Mapping[str, Any]) -> str:
+    """The versions above 1 of what computes a cell, e.g. ``protonet 2, train 3``."""
+    method, peer, head = (str(config.get(name) or "") for name in ("method", "peer", "head"))
+    perturbation = str((config.get("perturbation") or {}).get("name", ""))
+    names = {measurement, method, *method.split("/"), peer, head, perturbation}
+    return ", ".join(f"{name} {VERSIONS[name]}" for name in sorted(names) if VERSIONS.get(name, 1) != 1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -11,19 +12,16 @@ from typing import Any
 from naq.errors import NaqError
 from naq.graph import Graph
 from naq.io import load, split_for, tasks_path
-from naq_paper.cells.cell import canonical
+from naq_paper.cells.cell import Cell, Identity, canonical, versions_of
 from naq_paper.perturbations import Perturbed, apply_perturbation
 
-KEPT = 2
-"""Graphs that stay loaded; a further one replaces the oldest."""
+KEPT = 2  # graphs that stay loaded; a further one replaces the oldest
 
 
 class DatasetCache:
     """Datasets by name or path, and under perturbations; the last ones are kept.
 
-    Args:
-        paths: paths of datasets by the name that cells use, e.g. ``{"cora": "data/cora.npz"}``. A dataset that is not among them
-            is a name of ``naq list datasets`` or a path.
+    ``paths`` are those of datasets by the name that cells use, ``{"cora": "data/cora.npz"}``; others are names or paths themselves.
     """
 
     def __init__(self, paths: Mapping[str, str] | None = None) -> None:
@@ -64,19 +62,21 @@ class DatasetCache:
             made = Perturbed(graph)
             if perturbation is not None:
                 made = apply_perturbation(graph, split_for(self.source(dataset), graph), perturbation)
-            self._perturbed[key] = self._with_split(made, dataset)
+            # classes to draw tasks from, where no task file names them: a run knows the graph, not where it came from
+            if made.split is None and self.tasks(dataset) is None and made.graph.num_classes:
+                with suppress(NaqError):  # too few classes: a run raises the same error, others need no split
+                    made = replace(made, split=split_for(self.source(dataset), self.graph(dataset)))
+            self._perturbed[key] = made
         return self._perturbed[key]
-
-    def _with_split(self, made: Perturbed, dataset: str) -> Perturbed:
-        """Classes to draw tasks from, where no task file names them: a run knows the graph, not where it came from."""
-        if made.split is not None or self.tasks(dataset) is not None or not made.graph.num_classes:
-            return made
-        try:
-            return replace(made, split=split_for(self.source(dataset), self.graph(dataset)))
-        except NaqError:  # too few classes: a run raises the same error, a measurement without tasks needs no split
-            return made
 
 
 def _make_room(kept: dict[str, Any]) -> None:
     while len(kept) >= KEPT:
         del kept[next(iter(kept))]
+
+
+def identify(cell: Cell, dataset_cache: DatasetCache) -> Identity:
+    """What the cell's result belongs to, with the data and the code as they are now."""
+    dataset = cell.config.get("dataset")
+    data = "" if dataset is None else dataset_cache.data_hash(str(dataset))
+    return Identity(data, versions_of(cell.measurement, cell.config))

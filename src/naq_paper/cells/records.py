@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import lzma
 import math
 from collections.abc import Callable, Iterable, Mapping
@@ -13,7 +12,7 @@ from typing import Any
 from naq import memory
 from naq.errors import DataError
 from naq.files import parse_json, read_bytes, sealed, verify_seal, write_atomically
-from naq_paper.cells.cell import Cell, Identity
+from naq_paper.cells.cell import Cell, Identity, canonical
 
 FORMAT = 3
 """Of a record, and of a pack of them; those of 1 and 2 have keys of another kind."""
@@ -32,23 +31,15 @@ class OutdatedRecords(DataError):
 
 @dataclass(frozen=True, eq=False)
 class Record:
-    """One finished or failed cell.
-
-    Attributes:
-        result: what the measurement returned, JSON values; None if it failed.
-        error: one sentence; None if it succeeded.
-        seconds: wall clock of the measurement.
-        machine: processor, cores, device, versions of libraries.
-        finished: UTC, ``2026-01-31T12:00:00Z``.
-    """
+    """One finished or failed cell."""
 
     cell: Cell
     identity: Identity
-    result: Mapping[str, Any] | None
-    error: str | None
-    seconds: float
-    machine: Mapping[str, Any] = field(default_factory=dict)
-    finished: str = ""
+    result: Mapping[str, Any] | None  # what the measurement returned, JSON values; None if it failed
+    error: str | None  # one sentence; None if it succeeded
+    seconds: float  # wall clock of the measurement
+    machine: Mapping[str, Any] = field(default_factory=dict)  # processor, cores, device, versions of libraries
+    finished: str = ""  # UTC, 2026-01-31T12:00:00Z
 
     @property
     def key(self) -> str:
@@ -93,24 +84,23 @@ class Record:
             )
             if (record.result is None) == (record.error is None) or record.key != data["key"]:
                 raise DataError("the record does not fit its key.")
-            _check_kinds(record)
+            record.check_kinds()
         except (KeyError, TypeError, ValueError, AttributeError, RecursionError, OverflowError) as error:
             if isinstance(error, DataError):
                 raise
             raise DataError(f"this is no record of a cell ({error!r}).") from error
         return record
 
-
-def _check_kinds(record: Record) -> None:
-    """Checks what the fields are, and that a result is not empty."""
-    if record.result is not None and (not isinstance(record.result, dict) or not record.result):
-        raise DataError("the record holds no result.")
-    if record.error is not None and not isinstance(record.error, str):
-        raise DataError("the record's error is no text.")
-    if not isinstance(record.machine, dict) or not isinstance(record.cell.config, dict):
-        raise DataError("the record does not say what was computed, or where.")
-    if not math.isfinite(record.seconds) or not all(isinstance(v, str) for v in asdict(record.identity).values()):
-        raise DataError("the record's seconds or identity are none.")
+    def check_kinds(self) -> None:
+        """Checks what the fields are, and that a result is not empty."""
+        if self.result is not None and (not isinstance(self.result, dict) or not self.result):
+            raise DataError("the record holds no result.")
+        if self.error is not None and not isinstance(self.error, str):
+            raise DataError("the record's error is no text.")
+        if not isinstance(self.machine, dict) or not isinstance(self.cell.config, dict):
+            raise DataError("the record does not say what was computed, or where.")
+        if not math.isfinite(self.seconds) or not all(isinstance(v, str) for v in asdict(self.identity).values()):
+            raise DataError("the record's seconds or identity are none.")
 
 
 Find = Callable[[Cell], Record | None]
@@ -120,15 +110,8 @@ Find = Callable[[Cell], Record | None]
 def write_records(path: str | Path, records: Iterable[Record]) -> int:
     """Write records into one xz file and return how many; equal records give equal bytes."""
     rows = [record.to_json() for record in records]
-    text = json.dumps(
-        sealed({"format": FORMAT, "records": rows}), sort_keys=True, separators=(",", ":"), allow_nan=False
-    )
-    packed = lzma.compress(text.encode(), preset=6)
-
-    def write(temporary: Path) -> None:
-        temporary.write_bytes(packed)
-
-    write_atomically(path, write)
+    packed = lzma.compress(canonical(sealed({"format": FORMAT, "records": rows})).encode(), preset=6)
+    write_atomically(path, lambda temporary: temporary.write_bytes(packed))
     return len(rows)
 
 
@@ -159,15 +142,12 @@ def records_of(content: bytes, path: str | Path) -> list[Record]:
 def read_pack(content: bytes) -> dict[str, Any]:
     """The JSON of a pack, not yet checked."""
     reader = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=1 << 28)
-    text = reader.decompress(content, max_length=_most(len(content)))
+    # JSON of results shrinks to a tenth, hardly to a hundredth; its objects take ten times the text
+    most = int(min(1000 * len(content) + (1 << 20), memory.room() / 12))
+    text = reader.decompress(content, max_length=most)
     if not reader.eof or reader.unused_data:
         raise DataError("it ends too early, or is too large, or something follows it")
     data = parse_json(text)
     if not isinstance(data, dict):
         raise DataError("it is no JSON object")
     return data
-
-
-def _most(packed: int) -> int:
-    """Bytes that a pack may unfold to: JSON of results shrinks to a tenth, hardly to a hundredth; its objects take ten times the text."""
-    return int(min(1000 * packed + (1 << 20), memory.room() / 12))

@@ -2,25 +2,97 @@
 
 from __future__ import annotations
 
+import gc
+import json
+import sys
+import time
+import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from functools import cached_property
-from types import TracebackType
+from pathlib import Path
 from typing import Any
 
 from filelock import FileLock
 
-from naq.errors import OptionError
+from naq.errors import NaqError, OptionError
+from naq.files import NO_SPACE
 from naq.options import nearest
 from naq.progress import Listener
+from naq.run.versions import machine
 from naq_paper.cells.cell import Cell, Identity
-from naq_paper.cells.computing import Throttled, disk_full, out_of_memory, record_of, sentence_of
-from naq_paper.cells.datasets import DatasetCache
+from naq_paper.cells.datasets import DatasetCache, identify
 from naq_paper.cells.records import Record
 from naq_paper.cells.store import Store
-from naq_paper.cells.versions import identify
-from naq_paper.measurements import MEASUREMENTS, Context
+from naq_paper.measurements import MEASUREMENTS, Context, perform
+
+THROTTLE = 0.2  # seconds between two messages of progress in the same phase
+
+
+def record_of(cell: Cell, identity: Identity, context: Context) -> Record:
+    """Perform the measurement; whatever goes wrong becomes the error of the record."""
+    started = time.perf_counter()
+    result, error = None, None
+    try:
+        made = perform(cell, context)
+        if not isinstance(made, dict):
+            raise TypeError(f"the measurement returned {type(made).__name__} instead of a dict")
+        result = json.loads(json.dumps(made, allow_nan=False))  # as it is read from a file
+    except KeyboardInterrupt:
+        raise
+    except BaseException as caught:  # also SystemExit and the panics of compiled libraries
+        error = sentence_of(caught)
+    seconds = time.perf_counter() - started
+    release_gpu_memory()
+    return new_record(cell, identity, result, error, seconds)
+
+
+def release_gpu_memory() -> None:
+    """Return GPU memory that torch keeps of a finished cell: workers side by side share one GPU."""
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_initialized():
+        gc.collect()  # tensors in reference cycles are in use until then
+        torch.cuda.empty_cache()
+
+
+def new_record(
+    cell: Cell, identity: Identity, result: dict[str, Any] | None, error: str | None, seconds: float
+) -> Record:
+    """A record of this machine and moment."""
+    made_on = machine(str(cell.config.get("device", "cpu")))
+    return Record(cell, identity, result, error, seconds, made_on, datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
+
+
+def sentence_of(error: BaseException, longest: int = 500) -> str:
+    """The message of a ``NaqError``; of any other error its type, message and place in the code."""
+    text = " ".join(str(error).split())
+    if isinstance(error, NaqError):
+        return text
+    place = ""
+    if frames := traceback.extract_tb(error.__traceback__):
+        # the end of the path: which file it is, not where it is installed
+        file = Path(frames[-1].filename).as_posix()
+        mark = next((mark for mark in ("/site-packages/", "/src/") if mark in file), "/")
+        file = file.rpartition(mark)[2]
+        place = f" ({file}, line {frames[-1].lineno}, in {frames[-1].name})"
+    return f"{type(error).__name__}: {text[:longest] or 'no message'}{place}"
+
+
+class Throttled:
+    """Passes the progress of a measurement on as ``progress`` of its cell, not too often; warnings always."""
+
+    def __init__(self, listener: Listener, title: str) -> None:
+        self.listener, self.title = listener, title
+        self._phase, self._at = "", 0.0
+
+    def __call__(self, phase: str, facts: Mapping[str, Any]) -> None:
+        now = time.monotonic()
+        if phase == "warning" or phase != self._phase or now - self._at >= THROTTLE:
+            self._phase, self._at = phase, now
+            self.listener("progress", {"cell": self.title, "phase": phase, "facts": dict(facts)})
+
 
 ENGINES = ("local", "processes", "ray")
 
@@ -36,30 +108,20 @@ def make_runner(engine: str = "local", workers: int = 1, address: str | None = N
         raise OptionError(f"workers is {workers}; expected at least 1.")
     if address is not None and engine != "ray":
         raise OptionError(f"address is {address!r}, but the engine is {engine}; expected the engine ray with it.")
-    if engine == "processes":
-        from naq_paper.cells.workers import ProcessRunner
+    if engine == "local":
+        return LocalRunner()
+    from naq_paper.cells.workers import ProcessRunner, RayRunner
 
-        return ProcessRunner(workers)
-    if engine == "ray":
-        from naq_paper.cells.ray import RayRunner
-
-        return RayRunner(workers, address)
-    return LocalRunner()
+    return ProcessRunner(workers) if engine == "processes" else RayRunner(workers, address)
 
 
 @dataclass(frozen=True)
 class Setup:
-    """How cells are computed; none of it changes a result.
+    """How cells are computed; none of it changes a result."""
 
-    Attributes:
-        paths: paths of datasets by the name that cells use, see :class:`~naq_paper.cells.datasets.DatasetCache`.
-        cache: folder for neighbour tables, "" is the user's, None keeps none.
-        retry: compute again what failed in an earlier run; otherwise it is left alone.
-    """
-
-    paths: Mapping[str, str] = field(default_factory=dict)
-    cache: str | None = ""
-    retry: bool = False
+    paths: Mapping[str, str] = field(default_factory=dict)  # of datasets, see DatasetCache
+    cache: str | None = ""  # folder for neighbour tables, "" is the user's, None keeps none
+    retry: bool = False  # compute again what failed in an earlier run; otherwise it is left alone
 
 
 @dataclass(frozen=True)
@@ -70,23 +132,14 @@ class Failure:
 
 @dataclass
 class Outcome:
-    """What became of the cells.
-
-    Attributes:
-        done: computed now.
-        skipped: were finished before, or by another process meanwhile.
-        failed: failed now.
-        left: failed in an earlier run and were left alone.
-        busy: another process computes them.
-        stopped: Ctrl-C ended the run before all was done.
-    """
+    """What became of the cells."""
 
     done: list[Cell] = field(default_factory=list)
-    skipped: list[Cell] = field(default_factory=list)
+    skipped: list[Cell] = field(default_factory=list)  # finished before, or by another process meanwhile
     failed: list[Failure] = field(default_factory=list)
-    left: list[Failure] = field(default_factory=list)
-    busy: list[Cell] = field(default_factory=list)
-    stopped: bool = False
+    left: list[Failure] = field(default_factory=list)  # failed in an earlier run and were left alone
+    busy: list[Cell] = field(default_factory=list)  # another process computes them
+    stopped: bool = False  # Ctrl-C ended the run before all was done
 
     @property
     def complete(self) -> bool:
@@ -148,9 +201,10 @@ class Pending:
 
         A failure for lack of space on the disk is reported but not stored: the same command goes on later.
         """
-        if not disk_full(record):
+        error = record.error or ""
+        if NO_SPACE not in error:
             self.store.put(record)
-            if not keep and not out_of_memory(record):
+            if not keep and not any(words in error for words in ("MemoryError", "out of memory", "allocate memory")):
                 self.store.discard(planned.key)
         self.settle(planned, "done" if record.done else "failed", record.seconds, record.error)
 
@@ -196,7 +250,7 @@ class Pending:
 
 
 class Runner(ABC):
-    """Computes the cells that a store lacks. A context manager: workers stay for the next :meth:`run` until it is closed."""
+    """Computes the cells that a store lacks; as a context manager its workers stay for the next :meth:`run`."""
 
     def __init__(self) -> None:
         self._dataset_cache = DatasetCache()
@@ -206,16 +260,12 @@ class Runner(ABC):
     ) -> Outcome:
         """Compute what is missing and return what became of every cell.
 
-        Args:
-            cells: equal ones count once.
-            store: where results are looked up and stored.
-            setup: see :class:`Setup`.
-            listener: is called, in this process, with ``plan`` (cells, todo, skipped, left), ``begun`` (cell, key),
-                ``progress`` (cell, phase, facts) and ``finished`` (cell, key, state, seconds, error).
+        The listener is called, in this process, with ``plan`` (cells, todo, skipped, left), ``begun`` (cell, key), ``progress``
+        (cell, phase, facts) and ``finished`` (cell, key, state, seconds, error).
 
         Ctrl-C ends the run: what is finished is stored, what is running can resume from its checkpoint another time.
         """
-        setup, listener = setup or Setup(), listener or _silent
+        setup, listener = setup or Setup(), listener or (lambda phase, facts: None)
         outcome = Outcome()
         pending = Pending(store, setup, outcome, listener)
         cells = list(dict.fromkeys(cells))
@@ -245,7 +295,7 @@ class Runner(ABC):
     def __enter__(self) -> Runner:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     @abstractmethod
@@ -262,8 +312,7 @@ class Runner(ABC):
         """Yields what has to be computed; the others go to the outcome."""
         for cell in cells:
             try:
-                if cell.measurement not in MEASUREMENTS:
-                    MEASUREMENTS.find(cell.measurement)
+                MEASUREMENTS.find(cell.measurement)
                 planned = Planned(cell, identify(cell, self.dataset_cache(setup)))
             except Exception as error:
                 outcome.failed.append(Failure(cell, sentence_of(error)))
@@ -285,7 +334,3 @@ class LocalRunner(Runner):
             scratch, setup = pending.store.scratch(planned.key), pending.setup
             context = Context(self.dataset_cache(setup), scratch, setup.cache, progress)
             pending.finish(planned, record_of(planned.cell, planned.identity, context))
-
-
-def _silent(phase: str, facts: Mapping[str, Any]) -> None:
-    return

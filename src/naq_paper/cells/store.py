@@ -25,20 +25,13 @@ from naq.errors import DataError
 from naq.files import parse_json, set_aside, write_json
 from naq_paper.cells.records import OutdatedRecords, Record, read_records, write_records
 
-ABANDONED = 14 * 24 * 3600.0
-"""Seconds after which the checkpoints of a stopped cell are removed."""
-LARGEST = 1 << 28
-"""Bytes of one record; results have some kilobytes, vectors of a few nodes some megabytes."""
-UNFINISHED = 300.0
-"""Seconds after which a temporary file counts as left by a process that ended."""
+ABANDONED = 14 * 24 * 3600.0  # seconds after which the checkpoints of a stopped cell are removed
+LARGEST = 1 << 28  # bytes of one record; results have some kilobytes, vectors of a few nodes some megabytes
+UNFINISHED = 300.0  # seconds after which a temporary file counts as left by a process that ended
 
 
 class Store:
-    """The results in ``folder``. Several processes may use the same folder at the same time.
-
-    Attributes:
-        set_aside: names of the damaged files that this object came across.
-    """
+    """The results in ``folder``, which several processes may use at the same time; ``set_aside`` names damaged files."""
 
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder)
@@ -52,9 +45,8 @@ class Store:
             for name in ("cells", "failed", "claims", "running"):
                 (self.folder / name).mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise DataError(
-                f"results cannot be written to {self.folder}: {error.strerror or error}; choose another folder."
-            ) from error
+            reason = error.strerror or error
+            raise DataError(f"results cannot be written to {self.folder}: {reason}; choose another folder.") from error
         next(self.records(), None)  # raises for a folder of outdated records, which would all be computed again
 
     def get(self, key: str) -> Record | None:
@@ -64,10 +56,6 @@ class Store:
     def failure(self, key: str) -> Record | None:
         """The record of a cell that failed."""
         return self._read(self._file("failed", key), done=False)
-
-    def drop(self, key: str) -> None:
-        """Forget a finished cell: it is computed again when it is asked for."""
-        self._file("cells", key).unlink(missing_ok=True)
 
     def put(self, record: Record) -> None:
         """Store a record. A result replaces an earlier failure; a failure never replaces a result."""
@@ -102,9 +90,8 @@ class Store:
         except Timeout:
             return None
         except OSError as error:
-            raise DataError(
-                f"cannot lock {lock.lock_file}: {error.strerror or error}; choose another folder."
-            ) from error
+            reason = error.strerror or error
+            raise DataError(f"cannot lock {lock.lock_file}: {reason}; choose another folder.") from error
         return lock
 
     def unlock(self, key: str, lock: FileLock) -> None:
@@ -133,8 +120,11 @@ class Store:
         now = time.time()
         for name in ("cells", "failed"):
             for entry in _entries(self.folder / name):
-                if _unfinished(entry.name) and now - _changed(entry) > UNFINISHED:
-                    self._remove_unfinished(Path(entry.path))
+                left = entry.name.startswith(".") and ".tmp" in entry.name and now - _changed(entry) > UNFINISHED
+                # unless its cell is being computed: the clock may have jumped, and the file be of this moment
+                if left and (lock := self.lock(key := entry.name[1:].partition(".")[0])) is not None:
+                    Path(entry.path).unlink(missing_ok=True)
+                    self.unlock(key, lock)
         for entry in _entries(self.folder / "claims"):
             if self._file("cells", Path(entry.name).stem).exists():
                 Path(entry.path).unlink(missing_ok=True)
@@ -144,13 +134,6 @@ class Store:
             if old and (lock := self.lock(key)) is not None:
                 self.discard(key)
                 self.unlock(key, lock)
-
-    def _remove_unfinished(self, file: Path) -> None:
-        """Unless its cell is being computed: the clock may have jumped, and the file be of this moment."""
-        key = file.name[1:].partition(".")[0]
-        if (lock := self.lock(key)) is not None:
-            file.unlink(missing_ok=True)
-            self.unlock(key, lock)
 
     def pack(self, path: str | Path) -> int:
         """Write all finished records into one xz file, by key, and return how many; equal records give equal bytes."""
@@ -242,7 +225,3 @@ def _changed(entry: os.DirEntry[str]) -> float:
         return entry.stat(follow_symlinks=False).st_mtime
     except OSError:
         return time.time()
-
-
-def _unfinished(name: str) -> bool:
-    return name.startswith(".") and ".tmp" in name

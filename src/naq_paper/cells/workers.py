@@ -7,9 +7,11 @@ workers. They are started by ``spawn``, so a script that runs cells in processes
 
 from __future__ import annotations
 
+import logging
 import multiprocessing
 import os
 import signal
+import socket
 import tempfile
 import threading
 import time
@@ -17,26 +19,22 @@ from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager, suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from naq.errors import DataError, NaqError
+from naq.errors import DataError, MissingDependency, NaqError
 from naq.progress import Listener
-from naq.threads import SETTINGS, available_cores, limit_threads, prepare_process
+from naq.threads import available_cores, limit_threads, worker_environment
 from naq_paper.cells.cell import Cell, Identity
-from naq_paper.cells.computing import Throttled, lost_record, record_of, sentence_of
-from naq_paper.cells.datasets import KEPT, DatasetCache
+from naq_paper.cells.datasets import KEPT, DatasetCache, identify
 from naq_paper.cells.records import Record
-from naq_paper.cells.runners import Pending, Planned, Runner
-from naq_paper.cells.versions import identify
+from naq_paper.cells.runners import Pending, Planned, Runner, Throttled, new_record, record_of, sentence_of
 from naq_paper.measurements import Context
 
-WAIT = 0.2
-"""Seconds after which the progress of workers is passed on."""
-THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
+WAIT = 0.2  # seconds after which the progress of workers is passed on
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,31 +67,17 @@ class Worker:
             self._dataset_cache = DatasetCache(order.paths)
         if identify(order.cell, self._dataset_cache) != order.identity:
             raise Changed("the code or the data changed while the cells were running; start again.")
-        with _scratch(order) as scratch:
-            context = Context(self._dataset_cache, scratch, order.cache, Throttled(listener, order.cell.title))
+        # the store's folder for checkpoints if this machine sees the lock
+        seen = Path(order.lock).exists()
+        with nullcontext(order.scratch) if seen else tempfile.TemporaryDirectory(prefix="naq-") as scratch:
+            context = Context(self._dataset_cache, Path(scratch), order.cache, Throttled(listener, order.cell.title))
             return record_of(order.cell, order.identity, context)
 
 
-@contextmanager
-def _scratch(order: Order) -> Iterator[Path]:
-    """The store's folder for checkpoints if this machine sees the lock, else a temporary one."""
-    if Path(order.lock).exists():
-        yield Path(order.scratch)
-    else:
-        with tempfile.TemporaryDirectory(prefix="naq-") as folder:
-            yield Path(folder)
-
-
 class Slot:
-    """A worker as the runner sees it.
+    """A worker as the runner sees it: ``planned`` is the cell that it computes, None while it is idle; ``loaded`` are its datasets."""
 
-    Attributes:
-        started: is done once the worker can compute.
-        planned: the cell that it computes, ``since`` when, and its ``future``; None while it is idle.
-        loaded: datasets that it has loaded.
-    """
-
-    started: Future[Any]
+    started: Future[Any]  # done once the worker can compute
     how = "its machine is gone, or memory ran out there"
 
     def __init__(self) -> None:
@@ -116,11 +100,9 @@ class Slot:
 
 
 class PoolRunner(Runner):
-    """Args:
-    workers: cells that are computed at the same time.
-    """
+    """``workers`` cells are computed at the same time; ``lost`` is what a worker that ended raises."""
 
-    lost: type[BaseException] | tuple[type[BaseException], ...] = BrokenProcessPool
+    lost: type[BaseException] = BrokenProcessPool
 
     def __init__(self, workers: int) -> None:
         super().__init__()
@@ -174,8 +156,12 @@ class PoolRunner(Runner):
             slot.close()
             if slot.started.exception() is not None:
                 raise NaqError("a worker process cannot start; the engine local needs none.") from None
-            record = lost_record(planned.cell, planned.identity, slot.how, time.monotonic() - slot.since)
-            pending.finish(planned, record, keep=True)
+            error = (
+                f"the worker process died ({slot.how}) while it computed this cell; if memory ran out, use fewer workers, "
+                "then retry the failed cells."
+            )
+            seconds = time.monotonic() - slot.since
+            pending.finish(planned, new_record(planned.cell, planned.identity, None, error, seconds), keep=True)
         except Changed:
             raise
         except Exception as error:
@@ -198,9 +184,13 @@ class _ProcessSlot(Slot):
         context = multiprocessing.get_context("spawn")
         self._reports, writer = context.Pipe(duplex=False)
         self._executor = ProcessPoolExecutor(1, context, _begin, (writer, threads))
-        others = set(multiprocessing.active_children())
-        with _environment(worker_environment(threads)):
+        others, environment = set(multiprocessing.active_children()), dict(os.environ)
+        os.environ.update(worker_environment(threads))
+        try:
             self.started = self._executor.submit(os.getpid)
+        finally:
+            os.environ.clear()
+            os.environ.update(environment)
         (self.process,) = set(multiprocessing.active_children()) - others
         writer.close()
 
@@ -222,6 +212,11 @@ class _ProcessSlot(Slot):
         self.process.join()
         self._executor.shutdown(cancel_futures=True)
         self._reports.close()
+
+
+def threads_of(workers: int) -> int:
+    """The share of the cores of each worker."""
+    return max(1, available_cores() // workers)
 
 
 _worker: Worker
@@ -249,25 +244,92 @@ def _end_with_parent() -> None:
     os._exit(1)
 
 
-@contextmanager
-def _environment(values: Mapping[str, str]) -> Iterator[None]:
-    """Other environment variables for the process that is started meanwhile."""
-    before = dict(os.environ)
-    os.environ.update(values)
+QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
+"""No usage statistics are sent, and no warning on machines without an accelerator."""
+ANSWER = 5.0  # seconds in which a cluster has to answer
+GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
+"""What opens a gRPC connection, which a server answers at once. Ray itself waits for minutes if nobody answers."""
+CORES = 1  # that a worker reserves of a cluster, and the threads that it computes with there
+
+
+class RayRunner(PoolRunner):
+    def __init__(self, workers: int, address: str | None = None) -> None:
+        super().__init__(workers)
+        self._ray = import_ray()
+        self.lost = self._ray.exceptions.RayActorError
+        self._address = address or os.environ.get("RAY_ADDRESS")
+        self._connected = False
+        if self._address is not None and not self._ray.is_initialized():
+            check_answers(self._address)
+
+    def _connect(self) -> None:
+        options: dict[str, Any] = {"address": self._address}
+        if self._address is None:
+            options = {"address": "local", "num_cpus": self.workers, "include_dashboard": False}
+        try:
+            self._ray.init(**options, logging_level=logging.ERROR, log_to_driver=False)
+        except (ConnectionError, RuntimeError, ValueError) as error:
+            where = self._address or "this machine"
+            raise NaqError(f"the Ray cluster at {where} cannot be used: {sentence_of(error)}") from error
+        self._connected = True
+
+    def _start(self) -> Slot:
+        if not self._ray.is_initialized():
+            self._connect()
+        own_cluster = self._connected and self._address is None
+        threads = threads_of(self.workers) if own_cluster else CORES
+        gpus = min(1.0, self._ray.cluster_resources().get("GPU", 0.0) / self.workers)
+        environment = {"env_vars": worker_environment(threads)}
+        kind = self._ray.remote(Worker).options(num_cpus=CORES, num_gpus=gpus, max_restarts=0, runtime_env=environment)
+        return _RaySlot(self._ray, kind.remote(threads))
+
+    def close(self) -> None:
+        super().close()
+        if self._connected:
+            self._ray.shutdown()
+            self._connected = False
+
+
+class _RaySlot(Slot):
+    def __init__(self, ray: Any, actor: Any) -> None:
+        super().__init__()
+        self._ray, self.actor = ray, actor
+        self.started = actor.__ray_ready__.remote().future()
+
+    def submit(self, order: Order) -> Future[Record]:
+        return self.actor.compute.remote(order).future()  # type: ignore[no-any-return]
+
+    def close(self) -> None:
+        if self._ray.is_initialized():
+            self._ray.kill(self.actor)
+
+
+def check_answers(address: str) -> None:
+    """Raises ``NaqError`` if no gRPC server answers at ``host:port`` or ``ray://host:port``; Ray checks other addresses."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if not host or not port.isdigit():
+        return
     try:
-        yield
-    finally:
-        os.environ.clear()
-        os.environ.update(before)
+        with socket.create_connection((host, int(port)), timeout=ANSWER) as there:
+            there.settimeout(ANSWER)
+            there.sendall(GREETING)
+            if os.environ.get("RAY_USE_TLS", "0") == "0" and not there.recv(1):
+                raise OSError("what listens there speaks no gRPC")
+    except OSError as error:
+        silent = isinstance(error, TimeoutError)
+        why = f"nothing came within {ANSWER:g} s" if silent else error.strerror or error
+        advice = "start one with 'ray start --head', or leave the address out"
+        raise NaqError(f"no Ray cluster answers at {address} ({why}); {advice}.") from error
 
 
-def threads_of(workers: int) -> int:
-    """The share of the cores of each worker."""
-    return max(1, available_cores() // workers)
-
-
-def worker_environment(threads: int) -> dict[str, str]:
-    """Environment variables of a worker, on top of those of this process."""
-    environment = {name: os.environ[name] for name in SETTINGS if name in os.environ}
-    prepare_process(environment)
-    return {**environment, **dict.fromkeys(THREADS, str(threads))}
+def import_ray() -> Any:
+    """Ray, or the line that installs it."""
+    for name, value in QUIET.items():
+        os.environ.setdefault(name, value)
+    try:
+        import ray
+    except ImportError as error:
+        raise MissingDependency(
+            'the engine ray needs Ray, which is not installed: pip install "naq[ray]", or choose the engine processes.'
+        ) from error
+    return ray

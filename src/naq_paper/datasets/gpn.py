@@ -75,12 +75,13 @@ def read_gpn(folder: Path, stem: str, *, name: str | None = None) -> Graph:
     parts = [_part(path) for path in paths[:2]]
     if parts[0][1].shape[1] != parts[1][1].shape[1]:
         wide = [p[1].shape[1] for p in parts]
-        raise DataError(
-            f"{paths[0]} has {wide[0]:,} features and {paths[1].name} {wide[1]:,}; expected the same number."
-        )
+        features = f"{wide[0]:,} features and {paths[1].name} {wide[1]:,}"
+        raise DataError(f"{paths[0]} has {features}; expected the same number.")
     _share_no_class(parts[0][2], parts[1][2], folder / stem)
     index = np.concatenate([part[0] for part in parts])
-    edges = _edges(paths[2])
+    with open_file(paths[2], "edge list") as content:
+        text = io.TextIOWrapper(content, encoding="utf-8", errors="replace")
+        edges = read_table(text, str(paths[2]), columns=2, dtype=np.int64)
     order = _covering_order(index, edges, folder / stem)
     features = sp.csr_array(sp.vstack([part[1] for part in parts], format="csr"))[order]
     labels = np.concatenate([part[2] for part in parts])[order]
@@ -121,10 +122,8 @@ def _part(path: Path) -> tuple[np.ndarray, sp.csr_array, np.ndarray]:
     except (ValueError, TypeError) as error:
         raise DataError(f"{path}: Attributes is no usable matrix ({error}); download it again.") from error
     if len(shape) != 2 or matrix.dtype.kind not in "biuf" or len(index) != shape[0] or len(labels) != shape[0]:
-        raise DataError(
-            f"{path}: Index has {len(index):,} entries, Label {len(labels):,} and Attributes the shape "
-            f"{shape}; expected one of each per node."
-        )
+        found = f"Index has {len(index):,} entries, Label {len(labels):,} and Attributes the shape {shape}"
+        raise DataError(f"{path}: {found}; expected one of each per node.")
     return index, matrix, labels
 
 
@@ -152,14 +151,6 @@ def _vector(values: Any, title: str) -> np.ndarray:
     return flat.astype(np.int64)
 
 
-def _edges(path: Path) -> np.ndarray:
-    with (
-        open_file(path, "edge list") as content,
-        io.TextIOWrapper(content, encoding="utf-8", errors="replace") as stream,
-    ):
-        return read_table(stream, str(path), columns=2, dtype=np.int64)
-
-
 def _covering_order(index: np.ndarray, edges: np.ndarray, title: Path) -> np.ndarray:
     """The position of each node 0..n-1 in ``index``; an error where a node is listed twice or not at all."""
     n = len(index)
@@ -173,16 +164,13 @@ def _covering_order(index: np.ndarray, edges: np.ndarray, title: Path) -> np.nda
     last = int(max(ids[-1], edges.max(initial=0)))
     if last >= n:
         absent = np.setdiff1d(np.arange(min(last + 1, n + 1)), ids)[0]
-        raise DataError(
-            f"{title}: node {absent} is in no .mat file, which together list {n:,} nodes while ids go up to "
-            f"{last}; expected every node in exactly one."
-        )
+        why = f"which together list {n:,} nodes while ids go up to {last}"
+        raise DataError(f"{title}: node {absent} is in no .mat file, {why}; expected every node in exactly one.")
     return order
 
 
 def _share_no_class(train: np.ndarray, test: np.ndarray, title: Path) -> None:
     shared = np.intersect1d(train, test)
     if len(shared):
-        raise DataError(
-            f"{title}: class {shared[0]} is in both the train and the test file; expected disjoint classes."
-        )
+        where = "in both the train and the test file"
+        raise DataError(f"{title}: class {shared[0]} is {where}; expected disjoint classes.")

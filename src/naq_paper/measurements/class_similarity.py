@@ -17,7 +17,7 @@ from naq.episodes.episodes import check_counts
 from naq.errors import OptionError
 from naq.graph import Graph
 from naq_paper.cells.cell import Cell
-from naq_paper.measurements.base import Context, dataset_cell
+from naq_paper.measurements import Context, dataset_cell
 from naq_paper.measurements.tables import completed_table, short_share, table_config
 
 TAILS = (10, 20, 50, 80, 100)
@@ -32,15 +32,10 @@ def class_similarity_cell(
     perturbation: Mapping[str, Any] | None = None,
     **table: Any,
 ) -> Cell:
-    """The cell of one table of class-level similarity.
+    """The cell of one table of class-level similarity over the k nearest; ``tails`` are percents of the classes, smallest first.
 
-    Args:
-        kind: ``naq-feat`` or ``naq-diff``.
-        k: nearest nodes of each node.
-        tails: percents of the classes, smallest first.
-        perturbation: ``{"name": ..., ...}`` of :mod:`naq_paper.perturbations`.
-        table: of the neighbours, see :func:`~naq_paper.measurements.tables.table_config`. Centroids are of raw features whatever the
-            neighbours are found by. With ``fill="none"`` a node without k neighbours counts those it has.
+    ``table`` describes the neighbours, see :func:`~naq_paper.measurements.tables.table_config`. Centroids are of raw features whatever they are
+    found by. With ``fill="none"`` a node without k neighbours counts those it has.
     """
     check_counts(k=k)
     for tail in tails:
@@ -66,14 +61,8 @@ def class_similarity(config: Mapping[str, Any], context: Context) -> dict[str, A
     tails = []
     for percent in config["tails"]:
         chosen = smallest[: -(-int(percent) * len(classes) // 100)]
-        tails.append(
-            {
-                "percent": int(percent),
-                "classes": len(chosen),
-                "nodes": int(sizes[chosen].sum()),
-                **_means(by_class[chosen]),
-            }
-        )
+        counts = {"percent": int(percent), "classes": len(chosen), "nodes": int(sizes[chosen].sum())}
+        tails.append({**counts, **_means(by_class[chosen])})
     return {
         **_means(by_class),
         "tails": tails,
@@ -89,10 +78,8 @@ def class_cosines(graph: Graph, classes: np.ndarray) -> np.ndarray:
     """(C, C) cosine of the classes' mean raw features, 1 on the diagonal; 0 beside a mean of all zeros."""
     features, labels = graph.require_features("class centroids"), graph.require_labels("class centroids")
     nodes = np.flatnonzero(labels >= 0)
-    members = sp.csr_array(
-        (np.ones(len(nodes)), (np.searchsorted(classes, labels[nodes]), nodes)),
-        shape=(len(classes), graph.num_nodes),
-    )
+    places = np.searchsorted(classes, labels[nodes]), nodes
+    members = sp.csr_array((np.ones(len(nodes)), places), shape=(len(classes), graph.num_nodes))
     # A sum points where the mean does.
     sums = members @ features
     centroids = np.asarray(sums if isinstance(sums, np.ndarray) else sums.toarray(), dtype=np.float64)

@@ -14,7 +14,7 @@ import numpy as np
 from naq.episodes import Episodes, naq_episodes
 from naq.episodes.episodes import check_counts
 from naq_paper.cells.cell import Cell
-from naq_paper.measurements.base import Context, check_seed, dataset_cell, finite_or_none
+from naq_paper.measurements import Context, check_seed, dataset_cell, finite_or_none
 from naq_paper.measurements.tables import completed_table, short_share, table_config
 
 
@@ -29,14 +29,7 @@ def overlap_cell(
     perturbation: Mapping[str, Any] | None = None,
     **table: Any,
 ) -> Cell:
-    """The cell of one overlap ratio.
-
-    Args:
-        kind: ``naq-feat`` or ``naq-diff``.
-        way, queries, count, seed: of the episodes.
-        perturbation: ``{"name": ..., ...}`` of :mod:`naq_paper.perturbations`.
-        table: of the neighbour table, see :func:`~naq_paper.measurements.tables.table_config`.
-    """
+    """The cell of one overlap ratio; ``table`` describes the neighbours, see :func:`~naq_paper.measurements.tables.table_config`."""
     check_counts(way=way, queries=queries, count=count)
     check_seed(seed)
     episodes = {"way": int(way), "queries": int(queries), "count": int(count), "seed": int(seed)}
@@ -52,9 +45,8 @@ def overlap(config: Mapping[str, Any], context: Context) -> dict[str, Any]:
     graph = context.perturbed(config).graph
     queries = int(config["queries"])
     table, filled = completed_table(graph, config, queries, context)
-    episodes = naq_episodes(
-        table, way=int(config["way"]), queries=queries, count=int(config["count"]), seed=int(config["seed"])
-    )
+    drawn: dict[str, Any] = {name: int(config[name]) for name in ("way", "queries", "count", "seed")}
+    episodes = naq_episodes(table, **drawn)
     ratios = overlap_ratios(episodes)
     labels = graph.labels
     return {

@@ -6,12 +6,15 @@ k nodes or fewer is left out at that k, for all methods. Accuracy counts nodes w
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -21,12 +24,38 @@ from naq.graph import Graph
 from naq.options import check_whole
 from naq.random import stream
 from naq_paper.cells.cell import Cell
-from naq_paper.cells.peak_memory import with_peak
-from naq_paper.measurements.base import Context, check_choice, check_seed, dataset_cell
+from naq_paper.measurements import Context, check_choice, check_seed, dataset_cell
 from naq_paper.peers import PEERS, Peer
 
-BINS = 15
-"""Of the expected calibration error."""
+Made = TypeVar("Made")
+STATUS = Path("/proc/self/status")
+RESET = Path("/proc/self/clear_refs")
+
+
+def with_peak(work: Callable[[], Made]) -> tuple[Made, int | None]:
+    """What the work gave, and bytes; None where the system does not say.
+
+    Memory that was freed but not yet given back to the system is given back first: reused, it would not be seen.
+    """
+    with suppress(AttributeError, OSError):  # not the GNU C library
+        ctypes.CDLL(None).malloc_trim(0)
+    try:
+        RESET.write_text("5")  # resets VmHWM, see proc(5)
+        before = _status("VmRSS")
+    except (OSError, ValueError):
+        return work(), None
+    made = work()
+    return made, max(0, _status("VmHWM") - before)
+
+
+def _status(name: str) -> int:
+    for line in STATUS.read_text().splitlines():
+        if line.startswith(f"{name}:"):
+            return 1024 * int(line.split()[1])
+    raise ValueError(f"{STATUS} has no {name}.")
+
+
+BINS = 15  # of the expected calibration error
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,13 +98,9 @@ def draw_labels(labels: np.ndarray, shot: int, seed: int) -> Draw:
 
 
 def practice_cell(dataset: str, peer: str, *, shots: Sequence[int], seed: int = 0, device: str = "cpu") -> Cell:
-    """The cell of one method and one draw of labels.
+    """The cell of one method and one draw of labels: ``shots`` are labels in every class, each a question of its own.
 
-    Args:
-        peer: a name of :data:`naq_paper.peers.PEERS`.
-        shots: labels in every class, each a question of its own.
-        seed: of the labels and of what the method draws.
-        device: part of the cell where it is not the CPU and the method can use it.
+    ``device`` is part of the cell where it is not the CPU and the method can use it.
     """
     check_choice("peer", peer, PEERS)
     check_seed(seed)
@@ -115,25 +140,19 @@ def practice(config: Mapping[str, Any], context: Context) -> dict[str, Any]:
         return prepared, answers
 
     (prepared, answers), peak = with_peak(work)
-    return {
-        "by_shot": [
-            {"shot": shot, "seconds": prepared + seconds, **measures(chances, draws[shot])}
-            for shot, (chances, seconds) in answers.items()
-        ],
-        "prepare_seconds": prepared,
-        "peak_bytes": peak,
-        "load": load,
-        "nodes": graph.num_nodes,
-        "edges": graph.num_edges,
-    }
+    by_shot = [
+        {"shot": shot, "seconds": prepared + seconds, **measures(chances, draws[shot])}
+        for shot, (chances, seconds) in answers.items()
+    ]
+    size = {"nodes": graph.num_nodes, "edges": graph.num_edges}
+    return {"by_shot": by_shot, "prepare_seconds": prepared, "peak_bytes": peak, "load": load, **size}
 
 
 def measures(chances: np.ndarray, draw: Draw) -> dict[str, Any]:
     """What the probabilities (q, C) of the asked nodes are worth; of equal ones the first class is the answer."""
     if chances.shape != (len(draw.asked), len(draw.classes)) or not np.isfinite(chances).all():
-        raise OptionError(
-            f"a method gave {chances.shape} probabilities; expected finite ones, {len(draw.asked)} x {len(draw.classes)}."
-        )
+        expected = f"{len(draw.asked)} x {len(draw.classes)}"
+        raise OptionError(f"a method gave {chances.shape} probabilities; expected finite ones, {expected}.")
     hit = chances.argmax(axis=1) == draw.truth
     sizes = np.bincount(draw.truth, minlength=len(draw.classes))
     return {

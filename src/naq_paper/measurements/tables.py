@@ -15,7 +15,7 @@ from naq.neighbors import NeighborTable, feature_neighbors
 from naq.neighbors.similarity import METRICS
 from naq.neighbors.table import FILLS, filled
 from naq.run.episodes import table_for
-from naq_paper.measurements.base import Context, check_choice
+from naq_paper.measurements import Context, check_choice
 
 TABLE_KINDS = ("naq-feat", "naq-diff")
 FEATURE_FILLS = ("none", "lowest", "random")
@@ -32,11 +32,8 @@ def table_config(
 ) -> dict[str, Any]:
     """What describes a neighbour table in a cell, checked; what its kind does not read is left out.
 
-    Args:
-        kind: ``naq-feat`` reads ``metric``; ``naq-diff`` reads ``alpha`` and ``self_loops``.
-        fill: for nodes with too few neighbours: ``none``, ``lowest`` as the paper's code, ``random`` (seed 0, as in trainings) or, for
-            ``naq-diff``, ``feature``.
-        features: ``raw`` as in the paper, ``binary``, ``tfidf`` or ``auto``; left out where no feature is read.
+    ``naq-feat`` reads ``metric``, ``naq-diff`` reads ``alpha`` and ``self_loops``. ``fill`` is for nodes with too few neighbours: ``none``,
+    ``lowest`` as the paper's code, ``random`` (seed 0, as in trainings) or, for ``naq-diff``, ``feature``.
     """
     check_choice("kind", kind, TABLE_KINDS)
     check_choice("fill", fill, FILLS if kind == "naq-diff" else FEATURE_FILLS)
@@ -65,14 +62,11 @@ def completed_table(
     if fill == "feature":
         read.require_features("fill='feature'")
     options = {**config, "queries": k, "shot": 1, "apart": 0, "fill": "none"}
-    table = table_for(
-        read,
-        str(config["kind"]),
-        options,
-        cache,
-        "cpu",
-        lambda done, total: context.listener("neighbors", {"done": done, "total": total}),
-    )
+
+    def listener(done: int, total: int) -> None:
+        context.listener("neighbors", {"done": done, "total": total})
+
+    table = table_for(read, str(config["kind"]), options, cache, "cpu", listener)
     complete = filled(table, fill, feature_ids=lambda: feature_neighbors(read, k, cache=cache).ids, graph=read)
     return complete, (table.ids < 0) & (complete.ids >= 0)
 

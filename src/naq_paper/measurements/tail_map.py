@@ -17,13 +17,12 @@ from naq.graph import Graph
 from naq.random import stream
 from naq.unit_rows import unit_rows
 from naq_paper.cells.cell import Cell
-from naq_paper.measurements.base import Context, check_seed, finite_or_none
+from naq_paper.measurements import Context, check_seed, finite_or_none
 from naq_paper.measurements.train import train_cell, trained
 
 OWN = ("classes", "perplexity", "knn", "points", "tsne_seed")
 """What this measurement adds to the configuration of a train cell."""
-BLOCK = 512
-"""Rows of distances held at once."""
+BLOCK = 512  # rows of distances held at once
 
 
 def tail_map_cell(
@@ -37,14 +36,9 @@ def tail_map_cell(
     tsne_seed: int = 0,
     **training: Any,
 ) -> Cell:
-    """The cell of one map.
+    """The cell of one map of the smallest ``classes``; ``training`` are arguments of :func:`naq_paper.measurements.train.train_cell`.
 
-    Args:
-        classes: smallest classes of the graph that are shown; ties go to the lower class id.
-        perplexity: of t-SNE; lowered to a third of the other points where there are few.
-        knn: nearest nodes that purity looks at.
-        points: at most so many nodes; more are thinned out by a seeded draw.
-        training: arguments of :func:`naq_paper.measurements.train.train_cell`.
+    ``perplexity`` is lowered to a third of the other points where there are few, more nodes than ``points`` are thinned out by a seeded draw.
     """
     check_counts(classes=classes, knn=knn, points=points)
     if isinstance(perplexity, bool) or not isinstance(perplexity, int | float) or not 1 <= perplexity < float("inf"):
@@ -52,19 +46,8 @@ def tail_map_cell(
     check_seed(tsne_seed)
     if not 0 <= tsne_seed < 2**32:
         raise OptionError(f"tsne_seed is {tsne_seed}; expected a whole number of at least 0 and below 2^32.")
-    return train_cell(
-        dataset,
-        method,
-        measurement="tail-map",
-        more={
-            "classes": int(classes),
-            "perplexity": float(perplexity),
-            "knn": int(knn),
-            "points": int(points),
-            "tsne_seed": int(tsne_seed),
-        },
-        **training,
-    )
+    own = zip(OWN, (int(classes), float(perplexity), int(knn), int(points), int(tsne_seed)))
+    return train_cell(dataset, method, measurement="tail-map", more=dict(own), **training)
 
 
 def tail_map(config: Mapping[str, Any], context: Context) -> dict[str, Any]:
@@ -76,7 +59,9 @@ def tail_map(config: Mapping[str, Any], context: Context) -> dict[str, Any]:
     graph = context.perturbed(config).graph
     seed = int(config["tsne_seed"])
     classes, sizes = smallest_classes(graph, int(config["classes"]))
-    nodes = _nodes_of(graph, classes, int(config["points"]), seed)
+    nodes = np.flatnonzero(np.isin(_labels(graph), classes))
+    if len(nodes) > int(config["points"]):
+        nodes = np.sort(stream(seed, "tail-map/points").choice(nodes, size=int(config["points"]), replace=False))
     result = trained({name: value for name, value in config.items() if name not in OWN}, context)
     if result.embedding is None:
         raise DataError(f"the run of {config['method']} kept no vectors; remove its scratch folder and run it again.")
@@ -116,13 +101,6 @@ def smallest_classes(graph: Graph, count: int) -> tuple[np.ndarray, np.ndarray]:
 
 def _labels(graph: Graph) -> np.ndarray:
     return graph.require_labels("a map of its smallest classes")
-
-
-def _nodes_of(graph: Graph, classes: np.ndarray, points: int, seed: int) -> np.ndarray:
-    nodes = np.flatnonzero(np.isin(_labels(graph), classes))
-    if len(nodes) <= points:
-        return nodes
-    return np.sort(stream(seed, "tail-map/points").choice(nodes, size=points, replace=False))
 
 
 def silhouette(vectors: np.ndarray, group: np.ndarray) -> float | None:

@@ -3,8 +3,8 @@
 Times are comparable only while nothing else runs on the machine: ``load`` is its load before the warm-up.
 
 Where a table is made in blocks, each block computes scores, selects the k best and copies them to host memory. The total is measured over
-whole calls. :mod:`naq_paper.measurements.stages` measures the three apart in calls of their own, since waiting for the device between stages costs
-time; so their sum may be above the total.
+whole calls, the three apart in calls of their own: the table's own code marks the end of each stage of each block, and a stopwatch waits for the
+device at every mark, so their sum may be above the total. On the CPU ``transfer`` is the copying of a block's rows into and out of tensors.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numba
+import numpy as np
 import torch
 
 from naq.device import checked_device
@@ -23,15 +24,54 @@ from naq.episodes import naq_episodes, supervised_episodes
 from naq.episodes.episodes import check_counts
 from naq.errors import OptionError
 from naq.graph import Graph, weighted
+from naq.graph.operators import normalized_adjacency
 from naq.io import split_for
 from naq.neighbors import NeighborTable, diffusion_neighbors, feature_neighbors
 from naq.neighbors.diffusion import METHODS
+from naq.neighbors.exact import exact_topk
+from naq.neighbors.feature_blocks import block_topk
 from naq.run.versions import processor
 from naq.threads import available_cores
 from naq_paper.cells.cell import Cell
-from naq_paper.measurements import stages
-from naq_paper.measurements.base import Context, check_choice, check_seed, dataset_cell
+from naq_paper.measurements import Context, check_choice, check_seed, dataset_cell
 from naq_paper.measurements.tables import TABLE_KINDS, completed_table, table_config
+
+STAGES = ("compute", "selection", "transfer")
+
+
+class Stopwatch:
+    """Adds up the time between marks under the name of the stage that a mark ends."""
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        self.now, self.seconds = now, dict.fromkeys(STAGES, 0.0)
+        self._last = now()
+
+    def __call__(self, stage: str) -> None:
+        now = self.now()
+        self.seconds[stage] += now - self._last
+        self._last = now
+
+
+def one_pass(kind: str, solver: str | None, sparse: bool, device: str) -> str | None:
+    """Why the stages of a table are not apart; None where they are."""
+    if kind == "naq-feat" and sparse and device == "cpu":
+        return "the inverted index offers each score to a row's heap as it is computed: scoring and selection are one pass."
+    if kind == "naq-diff" and solver == "push":
+        return "the push selects a node's neighbours while it diffuses from it: scoring and selection are one pass."
+    return None
+
+
+def stage_seconds(graph: Graph, config: Mapping[str, Any], now: Callable[[], float]) -> dict[str, float]:
+    """Seconds of each stage of one call, on a graph from which nothing is derived yet."""
+    k, device = int(config["k"]), str(config["device"])
+    watch = Stopwatch(now)
+    if config["kind"] == "naq-feat":
+        block_topk(graph.require_features("similarity"), k, str(config["metric"]), device, None, watch)
+    else:
+        transition = normalized_adjacency(graph.adjacency, self_loops=bool(config["self_loops"]), dtype=np.float64)
+        exact_topk(transition, graph.components, k, float(config["alpha"]), device, None, watch)
+    return watch.seconds
+
 
 MEASURED = ("similarity", "episodes")
 QUERIES = {"naq-feat": 10, "naq-diff": 10, "supervised": 8}
@@ -66,11 +106,8 @@ def times_cell(
         what: ``similarity``, the table of the ``k`` nearest, or ``episodes``, ``count`` of them from a table that is there.
         kind: ``naq-feat``, ``naq-diff`` or, for episodes, ``supervised``, which reads labels.
         queries: of an episode's class; 10, or 8 for supervised episodes.
-        repeats: timed calls after the warm-up.
-        solver: of the diffusion: ``auto``, ``push`` or ``exact``.
         device: ``cpu`` or ``cuda``, for the tables that can use it; ``computed_on`` of the result says what did.
-        perturbation: ``{"name": ..., ...}`` of :mod:`naq_paper.perturbations`.
-        table: of the neighbour table, see :func:`~naq_paper.measurements.tables.table_config`.
+        table: of the neighbours, see :func:`~naq_paper.measurements.tables.table_config`.
     """
     check_choice("what", what, MEASURED)
     check_choice("kind", kind, TABLE_KINDS if what == "similarity" else tuple(QUERIES))
@@ -109,6 +146,7 @@ def times(config: Mapping[str, Any], context: Context) -> dict[str, Any]:
         context.listener("time", {"done": repeat + 1, "total": int(config["repeats"])})
     solver = made.info.get("method") if isinstance(made, NeighborTable) else None
     parts = config["kind"] if config["what"] == "similarity" or config["kind"] == "supervised" else "episodes"
+    gpu = torch.cuda.get_device_name(device) if device.startswith("cuda") else None
     by_stage, why = _stages(config, graph, solver, lambda: clock(device), context)
     return {
         "seconds": seconds,
@@ -123,7 +161,7 @@ def times(config: Mapping[str, Any], context: Context) -> dict[str, Any]:
         "computed_on": device if isinstance(made, NeighborTable) and solver != "push" else "cpu",
         "threads": {"numba": numba.get_num_threads(), "torch": torch.get_num_threads()},
         "load": load,
-        "hardware": hardware(device),
+        "hardware": {"processor": processor(), "cores": available_cores(), "gpu": gpu},
         "nodes": graph.num_nodes,
         "edges": graph.num_edges,
     }
@@ -154,14 +192,8 @@ def _similarity(config: Mapping[str, Any], graph: Graph) -> Callable[[], Call]:
         fresh = Graph(read.adjacency, read.features, name=read.name)
         if config["kind"] == "naq-feat":
             return lambda: feature_neighbors(fresh, k, metric=str(config["metric"]), device=device)
-        return lambda: diffusion_neighbors(
-            fresh,
-            k,
-            alpha=float(config["alpha"]),
-            self_loops=bool(config["self_loops"]),
-            method=str(config["solver"]),
-            device=device,
-        )
+        alpha, loops, solver = float(config["alpha"]), bool(config["self_loops"]), str(config["solver"])
+        return lambda: diffusion_neighbors(fresh, k, alpha=alpha, self_loops=loops, method=solver, device=device)
 
     return prepare
 
@@ -173,14 +205,14 @@ def _stages(
     if config["what"] != "similarity":
         return None, "episodes are drawn in one pass."
     read = weighted(graph, str(config.get("features", "raw")))
-    why = stages.one_pass(str(config["kind"]), solver, read.sparse_features, str(config["device"]))
+    why = one_pass(str(config["kind"]), solver, read.sparse_features, str(config["device"]))
     if why is not None:
         return None, why
-    found: dict[str, list[float]] = {stage: [] for stage in stages.STAGES}
+    found: dict[str, list[float]] = {stage: [] for stage in STAGES}
     repeats = int(config["repeats"])
     for repeat in range(repeats):
         fresh = Graph(read.adjacency, read.features, name=read.name)
-        for stage, seconds in stages.stage_seconds(fresh, config, now).items():
+        for stage, seconds in stage_seconds(fresh, config, now).items():
             found[stage].append(seconds)
         context.listener("time", {"done": repeat + 1, "total": repeats})
     return found, None
@@ -195,9 +227,3 @@ def _episodes(config: Mapping[str, Any], graph: Graph, context: Context) -> Call
         return lambda: lambda: supervised_episodes(labels, split.base, shot=1, **options)
     table, _ = completed_table(graph, config, options["queries"], context)
     return lambda: lambda: naq_episodes(table, **options)
-
-
-def hardware(device: str) -> dict[str, Any]:
-    """In words: processor, cores that this process may use, GPU where it is the device."""
-    gpu = torch.cuda.get_device_name(device) if device.startswith("cuda") else None
-    return {"processor": processor(), "cores": available_cores(), "gpu": gpu}

@@ -9,7 +9,7 @@ from naq.errors import OptionError
 from naq.methods import get_method
 from naq.run.config import RunConfig
 from naq_paper.cells.cell import Cell
-from naq_paper.measurements.base import Context
+from naq_paper.measurements import Context
 from naq_paper.perturbations import resolve_perturbation
 
 if TYPE_CHECKING:
@@ -26,14 +26,9 @@ def train_cell(
     more: Mapping[str, Any] | None = None,
     **given: Any,
 ) -> Cell:
-    """The cell of one run: its :class:`~naq.run.RunConfig` as JSON, and the perturbation.
+    """The cell of one run: its :class:`~naq.run.RunConfig` (``given`` as to :func:`naq.run`) as JSON, and the perturbation.
 
-    Args:
-        epochs: left out where the method is not trained in epochs.
-        perturbation: ``{"name": ..., ...}`` of :mod:`naq_paper.perturbations`.
-        measurement, more: for a measurement that trains and then measures something else: its name and what it adds to
-            the configuration.
-        given: arguments of :func:`naq.run` that belong to the configuration.
+    ``measurement`` and ``more`` are for one that trains and then measures something else: its name, and what it adds to the configuration.
     """
     known = get_method(method)
     config = RunConfig.resolve(known, dataset=dataset, epochs=epochs if known.in_epochs else None, **given)
@@ -48,9 +43,8 @@ def trained(config: Mapping[str, Any], context: Context) -> Result:
     run = RunConfig.from_json({name: value for name, value in config.items() if name != "perturbation"})
     perturbed = context.perturbed(config)
     if perturbed.redraw and perturbed.split is None:
-        raise OptionError(
-            f"the perturbation {config['perturbation']} removes nodes but names no classes; tasks cannot be drawn."
-        )
+        what = config["perturbation"]
+        raise OptionError(f"the perturbation {what} removes nodes but names no classes; tasks cannot be drawn.")
     return run_config(
         run,
         perturbed.graph,

@@ -19,7 +19,7 @@ import torch.nn.functional as F
 from naq.graph import Graph
 from naq.nn.rows import SparseRows, sparse_product, take_rows
 from naq.random import torch_seed
-from naq_paper.peers.base import Peer, edge_index, words_of
+from naq_paper.peers import Peer, edge_index, words_of
 
 EPOCHS, HIDDEN = 200, 64
 
@@ -49,10 +49,8 @@ class TwoLayers(torch.nn.Module):
 
     def _fewer(self, words: SparseRows) -> SparseRows:
         """Dropout of sparse features: what is not stored is zero with and without it."""
-        if not self.training:
-            return words
-        kept = F.dropout(torch.from_numpy(words.data), self.dropout)
-        return replace(words, data=kept.numpy())
+        kept = torch.from_numpy(words.data)
+        return replace(words, data=F.dropout(kept, self.dropout).numpy()) if self.training else words
 
 
 class TrainedGNN(Peer):
@@ -130,11 +128,8 @@ class GCN(TrainedGNN):
 
         first, second = GCNConv(1, HIDDEN, normalize=False), GCNConv(HIDDEN, count, normalize=False)
         model = TwoLayers(torch.empty(self.words.shape[1], HIDDEN), first, second, F.relu, 0.5)
-        groups = [
-            {"params": [model.weight, *first.parameters()], "weight_decay": 5e-4},
-            {"params": second.parameters(), "weight_decay": 0.0},
-        ]
-        return model, torch.optim.Adam(groups, lr=0.01)
+        decayed = {"params": [model.weight, *first.parameters()], "weight_decay": 5e-4}
+        return model, torch.optim.Adam([decayed, {"params": second.parameters(), "weight_decay": 0.0}], lr=0.01)
 
 
 class GAT(TrainedGNN):
@@ -153,3 +148,37 @@ class GAT(TrainedGNN):
         second = GATConv(HIDDEN, count, heads=1, concat=False, dropout=0.6, add_self_loops=False)
         model = TwoLayers(torch.empty(self.words.shape[1], HIDDEN), first, second, F.elu, 0.6)
         return model, torch.optim.Adam(model.parameters(), lr=0.005, weight_decay=5e-4)
+
+
+EPOCHS = 100
+
+
+class SGC(Peer):
+    name = "sgc"
+    title = "SGC"
+    reads = "features, edges"
+    settings = "as PyG's `SGConv` in its example: K=2, Adam, lr 0.2, weight decay 0.005, 100 epochs"
+
+    def __init__(self, graph: Graph, seed: int) -> None:
+        super().__init__(graph, seed)
+        self.words = words_of(graph)
+        self.average = graph.normalized_adjacency()
+
+    def classify(self, nodes: np.ndarray, slots: np.ndarray, count: int) -> np.ndarray:
+        rows = (self.average[nodes] @ self.average) @ self.words
+        x, y = torch.from_numpy(rows.toarray().astype(np.float32)), torch.from_numpy(slots)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(torch_seed(self.seed, "peer/sgc"))
+            model = torch.nn.Linear(x.shape[1], count)
+        torch.nn.init.zeros_(model.bias)
+        optimizer = torch.optim.Adam(model.parameters(), lr=0.2, weight_decay=0.005)
+        for _ in range(EPOCHS):
+            optimizer.zero_grad()
+            F.cross_entropy(model(x), y).backward()
+            optimizer.step()
+        return self.answer(model.weight.detach().numpy(), model.bias.detach().numpy())
+
+    def answer(self, weight: np.ndarray, bias: np.ndarray) -> np.ndarray:
+        """(n, count) probabilities from a weight (count, d) and a bias (count,)."""
+        scores = self.average @ (self.average @ (self.words @ weight.T)) + bias
+        return torch.from_numpy(scores).softmax(dim=1).numpy()

@@ -8,7 +8,7 @@ import numpy as np
 
 from naq.classifier import FewShotNodeClassifier, Labels
 from naq.graph import Graph
-from naq_paper.peers.base import Peer
+from naq_paper.peers import Peer
 
 
 class NaqPlusClassifier(Peer):

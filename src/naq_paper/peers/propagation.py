@@ -10,9 +10,34 @@ from __future__ import annotations
 import numpy as np
 import torch
 
+from naq.errors import OptionError
 from naq.graph import Graph
-from naq_paper.peers.base import Peer, edge_index, normalized_rows
-from naq_paper.peers.words import TfidfLogistic
+from naq_paper.peers import Peer, edge_index, normalized_rows, words_of
+
+MOST_ROUNDS = 1000  # of L-BFGS; scikit-learn's 100 end with a warning before it has converged
+
+
+class TfidfLogistic(Peer):
+    name = "tfidf-logistic"
+    title = "TF-IDF + logistic regression"
+    reads = "features"
+    settings = "scikit-learn: `TfidfTransformer(sublinear_tf=True)`, `LogisticRegression(max_iter=1000)`, else defaults"
+
+    def __init__(self, graph: Graph, seed: int) -> None:
+        from sklearn.feature_extraction.text import TfidfTransformer
+
+        super().__init__(graph, seed)
+        words = words_of(graph)
+        if words.data.min(initial=0.0) < 0:
+            raise OptionError(f"graph {graph.name!r} has features below 0; TF-IDF needs counts of words.")
+        self.words = TfidfTransformer(sublinear_tf=True).fit_transform(words)
+
+    def classify(self, nodes: np.ndarray, slots: np.ndarray, count: int) -> np.ndarray:
+        from sklearn.linear_model import LogisticRegression
+
+        model = LogisticRegression(max_iter=MOST_ROUNDS, random_state=self.seed)
+        return model.fit(self.words[nodes], slots).predict_proba(self.words)
+
 
 LAYERS = 50
 ALPHA = 0.9
@@ -22,9 +47,9 @@ class LabelPropagation(Peer):
     name = "label-propagation"
     title = "label propagation"
     reads = "edges"
-    # fmt: off
-    settings = "PyG: `LabelPropagation(num_layers=50, alpha=0.9)`: the alpha of its example, the number of layers of its paper"
-    # fmt: on
+    settings = (
+        "PyG: `LabelPropagation(num_layers=50, alpha=0.9)`: the alpha of its example, the number of layers of its paper"
+    )
 
     def __init__(self, graph: Graph, seed: int) -> None:
         super().__init__(graph, seed)

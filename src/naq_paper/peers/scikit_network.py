@@ -5,25 +5,12 @@ Nodes that no label reaches get probability 0 of every class.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import scipy.sparse as sp
 
 from naq.errors import MissingDependency
 from naq.graph import Graph
-from naq_paper.peers.base import Peer, words_of
-
-
-def classifiers() -> Any:
-    """The module ``sknetwork.classification``."""
-    try:
-        from sknetwork import classification
-    except ImportError as error:
-        raise MissingDependency(
-            'this comparison needs scikit-network, which is not installed: pip install "naq[practice]".'
-        ) from error
-    return classification
+from naq_paper.peers import Peer, words_of
 
 
 class ScikitNetworkPeer(Peer):
@@ -33,7 +20,12 @@ class ScikitNetworkPeer(Peer):
 
     def __init__(self, graph: Graph, seed: int) -> None:
         super().__init__(graph, seed)
-        self.kind = getattr(classifiers(), self.library_name)
+        try:
+            from sknetwork import classification
+        except ImportError as error:
+            how = 'pip install "naq[practice]"'
+            raise MissingDependency(f"this comparison needs scikit-network, which is not installed: {how}.") from error
+        self.kind = getattr(classification, self.library_name)
         self.matrix = self.read(graph)
 
     def read(self, graph: Graph) -> sp.csr_matrix:

@@ -7,30 +7,83 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from matplotlib.ticker import LogLocator, MaxNLocator
+
 from naq_paper.experiments.views import BarView, LineView, Panel, ScatterView, Series
-from naq_paper.report.axes import covering_ticks, finite, num, place_ticks, scale, spaced, text_width, tick_texts
 from naq_paper.report.format import rounded, shorten, with_interval
 
-COLOURS = 12
-"""``.c0`` to ``.c11`` of style.css."""
-SHAPES = 6
-"""Markers ``#m0`` to ``#m5`` of the page."""
+Scale = Callable[[float], float]
+
+
+def finite(values: Iterable[float | None]) -> list[float]:
+    return [float(value) for value in values if value is not None and math.isfinite(value)]
+
+
+def num(value: float) -> str:
+    """A coordinate with one decimal at most."""
+    return f"{value:.1f}".removesuffix(".0")
+
+
+def text_width(text: str) -> float:
+    """About how wide a text is; on the generous side, for fonts differ."""
+    broad = [c in "mwMW@%—&" or ord(c) > 0x2E80 for c in text]
+    return 13 * sum(0.38 if c in "iljtfrI.,:;|!()[]'` -/" else 0.95 if wide else 0.64 for c, wide in zip(text, broad))
+
+
+def covering_ticks(values: Sequence[float]) -> list[float]:
+    """Round ticks from at or below the least value to at or above the greatest."""
+    low, high = min(values), max(values)
+    if high - low <= 1e-9 * max(abs(low), abs(high)):
+        low, high = low - (abs(low) * 0.1 or 1.0), high + (abs(high) * 0.1 or 1.0)
+    return [float(tick) for tick in MaxNLocator(6, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high)]
+
+
+def place_ticks(places: Sequence[float], x: Scale, log: bool) -> list[float]:
+    """Ticks under the x axis: the places themselves where they are few, else round numbers between the first and the last."""
+    low, high = places[0], places[-1]
+    fit = log or len(spaced(places, x)) == len(places)
+    if fit and len(places) <= _MOST_PLACES:
+        return list(places)
+    locator = LogLocator(numticks=8) if log else MaxNLocator(5, steps=[1, 2, 4, 5, 10])
+    return [float(tick) for tick in locator.tick_values(low, high) if low <= tick <= high] or [low, high]
+
+
+def tick_texts(ticks: Sequence[float]) -> list[str]:
+    """Ticks with the same number of decimals, as few as tell them apart."""
+    digits = max(len(f"{tick:.10f}".rstrip("0").partition(".")[2]) for tick in ticks)
+    return [f"{tick:,.{digits}f}".replace("-", "−") for tick in ticks]
+
+
+def spaced(ticks: Sequence[float], at: Scale) -> list[tuple[float, str]]:
+    """Places and texts of the ticks, from the first on, without those that would touch the one before."""
+    kept: list[tuple[float, str]] = []
+    for place, text in zip(map(at, ticks), tick_texts(ticks)):
+        if not kept or place - kept[-1][0] > (text_width(text) + text_width(kept[-1][1])) / 2 + 8:
+            kept.append((place, text))
+    return kept
+
+
+def scale(low: float, high: float, start: float, end: float, log: bool = False) -> Scale:
+    """From values to coordinates; a range of one value is in the middle."""
+    mapped: Callable[[float], float] = math.log10 if log else float
+    if low == high:
+        return lambda value: (start + end) / 2
+    return lambda value: start + (mapped(value) - mapped(low)) / (mapped(high) - mapped(low)) * (end - start)
+
+
+COLOURS, SHAPES = 12, 6  # ``.c0`` to ``.c11`` of style.css; markers ``#m0`` to ``#m5`` of the page
+# A field of lines, one of rows, a line of text; in units of the view box, where text is 13 high.
 WIDTH, HEIGHT, ROW_WIDTH, LINE = 410.0, 230.0, 275.0, 16.0
-"""Of a field of lines, of a field of rows, and of a line of text; in units of the view box, where text is 13 high."""
-SIDE, MARGIN = 320.0, 14.0
-"""Of a cloud of points."""
-_STEP, _PAD = 11.0, 12.0
-"""Height of a dot's line in a row, and the air in a row."""
-_SORTED_FROM = 13
-"""Rows from which on the highest is put first."""
-_LONGEST = 26
-"""Letters of a row's name; all of them are in its tooltip."""
-_DENSE = 26
-"""Points from which on a line has a band and no markers: it is a curve."""
+SIDE, MARGIN = 320.0, 14.0  # of a cloud of points
+_STEP, _PAD = 11.0, 12.0  # height of a dot's line in a row, and the air in a row
+_SORTED_FROM = 13  # rows from which on the highest is put first
+_LONGEST = 26  # letters of a row's name; all of them are in its tooltip
+_DENSE = 26  # points from which on a line has a band and no markers: it is a curve
+_MOST_PLACES = 12  # on the x axis, up to which each has its tick
 
 Pair = tuple[float, float]
 
@@ -116,11 +169,8 @@ class Cloud:
 def points(series: Series) -> list[Point]:
     """The points of a series that have a place; a value that is not finite counts as missing."""
 
-    def at(side: Sequence[float | None], i: int) -> float | None:
-        return next(iter(finite(side[i : i + 1])), None)
-
     return [
-        Point(x, at(series.y, i), at(series.low, i), at(series.high, i))
+        Point(x, *(next(iter(finite(side[i : i + 1])), None) for side in (series.y, series.low, series.high)))
         for i, x in enumerate(series.x)
         if isinstance(x, str) or math.isfinite(x)
     ]
@@ -133,10 +183,9 @@ def legend_name(series: Series) -> str:
 
 def colours(series: Sequence[Series]) -> list[int]:
     """A colour per series; the paper's line of a method has the colour of our line of it."""
-    names = [
-        re.sub(r"^paper:? |,? \(?(the )?paper\b.*$", "", item.name) if item.paper else item.name for item in series
-    ]
-    ours_first = [name for paper in (False, True) for item, name in zip(series, names) if item.paper is paper]
+    paper = r"^paper:? |,? \(?(the )?paper\b.*$"
+    names = [re.sub(paper, "", item.name) if item.paper else item.name for item in series]
+    ours_first = [name for theirs in (False, True) for item, name in zip(series, names) if item.paper is theirs]
     given = {name: i for i, name in enumerate(dict.fromkeys(ours_first))}
     return [given[name] for name in names]
 
@@ -159,9 +208,8 @@ def _rows(view: LineView | BarView, found: Sequence[Sequence[Point]], ticks: Seq
     there = [{p.place: p for p in line if p.y is not None} for line in found]
     connected = isinstance(view, LineView)
     if not connected and len(names) >= _SORTED_FROM:
-        names.sort(
-            key=lambda name: max(finite(one[name].y for one in there if name in one), default=-math.inf), reverse=True
-        )
+        highest = {name: max(finite(one[name].y for one in there if name in one), default=-math.inf) for name in names}
+        names.sort(key=lambda name: highest[name], reverse=True)
     top = 30.0 if connected else 8.0
     left = 14 + max(text_width(_row_name(name)) for name in names)
     value = scale(ticks[0], ticks[-1], left + 8, left + ROW_WIDTH - 8)
@@ -248,17 +296,16 @@ class _Pen:
                 continue
             x, y = self.at(place, point.y)
             line, step = f"{line}{step}{num(x)} {num(y)}", "L"
-            ends = (
-                [] if point.low is None or point.high is None else [self.at(place, v) for v in (point.low, point.high)]
-            )
+            ends: list[Pair] = []
+            if point.low is not None and point.high is not None:
+                ends = [self.at(place, point.low), self.at(place, point.high)]
             for side, end in zip(sides, ends):
                 side.append(end)
             dots.append(Dot(x, y, self._whisker(ends), f"{legend_name(series)}, {point.place}: {point.words}"))
         outline = "L".join(f"{num(x)} {num(y)}" for x, y in (*sides[0], *reversed(sides[1])))
         band = f"M{outline}z" if self.dense and outline else ""
-        return Trace(
-            index, series.name, colour, series.paper, line if self.connected else "", band, [] if self.dense else dots
-        )
+        line, dots = line if self.connected else "", [] if self.dense else dots
+        return Trace(index, series.name, colour, series.paper, line, band, dots)
 
     def _whisker(self, ends: Sequence[Pair]) -> str:
         dx, dy = self.cap
@@ -294,9 +341,6 @@ def _clouds(panel: Panel, groups: Sequence[str]) -> list[Cloud]:
 
 
 def _described(view: LineView | BarView) -> str:
-    said = [
-        f"{series.name}: {rounded(values[0])} to {rounded(values[-1])}, highest {rounded(max(values))}"
-        for series in view.series
-        if (values := finite(series.y))
-    ]
+    found = [(series.name, values) for series in view.series if (values := finite(series.y))]
+    said = [f"{name}: {rounded(y[0])} to {rounded(y[-1])}, highest {rounded(max(y))}" for name, y in found]
     return f"{view.title}. {'; '.join(said)}. All numbers are in the table under the chart."

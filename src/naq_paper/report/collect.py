@@ -14,41 +14,35 @@ from typing import Any
 import naq
 from naq.run.versions import device_words
 from naq_paper.cells.cell import titles
-from naq_paper.cells.records import Find, Record
+from naq_paper.cells.records import Record
 from naq_paper.experiments.experiment import Study, expand
 from naq_paper.experiments.request import Request
-from naq_paper.experiments.views import TableView, TextView, View
-from naq_paper.report.advice import RULE
+from naq_paper.experiments.views import TableView, TextView
+from naq_paper.report.answers import RULE, advice, headline
 from naq_paper.report.commands import command, section_name, special
 from naq_paper.report.format import counted, duration
-from naq_paper.report.headline import advice, headline
 from naq_paper.report.page import Answer, DataFacts, Made, Page, Section, Summary
 from naq_paper.report.profiles import profile_sections
 from naq_paper.report.results import Results, is_older, version_label
 
 
 def page_of(folder: str | Path, *, title: str = "", out: str = "", any_version: bool = False) -> Page:
-    """The report of a folder.
+    """The report of a folder; its commands call it ``out``, "" is where ``naq reproduce`` writes anyway.
 
-    Args:
-        title: over the page.
-        out: the folder as the commands of the page name it; "" is where ``naq reproduce`` writes anyway.
-        any_version: results of other versions of the code stand in for those that the present code has not computed, and the page says so;
-            else they are shown apart.
+    With ``any_version`` results of other code stand in for those that the present code has not computed, and the page says so; else they are apart.
     """
     results = Results.read(folder)
     look = results.latest if any_version else results.current
     expanded = [(request, expand(request, look(request))) for request in results.requests]
-    sections = distinct(
-        [section(request, studies, results.paths, out) for request, studies in expanded], results.requests
-    )
+    sections = [section(request, studies, results.paths, out) for request, studies in expanded]
+    sections = distinct(sections, results.requests)
     older = []
     for label in [] if any_version else results.other_versions():
-        found = [
-            section(request, _with(studies, results.of_version(request, label)), older=label)
-            for request, studies in expanded
-        ]
-        kept = [s for s in found if s.made]
+        kept = []
+        for request, studies in expanded:
+            find = results.of_version(request, label)
+            if (one := section(request, [replace(study, find=find) for study in studies], older=label)).made:
+                kept.append(one)
         if kept:
             older.append((label, kept))
     studies = [study for _, found in expanded for study in found]
@@ -66,10 +60,6 @@ def page_of(folder: str | Path, *, title: str = "", out: str = "", any_version: 
             "results computed": _span(tally.done.values()),
         },
     )
-
-
-def _with(studies: Sequence[Study], find: Find) -> list[Study]:
-    return [replace(study, find=find) for study in studies]
 
 
 def section(
@@ -116,15 +106,12 @@ def distinct(sections: Sequence[Section], requests: Sequence[Request]) -> list[S
         told = ", ".join((*request.datasets, *words)) if one.title in repeated else ""
         profile = f"{request.profile} profile" if profiles or request.profile != "default" else ""
         title = "; ".join(filter(None, (told.replace(f"{request.profile}-profile", "").strip(", "), profile)))
-        views = [_titled(view, profile) for view in one.views]
+        views = list(one.views)
+        if profile:
+            views = [v if isinstance(v, TextView) else replace(v, title=f"{v.title} ({profile})") for v in views]
         views = [_named(view, words, taken) if isinstance(view, TableView) else view for view in views]
         found.append(replace(one, title=f"{one.title} ({title})" if title else one.title, views=views))
     return found
-
-
-def _titled(view: View, profile: str) -> View:
-    """The view with its profile in the title."""
-    return view if isinstance(view, TextView) or not profile else replace(view, title=f"{view.title} ({profile})")
 
 
 def _named(view: TableView, words: Sequence[str], taken: set[str]) -> TableView:
@@ -154,17 +141,12 @@ def made(record: Record) -> Made:
     )
 
 
-_TRADEMARKS = re.compile(r"\((R|TM)\)")
-
-
 def machine_words(machine: Mapping[str, Any]) -> str:
     """``NVIDIA H200``, or the processor, its cores and the threads that were used."""
     if (device := device_words(machine)) != "cpu":
         return device
-    parts = [_TRADEMARKS.sub("", str(machine["processor"]))] if machine.get("processor") else []
-    for name in ("cores", "threads"):
-        if machine.get(name):
-            parts.append(counted(machine[name], name[:-1]))
+    parts = [re.sub(r"\((R|TM)\)", "", str(machine["processor"]))] if machine.get("processor") else []
+    parts += [counted(machine[name], name[:-1]) for name in ("cores", "threads") if machine.get(name)]
     return ", ".join(parts)
 
 
@@ -245,11 +227,13 @@ def _notices(results: Results) -> list[str]:
     notices = []
     if results.damaged:
         one = len(results.damaged) == 1
+        files = ", ".join(f"{key}.json" for key in results.damaged[:6]) + " and others" * (len(results.damaged) > 6)
+        count, (are, them) = (
+            len(results.damaged),
+            ("is damaged and counts", "it") if one else ("are damaged and count", "them"),
+        )
         notices.append(
-            f"{counted(len(results.damaged), 'result file')} {'is' if one else 'are'} damaged and "
-            f"{'counts' if one else 'count'} as not run: {', '.join(f'{key}.json' for key in results.damaged[:6])}"
-            f"{' and others' if len(results.damaged) > 6 else ''}. "
-            f"The command below computes {'it' if one else 'them'} anew."
+            f"{counted(count, 'result file')} {are} as not run: {files}. The command below computes {them} anew."
         )
     if results.unknown:
         notices.append(f"This version of naq does not know {', '.join(results.unknown)}: left out.")

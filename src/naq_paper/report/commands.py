@@ -33,12 +33,7 @@ def special(request: Request) -> list[str]:
 
 
 def command(requests: Sequence[Request], paths: Mapping[str, str] | None = None, out: str = "") -> str:
-    """What computes the requests again; several lines where they differ in more than their name.
-
-    Args:
-        paths: paths of datasets that are no names.
-        out: folder of the results; "" is the usual one.
-    """
+    """What computes the requests again, in several lines where they differ in more than their name; "" is the usual folder."""
     lines: dict[tuple[str, ...], list[str]] = {}
     for request in requests:
         lines.setdefault(tuple(_flags(request, paths or {})), []).append(request.experiment)
@@ -63,32 +58,19 @@ def run_command(config: Mapping[str, Any], at: tuple[int, int], paths: Mapping[s
     for flag, kind in (("--set", "options"), ("--episode", "episode")):
         for name, value in (config.get(kind) or {}).items():
             if name not in PLACE and value != plain[kind][name]:
-                words += (
-                    ["--epochs", str(value)] if (kind, name) == ("options", "epochs") else [flag, f"{name}={value}"]
-                )
+                epochs = (kind, name) == ("options", "epochs")
+                words += ["--epochs", str(value)] if epochs else [flag, f"{name}={value}"]
     return shlex.join(words)
 
 
 def _flags(request: Request, paths: Mapping[str, str]) -> list[str]:
     flags = [part for dataset in request.datasets for part in ("--dataset", paths.get(dataset, dataset))]
-    for flag, value, default in (
-        ("--budget", request.budget, "standard"),
-        ("--profile", request.profile, "default"),
-        ("--seeds", request.seeds, 0),
-        ("--episodes", request.episodes, 0),
-        ("--head", request.head, "logistic"),
-        ("--features", request.features, "raw"),
-        ("--select", request.select, "valid"),
-        ("--device", request.device, "cpu"),
-    ):
-        flags += [flag, str(value)] if value != default else []
-    for flag, values in (
-        ("--learner", request.learners),
-        ("--way", request.ways),
-        ("--shot", request.shots),
-        ("--method", request.methods),
-    ):
-        flags += [part for value in values for part in (flag, str(value))]
+    plain = Request("", ())
+    for name in ("budget", "profile", "seeds", "episodes", "head", "features", "select", "device"):
+        value = getattr(request, name)
+        flags += [f"--{name}", str(value)] if value != getattr(plain, name) else []
+    for name in ("learners", "ways", "shots", "methods"):
+        flags += [part for value in getattr(request, name) for part in (f"--{name[:-1]}", str(value))]
     for name, options in request.options.items():
         flags += [part for option, value in options.items() for part in ("--set", f"{name}.{option}={value}")]
     flags += [part for option, value in request.episode.items() for part in ("--episode", f"{option}={value}")]

@@ -23,7 +23,7 @@ def write_tables(tables: Iterable[TableView], folder: str | Path) -> list[Path]:
     for name in names:
         if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name) or names.count(name) > 1:
             raise OptionError(
-                f"a table is named {name!r}; expected a name of its own of letters, digits, '.', '_' and '-', as it names files."
+                f"a table is named {name!r}; expected a name of its own of letters, digits, '.', '_', '-'."
             )
     return [
         write_atomically(
@@ -67,10 +67,11 @@ def _of_number(read: Callable[[Number], str]) -> Callable[[Entry], str]:
     return lambda entry: read(entry) if isinstance(entry, Number) else ""
 
 
-def _of_paper(entry: Entry, value: float | str | None) -> str:
+def _of_paper(entry: Entry, field: str) -> str:
+    value = getattr(entry, field, None)
     if value is None or isinstance(value, str):
         return value or ""
-    return _exact(value, entry.digits) if isinstance(entry, Number) else _exact(value, 2)
+    return _exact(value, entry.digits if isinstance(entry, Number) else 2)
 
 
 _CSV_PARTS: dict[str, Callable[[Entry], str]] = {
@@ -81,8 +82,8 @@ _CSV_PARTS: dict[str, Callable[[Entry], str]] = {
     " seeds": _of_number(lambda n: str(n.seeds) if n.seeds > 1 else ""),
     " mark": _of_number(lambda n: n.mark),
     " against smooth": _of_number(lambda n: n.against),
-    " paper": lambda entry: _of_paper(entry, entry.paper) if isinstance(entry, Number | Missing) else "",
-    " paper ci95": lambda entry: _of_paper(entry, entry.paper_ci) if isinstance(entry, Number | Missing) else "",
+    " paper": lambda entry: _of_paper(entry, "paper"),
+    " paper ci95": lambda entry: _of_paper(entry, "paper_ci"),
     " missing": lambda entry: entry.reason if isinstance(entry, Missing) else "",
 }
 """Columns of the CSV that one column of a table becomes; those that are empty throughout are left out, the first never."""
@@ -115,52 +116,20 @@ def to_latex(table: TableView) -> str:
     words = (table.title, table.note, legend_text(table))
     caption = ". ".join(latex_text(text).rstrip(".") for text in words if text)
     sides = "l" * table.labels + "r" * (len(table.columns) - table.labels)
-    return "\n".join(
-        [
-            r"\begin{table}[t]",
-            r"\centering",
-            rf"\caption{{{caption}.}}",
-            rf"\label{{tab:{re.sub(r'[^A-Za-z0-9:-]+', '-', table.name)}}}",
-            rf"\begin{{tabular}}{{{sides}}}",
-            r"\toprule",
-            *lines,
-            r"\bottomrule",
-            r"\end{tabular}",
-            r"\end{table}",
-            "",
-        ]
-    )
+    label = re.sub(r"[^A-Za-z0-9:-]+", "-", table.name)
+    head = [r"\begin{table}[t]", r"\centering", rf"\caption{{{caption}.}}", rf"\label{{tab:{label}}}"]
+    head += [rf"\begin{{tabular}}{{{sides}}}", r"\toprule"]
+    return "\n".join([*head, *lines, r"\bottomrule", r"\end{tabular}", r"\end{table}", ""])
 
 
 _LATEX_SIGNS = {
-    "\\": r"\textbackslash{}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "|": r"\textbar{}",
-    '"': "''",
-    "<": "$<$",
-    ">": "$>$",
-    "≈": r"$\approx$",
-    "▲": r"$\bigtriangleup$",
-    "▼": r"$\bigtriangledown$",
-    "±": r"$\pm$",
-    "×": r"$\times$",
-    "−": "$-$",
-    "≤": r"$\leq$",
-    "≥": r"$\geq$",
-    "→": r"$\rightarrow$",
-    "·": r"$\cdot$",
-    "–": "--",
-    "—": "---",
-    "…": r"\dots{}",
-    "’": "'",
-    "‘": "`",
-    "“": "``",
-    "”": "''",
-    "\N{GREEK SMALL LETTER ALPHA}": r"$\alpha$",
-    "\N{MICRO SIGN}": r"$\mu$",
+    "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "|": r"\textbar{}", '"': "''",
+    "<": "$<$", ">": "$>$", "≈": r"$\approx$", "▲": r"$\bigtriangleup$", "▼": r"$\bigtriangledown$", "±": r"$\pm$",
+    "×": r"$\times$", "−": "$-$", "≤": r"$\leq$", "≥": r"$\geq$", "→": r"$\rightarrow$", "·": r"$\cdot$", "–": "--",
+    "—": "---", "…": r"\dots{}", "’": "'", "‘": "`", "“": "``", "”": "''",
+    "\N{GREEK SMALL LETTER ALPHA}": r"$\alpha$", "\N{MICRO SIGN}": r"$\mu$",
     **{sign: "\\" + sign for sign in "&%$#_{}"},
-}
+}  # fmt: skip
 """Signs that plain LaTeX has under another name; no package but booktabs is needed."""
 
 
@@ -178,12 +147,13 @@ def _latex_sign(sign: str) -> str:
     return "".join(_LATEX_SIGNS.get(letter, letter) for letter in plain) or "?"
 
 
-def _latex_number(text: str) -> str:
-    """A number's minus is a minus, not a hyphen."""
-    return latex_text(re.sub(r"^-(?=\d)", "−", text))
-
-
-_LATEX = Markup(_latex_number, r"\textbf{%s}", r"\underline{%s}", r"\textit{%s}", r"{\scriptsize [paper %s]}")
+_LATEX = Markup(
+    lambda text: latex_text(re.sub(r"^-(?=\d)", "−", text)),  # a number's minus is a minus, not a hyphen
+    r"\textbf{%s}",
+    r"\underline{%s}",
+    r"\textit{%s}",
+    r"{\scriptsize [paper %s]}",
+)
 
 
 def _latex_row(entries: Sequence[str]) -> str:
@@ -205,8 +175,9 @@ def _latex_groups(table: TableView) -> list[str]:
 def _check_rows(table: TableView) -> None:
     for row in table.rows:
         if len(row) != len(table.columns):
+            columns = len(table.columns)
             raise OptionError(
-                f"a row of table {table.name!r} has {len(row)} entries; expected one for each of {len(table.columns)} columns."
+                f"a row of table {table.name!r} has {len(row)} entries; expected one for each of {columns} columns."
             )
     if table.groups and sum(size for _, size in table.groups) != len(table.columns):
         raise OptionError(f"the groups of table {table.name!r} do not span its {len(table.columns)} columns.")

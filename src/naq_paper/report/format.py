@@ -9,9 +9,6 @@ from dataclasses import dataclass
 
 from naq_paper.experiments.views import Entry, Label, Missing, Number, TableView
 
-NOTHING = "–"
-"""In place of a number that is not defined."""
-
 _FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff\ud800-\udfff]")
 
 
@@ -53,10 +50,8 @@ def duration(seconds: float) -> str:
 def rounded(value: float) -> str:
     """A value of a chart, which does not say how many digits it has: about four significant ones."""
     size = abs(value)
-    if size >= 1000:
-        return f"{value:,.0f}"
     if size >= 100:
-        return f"{value:.1f}"
+        return f"{value:,.0f}" if size >= 1000 else f"{value:.1f}"
     return f"{value:.2f}" if size >= 1 or size == 0 else f"{value:.3g}"
 
 
@@ -67,23 +62,15 @@ def with_interval(value: float, low: float | None, high: float | None) -> str:
 
 @dataclass(frozen=True)
 class Parts:
-    """The texts of one entry of a table; "" for what it does not have.
+    """The texts of one entry of a table; "" for what it does not have."""
 
-    Attributes:
-        value: the number, the words, or in short why there is no number.
-        interval: ``± 0.71``.
-        spread: ``(0.31)``.
-        paper: ``83.77 ± 0.96``, or the paper's word.
-        remark: on a row, behind its name.
-    """
-
-    value: str
-    interval: str = ""
-    spread: str = ""
+    value: str  # the number, the words, or in short why there is no number
+    interval: str = ""  # ± 0.71
+    spread: str = ""  # (0.31)
     mark: str = ""
     against: str = ""
-    paper: str = ""
-    remark: str = ""
+    paper: str = ""  # 83.77 ± 0.96, or the paper's word
+    remark: str = ""  # on a row, behind its name
 
 
 def parts(entry: Entry) -> Parts:
@@ -97,19 +84,10 @@ def parts(entry: Entry) -> Parts:
         return Parts(shorten(reason, 22), paper=_paper(entry, 2))
     paper = _paper(entry, entry.digits)
     if not math.isfinite(entry.value):
-        return Parts(NOTHING, paper=paper)
-
-    def number(value: float) -> str:
-        return f"{value:,.{entry.digits}f}"
-
-    return Parts(
-        number(entry.value),
-        "" if entry.ci is None else f"± {number(entry.ci)}",
-        "" if entry.spread is None else f"({number(entry.spread)})",
-        entry.mark,
-        entry.against,
-        paper,
-    )
+        return Parts("–", paper=paper)
+    interval = "" if entry.ci is None else f"± {entry.ci:,.{entry.digits}f}"
+    spread = "" if entry.spread is None else f"({entry.spread:,.{entry.digits}f})"
+    return Parts(f"{entry.value:,.{entry.digits}f}", interval, spread, entry.mark, entry.against, paper)
 
 
 def _paper(entry: Number | Missing, digits: int) -> str:
@@ -160,10 +138,8 @@ def legend(view: TableView) -> list[tuple[str, str]]:
     """The signs that occur in the table's entries, each with its meaning."""
     entries = [entry for row in view.rows for entry in row]
     numbers = [entry for entry in entries if isinstance(entry, Number)]
-    ranks, marks = (
-        {entry.rank for entry in numbers},
-        {mark for entry in numbers for mark in (entry.mark, entry.against)},
-    )
+    ranks = {entry.rank for entry in numbers}
+    marks = {mark for entry in numbers for mark in (entry.mark, entry.against)}
     lines = [
         ("bold", "best of its column", 1 in ranks),
         ("underlined", "second best", 2 in ranks),

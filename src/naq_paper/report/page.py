@@ -11,29 +11,18 @@ from naq_paper.experiments.views import View
 
 @dataclass(frozen=True)
 class Made:
-    """How one cell was made.
+    """How one cell was made."""
 
-    Attributes:
-        key: of the cell; ``Number.keys`` point to it.
-        config: every option, JSON values.
-        data: hash of the data.
-        code: version of the code.
-        versions: of libraries.
-        machine: in words.
-        seconds: wall clock.
-        finished: UTC.
-    """
-
-    key: str
+    key: str  # of the cell; ``Number.keys`` point to it
     title: str
-    config: Mapping[str, Any]
+    config: Mapping[str, Any]  # every option, JSON values
     seed: int | None
-    data: str
-    code: str
-    versions: Mapping[str, str]
-    machine: str
+    data: str  # hash
+    code: str  # version
+    versions: Mapping[str, str]  # of libraries
+    machine: str  # in words
     seconds: float
-    finished: str
+    finished: str  # UTC
 
 
 @dataclass(frozen=True)
@@ -70,88 +59,45 @@ class DataFacts:
 
 @dataclass(frozen=True)
 class Summary:
-    """The first screen.
-
-    Attributes:
-        best: which method is best.
-        margin: by how much.
-        real: whether the difference is significant.
-        cost: what did it cost.
-        command: runs it again.
-        data: the datasets.
-        done, failed, missing: numbers of cells.
-        note: a sentence under the answers, e.g. what they are about.
-        advice: what to run, per dataset and setting; ``rule``: how it was chosen.
-    """
+    """The first screen; ``done``, ``failed`` and ``missing`` are numbers of cells."""
 
     best: Answer
-    margin: Answer
-    real: Answer
+    margin: Answer  # by how much
+    real: Answer  # whether the difference is significant
     cost: Answer
-    command: str
+    command: str  # runs it again
     data: Sequence[DataFacts] = ()
     done: int = 0
     failed: int = 0
     missing: int = 0
-    note: str = ""
-    advice: Sequence[Advice] = ()
-    rule: str = ""
+    note: str = ""  # under the answers, e.g. what they are about
+    advice: Sequence[Advice] = ()  # what to run, per dataset and setting
+    rule: str = ""  # how it was chosen
 
 
 @dataclass(frozen=True)
 class Section:
-    """One experiment.
+    """One experiment; ``missing`` and ``failed`` have a line per cell that has no number."""
 
-    Attributes:
-        name: short, the anchor of the section.
-        question: what the experiment asks.
-        where_in_paper: ``Table 1``.
-        made: the cells behind it.
-        missing, failed: one line per cell that has no number.
-        command: computes what is missing.
-    """
-
-    name: str
+    name: str  # the anchor of the section
     title: str
     question: str = ""
     where_in_paper: str = ""
     views: Sequence[View] = ()
-    made: Sequence[Made] = ()
+    made: Sequence[Made] = ()  # the cells behind it
     missing: Sequence[str] = ()
     failed: Sequence[str] = ()
-    command: str = ""
+    command: str = ""  # computes what is missing
 
 
 @dataclass(frozen=True)
 class Page:
-    """The whole report.
-
-    Attributes:
-        older: results of other code versions, (version, its sections); shown apart, at the end.
-        notices: what the reader must know first, e.g. damaged files that were set aside.
-        made: how the page was made, name to value; its last lines.
-    """
+    """The whole report."""
 
     title: str
     subtitle: str
     summary: Summary
     sections: Sequence[Section]
-    older: Sequence[tuple[str, Sequence[Section]]] = ()
-    notices: Sequence[str] = ()
-    made: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class ShortPage:
-    """A page without cells: a few questions with their answers, and sections.
-
-    Attributes:
-        answers: (question, answer), the first the largest.
-        command: makes the page again.
-    """
-
-    title: str
-    subtitle: str
-    answers: Sequence[tuple[str, Answer]]
-    sections: Sequence[Section]
-    command: str = ""
+    older: Sequence[tuple[str, Sequence[Section]]] = ()  # (version of other code, its sections), apart, at the end
+    notices: Sequence[str] = ()  # what the reader must know first, e.g. damaged files that were set aside
+    made: Mapping[str, str] = field(default_factory=dict)  # how the page was made, its last lines

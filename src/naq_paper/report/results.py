@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from naq.errors import DataError
-from naq_paper.cells.cell import Cell, Identity
+from naq_paper.cells.cell import Cell, Identity, versions_of
 from naq_paper.cells.records import Find, Record
 from naq_paper.cells.store import Store
-from naq_paper.cells.versions import versions_of
 from naq_paper.experiments.experiment import EXPERIMENTS
 from naq_paper.experiments.folder import REQUESTS, Requests
 from naq_paper.experiments.request import Request
@@ -19,30 +18,20 @@ from naq_paper.experiments.request import Request
 
 @dataclass(frozen=True, eq=False)
 class Results:
-    """The records of a folder.
+    """The records of a folder."""
 
-    Attributes:
-        requests: what the folder was made for, in reading order.
-        by_cell: (cell, data) to the records of every code version, the latest first.
-        paths: where datasets lay that have no name of their own.
-        damaged: keys of files that were no record and that nothing has replaced since.
-        unknown: experiments that the folder was made for and this version does not have.
-    """
-
-    requests: Sequence[Request]
-    by_cell: Mapping[tuple[str, str], Sequence[Record]]
-    paths: Mapping[str, str]
-    damaged: Sequence[str]
-    unknown: Sequence[str]
+    requests: Sequence[Request]  # what the folder was made for, in reading order
+    by_cell: Mapping[tuple[str, str], Sequence[Record]]  # (cell, data): records of every code version, latest first
+    paths: Mapping[str, str]  # where datasets lay that have no name of their own
+    damaged: Sequence[str]  # keys of files that were no record and that nothing has replaced since
+    unknown: Sequence[str]  # experiments that the folder was made for and this version does not have
 
     @classmethod
     def read(cls, folder: str | Path) -> Results:
         """What lies in a folder of ``naq reproduce``."""
         asked = Requests.load(folder)
         if not asked.requests:
-            raise DataError(
-                f"{folder} holds no results of naq reproduce (no {REQUESTS}); give the folder that it wrote."
-            )
+            raise DataError(f"{folder} holds no results of naq reproduce (no {REQUESTS}); give the folder it wrote.")
         store = Store(folder)
         found: dict[tuple[str, str], list[Record]] = defaultdict(list)
         for record in (*store.records(), *store.failures()):
@@ -50,13 +39,14 @@ class Results:
         for records in found.values():
             records.sort(key=lambda record: record.finished, reverse=True)
         order = list(EXPERIMENTS)
-        known = sorted(
-            (request for request in asked.requests if request.experiment in order),
-            key=lambda request: (order.index(request.experiment), request.profile != "default"),
-        )
+        known = [request for request in asked.requests if request.experiment in order]
+        known.sort(key=lambda request: (order.index(request.experiment), request.profile != "default"))
         unknown = dict.fromkeys(request.experiment for request in asked.requests if request.experiment not in order)
         whole = {record.key for records in found.values() for record in records}
-        return cls(known, found, asked.paths, sorted(_damaged(store) - whole), list(unknown))
+        # in a folder for reading only they could not be moved
+        damaged = {path.name.partition(".")[0] for path in (store.folder / "damaged").glob("*.json")}
+        damaged |= {Path(name).stem for name in store.set_aside}
+        return cls(known, found, asked.paths, sorted(damaged - whole), list(unknown))
 
     def current(self, request: Request) -> Find:
         """Looks for results of the code as it is now."""
@@ -114,9 +104,3 @@ def data_of(request: Request, cell: Cell) -> str:
     """The hash that the request's dataset had."""
     dataset = cell.config.get("dataset")
     return "" if dataset is None else str(request.facts.get(str(dataset), {}).get("hash", ""))
-
-
-def _damaged(store: Store) -> set[str]:
-    """Keys of the damaged files; in a folder for reading only they could not be moved."""
-    moved = {path.name.partition(".")[0] for path in (store.folder / "damaged").glob("*.json")}
-    return moved | {Path(name).stem for name in store.set_aside}

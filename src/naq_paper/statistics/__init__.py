@@ -42,22 +42,19 @@ its family is also significant alone: a corrected p is never below ``p``.
 With one seed there is no estimate of the variance over seeds: ``seeds_known`` is False, the interval is over tasks, and nothing is marked.
 """
 
-from naq_paper.statistics.differences import LEVEL, Difference, SeedPrior, difference, seed_prior
+from naq_paper.statistics.differences import (
+    LEVEL,
+    Difference,
+    Score,
+    SeedPrior,
+    average_ranks,
+    difference,
+    score,
+    seed_prior,
+)
 from naq_paper.statistics.families import Comparison, Standing, compare, detectable, family
-from naq_paper.statistics.scores import Score, average_ranks, score
 
 __all__ = [
-    "LEVEL",
-    "Comparison",
-    "Difference",
-    "Score",
-    "SeedPrior",
-    "Standing",
-    "average_ranks",
-    "compare",
-    "detectable",
-    "difference",
-    "family",
-    "score",
-    "seed_prior",
-]
+    "LEVEL", "Comparison", "Difference", "Score", "SeedPrior", "Standing", "average_ranks", "compare", "detectable",
+    "difference", "family", "score", "seed_prior",
+]  # fmt: skip

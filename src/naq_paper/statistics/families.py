@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import TypeVar
 
 import numpy as np
 
-from naq_paper.statistics.differences import LEVEL, Difference, difference, half_width, seed_prior
-from naq_paper.statistics.scores import Score
+from naq_paper.statistics.differences import LEVEL, Difference, Score, difference, half_width, seed_prior
 
 Name = TypeVar("Name", bound=Hashable)
 POWER_QUANTILE = 0.8416
@@ -19,15 +18,10 @@ POWER_QUANTILE = 0.8416
 
 @dataclass(frozen=True)
 class Comparison:
-    """A comparison in its family.
+    """A comparison in its family."""
 
-    Attributes:
-        difference: with its own interval.
-        p: corrected by Holm's rule for the family; None where the variance over seeds is not known.
-    """
-
-    difference: Difference
-    p: float | None
+    difference: Difference  # with its own interval
+    p: float | None  # corrected by Holm's rule for the family; None where the variance over seeds is not known
 
     @property
     def significant(self) -> bool:
@@ -36,12 +30,10 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Standing:
-    """Where a row stands in a column.
+    """Where a row stands in a column: less the best (None for the best itself) and less the baseline, where there is one.
 
     Attributes:
         rank: 1 for the best; equal means share a rank and the next is left out (1, 1, 3).
-        to_best: this row less the best; None for the best itself.
-        to_baseline: this row less the baseline; None for the baseline itself and in a column without one.
         mark: ``▲`` significantly better than every other row; ``≈`` no significant difference from the best, or the best itself; ``▼``
             significantly worse than the best (p < 0.05, Holm); "" for a row alone and where one side has a single seed.
         against: ``s+`` significantly better than the baseline, ``s-`` significantly worse, ``s=`` no significant difference; "" as above.
@@ -74,18 +66,27 @@ def compare(scores: Mapping[str, Score], baseline: str = "") -> dict[str, Standi
     def less(name: str, other: str) -> Comparison | None:
         if name == other or other not in scores:
             return None
-        return pairs[name, other] if (name, other) in pairs else _reverse(pairs[other, name])
+        if (name, other) in pairs:
+            return pairs[name, other]
+        one = pairs[other, name]
+        return replace(one, difference=replace(one.difference, mean=-one.difference.mean))
 
     standings = {}
     for name in scores:
         rank = 1 + sum(other.mean > scores[name].mean for other in scores.values())
         to_best, to_baseline = less(name, order[0]), less(name, baseline)
-        standings[name] = Standing(rank, to_best, to_baseline, _mark(to_best), _against(to_baseline))
+        mark = against = ""
+        if to_best is not None and to_best.p is not None:
+            mark = "▼" if to_best.significant else "≈"
+        if to_baseline is not None and to_baseline.p is not None:
+            better = to_baseline.difference.mean > 0
+            against = "s=" if not to_baseline.significant else "s+" if better else "s-"
+        standings[name] = Standing(rank, to_best, to_baseline, mark, against)
     if len(order) > 1:
         best = standings[order[0]]
         marks = {standings[name].mark for name in order[1:]}
         mark = "" if "" in marks else "▲" if marks == {"▼"} else "≈"
-        standings[order[0]] = Standing(best.rank, None, best.to_baseline, mark, best.against)
+        standings[order[0]] = replace(best, mark=mark)
     return standings
 
 
@@ -98,31 +99,12 @@ def detectable(scores: Mapping[str, Score]) -> float | None:
     if not pairs:
         return None
     level = LEVEL / len(pairs)
-    needed = [
-        half_width(one.sources, level) + POWER_QUANTILE * sum(value for value, _ in one.sources) ** 0.5 for one in pairs
-    ]
-    return float(np.median(needed))
+    errors = [sum(value for value, _ in one.sources) ** 0.5 for one in pairs]
+    return float(np.median([half_width(a.sources, level) + POWER_QUANTILE * error for a, error in zip(pairs, errors)]))
 
 
 def _all_pairs(scores: Mapping[str, Score], order: list[str]) -> dict[tuple[str, str], Comparison]:
     return family({(a, b): (scores[a], scores[b]) for a, b in combinations(order, 2)})
-
-
-def _reverse(one: Comparison) -> Comparison:
-    d = one.difference
-    return Comparison(Difference(-d.mean, d.ci95, d.p, d.tail_p, d.paired, d.seeds_known, d.sources), one.p)
-
-
-def _mark(to_best: Comparison | None) -> str:
-    if to_best is None or to_best.p is None:
-        return ""
-    return "▼" if to_best.significant else "≈"
-
-
-def _against(to_baseline: Comparison | None) -> str:
-    if to_baseline is None or to_baseline.p is None:
-        return ""
-    return "s=" if not to_baseline.significant else "s+" if to_baseline.difference.mean > 0 else "s-"
 
 
 def _holm(found: Mapping[Name, Difference]) -> dict[Name, float]:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from naq_paper.cells.cell import Cell, Identity
-from naq_paper.cells.datasets import DatasetCache
-from naq_paper.cells.versions import VERSIONS, identify, versions_of
+from naq_paper.cells.cell import VERSIONS, Cell, Identity, versions_of
+from naq_paper.cells.datasets import DatasetCache, identify
 
 CONFIG = {
     "method": "naq-feat/protonet",

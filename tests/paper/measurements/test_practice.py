@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from naq.errors import GraphError, OptionError
-from naq_paper.cells import peak_memory
+from naq_paper.measurements import practice as peak_memory
 from naq_paper.measurements.practice import Draw, calibration_error, draw_labels, measures, practice_cell
 from naq_paper.peers import PEERS
 

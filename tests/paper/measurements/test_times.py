@@ -15,7 +15,7 @@ import naq
 from naq.errors import GraphError, OptionError
 from naq.io import save_graph
 from naq_paper.cells.datasets import DatasetCache
-from naq_paper.measurements import Context, perform, stages, times
+from naq_paper.measurements import Context, perform, times
 from naq_paper.measurements.times import times_cell
 
 
@@ -91,11 +91,11 @@ def test_what_is_one_pass_is_said_to_be(staged, given, why):
 
 def test_the_stages_are_those_of_the_table_itself(monkeypatch):
     """The instrumented call makes the same table, and every moment of it belongs to one stage."""
-    made, make = [], stages.block_topk
-    monkeypatch.setattr(stages, "block_topk", lambda *given: made.append(make(*given)))
+    made, make = [], times.block_topk
+    monkeypatch.setattr(times, "block_topk", lambda *given: made.append(make(*given)))
     ticks = itertools.count()
     config = {"kind": "naq-feat", "k": 4, "metric": "euclidean", "device": "cpu"}
-    found = stages.stage_seconds(DENSE, config, lambda: float(next(ticks)))
+    found = times.stage_seconds(DENSE, config, lambda: float(next(ticks)))
     table = naq.feature_neighbors(DENSE, 4, metric="euclidean")
     assert np.array_equal(made[0][0], table.ids) and np.array_equal(made[0][1], table.scores)
     assert sum(found.values()) == next(ticks) - 1, "the clock is read at the start and once per mark"
@@ -106,10 +106,10 @@ def test_the_stages_are_those_of_the_table_itself(monkeypatch):
 
 def test_the_stages_of_the_diffusion_are_those_of_the_table_itself(monkeypatch):
     graph = suite.community_graph()
-    made, make = [], stages.exact_topk
-    monkeypatch.setattr(stages, "exact_topk", lambda *given: made.append(make(*given)))
+    made, make = [], times.exact_topk
+    monkeypatch.setattr(times, "exact_topk", lambda *given: made.append(make(*given)))
     config = {"kind": "naq-diff", "k": 4, "alpha": 0.1, "self_loops": True, "device": "cpu"}
-    found = stages.stage_seconds(graph, config, time.perf_counter)
+    found = times.stage_seconds(graph, config, time.perf_counter)
     table = naq.diffusion_neighbors(graph, 4, method="exact")
     assert np.array_equal(made[0][0], table.ids) and np.array_equal(made[0][1], table.scores)
     assert min(found.values()) > 0

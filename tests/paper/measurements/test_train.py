@@ -17,9 +17,8 @@ from naq.methods import get_method, methods
 from naq.run.versions import versions
 from naq.threads import arithmetic
 from naq_paper.cells.cell import Cell, canonical
-from naq_paper.cells.computing import record_of
-from naq_paper.cells.datasets import DatasetCache
-from naq_paper.cells.versions import identify
+from naq_paper.cells.datasets import DatasetCache, identify
+from naq_paper.cells.runners import record_of
 from naq_paper.measurements import Context, perform
 from naq_paper.measurements.train import train_cell, trained
 from naq_paper.perturbations import apply_perturbation

@@ -13,8 +13,7 @@ import methods_under_test as suite
 import naq
 from naq.errors import MissingDependency, OptionError
 from naq.graph import Graph
-from naq_paper.peers import PEERS
-from naq_paper.peers.base import normalized_rows, words_of
+from naq_paper.peers import PEERS, normalized_rows, words_of
 from naq_paper.peers.gnn import leading_to
 from naq_paper.peers.propagation import ALPHA, LAYERS
 

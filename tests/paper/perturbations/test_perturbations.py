@@ -11,8 +11,14 @@ import pytest
 import naq
 from naq.errors import OptionError
 from naq.tasks import ClassSplit
-from naq_paper.perturbations import PERTURBATIONS, Perturbed, apply_perturbation, resolve_perturbation
-from naq_paper.perturbations.base import ceil_of, floor_of
+from naq_paper.perturbations import (
+    PERTURBATIONS,
+    Perturbed,
+    apply_perturbation,
+    ceil_of,
+    floor_of,
+    resolve_perturbation,
+)
 
 NAMES = ["feature-noise", "imbalance", "label-noise", "label-scarcity", "structure-noise"]
 SOME: dict[str, dict[str, Any]] = {name: {} for name in NAMES} | {"label-scarcity": {"classes": 0.9, "labels": 0.5}}

@@ -14,9 +14,8 @@ from naq.run import RunConfig
 from naq_paper.experiments.experiment import expand
 from naq_paper.experiments.request import Request
 from naq_paper.experiments.seed_groups import training
-from naq_paper.report.advice import LABELS, RULE
+from naq_paper.report.answers import LABELS, RULE, advice, headline
 from naq_paper.report.commands import PLACE, run_command
-from naq_paper.report.headline import advice, headline
 from naq_paper.statistics import compare, score
 
 METHODS = ("supervised/protonet", "naq-feat/protonet", "bgrl")

@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from naq_paper.experiments.views import BarView, LineView, Panel, ScatterView, Series
-from naq_paper.report.axes import text_width
-from naq_paper.report.charts import COLOURS, SHAPES, Chart, colours, draw_chart, draw_scatter, legend_name
+from naq_paper.report.charts import COLOURS, SHAPES, Chart, colours, draw_chart, draw_scatter, legend_name, text_width
 from naq_paper.report.render import _environment
 from pages_under_test import NASTY, line
 

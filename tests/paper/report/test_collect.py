@@ -15,11 +15,10 @@ import methods_under_test as suite
 from naq.cli.main import app
 from naq.errors import DataError
 from naq.files import sealed
-from naq_paper.cells.cell import Cell, titles
+from naq_paper.cells.cell import VERSIONS, Cell, titles
 from naq_paper.cells.records import Record
 from naq_paper.cells.runners import make_runner
 from naq_paper.cells.store import Store
-from naq_paper.cells.versions import VERSIONS
 from naq_paper.experiments import experiment as experiments
 from naq_paper.experiments.experiment import EXPERIMENTS
 from naq_paper.experiments.folder import REQUESTS, Requests

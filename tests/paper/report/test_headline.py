@@ -11,7 +11,7 @@ from naq_paper.cells.cell import Cell, Identity
 from naq_paper.cells.records import Find, Record
 from naq_paper.experiments.experiment import expand
 from naq_paper.experiments.request import Request
-from naq_paper.report.headline import NAMED, advice, headline
+from naq_paper.report.answers import NAMED, advice, headline
 
 METHODS = ("supervised/protonet", "supervised/tent", "naq-feat/protonet", "bgrl", "sugrl", "afgrl", "vnt", "cola")
 REQUEST = Request("methods", ("toy",), methods=METHODS, seeds=3, facts={"toy": {"most_classes": 6}})

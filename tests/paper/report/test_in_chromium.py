@@ -14,7 +14,7 @@ from naq_paper.experiments.views import Label, Number, TableView
 from naq_paper.report.render import write_page
 from pages_under_test import page
 
-TOOL = Path(__file__).resolve().parents[2] / "tools" / "check_page.py"
+TOOL = Path(__file__).resolve().parents[3] / "tools" / "check_page.py"
 
 
 def load_tool() -> ModuleType:

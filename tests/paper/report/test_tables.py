@@ -8,8 +8,7 @@ from urllib.parse import quote
 
 from naq_paper.experiments.views import Missing, Number, TableView
 from naq_paper.report.export import to_csv
-from naq_paper.report.render import render
-from naq_paper.report.tables import is_wide, web_table
+from naq_paper.report.render import is_wide, render, web_table
 from pages_under_test import Structure, page, table
 
 

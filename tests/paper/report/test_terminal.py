@@ -8,9 +8,9 @@ import pytest
 from rich.console import Console
 from rich.text import Text
 
+from naq_paper.cli.terminal import TERMINAL, terminal_table
 from naq_paper.experiments.views import Entry, Missing, Number, TableView
 from naq_paper.report.format import entry_text
-from naq_paper.report.terminal import TERMINAL, terminal_table
 
 
 def shown(entry: Entry) -> str:

@@ -18,8 +18,7 @@ from naq_paper.experiments.paper import paper_time
 from naq_paper.experiments.request import Request
 from naq_paper.experiments.seed_groups import Key, SeedGroup
 from naq_paper.experiments.views import Entry, Number, TableView, View
-from naq_paper.measurements.stages import STAGES
-from naq_paper.measurements.times import times_cell
+from naq_paper.measurements.times import STAGES, times_cell
 
 WIDTH = 100
 """Neighbours per node that are found: enough for every number of queries of the paper's sweep."""

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from naq_paper.cells.cell import Cell, Identity
-from naq_paper.cells.computing import record_of, release_gpu_memory
+from naq_paper.cells.runners import record_of, release_gpu_memory
 
 
 @pytest.fixture
@@ -23,10 +23,10 @@ def emptied(monkeypatch):
 @pytest.mark.parametrize("config", [{"number": 1}, {"error": "made to fail."}])
 def test_memory_is_given_back_after_every_cell(emptied, monkeypatch, config):
     monkeypatch.setattr(
-        "naq_paper.cells.computing.perform",
+        "naq_paper.cells.runners.perform",
         lambda cell, context: {}["gone"] if "error" in config else {"number": 1},
     )
-    monkeypatch.setattr("naq_paper.cells.computing.machine", lambda device: {})
+    monkeypatch.setattr("naq_paper.cells.runners.machine", lambda device: {})
     record = record_of(Cell("empty", config), Identity(""), None)
     assert record.done == ("number" in config) and emptied == ["emptied"]
 

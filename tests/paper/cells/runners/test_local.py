@@ -10,10 +10,9 @@ import pytest
 
 from naq.errors import DataError, MissingDependency, OptionError
 from naq_paper.cells.cell import Cell, Identity
-from naq_paper.cells.datasets import DatasetCache
+from naq_paper.cells.datasets import DatasetCache, identify
 from naq_paper.cells.runners import Outcome, Pending, Planned, Setup, make_runner
 from naq_paper.cells.store import Store
-from naq_paper.cells.versions import identify
 from naq_paper.cells.workers import Changed, Order, Worker
 
 
@@ -202,7 +201,7 @@ def test_two_runners_share_the_work_and_compute_nothing_twice(store, measurement
 
 
 def test_progress_is_forwarded_but_not_all_of_it(store, measurement, monkeypatch):
-    monkeypatch.setattr("naq_paper.cells.computing.THROTTLE", 3600.0)
+    monkeypatch.setattr("naq_paper.cells.runners.THROTTLE", 3600.0)
 
     def talk(config, context):
         for step in range(1000):

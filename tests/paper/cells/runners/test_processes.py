@@ -19,10 +19,9 @@ from naq.errors import DataError
 from naq.io.npz import save_graph
 from naq.threads import available_cores
 from naq_paper.cells.cell import Cell
-from naq_paper.cells.datasets import DatasetCache
+from naq_paper.cells.datasets import DatasetCache, identify
 from naq_paper.cells.runners import Setup, make_runner
 from naq_paper.cells.store import Store
-from naq_paper.cells.versions import identify
 from naq_paper.measurements.train import train_cell
 
 
@@ -162,7 +161,7 @@ ONCE = """
 AGAIN_AND_AGAIN = """
     import random, time
     from naq_paper.cells.datasets import DatasetCache
-    from naq_paper.cells.versions import identify
+    from naq_paper.cells.datasets import identify
     from naq_paper.measurements import MEASUREMENTS
     from naq.run.versions import machine
 

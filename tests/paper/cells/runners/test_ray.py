@@ -13,10 +13,9 @@ import pytest
 
 from naq.errors import NaqError
 from naq.threads import available_cores
-from naq_paper.cells.datasets import DatasetCache
+from naq_paper.cells.datasets import DatasetCache, identify
 from naq_paper.cells.runners import Setup, make_runner
 from naq_paper.cells.store import Store
-from naq_paper.cells.versions import identify
 
 ray = pytest.importorskip("ray")
 pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.slow]  # Ray's own warnings are not ours to mend
@@ -97,7 +96,7 @@ def test_ctrl_c_releases_the_locks_and_ends_the_cluster(runner, store, empties):
 
 
 def test_a_port_that_accepts_and_says_nothing_is_one_sentence(monkeypatch):
-    monkeypatch.setattr("naq_paper.cells.ray.ANSWER", 0.2)
+    monkeypatch.setattr("naq_paper.cells.workers.ANSWER", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"127.0.0.1:{silent.getsockname()[1]}"
         with pytest.raises(NaqError, match=f"no Ray cluster answers at {address} .nothing came within 0.2 s.; start"):

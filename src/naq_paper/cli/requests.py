@@ -2,38 +2,33 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from naq.errors import OptionError
 from naq.options import nearest
+from naq_paper.cells.cell import Cell, titles
+from naq_paper.experiments.experiment import Study
+from naq_paper.experiments.request import Request
+from naq_paper.report.format import counted
 
 if TYPE_CHECKING:
     from naq_paper.cells.cell import Cell
-    from naq_paper.experiments.request import Request
 
 
-def budget_of(name: str, quick: bool) -> str:
-    if quick and name not in ("standard", "quick"):
-        raise OptionError(f"--quick and --budget {name} exclude each other; give one of them.")
-    return "quick" if quick else name
-
-
-def features_of(name: str) -> str:
+def check_words(quick: bool, budget: str, features: str, learners: Sequence[str]) -> None:
+    """Raise one sentence for options that no request takes."""
     from naq.graph.weighting import WEIGHTINGS
-
-    if name not in ("auto", *WEIGHTINGS):
-        raise OptionError(f"--features is {name!r}; {nearest(name, ('auto', *WEIGHTINGS))}")
-    return name
-
-
-def known_learners(names: list[str]) -> tuple[str, ...]:
     from naq.learners import LEARNERS
 
-    for name in names:
+    if quick and budget not in ("standard", "quick"):
+        raise OptionError(f"--quick and --budget {budget} exclude each other; give one of them.")
+    for name in learners:
         if name not in LEARNERS:
             raise OptionError(f"--learner is {name!r}; {nearest(name, LEARNERS)}")
-    return tuple(dict.fromkeys(names))
+    if features not in ("auto", *WEIGHTINGS):
+        raise OptionError(f"--features is {features!r}; {nearest(features, ('auto', *WEIGHTINGS))}")
 
 
 def options_of(given: list[str]) -> dict[str, dict[str, Any]]:
@@ -66,10 +61,8 @@ def episode_options_of(given: list[str]) -> dict[str, Any]:
     from naq.run.episodes import DEFAULTS
 
     known = {name: value for options in DEFAULTS.values() for name, value in options.items()}
-    return {
-        name: merge_options("an episode", known, {name: value})[name]
-        for name, value in pairs(given, "--episode").items()
-    }
+    found = pairs(given, "--episode")
+    return {name: merge_options("an episode", known, {name: value})[name] for name, value in found.items()}
 
 
 def without_effect(requests: Sequence[Request], cells: Sequence[Cell]) -> list[str]:
@@ -83,7 +76,35 @@ def without_effect(requests: Sequence[Request], cells: Sequence[Cell]) -> list[s
     idle = [f"--set {model}: no cell of {names} trains it." for model in requests[0].options if model not in trained]
     for name, value in requests[0].episode.items():
         if not any(value in ((cell.config.get("episode") or {}).get(name), cell.config.get(name)) for cell in cells):
-            idle.append(
-                f"--episode {name}={value}: no cell of {names} takes it; their own values come later, or none has episodes with it."
-            )
+            why = "their own values come later, or none has episodes with it"
+            idle.append(f"--episode {name}={value}: no cell of {names} takes it; {why}.")
     return idle
+
+
+def plan_text(studies: Sequence[Study], cells: Sequence[Cell], missing: Sequence[Cell]) -> str:
+    """The requests, how many of their cells are done, and every cell that is not."""
+    lines = []
+    for study in studies:
+        if study.dataset == study.request.datasets[0]:
+            lines.append(f"{study.experiment.name} on {', '.join(study.request.datasets)}: {study.experiment.question}")
+    requests = [study.request for study in studies]
+    lines += dict.fromkeys(f"Profile {request.profile}: {request.settings.summary}." for request in requests)
+    lines += dict.fromkeys(f"Budget {request.budget}: {request.cost}" for request in requests)
+    tried = {cell for study in studies for group in study.groups.values() for cell in group.tried}
+    tuning = f" Tuning: {counted(len(tried), 'candidate')} among them, trainings with what they choose follow."
+    later = tuning if tried else ""
+    lines.append(f"{counted(len(cells), 'cell')}, {len(cells) - len(missing)} done, {len(missing)} to compute.{later}")
+    return "\n".join([*lines, *(f"  {line}" for line in titles(missing))])
+
+
+def plan_json(requests: Sequence[Request], cells: Sequence[Cell], missing: Sequence[Cell]) -> str:
+    """The requests, and their cells in the order in which they are computed; docs/reproduction.md describes it."""
+    left = set(missing)
+    plan = {
+        "requests": [request.to_json() for request in requests],
+        "cells": [
+            {"title": cell.title, "measurement": cell.measurement, "config": cell.config, "done": cell not in left}
+            for cell in cells
+        ],
+    }
+    return json.dumps(plan, indent=2, allow_nan=False)
