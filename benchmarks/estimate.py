@@ -65,7 +65,7 @@ def run_stages(
     from naq.run.evaluate import evaluate_heads
     from naq.tasks import dirichlet_queries, sample_tasks
     from naq_scale.blocks import RowPasses, closed_form, narrow_start, smoothed_tiles
-    from naq_scale.blocks.parts import InThisProcess
+    from naq_scale.blocks.shards import InThisProcess
     from naq_scale.estimate import sizes_of
 
     path = generate(folder / "graph", nodes, 10 * nodes, features=features, sparse=sparse)

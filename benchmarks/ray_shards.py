@@ -33,7 +33,7 @@ from naq.neighbors import diffusion_neighbors
 from naq.neighbors.diffusion import TOLERANCE, diffusion_info
 from naq.threads import prepare_process
 from naq_scale.engines import Engine, make_engine
-from naq_scale.sharded import ShardedParts, sharded_table
+from naq_scale.sharded import FileShards, sharded_table
 
 RESULTS = Path(__file__).resolve().parent / "results" / "ray_shards.json"
 WORKERS = 2
@@ -85,11 +85,11 @@ class Embedding:
         self.made += 1
         place = self.folder / f"shards{self.made}"
         began = time.perf_counter()
-        parts = ShardedParts(
+        parts = FileShards(
             self.graph, engine, place, self.path, shards=self.shards, processes=WORKERS,
             tell=lambda stage, done, total: tell(done, total),
         )  # fmt: skip
-        vectors = EMBEDDERS["naq-plus"](self.graph, dim=64).embed_to(self.folder / f"{self.made}.npy", parts=parts)
+        vectors = EMBEDDERS["naq-plus"](self.graph, dim=64).embed_to(self.folder / f"{self.made}.npy", shards=parts)
         seconds = time.perf_counter() - began
         shutil.rmtree(place)
         return seconds, [vectors]

@@ -80,12 +80,12 @@ class Stopwatch:
 
 def warm_up(folder: Path, sparse: bool) -> None:
     """Compile and load everything that is timed, on a small graph, what is for large ones too."""
-    from naq_scale.blocks import places
+    from naq_scale.blocks import smoothing
 
-    usual = places.LARGE, places.GAIN
-    places.LARGE, places.GAIN = 0, -1.0
+    usual = smoothing.LARGE, smoothing.GAIN
+    smoothing.LARGE, smoothing.GAIN = 0, -1.0
     measure(folder / "small", 3000, sparse, None, {})
-    places.LARGE, places.GAIN = usual
+    smoothing.LARGE, smoothing.GAIN = usual
 
 
 def measure(
@@ -100,11 +100,11 @@ def measure(
     from naq.io import load
     from naq.learners import LEARNERS
     from naq.neighbors.diffusion import TOLERANCE, push_arrays
+    from naq.neighbors.feature_exact import recall, true_rows
     from naq.neighbors.push import push_topk
     from naq.tasks import sample_tasks
-    from naq_scale.blocks import RowPasses, closed_form, narrow_start, smoothed_tiles
-    from naq_scale.blocks.parts import InThisProcess
-    from naq_scale.sampled import sampled_neighbors
+    from naq_scale.blocks import Pieces, RowPasses, closed_form, narrow_start, smoothed_tiles
+    from naq_scale.blocks.shards import InThisProcess
 
     quiet = watch is None
     watch = Stopwatch() if watch is None else watch
@@ -150,7 +150,8 @@ def measure(
         ]
     # Episodes of nearest vectors: a table of all nodes is another stage, see Neighbours in docs/scale.md.
     wanted = np.sort(np.random.default_rng(0).choice(nodes, 500, replace=False))
-    ids, _, facts["recall"] = sampled_neighbors(vectors, wanted, 10, block=block)
+    ids, _ = closed_form.sampled_neighbors(Pieces([[vectors]]), wanted, 10, 0, block, parts)
+    facts["recall"] = recall(ids[:64], true_rows(vectors, wanted[:64], 10, "cosine")[0])
     most = max(count for count, _ in TRAINING.values())
     draws = np.random.default_rng(1).permuted(np.tile(np.arange(500), (most, 1)), axis=1)[:, :5]
     episodes = Episodes(wanted[draws][:, :, None], ids[draws], np.ones((most, 5, 10), dtype=bool), {})

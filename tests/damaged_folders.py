@@ -43,13 +43,13 @@ def _shard_work(folder: Path) -> tuple[np.ndarray, int]:
     """The table of :func:`small_graph` in three shards, in a folder next to its file, and how many were computed."""
     from naq.io import load
     from naq.neighbors.feature import feature_info
-    from naq_scale.engines import Local
+    from naq_scale.engines import Engine
     from naq_scale.sharded import sharded_table
 
     graph, told = load(folder / "g.npz"), []
     source, shards = str(folder / "g.npz"), folder / "t.npz.shards"
     table = sharded_table(
-        graph, feature_info(graph, 4, "cosine"), 3, Local(), shards, source, lambda done, total: told.append(done)
+        graph, feature_info(graph, 4, "cosine"), 3, Engine(), shards, source, lambda done, total: told.append(done)
     )
     return np.concatenate([table.ids, table.scores.view(np.int32)]), len(told) - 1
 

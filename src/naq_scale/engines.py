@@ -12,7 +12,6 @@ import os
 import signal
 import socket
 import threading
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
@@ -30,23 +29,19 @@ ANSWER = 5.0
 """Seconds in which a cluster has to answer."""
 GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
 """What opens a connection of gRPC, which a server answers at once. Ray itself waits for minutes where nobody answers."""
+Calls = Sequence[tuple[Any, ...]]
 
 
-class Engine(ABC):
-    """Who computes."""
+class Engine:
+    """Who computes; this one does so itself, one call after the other."""
 
-    @abstractmethod
-    def run(self, function: Callable[..., Any], calls: Sequence[tuple[Any, ...]]) -> Iterator[tuple[int, Any]]:
+    def run(self, function: Callable[..., Any], calls: Calls) -> Iterator[tuple[int, Any]]:
         """The number of each call and its result, as they are finished; ``function`` is one that can be imported."""
-
-    def close(self) -> None:  # noqa: B027
-        """End the workers."""
-
-
-class Local(Engine):
-    def run(self, function: Callable[..., Any], calls: Sequence[tuple[Any, ...]]) -> Iterator[tuple[int, Any]]:
         for number, given in enumerate(calls):
             yield number, function(*given)
+
+    def close(self) -> None:
+        """End the workers."""
 
 
 class Processes(Engine):
@@ -54,7 +49,7 @@ class Processes(Engine):
         self.workers = workers
         self._pool: ProcessPoolExecutor | None = None
 
-    def run(self, function: Callable[..., Any], calls: Sequence[tuple[Any, ...]]) -> Iterator[tuple[int, Any]]:
+    def run(self, function: Callable[..., Any], calls: Calls) -> Iterator[tuple[int, Any]]:
         left, lost = dict(enumerate(calls)), 0
         while left:
             try:
@@ -68,17 +63,22 @@ class Processes(Engine):
                 self.close()
                 lost += 1
                 if lost == ROUNDS:
-                    raise NaqError(
-                        f"worker processes died {ROUNDS} times in a row; use fewer workers if memory is short."
-                    ) from error
+                    advice = "use fewer workers if memory is short"
+                    raise NaqError(f"worker processes died {ROUNDS} times in a row; {advice}.") from error
 
     def _submit(self, function: Callable[..., Any], calls: Mapping[int, tuple[Any, ...]]) -> dict[Any, int]:
         if self._pool is None:
             spawn = multiprocessing.get_context("spawn")
             self._pool = ProcessPoolExecutor(self.workers, mp_context=spawn, initializer=_prepare_worker)
-        threads = max(1, available_cores() // self.workers)
-        with _environment(worker_environment(threads)):  # the processes are started by the first call
+        # The processes are started by the first call, with what the environment holds then.
+        before, other = dict(os.environ), worker_environment(max(1, available_cores() // self.workers))
+        os.environ.update(other)
+        try:
             return {self._pool.submit(function, *given): number for number, given in calls.items()}
+        finally:
+            for name in other:
+                del os.environ[name]
+            os.environ.update(before)
 
     def close(self) -> None:
         pool, self._pool = self._pool, None
@@ -100,21 +100,6 @@ def _end_with_parent() -> None:
     os._exit(1)
 
 
-@contextmanager
-def _environment(values: Mapping[str, str]) -> Iterator[None]:
-    """Other environment variables for the processes that are started meanwhile."""
-    before = {name: os.environ.get(name) for name in values}
-    os.environ.update(values)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
-
-
 class Ray(Engine):
     """Tasks on a cluster: a running one if there is an address or ``RAY_ADDRESS``, else one that is started here."""
 
@@ -124,19 +109,15 @@ class Ray(Engine):
         self._threads = 1 if address else max(1, available_cores() // workers)  # others compute on a cluster too
         self._started = not self._ray.is_initialized()
         if self._started:
-            own = {"num_cpus": workers, "include_dashboard": False}
             if address is not None:
                 check_answers(address)
+            own = {} if address else {"num_cpus": workers, "include_dashboard": False}
             try:
-                self._ray.init(
-                    address=address or "local", logging_level=logging.ERROR, log_to_driver=False,
-                    **({} if address else own),
-                )  # fmt: skip
+                self._ray.init(address=address or "local", logging_level=logging.ERROR, log_to_driver=False, **own)
             except (ConnectionError, RuntimeError, ValueError) as error:
-                place = address or "this machine"
-                raise NaqError(f"the Ray cluster at {place} cannot be used: {error}") from error
+                raise NaqError(f"the Ray cluster at {address or 'this machine'} cannot be used: {error}") from error
 
-    def run(self, function: Callable[..., Any], calls: Sequence[tuple[Any, ...]]) -> Iterator[tuple[int, Any]]:
+    def run(self, function: Callable[..., Any], calls: Calls) -> Iterator[tuple[int, Any]]:
         environment = {"env_vars": worker_environment(self._threads)}
         remote = self._ray.remote(function).options(num_cpus=1, max_retries=ROUNDS, runtime_env=environment)
         waiting = list(enumerate(calls))[::-1]
@@ -145,8 +126,7 @@ class Ray(Engine):
             while waiting and len(running) < self.workers:
                 number, given = waiting.pop()
                 running[remote.remote(*given)] = number
-            done, _ = self._ray.wait(list(running), num_returns=1)
-            for one in done:
+            for one in self._ray.wait(list(running), num_returns=1)[0]:
                 try:
                     result = self._ray.get(one)
                 except self._ray.exceptions.RayTaskError as error:
@@ -165,7 +145,7 @@ def check_engine(name: str, workers: int, address: str | None) -> None:
     if name not in ENGINES:
         raise OptionError(f"there is no engine {name!r}; {nearest(name, ENGINES)}")
     if workers < 1:
-        raise OptionError(f"workers is {workers}; expected at least 1.")
+        raise OptionError(f"--workers is {workers}; expected at least 1.")
     if address is not None and name != "ray":
         raise OptionError(f"address is {address!r}, but the engine is {name}; expected the engine ray with it.")
 
@@ -174,7 +154,7 @@ def check_engine(name: str, workers: int, address: str | None) -> None:
 def make_engine(name: str = "local", workers: int = 1, address: str | None = None) -> Iterator[Engine]:
     """The engine of that name; its workers end with the block."""
     check_engine(name, workers, address)
-    engine = Local() if name == "local" else Processes(workers) if name == "processes" else Ray(workers, address)
+    engine = Engine() if name == "local" else Processes(workers) if name == "processes" else Ray(workers, address)
     try:
         yield engine
     finally:
@@ -186,20 +166,17 @@ def check_answers(address: str) -> None:
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if not host or not port.isdigit():
         return
-    nobody, advice = (
-        f"no Ray cluster answers at {address}",
-        "start one with 'ray start --head', or leave the address out",
-    )
     try:
         with socket.create_connection((host, int(port)), timeout=ANSWER) as there:
             there.settimeout(ANSWER)
             there.sendall(GREETING)
             if os.environ.get("RAY_USE_TLS", "0") == "0" and not there.recv(1):
                 raise OSError("what listens there speaks no gRPC")
-    except TimeoutError as error:
-        raise NaqError(f"{nobody} (nothing came within {ANSWER:g} s); {advice}.") from error
     except (OSError, OverflowError) as error:
-        raise NaqError(f"{nobody} ({getattr(error, 'strerror', None) or error}); {advice}.") from error
+        silent = isinstance(error, TimeoutError)
+        why = f"nothing came within {ANSWER:g} s" if silent else getattr(error, "strerror", None) or error
+        advice = "start one with 'ray start --head', or leave the address out"
+        raise NaqError(f"no Ray cluster answers at {address} ({why}); {advice}.") from error
 
 
 def import_ray() -> Any:
@@ -209,7 +186,6 @@ def import_ray() -> Any:
     try:
         import ray
     except ImportError as error:
-        raise MissingDependency(
-            'the engine ray needs Ray, which is not installed: pip install "naq[ray]", or choose the engine processes.'
-        ) from error
+        install = 'pip install "naq[ray]", or choose the engine processes'
+        raise MissingDependency(f"the engine ray needs Ray, which is not installed: {install}.") from error
     return ray

@@ -25,7 +25,7 @@ from naq.neighbors import approximate
 from naq.neighbors.vectors import EXACT_NODES
 from naq.run.config import EPISODES
 from naq.run.episodes import check_takes_table
-from naq_scale.sampled import CENTRES, PROBES
+from naq_scale.blocks.closed_form import CENTRES, PROBES, SEARCHED
 
 FACTORS: dict[str, float] = {
     "load": 3.7, "words": 0.9, "smoothing": 1.9, "neighbours": 0.81, "closed form": 3.5, "diffusion table": 45.0,
@@ -207,8 +207,6 @@ def _embedded(method: Method, s: Sizes, r: Rates, options: Mapping[str, Any]) ->
 def _closed_form(s: Sizes, r: Rates, width: int, block: float, disk: float) -> list[Stage]:
     """Cosines of pairs of rows, offered to the lists of the nearest (some 64 bytes of work each); pairs and the Gram matrix in
     float64, which takes twice as long, and two products of all rows."""
-    from naq_scale.blocks.closed_form import SEARCHED
-
     n, rows = float(s.nodes), 4.0 * s.nodes * width
     if s.mapped and n > SEARCHED:
         offered = SEARCHED * PROBES * n / CENTRES

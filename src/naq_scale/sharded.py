@@ -1,6 +1,6 @@
 """Tables and embeddings in shards, computed by any engine and put together here: the bits are those of one process.
 
-A shard of a table is a range of its rows, one of an embedding a part of one of its stages (:mod:`naq_scale.blocks`). Each is
+A shard of a table is a range of its rows, one of an embedding is of one of its steps (:mod:`naq_scale.blocks`). Each is
 a folder of arrays with checksums, named by a hash of everything that it is made from, and is there whole or not at all: one
 that is there already is not made again, a damaged one is.
 """
@@ -26,7 +26,7 @@ from naq.neighbors import NeighborTable
 from naq.neighbors.diffusion import PushArrays, diffusion_rows, exact_rows, push_arrays, share_refined
 from naq.neighbors.feature import described, feature_rows
 from naq_scale.array_folder import check_sums, new_folder, read_manifest
-from naq_scale.blocks import Arrays, Bounds, Parts, Pieces, Work, as_pieces, computed
+from naq_scale.blocks.shards import Arrays, Bounds, Inputs, Pieces, Shards, Step, as_pieces, computed
 from naq_scale.engines import Engine
 
 KIND, VERSION = "naq-shard", 1
@@ -58,13 +58,17 @@ class FileArray:
         return found
 
 
+Shard = tuple[dict[str, Any], dict[str, FileArray]]
+"""Its manifest and its arrays."""
+
+
 def key_of(*description: Any) -> str:
     """The name of what is made, by this version, from what is described by JSON values."""
     text = json.dumps([naq.__version__, *description], sort_keys=True)
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
-def read_shard(folder: Path, *, verify: bool = True) -> tuple[dict[str, Any], dict[str, FileArray]] | None:
+def read_shard(folder: Path, *, verify: bool = True) -> Shard | None:
     """Manifest and arrays of a shard; None, and what is left of it removed, where it is missing or damaged."""
     try:
         manifest = read_manifest(folder, KIND, VERSION)
@@ -81,12 +85,9 @@ def read_shard(folder: Path, *, verify: bool = True) -> tuple[dict[str, Any], di
 
 
 def make_shards(
-    engine: Engine,
-    function: Callable[..., Any],
-    calls: Mapping[Path, tuple[Any, ...]],
-    keep: Callable[[Path, Any], None] | None = None,
-    tell: Tell = lambda done, total: None,
-) -> list[tuple[dict[str, Any], dict[str, FileArray]]]:
+    engine: Engine, function: Callable[..., Any], calls: Mapping[Path, tuple[Any, ...]],
+    keep: Callable[[Path, Any], None] | None = None, tell: Tell = lambda done, total: None,
+) -> list[Shard]:  # fmt: skip
     """The shards of the folders in ``calls``, those that are missing made by ``function`` and written by it or ``keep``."""
     found = {folder: read_shard(folder) for folder in calls}
     left = [folder for folder, shard in found.items() if shard is None]
@@ -97,9 +98,9 @@ def make_shards(
                 keep(left[number], result)
             found[left[number]] = read_shard(left[number], verify=False)
             tell(len(calls) - len(left) + done, len(calls))
-    except NaqError:
-        raise
     except Exception as error:
+        if isinstance(error, NaqError):
+            raise
         raise NaqError(f"a shard failed: {type(error).__name__}: {error}") from error
     shards = [shard for shard in found.values() if shard is not None]
     if len(shards) < len(calls):
@@ -171,42 +172,39 @@ def _push_arrays(source: Source, self_loops: bool) -> PushArrays:
     return push_arrays(_graph(source), self_loops)
 
 
-class ShardedParts(Parts):
-    """The parts of an embedding, in ``folder``, which every worker has to see.
+class FileShards(Shards):
+    """The shards of an embedding, in ``folder``, which every worker has to see.
 
     Args:
         source: where workers find the graph.
-        shards: parts of a stage at most.
+        shards: of a step at most.
         processes: workers that share the memory of this machine.
-        tell: is called with (stage, parts done, parts in all).
+        tell: is called with (step, shards done, shards in all).
     """
 
     def __init__(
         self, graph: Graph, engine: Engine, folder: Path, source: str, *, shards: int, processes: int = 1,
-        tell: Callable[[str, int, int], None] = lambda stage, done, total: None,
+        tell: Callable[[str, int, int], None] = lambda step, done, total: None,
     ) -> None:  # fmt: skip
         self.shards, self.processes = shards, processes
         self._engine, self._folder, self._tell = engine, folder.absolute(), tell
         self._source = source, graph.without_labels().hash
         self._folder.mkdir(parents=True, exist_ok=True)
 
-    def run(
-        self, name: str, bounds: Bounds, facts: Mapping[str, Any], inputs: Mapping[str, np.ndarray | Pieces]
-    ) -> list[Arrays]:
-        grids = {key: self._in_files(pieces) for key, pieces in as_pieces(inputs).items()}
-        parts = {
-            key: [[str(array.path.relative_to(self._folder)) for array in line] for line in pieces.grid]
-            for key, pieces in grids.items()
+    def run(self, step: Step, bounds: Bounds, facts: Mapping[str, Any], inputs: Inputs) -> list[Arrays]:
+        name, paths = step.__name__.strip("_").replace("_", " "), {}
+        grids = {
+            key: Pieces([[self._in_file(array) for array in line] for line in pieces.grid])
+            for key, pieces in as_pieces(inputs).items()
         }
+        for key, pieces in grids.items():
+            paths[key] = [[str(array.path.relative_to(self._folder)) for array in line] for line in pieces.grid]
         calls = {}
         for part in bounds:
-            place = self._folder / key_of("part", self._source[1], name, part, dict(facts), parts)
-            calls[place] = (self._source, place, name, part, dict(facts), grids)
+            place = self._folder / key_of("part", self._source[1], name, part, dict(facts), paths)
+            calls[place] = (self._source, place, step, part, dict(facts), grids)
         made = make_shards(self._engine, write_part, calls, tell=lambda done, total: self._tell(name, done, total))
         return [arrays for _, arrays in made]  # type: ignore[misc]
-
-    def _in_files(self, pieces: Pieces) -> Pieces:
-        return Pieces([[self._in_file(array) for array in line] for line in pieces.grid])
 
     def _in_file(self, array: np.ndarray | FileArray) -> FileArray:
         """The array in a file named by its content; columns stay together where they are together in memory, since BLAS
@@ -230,12 +228,12 @@ class ShardedParts(Parts):
 def write_part(
     source: Source,
     place: Path,
-    stage: str,
+    step: Step,
     part: tuple[int, int],
     facts: Mapping[str, Any],
     inputs: Mapping[str, Pieces],
 ) -> None:
-    """Compute a part of a stage and write its arrays to the folder ``place``."""
+    """Compute a shard of a step and write its arrays to the folder ``place``."""
     if not place.parent.is_dir():
         raise DataError(
             f"this worker does not see the folder {place.parent}, through which the shards of an embedding pass; "
@@ -245,8 +243,8 @@ def write_part(
     graph.check_files()
     with new_folder(place, KIND, VERSION) as writer:
         files: dict[str, Any] = {}
-        for piece in computed(stage, Work(graph, facts, inputs), *part):
-            for name, array in piece.items():
+        for block in computed(step, graph, facts, inputs, *part):
+            for name, array in block.items():
                 if name not in files:
                     files[name] = writer.array(name, array.dtype, array.shape[1:])
                 files[name].append(array)

@@ -15,7 +15,7 @@ import naq
 from generate import generate
 from naq.cli.main import main
 from naq.errors import DataError, OptionError
-from naq_scale.blocks.tiles import bytes_of_blocks
+from naq_scale.blocks.smoothing import bytes_of_blocks
 from naq_scale.tiles import mapped_rows, new_mapped
 
 

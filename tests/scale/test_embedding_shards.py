@@ -16,12 +16,12 @@ from graphs import random_graph, without_features
 from naq import load
 from naq.embedders import EMBEDDERS
 from naq.errors import DataError, NaqError
-from naq_scale import sampled, sharded
+from naq_scale import sharded
 from naq_scale.array_folder import ArrayFile
 from naq_scale.blocks import closed_form
-from naq_scale.engines import Engine, Local, make_engine
+from naq_scale.engines import Engine, make_engine
 from naq_scale.mapped import save_mapped
-from naq_scale.sharded import FileArray, ShardedParts, write_part
+from naq_scale.sharded import FileArray, FileShards, write_part
 
 BLOCK = 64
 
@@ -51,9 +51,9 @@ def made(
     engine: Engine | None = None, **options: Any,
 ) -> np.ndarray:  # fmt: skip
     graph, tell = load(path), tell or (lambda *_: None)
-    parts = ShardedParts(graph, engine or Local(), folder, str(path), shards=shards, processes=2, tell=tell)
+    parts = FileShards(graph, engine or Engine(), folder, str(path), shards=shards, processes=2, tell=tell)
     return EMBEDDERS[method](graph, dim=20, **options).embed_to(
-        folder.parent / "v.npy", block=BLOCK, tile=tile, parts=parts
+        folder.parent / "v.npy", block=BLOCK, tile=tile, shards=parts
     )
 
 
@@ -88,7 +88,7 @@ def test_shards_make_the_vectors_of_this_process(folder: Path, shards_in: Path, 
 
 def test_neighbours_of_a_sample_are_merged(words: Path, shards_in: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(closed_form, "SEARCHED", 150)
-    monkeypatch.setattr(sampled, "ENTRIES", 1)
+    monkeypatch.setattr(closed_form, "ENTRIES", 1)
     expected, stages = alone(words, shards_in.parent), set()
     assert np.array_equal(made(words, shards_in, tell=lambda stage, done, total: stages.add(stage)), expected)
     assert {"sparse product", "image", "start", "smoothing", "neighbours", "rows"} <= stages
@@ -183,7 +183,7 @@ def test_a_worker_that_does_not_see_the_folder_says_so(words: Path, tmp_path: Pa
 
 
 def test_arrays_keep_their_layout(words: Path, tmp_path: Path) -> None:
-    parts = ShardedParts(load(words), Local(), tmp_path, str(words), shards=2)
+    parts = FileShards(load(words), Engine(), tmp_path, str(words), shards=2)
     for array in (np.arange(6.0).reshape(2, 3), np.arange(6.0).reshape(3, 2).T, np.arange(4), np.zeros((2, 3, 4))):
         found = parts._in_file(array)
         assert np.array_equal(found[:], array) and found.shape == array.shape and len(found) == len(array)

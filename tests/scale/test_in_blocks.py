@@ -14,9 +14,8 @@ from naq.embedders.node_words import node_words
 from naq.errors import OptionError
 from naq.graph import Graph
 from naq_scale.blocks import closed_form
-from naq_scale.blocks.parts import InThisProcess
-from naq_scale.blocks.places import plain_places
-from naq_scale.blocks.tiles import smooth_tile
+from naq_scale.blocks.shards import InThisProcess
+from naq_scale.blocks.smoothing import plain_places, smooth_tile
 from naq_scale.blocks.words import _add_product, read_words
 from naq_scale.mapped import open_graph, save_mapped
 

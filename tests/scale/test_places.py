@@ -9,9 +9,8 @@ from generate import generate
 from graphs import random_graph
 from naq.embedders import EMBEDDERS
 from naq.graph import Graph
-from naq_scale.blocks import places as module
-from naq_scale.blocks.places import Places, places, plain_places
-from naq_scale.blocks.tiles import _agreed, smooth_tile
+from naq_scale.blocks import smoothing as module
+from naq_scale.blocks.smoothing import Places, _agreed, places, plain_places, smooth_tile
 from naq_scale.mapped import open_graph
 
 

@@ -18,7 +18,7 @@ from naq.neighbors import NeighborTable
 from naq.neighbors.diffusion import diffusion_info
 from naq.neighbors.feature import feature_info
 from naq_scale import sharded
-from naq_scale.engines import Engine, Local, Processes, check_answers, check_engine, make_engine
+from naq_scale.engines import Engine, Processes, check_answers, check_engine, make_engine
 
 PUSH: dict[str, Any] = {"alpha": 0.1, "self_loops": True, "method": "push", "tolerance": 1e-4}
 
@@ -56,7 +56,7 @@ def made(
     graph: Graph, info: dict[str, Any], count: int, folder: Path, engine: Engine | None = None, tell: Any = None
 ) -> NeighborTable:
     return sharded.sharded_table(
-        graph, info, count, engine or Local(), folder, str(graph.source), tell or (lambda *_: None)
+        graph, info, count, engine or Engine(), folder, str(graph.source), tell or (lambda *_: None)
     )
 
 

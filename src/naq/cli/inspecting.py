@@ -71,7 +71,7 @@ def neighbors_command(
     check_outputs({"--out": out}, {"the graph": Path(dataset), "--nodes": nodes}, "table.npz")
     plan = None
     if (engine, workers, address, shards) != ("local", 2, None, None):
-        plan = imported("naq_scale.cli.sharding:sharding_of")(engine, workers, address, shards)
+        plan = imported("naq_scale.cli:sharding_of")(engine, workers, address, shards)
     if plan is not None and out is None:
         raise OptionError("a table in shards needs --out T.npz; its finished shards are kept beside it.")
     check_by(by)
@@ -79,7 +79,7 @@ def neighbors_command(
     started = time.perf_counter()
     if plan is not None:
         assert out is not None
-        table = imported("naq_scale.cli.sharding:make_in_shards")(
+        table = imported("naq_scale.cli:make_in_shards")(
             graph, plan, out, by, k, metric, search, alpha, self_loops, method, fill, imported=nodes is not None
         )
     else:
@@ -98,7 +98,7 @@ def neighbors_command(
         table.save(out)
         typer.echo(f"Written: {out}")
         if plan is not None:
-            imported("naq_scale.cli.sharding:remove_shards")(out)
+            imported("naq_scale.cli:remove_shards")(out)
 
 
 def episodes_command(

@@ -30,8 +30,8 @@ COMMANDS = {
     "doctor": ("naq.cli.doctor:doctor_command", "Show versions, devices, threads, folders, and what is missing for each extra; exit code 1 if naq cannot work here."),
     "neighbors": ("naq.cli.inspecting:neighbors_command", "Make a table of nearest nodes; show some of it, save it."),
     "episodes": ("naq.cli.inspecting:episodes_command", "Draw label-free episodes; show one, their overlap, save them."),
-    "embed": ("naq_scale.cli.large_graphs:embed_command", "Write the vectors of all nodes to a file, in blocks: the graph may be larger than memory."),
-    "estimate": ("naq_scale.cli.large_graphs:estimate_command", "Print time and memory of each stage before it is run; takes about a second."),
+    "embed": ("naq_scale.cli:embed_command", "Write the vectors of all nodes to a file, in blocks: the graph may be larger than memory."),
+    "estimate": ("naq_scale.cli:estimate_command", "Print time and memory of each stage before it is run; takes about a second."),
 }  # fmt: skip
 """Where each command is and what it does; it is imported when it is called. Others are added by the entry point ``naq.commands``."""
 STOPPED = 130

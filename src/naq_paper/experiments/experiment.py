@@ -13,11 +13,10 @@ from typing import Any, ClassVar
 from naq.plugins import Registry
 from naq.progress import Listener
 from naq_paper.cells.cell import Cell
-from naq_paper.cells.datasets import DatasetCache
+from naq_paper.cells.datasets import DatasetCache, identify
 from naq_paper.cells.records import Find, Record
 from naq_paper.cells.runners import Outcome, Runner, Setup
 from naq_paper.cells.store import Store
-from naq_paper.cells.versions import identify
 from naq_paper.experiments.request import Request
 from naq_paper.experiments.seed_groups import Key, SeedGroup, score_of
 from naq_paper.experiments.views import Missing, View

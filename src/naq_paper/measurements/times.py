@@ -29,7 +29,7 @@ from naq.io import split_for
 from naq.neighbors import NeighborTable, diffusion_neighbors, feature_neighbors
 from naq.neighbors.diffusion import METHODS
 from naq.neighbors.exact import exact_topk
-from naq.neighbors.feature_blocks import block_topk
+from naq.neighbors.feature_exact import block_topk
 from naq.run.versions import processor
 from naq.threads import available_cores
 from naq_paper.cells.cell import Cell
