@@ -23,9 +23,9 @@ prepare_process()  # before torch is loaded
 
 import naq
 from naq.files import write_json
-from naq.run.versions import machine
 from naq_paper.cells.cell import Cell
 from naq_paper.cells.datasets import DatasetCache, identify
+from naq_paper.cells.machine import machine
 from naq_paper.cells.runners import Setup, make_runner
 from naq_paper.cells.store import Store
 from naq_paper.experiments.datasets import experiments_of, facts_of

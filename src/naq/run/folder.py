@@ -211,3 +211,9 @@ def _differing(kept: Mapping[str, Any], now: Mapping[str, Mapping[str, Any]]) ->
         if not any(kept[part].get(name) for part in now if isinstance(kept.get(part), Mapping)):
             found.discard(name)
     return sorted(found)
+
+
+def arithmetic_warning(begun: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+    """One sentence where a run goes on under other arithmetic than it was begun with, else nothing."""
+    other = [f"{name} {begun.get(name)} -> {now[name]}" for name in now if begun.get(name) != now[name]]
+    return f"resumed under other arithmetic ({', '.join(other)}): the last digits may differ." if other else ""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from naq import __version__
 from naq.heads import Evaluation
 from naq.run.config import RunConfig
 from naq.training import History
@@ -88,3 +90,20 @@ def _to_json(evaluations: Mapping[str, Evaluation]) -> dict[str, Any]:
 
 def _from_json(data: Mapping[str, Any]) -> dict[str, Evaluation]:
     return {name: Evaluation.from_json(e) for name, e in data.items()}
+
+
+def versions() -> dict[str, str]:
+    """Versions that a number may depend on."""
+    import numba
+    import numpy
+    import scipy
+    import torch
+
+    return {
+        "naq": __version__,
+        "python": platform.python_version(),
+        "torch": str(torch.__version__),
+        "numpy": numpy.__version__,
+        "scipy": scipy.__version__,
+        "numba": numba.__version__,
+    }

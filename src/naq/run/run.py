@@ -25,10 +25,9 @@ from naq.run.config import RunConfig, check_settings
 from naq.run.embed import refined
 from naq.run.episodes import check_takes_table, table_info
 from naq.run.evaluate import BASELINE, baseline_vectors, evaluate_heads, validation_accuracy
-from naq.run.folder import RunFolder, arithmetic_of
-from naq.run.result import Result
+from naq.run.folder import RunFolder, arithmetic_of, arithmetic_warning
+from naq.run.result import Result, versions
 from naq.run.tasks import SELECTIONS, EvaluationTasks, evaluation_tasks, labels_hash, selection_tasks
-from naq.run.versions import arithmetic_warning, versions
 from naq.tasks import ClassSplit
 from naq.threads import arithmetic
 from naq.training import EpochTraining, Steps, Trained, episode_training, fit

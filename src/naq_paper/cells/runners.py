@@ -21,9 +21,9 @@ from naq.errors import NaqError, OptionError
 from naq.files import NO_SPACE
 from naq.options import nearest
 from naq.progress import Listener
-from naq.run.versions import machine
 from naq_paper.cells.cell import Cell, Identity
 from naq_paper.cells.datasets import DatasetCache, identify
+from naq_paper.cells.machine import machine
 from naq_paper.cells.records import Record
 from naq_paper.cells.store import Store
 from naq_paper.measurements import MEASUREMENTS, Context, perform

@@ -9,7 +9,7 @@ from naq.heads import HEADS, in_reading_order
 from naq.methods import get_method
 from naq.run.config import OWN
 from naq.run.evaluate import BASELINE, dirichlet
-from naq.run.versions import device_words
+from naq_paper.cells.machine import device_words
 from naq_paper.experiments.captions import (
     LEGEND,
     NOTHING,

@@ -30,9 +30,9 @@ from naq.neighbors import NeighborTable, diffusion_neighbors, feature_neighbors
 from naq.neighbors.diffusion import METHODS
 from naq.neighbors.exact import exact_topk
 from naq.neighbors.feature_exact import block_topk
-from naq.run.versions import processor
 from naq.threads import available_cores
 from naq_paper.cells.cell import Cell
+from naq_paper.cells.machine import processor
 from naq_paper.measurements import Context, check_choice, check_seed, dataset_cell
 from naq_paper.measurements.tables import TABLE_KINDS, completed_table, table_config
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import naq
-from naq.run.versions import device_words
 from naq_paper.cells.cell import titles
+from naq_paper.cells.machine import device_words
 from naq_paper.cells.records import Record
 from naq_paper.experiments.experiment import Study, expand
 from naq_paper.experiments.request import Request

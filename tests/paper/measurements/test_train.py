@@ -14,7 +14,7 @@ from fake_records import train_result
 from naq.errors import OptionError
 from naq.io import save_graph, split_for
 from naq.methods import get_method, methods
-from naq.run.versions import versions
+from naq.run.result import versions
 from naq.threads import arithmetic
 from naq_paper.cells.cell import Cell, canonical
 from naq_paper.cells.datasets import DatasetCache, identify

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import Any
 
-from naq.run.versions import device_words
+from naq_paper.cells.machine import device_words
 from naq_paper.cells.records import Record
 from naq_paper.experiments.captions import NOTHING, findings, gain, number, power_note, score_series, table_name
 from naq_paper.experiments.experiment import Experiment, Study

@@ -163,7 +163,7 @@ AGAIN_AND_AGAIN = """
     from naq_paper.cells.datasets import DatasetCache
     from naq_paper.cells.datasets import identify
     from naq_paper.measurements import MEASUREMENTS
-    from naq.run.versions import machine
+    from naq_paper.cells.machine import machine
 
     identify(Cell("empty", {}), DatasetCache()), MEASUREMENTS["empty"], machine()  # once for all children
     moments = random.Random(0)

@@ -1,4 +1,4 @@
-"""What a result was computed on, as far as a reader of the number wants to know: no host name, no paths."""
+"""What a record was computed on, as far as a reader of the number wants to know: no host name, no paths."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from naq import __version__
+from naq.run.result import versions
 from naq.threads import available_cores
 
 
@@ -25,29 +25,6 @@ def machine(device: str = "cpu") -> dict[str, Any]:
         "device": _device_name(device),
         "versions": versions(),
     }
-
-
-def versions() -> dict[str, str]:
-    """Versions that a number may depend on."""
-    import numba
-    import numpy
-    import scipy
-    import torch
-
-    return {
-        "naq": __version__,
-        "python": platform.python_version(),
-        "torch": str(torch.__version__),
-        "numpy": numpy.__version__,
-        "scipy": scipy.__version__,
-        "numba": numba.__version__,
-    }
-
-
-def arithmetic_warning(begun: Mapping[str, Any], now: Mapping[str, Any]) -> str:
-    """One sentence where a run goes on under other arithmetic than it was begun with, else nothing."""
-    other = [f"{name} {begun.get(name)} -> {now[name]}" for name in now if begun.get(name) != now[name]]
-    return f"resumed under other arithmetic ({', '.join(other)}): the last digits may differ." if other else ""
 
 
 def device_words(machine: Mapping[str, Any]) -> str:
