@@ -45,9 +45,9 @@ class Learner(nn.Module, Configurable, ABC):
     """A model trained on episodes.
 
     A subclass names itself, lists its ``Options``, and gives :meth:`loss`. The base class brings the two-layer GCN of
-    width ``latent`` as encoder, Adam at ``lr`` and one gradient step per batch of episodes. A learner with another
-    encoder overrides :meth:`build`, :meth:`encode` and :meth:`encode_all`; one that solves tasks itself sets
-    ``solves_tasks`` and gives :meth:`solve`. An option named ``meta_batch`` is the number of episodes of one update.
+    width ``latent``, Adam at ``lr`` and one step per batch of episodes. A learner with another encoder overrides
+    :meth:`build`, :meth:`encode` and :meth:`encode_all`; one that solves tasks itself sets ``solves_tasks`` and gives
+    :meth:`solve`. An option named ``meta_batch`` is the number of episodes of one update.
 
     Args:
         graph: structure and features; labels are taken away.
@@ -113,8 +113,7 @@ class Learner(nn.Module, Configurable, ABC):
         """Mean loss over these episodes: a scalar with a gradient. ``update`` keys whatever is drawn."""
 
     def optimizer(self) -> torch.optim.Optimizer:
-        """Adam at the learner's ``lr``, with its ``weight_decay`` where it has one (the methods of the paper have
-        none)."""
+        """Adam at the learner's ``lr``, with its ``weight_decay`` where it has one."""
         lr, decay = self.options.lr, getattr(self.options, "weight_decay", 0.0)
         return torch.optim.Adam(self.parameters(), lr=lr, weight_decay=decay, fused=True)
 

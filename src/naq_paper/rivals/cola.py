@@ -61,13 +61,7 @@ class COLA(TrainedEmbedder):
     summary = "nodes told apart by similar nodes that a slower copy finds"
 
     # Tasks are drawn by id under all options: nothing may be learned from them.
-    still: ClassVar[Mapping[str, Value]] = {
-        "lr": 1e-12,
-        "drop_edge1": 0.0,
-        "drop_edge2": 0.0,
-        "drop_edge3": 0.0,
-        "dropout": 0.0,
-    }
+    still: ClassVar[Mapping[str, Value]] = {"lr": 1e-12, "dropout": 0.0, **{f"drop_edge{i}": 0.0 for i in (1, 2, 3)}}
 
     @dataclass(frozen=True)
     class Options(TrainedEmbedder.Options):

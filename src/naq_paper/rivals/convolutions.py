@@ -76,10 +76,6 @@ class Convolutions(nn.Module):
         self.slopes = nn.ParameterList(nn.Parameter(torch.full((1,), 0.25, device=device)) for _ in slopes)
         self.dropout = dropout
 
-    @property
-    def widths(self) -> list[int]:
-        return [int(w.shape[1]) for w in self.weights]
-
     def forward(
         self,
         piece: Piece,
@@ -121,7 +117,8 @@ class Convolutions(nn.Module):
         source: Callable[[np.ndarray], torch.Tensor] = lambda around: operator.inputs(around, self.weights[0])  # noqa: E731
         for layer in range(len(self.weights)):
             final = layer + 1 == len(self.weights)
-            held = torch.empty(n, self.widths[layer if final else layer + 1], device=operator.device)
+            width = self.weights[layer if final else layer + 1].shape[1]
+            held = torch.empty(n, width, device=operator.device)
             for start in range(0, n, block):
                 rows, around = operator.field(np.arange(start, min(n, start + block)))
                 values = self._activated(layer, sparse_product(rows, source(around)) + self.biases[layer])

@@ -34,8 +34,9 @@ Example:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Any, ClassVar
 
@@ -137,7 +138,9 @@ class SUGRL(TrainedEmbedder):
         anchors, smoothed = self.anchors_and_positives(piece, update)
         near = neighbor_means(piece, anchors, slots_of(update // self.updates_per_epoch))
         anchors, smoothed = anchors[: piece.seeds], smoothed[: piece.seeds]
-        others = [drawn_distances(anchors, order) for order in self._orders(piece.seeds, update)]
+        drawn = self.generator("negatives", update)
+        orders = (torch.randperm(len(anchors), generator=drawn) for _ in range(self.options.negatives))
+        others = [drawn_distances(anchors, order.to(self.device)) for order in orders]
         return self.margin_loss(distances(anchors, smoothed), distances(anchors, near), others)
 
     def anchors_and_positives(self, piece: Piece, update: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -164,11 +167,6 @@ class SUGRL(TrainedEmbedder):
         """What follows the first product of the perceptron."""
         return torch.relu(values + self.bias1) @ self.weight2 + self.bias2
 
-    def _orders(self, seeds: int, update: int) -> Iterator[torch.Tensor]:
-        generator = self.generator("negatives", update)
-        for _ in range(self.options.negatives):
-            yield torch.randperm(seeds, generator=generator).to(self.device)
-
     def _averaging(self, piece: Piece) -> Callable[[torch.Tensor], torch.Tensor]:
         spread = piece.spread()
         if not self.options.ogb:
@@ -194,10 +192,7 @@ class SUGRL(TrainedEmbedder):
 
     def _inner(self, nodes: np.ndarray) -> torch.Tensor:
         """Rows of the perceptron's output, before the last average."""
-
-        def inputs(around: np.ndarray) -> torch.Tensor:
-            return self.operator.inputs(around, self.weight1)
-
+        inputs = partial(self.operator.inputs, weight=self.weight1)
         return self._layers(inputs(nodes) if self.options.encoder == "mlp" else self._averaged(nodes, inputs))
 
     def _averaged(self, nodes: np.ndarray, rows_of: Callable[[np.ndarray], torch.Tensor]) -> torch.Tensor:

@@ -62,7 +62,8 @@ def test_the_loss_is_the_mean_over_positive_pairs(options: dict[str, Any]) -> No
 
 def test_the_networks() -> None:
     model = AFGRL(random_graph(d=20), epochs=1)
-    assert model.student.widths == [512, 256] and AFGRL(random_graph(d=20), layers=1).student.widths == [256]
+    assert [w.shape[1] for w in model.student.weights] == [512, 256]
+    assert [w.shape[1] for w in AFGRL(random_graph(d=20), layers=1).student.weights] == [256]
     first, norm, second = model.predictor.first, model.predictor.norm, model.predictor.second
     assert first.weight.shape == (512, 256) and second.weight.shape == (256, 512)
     assert norm is not None and norm.num_features == 512

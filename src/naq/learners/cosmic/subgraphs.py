@@ -92,12 +92,7 @@ class SubgraphEncoder(nn.Module):
     @torch.no_grad()
     def encode_all(self) -> torch.Tensor:
         """z of all nodes, in blocks."""
-        n = self.operator.graph.num_nodes
-        out = torch.empty(n, self.hidden, device=self.operator.device)
-        for start in range(0, n, self.BLOCK):
-            stop = min(n, start + self.BLOCK)
-            out[start:stop] = self._centres(np.arange(start, stop))
-        return out
+        return self.encode(np.arange(self.operator.graph.num_nodes))
 
     def _centres(self, nodes: np.ndarray) -> torch.Tensor:
         members = self.table.ids[nodes]

@@ -137,8 +137,7 @@ class VNT(TrainedEmbedder):
             cache=cache_folder() if self.graph.num_nodes >= CACHE_FROM else None,
             progress=self.progress,
         )
-        sizes = d, hidden, o.layers, o.heads
-        network = GraphBert(*sizes, roles=o.roles, generator=self.generator("network"))
+        network = GraphBert(d, hidden, o.layers, o.heads, roles=o.roles, generator=self.generator("network"))
         self.network = network.to(self.device)
         weight = normal(d, hidden, generator=self.generator("decoder")).detach()
         self.decoder = nn.Parameter(F.pad(weight, (0, 1)).to(self.device))  # the last column is the bias
