@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-import naq
+import naq_paper
 from naq.errors import OptionError
 from naq.random import stream
 from naq_paper.statistics import (
@@ -26,7 +26,7 @@ from naq_paper.statistics import (
 )
 from naq_paper.statistics.differences import PRIOR_DEGREES, half_width, tail_p
 
-PAPER = Path(naq.__file__).parent / "experiments" / "paper"
+PAPER = Path(naq_paper.__file__).parent / "experiments" / "paper"
 TASKS = 500
 STORED_SEEDS = (0.0, 0.002, 0.003, 0.005, 0.007, 0.01, 0.015, 0.03)
 """Standard deviations over seeds as the methods of the stored results have them."""

@@ -160,8 +160,7 @@ ONCE = """
 """
 AGAIN_AND_AGAIN = """
     import random, time
-    from naq_paper.cells.datasets import DatasetCache
-    from naq_paper.cells.datasets import identify
+    from naq_paper.cells.datasets import DatasetCache, identify
     from naq_paper.measurements import MEASUREMENTS
     from naq_paper.cells.machine import machine
 
