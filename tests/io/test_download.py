@@ -225,7 +225,7 @@ def test_a_named_dataset_over_the_wire(
     folder = write_gpn({0: 0, 1: 1}, {2: 2}, stem="dblp")  # type: ignore[operator]
     Handler.files = {file.name: file.read_bytes() for file in folder.iterdir()}
     monkeypatch.setattr(catalog, "_GPN", f"{server}/")
-    local = catalog._gpn("dblp", "dblp", set(), description="")
+    local = catalog._gpn("dblp", "dblp", set(), "", (3, 2, 2, 2))
     monkeypatch.setitem(DATASETS, "dblp", local)
     graph = load("dblp", root=tmp_path / "root")
     assert (graph.name, graph.num_nodes) == ("dblp", 3)

@@ -48,7 +48,7 @@ def read_nodes(
         raise DataError(f"{table.title} has a header but no rows; expected one row per node.")
     for title, values in vectors:
         if len(values) != table.rows:
-            raise DataError(f"{title} has {len(values):,} rows but {table.title} {table.rows:,}; give one per node.")
+            raise DataError(f"{title} has {len(values):,} rows but {table.title} has {table.rows:,}; give one each.")
     for title, values in vectors:
         table.columns[title] = Vectors(values)
     outside = [title for title, _ in vectors]
