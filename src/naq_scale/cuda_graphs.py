@@ -255,10 +255,14 @@ class RecordedSteps(InnerSteps):
         target = F.one_hot(support.slot, len(self.parameters["head_bias"])).to(support.pool.dtype)
         share = (support.kept / support.kept.sum(dim=1, keepdim=True).clamp(min=1))[:, :, None]
         given = [support.first, support.gram, support.pool, target, share]
-        *values, shift = self._replayed(given) if given[0].is_cuda else self._descend(*given)
+        *values, shift = self._found(given)
         with torch.enable_grad():
             start = copies(self.parameters, len(target))
             return {name: one + (value - one).detach() for (name, one), value in zip(start.items(), values)}, shift
+
+    def _found(self, given: list[torch.Tensor]) -> list[torch.Tensor]:
+        """The weights after the steps, in the order of the parameters, and the shift."""
+        return self._replayed(given) if given[0].is_cuda else self._descend(*given)
 
     def _replayed(self, given: list[torch.Tensor]) -> list[torch.Tensor]:
         shape = (*given[0].shape, *given[2].shape)
