@@ -31,12 +31,11 @@ def make_mapped(name: str) -> Callable[[Path], Path]:
 def read_mapped(path: Path) -> str:
     """Opened as every command does, and with every checksum, which must agree where both accept it."""
     from naq.io import load
-    from naq_scale.mapped import sizes_of_folder
 
     graph = load(path.parent)
     verified = load(path.parent, verify=True)
     assert verified.hash == graph.hash
-    return digest(graph_digest(graph), graph.name, sizes_of_folder(path.parent))
+    return digest(graph_digest(graph), graph.name)
 
 
 def _shard_work(folder: Path) -> tuple[np.ndarray, int]:

@@ -1,8 +1,8 @@
-"""A folder of plain .npy files and a manifest.json, itself with a checksum, that names each with shape, type, size and checksum.
+"""A folder of plain .npy files and a sealed manifest.json that names each with shape, type, size and checksum.
 
-Arrays are memory-mapped when they are read and streamed when they are written, so that neither takes the memory of an array. A folder appears under
-its name once it is whole: it is written beside it under a temporary name. The checksum is SHA-256 of an array's bytes, without the header of its file; the
-header must say what the manifest says.
+Arrays are memory-mapped when they are read and streamed when they are written, so that neither takes the memory of an array.
+A folder appears under its name once it is whole. The checksum is SHA-256 of an array's bytes, without the header of its file;
+the header must say what the manifest says.
 """
 
 from __future__ import annotations
@@ -70,12 +70,8 @@ class ArrayFile:
         self._stream.flush()
         os.fsync(self._stream.fileno())
         self._stream.close()
-        return {
-            "shape": list(shape),
-            "dtype": self.dtype.str,
-            "bytes": self.path.stat().st_size,
-            "sha256": self._digest.hexdigest(),
-        }
+        size, digest = self.path.stat().st_size, self._digest.hexdigest()
+        return {"shape": list(shape), "dtype": self.dtype.str, "bytes": size, "sha256": digest}
 
     def abandon(self) -> None:
         """Close the file as it is."""
@@ -96,25 +92,16 @@ class FolderWriter:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.facts: dict[str, Any] = {}
-        self._open: dict[str, ArrayFile] = {}
+        self.files: dict[str, ArrayFile] = {}
 
     def array(self, name: str, dtype: Any, row: tuple[int, ...] = ()) -> ArrayFile:
         """A file to append to; it is closed with the folder."""
-        self._open[name] = ArrayFile(self.folder / f"{name}.npy", dtype, row)
-        return self._open[name]
+        self.files[name] = ArrayFile(self.folder / f"{name}.npy", dtype, row)
+        return self.files[name]
 
     def put(self, name: str, values: np.ndarray, dtype: Any = None) -> None:
         """A whole array."""
         self.array(name, values.dtype if dtype is None else dtype, values.shape[1:]).append(values)
-
-    def _finish(self, kind: str, version: int) -> None:
-        entries = {name: file.close() for name, file in self._open.items()}
-        manifest = {"format": kind, "version": version, **self.facts, "arrays": entries}
-        write_sealed(self.folder / MANIFEST, manifest)
-
-    def _abandon(self) -> None:
-        for file in self._open.values():
-            file.abandon()
 
 
 @contextlib.contextmanager
@@ -124,7 +111,12 @@ def new_folder(path: str | Path, kind: str, version: int) -> Iterator[FolderWrit
     A folder of the same kind under this name is replaced; anything else that is there is an error.
     """
     path = Path(path)
-    check_free(path, kind)
+    if path.exists() and not (path.is_dir() and not any(path.iterdir())):
+        try:
+            read_manifest(path, kind)
+        except DataError:
+            why = f"exists and is no folder of format {kind!r}; it is not replaced"
+            raise DataError(f"{path} {why}: choose another name.") from None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp"))
@@ -134,29 +126,19 @@ def new_folder(path: str | Path, kind: str, version: int) -> Iterator[FolderWrit
     writer = FolderWriter(temporary)
     try:
         yield writer
-        writer._finish(kind, version)
+        entries = {name: file.close() for name, file in writer.files.items()}
+        write_sealed(temporary / MANIFEST, {"format": kind, "version": version, **writer.facts, "arrays": entries})
+        old = temporary.with_suffix(".old")
         if path.exists():
-            old = temporary.with_suffix(".old")
             path.rename(old)
-            temporary.rename(path)
-            shutil.rmtree(old, ignore_errors=True)
-        else:
-            temporary.rename(path)
+        temporary.rename(path)
+        shutil.rmtree(old, ignore_errors=True)
     except OSError as error:
         raise DataError(f"cannot write {path}: {error.strerror or error}; {NO_SPACE}.") from error
     finally:
-        writer._abandon()
+        for file in writer.files.values():
+            file.abandon()
         shutil.rmtree(temporary, ignore_errors=True)
-
-
-def check_free(path: Path, kind: str) -> None:
-    """One sentence where something is in the way that is no folder of this kind."""
-    if not path.exists() or (path.is_dir() and not any(path.iterdir())):
-        return
-    with contextlib.suppress(DataError):
-        read_manifest(path, kind)
-        return
-    raise DataError(f"{path} exists and is no folder of format {kind!r}; it is not replaced: choose another name.")
 
 
 def read_manifest(
@@ -168,28 +150,30 @@ def read_manifest(
         facts: the entries that may be there; anything else is a damaged name. Manifests of earlier versions have no checksum.
     """
     path = Path(path)
+    file, again = path / MANIFEST, "make the folder again."
     try:
-        manifest = parse_json(read_bytes(path / MANIFEST, "manifest", most=LARGEST_MANIFEST))
+        manifest = parse_json(read_bytes(file, "manifest", most=LARGEST_MANIFEST))
     except DataError as error:
         raise DataError(
             f"{path} has no readable {MANIFEST} ({error}); expected a folder of format {kind!r}."
         ) from error
     except ValueError as error:
-        raise DataError(f"{path / MANIFEST} is not readable JSON ({error}); make the folder again.") from error
+        raise DataError(f"{file} is not readable JSON ({error}); {again}") from error
     if not isinstance(manifest, dict) or manifest.get("format") != kind:
-        raise DataError(f"{path / MANIFEST} is not of format {kind!r}; the folder belongs to another program.")
+        raise DataError(f"{file} is not of format {kind!r}; the folder belongs to another program.")
     try:
         manifest = verify_seal(manifest, unsealed=True)
     except DataError as error:
-        raise DataError(f"{path / MANIFEST} is damaged: {error.args[0].rstrip('.')}; make the folder again.") from error
-    if version is not None and manifest.get("version") != version:
+        raise DataError(f"{file} is damaged: {error.args[0].rstrip('.')}; {again}") from error
+    found = manifest.get("version")
+    if version is not None and found != version:
         raise DataError(
-            f"{path} has version {manifest.get('version')!r} of format {kind!r}, but this program reads version {version}; make the folder again."
+            f"{path} has version {found!r} of format {kind!r}, but this program reads version {version}; {again}"
         )
     if not isinstance(manifest.get("arrays"), dict):
-        raise DataError(f"{path / MANIFEST} lists no arrays; make the folder again.")
+        raise DataError(f"{file} lists no arrays; {again}")
     if facts is not None and (unknown := sorted(set(manifest) - OWN - facts)):
-        raise DataError(f"{path / MANIFEST}: the entry {unknown[0]!r} is unknown; make the folder again.")
+        raise DataError(f"{file}: the entry {unknown[0]!r} is unknown; {again}")
     return manifest
 
 
@@ -217,7 +201,7 @@ def _mapped(file: Path, entry: Any) -> np.ndarray:
         raise DataError(f"{file} cannot be read ({error}); make the folder again.") from error
     if there != size:
         raise DataError(
-            f"{file} has {there:,} bytes but {MANIFEST} says {size:,}; it is truncated: make the folder again."
+            f"{file} has {there:,} bytes, not {size:,} as {MANIFEST} says; it is truncated: make the folder again."
         )
     if head != _header(shape, dtype) or HEADER_BYTES + dtype.itemsize * math.prod(shape) != size:
         raise DataError(f"{file} is not the array that {MANIFEST} describes ({shape}, {dtype}); make the folder again.")
@@ -247,17 +231,10 @@ def _described(file: Path, entry: Any) -> tuple[tuple[int, ...], np.dtype, int, 
 def check_sums(path: str | Path, manifest: Mapping[str, Any]) -> None:
     """Read every array once and compare its bytes with the manifest's checksum."""
     for name, entry in manifest["arrays"].items():
-        if sha256_of(Path(path) / f"{name}.npy") != entry["sha256"]:
-            raise DataError(
-                f"{Path(path) / name}.npy does not have the checksum of {MANIFEST}; it is damaged: make the folder again."
-            )
-
-
-def sha256_of(file: Path) -> str:
-    """The checksum of the bytes of an array, without the header of its file."""
-    digest = hashlib.sha256()
-    with open_file(file, "array") as stream:
-        stream.seek(HEADER_BYTES)
-        while piece := stream.read(CHUNK):
-            digest.update(piece)
-    return digest.hexdigest()
+        digest, file = hashlib.sha256(), Path(path) / f"{name}.npy"
+        with open_file(file, "array") as stream:
+            stream.seek(HEADER_BYTES)
+            while piece := stream.read(CHUNK):
+                digest.update(piece)
+        if digest.hexdigest() != entry["sha256"]:
+            raise DataError(f"{file} does not have the checksum of {MANIFEST}; it is damaged: make the folder again.")

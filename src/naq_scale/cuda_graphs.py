@@ -1,14 +1,12 @@
 r"""Training steps that a GPU replays: a learner's update, or its inner steps, as CUDA graphs.
 
-A step of a small model is dozens of kernels that run for microseconds each, so the time goes into starting them.
-Recorded once per shape and replayed, they start together.
+A step of a small model is dozens of kernels that run for microseconds each, so the time goes into starting them. Recorded
+once per shape and replayed, they start together.
 
-**ProtoNet** (:class:`RecordedTraining`): a step reads everything it needs from memory of the device: the receptive
-fields of a block of episodes, filled up to common sizes, and a counter that says which episode is next. So the kernels
-of a step, gradients and Adam included, are recorded once per size and replayed, and no result is waited for. A field is
-the nodes whose first-layer rows a set of nodes reads, and the rows of A_hat between both; filled up, it is a list of
-``size`` nodes, node 0 in the places that are not used, and a dense matrix with zeros there: the unused places change
-neither a value nor a gradient.
+**ProtoNet** (:class:`RecordedTraining`): a step reads everything from memory of the device, the fields of a block of episodes,
+filled up to common sizes, and a counter that says which episode is next; no result is waited for. A field is the nodes whose
+first-layer rows a set of nodes reads, and the rows of A_hat between both; filled up, it is a list of ``size`` nodes, node 0 in
+the places that are not used, and a dense matrix with zeros there, which change neither a value nor a gradient.
 
 **MAML** (:class:`RecordedSteps`): the inner steps of a chunk of tasks, with gradients in closed form.
 
@@ -59,12 +57,9 @@ def recorded_training(learner: Learner, episodes: Episodes) -> EpisodeTraining |
 
 
 class RecordedTraining(EpisodeTraining):
-    """ProtoNet and its episodes as steps that a GPU replays.
+    """ProtoNet and its episodes as steps that a GPU replays, for a learner that :meth:`possible` says yes to.
 
-    Args:
-        learner: one that :meth:`possible` says yes to.
-        block: episodes whose fields are held at once; fewer where they would not fit, and half as many after running
-            out of memory.
+    ``block`` episodes have their fields held at once; fewer where they would not fit, half as many after running out of memory.
     """
 
     def __init__(self, learner: Learner, episodes: Episodes, block: int = BLOCK) -> None:
@@ -205,18 +200,14 @@ def padded_loss(
     hidden = torch.relu(inputs @ encoder.weight1 + encoder.bias1)
     # (P H) W2 takes fewer multiplications than P (H W2) where there are fewer rows than first-layer nodes.
     vectors = torch.relu(torch.addmm(encoder.bias2, pool @ hidden, encoder.weight2))
-    loss: torch.Tensor = PrototypeLoss.apply(vectors, share, way, shot)
-    return loss
+    return PrototypeLoss.apply(vectors, share, way, shot)  # type: ignore[no-any-return]
 
 
 class PrototypeLoss(torch.autograd.Function):
-    r"""ProtoNet's loss of one episode from its vectors, with the gradient in closed form: a third of the kernels that
-    autograd starts.
+    r"""ProtoNet's loss of one episode from its vectors, with the gradient in closed form: a third of autograd's kernels.
 
-    With :math:`e = \mathrm{diag}(w)(p - \mathrm{onehot})`, p the softmax, w the share of each query and Z the
-    prototypes, the gradient of the queries is
-    :math:`2 e Z` and that of the prototypes :math:`2 (e^\top Q - \mathrm{diag}(e^\top 1) Z)`; what :math:`|z_q|^2` adds
-    to all classes cancels.
+    With :math:`e = \mathrm{diag}(w)(p - \mathrm{onehot})`, p the softmax, w the share of each query and Z the prototypes, the
+    gradient of the queries is :math:`2 e Z` and that of the prototypes :math:`2 (e^\top Q - \mathrm{diag}(e^\top 1) Z)`.
     """
 
     @staticmethod
@@ -241,10 +232,9 @@ class PrototypeLoss(torch.autograd.Function):
 
 
 class RecordedSteps(InnerSteps):
-    """First-order inner steps with gradients in closed form, recorded for each shape of a chunk and replayed.
+    """:class:`~naq.learners.maml.InnerSteps` of first order with gradients in closed form, recorded for each shape of a chunk.
 
-    What :class:`~naq.learners.maml.InnerSteps` computes by autograd, in some hundred small kernels. Elsewhere than on a
-    GPU the same operations run as they are. The parameters must stay where they are in memory.
+    Elsewhere than on a GPU the same operations run as they are. The parameters must stay where they are in memory.
     """
 
     def __init__(self, parameters: Mapping[str, torch.Tensor], steps: int, lr: float) -> None:
@@ -336,8 +326,7 @@ class RecordedSteps(InnerSteps):
 def recorded(run: Callable[[], Any], stream: torch.cuda.Stream, pool: Any = None) -> tuple[torch.cuda.CUDAGraph, Any]:
     """A graph of the kernels that ``run`` starts, and what it returned: tensors that every replay fills anew.
 
-    ``run`` must have run by :func:`beside` once before. Graphs recorded on one stream share the scratch memory of
-    cuBLAS.
+    ``run`` must have run by :func:`beside` once before. Graphs recorded on one stream share the scratch memory of cuBLAS.
     """
     graph = torch.cuda.CUDAGraph()
     # Of this thread alone: another may use the device meanwhile.

@@ -155,8 +155,7 @@ def estimate(
     sizes: Sizes, method: str = "naq-plus", *, episodes: int = EPISODES, options: Mapping[str, Any] | None = None,
     rates: Rates | None = None, table: bool = False,
 ) -> Estimate:  # fmt: skip
-    """Stages of a run of ``method``; ``rates`` are probed if not given. With ``table`` episodes are drawn from one that was
-    made before. Raises ``OptionError`` for options that the method refuses."""
+    """Stages of a run of ``method``; ``rates`` are probed if not given. With ``table`` episodes come from one made before."""
     found = get_method(method)
     if table:
         check_takes_table(found)
@@ -164,10 +163,10 @@ def estimate(
     vars(model)["graph"] = SimpleNamespace(num_nodes=sizes.nodes, num_features=sizes.features, name="graph")
     model.configure(options or {})
     chosen, rates = {**found.model.defaults, **dict(model.options)}, probe() if rates is None else rates
-    if found.learner is not None:
-        stages = _trained(found, sizes, rates, chosen, episodes, table)
-    else:
-        stages = _embedded(found, sizes, rates, chosen)
+    learns = found.learner is not None
+    stages = (
+        _trained(found, sizes, rates, chosen, episodes, table) if learns else _embedded(found, sizes, rates, chosen)
+    )
     return Estimate(found.name, sizes, (_load(sizes, rates), *stages))
 
 
@@ -184,7 +183,9 @@ def _load(s: Sizes, r: Rates) -> Stage:
 
 
 def _embedded(method: Method, s: Sizes, r: Rates, options: Mapping[str, Any]) -> list[Stage]:
-    dim, steps = int(options.get("dim", 384)), int(options.get("steps", 10))
+    """Neighbours are cosines of pairs of rows, offered to the lists of the nearest (some 64 bytes of work each); the closed
+    form pairs and the Gram matrix in float64, which takes twice as long, and two products of all rows."""
+    dim, steps, n = int(options.get("dim", 384)), int(options.get("steps", 10)), float(s.nodes)
     width = min(dim, s.features or dim, s.nodes)
     rows, narrow = 4.0 * s.nodes * width, s.features > width
     passes = (32 if s.mapped and s.sparse else 8) * (width + 16) if narrow else 1  # mapped: X^T X row by row
@@ -195,19 +196,6 @@ def _embedded(method: Method, s: Sizes, r: Rates, options: Mapping[str, Any]) ->
     disk = 2.0 * rows if s.mapped else 0.0
     block = 4.0 * 65_536 * (width + (0 if s.sparse else s.features))
     a_hat = 4.0 * s.entries if s.mapped else 36.0 * (s.entries + s.nodes)  # mapped: edges, in the order of places
-    stages = [
-        _stage("words", words, 4 * block if s.mapped else 24.0 * s.feature_entries + 2 * rows, disk / 2),
-        _stage("smoothing", smoothing, 3.0 * rows + a_hat + 28.0 * s.nodes, disk),  # start, now and next
-    ]
-    if method.name != "smooth":
-        stages += _closed_form(s, r, width, block, disk)
-    return [*stages, _evaluation(s, r, width)]
-
-
-def _closed_form(s: Sizes, r: Rates, width: int, block: float, disk: float) -> list[Stage]:
-    """Cosines of pairs of rows, offered to the lists of the nearest (some 64 bytes of work each); pairs and the Gram matrix in
-    float64, which takes twice as long, and two products of all rows."""
-    n, rows = float(s.nodes), 4.0 * s.nodes * width
     if s.mapped and n > SEARCHED:
         offered = SEARCHED * PROBES * n / CENTRES
         search = 2.0 * width * (n * CENTRES + offered) / r.matmul + 320.0 * offered / r.copy  # members are gathered
@@ -218,10 +206,14 @@ def _closed_form(s: Sizes, r: Rates, width: int, block: float, disk: float) -> l
         search = 2.0 * width * offered / r.matmul + 64.0 * offered / r.copy
     multiplied = (4.0 * 10.0 * (min(s.nodes, SEARCHED) if s.mapped else s.nodes) + 8.0 * n) * width * width
     closed = multiplied / r.matmul + 64.0 * rows / r.copy
-    return [
+    stages = [
+        _stage("words", words, 4 * block if s.mapped else 24.0 * s.feature_entries + 2 * rows, disk / 2),
+        _stage("smoothing", smoothing, 3.0 * rows + a_hat + 28.0 * s.nodes, disk),  # start, now and next
         _stage("neighbours", search, 2 * block if s.mapped else 3 * rows, disk),
         _stage("closed form", closed, 6 * block if s.mapped else 3 * rows, disk),
+        _evaluation(s, r, width),
     ]
+    return [stage for stage in stages if method.name != "smooth" or stage.name not in ("neighbours", "closed form")]
 
 
 def _evaluation(s: Sizes, r: Rates, width: int) -> Stage:

@@ -24,10 +24,7 @@ NONE, ONE, HALF, WORD = np.uint64(0), np.uint64(1), np.uint64(32), np.uint64(64)
 
 
 def hashed_memory(n: int, threads: int) -> tuple[np.ndarray, np.ndarray]:
-    """Nodes and tables of every thread for a walk forward and one back.
-
-    It comes from NumPy, which asks the system for large pages: visits are far apart in it, and with small pages each would
-    miss the processor's list of pages too. Of what belongs to nodes that are never met, the system provides nothing.
+    """Nodes and tables of every thread for a walk forward and one back, from NumPy, which asks for large pages.
 
     Shapes:
         - nodes: (threads, 2, n + 1); the last is never met and has no residual
@@ -93,8 +90,7 @@ def _met(table: Any, nodes: Any, node: Any) -> Any:
 
 @njit(cache=True)
 def _shift(table: Any, nodes: Any, count: Any, most: Any) -> Any:
-    """The shift of a table in which ``most`` nodes would take half of the places; it is doubled for that, and its
-    ``count`` nodes are put in anew."""
+    """The shift of a table that ``most`` nodes half fill; it is doubled for that, and its ``count`` nodes put in anew."""
     last = len(table) - 1
     shift = table[last]
     while np.uint64(2 * most) > ONE << (WORD - shift) and ONE << (WORD - shift) < np.uint64(last - 1):
@@ -176,8 +172,7 @@ def _relax(
 
 @njit(cache=True, inline="always")
 def _look_ahead(indptr: Any, indices: Any, nodes: Any, front: Any, now: Any, position: Any, length: Any) -> None:
-    """Ask for what the next nodes of the front will read, which is far apart in memory: where their edges begin, the
-    edges, where those of their ends begin."""
+    """Ask for what the next nodes of the front will read: where their edges begin, the edges, where those of their ends do."""
     if position + 8 < length:
         prefetch(indptr, nodes[front[now, position + 8]].id)
     if position + 4 < length:

@@ -1,7 +1,7 @@
-"""Sums of rows that lie anywhere in memory, in compiled code: sixteen float32 numbers at a time, kept in registers of the processor.
+"""Sums of rows that lie anywhere in memory, in compiled code: sixteen float32 numbers at a time, kept in registers.
 
-Numba keeps an array that is added to in memory and loads and stores it for every row that is added. A value of the type of :func:`load_lanes` (LLVM's ``<16 x float>``) stays in registers.
-Every number of a sum is added up in the order of the rows, whatever the width: columns may be divided into tiles without changing a bit.
+Numba loads and stores an array that is added to for every row; a value of LLVM's ``<16 x float>`` stays in registers. Every
+number is added up in the order of the rows, whatever the width: columns may be divided into tiles without changing a bit.
 """
 
 from __future__ import annotations

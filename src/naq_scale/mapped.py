@@ -1,13 +1,13 @@
 """A graph in a folder of memory-mapped arrays: for graphs larger than memory, and to open any graph at once.
 
-``adj_indptr, adj_indices`` is the adjacency as CSR: both directions of every edge, columns ascending, no self-loop, no duplicate. Features are ``attr_indptr, attr_indices
-[, attr_data]`` or a dense ``attr``; ``labels``, ``class_names``, ``names``, ``vocab`` as in the graph npz.
+``adj_indptr, adj_indices`` is the adjacency as CSR: both directions of every edge, columns ascending, no self-loop, no
+duplicate. Features are ``attr_indptr, attr_indices[, attr_data]`` or a dense ``attr``; ``labels``, ``class_names``, ``names``,
+``vocab`` as in the graph npz. What is checked when:
 
-What is checked when:
-
-- opening a folder: the manifest by its checksum; size, shape and type of every array file; labels; and one pass over the index arrays (in range, ascending, no loop), since compiled code trusts
-  them. The feature values and names of a large folder are not read; one of up to :data:`VERIFIED` bytes is checked as with ``verify=True``, which takes a fraction of a second.
-- ``verify=True``: also the checksum of every array, that edges are there in both directions, and that feature values are finite.
+- opening a folder: the manifest by its checksum; size, shape and type of every array file; labels; and one pass over the
+  index arrays (in range, ascending, no loop), since compiled code trusts them. Feature values and names of a large folder are
+  not read; one of up to :data:`VERIFIED` bytes is checked as with ``verify=True``.
+- ``verify=True``: also the checksum of every array, that edges go in both directions, and that feature values are finite.
 """
 
 from __future__ import annotations
@@ -124,16 +124,6 @@ def open_graph(path: str | Path, *, name: str | None = None, verify: bool = Fals
         raise DataError(f"{path}: {error}") from error
 
 
-def sizes_of_folder(path: str | Path) -> dict[str, int]:
-    """Nodes, edges, features and classes as the manifest and the labels say; nothing else is read."""
-    manifest = read_manifest(path, FORMAT, VERSION, FACTS)
-    labels = open_arrays(path, manifest, ARRAYS).get("labels", np.empty(0))
-    if any(type(manifest.get(key)) is not int for key in ("nodes", "edges", "features")):
-        raise DataError(f"{Path(path) / MANIFEST}: nodes, edges or features is no number; make the folder again.")
-    counts = {key: manifest[key] for key in ("nodes", "edges", "features")}
-    return counts | {"classes": len(np.unique(labels[labels >= 0]))}
-
-
 def _features(arrays: dict[str, np.ndarray], manifest: dict[str, Any], n: int, path: Path) -> Any:
     if "attr" in arrays:
         dense = arrays["attr"]
@@ -155,49 +145,34 @@ def _features(arrays: dict[str, np.ndarray], manifest: dict[str, Any], n: int, p
 def _csr(arrays: dict[str, np.ndarray], prefix: str, shape: tuple[int, int], path: Path) -> sp.csr_array:
     """A CSR matrix on the mapped arrays, its index arrays read through once."""
     indptr, indices = arrays[f"{prefix}_indptr"], arrays.get(f"{prefix}_indices", np.empty(0, dtype=np.int32))
+    count, start, damaged = len(indices), f"{path}: {prefix}", "the folder is damaged"
     for key, array in (("indptr", indptr), ("indices", indices)):
         if array.ndim != 1 or array.dtype not in (np.dtype(np.int32), np.dtype(np.int64)):
-            raise DataError(
-                f"{path}: {prefix}_{key} has shape {array.shape} and type {array.dtype}; expected whole numbers."
-            )
-    if indptr[0] != 0 or indptr[-1] != len(indices) or _falls(indptr):
-        raise DataError(
-            f"{path}: {prefix}_indptr must start at 0, never fall and end at {len(indices):,}; the folder is damaged."
-        )
+            raise DataError(f"{start}_{key} has shape {array.shape} and type {array.dtype}; expected whole numbers.")
+    step = 1 << 22
+    falls = (bool((np.diff(indptr[i : i + step + 1]) < 0).any()) for i in range(0, len(indptr), step))
+    if indptr[0] != 0 or indptr[-1] != count or any(falls):
+        raise DataError(f"{start}_indptr must start at 0, never fall and end at {count:,}; {damaged}.")
     bad = first_bad_row(indptr, indices, shape[1], prefix == "adj", -(-shape[0] // ROWS))
     if bad >= 0:
         loop = " without itself" if prefix == "adj" else ""
-        raise DataError(
-            f"{path}: row {bad} of {prefix}_indices is not an ascending list within 0..{shape[1] - 1}{loop}; the folder is damaged."
-        )
-    data: np.ndarray = arrays.get(f"{prefix}_data", np.broadcast_to(np.float32(1), len(indices)))
+        expected = f"an ascending list within 0..{shape[1] - 1}{loop}"
+        raise DataError(f"{path}: row {bad} of {prefix}_indices is not {expected}; {damaged}.")
+    data: np.ndarray = arrays.get(f"{prefix}_data", np.broadcast_to(np.float32(1), count))
     if data.shape != indices.shape or data.dtype != np.float32:
-        raise DataError(
-            f"{path}: {prefix}_data has shape {data.shape} and type {data.dtype}; expected {len(indices):,} float32."
-        )
-    return on_arrays(data, indices, indptr, shape)
-
-
-def on_arrays(data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, shape: tuple[int, int]) -> sp.csr_array:
-    """A CSR matrix that keeps these very arrays; SciPy's constructor would copy them to one common type."""
-    matrix = sp.csr_array(shape, dtype=np.float32)
+        raise DataError(f"{start}_data has shape {data.shape} and type {data.dtype}; expected {count:,} float32.")
+    matrix = sp.csr_array(shape, dtype=np.float32)  # the constructor would copy these arrays to one common type
     matrix.data, matrix.indices, matrix.indptr = data, indices, indptr
     return matrix
-
-
-def _falls(indptr: np.ndarray) -> bool:
-    step = 1 << 22
-    return any((np.diff(indptr[start : start + step + 1]) < 0).any() for start in range(0, len(indptr), step))
 
 
 def _verify(adjacency: sp.csr_array, features: Any, path: Path) -> None:
     if one_way(adjacency.indptr, adjacency.indices, -(-adjacency.shape[0] // ROWS)):
         raise DataError(f"{path}: some edges are there in one direction only; make the folder again.")
-    values = features if isinstance(features, np.ndarray) else None if features is None else features.data
-    if values is not None:
-        for start in range(0, len(values), ROWS):
-            if not np.isfinite(values[start : start + ROWS]).all():
-                raise DataError(f"{path}: features hold NaN or infinity; replace them and make the folder again.")
+    values = np.empty(0) if features is None else features if isinstance(features, np.ndarray) else features.data
+    for start in range(0, len(values), ROWS):
+        if not np.isfinite(values[start : start + ROWS]).all():
+            raise DataError(f"{path}: features hold NaN or infinity; replace them and make the folder again.")
 
 
 def _text(array: np.ndarray, path: Path) -> np.ndarray:
@@ -208,7 +183,7 @@ def _text(array: np.ndarray, path: Path) -> np.ndarray:
 
 @njit(cache=True, parallel=True)
 def first_bad_row(indptr: Any, indices: Any, columns: Any, square: Any, pieces: Any) -> Any:
-    """The first row that is not ascending, leaves 0..columns - 1 or, in a ``square`` matrix, holds its own number; -1 if none."""
+    """The first row that falls, leaves 0..columns - 1 or, in a ``square`` matrix, holds its own number; -1 if none."""
     rows = len(indptr) - 1
     found = np.full(pieces, rows, dtype=np.int64)
     for piece in prange(pieces):
@@ -246,11 +221,10 @@ _TEXT = ctypes.create_string_buffer(SENTENCE)
 
 @cache
 def say_lost_pages() -> object:
-    """From now on write the sentence and end with exit code 2 at SIGBUS; the compiled handler lives as long as the process.
+    """From now on write the sentence and end with exit code 2 at SIGBUS: a file that was cut, or a disk that fails.
 
-    Reading past the end of a file that was cut, or from a disk that fails, is not an error that Python could catch. No
-    Python code may run in such a handler: the interrupted thread may hold any lock. It is compiled, and calls the system
-    alone.
+    No Python code may run in such a handler, since the interrupted thread may hold any lock: it is compiled, calls the
+    system alone, and lives as long as the process.
     """
     numbers = cast(Any, numba.types)
     write = numbers.ExternalFunction("write", numbers.intp(numbers.int32, numbers.intp, numbers.intp))

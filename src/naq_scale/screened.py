@@ -2,10 +2,10 @@ r"""Euclidean top-k of dense rows on an accelerator: screened in float32, decide
 
 .. math:: g_{ij} = x_i \cdot x_j - \tfrac12 |x_j|^2 = \tfrac12 (|x_i|^2 - |x_i - x_j|^2)
 
-One float32 product gives g for a block of rows and all columns. Columns are divided into groups of ``GROUP``, of which only the largest g is read at first: the best
-columns lie in the groups with the best of those, so the rest of a row is read once and never sorted. A few more than k columns are taken, their
-distances computed in float64 from the rows themselves, and ordered by those, ties to the lowest id. The result is exact where the k-th of them is better than any column left
-out can be, given the bound on the rounding of a float32 product; other rows are done again in float64 throughout.
+One float32 product gives g for a block of rows and all columns. Columns are divided into groups of ``GROUP``, of which only
+the largest g is read at first: the best columns lie in the groups with the best of those. A few more than k columns are
+taken and ordered by their distances in float64, ties to the lowest id. The result is exact where the k-th of them is better
+than any column left out can be, given the bound on the rounding of a float32 product; other rows are done again in float64.
 
 Cost: 2 n^2 d multiplications in float32, and n^2 numbers written once and read once.
 """
@@ -29,12 +29,9 @@ ROWS = 2048
 
 
 def euclidean_topk(
-    features: np.ndarray,
-    k: int,
-    device: str | torch.device,
-    progress: Callable[[int, int], None] | None = None,
+    features: np.ndarray, k: int, device: str | torch.device, progress: Callable[[int, int], None] | None = None,
     seeds: tuple[int, int] | None = None,
-) -> tuple[np.ndarray, np.ndarray]:
+) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
     """ids (s, k) and scores (s, k), minus the distance, of the nodes first..last-1, or of all."""
     search = _Search(features, k, torch.device(device))
     first, last = (0, len(features)) if seeds is None else seeds
@@ -45,9 +42,8 @@ def euclidean_topk(
         try:
             chosen, found, sure = search.screened(start, stop)
         except torch.OutOfMemoryError:
-            block = half(
-                block, OptionError(f"one row of {len(features):,} scores does not fit on {device}; use device='cpu'.")
-            )
+            hopeless = f"one row of {len(features):,} scores does not fit on {device}; use device='cpu'."
+            block = half(block, OptionError(hopeless))
             continue
         ids[start - first : stop - first], scores[start - first : stop - first] = chosen.cpu(), found.cpu()
         unsure.append(start + torch.nonzero(~sure)[:, 0].cpu())

@@ -1,13 +1,11 @@
 r"""A graph read from its own arrays, which may be memory-mapped: neither A_hat nor A_hat X is formed.
 
-A row of A_hat is made of degrees where it is asked for, :math:`\hat A_{ij} = 1 / \sqrt{(d_i + 1)(d_j + 1)}`, and first-layer inputs are the products of such rows with the feature rows they
-name: a training step reads the receptive field of its nodes and nothing else.
+A row of A_hat is made of degrees where it is asked for, :math:`\hat A_{ij} = 1 / \sqrt{(d_i + 1)(d_j + 1)}`, and first-layer
+inputs are the products of such rows with the feature rows they name: a training step reads the receptive field of its nodes.
 
-With a ``cap`` a row of more neighbours than that is replaced by a random one: c of the d_i neighbours are drawn without replacement and count d_i / c times as much; the node itself always counts once.
-
-.. math:: \mathbb E\Big[\frac{d_i}{c} \sum_{j \in C_i} \hat A_{ij} h_j\Big] + \hat A_{ii} h_i = \sum_j \hat A_{ij} h_j
-
-So the sum over neighbours has the right mean in every layer; what follows a ReLU is no longer a mean of what it would have been. Which neighbours are drawn is decided by a hash of (seed, index, node, place).
+With a ``cap`` a row of more neighbours than that is replaced by a random one: c of the d_i neighbours are drawn without
+replacement and count d_i / c times as much, so that their sum has the right mean in every layer; the node itself counts once.
+Which neighbours are drawn is decided by a hash of (seed, index, node, place).
 """
 
 from __future__ import annotations
@@ -25,7 +23,7 @@ from naq.graph import Graph
 from naq.nn.operator import BLOCK, CROWDED, GraphOperator
 from naq.nn.rows import SparseRows, renumber, sparse_product, take_rows
 from naq.random import mixed, word
-from naq_scale.tiles import Tiles, inverse_root_degrees, mapped_rows, multiply, new_mapped, tile_width
+from naq_scale.tiles import inverse_root_degrees, mapped_rows, multiply, new_mapped, tile_width
 
 ENTRIES_AT_ONCE = 1 << 22
 """Entries of A_hat that are made at once, about."""
@@ -62,22 +60,22 @@ class StreamedOperator(GraphOperator):
         return False
 
     def propagate_all(
-        self,
-        make: Callable[[np.ndarray], torch.Tensor],
-        width: int,
+        self, make: Callable[[np.ndarray], torch.Tensor], width: int,
         finish: Callable[[torch.Tensor, slice], torch.Tensor],
-    ) -> torch.Tensor:
+    ) -> torch.Tensor:  # fmt: skip
         """As :meth:`GraphOperator.propagate_all`, with Z in tiles of columns and the result in a file without a name."""
         n = self.graph.num_nodes
 
         def write(file: Path, folder: Path) -> None:
-            out = new_mapped(file, (n, width))
-            inner = Tiles(folder, "inner", n, width, tile_width(n, width))
+            out, tile = new_mapped(file, (n, width)), tile_width(n, width)
+            tiles = [slice(first, min(width, first + tile)) for first in range(0, width, tile)]
+            inner = [new_mapped(folder / f"inner-{c.start}.npy", (n, c.stop - c.start)) for c in tiles]
             for nodes in np.split(np.arange(n), range(BLOCK, n, BLOCK)):
-                inner.write(int(nodes[0]), make(nodes).cpu().numpy())
-            for number in range(len(inner)):
-                columns = inner.columns(number)
-                values = torch.from_numpy(multiply(self.graph, np.array(inner.array(number))))
+                rows = make(nodes).cpu().numpy()
+                for columns, array in zip(tiles, inner):
+                    array[nodes[0] : nodes[0] + len(rows)] = rows[:, columns]
+            for columns, array in zip(tiles, inner):
+                values = torch.from_numpy(multiply(self.graph, np.array(array)))
                 out[:, columns] = finish(values.to(self.device), columns).cpu().numpy()
             out.flush()
 
@@ -93,10 +91,6 @@ class StreamedOperator(GraphOperator):
     def adjacency(self) -> sp.csr_array:  # type: ignore[override]
         """A_hat whole, for what cannot do without."""
         return self.graph.normalized_adjacency()
-
-    @adjacency.setter
-    def adjacency(self, value: Any) -> None:
-        raise AttributeError("A_hat of a streamed graph is not set.")
 
     def _rows(self, nodes: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         adjacency = self.graph.adjacency
@@ -117,33 +111,24 @@ class StreamedOperator(GraphOperator):
         return parts[0] if len(parts) == 1 else torch.cat(parts)
 
     def _inputs_of(self, nodes: np.ndarray) -> Iterator[torch.Tensor | SparseRows]:
-        """Rows of A_hat X, sparse where they are, a piece at a time."""
-        features = self.graph.require_features("an encoder")
-        nodes = np.asarray(nodes, dtype=np.int64)
-        for part in self._pieces(nodes):
+        """Rows of A_hat X, sparse where they are, a piece of about ``ENTRIES_AT_ONCE`` entries of A_hat at a time."""
+        features, nodes = self.graph.require_features("an encoder"), np.asarray(nodes, dtype=np.int64)
+        counts = self.graph.degrees[nodes] + 1
+        number = np.cumsum(np.minimum(counts, self.cap + 1) if self.cap else counts) // ENTRIES_AT_ONCE
+        for part in np.split(nodes, np.flatnonzero(np.diff(number)) + 1):
             if isinstance(features, np.ndarray):
                 out = np.empty((len(part), features.shape[1]), dtype=np.float32)
                 _dense_product(*self._rows(part), features, out)
                 yield torch.from_numpy(out)
                 continue
             rows, around = self.field(part)
-            taken = take_rows(features, around)
-            right = sp.csr_array((taken.data, taken.indices, taken.indptr), shape=taken.shape)
-            product = sp.csr_array((rows.data, rows.indices, rows.indptr), shape=rows.shape) @ right
+            product = _csr(rows) @ _csr(take_rows(features, around))
             if product.nnz > CROWDED * product.shape[0] * product.shape[1]:
                 yield torch.from_numpy(product.toarray())
                 continue
             product.sort_indices()
             indices = product.indices.astype(np.int32, copy=False)
             yield SparseRows(product.indptr.astype(np.int64, copy=False), indices, product.data, product.shape)
-
-    def _pieces(self, nodes: np.ndarray) -> list[np.ndarray]:
-        """The nodes in order, cut where their rows have ``ENTRIES_AT_ONCE`` entries."""
-        counts = self.graph.degrees[nodes] + 1
-        if self.cap:
-            counts = np.minimum(counts, self.cap + 1)
-        number = np.cumsum(counts) // ENTRIES_AT_ONCE
-        return np.split(nodes, np.flatnonzero(np.diff(number)) + 1)
 
     def inputs(self, nodes: np.ndarray, weight: torch.Tensor) -> torch.Tensor:
         """X[nodes] @ weight, differentiable in ``weight``."""
@@ -155,17 +140,19 @@ class StreamedOperator(GraphOperator):
     def dense_rows(self, nodes: np.ndarray) -> torch.Tensor:
         """(A_hat X)[nodes] as a dense matrix; for few nodes."""
         parts = [
-            rows
-            if isinstance(rows, torch.Tensor)
-            else torch.from_numpy(sp.csr_array((rows.data, rows.indices, rows.indptr), shape=rows.shape).toarray())
+            rows if isinstance(rows, torch.Tensor) else torch.from_numpy(_csr(rows).toarray())
             for rows in self._inputs_of(nodes)
         ]
         return torch.cat(parts).to(self.device)
 
 
+def _csr(rows: SparseRows) -> sp.csr_array:
+    return sp.csr_array((rows.data, rows.indices, rows.indptr), shape=rows.shape)
+
+
 @njit(cache=True)
 def _normalized_rows(indptr: Any, indices: Any, scale: Any, rows: Any, cap: Any, key: Any) -> Any:
-    """Rows of A_hat as CSR, the node itself last; of more than ``cap`` neighbours, ``cap`` drawn ones (Knuth 3.4.2, algorithm S)."""
+    """CSR rows of A_hat, the node itself last; of more than ``cap`` neighbours ``cap`` drawn ones (Knuth, algorithm S)."""
     out = np.zeros(len(rows) + 1, dtype=np.int64)
     for r in range(len(rows)):
         degree = indptr[rows[r] + 1] - indptr[rows[r]]

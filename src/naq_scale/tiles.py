@@ -1,7 +1,7 @@
-"""Node vectors in files: by tiles, which are some columns of all nodes, and by rows.
+"""Node vectors in files, and products with A_hat by tiles, which are some columns of all nodes.
 
-A product with A_hat needs vectors of neighbours, which lie anywhere, but no column of it needs another: so a tile is held in memory while its product is made, and the
-adjacency is read from its own arrays. Memory: some tiles of 4 bytes per node and column.
+A product needs vectors of neighbours, which lie anywhere, but no column of it needs another: so a tile is held in memory
+while its product is made, and the adjacency is read from its own arrays. Memory: some tiles of 4 bytes per node and column.
 """
 
 from __future__ import annotations
@@ -33,39 +33,6 @@ def tile_width(nodes: int, width: int) -> int:
     return min(width, fitting if fitting < 16 else fitting // 16 * 16)
 
 
-class Tiles:
-    """(n, d) float32 on disk, stored by tiles of columns; the last tile may be narrower."""
-
-    def __init__(self, folder: Path, name: str, nodes: int, width: int, tile: int) -> None:
-        self.nodes, self.width, self.tile = nodes, width, tile
-        self._arrays = [
-            new_mapped(folder / f"{name}-{first}.npy", (nodes, min(tile, width - first)))
-            for first in range(0, width, tile)
-        ]
-
-    def like(self, folder: Path, name: str) -> Tiles:
-        """Tiles of the same shape."""
-        return Tiles(folder, name, self.nodes, self.width, self.tile)
-
-    def __len__(self) -> int:
-        return len(self._arrays)
-
-    def array(self, number: int) -> np.ndarray:
-        return self._arrays[number]
-
-    def columns(self, number: int) -> slice:
-        return slice(number * self.tile, min(self.width, (number + 1) * self.tile))
-
-    def rows(self, start: int, stop: int) -> np.ndarray:
-        """(rows, d) of all tiles."""
-        return np.concatenate([array[start:stop] for array in self._arrays], axis=1)
-
-    def write(self, start: int, rows: np.ndarray) -> None:
-        """(rows, d) from ``start`` on."""
-        for number, array in enumerate(self._arrays):
-            array[start : start + len(rows)] = rows[:, self.columns(number)]
-
-
 def new_mapped(file: Path, shape: tuple[int, ...]) -> np.memmap:
     """A float32 array in a new .npy file, mapped to be written, whose place on the disk is taken first.
 
@@ -81,10 +48,8 @@ def new_mapped(file: Path, shape: tuple[int, ...]) -> np.memmap:
 def mapped_rows(
     path: str | Path | None, make: Callable[[Path, Path], None], mode: Literal["r", "c"] = "r"
 ) -> np.ndarray:
-    """(n, d) memory-mapped, read-only (``r``) or with changes kept in memory (``c``): the file that ``make(temporary file, scratch folder)`` writes, at ``path`` or, with None, without a name.
-
-    A file without a name is gone when nobody holds its array any more.
-    """
+    """(n, d) memory-mapped, read-only (``r``) or with changes kept in memory (``c``): the file that ``make(temporary file,
+    scratch folder)`` writes, at ``path`` or, with None, without a name: it is gone when nobody holds its array any more."""
     if path is None:
         try:
             with tempfile.TemporaryDirectory(prefix="naq-") as folder:

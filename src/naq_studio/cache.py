@@ -14,7 +14,6 @@ from naq.files import cache_folder, read_npz, write_npz
 from naq.graph import Graph
 
 CLASSIFIER = "classifier.safetensors"
-LAYOUTS = ("pca", "pacmap")
 CODE = ("classifier", "embedders", "neighbors", "graph")
 """Rooms whose code decides what is kept; a change in any of them makes it anew."""
 
