@@ -19,12 +19,12 @@ CHUNK_BYTES = 2**28
 HEADS: Registry[type[Head]] = Registry(
     "a head",
     {
-        "balanced": "naq.heads.transductive:BalancedHead",
-        "em": "naq.heads.transductive:EMHead",
-        "expansion": "naq.heads.expansion:ExpansionHead",
         "logistic": "naq.heads.logistic:LogisticHead",
         "prototype": "naq.heads.prototype:PrototypeHead",
+        "expansion": "naq.heads.expansion:ExpansionHead",
         "transductive": "naq.heads.transductive:TransductiveHead",
+        "em": "naq.heads.transductive:EMHead",
+        "balanced": "naq.heads.transductive:BalancedHead",
     },
     group="naq.methods",
     accepts=lambda item: isinstance(item, type) and issubclass(item, Head),
