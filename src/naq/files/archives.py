@@ -160,7 +160,9 @@ def read_npz(
     with open_zip(path, kind, copies=0) as members:
         checksums = _checksums(members, ours)
         wanted = [name for name in members if only is None or name.removesuffix(".npy") in only]
-        memory.require(sum(map(members.size, wanted)), f"reading arrays of {path}", "use a larger machine", DataError)
+        memory.require(
+            sum(map(members.size, wanted)), f"reading the arrays of {path}", "use a larger machine", DataError
+        )
         for name in wanted:
             if not name.endswith(".npy"):
                 raise DataError(f"{path} holds {name!r}, which is no array; expected a {kind} of .npy members.")
