@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from naq_paper.experiments.captions import NOTHING, Level, findings, from_paper, table_name, value_of
@@ -12,7 +12,7 @@ from naq_paper.experiments.paper import paper_accuracy, paper_class_similarity
 from naq_paper.experiments.profiles import PAPER
 from naq_paper.experiments.request import Request
 from naq_paper.experiments.seed_groups import Key, SeedGroup
-from naq_paper.experiments.sweep import Sweep, SweepPoint, learners_of
+from naq_paper.experiments.sweep import Sweep, learners_of, trained
 from naq_paper.experiments.views import Entry, LineView, Series, TableView, View, plain
 from naq_paper.measurements.class_similarity import TAILS, class_similarity_cell
 
@@ -110,12 +110,11 @@ class MetricAblation(Sweep):
     def metrics(self, request: Request) -> tuple[str, ...]:
         return request.levels(tuple(METRICS), ("cosine", "jaccard"))
 
-    def points(self, request: Request, dataset: str) -> list[SweepPoint]:
-        return [
-            SweepPoint(full_name(method), metric, method, {"episode": {"metric": metric}})
-            for method in (f"naq-feat/{learner}" for learner in learners_of(request))
-            for metric in self.metrics(request)
-        ]
+    def methods(self, request: Request) -> list[str]:
+        return trained(request, "naq-feat")
+
+    def conditions(self, request: Request, dataset: str) -> dict[Level, dict[str, Any]]:
+        return {metric: {"episode": {"metric": metric}} for metric in self.metrics(request)}
 
     def paper_series(self, request: Request, dataset: str) -> list[Series]:
         if "protonet" not in learners_of(request):
@@ -123,9 +122,6 @@ class MetricAblation(Sweep):
         words = [f"NaQ-Feat {METRICS[metric]}" for metric in self.metrics(request)]
         found = [paper_accuracy(dataset, "ProtoNet", word, table="metric_ablation") for word in words]
         return from_paper(f"{full_name('naq-feat/protonet')}, the paper", self.metrics(request), found)
-
-    def steps(self, levels: Sequence[Level]) -> list[tuple[Level, Level]]:
-        return [(levels[0], level) for level in levels[1:]]
 
     def groups(self, request: Request, dataset: str) -> dict[Key, SeedGroup]:
         def shape(metric: str) -> SeedGroup:

@@ -5,7 +5,7 @@ The paper names neither the base models nor the probabilities.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from naq.learners import LEARNERS
@@ -15,9 +15,9 @@ from naq_paper.experiments.names import MODELS, full_name, model_of
 from naq_paper.experiments.paper import paper_accuracy
 from naq_paper.experiments.request import Request
 from naq_paper.experiments.seed_groups import Key
-from naq_paper.experiments.sweep import FOUR, Sweep, SweepPoint, learners_of, unaffected
+from naq_paper.experiments.sweep import FOUR, Found, Pairs, Sweep, SweepPoint, Tests, learners_of, trained
 from naq_paper.experiments.views import Series
-from naq_paper.statistics import Comparison, Score
+from naq_paper.statistics import Score
 
 KIND = "g-umtra"
 DROP = 0.3
@@ -68,7 +68,7 @@ class UmtraModels(Sweep):
     def headline(self, study: Study) -> list[Contest]:
         return []
 
-    def comparisons(self, study: Study, found: Mapping[Key, Score]) -> dict[Key, tuple[Score, Score]]:
+    def comparisons(self, study: Study, found: Found) -> Pairs:
         """Both augmentations against labels, model by model."""
         return {
             (row, model): (ours, found[LABELS, model])
@@ -76,7 +76,7 @@ class UmtraModels(Sweep):
             if row in ROWS and row != LABELS and (LABELS, model) in found
         }
 
-    def remarks(self, study: Study, found: Mapping[Key, Score], tests: Mapping[Key, Comparison]) -> list[str]:
+    def remarks(self, study: Study, found: Found, tests: Tests) -> list[str]:
         sentences = []
         for model in dict.fromkeys(level for _, level in found):
             gains = [f"{row} {gain(tests[row, model])}" for row in ROWS if (row, model) in tests]
@@ -107,27 +107,28 @@ class UmtraStrength(Sweep):
     note = "NaQ drops nothing: its row is the same training at every level."
 
     def points(self, request: Request, dataset: str) -> list[SweepPoint]:
-        levels = request.levels((0.1, 0.3, 0.5, 0.7, 0.9))
-        ways = {"edges and features": (1, 1), "edges only": (1, 0), "features only": (0, 1)}
+        levels, ways = request.levels((0.1, 0.3, 0.5, 0.7, 0.9)), {"edges and features": (1, 1)}
+        if not request.limits.thin:
+            ways |= {"edges only": (1, 0), "features only": (0, 1)}
         found = [
             SweepPoint(
                 f"{full_name(method)}, {name}", p, method, {"episode": {"drop_edge": e * p, "drop_feature": f * p}}
             )
-            for method in (f"{KIND}/{learner}" for learner in learners_of(request))
+            for method in trained(request, KIND)
             for name, (e, f) in ways.items()
-            if name in request.levels(tuple(ways), ("edges and features",))
             for p in levels
         ]
-        return found + unaffected(request, levels)
+        naq = [f"{kind}/{learners_of(request)[0]}" for kind in ("naq-feat", "naq-diff")]
+        return found + [SweepPoint(full_name(method), level, method) for method in naq for level in levels]
 
-    def comparisons(self, study: Study, found: Mapping[Key, Score]) -> dict[Key, tuple[Score, Score]]:
+    def comparisons(self, study: Study, found: Found) -> Pairs:
         """NaQ against every strength: the best of them is picked by what it is compared on, so all of them count."""
         ours = {row: score for (row, _), score in found.items() if row in _naq(study.request)}
         return {
             (name, *key): (score, other) for name, score in ours.items() for key, other in _augmented(found).items()
         }
 
-    def remarks(self, study: Study, found: Mapping[Key, Score], tests: Mapping[Key, Comparison]) -> list[str]:
+    def remarks(self, study: Study, found: Found, tests: Tests) -> list[str]:
         """NaQ against the strength that is best on these tasks, which favours g-UMTRA."""
         augmented = _augmented(found)
         if not augmented:
@@ -144,5 +145,5 @@ def _naq(request: Request) -> list[str]:
     return [full_name(f"{kind}/{learners_of(request)[0]}") for kind in ("naq-feat", "naq-diff")]
 
 
-def _augmented(found: Mapping[Key, Score]) -> dict[Key, Score]:
+def _augmented(found: Found) -> dict[Key, Score]:
     return {key: score for key, score in found.items() if "(g-UMTRA)" in key[0]}
