@@ -36,6 +36,7 @@ FOUR = ("protonet", "maml", "gmeta", "tent")
 Found = Mapping[Key, Score]
 Tests = Mapping[Key, Comparison]
 Pairs = dict[Key, tuple[Score, Score]]
+Conditions = Mapping[Level, Mapping[str, Any]]
 ORDER = "Sorted by the first column; levels are in their own order."
 
 
@@ -88,7 +89,7 @@ class Sweep(Experiment):
         """What is trained at every level."""
         raise NotImplementedError
 
-    def conditions(self, request: Request, dataset: str) -> Mapping[Level, Mapping[str, Any]]:
+    def conditions(self, request: Request, dataset: str) -> Conditions:
         """The levels in order, and the settings of each."""
         raise NotImplementedError
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from naq_paper.experiments.captions import ONE_SEED, SMOOTH, Level
+from naq_paper.experiments.captions import ONE_SEED, SMOOTH
 from naq_paper.experiments.experiment import Study
 from naq_paper.experiments.names import full_name
 from naq_paper.experiments.request import Request
-from naq_paper.experiments.sweep import Found, Sweep, SweepPoint, Tests, learners_of, trained
+from naq_paper.experiments.sweep import Conditions, Found, Sweep, SweepPoint, Tests, learners_of, trained
 from naq_paper.statistics import Score, compare
 
 
@@ -86,5 +86,5 @@ class EpisodeOptions(Sweep):
     def methods(self, request: Request) -> list[str]:
         return trained(request, "naq-feat", "naq-diff")
 
-    def conditions(self, request: Request, dataset: str) -> dict[Level, dict[str, Any]]:
+    def conditions(self, request: Request, dataset: str) -> Conditions:
         return {option: {"episode": self.options[option]} for option in request.levels(tuple(self.options))}

@@ -15,7 +15,7 @@ from naq_paper.experiments.experiment import Contest, Study
 from naq_paper.experiments.names import NETWORKS, full_name
 from naq_paper.experiments.paper import paper_figure
 from naq_paper.experiments.request import Request
-from naq_paper.experiments.sweep import FOUR, Found, Pairs, Sweep, Tests, change_words, trained
+from naq_paper.experiments.sweep import FOUR, Conditions, Found, Pairs, Sweep, Tests, change_words, trained
 from naq_paper.experiments.views import Series
 
 POSTER = "the paper (read off its poster)"
@@ -46,7 +46,7 @@ class LabelScarcity(Sweep):
     def methods(self, request: Request) -> list[str]:
         return trained(request, "supervised", default=FOUR)
 
-    def conditions(self, request: Request, dataset: str) -> dict[Level, dict[str, Any]]:
+    def conditions(self, request: Request, dataset: str) -> Conditions:
         keep = request.shot + self.queries
         return {
             f"{100 * c:.0f} / {100 * c:.0f}": perturbed("label-scarcity", classes=c, labels=c, keep=keep)
@@ -56,11 +56,12 @@ class LabelScarcity(Sweep):
         }
 
     def paper_series(self, request: Request, dataset: str) -> list[Series]:
-        percent = [f"{100 * share:.0f}" for share in request.levels(self.levels)]
+        shares, levels = request.levels(self.levels), list(self.conditions(request, dataset))
         series: list[Series] = []
         for method in self.methods(request):
-            known = [paper_figure("label_scarcity", dataset, method, f"class{p}_label{p}") for p in percent]
-            series += from_paper(f"{full_name(method)}, {POSTER}", [f"{p} / {p}" for p in percent], known)
+            bars = [f"class{100 * share:.0f}_label{100 * share:.0f}" for share in shares]
+            known = [paper_figure("label_scarcity", dataset, method, bar) for bar in bars]
+            series += from_paper(f"{full_name(method)}, {POSTER}", levels, known)
         return series
 
 
@@ -82,7 +83,7 @@ class LabelNoise(Sweep):
     def methods(self, request: Request) -> list[str]:
         return trained(request, "supervised", default=FOUR)
 
-    def conditions(self, request: Request, dataset: str) -> dict[Level, dict[str, Any]]:
+    def conditions(self, request: Request, dataset: str) -> Conditions:
         shares = (0.0, 0.1, 0.3, 0.5) if dataset == "amazon-electronics" else (0.0, 0.1, 0.2, 0.3)
         return {share: perturbed("label-noise", share=share) for share in request.levels(shares)}
 
@@ -106,7 +107,7 @@ class StructureNoise(Sweep):
     def methods(self, request: Request) -> list[str]:
         return trained(request, *self.thin) if request.limits.thin else [*trained(request, *KINDS), "bgrl"]
 
-    def conditions(self, request: Request, dataset: str) -> dict[Level, dict[str, Any]]:
+    def conditions(self, request: Request, dataset: str) -> Conditions:
         return {share: perturbed(self.name, share=share) for share in request.levels((0.0, 0.1, 0.3))}
 
 
@@ -158,7 +159,7 @@ class Imbalance(Sweep):
     def methods(self, request: Request) -> list[str]:
         return [*trained(request, *KINDS), *request.levels(("bgrl", "sugrl", "afgrl", "vnt"), ("bgrl",))]
 
-    def conditions(self, request: Request, dataset: str) -> dict[Level, dict[str, Any]]:
+    def conditions(self, request: Request, dataset: str) -> Conditions:
         asked = request.levels(tuple(self.levels), ("original", "Pareto"))
         return {level: perturbed("imbalance", **self.levels[level]) for level in asked}
 
@@ -214,7 +215,7 @@ class BeyondRobustness(Sweep):
     def methods(self, request: Request) -> list[str]:
         return [CLOSED, *trained(request, "naq-feat"), BASELINE]
 
-    def conditions(self, request: Request, dataset: str) -> dict[Level, dict[str, Any]]:
+    def conditions(self, request: Request, dataset: str) -> Conditions:
         way = {"way": way_of(request, dataset)}
         return {level: {**way, **self.levels[level]} for level in request.levels(tuple(self.levels))}
 

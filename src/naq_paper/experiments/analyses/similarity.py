@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from naq_paper.experiments.captions import NOTHING, Level, findings, from_paper, table_name, value_of
+from naq_paper.experiments.captions import NOTHING, findings, from_paper, table_name, value_of
 from naq_paper.experiments.experiment import Experiment, Study
 from naq_paper.experiments.names import KINDS, NETWORKS, full_name
 from naq_paper.experiments.paper import paper_accuracy, paper_class_similarity
 from naq_paper.experiments.profiles import PAPER
 from naq_paper.experiments.request import Request
 from naq_paper.experiments.seed_groups import Key, SeedGroup
-from naq_paper.experiments.sweep import Sweep, learners_of, trained
+from naq_paper.experiments.sweep import Conditions, Sweep, learners_of, trained
 from naq_paper.experiments.views import Entry, LineView, Series, TableView, View, plain
 from naq_paper.measurements.class_similarity import TAILS, class_similarity_cell
 
@@ -113,7 +113,7 @@ class MetricAblation(Sweep):
     def methods(self, request: Request) -> list[str]:
         return trained(request, "naq-feat")
 
-    def conditions(self, request: Request, dataset: str) -> dict[Level, dict[str, Any]]:
+    def conditions(self, request: Request, dataset: str) -> Conditions:
         return {metric: {"episode": {"metric": metric}} for metric in self.metrics(request)}
 
     def paper_series(self, request: Request, dataset: str) -> list[Series]:

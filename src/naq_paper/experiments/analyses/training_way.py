@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from naq_paper.experiments.captions import Level
 from naq_paper.experiments.request import Request
-from naq_paper.experiments.sweep import Sweep, trained
+from naq_paper.experiments.sweep import Conditions, Sweep, trained
 
 LEVELS = (5, 10, 20)
 
@@ -21,5 +18,5 @@ class TrainingWay(Sweep):
     def methods(self, request: Request) -> list[str]:
         return trained(request, "naq-feat", "naq-diff", "supervised")
 
-    def conditions(self, request: Request, dataset: str) -> dict[Level, dict[str, Any]]:
+    def conditions(self, request: Request, dataset: str) -> Conditions:
         return {way: {"episode": {"way": way}} for way in request.levels(LEVELS)}

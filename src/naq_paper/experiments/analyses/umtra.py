@@ -43,24 +43,20 @@ class UmtraModels(Sweep):
         return [
             SweepPoint(row, model_of(learner), f"{kind}/{learner}", more)
             for row, (kind, more) in ROWS.items()
-            for learner in _asked(request)
-            if KIND not in LEARNERS[learner].unfit
+            for learner in _fit(request)
         ]
 
     def paper_series(self, request: Request, dataset: str) -> list[Series]:
         """Labels at 5-way 1-shot from the paper's full tables; of g-UMTRA it has a picture alone."""
-        learners = [learner for learner in _asked(request) if KIND not in LEARNERS[learner].unfit]
-        known = [paper_accuracy(dataset, f"supervised/{learner}") for learner in learners]
-        return from_paper(f"{LABELS}, the paper", [model_of(learner) for learner in learners], known)
+        known = [paper_accuracy(dataset, f"supervised/{learner}") for learner in _fit(request)]
+        return from_paper(f"{LABELS}, the paper", list(map(model_of, _fit(request))), known)
 
     def remark_below(self, request: Request) -> str:
         """The probabilities, and who is not here and why."""
-        out = [
-            f"No {full_name(learner)}: {why}"
-            for learner in (*_published(), *_asked(request))
-            if (why := LEARNERS[learner].unfit.get(KIND)) is not None
-        ]
-        return " ".join([f"Edges and feature columns are dropped with probability {DROP}.", *dict.fromkeys(out)])
+        learners = dict.fromkeys((*(name for name in LEARNERS if name in MODELS), *_asked(request)))
+        why = {learner: LEARNERS[learner].unfit.get(KIND) for learner in learners}
+        out = [f"No {full_name(learner)}: {words}" for learner, words in why.items() if words is not None]
+        return " ".join([f"Edges and feature columns are dropped with probability {DROP}.", *out])
 
     def steps(self, levels: Sequence[Level]) -> list[tuple[Level, Level]]:
         return []  # levels are models
@@ -87,13 +83,12 @@ class UmtraModels(Sweep):
 
 
 def _asked(request: Request) -> tuple[str, ...]:
-    """The paper's four first, then every other learner."""
-    return learners_of(request, tuple(dict.fromkeys((*FOUR, *_published()))))
+    """The paper's four first, then every other learner of a paper, not what other packages add."""
+    return learners_of(request, tuple(dict.fromkeys((*FOUR, *(name for name in LEARNERS if name in MODELS)))))
 
 
-def _published() -> list[str]:
-    """Learners of papers, not what other packages add."""
-    return [learner for learner in LEARNERS if learner in MODELS]
+def _fit(request: Request) -> list[str]:
+    return [learner for learner in _asked(request) if KIND not in LEARNERS[learner].unfit]
 
 
 class UmtraStrength(Sweep):

@@ -33,14 +33,7 @@ Row = Mapping[str, str]
 
 @dataclass(frozen=True)
 class Origin:
-    """Where a number stands in the paper.
-
-    Attributes:
-        table: the name of the table in our transcript.
-        place: ``Table 15`` or ``Figure 1a``.
-        label: the LaTeX label there.
-        caption: in a few words.
-    """
+    """Where a number stands: the table of our transcript, ``Table 15`` or ``Figure 1a``, its LaTeX label, its caption."""
 
     table: str
     place: str
