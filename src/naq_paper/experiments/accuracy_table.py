@@ -63,7 +63,7 @@ class AccuracyTable(Experiment):
         return list(dict.fromkeys([*asked, BASELINE]))
 
     def shown(self, request: Request) -> list[str]:
-        """Rows of the table: the methods, or some of them and rows that are picked from them."""
+        """Rows of the table: the methods, or some of them and rows picked from them."""
         return self.rows(request)
 
     def compared(self, request: Request) -> list[str]:
@@ -147,9 +147,8 @@ class AccuracyTable(Experiment):
         request, dataset = study.request, study.dataset
         rows, settings = self.shown(request), self.settings(request, dataset)
         if not settings:
-            most = request.fact(dataset, "most_classes")
-            sentence = f"The tasks of {dataset} have at most {most} classes, fewer than any column here; choose others with --way."
-            return [TextView([sentence])]
+            words = f"have at most {request.fact(dataset, 'most_classes')} classes, fewer than any column here"
+            return [TextView([f"The tasks of {dataset} {words}; choose others with --way."])]
         found = self._found(study)
         rows = self.ordered(rows, settings[0], found)
         table = self._table(study, rows, settings, found)
@@ -280,24 +279,18 @@ def heads(study: Study, rows: Sequence[str], at: Setting, *, first: bool = True)
             lines.append([full_name(m), *entries])
     widths = {name: sum(group == name for group, _ in found) for name, _ in found}
     told = sorted(head for group, head in found if group == BALANCED and head != OWN and HEADS[head].knows_balance)
-    notes = [
-        f"{IN_ORDER} The same trainings and tasks. Inductive: every query is answered alone; transductive: the queries of a task together."
-    ]
+    note = f"{IN_ORDER} The same trainings and tasks. Inductive: every query is answered alone; transductive: the queries of a task together."
     if told:
-        notes.append(
-            f"{', '.join(told)} knows that every class has equally many queries, which a user seldom does; Dirichlet(2) queries have no such balance."
-        )
+        note += f" {', '.join(told)} knows that every class has equally many queries, which a user seldom does; Dirichlet(2) queries have no such balance."
     if (UNBALANCED, "prototype") in found:
-        notes.append(
-            "The same supports with Dirichlet(2) queries, where prototype, which answers each alone, is the inductive reference."
-        )
+        note += " The same supports with Dirichlet(2) queries, where prototype, which answers each alone, is the inductive reference."
     return TableView(
         table_name(study, "heads" if first else f"heads-{at[0]}-way-{at[1]}-shot"),
         f"By head: {study.dataset}, {at[0]}-way {at[1]}-shot",
         ["method", *(head for _, head in found)],
         lines,
         groups=[("", 1), *widths.items()],
-        note=" ".join(filter(None, [*notes, power_note(found.values())])),
+        note=" ".join(filter(None, (note, power_note(found.values())))),
     )
 
 

@@ -171,7 +171,6 @@ class StoredRecords:
         return self._known[cell]
 
     def refresh(self) -> None:
-        """Forget what was read."""
         self._known.clear()
 
 

@@ -37,18 +37,12 @@ Found = Mapping[Key, Score]
 Tests = Mapping[Key, Comparison]
 Pairs = dict[Key, tuple[Score, Score]]
 Conditions = Mapping[Level, Mapping[str, Any]]
-ORDER = "Sorted by the first column; levels are in their own order."
 
 
 @dataclass(frozen=True)
 class SweepPoint:
-    """One method under one level.
-
-    Attributes:
-        row: what the method is called in the plot and the table.
-        level: of the condition.
-        method: of ``naq list methods``.
-        settings: what the level changes, as arguments of :func:`~naq_paper.experiments.seed_groups.seed_group`.
+    """A method under a level, which is a row and a column; settings are arguments of
+    :func:`~naq_paper.experiments.seed_groups.seed_group` that the level changes.
     """
 
     row: str
@@ -172,7 +166,8 @@ class Sweep(Experiment):
 
         ends = {row: ends_of(r for key in found if key[0] == row for r in study.records(key)) for row in rows}
         marks = {row: one.mark for row, one in ends.items() if one is not None and one.mark}
-        notes = (ORDER, LEGEND if marks else "", self.remark_below(study.request), power_note(columns.values()))
+        order = "Sorted by the first column; levels are in their own order."
+        notes = (order, LEGEND if marks else "", self.remark_below(study.request), power_note(columns.values()))
         return TableView(
             name=table_name(study),
             title=f"{self.title}: {study.dataset}, test accuracy in %",

@@ -107,35 +107,33 @@ class MetricAblation(Sweep):
     x_label = "metric"
     bars = True
 
-    def metrics(self, request: Request) -> tuple[str, ...]:
-        return request.levels(tuple(METRICS), ("cosine", "jaccard"))
-
     def methods(self, request: Request) -> list[str]:
         return trained(request, "naq-feat")
 
     def conditions(self, request: Request, dataset: str) -> Conditions:
-        return {metric: {"episode": {"metric": metric}} for metric in self.metrics(request)}
+        asked = request.levels(tuple(METRICS), ("cosine", "jaccard"))
+        return {metric: {"episode": {"metric": metric}} for metric in asked}
 
     def paper_series(self, request: Request, dataset: str) -> list[Series]:
         if "protonet" not in learners_of(request):
             return []
-        words = [f"NaQ-Feat {METRICS[metric]}" for metric in self.metrics(request)]
+        metrics = [str(metric) for metric in self.conditions(request, dataset)]
+        words = [f"NaQ-Feat {METRICS[metric]}" for metric in metrics]
         found = [paper_accuracy(dataset, "ProtoNet", word, table="metric_ablation") for word in words]
-        return from_paper(f"{full_name('naq-feat/protonet')}, the paper", self.metrics(request), found)
+        return from_paper(f"{full_name('naq-feat/protonet')}, the paper", metrics, found)
 
     def groups(self, request: Request, dataset: str) -> dict[Key, SeedGroup]:
-        def shape(metric: str) -> SeedGroup:
-            return SeedGroup.of(
-                class_similarity_cell(dataset, kind="naq-feat", metric=metric, features=request.features)
-            )
-
-        shapes: dict[Key, SeedGroup] = {f"shape {metric}": shape(metric) for metric in self.metrics(request)}
+        more = {"kind": "naq-feat", "features": request.features}
+        shapes = {
+            f"shape {metric}": SeedGroup.of(class_similarity_cell(dataset, metric=metric, **more))
+            for metric in self.conditions(request, dataset)
+        }
         return super().groups(request, dataset) | shapes
 
     def more_views(self, study: Study) -> list[View]:
         rows: list[list[Entry]] = []
-        for metric in self.metrics(study.request):
-            key = f"shape {metric}"
+        for key in (key for key in study.groups if isinstance(key, str)):
+            metric = key.removeprefix("shape ")
             r = study.result(key)
             if r is None:
                 rows.append([metric, *[study.missing(key)] * 6])

@@ -36,13 +36,8 @@ TOGETHER_NOTE = (
 
 @dataclass(frozen=True)
 class Variant:
-    """A row.
-
-    Attributes:
-        row: what it is called.
-        method: of ``naq list methods``.
-        against: the rows that it is compared with, one for each of the table's ``gains``, or none.
-        settings: as arguments of :func:`~naq_paper.experiments.seed_groups.seed_group`.
+    """A row, and the rows that it is compared with, one for each of the table's ``gains``, or none; settings are arguments of
+    :func:`~naq_paper.experiments.seed_groups.seed_group`.
     """
 
     row: str
@@ -187,11 +182,9 @@ def _places(request: Request) -> list[Place]:
     return [(shot, head) for shot in request.shots or (1, 5) for head in heads]
 
 
-NO_SCATTER = 1e6
-"""So much of the mean scatter is added to every direction that all are divided by the same."""
 CHANGES: dict[str, dict[str, Any]] = {
     "no smoothing": {"steps": 0},
-    "no scatter step": {"shrink": NO_SCATTER},
+    "no scatter step": {"shrink": 1e6},  # so much is added to every direction that all are divided by the same
     "no sharpening": {"power": 1.0},
     "5 neighbours": {"neighbors": 5},
     "20 neighbours": {"neighbors": 20},
