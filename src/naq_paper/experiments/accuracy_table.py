@@ -49,11 +49,7 @@ IN_ORDER = "Rows are in the order of the table of accuracies."
 
 
 class AccuracyTable(Experiment):
-    """A table of methods by settings. Keys of its groups are (method, (way, shot)).
-
-    Attributes:
-        by_accuracy: whether rows are sorted by their accuracy in the first column, the best first; else they stand in the paper's order.
-    """
+    """A table of methods by settings, sorted by the first column or in the paper's order; keys are (method, (way, shot))."""
 
     kind = "table"
     by_accuracy: ClassVar[bool] = True
@@ -67,7 +63,7 @@ class AccuracyTable(Experiment):
         return list(dict.fromkeys([*asked, BASELINE]))
 
     def shown(self, request: Request) -> list[str]:
-        """Rows of the table: the methods, or some of them and rows that are picked from them."""
+        """Rows of the table: the methods, or some of them and rows picked from them."""
         return self.rows(request)
 
     def compared(self, request: Request) -> list[str]:
@@ -143,17 +139,16 @@ class AccuracyTable(Experiment):
 
     def ordered(self, rows: Sequence[str], at: Setting, found: Found) -> list[str]:
         """The rows as the table shows them; those without a number last."""
-        if not self.by_accuracy:
-            return list(rows)
-        return sorted(rows, key=lambda m: -found[m, at].mean if (m, at) in found else 1.0)
+        return (
+            sorted(rows, key=lambda m: -found[m, at].mean if (m, at) in found else 1.0) if self.by_accuracy else [*rows]
+        )
 
     def views(self, study: Study) -> list[View]:
         request, dataset = study.request, study.dataset
         rows, settings = self.shown(request), self.settings(request, dataset)
         if not settings:
-            most = request.fact(dataset, "most_classes")
-            sentence = f"The tasks of {dataset} have at most {most} classes, fewer than any column here; choose others with --way."
-            return [TextView([sentence])]
+            words = f"have at most {request.fact(dataset, 'most_classes')} classes, fewer than any column here"
+            return [TextView([f"The tasks of {dataset} {words}; choose others with --way."])]
         found = self._found(study)
         rows = self.ordered(rows, settings[0], found)
         table = self._table(study, rows, settings, found)
@@ -193,10 +188,12 @@ class AccuracyTable(Experiment):
             rank, known_rank = ranks.get(method), value_of(paper_rank(study.dataset, method))
             last = "–" if rank is None else Number(rank, digits=2, paper=known_rank)
             lines.append([name, kind_of(method) or "–", *(entry(method, at) for at in settings), last])
+        head, own = study.request.head, [model_of(method) for method in methods if get_method(method).solves_tasks]
+        without = f"; without one: {', '.join(dict.fromkeys(own))}" if own else ""
         notes = (
             "Sorted by the first column of accuracy." if self.by_accuracy else "Rows are in the paper's order.",
             LEGEND if any(isinstance(line[0], Label) for line in lines) else "",
-            _head_note(study.request, methods),
+            f"Head: {head if head != 'logistic' else 'logistic regression, as in the paper'}{without}.",
             training_note(study.request, methods),
             self.about_rows(study),
             "Average rank: among these rows, over these columns; the paper's is over its own.",
@@ -214,13 +211,6 @@ class AccuracyTable(Experiment):
         )
 
 
-def _head_note(request: Request, rows: Sequence[str]) -> str:
-    own = list(dict.fromkeys(model_of(method) for method in rows if get_method(method).solves_tasks))
-    head = "logistic regression, as in the paper" if request.head == "logistic" else request.head
-    without = f"; without one: {', '.join(own)}" if own else ""
-    return f"Head: {head}{without}."
-
-
 def verdict(rows: Sequence[str], settings: Sequence[Setting], found: Found) -> list[str]:
     """Which method is best in each setting, by how much, and whether that is significant."""
     sentences = []
@@ -232,15 +222,13 @@ def verdict(rows: Sequence[str], settings: Sequence[Setting], found: Found) -> l
         best, second = leaders(column)
         behind = standings[second].to_best
         assert behind is not None
-        others = sorted(column, key=lambda m: -column[m].mean)[1:]
-        similar = [full_name(m) for m in others if standings[m].mark == "≈"]
-        rest = ""
-        if not any(standings[m].mark for m in others):
-            rest = f" ({ONE_SEED})"
-        elif similar:
+        marks = {m: standings[m].mark for m in sorted(column, key=lambda m: -column[m].mean)[1:]}
+        similar = [full_name(m) for m, mark in marks.items() if mark == "≈"]
+        rest = "; every other method is significantly worse" if all(marks.values()) else ""
+        if similar:
             rest = f"; no significant difference from {', '.join(similar)}"
-        elif all(standings[m].mark for m in others):
-            rest = "; every other method is significantly worse"
+        elif not any(marks.values()):
+            rest = f" ({ONE_SEED})"
         sentence = (
             f"{at[0]}-way {at[1]}-shot: {full_name(best)} is best with {100 * column[best].mean:.1f} %, "
             f"{amount(behind.difference)} ahead of {full_name(second)}{rest}."
@@ -291,24 +279,18 @@ def heads(study: Study, rows: Sequence[str], at: Setting, *, first: bool = True)
             lines.append([full_name(m), *entries])
     widths = {name: sum(group == name for group, _ in found) for name, _ in found}
     told = sorted(head for group, head in found if group == BALANCED and head != OWN and HEADS[head].knows_balance)
-    notes = [
-        f"{IN_ORDER} The same trainings and tasks. Inductive: every query is answered alone; transductive: the queries of a task together."
-    ]
+    note = f"{IN_ORDER} The same trainings and tasks. Inductive: every query is answered alone; transductive: the queries of a task together."
     if told:
-        notes.append(
-            f"{', '.join(told)} knows that every class has equally many queries, which a user seldom does; Dirichlet(2) queries have no such balance."
-        )
+        note += f" {', '.join(told)} knows that every class has equally many queries, which a user seldom does; Dirichlet(2) queries have no such balance."
     if (UNBALANCED, "prototype") in found:
-        notes.append(
-            "The same supports with Dirichlet(2) queries, where prototype, which answers each alone, is the inductive reference."
-        )
+        note += " The same supports with Dirichlet(2) queries, where prototype, which answers each alone, is the inductive reference."
     return TableView(
         table_name(study, "heads" if first else f"heads-{at[0]}-way-{at[1]}-shot"),
         f"By head: {study.dataset}, {at[0]}-way {at[1]}-shot",
         ["method", *(head for _, head in found)],
         lines,
         groups=[("", 1), *widths.items()],
-        note=" ".join(filter(None, [*notes, power_note(found.values())])),
+        note=" ".join(filter(None, (note, power_note(found.values())))),
     )
 
 

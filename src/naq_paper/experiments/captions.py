@@ -98,10 +98,8 @@ def amount(found: Difference) -> str:
 
 def significance(found: Comparison) -> str:
     """What a comparison shows, as one of a family."""
-    if found.p is None:
-        return ONE_SEED
     if not found.significant:
-        return "no significant difference"
+        return ONE_SEED if found.p is None else "no significant difference"
     return f"significantly {'better' if found.difference.mean > 0 else 'worse'}, p < 0.05, Holm"
 
 
@@ -140,13 +138,8 @@ def power_note(columns: Iterable[Mapping[str, Score]]) -> str:
 
 @dataclass(frozen=True)
 class Ends:
-    """How the trainings of a row ended; numbers of trainings.
-
-    Attributes:
-        trained: all of them.
-        reached: those that reached their limit.
-        improving: those of them whose best checkpoint is the last one.
-        limit: the largest limit, in ``unit``; ``papers``: that of the budget ``paper``, 0 where it has none.
+    """How the trainings of a row ended, in numbers of trainings: all, those that reached their limit, and those of them whose
+    best checkpoint is the last one; with the largest limit in ``unit``, and that of the budget ``paper``, 0 without one.
     """
 
     trained: int

@@ -51,7 +51,7 @@ def make_requests(
 
     Args:
         names: of experiments and of groups of them.
-        given: datasets by name or path; by default the paper's that lie in ``folder`` or are at hand, else the bundled one.
+        given: datasets by name or path; by default the paper's in ``folder`` or at hand, else the bundled one.
         remark: called with a sentence for everything that is left out.
         settings: as those of :class:`Request`.
     """
@@ -71,13 +71,10 @@ def make_requests(
             remark(f"{name} is left out: {error}")
             continue
         dataset_cache.paths |= {dataset: path for dataset, path in paths.items() if path}
-        kept = []
-        for dataset in paths:
-            why = unusable(experiment, dataset, dataset_cache, facts, settings)
-            if why:
-                remark(f"{why}: it is left out.")
-            else:
-                kept.append(dataset)
+        whys = {dataset: unusable(experiment, dataset, dataset_cache, facts, settings) for dataset in paths}
+        for why in filter(None, whys.values()):
+            remark(f"{why}: it is left out.")
+        kept = [dataset for dataset, why in whys.items() if not why]
         if kept:
             requests.append(Request(name, tuple(kept), facts={each: facts[each] for each in kept}, **settings))
     if not requests:
@@ -93,34 +90,29 @@ def choose_datasets(
         named: dict[str, str] = {}
         for name, path in map(_named, given):
             if named.setdefault(name, path) != path:
-                raise OptionError(
-                    f"two datasets are called {name!r} ({named[name] or name} and {path or name}); rename one of the files."
-                )
+                both = f"{named[name] or name} and {path or name}"
+                raise OptionError(f"two datasets are called {name!r} ({both}); rename one of the files.")
         return named
-    if folder is not None:
-        found = {row["name"]: "" for row in listing() if row["state"] == "bundled"} | _in_folder(folder)
-        chosen = {name: found[name] for name in experiment.datasets if name in found}
-        if not chosen:
-            raise DataError(
-                f"{folder} holds none of the graphs of {experiment.name} ({', '.join(experiment.datasets)}); "
-                "give one with --dataset."
-            )
+    papers = ", ".join(experiment.datasets)
+    states = {row["name"]: row["state"] for row in listing()}
+    if folder is None:
+        here = {name: "" for name, state in states.items() if state != "to download"}
+    else:
+        here = {name: "" for name, state in states.items() if state == "bundled"} | _in_folder(folder)
+    chosen = {name: here[name] for name in experiment.datasets if name in here}
+    if chosen:
         return chosen
-    here = {row["name"] for row in listing() if row["state"] != "to download"}
-    at_hand = {name: "" for name in experiment.datasets if name in here}
-    if not at_hand:
-        remark(
-            f"none of the paper's datasets for {experiment.name} is at hand ({', '.join(experiment.datasets)}): "
-            f"{STAND_IN} is used instead."
-        )
-    return at_hand or {STAND_IN: ""}
+    if folder is not None:
+        raise DataError(f"{folder} holds none of the graphs of {experiment.name} ({papers}); give one with --dataset.")
+    remark(f"none of the paper's datasets for {experiment.name} is at hand ({papers}): {STAND_IN} is used instead.")
+    return {STAND_IN: ""}
 
 
 def unusable(
     experiment: Experiment,
     dataset: str,
     dataset_cache: DatasetCache,
-    facts: dict[str, dict[str, Any]],
+    facts: dict[str, Any],
     settings: Mapping[str, Any],
 ) -> str:
     """Why an experiment cannot run on a dataset, else ""; notes the dataset's facts."""
@@ -161,10 +153,8 @@ def facts_of(dataset: str, dataset_cache: DatasetCache) -> dict[str, Any]:
 def _named(text: str) -> tuple[str, str]:
     """The name of a dataset in cells, and its path; "" for one that is loaded by its name."""
     known = find_dataset(text)
-    if known is not None:
-        return known.name, ""
-    if text.startswith("pyg:"):
-        return text, ""
+    if known is not None or text.startswith("pyg:"):
+        return known.name if known is not None else text, ""
     path = Path(text).expanduser()
     if not path.exists():
         raise unknown(text)

@@ -25,13 +25,7 @@ from naq_paper.statistics import Score
 
 @dataclass(frozen=True, eq=False)
 class Contest:
-    """Methods on the same tasks.
-
-    Attributes:
-        where: the dataset and the setting in words.
-        at: way and shot of the tasks.
-        scores: by the names of the rows; ``trainings``: the records behind each.
-    """
+    """Methods on the same tasks: ``where`` in words, ``at`` a way and shot; scores and the records behind each by row."""
 
     where: str
     at: tuple[int, int]
@@ -40,7 +34,7 @@ class Contest:
 
 
 class Experiment(ABC):
-    """One file with one subclass, and a line in :data:`EXPERIMENTS`.
+    """A table or an analysis: a subclass, and a line in :data:`EXPERIMENTS`.
 
     Attributes:
         name: what ``naq reproduce`` calls it.
@@ -76,12 +70,7 @@ class Experiment(ABC):
 
 @dataclass(frozen=True, eq=False)
 class Study:
-    """A request on one dataset, expanded once, and what is found of it.
-
-    Attributes:
-        groups: the cells, by keys of the experiment.
-        find: looks up the record of a cell.
-    """
+    """A request on one dataset, expanded once into cells by keys of the experiment, and what ``find`` finds of them."""
 
     request: Request
     dataset: str
@@ -108,7 +97,7 @@ class Study:
         return records[0].result if records else None
 
     def score(self, key: Key, shot: int | None = None, head: str | None = None) -> Score | None:
-        """Accuracy of a group on test tasks of ``shot`` with ``head``, by default those it was trained for; None while nothing is done."""
+        """Accuracy of a group on test tasks, by default of the shot and head it was trained for; None without a result."""
         return score_of(self.records(key), shot, head)
 
     def missing(self, key: Key, paper: float | str | None = None, paper_ci: float | None = None) -> Missing:
@@ -181,7 +170,6 @@ class StoredRecords:
         return self._known[cell]
 
     def refresh(self) -> None:
-        """Forget what was read."""
         self._known.clear()
 
 

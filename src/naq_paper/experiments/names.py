@@ -26,8 +26,6 @@ PAPER_LEARNERS = {
 }
 PAPER_EMBEDDERS = {"bgrl": "TLP-BGRL", "sugrl": "TLP-SUGRL", "afgrl": "TLP-AFGRL", "vnt": "VNT"}
 PAPER_GENERATORS = {"supervised": "Supervised", "naq-feat": "NaQ-Feat", "naq-diff": "NaQ-Diff"}
-NO_EPISODES = "-"
-"""Stands in the paper's tables for the episodes of a method that has none."""
 KINDS = {**PAPER_GENERATORS, "g-umtra": "g-UMTRA"}
 MODELS = {
     **PAPER_LEARNERS,
@@ -88,7 +86,7 @@ def paper_method(method: str) -> tuple[str, str] | None:
     (('ProtoNet', 'NaQ-Feat'), ('TLP-BGRL', '-'), None)
     """
     if method in PAPER_EMBEDDERS:
-        return PAPER_EMBEDDERS[method], NO_EPISODES
+        return PAPER_EMBEDDERS[method], "-"
     episodes, _, learner = method.partition("/")
     if episodes in PAPER_GENERATORS and learner in PAPER_LEARNERS:
         return PAPER_LEARNERS[learner], PAPER_GENERATORS[episodes]

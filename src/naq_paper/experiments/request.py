@@ -113,7 +113,6 @@ class Request:
 
     @property
     def limits(self) -> Budget:
-        """What ``budget`` names."""
         return BUDGETS[self.budget]
 
     @property
@@ -124,7 +123,6 @@ class Request:
 
     @property
     def settings(self) -> Profile:
-        """What ``profile`` names."""
         return PROFILES[self.profile]
 
     @property

@@ -208,32 +208,26 @@ def score_of(records: Sequence[Record], shot: int | None = None, head: str | Non
     """
     runs: list[tuple[str, list[float]]] = []
     trained = False
-    perturbations = {canonical(record.cell.config.get("perturbation")) for record in records}
+    drawn = [record.cell.config.get("perturbation") for record in records]
     for record in records:
         assert record.result is not None
-        result, config, data = record.result, record.result["config"], record.result["data"]
+        result, config = record.result, record.result["config"]
         found = result["evaluations"] if shot in (None, config["shot"]) else {}
         name = head or (config["head"] if config["head"] in found else next(iter(found), ""))
         if name in found:
-            tasks = data["tasks"]
-            queries = found[name].get("queries", "balanced")
+            tasks, queries = result["data"]["tasks"], found[name].get("queries", "balanced")
             runs.append((tasks if queries == "balanced" else f"{tasks} {queries}", found[name]["per_task"]))
             trained = trained or result["history"] is not None
     if not runs:
         return None
     tasks, first = runs[0]
-    if any(name != tasks for name, _ in runs) and _own_draws(records):
+    one_kind = len({canonical({**(one or {}), "seed": 0}) for one in drawn}) == 1
+    own_draws = one_kind and all(drawn) and len({one["seed"] for one in drawn}) == len(records)
+    if own_draws and any(name != tasks for name, _ in runs):
         runs = [(name, run) for name, run in runs if len(run) == len(first)]
         return score([run for _, run in runs], " | ".join(name for name, _ in runs))
     kept = [run for name, run in runs if name == tasks]
     # Without training only a perturbation that is drawn anew for every seed makes seeds differ; the seed of an SVD does not count.
-    if trained or perturbations != {canonical(None)}:
+    if trained or any(one is not None for one in drawn):
         return score(kept, tasks)
     return score(kept[:1] if all(run == first for run in kept) else kept, tasks, trained=False)
-
-
-def _own_draws(records: Sequence[Record]) -> bool:
-    """Whether every record is of another draw of the same perturbation."""
-    drawn = [one for record in records if (one := record.cell.config.get("perturbation")) is not None]
-    kinds = {canonical({**one, "seed": 0}) for one in drawn}
-    return len(kinds) == 1 and len({one["seed"] for one in drawn}) == len(records)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -34,20 +33,16 @@ BASE_MODEL = ("protonet",)
 """The learner of the paper's analyses, where a request names none."""
 FOUR = ("protonet", "maml", "gmeta", "tent")
 """Those of its figures on scarce and wrong labels."""
-LABELS_ONLY = ("label-scarcity", "label-noise")
-"""Perturbations that a method without labels does not see."""
-ORDER = "Sorted by the first column; levels are in their own order."
+Found = Mapping[Key, Score]
+Tests = Mapping[Key, Comparison]
+Pairs = dict[Key, tuple[Score, Score]]
+Conditions = Mapping[Level, Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
 class SweepPoint:
-    """One method under one level.
-
-    Attributes:
-        row: what the method is called in the plot and the table.
-        level: of the condition.
-        method: of ``naq list methods``.
-        settings: what the level changes, as arguments of :func:`~naq_paper.experiments.seed_groups.seed_group`.
+    """A method under a level, which is a row and a column; settings are arguments of
+    :func:`~naq_paper.experiments.seed_groups.seed_group` that the level changes.
     """
 
     row: str
@@ -61,11 +56,9 @@ def learners_of(request: Request, default: tuple[str, ...] = BASE_MODEL) -> tupl
     return request.learners or (default[:1] if request.limits.thin else default)
 
 
-def unaffected(request: Request, levels: Sequence[Level]) -> list[SweepPoint]:
-    """NaQ with the first base model where the levels do not touch it: the same training at every one."""
-    learner = learners_of(request)[0]
-    methods = (f"naq-feat/{learner}", f"naq-diff/{learner}")
-    return [SweepPoint(full_name(method), level, method) for method in methods for level in levels]
+def trained(request: Request, *kinds: str, default: tuple[str, ...] = BASE_MODEL) -> list[str]:
+    """Each base model with each kind of episodes."""
+    return [f"{kind}/{learner}" for learner in learners_of(request, default) for kind in kinds]
 
 
 class Sweep(Experiment):
@@ -75,31 +68,47 @@ class Sweep(Experiment):
         x_label: of the levels.
         bars: whether levels are names without an order.
         baseline: whether the `smooth` baseline is shown; it sees the same perturbed data.
+        labels_only: whether levels change labels alone, which neither it nor NaQ reads: NaQ with the first base model is the
+            same training at every level.
     """
 
     x_label: ClassVar[str]
     bars: ClassVar[bool] = False
     log_x: ClassVar[bool] = False
     baseline: ClassVar[bool] = True
+    labels_only: ClassVar[bool] = False
     note: ClassVar[str] = ""
 
-    @abstractmethod
+    def methods(self, request: Request) -> Sequence[str]:
+        """What is trained at every level."""
+        raise NotImplementedError
+
+    def conditions(self, request: Request, dataset: str) -> Conditions:
+        """The levels in order, and the settings of each."""
+        raise NotImplementedError
+
     def points(self, request: Request, dataset: str) -> list[SweepPoint]:
-        """Every point, row by row, levels in order."""
+        """Every point, row by row, levels in order: each method under each condition."""
+        conditions = self.conditions(request, dataset)
+        rows = [(method, conditions) for method in self.methods(request)]
+        if self.labels_only:
+            first = learners_of(request)[0]
+            rows += [(f"{kind}/{first}", {level: {} for level in conditions}) for kind in ("naq-feat", "naq-diff")]
+        return [SweepPoint(full_name(method), level, method, how) for method, at in rows for level, how in at.items()]
 
     def paper_series(self, request: Request, dataset: str) -> list[Series]:
         """The paper's own numbers of the same figure."""
         return []
 
     def steps(self, levels: Sequence[Level]) -> list[tuple[Level, Level]]:
-        """Pairs of a row's finished levels that sentences compare: from the first to the last."""
-        return [(levels[0], levels[-1])]
+        """Pairs of a row's finished levels that sentences compare: from the first to the last, or to each without an order."""
+        return [(levels[0], level) for level in (levels[1:] if self.bars else levels[-1:])]
 
-    def comparisons(self, study: Study, found: Mapping[Key, Score]) -> dict[Key, tuple[Score, Score]]:
+    def comparisons(self, study: Study, found: Found) -> Pairs:
         """Pairs that the remarks speak of; with the steps of all rows they are one family."""
         return {}
 
-    def remarks(self, study: Study, found: Mapping[Key, Score], tests: Mapping[Key, Comparison]) -> list[str]:
+    def remarks(self, study: Study, found: Found, tests: Tests) -> list[str]:
         """Sentences of this analysis beside the general ones; ``tests`` has its comparisons."""
         return []
 
@@ -118,11 +127,8 @@ class Sweep(Experiment):
         }
         if self.baseline:
             # The baseline is run under the perturbation of its level.
-            perturbed = sorted(asked, key=lambda p: "perturbation" in p.settings)
-            by_level = {p.level: p.settings.get("perturbation") for p in perturbed}
-            labels_only = any((p.settings.get("perturbation") or {}).get("name") in LABELS_ONLY for p in asked)
-            for level in dict.fromkeys(point.level for point in asked):
-                perturbation = None if labels_only else by_level[level]
+            for level, settings in {point.level: point.settings for point in asked}.items():
+                perturbation = None if self.labels_only else settings.get("perturbation")
                 seeds = None if perturbation is not None and "seed" not in perturbation else request.all_seeds[:1]
                 groups[SMOOTH, level] = seed_group(request, dataset, BASELINE, perturbation=perturbation, seeds=seeds)
         return groups
@@ -147,9 +153,7 @@ class Sweep(Experiment):
             *self.more_views(study),
         ]
 
-    def _table(
-        self, study: Study, rows: Sequence[str], levels: Sequence[Level], found: Mapping[Key, Score]
-    ) -> TableView:
+    def _table(self, study: Study, rows: Sequence[str], levels: Sequence[Level], found: Found) -> TableView:
         rows = sorted(rows, key=lambda row: -found[row, levels[0]].mean if (row, levels[0]) in found else 1.0)
         columns = {level: {row: found[row, level] for row in rows if (row, level) in found} for level in levels}
         standings = {level: compare(column, SMOOTH) for level, column in columns.items()}
@@ -162,7 +166,8 @@ class Sweep(Experiment):
 
         ends = {row: ends_of(r for key in found if key[0] == row for r in study.records(key)) for row in rows}
         marks = {row: one.mark for row, one in ends.items() if one is not None and one.mark}
-        notes = (ORDER, LEGEND if marks else "", self.remark_below(study.request), power_note(columns.values()))
+        order = "Sorted by the first column; levels are in their own order."
+        notes = (order, LEGEND if marks else "", self.remark_below(study.request), power_note(columns.values()))
         return TableView(
             name=table_name(study),
             title=f"{self.title}: {study.dataset}, test accuracy in %",
@@ -175,9 +180,7 @@ class Sweep(Experiment):
             sorted_by=1,
         )
 
-    def _plot(
-        self, study: Study, rows: Sequence[str], levels: Sequence[Level], found: Mapping[Key, Score]
-    ) -> LineView | BarView:
+    def _plot(self, study: Study, rows: Sequence[str], levels: Sequence[Level], found: Found) -> LineView | BarView:
         series = [score_series(row, levels, [found.get((row, level)) for level in levels]) for row in rows]
         series += self.paper_series(study.request, study.dataset)
         title, name = f"{self.title}: {study.dataset}", table_name(study)
@@ -185,15 +188,13 @@ class Sweep(Experiment):
             return BarView(name, title, TEST_ACCURACY, series, note=WHISKERS)
         return LineView(name, title, self.x_label, TEST_ACCURACY, series, log_x=self.log_x, note=WHISKERS)
 
-    def _sentences(
-        self, study: Study, rows: Sequence[str], levels: Sequence[Level], found: Mapping[Key, Score]
-    ) -> list[str]:
+    def _sentences(self, study: Study, rows: Sequence[str], levels: Sequence[Level], found: Found) -> list[str]:
         def cells(row: str, level: Level) -> list[str]:
             return [cell.text for cell in study.groups[row, level].cells(study.find)]
 
         there = {row: [level for level in levels if (row, level) in found] for row in rows if row != SMOOTH}
         steps = [(row, *step) for row, known in there.items() if len(known) > 1 for step in self.steps(known)]
-        pairs: dict[Key, tuple[Score, Score]] = {
+        pairs: Pairs = {
             (row, first, last): (found[row, last], found[row, first])
             for row, first, last in steps
             if cells(row, first) != cells(row, last)
@@ -209,9 +210,7 @@ class Sweep(Experiment):
         return sentences or ["Too little is finished to compare." if found else NOTHING]
 
 
-def change_words(
-    row: str, first: Level, last: Level, found: Mapping[Key, Score], tests: Mapping[Key, Comparison]
-) -> str:
+def change_words(row: str, first: Level, last: Level, found: Found, tests: Tests) -> str:
     """What a row gains or loses from one level to another."""
     before, after = found[row, first].mean, found[row, last].mean
     change = f"{'gains' if after > before else 'loses'} {points(tests[row, first, last])}"

@@ -15,12 +15,9 @@ class Number:
     """A measured number in a table.
 
     Attributes:
-        value: the mean.
-        ci: half width of its 95 % interval over tasks.
-        spread: standard deviation over seeds; None with one seed.
-        seeds: trainings behind it.
-        paper: the paper's number for the same entry, or its word (``OOM``).
-        paper_ci: its interval.
+        value: the mean; ``ci``: half width of its 95 % interval over tasks.
+        spread: standard deviation over ``seeds`` trainings; None with one.
+        paper: the paper's number for the same entry, or its word (``OOM``), and ``paper_ci`` its interval.
         rank: 1 for the best of its column, 2 for the second, else 0.
         mark: ``▲`` significantly better than every other, ``≈`` no significant difference from the best, ``▼`` significantly worse than
             the best (p < 0.05, Holm), "" without a comparison.

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-from naq_paper.experiments.captions import ONE_SEED, SMOOTH, Level
+from naq_paper.experiments.captions import ONE_SEED, SMOOTH
 from naq_paper.experiments.experiment import Study
 from naq_paper.experiments.names import full_name
 from naq_paper.experiments.request import Request
-from naq_paper.experiments.seed_groups import Key
-from naq_paper.experiments.sweep import Sweep, SweepPoint, learners_of
-from naq_paper.statistics import Comparison, Score, compare
+from naq_paper.experiments.sweep import Conditions, Found, Sweep, SweepPoint, Tests, learners_of, trained
+from naq_paper.statistics import Score, compare
 
 
 class QueryCount(Sweep):
@@ -41,7 +40,7 @@ class QueryCount(Sweep):
             for q in levels
         ]
 
-    def remarks(self, study: Study, found: Mapping[Key, Score], tests: Mapping[Key, Comparison]) -> list[str]:
+    def remarks(self, study: Study, found: Found, tests: Tests) -> list[str]:
         """The number of queries with the highest accuracy, and those with no significant difference from it."""
         columns: dict[str, dict[str, Score]] = {}
         for (row, level), score in found.items():
@@ -84,13 +83,8 @@ class EpisodeOptions(Sweep):
         "drop_overlap": {"drop_overlap": True},
     }
 
-    def points(self, request: Request, dataset: str) -> list[SweepPoint]:
-        return [
-            SweepPoint(full_name(method), option, method, {"episode": self.options[option]})
-            for learner in learners_of(request)
-            for method in (f"naq-feat/{learner}", f"naq-diff/{learner}")
-            for option in request.levels(tuple(self.options))
-        ]
+    def methods(self, request: Request) -> list[str]:
+        return trained(request, "naq-feat", "naq-diff")
 
-    def steps(self, levels: Sequence[Level]) -> list[tuple[Level, Level]]:
-        return [(levels[0], level) for level in levels[1:]]
+    def conditions(self, request: Request, dataset: str) -> Conditions:
+        return {option: {"episode": self.options[option]} for option in request.levels(tuple(self.options))}

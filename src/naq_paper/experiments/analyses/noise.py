@@ -15,10 +15,8 @@ from naq_paper.experiments.experiment import Contest, Study
 from naq_paper.experiments.names import NETWORKS, full_name
 from naq_paper.experiments.paper import paper_figure
 from naq_paper.experiments.request import Request
-from naq_paper.experiments.seed_groups import Key
-from naq_paper.experiments.sweep import FOUR, Sweep, SweepPoint, change_words, learners_of, unaffected
+from naq_paper.experiments.sweep import FOUR, Conditions, Found, Pairs, Sweep, Tests, change_words, trained
 from naq_paper.experiments.views import Series
-from naq_paper.statistics import Comparison, Score
 
 POSTER = "the paper (read off its poster)"
 UNREAD = "NaQ reads no label, so its row is the same training at every level."
@@ -41,30 +39,29 @@ class LabelScarcity(Sweep):
     origin = "Figures 1a and 15a"
     x_label = "classes % / labels %"
     note = UNREAD
+    labels_only = True
     levels = (1.0, 0.8, 0.5, 0.2)
     queries = 8
 
-    def points(self, request: Request, dataset: str) -> list[SweepPoint]:
-        levels = {f"{100 * share:.0f} / {100 * share:.0f}": share for share in request.levels(self.levels)}
+    def methods(self, request: Request) -> list[str]:
+        return trained(request, "supervised", default=FOUR)
+
+    def conditions(self, request: Request, dataset: str) -> Conditions:
         keep = request.shot + self.queries
-        found = [
-            SweepPoint(
-                full_name(method),
-                text,
-                method,
-                perturbed("label-scarcity", classes=c, labels=c, keep=keep) if c < 1 else {},
-            )
-            for method in (f"supervised/{learner}" for learner in learners_of(request, FOUR))
-            for text, c in levels.items()
-        ]
-        return found + unaffected(request, list(levels))
+        return {
+            f"{100 * c:.0f} / {100 * c:.0f}": perturbed("label-scarcity", classes=c, labels=c, keep=keep)
+            if c < 1
+            else {}
+            for c in request.levels(self.levels)
+        }
 
     def paper_series(self, request: Request, dataset: str) -> list[Series]:
-        percent = [f"{100 * share:.0f}" for share in request.levels(self.levels)]
+        shares, levels = request.levels(self.levels), list(self.conditions(request, dataset))
         series: list[Series] = []
-        for method in (f"supervised/{learner}" for learner in learners_of(request, FOUR)):
-            known = [paper_figure("label_scarcity", dataset, method, f"class{p}_label{p}") for p in percent]
-            series += from_paper(f"{full_name(method)}, {POSTER}", [f"{p} / {p}" for p in percent], known)
+        for method in self.methods(request):
+            bars = [f"class{100 * share:.0f}_label{100 * share:.0f}" for share in shares]
+            known = [paper_figure("label_scarcity", dataset, method, bar) for bar in bars]
+            series += from_paper(f"{full_name(method)}, {POSTER}", levels, known)
         return series
 
 
@@ -81,15 +78,14 @@ class LabelNoise(Sweep):
     origin = "Figures 1b and 15b"
     x_label = "share of wrong labels"
     note = UNREAD
+    labels_only = True
 
-    def points(self, request: Request, dataset: str) -> list[SweepPoint]:
-        levels = request.levels((0.0, 0.1, 0.3, 0.5) if dataset == "amazon-electronics" else (0.0, 0.1, 0.2, 0.3))
-        found = [
-            SweepPoint(full_name(method), level, method, perturbed("label-noise", share=level))
-            for method in (f"supervised/{learner}" for learner in learners_of(request, FOUR))
-            for level in levels
-        ]
-        return found + unaffected(request, levels)
+    def methods(self, request: Request) -> list[str]:
+        return trained(request, "supervised", default=FOUR)
+
+    def conditions(self, request: Request, dataset: str) -> Conditions:
+        shares = (0.0, 0.1, 0.3, 0.5) if dataset == "amazon-electronics" else (0.0, 0.1, 0.2, 0.3)
+        return {share: perturbed("label-noise", share=share) for share in request.levels(shares)}
 
 
 class StructureNoise(Sweep):
@@ -108,14 +104,11 @@ class StructureNoise(Sweep):
     thin = ("supervised", "naq-diff")
     """Kinds of episodes under a thin budget."""
 
-    def points(self, request: Request, dataset: str) -> list[SweepPoint]:
-        kinds = self.thin if request.limits.thin else KINDS
-        episodes = [f"{kind}/{learner}" for learner in learners_of(request) for kind in kinds]
-        return [
-            SweepPoint(full_name(method), level, method, perturbed(self.name, share=level))
-            for method in [*episodes, *(() if request.limits.thin else ("bgrl",))]
-            for level in request.levels((0.0, 0.1, 0.3))
-        ]
+    def methods(self, request: Request) -> list[str]:
+        return trained(request, *self.thin) if request.limits.thin else [*trained(request, *KINDS), "bgrl"]
+
+    def conditions(self, request: Request, dataset: str) -> Conditions:
+        return {share: perturbed(self.name, share=share) for share in request.levels((0.0, 0.1, 0.3))}
 
 
 class FeatureNoise(StructureNoise):
@@ -164,28 +157,24 @@ class Imbalance(Sweep):
     }
 
     def methods(self, request: Request) -> list[str]:
-        episodes = [f"{kind}/{learner}" for learner in learners_of(request) for kind in KINDS]
-        return [*episodes, *request.levels(("bgrl", "sugrl", "afgrl", "vnt"), ("bgrl",))]
+        return [*trained(request, *KINDS), *request.levels(("bgrl", "sugrl", "afgrl", "vnt"), ("bgrl",))]
 
-    def points(self, request: Request, dataset: str) -> list[SweepPoint]:
-        return [
-            SweepPoint(full_name(method), level, method, perturbed("imbalance", **self.levels[level]))
-            for method in self.methods(request)
-            for level in request.levels(tuple(self.levels), ("original", "Pareto"))
-        ]
+    def conditions(self, request: Request, dataset: str) -> Conditions:
+        asked = request.levels(tuple(self.levels), ("original", "Pareto"))
+        return {level: perturbed("imbalance", **self.levels[level]) for level in asked}
 
     def paper_series(self, request: Request, dataset: str) -> list[Series]:
-        levels = request.levels(tuple(self.levels), ("original", "Pareto"))
+        levels = list(self.conditions(request, dataset))
         found = []
         for method in self.methods(request):
-            known = [paper_figure("class_imbalance", dataset, method, level.lower()) for level in levels]
+            known = [paper_figure("class_imbalance", dataset, method, str(level).lower()) for level in levels]
             found += from_paper(f"{full_name(method)}, {POSTER}", levels, known)
         return found
 
     def steps(self, levels: Sequence[Level]) -> list[tuple[Level, Level]]:
         return [(levels[0], level) for level in levels if level in ("Pareto", "Extreme") and levels[0] == "original"]
 
-    def comparisons(self, study: Study, found: Mapping[Key, Score]) -> dict[Key, tuple[Score, Score]]:
+    def comparisons(self, study: Study, found: Found) -> Pairs:
         """The imbalanced graphs against a control of the same size."""
         return {
             (row, kind): (ours, control)
@@ -194,7 +183,7 @@ class Imbalance(Sweep):
             if (ours := found.get((row, kind))) and (control := found.get((row, f"{kind} control")))
         }
 
-    def remarks(self, study: Study, found: Mapping[Key, Score], tests: Mapping[Key, Comparison]) -> list[str]:
+    def remarks(self, study: Study, found: Found, tests: Tests) -> list[str]:
         gains = {
             row: [f"{kind} {gain(tests[row, kind])}" for kind in ("Pareto", "Extreme") if (row, kind) in tests]
             for row, _ in found
@@ -223,14 +212,12 @@ class BeyondRobustness(Sweep):
         "Extreme": perturbed("imbalance", kind="extreme"),
     }
 
-    def points(self, request: Request, dataset: str) -> list[SweepPoint]:
-        methods = (CLOSED, *(f"naq-feat/{learner}" for learner in learners_of(request)), BASELINE)
-        way = way_of(request, dataset)
-        return [
-            SweepPoint(full_name(method), level, method, {"way": way, **self.levels[level]})
-            for method in methods
-            for level in request.levels(tuple(self.levels))
-        ]
+    def methods(self, request: Request) -> list[str]:
+        return [CLOSED, *trained(request, "naq-feat"), BASELINE]
+
+    def conditions(self, request: Request, dataset: str) -> Conditions:
+        way = {"way": way_of(request, dataset)}
+        return {level: {**way, **self.levels[level]} for level in request.levels(tuple(self.levels))}
 
     def steps(self, levels: Sequence[Level]) -> list[tuple[Level, Level]]:
         return [("clean", level) for level in levels if level != "clean" and "clean" in levels]
@@ -238,7 +225,7 @@ class BeyondRobustness(Sweep):
     def headline(self, study: Study) -> list[Contest]:
         return []  # the table of accuracies has the clean graph
 
-    def comparisons(self, study: Study, found: Mapping[Key, Score]) -> dict[Key, tuple[Score, Score]]:
+    def comparisons(self, study: Study, found: Found) -> Pairs:
         """The losses of ``smooth``, and the closed form against the others on each graph."""
         closed, levels = full_name(CLOSED), dict.fromkeys(level for _, level in found)
         losses = {
@@ -253,7 +240,7 @@ class BeyondRobustness(Sweep):
         }
         return {**losses, **above}
 
-    def remarks(self, study: Study, found: Mapping[Key, Score], tests: Mapping[Key, Comparison]) -> list[str]:
+    def remarks(self, study: Study, found: Found, tests: Tests) -> list[str]:
         closed, said = full_name(CLOSED), []
         for row, level in found:
             if row == SMOOTH and (row, "clean", level) in tests:

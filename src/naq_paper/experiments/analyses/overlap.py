@@ -11,10 +11,9 @@ from naq_paper.experiments.names import KINDS, NETWORKS, full_name
 from naq_paper.experiments.paper import paper_accuracy, paper_overlap
 from naq_paper.experiments.request import Request
 from naq_paper.experiments.seed_groups import Key, SeedGroup
-from naq_paper.experiments.sweep import Sweep, SweepPoint, learners_of
+from naq_paper.experiments.sweep import Found, Pairs, Sweep, SweepPoint, Tests, learners_of
 from naq_paper.experiments.views import BarView, Entry, Number, Series, TableView, View, plain
 from naq_paper.measurements.overlap import overlap_cell
-from naq_paper.statistics import Comparison, Score
 
 WAYS = (5, 10, 20)
 NEAR = 0.15
@@ -165,7 +164,7 @@ class OverlapDrop(Sweep):
     def steps(self, levels: Sequence[Level]) -> list[tuple[Level, Level]]:
         return []  # more classes are harder, which is no finding
 
-    def comparisons(self, study: Study, found: Mapping[Key, Score]) -> dict[Key, tuple[Score, Score]]:
+    def comparisons(self, study: Study, found: Found) -> Pairs:
         """Every variant against all queries, and the overlap against as many random queries, on the same tasks."""
         return {
             (kind, variant, other, level): (ours, theirs)
@@ -175,7 +174,7 @@ class OverlapDrop(Sweep):
             if (ours := found.get((f"{kind}, {variant}", level))) and (theirs := found.get((f"{kind}, {other}", level)))
         }
 
-    def remarks(self, study: Study, found: Mapping[Key, Score], tests: Mapping[Key, Comparison]) -> list[str]:
+    def remarks(self, study: Study, found: Found, tests: Tests) -> list[str]:
         levels, sentences = list(dict.fromkeys(level for _, level in found)), []
         for method in dict.fromkeys(row.partition(", ")[0] for row, _ in found):
             every = {level: s.mean for level in levels if (s := found.get((f"{method}, {EVERY}", level)))}

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-from naq_paper.experiments.captions import NOTHING, Level, findings, from_paper, table_name, value_of
+from naq_paper.experiments.captions import NOTHING, findings, from_paper, table_name, value_of
 from naq_paper.experiments.experiment import Experiment, Study
 from naq_paper.experiments.names import KINDS, NETWORKS, full_name
 from naq_paper.experiments.paper import paper_accuracy, paper_class_similarity
 from naq_paper.experiments.profiles import PAPER
 from naq_paper.experiments.request import Request
 from naq_paper.experiments.seed_groups import Key, SeedGroup
-from naq_paper.experiments.sweep import Sweep, SweepPoint, learners_of
+from naq_paper.experiments.sweep import Conditions, Sweep, learners_of, trained
 from naq_paper.experiments.views import Entry, LineView, Series, TableView, View, plain
 from naq_paper.measurements.class_similarity import TAILS, class_similarity_cell
 
@@ -107,39 +107,33 @@ class MetricAblation(Sweep):
     x_label = "metric"
     bars = True
 
-    def metrics(self, request: Request) -> tuple[str, ...]:
-        return request.levels(tuple(METRICS), ("cosine", "jaccard"))
+    def methods(self, request: Request) -> list[str]:
+        return trained(request, "naq-feat")
 
-    def points(self, request: Request, dataset: str) -> list[SweepPoint]:
-        return [
-            SweepPoint(full_name(method), metric, method, {"episode": {"metric": metric}})
-            for method in (f"naq-feat/{learner}" for learner in learners_of(request))
-            for metric in self.metrics(request)
-        ]
+    def conditions(self, request: Request, dataset: str) -> Conditions:
+        asked = request.levels(tuple(METRICS), ("cosine", "jaccard"))
+        return {metric: {"episode": {"metric": metric}} for metric in asked}
 
     def paper_series(self, request: Request, dataset: str) -> list[Series]:
         if "protonet" not in learners_of(request):
             return []
-        words = [f"NaQ-Feat {METRICS[metric]}" for metric in self.metrics(request)]
+        metrics = [str(metric) for metric in self.conditions(request, dataset)]
+        words = [f"NaQ-Feat {METRICS[metric]}" for metric in metrics]
         found = [paper_accuracy(dataset, "ProtoNet", word, table="metric_ablation") for word in words]
-        return from_paper(f"{full_name('naq-feat/protonet')}, the paper", self.metrics(request), found)
-
-    def steps(self, levels: Sequence[Level]) -> list[tuple[Level, Level]]:
-        return [(levels[0], level) for level in levels[1:]]
+        return from_paper(f"{full_name('naq-feat/protonet')}, the paper", metrics, found)
 
     def groups(self, request: Request, dataset: str) -> dict[Key, SeedGroup]:
-        def shape(metric: str) -> SeedGroup:
-            return SeedGroup.of(
-                class_similarity_cell(dataset, kind="naq-feat", metric=metric, features=request.features)
-            )
-
-        shapes: dict[Key, SeedGroup] = {f"shape {metric}": shape(metric) for metric in self.metrics(request)}
+        more = {"kind": "naq-feat", "features": request.features}
+        shapes = {
+            f"shape {metric}": SeedGroup.of(class_similarity_cell(dataset, metric=metric, **more))
+            for metric in self.conditions(request, dataset)
+        }
         return super().groups(request, dataset) | shapes
 
     def more_views(self, study: Study) -> list[View]:
         rows: list[list[Entry]] = []
-        for metric in self.metrics(study.request):
-            key = f"shape {metric}"
+        for key in (key for key in study.groups if isinstance(key, str)):
+            metric = key.removeprefix("shape ")
             r = study.result(key)
             if r is None:
                 rows.append([metric, *[study.missing(key)] * 6])

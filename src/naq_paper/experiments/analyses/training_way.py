@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from naq_paper.experiments.names import full_name
 from naq_paper.experiments.request import Request
-from naq_paper.experiments.sweep import Sweep, SweepPoint, learners_of
+from naq_paper.experiments.sweep import Conditions, Sweep, trained
 
 LEVELS = (5, 10, 20)
 
@@ -16,10 +15,8 @@ class TrainingWay(Sweep):
     origin = "Figure 8"
     x_label = "classes per training episode"
 
-    def points(self, request: Request, dataset: str) -> list[SweepPoint]:
-        return [
-            SweepPoint(full_name(method), way, method, {"episode": {"way": way}})
-            for learner in learners_of(request)
-            for method in (f"naq-feat/{learner}", f"naq-diff/{learner}", f"supervised/{learner}")
-            for way in request.levels(LEVELS)
-        ]
+    def methods(self, request: Request) -> list[str]:
+        return trained(request, "naq-feat", "naq-diff", "supervised")
+
+    def conditions(self, request: Request, dataset: str) -> Conditions:
+        return {way: {"episode": {"way": way}} for way in request.levels(LEVELS)}

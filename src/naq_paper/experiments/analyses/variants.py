@@ -23,6 +23,9 @@ MOST_CLASSES = 5
 """Of a task, where the dataset has as many validation and test classes."""
 Place = tuple[int, str]
 """Shot and head."""
+Found = Mapping[tuple[str, Place], Score]
+Tests = Mapping[tuple[str, str, Place], Comparison]
+"""By row, the row that it is compared with, and place."""
 TOGETHER = ("transductive", "em", "balanced", *map(dirichlet, ("prototype", "transductive", "em")))
 """Heads that look at queries together, and what they are measured by on Dirichlet(2) queries; ``balanced`` is told what is not so there."""
 TOGETHER_NOTE = (
@@ -33,13 +36,8 @@ TOGETHER_NOTE = (
 
 @dataclass(frozen=True)
 class Variant:
-    """A row.
-
-    Attributes:
-        row: what it is called.
-        method: of ``naq list methods``.
-        against: the rows that it is compared with, one for each of the table's ``gains``; none for a row that others are compared with.
-        settings: as arguments of :func:`~naq_paper.experiments.seed_groups.seed_group`.
+    """A row, and the rows that it is compared with, one for each of the table's ``gains``, or none; settings are arguments of
+    :func:`~naq_paper.experiments.seed_groups.seed_group`.
     """
 
     row: str
@@ -87,63 +85,40 @@ class Variants(Experiment):
 
     def views(self, study: Study) -> list[View]:
         rows, places = self.variants(study.request), _places(study.request)
-        found = _scores(study, rows, places)
-        tests = comparisons(rows, places, found)
+        found, tests = _compared(study, rows, places)
         table = self._table(study, rows, places, found, tests)
         if not found:
             return [TextView([NOTHING]), table]
-        sentences = self._sentences(study, rows, tests) or ["Too little is finished to compare."]
-        return [findings(study, sentences), self._plot(study, rows, tests), table, *self._transductive(study, rows)]
+        sentences = []
+        for one, other in [(row, other) for row in rows for other in row.against]:
+            # What the head that chooses checkpoints shows; the other is in the table.
+            keys = [(one.row, other, place) for place in places if place[1] == study.request.head]
+            parts = [f"{key[2][0]}-shot {gain(tests[key])}" for key in keys if key in tests]
+            if parts:
+                sentences.append(f"{one.row}, against {other}: {'; '.join(parts)}.")
+        said = findings(study, sentences or ["Too little is finished to compare."])
+        return [said, self._plot(study, rows, tests), table, *self._transductive(study, rows)]
 
     def _transductive(self, study: Study, rows: Sequence[Variant]) -> list[View]:
         """The same vectors under heads that look at the queries together, at the first shot; none where no result has them."""
         shot = (study.request.shots or (1, 5))[0]
-        found = _scores(study, rows, [(shot, head) for head in TOGETHER])
-        places = [(shot, head) for head in TOGETHER if any(place == (shot, head) for _, place in found)]
-        tests = comparisons(rows, places, found)
+        found, tests = _compared(study, rows, [(shot, head) for head in TOGETHER])
+        there = {place for _, place in found}
+        places = [(shot, head) for head in TOGETHER if (shot, head) in there]
         return [self._table(study, rows, places, found, tests, "transductive")] if places else []
 
-    def _sentences(
-        self, study: Study, rows: Sequence[Variant], tests: Mapping[tuple[str, str, Place], Comparison]
-    ) -> list[str]:
-        """What the head that chooses checkpoints shows; the other is in the table."""
-        said = []
-        for one in rows:
-            for other in one.against:
-                parts = [
-                    f"{shot}-shot {gain(tests[one.row, other, (shot, head)])}"
-                    for shot, head in _places(study.request)
-                    if head == study.request.head and (one.row, other, (shot, head)) in tests
-                ]
-                if parts:
-                    said.append(f"{one.row}, against {other}: {'; '.join(parts)}.")
-        return said
-
     def _table(
-        self,
-        study: Study,
-        rows: Sequence[Variant],
-        places: Sequence[Place],
-        found: Mapping[tuple[str, Place], Score],
-        tests: Mapping[tuple[str, str, Place], Comparison],
-        part: str = "",
+        self, study: Study, rows: Sequence[Variant], places: Sequence[Place], found: Found, tests: Tests, part: str = ""
     ) -> TableView:
-        def accuracy(row: str, place: Place) -> Entry:
-            if (row, place) not in found:
-                return study.missing((row, place[0]))
-            return number(found[row, place], keys=study.keys((row, place[0])))
+        def entries(one: Variant, place: Place) -> list[Entry]:
+            key = (one.row, place[0])
+            score = found.get((one.row, place))
+            others = [*one.against, *[""] * len(self.gains)][: len(self.gains)]
+            compared = [tests.get((one.row, other, place)) for other in others]
+            accuracy = study.missing(key) if score is None else number(score, keys=study.keys(key))
+            return [accuracy, *("–" if test is None else gain_words(test) for test in compared)]
 
-        def gained(one: Variant, index: int, place: Place) -> Entry:
-            other = one.against[index] if index < len(one.against) else ""
-            test = tests.get((one.row, other, place))
-            return "–" if test is None else gain_words(test)
-
-        lines: list[list[Entry]] = []
-        for one in rows:
-            line: list[Entry] = [one.row]
-            for place in places:
-                line += [accuracy(one.row, place), *(gained(one, index, place) for index in range(len(self.gains)))]
-            lines.append(line)
+        lines = [[one.row, *(entry for place in places for entry in entries(one, place))] for one in rows]
         trained = list(dict.fromkeys(one.method for one in rows if get_method(one.method).trains))
         notes = (
             self.note,
@@ -152,57 +127,41 @@ class Variants(Experiment):
             training_note(study.request, trained) if trained else "",
         )
         together, way = ", queries together" if part else "", way_of(study.request, study.dataset)
-        groups = [
-            (f"{shot}-shot, {head.replace(f'/{DIRICHLET}', ', Dirichlet(2)')}", 1 + len(self.gains))
-            for shot, head in places
-        ]
+        words = [f"{shot}-shot, {head.replace(f'/{DIRICHLET}', ', Dirichlet(2)')}" for shot, head in places]
         return TableView(
             table_name(study, part),
             f"{self.title}{together}: {study.dataset}, {way}-way",
             ["variant", *["accuracy, %", *self.gains] * len(places)],
             lines,
-            groups=[("", 1), *groups],
+            groups=[("", 1), *((word, 1 + len(self.gains)) for word in words)],
             note=" ".join(filter(None, notes)),
         )
 
-    def _plot(
-        self, study: Study, rows: Sequence[Variant], tests: Mapping[tuple[str, str, Place], Comparison]
-    ) -> BarView:
+    def _plot(self, study: Study, rows: Sequence[Variant], tests: Tests) -> BarView:
         """The first gain of every row that has one."""
         first = {one.row: one.against[0] for one in rows if one.against}
-        series = [
-            gain_series(
-                f"{shot}-shot, {head}", {row: tests.get((row, other, (shot, head))) for row, other in first.items()}
-            )
-            for shot, head in _places(study.request)
-        ]
+        series = []
+        for shot, head in _places(study.request):
+            gains = {row: tests.get((row, other, (shot, head))) for row, other in first.items()}
+            series.append(gain_series(f"{shot}-shot, {head}", gains))
         note = "Whiskers are 95 % intervals of each difference alone."
         title = f"{self.title}: {study.dataset}, {self.gains[0]}"
         return BarView(table_name(study), title, "points", series, {"no difference": 0.0}, note)
 
 
-def comparisons(
-    rows: Sequence[Variant], places: Sequence[Place], found: Mapping[tuple[str, Place], Score]
-) -> dict[tuple[str, str, Place], Comparison]:
-    """Every row against those it names, wherever both are finished: one family."""
-    return family(
-        {
-            (one.row, other, place): (ours, theirs)
-            for one in rows
-            for other in one.against
-            for place in places
-            if (ours := found.get((one.row, place))) and (theirs := found.get((other, place)))
-        }
-    )
+def _compared(study: Study, rows: Sequence[Variant], places: Sequence[Place]) -> tuple[Found, Tests]:
+    """What is finished, and every row against those it names: one family."""
+    scores = {(one.row, place): study.score((one.row, place[0]), *place) for one in rows for place in places}
+    found = {key: score for key, score in scores.items() if score is not None}
+    keys = [(one.row, other, place) for one in rows for other in one.against for place in places]
+    pairs = {(row, other, place): ((row, place), (other, place)) for row, other, place in keys}
+    return found, family({key: (found[a], found[b]) for key, (a, b) in pairs.items() if a in found and b in found})
 
 
 def gain_words(test: Comparison) -> str:
     """``+1.2 ± 0.3, better``."""
-    if test.p is None:
-        verdict = "one seed"
-    elif not test.significant:
-        verdict = "not significant"
-    else:
+    verdict = "one seed" if test.p is None else "not significant"
+    if test.significant:
         verdict = "better" if test.difference.mean > 0 else "worse"
     return f"{100 * test.difference.mean:+.1f} ± {100 * test.difference.ci95:.1f}, {verdict}"
 
@@ -217,26 +176,15 @@ def gain_series(name: str, tests: Mapping[str, Comparison | None]) -> Series:
     return Series(name, list(tests), at(0), at(-1), at(1))
 
 
-def _scores(study: Study, rows: Sequence[Variant], places: Sequence[Place]) -> dict[tuple[str, Place], Score]:
-    return {
-        (one.row, (shot, head)): s
-        for one in rows
-        for shot, head in places
-        if (s := study.score((one.row, shot), shot, head)) is not None
-    }
-
-
 def _places(request: Request) -> list[Place]:
     """The head that chooses checkpoints, then prototypes."""
     heads = dict.fromkeys((request.head, "prototype"))
     return [(shot, head) for shot in request.shots or (1, 5) for head in heads]
 
 
-NO_SCATTER = 1e6
-"""So much of the mean scatter is added to every direction that all are divided by the same."""
 CHANGES: dict[str, dict[str, Any]] = {
     "no smoothing": {"steps": 0},
-    "no scatter step": {"shrink": NO_SCATTER},
+    "no scatter step": {"shrink": 1e6},  # so much is added to every direction that all are divided by the same
     "no sharpening": {"power": 1.0},
     "5 neighbours": {"neighbors": 5},
     "20 neighbours": {"neighbors": 20},

@@ -33,14 +33,7 @@ Row = Mapping[str, str]
 
 @dataclass(frozen=True)
 class Origin:
-    """Where a number stands in the paper.
-
-    Attributes:
-        table: the name of the table in our transcript.
-        place: ``Table 15`` or ``Figure 1a``.
-        label: the LaTeX label there.
-        caption: in a few words.
-    """
+    """Where a number stands: the table of our transcript, ``Table 15`` or ``Figure 1a``, its LaTeX label, its caption."""
 
     table: str
     place: str
@@ -123,8 +116,7 @@ def paper_accuracy(
         episodes: as in the table's column, e.g. ``NaQ-Feat``, ``-``, or ``NaQ-Feat jaccard`` in the metric ablation.
         table: a name of ``origins.csv``; None looks through the whole tables.
     """
-    known = paper_method(method) if episodes is None else (method, episodes)
-    name, kind = known or (None, None)
+    name, kind = (paper_method(method) if episodes is None else (method, episodes)) or (None, None)
     for title in WHOLE_TABLES if table is None else (table,):
         key = {"table": title, "dataset": paper_name(dataset), "method": name, "episodes": kind}
         found = _number("paper_tables", "accuracy", {**key, "way": str(way), "shot": str(shot)}, title)
@@ -135,8 +127,7 @@ def paper_accuracy(
 
 def paper_rank(dataset: str, method: str, episodes: str | None = None) -> PaperNumber | None:
     """The average rank in the main tables; ``Best of six`` with episodes ``NaQ-Feat`` or ``NaQ-Diff`` are rows there."""
-    known = paper_method(method) if episodes is None else (method, episodes)
-    name, kind = known or (None, None)
+    name, kind = (paper_method(method) if episodes is None else (method, episodes)) or (None, None)
     return _number("paper_ranks", "avg_rank", {"dataset": paper_name(dataset), "method": name, "episodes": kind}, None)
 
 
