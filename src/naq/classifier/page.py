@@ -15,15 +15,10 @@ from naq.classifier.estimator import FewShotNodeClassifier
 from naq.files import write_atomically
 
 TEMPLATES = Path(__file__).with_name("templates")
-BINS = 10
-"""Of the histogram of confidence, as in the reliability that ships."""
-GROUP = 8
-"""Labels in a group of the leave-one-out reliability, at least."""
-GROUPS = 5
+BINS = 10  # of the histogram of confidence, as in the reliability that ships
+GROUP, GROUPS = 8, 5  # labels in a group of the leave-one-out reliability at least, and groups at most
 SURE = 0.9
-LARGEST_SET = 6
-"""Prediction sets of so many classes or more are counted together."""
-
+LARGEST_SET = 6  # prediction sets of so many classes or more are counted together
 Points = list[tuple[float, float, float, float]]
 """Probability, share that is right, and the interval of the share; all from 0 to 1."""
 
@@ -70,20 +65,15 @@ class Page:
         """The page as one file that loads nothing."""
         from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-        environment = Environment(
-            loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined, trim_blocks=True
-        )
+        loader = FileSystemLoader(TEMPLATES)
+        environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True)
         return environment.get_template("page.html").render(page=self, more=self.more)
 
 
 def write_report(classifier: FewShotNodeClassifier, path: str | Path, level: float = 0.9, command: str = "") -> Path:
     """The page on the set labels, whole or not at all. ``command`` is shown as what makes it again."""
     html = prediction_page(classifier, level, command).html()
-
-    def write(temporary: Path) -> None:
-        temporary.write_text(html, encoding="utf-8")
-
-    return write_atomically(path, write)
+    return write_atomically(path, lambda temporary: temporary.write_text(html, encoding="utf-8"))
 
 
 def prediction_page(
@@ -207,14 +197,15 @@ def set_sizes(sizes: np.ndarray, classes: int) -> list[tuple[str, float]]:
 def _remarks(found: Prediction) -> list[str]:
     told = int((~np.isnan(found.left_out).any(axis=1)).sum())
     first = (
-        f"{told:,} labels could be left out, since their class has another; the temperature of the probabilities comes "
-        "from them and from other graphs."
-        if told
-        else "Every class has one label, so the temperature of the probabilities is that of other graphs: a second label "
-        "in some classes would test it."
+        "Every class has one label, so the temperature of the probabilities is that of other graphs: a second label "
     )
-    return [
-        first,
+    first += "in some classes would test it."
+    if told:
+        first = (
+            f"{told:,} labels could be left out, since their class has another; the temperature of the probabilities "
+        )
+        first += "comes from them and from other graphs."
+    second = (
         "A node far from all labels can still have a high probability: it is that of the classes against each other, "
-        "were one of them right.",
-    ]
+    )
+    return [first, second + "were one of them right."]

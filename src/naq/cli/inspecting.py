@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from naq.graph import Graph
     from naq.neighbors import NeighborTable
 
-ROWS = 1 << 16
-"""Rows of a table that are compared at once."""
+ROWS = 1 << 16  # of a table that are compared at once
 Dataset = Annotated[str, Argument(help="A name of 'naq list datasets', or a path.")]
 Nodes = Annotated[Path | None, Option(help="Table of nodes, where the graph is an edge list.")]
 By = Annotated[str, Option("--by", help="features or diffusion.")]
@@ -86,9 +85,8 @@ def neighbors_command(
     short = int((table.counts < k).sum())
     echo(f"{short:,} of {graph.num_nodes:,} nodes have fewer than {k} neighbours.")
     if graph.labels is not None:
-        echo(
-            f"Same class as their node: {100 * same_class_share(table, graph):.1f} % of the neighbours (labels are read for this line only)."
-        )
+        share = 100 * same_class_share(table, graph)
+        echo(f"Same class as their node: {share:.1f} % of the neighbours (labels are read for this line only).")
     for text in node or [str(int(graph.degrees.argmax()))]:
         _show(graph, table, find_node(graph, text))
     if out is not None:
@@ -147,9 +145,8 @@ def episodes_command(
         table, way=way, shot=shot, queries=queries, count=count, seed=seed, apart=apart, drop_overlap=drop_overlap
     )
     echo(f"{episodes} in {time.perf_counter() - started:.3f} s")
-    echo(
-        f"Overlap of queries: {100 * episodes.overlap_ratio():.3f} %; queries kept: {100 * episodes.mask.mean():.2f} %."
-    )
+    overlap, kept = 100 * episodes.overlap_ratio(), 100 * episodes.mask.mean()
+    echo(f"Overlap of queries: {overlap:.3f} %; queries kept: {kept:.2f} %.")
     if apart:
         echo(f"Episodes with supports that are still near each other: {episodes.info['clashing']:,} of {count:,}.")
     if graph.labels is not None:
@@ -166,11 +163,10 @@ def episodes_command(
 
 
 def _check_left_out(context: Context, *names: str) -> None:
-    """What a table says itself is not asked for."""
     for name in names:
         source = context.get_parameter_source(name)
         if source is not None and source.name == "COMMANDLINE":
-            flag = {"self_loops": "self-loops"}.get(name, name)
+            flag = name.replace("_", "-")
             raise OptionError(f"--{flag} and --table were both given, but a table says how it was made; leave one out.")
 
 
@@ -203,8 +199,9 @@ def make_table(
 
         if by == "features":
             return feature_neighbors(graph, k, metric=metric, search=search, fill=fill, progress=progress)
-        options = {"alpha": alpha, "self_loops": self_loops, "method": method, "fill": fill}
-        return diffusion_neighbors(graph, k, **options, progress=progress)  # type: ignore[arg-type]
+        return diffusion_neighbors(
+            graph, k, alpha=alpha, self_loops=self_loops, method=method, fill=fill, progress=progress
+        )
 
 
 def check_by(by: str) -> None:
@@ -216,9 +213,8 @@ def show_recall(table: NeighborTable) -> None:
     """Of an approximate feature table."""
     if "recall" in table.info:
         share, tied = (100 * float(table.info[name]) for name in ("recall", "recall_with_ties"))
-        echo(
-            f"Approximate: {share:.1f} % of the neighbours of the exact table, {tied:.1f} % with others that are as near (512 nodes)."
-        )
+        found = f"{share:.1f} % of the neighbours of the exact table"
+        echo(f"Approximate: {found}, {tied:.1f} % with others that are as near (512 nodes).")
 
 
 def same_class_share(table: NeighborTable, graph: Graph) -> float:
@@ -241,9 +237,8 @@ def find_node(graph: Graph, text: str) -> int:
         return int(found[0])
     if text.isascii() and text.isdigit() and len(text) < 20 and int(text) < graph.num_nodes:
         return int(text)
-    raise OptionError(
-        f"there is no node {text!r}; give a name of the graph or a number from 0 to {graph.num_nodes - 1}."
-    )
+    advice = f"give a name of the graph or a number from 0 to {graph.num_nodes - 1}"
+    raise OptionError(f"there is no node {text!r}; {advice}.")
 
 
 def name_of(graph: Graph, node: int) -> str:

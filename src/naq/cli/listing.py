@@ -12,8 +12,7 @@ from naq.options import nearest
 from naq.plugins import imported
 
 WHAT = ("datasets", "methods", "heads", "experiments")
-ONLY_JSON = ("home", "licence")
-"""Left out of the tables, which have little room."""
+ONLY_JSON = ("home", "licence")  # left out of the tables, which have little room
 
 
 def list_command(
@@ -30,8 +29,8 @@ def list_command(
     for name, rows in found.items():
         if name == "methods":
             _print_methods()
-            continue
-        _print(name, [{key: value for key, value in row.items() if key not in ONLY_JSON} for row in rows])
+        else:
+            _print(name, [{key: value for key, value in row.items() if key not in ONLY_JSON} for row in rows])
 
 
 def _rows(what: str) -> list[dict[str, Any]]:

@@ -40,8 +40,7 @@ PHASES = {
     "baseline": "testing the baseline",
 }
 """Phases of unknown length: a moving bar on a terminal, elsewhere a line if one takes longer than ``PATIENCE``."""
-PATIENCE = 3.0
-"""Seconds before a phase is worth a line."""
+PATIENCE = 3.0  # seconds before a phase is worth a line
 
 
 @contextmanager
