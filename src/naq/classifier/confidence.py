@@ -170,7 +170,8 @@ def class_shares(cosines: np.ndarray, temperature: float) -> np.ndarray:
 
 
 def expected_accuracy(chances: np.ndarray, per_class: float, bare: bool = False) -> ExpectedAccuracy:
-    """The mean of the highest probabilities; the interval is the error measured on other graphs at as many labels, ``bare`` ones or not."""
+    """The mean of the highest probabilities; the interval is the error measured on other graphs at as many labels, which is
+    larger where a graph lacks features or edges (``bare``)."""
     if not len(chances):
         raise OptionError("every node has a label, so there is no accuracy to expect; leave some without.")
     value = float(chances.max(axis=1).mean(dtype=np.float64))
@@ -179,8 +180,8 @@ def expected_accuracy(chances: np.ndarray, per_class: float, bare: bool = False)
 
 
 def prediction_sets(chances: np.ndarray, level: float, per_class: float) -> np.ndarray:
-    """(nodes, classes) bool: the likeliest class and all that are at least as likely as one threshold, the highest that lets
-    the sets hold :func:`widened` of all probability, over all nodes together."""
+    """(nodes, classes) bool: the likeliest class and all that are at least as likely as one threshold: the highest that
+    lets the sets hold :func:`widened` of all probability, over all nodes together."""
     if not 0 < level < 1:
         raise OptionError(f"level is {level!r}; expected a probability above 0 and below 1, e.g. 0.9.")
     held = widened(level, float(shipped("sets", per_class)[0]))

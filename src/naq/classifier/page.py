@@ -197,15 +197,14 @@ def set_sizes(sizes: np.ndarray, classes: int) -> list[tuple[str, float]]:
 def _remarks(found: Prediction) -> list[str]:
     told = int((~np.isnan(found.left_out).any(axis=1)).sum())
     first = (
-        "Every class has one label, so the temperature of the probabilities is that of other graphs: a second label "
+        f"{told:,} labels could be left out, since their class has another; the temperature of the probabilities comes "
+        "from them and from other graphs."
+        if told
+        else "Every class has one label, so the temperature of the probabilities is that of other graphs: a second label "
+        "in some classes would test it."
     )
-    first += "in some classes would test it."
-    if told:
-        first = (
-            f"{told:,} labels could be left out, since their class has another; the temperature of the probabilities "
-        )
-        first += "comes from them and from other graphs."
-    second = (
+    return [
+        first,
         "A node far from all labels can still have a high probability: it is that of the classes against each other, "
-    )
-    return [first, second + "were one of them right."]
+        "were one of them right.",
+    ]
