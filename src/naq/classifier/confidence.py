@@ -32,16 +32,11 @@ from naq.classifier.labels import Labels
 from naq.classifier.prototypes import Prototypes, probabilities, solve
 from naq.errors import OptionError
 
-SPREAD = 0.07
-"""Standard deviation of log T under the prior."""
-GRID = np.exp(np.linspace(np.log(0.01), np.log(1.0), 121))
-"""Temperatures that are tried."""
-COARSE = 8
-"""First every so manieth of them, then those around the best."""
-BINS = 256
-"""Of the histograms that thresholds for unknown nodes are read from."""
-SHARES = 1 << 12
-"""Nodes that the shares of the classes are taken from: of more, about so many at equal distances."""
+SPREAD = 0.07  # standard deviation of log T under the prior
+GRID = np.exp(np.linspace(np.log(0.01), np.log(1.0), 121))  # temperatures that are tried
+COARSE = 8  # first every so manieth of them, then those around the best
+BINS = 256  # of the histograms that thresholds for unknown nodes are read from
+SHARES = 1 << 12  # nodes that the shares of the classes are taken from: of more, about so many at equal distances
 
 
 @dataclass(frozen=True)
@@ -120,10 +115,8 @@ def predict(
 ) -> Prediction:
     """From the nodes' vectors of length one (n, d); the other arguments are those of the classifier."""
     solved = solve(units, labels.nodes, labels.slots, len(labels.classes), 0.0 if unknown else float(unlabelled))
-    if temperature is None:
-        found = fitted_temperature(solved, labels.slots)
-    else:
-        found = Temperature(float(temperature), "given")
+    given = None if temperature is None else Temperature(float(temperature), "given")
+    found = given or fitted_temperature(solved, labels.slots)
     left_out = probabilities(solved.left_out, found.value)
     left_out[solved.alone] = np.nan
     nowhere = belongs_nowhere(solved.cosines, labels.nodes) if unknown else None
@@ -139,8 +132,7 @@ def measured() -> dict[str, Any]:
 def shipped(name: str, per_class: float) -> np.ndarray:
     """A value of :func:`measured` at so many labels per class: between two of the measured numbers by their logarithms, beyond them the nearest."""
     at, values = np.log(measured()["shots"]), np.array(measured()[name], dtype=np.float64)
-    flat = values.reshape(len(at), -1).T
-    return np.array([np.interp(np.log(per_class), at, one) for one in flat])
+    return np.array([np.interp(np.log(per_class), at, one) for one in values.reshape(len(at), -1).T])
 
 
 def prior_temperature(per_class: float) -> float:
@@ -161,7 +153,10 @@ def fitted_temperature(answer: Prototypes, slots: np.ndarray, centre: float | No
 
     def loss(place: int) -> float:
         off = (np.log(GRID[place]) - np.log(centre)) ** 2 / (2 * SPREAD**2)
-        return float(weights @ _surprise(scores / GRID[place], own) + off)
+        sharp = scores / GRID[place]
+        top = sharp.max(axis=1)
+        surprise = top + np.log(np.exp(sharp - top[:, None]).sum(axis=1)) - sharp[np.arange(len(own)), own]
+        return float(weights @ surprise + off)
 
     best = min(range(0, len(GRID), COARSE), key=loss)
     around = range(max(0, best - COARSE + 1), min(len(GRID), best + COARSE))
@@ -175,11 +170,8 @@ def class_shares(cosines: np.ndarray, temperature: float) -> np.ndarray:
 
 
 def expected_accuracy(chances: np.ndarray, per_class: float, bare: bool = False) -> ExpectedAccuracy:
-    """The mean of the highest probabilities; the interval is the error measured on other graphs at as many labels.
-
-    Args:
-        bare: whether the graph lacks features or edges; the error is then larger.
-    """
+    """The mean of the highest probabilities; the interval is the error measured on other graphs at as many labels, which is
+    larger where a graph lacks features or edges (``bare``)."""
     if not len(chances):
         raise OptionError("every node has a label, so there is no accuracy to expect; leave some without.")
     value = float(chances.max(axis=1).mean(dtype=np.float64))
@@ -188,11 +180,8 @@ def expected_accuracy(chances: np.ndarray, per_class: float, bare: bool = False)
 
 
 def prediction_sets(chances: np.ndarray, level: float, per_class: float) -> np.ndarray:
-    """(nodes, classes) bool: the likeliest class and all that are at least as likely as one threshold.
-
-    The threshold is the highest that lets the sets hold :func:`widened` of all probability, over all nodes together: were the probabilities exact, no smaller
-    sets would hold the true class as often.
-    """
+    """(nodes, classes) bool: the likeliest class and all that are at least as likely as one threshold: the highest that
+    lets the sets hold :func:`widened` of all probability, over all nodes together."""
     if not 0 < level < 1:
         raise OptionError(f"level is {level!r}; expected a probability above 0 and below 1, e.g. 0.9.")
     held = widened(level, float(shipped("sets", per_class)[0]))
@@ -215,12 +204,6 @@ def set_thresholds(chances: np.ndarray, levels: Sequence[float]) -> list[float]:
     ordered = np.sort(chances, axis=None)[::-1]
     enough = np.searchsorted(np.cumsum(ordered, dtype=np.float64), np.asarray(levels) * len(chances))
     return [float(one) for one in ordered[np.minimum(enough, ordered.size - 1)]]
-
-
-def _surprise(scores: np.ndarray, own: np.ndarray) -> np.ndarray:
-    """(labels,) minus the log-likelihood."""
-    top = scores.max(axis=1)
-    return top + np.log(np.exp(scores - top[:, None]).sum(axis=1)) - scores[np.arange(len(own)), own]
 
 
 def belongs_nowhere(cosines: np.ndarray, labelled: np.ndarray) -> np.ndarray:

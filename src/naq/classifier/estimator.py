@@ -88,13 +88,8 @@ class FewShotNodeClassifier(ClassifierMixin, BaseEstimator):
         device: str = "cpu",
         options: Mapping[str, Any] | None = None,
     ) -> None:
-        self.method = method
-        self.unlabelled = unlabelled
-        self.temperature = temperature
-        self.unknown = unknown
-        self.seed = seed
-        self.device = device
-        self.options = options
+        self.method, self.unlabelled, self.temperature, self.unknown = method, unlabelled, temperature, unknown
+        self.seed, self.device, self.options = seed, device, options
 
     def fit(self, graph: Graph, y: Any = None) -> Self:
         """Make the vectors; ``y`` are labels in any of the forms, or None."""
@@ -103,8 +98,7 @@ class FewShotNodeClassifier(ClassifierMixin, BaseEstimator):
             raise OptionError(f"graph is {type(graph).__name__}; expected a naq.Graph, e.g. naq.load({example!r}).")
         self._check_parameters()
         labels = None if y is None else check_enough(to_labels(graph, y))
-        model = self._model(graph)
-        form = None
+        model, form = self._model(graph), None
         if model.name == "naq-plus":
             form = model.closed_form(MOST_PAIRED)
             vectors = form.fit_transform(model.smoothed())
@@ -131,10 +125,8 @@ class FewShotNodeClassifier(ClassifierMixin, BaseEstimator):
     def prediction(self, given: Any = None, *, support: Any = None, labels: Any = None) -> Prediction:
         """All that labels say about every node: those given, or those set."""
         graph = self._graph()
-        if given is None and support is None and labels is None:
-            chosen = self.labels_
-        else:
-            chosen = check_enough(to_labels(graph, given, support, labels))
+        own = given is None and support is None and labels is None
+        chosen = self.labels_ if own else check_enough(to_labels(graph, given, support, labels))
         key = (chosen, self.unlabelled, self.temperature, self.unknown)
         if self._last is None or self._last[0] != key:
             self._check_parameters()
@@ -182,9 +174,8 @@ class FewShotNodeClassifier(ClassifierMixin, BaseEstimator):
         truth = to_labels(self._graph(), given if y is None else y)
         counted = ~np.isin(truth.nodes, found.labels.nodes)
         if not counted.any():
-            raise OptionError(
-                "no node has a true class beside those whose label is used; give the classes of other nodes."
-            )
+            none = "no node has a true class beside those whose label is used"
+            raise OptionError(f"{none}; give the classes of other nodes.")
         return float((found.predicted[truth.nodes[counted]] == truth.values[counted]).mean())
 
     def transform(self, graph: Graph | None = None) -> np.ndarray:
@@ -198,9 +189,8 @@ class FewShotNodeClassifier(ClassifierMixin, BaseEstimator):
 
         own = self._graph()
         if self._form is None:
-            raise OptionError(
-                f"{self.method} cannot map nodes that come later; fit the larger graph, or use method='naq-plus'."
-            )
+            advice = "fit the larger graph, or use method='naq-plus'"
+            raise OptionError(f"{self.method} cannot map nodes that come later; {advice}.")
         check_extension(own, graph)
         if self._extension is None:
             self._extension = Extension.of(self._model(own), self._form, self._trusted)
@@ -258,11 +248,8 @@ class FewShotNodeClassifier(ClassifierMixin, BaseEstimator):
     def explain(self, found: Prediction | None) -> str:
         """One sentence on what was chosen and why, for a prediction or before there is one."""
         graph = self._graph()
-        parts = [
-            f"{self.method} on {graph.num_nodes:,} nodes, {graph.num_edges:,} edges and {graph.num_features:,} features"
-        ]
-        if self._plan:
-            parts.append(self._plan)
+        size = f"{graph.num_nodes:,} nodes, {graph.num_edges:,} edges and {graph.num_features:,} features"
+        parts = [f"{self.method} on {size}", *([self._plan] if self._plan else [])]
         if found is not None:
             counts = np.bincount(found.labels.slots)
             each = f"{counts.min()}" if counts.min() == counts.max() else f"{counts.min()} to {counts.max()}"
@@ -295,22 +282,18 @@ class FewShotNodeClassifier(ClassifierMixin, BaseEstimator):
                 continue
             number = isinstance(value, int | float) and not isinstance(value, bool) and np.isfinite(value)
             if not number or value < 0 or (least is None and value == 0):
-                raise OptionError(
-                    f"{name} is {value!r}; expected a number {'of at least 0' if least is not None else 'above 0, or None'}."
-                )
+                wanted = "of at least 0" if least is not None else "above 0, or None"
+                raise OptionError(f"{name} is {value!r}; expected a number {wanted}.")
 
     def _model(self, graph: Graph) -> Any:
-        kind: type[Embedder] | None
-        if self.method in EMBEDDERS:
-            kind = EMBEDDERS[self.method]
-        else:
+        kind: type[Embedder] | None = EMBEDDERS.get(self.method)
+        if kind is None:
             from naq.methods import get_method  # imports every method, to name the nearest
 
             kind = get_method(self.method).embedder
         if kind is None:
-            raise OptionError(
-                f"method is {self.method!r}, which is trained on episodes; choose one of 'naq list methods' that is not."
-            )
+            trained = "which is trained on episodes; choose one of 'naq list methods' that is not."
+            raise OptionError(f"method is {self.method!r}, {trained}")
         return kind(graph.without_labels(), seed=self.seed, device=self.device, **(self.options or {}))
 
     def _keep(self, graph: Graph, vectors: np.ndarray, form: ClosedForm | None, trusted: bool, plan: str) -> None:

@@ -21,6 +21,7 @@ from naq.embedders.smoothing import ROUNDING, narrowed, smoothed, unit
 from naq.errors import GraphError, OptionError
 from naq.graph import Graph
 
+MAKE = "make it with naq.classifier.with_nodes"
 SOLVER_ROUNDS = 8
 """Of conjugate gradients for V: the start is then off by a few thousandths of its length, a hundredth in its last columns."""
 
@@ -98,14 +99,11 @@ def least_squares(words: sp.csr_array | np.ndarray, image: np.ndarray) -> np.nda
 
 
 def _squares(rows: np.ndarray) -> np.ndarray:
-    """(d,) float64, the squared length of every column."""
     return np.einsum("wd,wd->d", rows, rows, dtype=np.float64)
 
 
 def _mean(rows: np.ndarray) -> np.ndarray:
-    """(d,) float32."""
-    mean: np.ndarray = rows.mean(axis=0, dtype=np.float64).astype(np.float32)
-    return mean
+    return np.asarray(rows.mean(axis=0, dtype=np.float64), dtype=np.float32)
 
 
 def with_nodes(graph: Graph, features: Any, edges: Any, *, names: Sequence[str] | None = None) -> Graph:
@@ -122,8 +120,7 @@ def with_nodes(graph: Graph, features: Any, edges: Any, *, names: Sequence[str] 
         Graph('graph', nodes=3, edges=3, features=2, classes=0)
     """
     old, pairs = graph.num_nodes, np.asarray(edges)
-    pairs = pairs.astype(np.int64) if pairs.size == 0 else pairs
-    pairs = pairs.reshape(2, 0) if pairs.size == 0 else pairs
+    pairs = np.empty((2, 0), dtype=np.int64) if pairs.size == 0 else pairs
     if (features is None) != (graph.features is None):
         raise GraphError("the graph and the new nodes must both have features, or neither; give one row per new node.")
     if features is not None:
@@ -140,9 +137,14 @@ def with_nodes(graph: Graph, features: Any, edges: Any, *, names: Sequence[str] 
     rows = np.repeat(np.arange(old), np.diff(graph.adjacency.indptr))
     ends = np.concatenate([np.stack([rows, graph.adjacency.indices.astype(np.int64)]), pairs], axis=1)
     labels = None if graph.labels is None else np.concatenate([graph.labels, np.full(count, -1)])
+    stacked = None
+    if isinstance(graph.features, np.ndarray):
+        stacked = np.concatenate([graph.features, features.toarray() if sp.issparse(features) else features])
+    elif graph.features is not None:
+        stacked = sp.vstack([graph.features, sp.csr_array(features)], format="csr")
     return Graph(
         ends,
-        _stacked(graph.features, features),
+        stacked,
         labels,
         names=None if names is None or graph.names is None else [*graph.names.tolist(), *map(str, names)],
         class_names=graph.class_names,
@@ -158,23 +160,11 @@ def check_extension(small: Graph, larger: Graph) -> None:
     if larger.num_nodes < n or larger.num_features != small.num_features:
         raise GraphError(
             f"the larger graph has {larger.num_nodes:,} nodes and {larger.num_features:,} features, the fitted one {n:,} and "
-            f"{small.num_features:,}; make it with naq.classifier.with_nodes."
+            f"{small.num_features:,}; {MAKE}."
         )
     if small.names is not None and (larger.names is None or (larger.names[:n] != small.names).any()):
-        raise GraphError(
-            "the first nodes of the larger graph have other names; make it with naq.classifier.with_nodes."
-        )
-    if small.features is not None and larger.features is not None:
-        apart = sp.csr_array(larger.features[:n]) - sp.csr_array(small.features)
-        if apart.count_nonzero():
-            raise GraphError(
-                "the first nodes of the larger graph have other features; make it with naq.classifier.with_nodes."
-            )
-
-
-def _stacked(old: Any, new: Any) -> Any:
-    if old is None:
-        return None
-    if isinstance(old, np.ndarray):
-        return np.concatenate([old, new.toarray() if sp.issparse(new) else new])
-    return sp.vstack([old, sp.csr_array(new)], format="csr")
+        raise GraphError(f"the first nodes of the larger graph have other names; {MAKE}.")
+    if small.features is None or larger.features is None:
+        return
+    if (sp.csr_array(larger.features[:n]) - sp.csr_array(small.features)).count_nonzero():
+        raise GraphError(f"the first nodes of the larger graph have other features; {MAKE}.")

@@ -8,19 +8,15 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from naq.errors import DataError, OptionError
 from naq.graph import Graph
 
-if TYPE_CHECKING:
-    from naq.io.tables.columns import Table
-
 NODE_COLUMNS, CLASS_COLUMNS = ("node", "id", "name", "node_id", "nodeid"), ("class", "label", "category")
 """Names of the two columns, in any case; where there are several, the first of these counts."""
-
 LONGEST_CLASS = 1_000
 
 
@@ -41,9 +37,8 @@ class Labels:
     def __post_init__(self) -> None:
         for name, array, most in (("nodes", self.nodes, math.inf), ("slots", self.slots, len(self.classes))):
             if array.ndim != 1 or array.dtype != np.int64 or len(array) != len(self.nodes):
-                raise OptionError(
-                    f"{name} of labels have shape {array.shape} and type {array.dtype}; expected whole numbers."
-                )
+                form = f"shape {array.shape} and type {array.dtype}"
+                raise OptionError(f"{name} of labels have {form}; expected whole numbers.")
             if len(array) and (array.min() < 0 or array.max() >= most):
                 raise OptionError(f"{name} of labels are {array.min()} to {array.max()}; expected 0 to {most - 1}.")
         if (np.diff(self.nodes) <= 0).any():
@@ -52,16 +47,12 @@ class Labels:
     @classmethod
     def of(cls, nodes: Any, values: Sequence[Any]) -> Labels:
         """From different nodes in any order, and the class of each."""
-        kinds = {isinstance(value, str) for value in values}
-        if len(kinds) == 2:
-            text = next(value for value in values if isinstance(value, str))
-            number = next(value for value in values if not isinstance(value, str))
-            raise OptionError(
-                f"classes are of two types, {text!r} and {number!r}; give all as strings or all as numbers."
-            )
-        classes, slots = np.unique(
-            np.array(values if len(values) else [], None if len(values) else "U1"), return_inverse=True
-        )
+        texts, numbers = ([value for value in values if isinstance(value, str) is text] for text in (True, False))
+        if texts and numbers:
+            two = f"{texts[0]!r} and {numbers[0]!r}"
+            raise OptionError(f"classes are of two types, {two}; give all as strings or all as numbers.")
+        array = np.array(values) if len(values) else np.array([], "U1")
+        classes, slots = np.unique(array, return_inverse=True)
         if classes.dtype.kind not in "Uiufb":
             raise OptionError(f"classes have type {classes.dtype}; expected strings or numbers.")
         order = np.argsort(nodes, kind="stable")
@@ -103,10 +94,8 @@ def to_labels(graph: Graph, given: Any = None, support: Any = None, labels: Any 
         raise OptionError("labels came twice; give a mapping or one entry per node, or support= and labels=, not both.")
     if support is not None or labels is not None:
         if support is None or labels is None or len(support) != len(labels):
-            sizes = ["none" if one is None else str(len(one)) for one in (support, labels)]
-            raise OptionError(
-                f"support has {sizes[0]} and labels {sizes[1]} entries; give one class per node of support."
-            )
+            one, two = ("none" if one is None else str(len(one)) for one in (support, labels))
+            raise OptionError(f"support has {one} and labels {two} entries; give one class per node of support.")
         pairs = list(zip(_items(support), _items(labels)))
     elif isinstance(given, Labels):
         if len(given.nodes):
@@ -127,8 +116,7 @@ def to_labels(graph: Graph, given: Any = None, support: Any = None, labels: Any 
                 "or a mapping {node: class}."
             )
         pairs = list(enumerate(values))
-    pairs = [(node, value) for node, value in pairs if not is_unknown(value)]
-    return from_pairs(graph, pairs)
+    return from_pairs(graph, [(node, value) for node, value in pairs if not is_unknown(value)])
 
 
 def from_pairs(graph: Graph, pairs: Sequence[tuple[Any, Any]], where: Sequence[str] | None = None) -> Labels:
@@ -143,10 +131,8 @@ def from_pairs(graph: Graph, pairs: Sequence[tuple[Any, Any]], where: Sequence[s
             more = f" {lost:,} of {len(pairs):,} labels are of no node of this graph." if lost > 1 else ""
             raise OptionError(f"{error}{more}") from error
         if number in found and found[number][0] != value:
-            first = f" ({found[number][1]})" if where is not None else ""
-            raise OptionError(
-                f"{place}node {node!r} has the class {value!r}, but {found[number][0]!r} before{first}; keep one of them."
-            )
+            first = f"{found[number][0]!r} before" + (f" ({found[number][1]})" if where is not None else "")
+            raise OptionError(f"{place}node {node!r} has the class {value!r}, but {first}; keep one of them.")
         found.setdefault(number, (value, place.removesuffix(": ")))
     nodes = sorted(found)
     return Labels.of(nodes, [found[node][0] for node in nodes])
@@ -162,6 +148,7 @@ def check_enough(labels: Labels, place: str = "") -> Labels:
 
 def find_node(graph: Graph, node: Any, place: str = "") -> int:
     """The number of a node: a name of the graph, or a number."""
+    expected = f"expected a name or a number from 0 to {graph.num_nodes - 1}."
     if isinstance(node, str):
         names = _names(graph)
         if names.get(node, 0) < 0:
@@ -170,11 +157,9 @@ def find_node(graph: Graph, node: Any, place: str = "") -> int:
             raise OptionError(f"{place}there is no node {node!r}; {_nearest(node, graph)}")
         return names[node] if node in names else int(node)
     if isinstance(node, bool | np.bool_) or not isinstance(node, int | np.integer):
-        raise OptionError(f"{place}node is {node!r}; expected a name or a number from 0 to {graph.num_nodes - 1}.")
+        raise OptionError(f"{place}node is {node!r}; {expected}")
     if not is_node(graph, node):
-        raise OptionError(
-            f"{place}there is no node {node}; expected a name or a number from 0 to {graph.num_nodes - 1}."
-        )
+        raise OptionError(f"{place}there is no node {node}; {expected}")
     return int(node)
 
 
@@ -279,12 +264,15 @@ def read_labels(path: str | Path, graph: Graph) -> Labels:
 
     table = read_table(path, choose, header=True)
     if table.dropped:
-        raise DataError(
-            f"{table.dropped[0].places[0]}: another number of cells than the first line has; quote cells that hold the separator."
-        )
+        place, other = table.dropped[0].places[0], "another number of cells than the first line has"
+        raise DataError(f"{place}: {other}; quote cells that hold the separator.")
     titles = list(table.columns)
     if unnamed:
-        titles = _by_cells(table, graph, unnamed[0])
+        first = node_column(graph, titles, [column.strings() for column in table.columns.values()])
+        if first is None:
+            raise unnamed[0]
+        titles = [titles[first], titles[1 - first]]
+        table.notes.append(f"{table.name}: nodes are the column {titles[0]!r}, classes the column {titles[1]!r}")
     nodes, values = (table.columns[title].strings() for title in titles)
     rows = [row for row in range(table.rows) if values[row].strip()]
     if not rows:
@@ -295,10 +283,17 @@ def read_labels(path: str | Path, graph: Graph) -> Labels:
         if not node:
             raise DataError(f"{place}: the class {value[:60]!r} has no node; name the node.")
         if len(value) > LONGEST_CLASS:
-            raise DataError(
-                f"{place}: the class has {len(value):,} characters; expected at most {LONGEST_CLASS:,}: is it the right column?"
-            )
-    _warn(table, pairs)
+            most = f"expected at most {LONGEST_CLASS:,}: is it the right column?"
+            raise DataError(f"{place}: the class has {len(value):,} characters; {most}")
+    notes = list(table.notes)
+    by_fold: dict[str, str] = {}
+    for _, value in pairs:
+        if (other := by_fold.setdefault(value.casefold(), value)) != value:
+            alike = f"{table.name}: classes {other!r} and {value!r} differ only in upper and lower case"
+            notes.append(f"{alike}: they are different classes")
+            break
+    for note in notes:
+        warnings.warn(note, stacklevel=2)
     return from_pairs(graph, pairs, places)
 
 
@@ -308,33 +303,6 @@ def _column(path: Path, columns: list[str], wanted: tuple[str, ...]) -> str:
     by_name = {plain(column): column for column in reversed(columns)}
     found = next((by_name[name] for name in wanted if name in by_name), None)
     if found is None:
-        raise DataError(
-            f"{path}, line 1: no column named {' or '.join(wanted[:3])} among {', '.join(map(repr, columns[:8]))}; start the file "
-            "with 'node,class'."
-        )
+        names = f"named {' or '.join(wanted[:3])} among {', '.join(map(repr, columns[:8]))}"
+        raise DataError(f"{path}, line 1: no column {names}; start the file with 'node,class'.")
     return found
-
-
-def _by_cells(table: Table, graph: Graph, unnamed: DataError) -> list[str]:
-    """The column that holds names of nodes, and the other one."""
-    titles = list(table.columns)
-    first = node_column(graph, titles, [column.strings() for column in table.columns.values()])
-    if first is None:
-        raise unnamed
-    titles = [titles[first], titles[1 - first]]
-    table.notes.append(f"{table.name}: nodes are the column {titles[0]!r}, classes the column {titles[1]!r}")
-    return titles
-
-
-def _warn(table: Table, pairs: list[tuple[str, str]]) -> None:
-    notes = list(table.notes)
-    by_fold: dict[str, str] = {}
-    for _, value in pairs:
-        other = by_fold.setdefault(value.casefold(), value)
-        if other != value:
-            notes.append(
-                f"{table.name}: classes {other!r} and {value!r} differ only in upper and lower case: they are different classes"
-            )
-            break
-    for note in notes:
-        warnings.warn(note, stacklevel=3)

@@ -15,15 +15,10 @@ from naq.classifier.estimator import FewShotNodeClassifier
 from naq.files import write_atomically
 
 TEMPLATES = Path(__file__).with_name("templates")
-BINS = 10
-"""Of the histogram of confidence, as in the reliability that ships."""
-GROUP = 8
-"""Labels in a group of the leave-one-out reliability, at least."""
-GROUPS = 5
+BINS = 10  # of the histogram of confidence, as in the reliability that ships
+GROUP, GROUPS = 8, 5  # labels in a group of the leave-one-out reliability at least, and groups at most
 SURE = 0.9
-LARGEST_SET = 6
-"""Prediction sets of so many classes or more are counted together."""
-
+LARGEST_SET = 6  # prediction sets of so many classes or more are counted together
 Points = list[tuple[float, float, float, float]]
 """Probability, share that is right, and the interval of the share; all from 0 to 1."""
 
@@ -70,20 +65,15 @@ class Page:
         """The page as one file that loads nothing."""
         from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-        environment = Environment(
-            loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined, trim_blocks=True
-        )
+        loader = FileSystemLoader(TEMPLATES)
+        environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True)
         return environment.get_template("page.html").render(page=self, more=self.more)
 
 
 def write_report(classifier: FewShotNodeClassifier, path: str | Path, level: float = 0.9, command: str = "") -> Path:
     """The page on the set labels, whole or not at all. ``command`` is shown as what makes it again."""
     html = prediction_page(classifier, level, command).html()
-
-    def write(temporary: Path) -> None:
-        temporary.write_text(html, encoding="utf-8")
-
-    return write_atomically(path, write)
+    return write_atomically(path, lambda temporary: temporary.write_text(html, encoding="utf-8"))
 
 
 def prediction_page(

@@ -26,12 +26,9 @@ from naq.threads import available_cores, one_blas_thread
 from naq.unit_rows import unit_rows
 
 ROUNDS = 5
-SHARPNESS = 1 / 15
-"""The temperature tau of the shares, as in the head ``transductive``."""
-SAMPLE = 1 << 13
-"""Nodes without a label that help: of more, so many are drawn, always the same."""
-BLOCK = 1 << 11
-"""Rows that one thread takes at a time. Sums are added block by block in their order, so that the number of threads changes no bit."""
+SHARPNESS = 1 / 15  # the temperature tau of the shares, as in the head ``transductive``
+SAMPLE = 1 << 13  # nodes without a label that help: of more, so many are drawn, always the same
+BLOCK = 1 << 11  # rows of a thread at a time; sums are added in the blocks' order: the number of threads changes no bit
 
 Part = TypeVar("Part")
 

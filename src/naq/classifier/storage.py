@@ -48,9 +48,8 @@ def load(kind: type[Kind], path: str | Path, graph: Graph) -> Kind:
     """What :func:`save` wrote, for the graph it was fitted on."""
     tensors, facts = read_tensors(path, "classifier")
     if facts.get("format") not in (FORMAT, BEFORE):
-        raise DataError(
-            f"{path} holds {facts.get('format')!r}; expected {FORMAT}, which FewShotNodeClassifier.save writes."
-        )
+        wanted = f"{FORMAT}, which FewShotNodeClassifier.save writes"
+        raise DataError(f"{path} holds {facts.get('format')!r}; expected {wanted}.")
     try:
         return _made(kind, Path(path), tensors, facts, graph)
     except (KeyError, TypeError, IndexError, AttributeError, OverflowError) as error:
@@ -85,9 +84,8 @@ def _floats(tensors: dict[str, np.ndarray], name: str, shape: tuple[int | None, 
     array = tensors[name]
     fits = array.ndim == len(shape) and all(side in (None, own) for side, own in zip(shape, array.shape))
     if not fits or array.dtype != np.float32 or not np.isfinite(array).all():
-        raise DataError(
-            f"{path}: {name} has shape {array.shape} and type {array.dtype}; it is no classifier of this graph."
-        )
+        form = f"shape {array.shape} and type {array.dtype}"
+        raise DataError(f"{path}: {name} has {form}; it is no classifier of this graph.")
     return array
 
 

@@ -18,10 +18,8 @@ from naq.random import stream
 from naq.unit_rows import unit_rows
 
 ROUNDS = 8
-FINER = 4
-"""Clusters among whose medoids small margins are sought, per cluster of the first kind."""
-MOST_CLUSTERS = 512
-"""At most so many clusters, or as many as nodes are asked for: more would take long."""
+FINER = 4  # clusters among whose medoids small margins are sought, per cluster of the first kind
+MOST_CLUSTERS = 512  # or as many as nodes are asked for: more would take long
 
 
 def medoids(units: np.ndarray, count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -62,12 +60,7 @@ def _spread_out(units: np.ndarray, count: int, seed: int) -> np.ndarray:
 
 
 def suggested(units: np.ndarray, k: int, labelled: np.ndarray, chances: np.ndarray | None, seed: int) -> np.ndarray:
-    """(k,) nodes without a label, the most useful first.
-
-    Args:
-        labelled: nodes that have a label.
-        chances: (n, classes) probabilities, or None where there are too few labels for any.
-    """
+    """(k,) nodes without a label, the most useful first; ``chances`` (n, classes) is None where there are no labels."""
     k = check_whole("k", k)
     free = np.ones(len(units), dtype=bool)
     free[labelled] = False
@@ -77,13 +70,14 @@ def suggested(units: np.ndarray, k: int, labelled: np.ndarray, chances: np.ndarr
     nodes, home = medoids(units, count, seed)
     empty = np.ones(len(nodes), dtype=bool)
     empty[home[labelled]] = False
-    central = [int(node) for node in nodes[empty] if free[node]] + [int(node) for node in nodes[~empty] if free[node]]
+    order = np.concatenate([nodes[empty], nodes[~empty]])
+    central: list[int] = order[free[order]].tolist()
     doubtful: list[int] = []
     if chances is not None:
         finer, _ = medoids(units, min(len(units), max(k, min(MOST_CLUSTERS, FINER * count))), seed)
         top = np.partition(chances[finer], -2, axis=1)
         order = np.argsort(top[:, -1] - top[:, -2], kind="stable")
-        doubtful = [int(node) for node in finer[order] if free[node]]
+        doubtful = finer[order][free[finer[order]]].tolist()
     return np.array(alternating(central, doubtful, np.flatnonzero(free).tolist(), k), dtype=np.int64)
 
 
@@ -93,8 +87,7 @@ def alternating(one: list[int], two: list[int], rest: list[int], k: int) -> list
     turns = [iter(one), iter(two)]
     while len(chosen) < k and turns:
         for turn in list(turns):
-            node = next((x for x in turn if x not in chosen), None)
-            if node is None:
+            if (node := next((x for x in turn if x not in chosen), None)) is None:
                 turns.remove(turn)
             else:
                 chosen[node] = None

@@ -22,20 +22,9 @@ from naq.graph import Graph
 from naq.graph.weighting import tfidf
 
 COLUMNS = (
-    "node",
-    "class",
-    "probability",
-    "runner_up",
-    "runner_up_probability",
-    "prediction_set",
-    "given",
-    "nearest_label",
-    "words",
-)
-
-LARGEST_PROFILE = 1 << 27
-"""Classes times words at most; beyond it no words are given."""
-
+    "node", "class", "probability", "runner_up", "runner_up_probability", "prediction_set", "given", "nearest_label", "words",
+)  # fmt: skip
+LARGEST_PROFILE = 1 << 27  # classes times words at most; beyond it no words are given
 LEAST_TELLING = 0.2
 """Words that speak for the class by less than this share of a node's best word are not named: they are nearly everybody's."""
 
@@ -77,9 +66,7 @@ def rows(classifier: FewShotNodeClassifier, level: float = 0.9) -> Iterator[dict
 
 def write_predictions(classifier: FewShotNodeClassifier, path: str | Path, level: float = 0.9) -> Path:
     """A CSV in UTF-8 with :data:`COLUMNS`, lists separated by ``|``, whole or not at all; safe to open in a spreadsheet."""
-
-    table = ([row[column] for column in COLUMNS] for row in rows(classifier, level))
-    return write_rows(path, COLUMNS, table)
+    return write_rows(path, COLUMNS, ([row[column] for column in COLUMNS] for row in rows(classifier, level)))
 
 
 def write_rows(path: str | Path, columns: Sequence[str], table: Iterable[Sequence[Any]]) -> Path:
@@ -128,19 +115,18 @@ def telling_words(graph: Graph, predicted: np.ndarray, count: int, most: int = 3
     Words are the sparse features without a negative value: beside numbers and vectors, those of texts and categories.
     """
     if graph.vocab is None or not graph.sparse_features or count * graph.num_features > LARGEST_PROFILE:
-        return [[] for _ in range(len(predicted))]
+        return [[] for _ in predicted]
     columns, words = graph.kept("classifier/tfidf", lambda: _weighted_words(graph))
     vocab = graph.vocab[columns]
-    member = sp.csr_array(
-        (np.ones(len(predicted), np.float32), (predicted, np.arange(len(predicted)))), shape=(count, len(predicted))
-    )
+    n = len(predicted)
+    member = sp.csr_array((np.ones(n, np.float32), (predicted, np.arange(n))), shape=(count, n))
     sizes = np.maximum(np.bincount(predicted, minlength=count), 1)[:, None]
     profile = (member @ words).toarray() / sizes - np.asarray(words.mean(axis=0)).ravel()
-    rows = np.repeat(np.arange(len(predicted)), np.diff(words.indptr))
+    rows = np.repeat(np.arange(n), np.diff(words.indptr))
     telling = words.data * profile[predicted[rows], words.indices]
     order = np.lexsort((words.indices, -telling, rows))
     place = np.arange(len(rows)) - words.indptr[rows]
-    told: list[list[str]] = [[] for _ in range(len(predicted))]
+    told: list[list[str]] = [[] for _ in range(n)]
     best = telling[order][np.minimum(words.indptr[rows], len(rows) - 1)]
     chosen = order[(place < most) & (telling[order] > LEAST_TELLING * np.maximum(best, 0))]
     for node, word in zip(rows[chosen].tolist(), vocab[words.indices[chosen]].tolist()):

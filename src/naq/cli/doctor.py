@@ -15,35 +15,35 @@ from importlib import metadata
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+from typer import Exit, Option, echo
 
 from naq import __version__
 from naq.memory import room
+from naq.plugins import imported
 from naq.threads import SETTINGS, arithmetic, available_cores
 
 VARIABLES = ("OMP_NUM_THREADS", "NUMBA_NUM_THREADS", *SETTINGS)
 
 
-def doctor_command(as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False) -> None:
+def doctor_command(as_json: Annotated[bool, Option("--json", help="For programs.")] = False) -> None:
     """Show versions, devices, threads, folders, and what is missing for each extra; exit code 1 if naq cannot work here."""
     found = diagnosis()
-    typer.echo(json.dumps(found, indent=2) if as_json else "\n".join(_lines(found)))
-    raise typer.Exit(1 if found["problems"] else 0)
+    echo(json.dumps(found, indent=2) if as_json else "\n".join(_lines(found)))
+    raise Exit(1 if found["problems"] else 0)
 
 
 def diagnosis() -> dict[str, Any]:
     """Everything the command shows. A part that could not be found out is ``{"error": why}``."""
     found = {
         "naq": {"version": __version__, "folder": str(Path(__file__).parents[1])},
-        "python": {
-            "version": platform.python_version(),
-            "executable": sys.executable,
-            "platform": platform.platform(),
-        },
+        "python": {"version": platform.python_version(), "executable": sys.executable, "platform": platform.platform()},
         "packages": _attempt(lambda: _packages("")),
         "devices": _attempt(devices),
         "threads": _attempt(threads),
-        "folders": {"cache": _attempt(_cache), "datasets": _attempt(_datasets)},
+        "folders": {
+            "cache": _attempt(_cache),
+            "datasets": _attempt(lambda: folder_size(imported("naq.io.download:dataset_root")())),
+        },
         "extras": _attempt(extra_packages),
     }
     return {**found, "problems": _problems(found)}
@@ -113,16 +113,9 @@ def threads() -> dict[str, Any]:
 def _cache() -> dict[str, Any]:
     from naq.files import cache_folder
 
-    folder = cache_folder()
-    if folder is None:
+    if (folder := cache_folder()) is None:
         raise RuntimeError("this user has no home folder")
     return folder_size(folder)
-
-
-def _datasets() -> dict[str, Any]:
-    from naq.io.download import dataset_root
-
-    return folder_size(dataset_root())
 
 
 def folder_size(folder: Path) -> dict[str, Any]:
@@ -183,10 +176,8 @@ def _rows(title: str, part: Mapping[str, Any]) -> dict[str, Any]:
     if title == "packages":
         return {name: package["installed"] or "missing" for name, package in part.items()}
     if title == "extras":
-        return {
-            name: f"missing {', '.join(one['missing'])}: {one['install']}" if one["missing"] else "complete"
-            for name, one in part.items()
-        }
+        wanted = {name: f"missing {', '.join(one['missing'])}: {one['install']}" for name, one in part.items()}
+        return {name: wanted[name] if one["missing"] else "complete" for name, one in part.items()}
     if title == "threads":
         variables = {name: value or "not set" for name, value in part["variables"].items()}
         return {"torch": part["torch"], "numba": part["numba"], **variables}
@@ -194,9 +185,7 @@ def _rows(title: str, part: Mapping[str, Any]) -> dict[str, Any]:
     rows = {"cpu": f"{cpu['cores']} cores, {_size(cpu['free_memory'])} free, {cpu['capability']}"}
     rows |= {f"cuda:{i}": f"{card['name']}, {_size(card['memory'])}" for i, card in enumerate(part["cuda"])}
     if not part["cuda"]:
-        rows["cuda"] = (
-            f"no device ({f'torch is built for CUDA {build}' if build else 'torch is built for the CPU only'})"
-        )
+        rows["cuda"] = f"no device (torch is built for {f'CUDA {build}' if build else 'the CPU only'})"
     return rows
 
 

@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument, Context, Option, echo
 
 from naq.errors import OptionError, plain
 from naq.plugins import imported
@@ -17,34 +17,30 @@ if TYPE_CHECKING:
     from naq.graph import Graph
     from naq.neighbors import NeighborTable
 
-ROWS = 1 << 16
-"""Rows of a table that are compared at once."""
-Dataset = Annotated[str, typer.Argument(help="A name of 'naq list datasets', or a path.")]
-Nodes = Annotated[Path | None, typer.Option(help="Table of nodes, where the graph is an edge list.")]
-By = Annotated[str, typer.Option("--by", help="features or diffusion.")]
-Metric = Annotated[str, typer.Option(help="Of features: cosine, euclidean or jaccard.")]
+ROWS = 1 << 16  # of a table that are compared at once
+Dataset = Annotated[str, Argument(help="A name of 'naq list datasets', or a path.")]
+Nodes = Annotated[Path | None, Option(help="Table of nodes, where the graph is an edge list.")]
+By = Annotated[str, Option("--by", help="features or diffusion.")]
+Metric = Annotated[str, Option(help="Of features: cosine, euclidean or jaccard.")]
 Search = Annotated[
-    str, typer.Option(help="Of features: exact, approximate, or auto: exact where that takes some minutes at most.")
+    str, Option(help="Of features: exact, approximate, or auto: exact where that takes some minutes at most.")
 ]
-Alpha = Annotated[float, typer.Option(help="Of diffusion: teleport probability.")]
-Loops = Annotated[bool, typer.Option("--self-loops/--no-self-loops", help="Of diffusion: over A + I or A.")]
-Solver = Annotated[str, typer.Option("--method", help="Of diffusion: auto, push or exact.")]
-Fill = Annotated[
-    str, typer.Option(help="For nodes with too few neighbours: none, lowest, random or (diffusion) feature.")
-]
-Engine = Annotated[str, typer.Option(help="local, processes or ray.", metavar="NAME")]
-Workers = Annotated[int, typer.Option(help="Of processes and ray: shards computed at a time.")]
-Address = Annotated[str | None, typer.Option(help="Of ray: a running cluster; else one is started here.")]
+Alpha = Annotated[float, Option(help="Of diffusion: teleport probability.")]
+Loops = Annotated[bool, Option("--self-loops/--no-self-loops", help="Of diffusion: over A + I or A.")]
+Solver = Annotated[str, Option("--method", help="Of diffusion: auto, push or exact.")]
+Fill = Annotated[str, Option(help="For nodes with too few neighbours: none, lowest, random or (diffusion) feature.")]
+Engine = Annotated[str, Option(help="local, processes or ray.", metavar="NAME")]
+Workers = Annotated[int, Option(help="Of processes and ray: shards computed at a time.")]
+Address = Annotated[str | None, Option(help="Of ray: a running cluster; else one is started here.")]
 Shards = Annotated[
-    int | None,
-    typer.Option(help="Parts, kept beside --out until all are there; else 8 per worker.", show_default=False),
+    int | None, Option(help="Parts, kept beside --out until all are there; else 8 per worker.", show_default=False)
 ]
 
 
 def neighbors_command(
     dataset: Dataset = "debian",
     nodes: Nodes = None,
-    k: Annotated[int, typer.Option("-k", help="Neighbours per node.")] = 10,
+    k: Annotated[int, Option("-k", help="Neighbours per node.")] = 10,
     by: By = "features",
     metric: Metric = "cosine",
     search: Search = "auto",
@@ -53,9 +49,9 @@ def neighbors_command(
     method: Solver = "auto",
     fill: Fill = "none",
     node: Annotated[
-        list[str], typer.Option(help="Show the neighbours of this node, by number or name; may be repeated.")
+        list[str], Option(help="Show the neighbours of this node, by number or name; may be repeated.")
     ] = [],  # noqa: B006
-    out: Annotated[Path | None, typer.Option(help="Save the table as npz.")] = None,
+    out: Annotated[Path | None, Option(help="Save the table as npz.")] = None,
     engine: Engine = "local",
     workers: Workers = 2,
     address: Address = None,
@@ -84,19 +80,18 @@ def neighbors_command(
         )
     else:
         table = make_table(graph, by, k, metric, search, alpha, self_loops, method, fill)
-    typer.echo(f"{table} in {time.perf_counter() - started:.1f} s")
+    echo(f"{table} in {time.perf_counter() - started:.1f} s")
     show_recall(table)
     short = int((table.counts < k).sum())
-    typer.echo(f"{short:,} of {graph.num_nodes:,} nodes have fewer than {k} neighbours.")
+    echo(f"{short:,} of {graph.num_nodes:,} nodes have fewer than {k} neighbours.")
     if graph.labels is not None:
-        typer.echo(
-            f"Same class as their node: {100 * same_class_share(table, graph):.1f} % of the neighbours (labels are read for this line only)."
-        )
+        share = 100 * same_class_share(table, graph)
+        echo(f"Same class as their node: {share:.1f} % of the neighbours (labels are read for this line only).")
     for text in node or [str(int(graph.degrees.argmax()))]:
         _show(graph, table, find_node(graph, text))
     if out is not None:
         table.save(out)
-        typer.echo(f"Written: {out}")
+        echo(f"Written: {out}")
         if plan is not None:
             imported("naq_scale.cli:remove_shards")(out)
 
@@ -105,16 +100,14 @@ def episodes_command(
     dataset: Dataset = "debian",
     nodes: Nodes = None,
     by: By = "features",
-    way: Annotated[int, typer.Option(help="Classes per episode.")] = 5,
-    shot: Annotated[int, typer.Option(help="Supports per class: a node and its nearest.")] = 1,
-    queries: Annotated[int, typer.Option(help="Queries per class: the next nearest.")] = 10,
-    count: Annotated[int, typer.Option(help="Episodes.")] = 16_000,
-    seed: Annotated[int, typer.Option(help="Of the draws.")] = 0,
-    apart: Annotated[
-        int, typer.Option(help="No support is among the first so many neighbours of another; 0: any.")
-    ] = 0,
+    way: Annotated[int, Option(help="Classes per episode.")] = 5,
+    shot: Annotated[int, Option(help="Supports per class: a node and its nearest.")] = 1,
+    queries: Annotated[int, Option(help="Queries per class: the next nearest.")] = 10,
+    count: Annotated[int, Option(help="Episodes.")] = 16_000,
+    seed: Annotated[int, Option(help="Of the draws.")] = 0,
+    apart: Annotated[int, Option(help="No support is among the first so many neighbours of another; 0: any.")] = 0,
     drop_overlap: Annotated[
-        bool, typer.Option(help="Drop queries that two classes share, and queries that are supports.")
+        bool, Option(help="Drop queries that two classes share, and queries that are supports.")
     ] = False,
     metric: Metric = "cosine",
     search: Search = "auto",
@@ -124,12 +117,10 @@ def episodes_command(
     fill: Fill = "none",
     table_file: Annotated[
         Path | None,
-        typer.Option(
-            "--table", help="Draw from this table of 'naq neighbors --out', which says itself how it was made."
-        ),
+        Option("--table", help="Draw from this table of 'naq neighbors --out', which says itself how it was made."),
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="Save the episodes as npz.")] = None,
-    context: typer.Context = None,  # type: ignore[assignment]
+    out: Annotated[Path | None, Option(help="Save the episodes as npz.")] = None,
+    context: Context = None,  # type: ignore[assignment]
 ) -> None:
     """Draw label-free episodes; show one, their overlap, save them."""
     from naq.cli.checking import check_outputs
@@ -151,26 +142,16 @@ def episodes_command(
         table = _read_table(table_file, graph, {"queries": queries, "shot": shot, "apart": apart, "fill": fill})
     started = time.perf_counter()
     episodes = naq_episodes(
-        table,
-        way=way,
-        shot=shot,
-        queries=queries,
-        count=count,
-        seed=seed,
-        apart=apart,
-        drop_overlap=drop_overlap,
+        table, way=way, shot=shot, queries=queries, count=count, seed=seed, apart=apart, drop_overlap=drop_overlap
     )
-    typer.echo(f"{episodes} in {time.perf_counter() - started:.3f} s")
-    typer.echo(
-        f"Overlap of queries: {100 * episodes.overlap_ratio():.3f} %; queries kept: {100 * episodes.mask.mean():.2f} %."
-    )
+    echo(f"{episodes} in {time.perf_counter() - started:.3f} s")
+    overlap, kept = 100 * episodes.overlap_ratio(), 100 * episodes.mask.mean()
+    echo(f"Overlap of queries: {overlap:.3f} %; queries kept: {kept:.2f} %.")
     if apart:
-        typer.echo(
-            f"Episodes with supports that are still near each other: {episodes.info['clashing']:,} of {count:,}."
-        )
+        echo(f"Episodes with supports that are still near each other: {episodes.info['clashing']:,} of {count:,}.")
     if graph.labels is not None:
         share, same = (100 * f(graph.labels) for f in (episodes.distinct_class_share, episodes.same_class_share))
-        typer.echo(
+        echo(
             f"Episodes whose supports have {way} different true classes: {share:.1f} %; queries of their support's class: "
             f"{same:.1f} % (labels are read for this line only)."
         )
@@ -178,15 +159,14 @@ def episodes_command(
         _show_class(graph, slot, episodes.support[0, slot], episodes.query[0, slot][episodes.mask[0, slot]])
     if out is not None:
         episodes.save(out)
-        typer.echo(f"Written: {out}")
+        echo(f"Written: {out}")
 
 
-def _check_left_out(context: typer.Context, *names: str) -> None:
-    """What a table says itself is not asked for."""
+def _check_left_out(context: Context, *names: str) -> None:
     for name in names:
         source = context.get_parameter_source(name)
         if source is not None and source.name == "COMMANDLINE":
-            flag = {"self_loops": "self-loops"}.get(name, name)
+            flag = name.replace("_", "-")
             raise OptionError(f"--{flag} and --table were both given, but a table says how it was made; leave one out.")
 
 
@@ -208,7 +188,6 @@ def _read_table(path: Path, graph: Graph, options: dict[str, Any]) -> NeighborTa
 def make_table(
     graph: Graph, by: str, k: int, metric: str, search: str, alpha: float, self_loops: bool, method: str, fill: str
 ) -> NeighborTable:
-    """The table that the options of these commands describe."""
     from naq.cli.progress import show_progress
     from naq.neighbors import diffusion_neighbors, feature_neighbors
 
@@ -226,7 +205,6 @@ def make_table(
 
 
 def check_by(by: str) -> None:
-    """Validate the option before anything is loaded."""
     if by not in ("features", "diffusion"):
         raise OptionError(f"--by is {by!r}; expected features or diffusion.")
 
@@ -235,9 +213,8 @@ def show_recall(table: NeighborTable) -> None:
     """Of an approximate feature table."""
     if "recall" in table.info:
         share, tied = (100 * float(table.info[name]) for name in ("recall", "recall_with_ties"))
-        typer.echo(
-            f"Approximate: {share:.1f} % of the neighbours of the exact table, {tied:.1f} % with others that are as near (512 nodes)."
-        )
+        found = f"{share:.1f} % of the neighbours of the exact table"
+        echo(f"Approximate: {found}, {tied:.1f} % with others that are as near (512 nodes).")
 
 
 def same_class_share(table: NeighborTable, graph: Graph) -> float:
@@ -255,31 +232,25 @@ def same_class_share(table: NeighborTable, graph: Graph) -> float:
 
 
 def find_node(graph: Graph, text: str) -> int:
-    """A node by name, else by number."""
-    import numpy as np
-
-    if graph.names is not None:
-        found = np.flatnonzero(graph.names == text)
-        if len(found):
-            return int(found[0])
+    """A node by name, the first if several have it, else by number."""
+    if graph.names is not None and len(found := (graph.names == text).nonzero()[0]):
+        return int(found[0])
     if text.isascii() and text.isdigit() and len(text) < 20 and int(text) < graph.num_nodes:
         return int(text)
-    raise OptionError(
-        f"there is no node {text!r}; give a name of the graph or a number from 0 to {graph.num_nodes - 1}."
-    )
+    advice = f"give a name of the graph or a number from 0 to {graph.num_nodes - 1}"
+    raise OptionError(f"there is no node {text!r}; {advice}.")
 
 
 def name_of(graph: Graph, node: int) -> str:
-    """For the terminal: a name may hold anything."""
     return plain(str(graph.names[node]), 80) if graph.names is not None else str(node)
 
 
 def _show_class(graph: Graph, slot: int, support: np.ndarray, query: np.ndarray) -> None:
     ones, others = (", ".join(name_of(graph, int(node)) for node in nodes[:6]) for nodes in (support, query))
-    typer.echo(f"  class {slot}: {ones} <- {others or 'none'}")
+    echo(f"  class {slot}: {ones} <- {others or 'none'}")
 
 
 def _show(graph: Graph, table: NeighborTable, node: int) -> None:
     kept = table.ids[node] >= 0
     near = [f"{name_of(graph, int(j))} ({s:.3f})" for j, s in zip(table.ids[node][kept], table.scores[node][kept])]
-    typer.echo(f"  {name_of(graph, node)}: {', '.join(near[:12]) or 'none'}")
+    echo(f"  {name_of(graph, node)}: {', '.join(near[:12]) or 'none'}")

@@ -5,33 +5,32 @@ from __future__ import annotations
 import json
 from typing import Annotated, Any
 
-import typer
+from typer import Argument, Option, echo
 
 from naq.errors import OptionError
 from naq.options import nearest
 from naq.plugins import imported
 
 WHAT = ("datasets", "methods", "heads", "experiments")
-ONLY_JSON = ("home", "licence")
-"""Left out of the tables, which have little room."""
+ONLY_JSON = ("home", "licence")  # left out of the tables, which have little room
 
 
 def list_command(
-    what: Annotated[str, typer.Argument(help="datasets, methods, heads or experiments; all of them if left out.")] = "",
-    as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+    what: Annotated[str, Argument(help="datasets, methods, heads or experiments; all of them if left out.")] = "",
+    as_json: Annotated[bool, Option("--json", help="For programs.")] = False,
 ) -> None:
     """List datasets, methods, heads and experiments."""
     if what and what not in WHAT:
         raise OptionError(f"there is nothing called {what!r} to list; {nearest(what, WHAT)}")
     found = {name: _rows(name) for name in ((what,) if what else WHAT)}
     if as_json:
-        typer.echo(json.dumps(found[what] if what else found, indent=2))
+        echo(json.dumps(found[what] if what else found, indent=2))
         return
     for name, rows in found.items():
         if name == "methods":
             _print_methods()
-            continue
-        _print(name, [{key: value for key, value in row.items() if key not in ONLY_JSON} for row in rows])
+        else:
+            _print(name, [{key: value for key, value in row.items() if key not in ONLY_JSON} for row in rows])
 
 
 def _rows(what: str) -> list[dict[str, Any]]:
@@ -51,12 +50,7 @@ def _rows(what: str) -> list[dict[str, Any]]:
     from naq.heads import HEADS
 
     return [
-        {
-            "name": name,
-            "what": head.summary,
-            "queries_together": head.transductive,
-            "options": dict(head.defaults),
-        }
+        {"name": name, "what": head.summary, "queries_together": head.transductive, "options": dict(head.defaults)}
         for name, head in HEADS.items()
     ]
 
@@ -77,7 +71,7 @@ def _print_methods() -> None:
     _print("trained on episodes: run as EPISODES/LEARNER, e.g. naq run --method naq-diff/tent", learners)
     lines = [f"  {kind}: {meaning}" for kind, meaning in EPISODE_KINDS.items()]
     lines += [f"  no {kind}/{x.name}: {why}" for x in LEARNERS.values() for kind, why in x.unfit.items()]
-    typer.echo("\n".join(lines) + "\n")
+    echo("\n".join(lines) + "\n")
     others = [
         {"method": e.name, "what": e.summary, "inductive": e.inductive, "options": dict(e.defaults)}
         for e in EMBEDDERS.values()

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import shlex
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument, Option, echo
 
 from naq.errors import OptionError, plain
 
@@ -17,30 +18,30 @@ if TYPE_CHECKING:
 
 GraphName = Annotated[
     str,
-    typer.Argument(
+    Argument(
         help="A graph file, an edge list (.csv, .tsv, .txt, .parquet, .graphml), or a name of 'naq list datasets'."
     ),
 ]
-Nodes = Annotated[Path | None, typer.Option(help="Table of nodes, where the graph is an edge list.")]
-MethodName = Annotated[str, typer.Option("--method", "-m", help="A name of 'naq list methods' that needs no labels.")]
-Device = Annotated[str, typer.Option(help="cpu or cuda.")]
-Seed = Annotated[int, typer.Option(help="Of whatever the method draws.")]
+Nodes = Annotated[Path | None, Option(help="Table of nodes, where the graph is an edge list.")]
+MethodName = Annotated[str, Option("--method", "-m", help="A name of 'naq list methods' that needs no labels.")]
+Device = Annotated[str, Option(help="cpu or cuda.")]
+Seed = Annotated[int, Option(help="Of whatever the method draws.")]
 
 
 def predict_command(
     graph: GraphName,
-    labels: Annotated[Path, typer.Option(help="CSV with the columns node and class: names or numbers of some nodes.")],
-    out: Annotated[Path, typer.Option(help="CSV to write, one line per node.")],
+    labels: Annotated[Path, Option(help="CSV with the columns node and class: names or numbers of some nodes.")],
+    out: Annotated[Path, Option(help="CSV to write, one line per node.")],
     nodes: Nodes = None,
     method: MethodName = "naq-plus",
-    unknown: Annotated[bool, typer.Option("--unknown", help="Nodes may belong to none of the classes.")] = False,
-    level: Annotated[float, typer.Option(help="Share of the nodes whose prediction set shall hold the class.")] = 0.9,
+    unknown: Annotated[bool, Option("--unknown", help="Nodes may belong to none of the classes.")] = False,
+    level: Annotated[float, Option(help="Share of the nodes whose prediction set shall hold the class.")] = 0.9,
     seed: Seed = 0,
     device: Device = "cpu",
     report: Annotated[
-        Path | None, typer.Option(help="HTML page to write: classes, confidence and how far to trust it.")
+        Path | None, Option(help="HTML page to write: classes, confidence and how far to trust it.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
+    as_json: Annotated[bool, Option("--json", help="Print the summary as JSON.")] = False,
 ) -> None:
     """Name the class of every node from a few labels; write a table and print what to expect of it.
 
@@ -63,33 +64,35 @@ def predict_command(
     if report is not None:
         from naq.classifier.page import write_report
 
-        write_report(
-            classifier, report, level, _command(graph, nodes, labels, out, report, method, unknown, level, seed)
-        )
+        words = ["naq", "predict", graph, *([] if nodes is None else ["--nodes", str(nodes)])]
+        words += ["--labels", str(labels), "--out", str(out), "--report", str(report)]
+        for name, value, usual in (("--method", method, "naq-plus"), ("--level", level, 0.9), ("--seed", seed, 0)):
+            words += [] if value == usual else [name, str(value)]
+        write_report(classifier, report, level, shlex.join(words + (["--unknown"] if unknown else [])))
         facts["report"] = str(report)
     if as_json:
-        typer.echo(json.dumps(facts, indent=2))
+        echo(json.dumps(facts, indent=2))
         return
     _print_summary(facts)
-    typer.echo(f"Written: {out}" + ("" if report is None else f", {report}"))
-    table = "" if nodes is None else f" --nodes {shlex.quote(str(nodes))}"
-    typer.echo(
-        f"Next:\n  naq suggest {shlex.quote(graph)}{table} --labels {shlex.quote(str(labels))}      (what to label next)"
+    echo(f"Written: {out}" + ("" if report is None else f", {report}"))
+    again = shlex.join(
+        ["naq", "suggest", graph, *([] if nodes is None else ["--nodes", str(nodes)]), "--labels", str(labels)]
     )
+    echo(f"Next:\n  {again}      (what to label next)")
 
 
 def suggest_command(
     graph: GraphName,
     nodes: Nodes = None,
     labels: Annotated[
-        Path | None, typer.Option(help="CSV with the columns node and class: what is labelled already.")
+        Path | None, Option(help="CSV with the columns node and class: what is labelled already.")
     ] = None,
-    k: Annotated[int, typer.Option("-k", help="Nodes to suggest.")] = 10,
-    out: Annotated[Path | None, typer.Option(help="CSV to write, with an empty column class to fill in.")] = None,
+    k: Annotated[int, Option("-k", help="Nodes to suggest.")] = 10,
+    out: Annotated[Path | None, Option(help="CSV to write, with an empty column class to fill in.")] = None,
     method: MethodName = "naq-plus",
     seed: Seed = 0,
     device: Device = "cpu",
-    as_json: Annotated[bool, typer.Option("--json", help="Print the nodes as JSON.")] = False,
+    as_json: Annotated[bool, Option("--json", help="Print the nodes as JSON.")] = False,
 ) -> None:
     """Say which nodes to label next: those that stand for many others, and those between two classes."""
     from naq.classifier.labels import node_name
@@ -107,31 +110,12 @@ def suggest_command(
     if out is not None:
         write_rows(out, ("node", "class", "likely"), [(name, "", guess) for name, guess in zip(names, likely)])
     if as_json:
-        typer.echo(json.dumps([{"node": name, "likely": guess} for name, guess in zip(names, likely)], indent=2))
+        echo(json.dumps([{"node": name, "likely": guess} for name, guess in zip(names, likely)], indent=2))
         return
     for name, guess in zip(names, likely):
-        typer.echo(plain(str(name) if guess is None else f"{name}  (likely {guess})", 200))
+        echo(plain(str(name) if guess is None else f"{name}  (likely {guess})", 200))
     if out is not None:
-        typer.echo(f"Written: {out}; fill in the column class.")
-
-
-def _command(
-    graph: str,
-    nodes: Path | None,
-    labels: Path,
-    out: Path,
-    report: Path,
-    method: str,
-    unknown: bool,
-    level: float,
-    seed: int,
-) -> str:
-    """What makes the same files again; options that are as by default are left out."""
-    words = ["naq", "predict", graph, *([] if nodes is None else ["--nodes", str(nodes)])]
-    words += ["--labels", str(labels), "--out", str(out), "--report", str(report)]
-    for name, value, usual in (("--method", method, "naq-plus"), ("--level", level, 0.9), ("--seed", seed, 0)):
-        words += [] if value == usual else [name, str(value)]
-    return shlex.join(words + (["--unknown"] if unknown else []))
+        echo(f"Written: {out}; fill in the column class.")
 
 
 def _given(path: Path, graph: Graph) -> Labels:
@@ -160,8 +144,7 @@ def _fitted(
 def _summary(classifier: FewShotNodeClassifier, level: float) -> dict[str, Any]:
     from naq.classifier.page import class_rows
 
-    found = classifier.prediction()
-    expected = found.expected
+    found, expected = classifier.prediction(), classifier.prediction().expected
     return {
         "graph": classifier.graph_.name,
         "nodes": len(found.probabilities),
@@ -170,12 +153,7 @@ def _summary(classifier: FewShotNodeClassifier, level: float) -> dict[str, Any]:
             for row in class_rows(found)
         ],
         "unknown": 0 if found.nowhere is None else int(found.nowhere.sum()),
-        "expected_accuracy": {
-            "value": expected.value,
-            "low": expected.low,
-            "high": expected.high,
-            "text": str(expected),
-        },
+        "expected_accuracy": asdict(expected) | {"text": str(expected)},
         "prediction_set_size": float(found.sets(level).sum(axis=1).mean()),
         "level": level,
         "chosen": classifier.explain(found),
@@ -198,8 +176,7 @@ def _print_summary(facts: dict[str, Any]) -> None:
     if facts["unknown"]:
         table.add_row("(none of them)", "", f"{facts['unknown']:,}", "")
     print_table(table)
-    typer.echo(f"Expected accuracy: {facts['expected_accuracy']['text']}.")
-    typer.echo(
-        f"Prediction sets at {100 * facts['level']:.0f} %: {facts['prediction_set_size']:.1f} classes on average."
-    )
-    typer.echo(f"Chosen: {facts['chosen']}")
+    echo(f"Expected accuracy: {facts['expected_accuracy']['text']}.")
+    level, size = 100 * facts["level"], facts["prediction_set_size"]
+    echo(f"Prediction sets at {level:.0f} %: {size:.1f} classes on average.")
+    echo(f"Chosen: {facts['chosen']}")

@@ -40,8 +40,7 @@ PHASES = {
     "baseline": "testing the baseline",
 }
 """Phases of unknown length: a moving bar on a terminal, elsewhere a line if one takes longer than ``PATIENCE``."""
-PATIENCE = 3.0
-"""Seconds before a phase is worth a line."""
+PATIENCE = 3.0  # seconds before a phase is worth a line
 
 
 @contextmanager
@@ -78,7 +77,11 @@ def shown_warnings(title: str) -> Iterator[None]:
         warnings.simplefilter("always", UserWarning)
         yield
     for warning in caught:
-        console.print(shown(title, str(warning.message)), highlight=False, soft_wrap=True, markup=False)
+        _say(title, str(warning.message))
+
+
+def _say(title: str, text: str) -> None:
+    console.print(shown(title, text), highlight=False, soft_wrap=True, markup=False)
 
 
 def shown(title: str, text: str) -> str:
@@ -118,14 +121,12 @@ class _Bars:
     def __call__(self, phase: str, facts: Mapping[str, Any]) -> None:
         if phase == "train":
             self._bar("training", facts["done"], facts["total"], note_of(facts))
-        elif phase == "neighbors":
-            self._bar("neighbours", facts["done"], facts["total"], "")
-        elif phase == "shards":
-            self._bar(facts["stage"], facts["done"], facts["total"], "")
+        elif phase in ("neighbors", "shards"):
+            self._bar(facts.get("stage", "neighbours"), facts["done"], facts["total"], "")
         elif phase in PHASES:
             self._bar(PHASES[phase], 0, None, "")
         elif text := _text_of(phase, facts):
-            self.progress.console.print(shown(self.title, text), highlight=False, soft_wrap=True, markup=False)
+            _say(self.title, text)
 
     def _bar(self, name: str, done: int, total: int | None, note: str) -> None:
         if name != self.name:
@@ -147,17 +148,17 @@ class _Lines:
         self.settle()
         if (name := str(facts.get("stage", phase))) != self.phase:
             self.phase, self.tenth, self.began = name, 0, time.monotonic()
-        if phase == "train":
-            if self._another_tenth(facts["done"], facts["total"]):
+        if phase in ("train", "neighbors", "shards"):
+            if phase != "train" and time.monotonic() - self.began <= PATIENCE:
+                return
+            before, self.tenth = self.tenth, 10 * facts["done"] // max(1, facts["total"])
+            done = f"{facts['done']:,} of {facts['total']:,}"
+            if self.tenth > before and phase == "train":
+                self._line(f"{done} {facts['unit']}, {note_of(facts)}, {facts['seconds']:.0f} s")
+            elif self.tenth > before:
                 self._line(
-                    f"{facts['done']:,} of {facts['total']:,} {facts['unit']}, {note_of(facts)}, {facts['seconds']:.0f} s"
+                    f"neighbours of {done} nodes" if phase == "neighbors" else f"{facts['stage']}: {done} shards"
                 )
-        elif phase == "neighbors":
-            if time.monotonic() - self.began > PATIENCE and self._another_tenth(facts["done"], facts["total"]):
-                self._line(f"neighbours of {facts['done']:,} of {facts['total']:,} nodes")
-        elif phase == "shards":
-            if time.monotonic() - self.began > PATIENCE and self._another_tenth(facts["done"], facts["total"]):
-                self._line(f"{facts['stage']}: {facts['done']:,} of {facts['total']:,} shards")
         elif phase in PHASES:
             self.timer = Timer(PATIENCE, self._line, [PHASES[phase]])
             self.timer.daemon = True
@@ -170,12 +171,8 @@ class _Lines:
         if self.timer is not None:
             self.timer.cancel()
 
-    def _another_tenth(self, done: int, total: int) -> bool:
-        before, self.tenth = self.tenth, 10 * done // max(1, total)
-        return self.tenth > before
-
     def _line(self, text: str) -> None:
-        console.print(shown(self.title, text), highlight=False, soft_wrap=True, markup=False)
+        _say(self.title, text)
 
 
 def _text_of(phase: str, facts: Mapping[str, Any]) -> str:

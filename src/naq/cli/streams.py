@@ -8,36 +8,25 @@ import io
 import os
 import sys
 from collections.abc import Iterator
-from typing import IO, Any
+from typing import Any
 
 
 class Stopped(Exception):
     """Ctrl-C, after the command has said what is kept and how to go on."""
 
 
-class _Steady(io.RawIOBase):
+class _Steady(io.FileIO):
     """A file descriptor; once writing to it has failed, what is written goes nowhere."""
 
-    def __init__(self, descriptor: int) -> None:
-        self.descriptor = descriptor
-        self.failure: OSError | None = None
-
-    def writable(self) -> bool:
-        return True
-
-    def fileno(self) -> int:
-        return self.descriptor
-
-    def isatty(self) -> bool:
-        return os.isatty(self.descriptor)
+    failure: OSError | None = None
 
     def write(self, content: Any) -> int:
         try:
-            return os.write(self.descriptor, content)
+            return os.write(self.fileno(), content)
         except OSError as error:
             self.failure = error
             with contextlib.suppress(OSError):
-                os.dup2(os.open(os.devnull, os.O_WRONLY), self.descriptor)
+                os.dup2(os.open(os.devnull, os.O_WRONLY), self.fileno())
             return len(content)
 
 
@@ -49,15 +38,22 @@ def steady_streams() -> Iterator[list[str]]:
     """
     lost: list[str] = []
     before = sys.stdout, sys.stderr
-    _fill_descriptors()
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) < 3:
+        pass  # a file opened later must not become standard output
+    os.close(descriptor)
     raws = []
-    for name in ("stdout", "stderr"):
+    for name, title in (("stdout", "standard output"), ("stderr", "standard error")):
         stream = getattr(sys, name)
         if stream is None:
-            setattr(sys, name, _nowhere())
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: PTH123, SIM115
         elif _is_descriptor(stream):
-            raws.append((f"standard {'output' if name == 'stdout' else 'error'}", raw := _Steady(stream.fileno())))
-            setattr(sys, name, _wrapped(stream, raw))
+            with contextlib.suppress(OSError, ValueError):
+                stream.flush()
+            raws.append((title, raw := _Steady(stream.fileno(), "w", closefd=False)))
+            by_line = raw.isatty() or stream.line_buffering or stream.write_through
+            setattr(
+                sys, name, io.TextIOWrapper(io.BufferedWriter(raw), stream.encoding, "backslashreplace", None, by_line)
+            )
     try:
         yield lost
     finally:
@@ -70,31 +66,6 @@ def steady_streams() -> Iterator[list[str]]:
         sys.stdout, sys.stderr = before
 
 
-def _nowhere() -> IO[str]:
-    return open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123
-
-
-def _fill_descriptors() -> None:
-    """A file opened later must not become standard output."""
-    while (descriptor := os.open(os.devnull, os.O_RDWR)) < 3:
-        pass
-    os.close(descriptor)
-
-
 def _is_descriptor(stream: Any) -> bool:
-    """Whether this is what Python started with."""
-    if not isinstance(stream, io.TextIOWrapper):
-        return False
-    return isinstance(getattr(stream.buffer, "raw", stream.buffer), io.FileIO)  # PYTHONUNBUFFERED: no buffer in between
-
-
-def _wrapped(stream: io.TextIOWrapper, raw: _Steady) -> IO[str]:
-    with contextlib.suppress(OSError, ValueError):
-        stream.flush()
-    terminal = raw.isatty()
-    return io.TextIOWrapper(
-        io.BufferedWriter(raw),
-        encoding=stream.encoding,
-        errors="backslashreplace",
-        line_buffering=terminal or stream.line_buffering or stream.write_through,
-    )
+    """Whether this is what Python started with; with PYTHONUNBUFFERED there is no buffer in between."""
+    return isinstance(stream, io.TextIOWrapper) and type(getattr(stream.buffer, "raw", stream.buffer)) is io.FileIO

@@ -143,9 +143,8 @@ class ClosedForm:
     def _checked(self, vectors: Rows) -> torch.Tensor:
         rows = torch.as_tensor(vectors).to(device=self.device, dtype=torch.float32)
         if rows.ndim != 2 or not bool(torch.isfinite(rows).all()):
-            raise OptionError(
-                f"vectors have shape {tuple(rows.shape)}; expected (nodes, d) numbers, finite in float32."
-            )
+            shape = tuple(rows.shape)
+            raise OptionError(f"vectors have shape {shape}; expected (nodes, d) numbers, finite in float32.")
         return rows
 
     def _there(self, array: np.ndarray) -> torch.Tensor:

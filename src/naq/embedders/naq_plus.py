@@ -33,8 +33,7 @@ from naq.embedders.node_words import edge_agreement, node_words
 from naq.embedders.smoothing import Matrix, centred, narrowed, on_device, smoothed, unit
 from naq.options import option
 
-AGREES = 0.1
-"""Edges that agree with the features by less are not trusted."""
+AGREES = 0.1  # edges that agree with the features by less are not trusted
 
 
 class NaqPlus(Embedder):
@@ -72,10 +71,8 @@ class NaqPlus(Embedder):
 
     def closed_form(self, sample: int | None = None) -> ClosedForm:
         """The closed form with these options, not fitted."""
-        asked = self.options
-        return ClosedForm(
-            asked.neighbors, asked.pairs, asked.shrink, asked.power, self.seed, device=self.device, sample=sample
-        )
+        o = self.options
+        return ClosedForm(o.neighbors, o.pairs, o.shrink, o.power, self.seed, device=self.device, sample=sample)
 
     def smoothed(self) -> Matrix:
         """(n, d) the vectors before the closed form, centred; on the device."""
@@ -100,6 +97,5 @@ class NaqPlus(Embedder):
             return ""
         auto = self.options.edges == "auto"
         reason = f"neighbours agree by {self.agreement:.2f}, {AGREES:g} is enough" if auto else "as asked"
-        return (
-            f"edges {'trusted' if self.trusts_edges else 'doubted: features are added to what was smoothed'} ({reason})"
-        )
+        edges = "trusted" if self.trusts_edges else "doubted: features are added to what was smoothed"
+        return f"edges {edges} ({reason})"

@@ -25,12 +25,10 @@ from naq.errors import GraphError
 from naq.graph import Graph
 from naq.graph.weighting import is_counted, tfidf
 
-DIFFUSED = 50
-"""Nodes that describe a node without features."""
+DIFFUSED = 50  # nodes that describe a node without features
 UNCORRELATED = 0.5
 """Mean squared cosine of columns, as a multiple of what independent columns have by chance: below it they are components."""
-FEWEST_COLUMNS = 32
-"""Fewer columns are always standardised: a few correlations may be small by chance."""
+FEWEST_COLUMNS = 32  # fewer are always standardised: a few correlations may be small by chance
 
 
 def node_words(graph: Graph) -> sp.csr_array | np.ndarray:
@@ -81,14 +79,10 @@ def diffused(graph: Graph) -> sp.csr_array:
 def are_components(features: np.ndarray) -> bool:
     """Whether the columns are as good as uncorrelated (a principal component analysis) or orthogonal (an SVD)."""
     n, d = features.shape
-    return (
-        d >= FEWEST_COLUMNS
-        and n > d
-        and any(
-            n * mean_squared_cosine(columns.T.astype(np.float64) @ columns) < UNCORRELATED
-            for columns in (features, features - features.mean(axis=0, dtype=np.float64))
-        )
-    )
+    if d < FEWEST_COLUMNS or n <= d:
+        return False
+    forms = (features, features - features.mean(axis=0, dtype=np.float64))
+    return any(n * mean_squared_cosine(form.T.astype(np.float64) @ form) < UNCORRELATED for form in forms)
 
 
 def mean_squared_cosine(gram: np.ndarray) -> float:

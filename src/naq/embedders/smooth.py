@@ -35,9 +35,8 @@ class Smooth(Embedder):
 
     @dataclass(frozen=True)
     class Options(Embedder.Options):
-        dim: int = option(
-            256, at_least=1
-        )  # vectors' width at most; features of that width or less are used as they are
+        # vectors' width at most; features of that width or less are used as they are
+        dim: int = option(256, at_least=1)
         # ppr is steps of 0.85 A_hat Z + 0.15 Z_0, hops is A_hat applied that often
         smoothing: str = option("ppr", choices=("hops", "ppr"))
         steps: int = option(10, at_least=0)  # two suit hops

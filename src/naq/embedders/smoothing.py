@@ -20,15 +20,10 @@ from naq.graph.weighting import is_counted, tfidf
 from naq.threads import one_blas_thread
 from naq.unit_rows import unit_rows
 
-SHORTEST = 1e-12
-"""Vectors no longer than this become zero."""
-ROUNDING = 1e-6
-"""Vectors of length one that lie no further apart than this are the same: float32 knows no better."""
-STAY = 0.15
-"""The share of a node's own start in each step of ``ppr`` smoothing."""
-
-Matrix = Any
-"""A dense or sparse matrix: NumPy, SciPy or torch."""
+SHORTEST = 1e-12  # vectors no longer than this become zero
+ROUNDING = 1e-6  # vectors of length one that lie no further apart are the same: float32 knows no better
+STAY = 0.15  # the share of a node's own start in each step of ``ppr`` smoothing
+Matrix = Any  # dense or sparse: NumPy, SciPy or torch
 
 
 def word_weights(graph: Graph, method: str) -> sp.csr_array | np.ndarray:
