@@ -48,7 +48,7 @@ class NeighborTable:
             raise DataError(f"scores have type {scores.dtype}; expected numbers.")
         scores = scores.astype(np.float32, copy=False)
         if ids.ndim != 2 or ids.shape != scores.shape or ids.dtype.kind not in "iu":
-            raise DataError(f"ids {ids.shape} and scores {scores.shape} are no table; expected two (nodes, k).")
+            raise DataError(f"ids {ids.shape} and scores {scores.shape} are no neighbour table; expected (n, k).")
         if ids.size and (int(ids.min()) < -1 or int(ids.max()) >= len(ids)):
             raise DataError(f"the table names node {ids.max()}, but it has nodes 0..{len(ids) - 1}.")
         for name, array in (("ids", ids), ("scores", scores)):
@@ -83,7 +83,7 @@ class NeighborTable:
     def first(self, k: int) -> NeighborTable:
         """The table of the ``k`` best."""
         if not 1 <= k <= self.k:
-            raise OptionError(f"{k} neighbours were asked for, but the table holds {self.k}; make it with k={k}.")
+            raise OptionError(f"the first {k} neighbours were asked for, but the table holds {self.k}; use k={k}.")
         return NeighborTable(self.ids[:, :k], self.scores[:, :k], {**self.info, "k": k})
 
     def save(self, path: str | Path) -> Path:
