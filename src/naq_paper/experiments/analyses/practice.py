@@ -52,7 +52,7 @@ class Practice(Experiment):
     def groups(self, request: Request, dataset: str) -> dict[Key, SeedGroup]:
         draws = range(request.seeds or (FEW_DRAWS if request.limits.thin else DRAWS))
         shots = self.shots(request)
-        more = {"shots": shots, "device": request.device}
+        more: dict[str, Any] = {"shots": shots, "device": request.device}
         rows = self.rows(request)
         return {row: SeedGroup.of(*(practice_cell(dataset, row, seed=n, **more) for n in draws)) for row in rows}
 

@@ -123,7 +123,7 @@ class MetricAblation(Sweep):
         return from_paper(f"{full_name('naq-feat/protonet')}, the paper", metrics, found)
 
     def groups(self, request: Request, dataset: str) -> dict[Key, SeedGroup]:
-        more = {"kind": "naq-feat", "features": request.features}
+        more: dict[str, Any] = {"kind": "naq-feat", "features": request.features}
         shapes = {
             f"shape {metric}": SeedGroup.of(class_similarity_cell(dataset, metric=metric, **more))
             for metric in self.conditions(request, dataset)
