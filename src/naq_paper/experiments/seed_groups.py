@@ -222,7 +222,7 @@ def score_of(records: Sequence[Record], shot: int | None = None, head: str | Non
         return None
     tasks, first = runs[0]
     one_kind = len({canonical({**(one or {}), "seed": 0}) for one in drawn}) == 1
-    own_draws = one_kind and all(drawn) and len({(one or {}).get("seed") for one in drawn}) == len(records)
+    own_draws = one_kind and all(drawn) and len({one and one["seed"] for one in drawn}) == len(records)
     if own_draws and any(name != tasks for name, _ in runs):
         runs = [(name, run) for name, run in runs if len(run) == len(first)]
         return score([run for _, run in runs], " | ".join(name for name, _ in runs))
