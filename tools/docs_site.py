@@ -103,7 +103,7 @@ def _method_page(name: str, method: type) -> str:
     options = f"\nOptions\n-------\n\n.. list-table::\n   :widths: 20 15 65\n{rows}\n" if rows else ""
     return (
         f"{name}\n{'=' * len(name)}\n\n*{method.summary}*\n\n"  # type: ignore[attr-defined]
-        f".. automodule:: {method.__module__}\n   :no-members:\n{options}\n"
+        f".. automodule:: {method.__module__}\n   :no-members:\n   :no-index:\n{options}\n"
         f"The class\n---------\n\n.. autoclass:: {method.__module__}.{method.__qualname__}\n   :show-inheritance:\n"
     )
 

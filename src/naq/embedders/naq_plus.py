@@ -1,6 +1,6 @@
 r"""NaQ in closed form: no episode, no gradient, no label.
 
-.. math:: Z = \mathrm{ClosedForm}\big(\mathrm{center}(0.85\, \hat A Z + 0.15\, Z_0, \ \text{ten times})\big)
+.. math:: Z = \mathrm{ClosedForm}(\mathrm{center}(0.85\, \hat A Z + 0.15\, Z_0, \ \text{ten times}))
 
 Start from the words of the nodes (:mod:`naq.embedders.node_words`) cut to 384 dimensions by SVD, smooth them over the
 graph as ``smooth`` does, take nearest neighbours for members of one class, divide by their scatter and sharpen what is
