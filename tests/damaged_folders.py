@@ -110,22 +110,22 @@ def read_weights(path: Path) -> str | None:
 @cache
 def _begun() -> dict[str, bytes]:
     """The files of a training that was ended after its second checkpoint."""
-    from naq.training import loop
+    from naq.training import checkpoint, loop
 
     copies: list[dict[str, bytes]] = []
     with tempfile.TemporaryDirectory() as place:
-        write = loop.files.save_state
+        write = checkpoint.save_state
 
         def save(path: Path, *content: Any) -> None:
             write(path, *content)
             copies.append({f.name: f.read_bytes() for f in path.parent.iterdir() if f.is_file()})
 
         before, loop.CHECKPOINT_SECONDS = loop.CHECKPOINT_SECONDS, 0.0
-        loop.files.save_state = save  # type: ignore[assignment]
+        checkpoint.save_state = save  # type: ignore[assignment]
         try:
             _train(Path(place) / "r")
         finally:
-            loop.files.save_state, loop.CHECKPOINT_SECONDS = write, before
+            checkpoint.save_state, loop.CHECKPOINT_SECONDS = write, before
     return copies[1]
 
 

@@ -1,6 +1,6 @@
 import torch
 
-from naq import memory
+from naq import device as memory
 
 
 def test_a_share_of_what_is_free(monkeypatch):

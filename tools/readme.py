@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from first_table import draw_first, first_lines, first_table
-from naq.cli.running import SIDE_BY_SIDE
+from naq.cli.running import DEFAULT_METHODS
 from practice_page import readme_table
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -68,7 +68,7 @@ def demo_table(runs: dict[str, Any]) -> str:
 def demo_results(folder: Path) -> dict[str, Any]:
     """The runs in a folder of the demo by method, in the order of the command, without the accuracy of single tasks."""
     found = {}
-    for method in SIDE_BY_SIDE:
+    for method in DEFAULT_METHODS:
         metrics = json.loads((folder / method.replace("/", "-") / "metrics.json").read_text())
         for block in ("evaluations", "baseline"):
             for one in metrics[block].values():

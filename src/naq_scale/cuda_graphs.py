@@ -27,6 +27,7 @@ import torch
 import torch.nn.functional as F
 from numba import njit, prange
 
+from naq.device import free_bytes, half
 from naq.episodes import Episodes
 from naq.errors import TrainingError
 from naq.learners import Learner
@@ -34,7 +35,6 @@ from naq.learners.inner_loop import Weights, copies
 from naq.learners.maml import MAML, InnerSteps
 from naq.learners.meta_batch import Side
 from naq.learners.protonet import ProtoNet
-from naq.memory import free_bytes, half
 from naq.nn import GCN
 from naq.training import EpisodeTraining
 

@@ -17,8 +17,8 @@ from collections.abc import Callable
 import numpy as np
 import torch
 
+from naq.device import free_bytes, half
 from naq.errors import OptionError
-from naq.memory import free_bytes, half
 from naq.neighbors.topk import stable_topk
 
 GROUP = 64

@@ -16,10 +16,10 @@ import numpy as np
 import torch
 from numba import njit, prange
 
+from naq.device import free_bytes
 from naq.errors import DataError
 from naq.files import NO_SPACE, write_atomically
 from naq.graph import Graph
-from naq.memory import free_bytes
 from naq.neighbors.prefetch import line_aligned
 from naq_scale.lanes import add_rows
 

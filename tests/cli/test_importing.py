@@ -113,10 +113,9 @@ def test_a_folder_of_mapped_arrays(
 def test_a_generated_graph_is_estimated_and_embedded(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    code, out, err = run(
-        monkeypatch, capsys, "generate", "--nodes", "300", "--edges", "900", "--classes", "3", "--features", "40", "--sparse", "--out", "large"
-    )  # fmt: skip
-    assert code == 0 and "Written: large" in out, err
+    from generate import generate
+
+    generate("large", 300, 900, classes=3, features=40, sparse=True)
     code, out, err = run(monkeypatch, capsys, "estimate", "large", "--method", "naq-diff/protonet", "--episodes", "10")
     assert code == 0 and "diffusion table" in out and "training" in out and "together" in out, err
     code, out, err = run(monkeypatch, capsys, "estimate", "large", "--json")

@@ -81,12 +81,12 @@ def test_memory_that_ends_names_bytes_and_an_option(folder, capfd, monkeypatch, 
 
 
 def test_blocks_ask_for_their_memory_first(folder, monkeypatch):
-    monkeypatch.setattr("naq.memory.SMALL", 0)
-    monkeypatch.setattr("naq.memory.room", lambda: bytes_of_blocks(3000, 384, 1 << 16) - 1)
+    monkeypatch.setattr("naq.device.SMALL", 0)
+    monkeypatch.setattr("naq.device.room", lambda: bytes_of_blocks(3000, 384, 1 << 16) - 1)
     with pytest.raises(OptionError, match=r"blocks of 3,000 rows of 384 numbers needs 0\.0 GB of memory.*\(dim\)"):
         naq.embed(naq.load(folder), out=folder.parent / "x.npy")
     assert left_in(folder.parent) == {"graph"}
-    monkeypatch.setattr("naq.memory.room", lambda: 32.0 * 3000 * 3000)
+    monkeypatch.setattr("naq.device.room", lambda: 32.0 * 3000 * 3000)
     with pytest.raises(OptionError, match="a block of 3,000 x 3,000 scores"):
         naq.feature_neighbors(naq.load(folder), 3)
 

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from damaged_files import TARGETS, Bench, _make_cell, _make_classifier, _read_cell, small_graph
-from naq import memory
+from naq import device as memory
 from naq.errors import DataError, NaqError
 from naq.files import read_npz, write_npz, write_sealed, write_tensors
 from naq.io import load, save_graph
@@ -80,16 +80,14 @@ def test_an_edited_cell_is_set_aside(change: dict[str, object], tmp_path: Path) 
     assert not path.exists() and len(list((tmp_path / "damaged").iterdir())) == 1
 
 
-def test_records_of_the_first_format_are_read(tmp_path: Path) -> None:
-    """They have no checksum; one without a result is none."""
+def test_records_of_earlier_formats_name_what_files_them_anew(tmp_path: Path) -> None:
     path = _make_cell(tmp_path)
-    old = {name: value for name, value in json.loads(path.read_text()).items() if name != "checksum"} | {"format": 1}
-    path.write_text(json.dumps(old))
-    assert _read_cell(path) is not None
-    path.write_text(json.dumps(old | {"result": {}}))
-    assert _read_cell(path) is None
-    path.write_text(json.dumps(old | {"format": 2}))
-    assert _read_cell(path) is None, "format 2 has a checksum"
+    now = json.loads(path.read_text())
+    for number in (1, 2):
+        path.write_text(json.dumps(now | {"format": number}))
+        with pytest.raises(DataError, match="rekey"):
+            _read_cell(path)
+        assert path.exists(), "it is not set aside as damaged"
 
 
 def test_packs_of_earlier_versions_are_read(tmp_path: Path) -> None:

@@ -231,7 +231,7 @@ def test_a_result_can_be_traced_and_computed_again(graph, tasks, tmp_path):
     kept = json.loads((tmp_path / "run" / "metrics.json").read_text())
     config, facts = kept["config"], kept["facts"]
     assert (config["method"], config["seed"], config["head"]) == ("naq-feat/protonet", 3, "prototype")
-    assert config["head_options"] == PrototypeHead().options and config["options"]["latent"] == 16
+    assert config["head_options"] == dict(PrototypeHead().options) and config["options"]["latent"] == 16
     assert kept["data"] == {
         "graph": graph.hash,
         "tasks": evaluation_tasks(graph, None, tasks, way=2, shot=1).hash,

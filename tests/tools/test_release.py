@@ -51,9 +51,9 @@ def test_contents_are_checked(tmp_path: Path) -> None:
     "wrong",
     [
         {"left_out": "naq/py.typed"},
-        {"left_out": "naq/heads/em.py"},
+        {"left_out": "naq/heads/transductive.py"},
         {"more": "tests/test_docs.py"},
-        {"more": "naq/data/bundled/notes.txt"},
+        {"more": "naq/io/bundled/notes.txt"},
         {"in_sdist": "tests/test_docs.py"},
     ],
     ids=str,

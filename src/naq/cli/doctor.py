@@ -18,7 +18,7 @@ from typing import Annotated, Any
 from typer import Exit, Option, echo
 
 from naq import __version__
-from naq.memory import room
+from naq.device import room
 from naq.plugins import imported
 from naq.threads import SETTINGS, arithmetic, available_cores
 

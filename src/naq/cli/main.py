@@ -139,7 +139,7 @@ def _run() -> int:
 
 def _no_memory(error: BaseException) -> str:
     """How much was asked for, where the message of NumPy or PyTorch says so, and what lowers it."""
-    from naq.memory import room
+    from naq.device import room
 
     asked = re.search(r"allocate ([\d.,]+ ?(?:bytes|[KMGT]?i?B))", str(error))
     command = next((word for word in sys.argv[1:] if not word.startswith("-")), "")

@@ -11,9 +11,8 @@ import numpy as np
 if TYPE_CHECKING:
     import torch
 
-from naq.device import checked_device
+from naq.device import check_widths, checked_device
 from naq.graph import Graph
-from naq.memory import check_widths
 from naq.options import Configurable
 from naq.plugins import Registry, imported
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from naq.device import require
 from naq.episodes.draws import BLOCK, blocks
 from naq.errors import DataError, OptionError
 from naq.files import read_npz, write_npz
-from naq.memory import require
 from naq.neighbors.table import description
 from naq.options import check_whole
 

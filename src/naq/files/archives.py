@@ -21,7 +21,7 @@ from typing import IO
 
 import numpy as np
 
-from naq import memory
+from naq import device as memory
 from naq.errors import DataError
 from naq.files.disk import SIZE, file_of, parse_json, write_atomically
 

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from naq import memory
+from naq import device as memory
 from naq.errors import DataError
 
 SIZE = 16

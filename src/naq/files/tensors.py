@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from naq import memory
+from naq import device as memory
 from naq.errors import DataError
 from naq.files.disk import SIZE, checksum_of_arrays, file_of, parse_json, write_atomically
 

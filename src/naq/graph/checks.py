@@ -198,4 +198,4 @@ def check_file(array: np.ndarray) -> None:
     except OSError:  # removed: what is mapped stays readable
         return
     if there < needed:
-        raise DataError(f"{array.filename} has {there:,} bytes, but had {needed:,} when opened; start again.")
+        raise DataError(f"{array.filename} has {there:,} bytes, but had {needed:,} when it was opened; start again.")

@@ -295,7 +295,9 @@ class Graph:
         """The nodes as int64; an ``OptionError`` where the graph does not have them."""
         ids = np.asarray(nodes, dtype=np.int64)
         if ids.size and (ids.min() < 0 or ids.max() >= self.num_nodes):
-            raise OptionError(f"nodes are {ids.min()} to {ids.max()}, but the graph has nodes 0..{self.num_nodes - 1}.")
+            raise OptionError(
+                f"nodes hold {ids.min()} to {ids.max()}, but the graph has nodes 0..{self.num_nodes - 1}."
+            )
         return ids
 
     def homophily(self) -> float:

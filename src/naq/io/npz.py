@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from naq import memory
+from naq import device as memory
 from naq.errors import DataError, GraphError
 from naq.files import is_text, read_npz, write_npz
 from naq.graph import Graph

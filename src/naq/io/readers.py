@@ -10,9 +10,9 @@ from typing import IO, Any, ClassVar
 
 import numpy as np
 
+from naq.device import room
 from naq.errors import DataError
 from naq.graph import Graph
-from naq.memory import room
 from naq.plugins import Registry
 from naq.tasks import ClassSplit
 

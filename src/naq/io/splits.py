@@ -56,7 +56,10 @@ def split_for(source: str | Path, graph: Graph, *, seed: int = 0, root: str | Pa
         return _paper_split(dataset, graph, seed, root)
     if dataset is None and not str(source).startswith("pyg:"):
         path = Path(source).expanduser()
-        reader = next((kind() for kind in READERS.values() if kind().fits(path)), None)
+        try:
+            reader = next((kind() for kind in READERS.values() if kind().fits(path)), None)
+        except (OSError, ValueError):  # a name that no file can have
+            reader = None
         split = None if reader is None else reader.split(path, graph)
         if split is not None:
             return split

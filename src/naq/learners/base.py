@@ -10,11 +10,10 @@ import numpy as np
 import torch
 from torch import nn
 
-from naq.device import checked_device
+from naq.device import check_widths, checked_device
 from naq.episodes import Episodes
 from naq.errors import OptionError
 from naq.graph import Graph
-from naq.memory import check_widths
 from naq.nn import GCN, AugmentedOperator, GraphOperator
 from naq.nn.operator import operator_for
 from naq.options import Configurable, Value

@@ -20,7 +20,7 @@ import scipy.sparse as sp
 import torch
 from numba import njit, prange
 
-from naq.memory import require
+from naq.device import require
 from naq.neighbors import approximate
 from naq.neighbors.approximate import groups, near_lists, row_hashes
 from naq.neighbors.descent import Numbers, Vectors, Words, added, descend, enter, fetch, leave, room, score

@@ -17,8 +17,8 @@ import scipy.sparse as sp
 import torch
 from numba import njit, prange
 
+from naq.device import require
 from naq.graph.operators import csr_tensor
-from naq.memory import require
 from naq.neighbors.similarity import METRICS, binary, metric_score, metric_scores, squared_norms
 from naq.neighbors.topk import Best, Lists, Mark, Progress, heap_offer, heap_sort, no_mark, stable_topk
 from naq.random import stream

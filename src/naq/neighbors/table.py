@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
+from naq.device import require
 from naq.errors import DataError, OptionError
 from naq.files import parse_json, read_npz, write_npz
 from naq.graph import Graph
-from naq.memory import require
 from naq.options import check_whole
 from naq.random import stream
 

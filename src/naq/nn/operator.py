@@ -10,9 +10,9 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 
+from naq.device import free_bytes
 from naq.graph import Graph
 from naq.graph.operators import csr_tensor
-from naq.memory import free_bytes
 from naq.nn.rows import SparseRows, mixed_product, row_entries, sparse_product, take_field, take_rows
 from naq.plugins import imported
 

@@ -15,10 +15,10 @@ from typing import Any
 
 import torch
 
+from naq.device import keep_pages
 from naq.episodes import Episodes
 from naq.errors import OptionError, TrainingError
 from naq.learners import Learner
-from naq.memory import keep_pages
 from naq.plugins import imported
 from naq.training.checkpoint import History, Steps, TrainingState, mean_loss, restore, save
 

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from naq import memory
+from naq import device as memory
 from naq.errors import DataError
 from naq.files import parse_json, read_bytes, sealed, verify_seal, write_atomically
 from naq_paper.cells.cell import Cell, Identity, canonical

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from naq import memory
+from naq import device as memory
 from naq.errors import DataError
 from naq.files import read_bytes
 

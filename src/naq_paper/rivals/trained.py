@@ -11,10 +11,10 @@ import numpy as np
 import torch
 from torch import nn
 
+from naq.device import free_bytes
 from naq.embedders.base import Embedder
 from naq.errors import OptionError
 from naq.graph import Graph
-from naq.memory import free_bytes
 from naq.nn import GraphOperator
 from naq.options import Value
 from naq.random import torch_seed
@@ -166,7 +166,7 @@ class TrainedEmbedder(nn.Module, Embedder):
 
     @property
     def keeps_pages(self) -> bool:
-        """Whether training lets freed memory stay with the process (see :func:`naq.memory.keep_pages`): on whole
+        """Whether training lets freed memory stay with the process (see :func:`naq.device.keep_pages`): on whole
         graphs, on the CPU."""
         return self.batch == 0 and self.device.type == "cpu"
 

@@ -15,9 +15,9 @@ import numpy as np
 import torch
 from numba import njit, prange
 
+from naq.device import require
 from naq.embedders.smoothing import ROUNDING, SHORTEST, STAY, unit
 from naq.graph import Graph
-from naq.memory import require
 from naq.neighbors.clusters import assign, centres
 from naq.neighbors.prefetch import LANES, line_aligned, prefetch_far
 from naq.random import stream

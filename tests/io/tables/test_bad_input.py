@@ -201,7 +201,7 @@ def test_a_parquet_file_that_repeats_a_long_text_is_measured_before_it_is_unpack
     path = tmp_path / "nodes.parquet"
     pq.write_table(pa.table({"id": [str(i) for i in range(n)], "text": coded}), path, store_schema=False)
     assert path.stat().st_size < 1_000_000
-    monkeypatch.setattr("naq.memory.room", lambda: 1e9)
+    monkeypatch.setattr("naq.device.room", lambda: 1e9)
     with pytest.raises(DataError, match=r"column 'text' of 40,000 texts needs 4\.8 GB of memory, but 1\.0 GB are free"):
         import_tables(write_edges(tmp_path, n), nodes=path)
 

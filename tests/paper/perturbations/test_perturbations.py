@@ -15,10 +15,9 @@ from naq_paper.perturbations import (
     PERTURBATIONS,
     Perturbed,
     apply_perturbation,
-    ceil_of,
-    floor_of,
     resolve_perturbation,
 )
+from naq_paper.perturbations.base import ceil_of, floor_of
 
 NAMES = ["feature-noise", "imbalance", "label-noise", "label-scarcity", "structure-noise"]
 SOME: dict[str, dict[str, Any]] = {name: {} for name in NAMES} | {"label-scarcity": {"classes": 0.9, "labels": 0.5}}

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import methods_under_test as suite
-from naq.training import EpochTraining, steps
+from naq.training import EpochTraining, loop
 from naq_paper.rivals.bgrl import BGRL
 from naq_paper.rivals.vnt import VNT
 
@@ -13,8 +13,8 @@ SMALL = {"hidden": 12, "latent": 6, "epochs": 4}
 
 def test_only_a_training_on_the_whole_graph_changes_how_memory_is_freed(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[bool] = []
-    monkeypatch.setattr(steps, "keep_pages", lambda: calls.append(True))
-    monkeypatch.setattr("naq.memory.keep_pages", lambda: calls.append(True))
+    monkeypatch.setattr(loop, "keep_pages", lambda: calls.append(True))
+    monkeypatch.setattr("naq.device.keep_pages", lambda: calls.append(True))
     whole, batched = (BGRL(suite.community_graph(), batch=batch, **SMALL) for batch in (0, 64))
     whole.embed()
     EpochTraining(batched)

@@ -13,12 +13,12 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 
+from naq.device import require
 from naq.errors import DataError
 from naq.files import file_of
 from naq.io.tables.columns import Column, Numbers, Table, Vectors
 from naq.io.tables.reading import Choose
 from naq.io.tables.text_file import END, LONGEST_ROW, TextFile, opened
-from naq.memory import require
 
 BLOCK = 1 << 25
 

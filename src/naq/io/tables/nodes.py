@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from naq.device import require
 from naq.errors import DataError
 from naq.files import file_of
 from naq.io.tables import features as kinds
 from naq.io.tables.columns import BadCell, Dropped, Table, Vectors, drop, is_missing, stripped
 from naq.io.tables.features import Feature
 from naq.io.tables.roles import Choice, id_columns, label_column, named, shown
-from naq.memory import require
 
 LONGEST_ID = 1_000
 SAMPLED_ENDS = 1_000

@@ -16,10 +16,10 @@ from functools import partial
 from pathlib import Path
 from typing import IO
 
+from naq.device import room
 from naq.errors import DataError
 from naq.files import file_of
 from naq.io.tables.roles import known_name
-from naq.memory import room
 
 TEXT_SUFFIXES = (".csv", ".tsv", ".tab", ".txt", ".edges", ".edgelist", ".psv")
 LONGEST_ROW = 1 << 24

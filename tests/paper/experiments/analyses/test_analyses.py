@@ -469,7 +469,8 @@ def test_ranks_of_a_main_table_are_those_of_the_papers_rows():
     """Five rows of the paper's kind: the row picked on validation tasks moves nobody's rank."""
     _, rows, _ = main_views(finds())
     ranks = {row: entries[-1].value for row, entries in rows.items()}
-    assert sorted(rank for (model, _), rank in ranks.items() if "validation" not in model) == [1, 2, 3, 4, 5]
+    counted = [rank for (model, _), rank in ranks.items() if "validation" not in model]
+    assert len(counted) == 5 and sum(counted) == 1 + 2 + 3 + 4 + 5, "means over columns of ranks among five"
 
 
 def test_a_best_row_of_unfinished_base_models_says_so():
@@ -594,9 +595,10 @@ def test_a_table_on_too_few_classes_says_so():
     assert "3" in said and "--way" in said
 
 
-def test_five_shot_columns_read_the_other_shots_of_one_training():
+def test_every_shot_is_a_training_of_its_own():
     shots = {(cell.config["method"], cell.config["shot"]) for cell in cells(make_request("methods"))}
-    assert ("naq-feat/protonet", 5) not in shots and {("supervised/protonet", 1), ("supervised/protonet", 5)} <= shots
+    methods = ("naq-feat/protonet", "supervised/protonet")
+    assert {(method, shot) for method in methods for shot in (1, 5)} <= shots
     table = next(t for t in tables_of(views_of("methods", finds())) if t.name == "methods-debian")
     row = next(row for row in table.rows if (words(row[0]), row[1]) == ("ProtoNet", "NaQ-Feat"))
     assert row[3].value == pytest.approx(row[2].value + 10, abs=6) != row[2].value
