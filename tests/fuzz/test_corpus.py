@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from damaged_files import TARGETS, Bench, _make_cell, _make_classifier, _read_cell, small_graph
-from naq import device as memory
+from naq import device
 from naq.errors import DataError, NaqError
 from naq.files import read_npz, write_npz, write_sealed, write_tensors
 from naq.io import load, save_graph
@@ -35,7 +35,7 @@ def test_arrays_are_added_up_before_memory_is_taken(tmp_path: Path, monkeypatch:
     arrays = {f"a{i}": np.zeros(3_000_000) for i in range(6)}
     path = write_npz(tmp_path / "x.npz", arrays)
     assert path.stat().st_size < 200_000
-    monkeypatch.setattr(memory, "room", lambda: 1e8)
+    monkeypatch.setattr(device, "room", lambda: 1e8)
     with pytest.raises(DataError, match="reading the arrays of"):
         read_npz(path)
 

@@ -21,7 +21,7 @@ from typing import IO
 
 import numpy as np
 
-from naq import device as memory
+from naq import device
 from naq.errors import DataError
 from naq.files.disk import SIZE, file_of, parse_json, write_atomically
 
@@ -99,7 +99,7 @@ def open_zip(path: str | Path, kind: str, *, copies: float = 2.0) -> Iterator[Me
             _check_end(path)
             members = Members(archive, path)
             largest = max((members.size(name) for name in members), default=0)
-            memory.require(copies * largest, f"a member of {path}", "use a larger machine", DataError)
+            device.require(copies * largest, f"a member of {path}", "use a larger machine", DataError)
             yield members
     except DataError:
         raise
@@ -160,7 +160,7 @@ def read_npz(
     with open_zip(path, kind, copies=0) as members:
         checksums = _checksums(members, ours)
         wanted = [name for name in members if only is None or name.removesuffix(".npy") in only]
-        memory.require(
+        device.require(
             sum(map(members.size, wanted)), f"reading the arrays of {path}", "use a larger machine", DataError
         )
         for name in wanted:

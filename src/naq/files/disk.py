@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from naq import device as memory
+from naq import device
 from naq.errors import DataError
 
 SIZE = 16
@@ -111,7 +111,7 @@ def read_bytes(path: str | Path, kind: str = "file", *, most: int | None = None)
         size = os.fstat(stream.fileno()).st_size
         if most is not None and size > most:
             raise DataError(f"{path} has {size:,} bytes; expected a {kind} of {most:,} at most.")
-        memory.require(2 * size, f"reading {path}", "use a larger machine", DataError)
+        device.require(2 * size, f"reading {path}", "use a larger machine", DataError)
         return stream.read()
 
 

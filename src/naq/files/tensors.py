@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from naq import device as memory
+from naq import device
 from naq.errors import DataError
 from naq.files.disk import SIZE, checksum_of_arrays, file_of, parse_json, write_atomically
 
@@ -70,7 +70,7 @@ def _write_in_pieces(path: Path, arrays: Mapping[str, np.ndarray], metadata: Map
 def read_tensors(path: str | Path, kind: str) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """What :func:`write_tensors` wrote, once its checksum fits."""
     with _opened(path, kind) as archive:
-        memory.require(Path(path).stat().st_size, f"reading {path}", "use a larger machine", DataError)
+        device.require(Path(path).stat().st_size, f"reading {path}", "use a larger machine", DataError)
         stored = archive.metadata() or {}
         arrays = {name: archive.get_tensor(name) for name in archive.keys()}  # noqa: SIM118
     text, checksum = stored.get("facts", "{}"), stored.get("checksum")

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from naq import device as memory
+from naq import device
 from naq.errors import DataError, GraphError
 from naq.files import is_text, read_npz, write_npz
 from naq.graph import Graph
@@ -53,7 +53,7 @@ def read_graph(path: str | Path, *, name: str | None = None) -> Graph:
     if "adj_indptr" not in arrays and path.name.endswith(".tasks.npz"):
         raise DataError(f"{path} is a task file; give the graph file it belongs to, without .tasks in its name.")
     held = sum(array.nbytes for array in arrays.values())
-    memory.require(COPIES * held, f"the graph of {path}", "use a larger machine", DataError)
+    device.require(COPIES * held, f"the graph of {path}", "use a larger machine", DataError)
     adjacency = csr_of(arrays, "adj", path)
     if adjacency.shape[0] != adjacency.shape[1]:
         raise DataError(f"{path}: adj_shape is {adjacency.shape}; expected a square (n, n).")
@@ -115,7 +115,7 @@ def csr_of(arrays: Mapping[str, np.ndarray], prefix: str, path: Path) -> sp.csr_
         raise DataError(
             f"{path}: {prefix}_indptr has {len(indptr):,} entries; expected {rows + 1:,} for {rows:,} rows."
         )
-    memory.require(BYTES_PER_COLUMN * columns, f"{path}: {prefix}_shape ({rows}, {columns})", "lower it", DataError)
+    device.require(BYTES_PER_COLUMN * columns, f"{path}: {prefix}_shape ({rows}, {columns})", "lower it", DataError)
     if indptr[0] != 0 or indptr[-1] != len(indices) or (np.diff(indptr) < 0).any():
         raise DataError(
             f"{path}: {prefix}_indptr must start at 0, never fall and end at {len(indices):,}, the length of {prefix}_indices."

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from naq import device as memory
+from naq import device
 from naq.errors import DataError
 from naq.files import parse_json, read_bytes, sealed, verify_seal, write_atomically
 from naq_paper.cells.cell import Cell, Identity, canonical
@@ -143,7 +143,7 @@ def read_pack(content: bytes) -> dict[str, Any]:
     """The JSON of a pack, not yet checked."""
     reader = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=1 << 28)
     # JSON of results shrinks to a tenth, hardly to a hundredth; its objects take ten times the text
-    most = int(min(1000 * len(content) + (1 << 20), memory.room() / 12))
+    most = int(min(1000 * len(content) + (1 << 20), device.room() / 12))
     text = reader.decompress(content, max_length=most)
     if not reader.eof or reader.unused_data:
         raise DataError("it ends too early, or is too large, or something follows it")

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from naq import device as memory
+from naq import device
 from naq.errors import DataError
 from naq.files import read_bytes
 
@@ -93,7 +93,7 @@ def _unpacked(packed: memoryview, order: str, taken: int, path: str | Path) -> t
     reader = zlib.decompressobj()
     tag = reader.decompress(packed, 8)
     size = int.from_bytes(tag[4:], "little" if order == "<" else "big")
-    memory.require(2 * (taken + size), f"reading {path}", "use a larger machine", DataError)
+    device.require(2 * (taken + size), f"reading {path}", "use a larger machine", DataError)
     content = tag + reader.decompress(reader.unconsumed_tail, size + 1)
     if not reader.eof and not reader.unconsumed_tail:
         content += reader.flush(1)
