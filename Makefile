@@ -26,7 +26,7 @@ test: install
 	$(PYTEST)
 
 # The tests of arithmetic under other instruction sets: nothing may rest on the last bit of a float.
-NUMERIC := tests/encoders tests/heads tests/learners tests/embedders tests/training
+NUMERIC := tests/nn tests/heads tests/learners tests/embedders tests/training tests/paper/rivals
 numeric: install
 	for set in default avx2; do ATEN_CPU_CAPABILITY=$$set $(PYTEST) $(NUMERIC) || exit 1; done
 
