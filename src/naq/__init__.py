@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from naq.plugins import imported
-
 __version__ = "0.1.0"
 
 _PUBLIC = {
@@ -46,6 +44,8 @@ __all__ = ["__version__", *_PUBLIC]
 def __getattr__(name: str) -> Any:
     if name not in _PUBLIC:
         raise AttributeError(f"module 'naq' has no attribute {name!r}")
+    from naq.plugins import imported
+
     value = imported(_PUBLIC[name])
     globals()[name] = value
     return value
