@@ -24,7 +24,7 @@ def lines_of(files: list[Path]) -> int:
 
 
 def measured(budget: dict[str, dict[str, int]]) -> list[tuple[str, int, int, int | None, int | None]]:
-    """(place, lines, modules, most lines, most modules) of each entry, and of each room that has no entry of its own."""
+    """(place, lines, modules, most lines, most modules) of each entry."""
     rows = []
     for name, most in budget.items():
         files = modules_of(ROOT / name)

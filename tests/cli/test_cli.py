@@ -314,7 +314,7 @@ def test_set_reaches_the_run_the_method_and_the_episodes(graph_file, tmp_path):
     config = json.loads((tmp_path / "run" / "metrics.json").read_text())["config"]
     assert (config["features"], config["episode"]["fill"], config["options"]["latent"]) == ("tfidf", "lowest", 8)
     assert config["patience"] == 3
-    for wrong in ("patience=x", "refine=3", "episode.queriez=4", "select=nonsense"):
+    for wrong in ("patience=x", "refine=3", "episode.queriez=4", "select=nonsense", "head_options=x"):
         refused = naq("run", graph_file, *SMALL, "-m", "naq-feat/protonet", "--set", wrong)
         name = wrong.partition("=")[0].removeprefix("episode.")
         assert refused.returncode == 2 and name in refused.stderr and "Traceback" not in refused.stderr

@@ -154,7 +154,7 @@ def run_command(
     _next_steps(dataset, nodes, tasks, results)
 
 
-RUN_SETTINGS = ("features", "epochs", "evaluate_every", "patience", "select", "refine", "cache", "head_options")
+RUN_SETTINGS = ("features", "epochs", "evaluate_every", "patience", "select", "refine", "cache")
 """What ``--set`` reaches of a run's configuration; everything else without a dot is an option of the method."""
 
 

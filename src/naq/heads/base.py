@@ -30,7 +30,6 @@ HEADS: Registry[type[Head]] = Registry(
     accepts=lambda item: isinstance(item, type) and issubclass(item, Head),
 )
 register_head = HEADS.register
-READING_ORDER = ("logistic", "prototype", "expansion", "transductive", "em", "balanced")
 
 
 class Head(Configurable, ABC):
@@ -88,12 +87,7 @@ def make_head(head: str | Head, **options: Any) -> Head:
 
 def in_reading_order() -> list[str]:
     """Names of all heads: those that answer each query alone first, the ones that are told the balance last."""
-
-    def place(name: str) -> tuple[bool, bool, int]:
-        known = READING_ORDER.index(name) if name in READING_ORDER else len(READING_ORDER)
-        return HEADS[name].transductive, HEADS[name].knows_balance, known
-
-    return sorted(HEADS, key=place)
+    return sorted(HEADS, key=lambda name: (HEADS[name].transductive, HEADS[name].knows_balance))
 
 
 def task_chunks(tasks: Tasks, width: int) -> Iterator[slice]:

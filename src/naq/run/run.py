@@ -81,7 +81,7 @@ def run(
         >>> r = naq.run("debian", method="smooth")  # doctest: +SKIP
         >>> print(r)  # doctest: +SKIP
     """
-    check_settings({name: value for name, value in settings.items() if name != "method"})
+    check_settings(settings)
     config = RunConfig.resolve(method, **settings)
     if table is not None:
         check_takes_table(config.spec)
