@@ -53,17 +53,19 @@ def test_graphs_and_tasks_are_written_as_the_page_on_files_says(tmp_path, monkey
     graph = community_graph()
     edges = np.stack(graph.adjacency.nonzero())
     names = {"edges": edges, "features": graph.features, "labels": graph.labels, "n": graph.num_nodes}
+    names["weights"] = np.arange(1, edges.shape[1] + 1)
     blocks = re.findall(
         r"^```python\n(.*?)^```", (ROOT / "docs" / "formats.md").read_text(encoding="utf-8"), re.M | re.S
     )
     for block in blocks:
         exec(compile(block, "formats.md", "exec"), names)
+    assert names["h"].directed and len(names["h"].blocks) == 2
     monkeypatch.setattr(
         "sys.argv", ["naq", "run", "mine.npz", "--way", "2", "--shot", "5", "-m", "smooth", "--out", "run"]
     )
     with pytest.raises(SystemExit) as ended:
         main()
-    assert len(blocks) == 2 and not ended.value.code and (tmp_path / "run" / "metrics.json").exists()
+    assert len(blocks) == 3 and not ended.value.code and (tmp_path / "run" / "metrics.json").exists()
     result = naq.run(names["g"], "smooth", way=2, split=names["split"], cache=None)
     assert result.config.way == 2 and len(result.per_task) == 500
 

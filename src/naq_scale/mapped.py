@@ -2,7 +2,7 @@
 
 ``adj_indptr, adj_indices`` is the adjacency as CSR: both directions of every edge, columns ascending, no self-loop, no
 duplicate. Features are ``attr_indptr, attr_indices[, attr_data]`` or a dense ``attr``; ``labels``, ``class_names``, ``names``,
-``vocab`` as in the graph npz. What is checked when:
+``vocab``, blocks and arcs as in the graph npz. What is checked when:
 
 - opening a folder: the manifest by its checksum; size, shape and type of every array file; labels; and one pass over the
   index arrays (in range, ascending, no loop), since compiled code trusts them. Feature values and names of a large folder are
@@ -26,14 +26,15 @@ from numba import njit, prange
 from naq.errors import DataError, GraphError
 from naq.files import is_text
 from naq.graph import Graph
-from naq.io.npz import MOST_COLUMNS, _strings, checked_labels
+from naq.io.npz import ARCS, BLOCKS, MOST_COLUMNS, _strings, checked_labels, kept_arrays, stated_blocks
 from naq.io.readers import Reader
 from naq.random import mixed
 from naq_scale.array_folder import MANIFEST, check_sums, new_folder, open_arrays, read_manifest
 
 FORMAT, VERSION = "naq-graph", 1
 _NAMES = ("class_names", "names", "vocab")
-ARRAYS = frozenset({"adj_indptr", "adj_indices", "attr_indptr", "attr_indices", "attr_data", "attr", "labels", *_NAMES})
+_SPARSE = ("adj_indptr", "adj_indices", "attr_indptr", "attr_indices", "attr_data")
+ARRAYS = frozenset({*_SPARSE, "attr", "labels", *_NAMES, *BLOCKS, *ARCS})
 ROWS = 1 << 16
 """Rows that one piece of a scan goes through, and entries that are checked at once."""
 VERIFIED = 1 << 28
@@ -69,6 +70,8 @@ def save_mapped(path: str | Path, graph: Graph) -> Path:
             writer.put("attr_indptr", graph.features.indptr, index_type(graph.features.nnz))
             writer.put("attr_indices", graph.features.indices, np.int32)
             writer.put("attr_data", graph.features.data, np.float32)
+        for key, array in kept_arrays(graph).items():
+            writer.put(key, array)
         for key in ("labels", *_NAMES):
             if getattr(graph, key) is not None:
                 writer.put(key, getattr(graph, key))
@@ -99,9 +102,12 @@ def open_graph(path: str | Path, *, name: str | None = None, verify: bool = Fals
         raise DataError(f"{path}: the graph is empty (0 nodes); expected at least one node.")
     adjacency = _csr(arrays, "adj", (n, n), path)
     features = _features(arrays, manifest, n, path)
+    arcs = _csr(arrays, "arc", (n, n), path) if "arc_indptr" in arrays else None
     if verify:
         check_sums(path, manifest)
         _verify(adjacency, features, path)
+        if arcs is not None and not (np.isfinite(arcs.data) & (arcs.data > 0)).all():
+            raise DataError(f"{path}: arc_data holds a weight that is not above 0; make the folder again.")
         own = arrays.get("names", np.empty(0))
         if not all(is_text(own[start : start + ROWS]) for start in range(0, len(own), ROWS)):
             raise DataError(f"{path}: names holds bytes that are no text; make the folder again.")
@@ -117,6 +123,8 @@ def open_graph(path: str | Path, *, name: str | None = None, verify: bool = Fals
             features,
             checked_labels(arrays.get("labels"), str(path)),
             **names,
+            blocks=stated_blocks(arrays, path),
+            arcs=arcs,
             name=name or str(manifest.get("name") or path.name),
             operator_class="naq_scale.streamed:StreamedOperator",
         )
@@ -137,8 +145,6 @@ def _features(arrays: dict[str, np.ndarray], manifest: dict[str, Any], n: int, p
     width = manifest.get("features")
     if not isinstance(width, int) or not 0 < width <= MOST_COLUMNS:
         raise DataError(f"{path / MANIFEST}: features is {width!r}; expected the number of columns.")
-    if len(arrays["attr_indptr"]) != n + 1:
-        raise DataError(f"{path}: attr_indptr has {len(arrays['attr_indptr']):,} entries; expected {n + 1:,}.")
     return _csr(arrays, "attr", (n, width), path)
 
 
@@ -149,13 +155,15 @@ def _csr(arrays: dict[str, np.ndarray], prefix: str, shape: tuple[int, int], pat
     for key, array in (("indptr", indptr), ("indices", indices)):
         if array.ndim != 1 or array.dtype not in (np.dtype(np.int32), np.dtype(np.int64)):
             raise DataError(f"{start}_{key} has shape {array.shape} and type {array.dtype}; expected whole numbers.")
+    if len(indptr) != shape[0] + 1:
+        raise DataError(f"{start}_indptr has {len(indptr):,} entries; expected {shape[0] + 1:,}.")
     step = 1 << 22
     falls = (bool((np.diff(indptr[i : i + step + 1]) < 0).any()) for i in range(0, len(indptr), step))
     if indptr[0] != 0 or indptr[-1] != count or any(falls):
         raise DataError(f"{start}_indptr must start at 0, never fall and end at {count:,}; {damaged}.")
-    bad = first_bad_row(indptr, indices, shape[1], prefix == "adj", -(-shape[0] // ROWS))
+    bad = first_bad_row(indptr, indices, shape[1], prefix != "attr", -(-shape[0] // ROWS))
     if bad >= 0:
-        loop = " without itself" if prefix == "adj" else ""
+        loop = " without itself" if prefix != "attr" else ""
         expected = f"an ascending list within 0..{shape[1] - 1}{loop}"
         raise DataError(f"{path}: row {bad} of {prefix}_indices is not {expected}; {damaged}.")
     data: np.ndarray = arrays.get(f"{prefix}_data", np.broadcast_to(np.float32(1), count))

@@ -233,3 +233,54 @@ def test_shared_graphs(name: str, sizes: tuple[int, ...], tmp_path: Path) -> Non
     assert (graph.num_nodes, graph.num_edges, graph.num_features, graph.num_classes) == sizes
     assert tuple(sizes_of_file(path).values()) == sizes
     assert read_graph(save_graph(tmp_path / "copy.npz", graph)).hash == graph.hash
+
+
+ARCS = {"arc_indptr": np.array([0, 1, 2, 2]), "arc_indices": np.array([1, 2]), "arc_data": np.array([2, 1])}
+
+
+def test_blocks_and_arcs_come_back(tmp_path: Path) -> None:
+    arcs = sp.csr_array(np.array([[0, 2.5, 0], [0, 0, 1], [0, 1, 0]], dtype=np.float32))
+    blocks = [("words", 2, "title, text"), ("numbers", 1)]
+    graph = Graph([[0, 1], [1, 2]], sp.csr_array(np.eye(3)), nodes=3, blocks=blocks, arcs=arcs)
+    again = read_graph(save_graph(tmp_path / "g.npz", graph))
+    assert again.hash == graph.hash
+    assert again.blocks == graph.blocks
+    assert again.blocks[0].title == "title, text"
+    assert (again.arcs != arcs).nnz == 0
+    plain = read_npz(save_graph(tmp_path / "p.npz", graph.with_arcs(None).with_features(np.ones((3, 2)))))
+    assert not [key for key in plain if key.startswith(("arc", "attr_"))]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"attr_blocks": np.array(["words"])},
+        {"attr_ends": np.array([2])},
+        {"attr_titles": np.array(["a"])},
+        {"attr_blocks": np.array(["words"]), "attr_ends": np.array([3])},
+        {"attr_blocks": np.array(["words", "numbers"]), "attr_ends": np.array([2])},
+        {"attr_blocks": np.array(["words", "numbers"]), "attr_ends": np.array([2, 1])},
+        {"attr_blocks": np.array(["letters"]), "attr_ends": np.array([2])},
+        {"attr_blocks": np.array([1]), "attr_ends": np.array([2])},
+        {"attr_blocks": np.array("words"), "attr_ends": np.array(2)},
+        {"attr_blocks": np.array(["words"]), "attr_ends": np.array([2.0])},
+        {"attr_blocks": np.array(["words"]), "attr_ends": np.array([2]), "attr_titles": np.array(["a", "b"])},
+        {"attr_blocks": np.array([["words"]]), "attr_ends": np.array([[2]])},
+        {"arc_data": None},
+        {"arc_data": None, "arc_indices": None},
+        {"arc_indptr": None},
+        {"arc_indices": None},
+        {"arc_data": np.array([1, -1])},
+        {"arc_data": np.array([1, np.nan])},
+        {"arc_data": np.ones(3)},
+        {"arc_data": np.array(["a", "b"])},
+        {"arc_indices": np.array([1, 3])},
+        {"arc_indices": np.array([2, 1])},
+        {"arc_indptr": np.array([0, 1, 2])},
+        {"arc_indptr": np.array([0, 2, 1, 2])},
+    ],
+)
+def test_damaged_blocks_and_arcs_are_one_error(tmp_path: Path, change: dict[str, Any]) -> None:
+    assert read_graph(write(tmp_path, **ARCS)).directed
+    with pytest.raises(DataError):
+        read_graph(write(tmp_path, **ARCS | change))

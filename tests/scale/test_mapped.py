@@ -32,8 +32,21 @@ def named() -> Graph:
     )
 
 
+def directed_with_blocks() -> Graph:
+    graph = random_graph(30, 70, 6)
+    arcs = sp.csr_array(sp.triu(graph.adjacency) * 2.5)
+    return Graph(graph.adjacency, graph.features, arcs=arcs, blocks=[("words", 4, "text"), ("categories", 2)])
+
+
 @pytest.mark.parametrize(
-    "make", [named, islands, lambda: random_graph(40, 90, dense=True), lambda: without_features(islands())]
+    "make",
+    [
+        named,
+        directed_with_blocks,
+        islands,
+        lambda: random_graph(40, 90, dense=True),
+        lambda: without_features(islands()),
+    ],
 )
 def test_the_same_graph_comes_back(tmp_path, make):
     graph = make()
@@ -50,6 +63,8 @@ def test_the_same_graph_comes_back(tmp_path, make):
         assert (one is None and other is None) or np.array_equal(one, other)
     assert np.array_equal(found.adjacency.toarray(), graph.adjacency.toarray())
     assert isinstance(found.adjacency.indices, np.memmap) and not found.adjacency.indices.flags.writeable
+    assert found.blocks == graph.blocks and found.directed == graph.directed
+    assert np.array_equal(found.weighted_adjacency.toarray(), graph.weighted_adjacency.toarray())
     assert np.array_equal(found.components, graph.components) and np.array_equal(found.degrees, graph.degrees)
     assert open_graph(tmp_path / "g", verify=True).hash == graph.hash
     said = read_manifest(tmp_path / "g", FORMAT, VERSION)
@@ -145,6 +160,18 @@ def test_damage_is_one_sentence(tmp_path, damage, monkeypatch):
     with pytest.raises(DataError, match=expected) as caught:
         naq.load(folder)
     assert "\n" not in str(caught.value) and str(tmp_path) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("array", "value"),
+    [("arc_data", 0), ("arc_data", np.nan), ("arc_indices", 99), ("arc_indptr", 10**6), ("attr_ends", 9)],
+)
+def test_damaged_arcs_and_blocks_are_one_sentence(tmp_path, array, value, monkeypatch):
+    folder = save_mapped(tmp_path / "g", directed_with_blocks())
+    poke(folder, array, -1, value)
+    monkeypatch.setattr("naq_scale.mapped.check_sums", lambda *_: None)
+    with pytest.raises(DataError, match=array.replace("attr_ends", "blocks")):
+        naq.load(folder)
 
 
 def test_the_header_of_an_array_must_be_the_manifests(tmp_path):

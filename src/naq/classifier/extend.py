@@ -19,7 +19,7 @@ from naq.embedders.naq_plus import NaqPlus
 from naq.embedders.node_words import node_words
 from naq.embedders.smoothing import ROUNDING, narrowed, smoothed, unit
 from naq.errors import GraphError, OptionError
-from naq.graph import Graph
+from naq.graph import Graph, arcs_of
 
 MAKE = "make it with naq.classifier.with_nodes"
 SOLVER_ROUNDS = 8
@@ -111,7 +111,8 @@ def with_nodes(graph: Graph, features: Any, edges: Any, *, names: Sequence[str] 
 
     Args:
         features: (new nodes, d) sparse or dense; None where the graph has none, and then ``names`` or ``edges`` say how many there are.
-        edges: (2, edges) numbers of nodes, old or new, the new ones counting on from ``graph.num_nodes``.
+        edges: (2, edges) numbers of nodes, old or new, the new ones counting on from ``graph.num_nodes``; from the first to
+            the second where the graph is directed. They weigh 1.
         names: of the new nodes; needed where the old ones have names.
 
     Example:
@@ -142,7 +143,7 @@ def with_nodes(graph: Graph, features: Any, edges: Any, *, names: Sequence[str] 
         stacked = np.concatenate([graph.features, features.toarray() if sp.issparse(features) else features])
     elif graph.features is not None:
         stacked = sp.vstack([graph.features, sp.csr_array(features)], format="csr")
-    return Graph(
+    larger = Graph(
         ends,
         stacked,
         labels,
@@ -151,7 +152,18 @@ def with_nodes(graph: Graph, features: Any, edges: Any, *, names: Sequence[str] 
         vocab=graph.vocab,
         name=graph.name,
         nodes=old + count,
+        blocks=graph.stated_blocks,
     )
+    if graph.arcs is None:
+        return larger
+    pairs = np.unique(pairs if graph.directed else np.concatenate([pairs, pairs[::-1]], axis=1), axis=1)
+    inside = (pairs < old).all(axis=0)
+    known = np.zeros(pairs.shape[1], dtype=bool)
+    known[inside] = np.asarray(graph.arcs[tuple(pairs[:, inside])]).ravel() > 0
+    arcs, pairs = sp.coo_array(graph.arcs), pairs[:, ~known]
+    ends = np.concatenate([np.stack([arcs.row, arcs.col]), pairs], axis=1)
+    weights = np.concatenate([arcs.data, np.ones(pairs.shape[1])])
+    return larger.with_arcs(arcs_of(ends, weights, larger.num_nodes, directed=True))
 
 
 def check_extension(small: Graph, larger: Graph) -> None:

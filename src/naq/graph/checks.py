@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,30 @@ SPARSE_BELOW = 0.1
 """Dense features with a smaller share of non-zeros than this are stored as CSR."""
 CHANGES = ("self_loops_dropped", "duplicates_merged", "made_undirected")
 """What is counted of the changes to an adjacency."""
+KINDS = ("words", "numbers", "categories", "vectors")
+"""Of features; numbers and vectors are dense."""
+FEW = 32
+"""So few dense columns are numbers, each with a meaning of its own; more are vectors."""
+LIGHTEST, HEAVIEST = 1e-30, 1e30
+"""Weights of edges: any sum of them is a float32."""
 
 
-def clean_adjacency(adjacency: Any, nodes: int | None) -> tuple[sp.csr_array, dict[str, int]]:
-    """Symmetric, loop-free, duplicate-free CSR with float32 ones, and how much was changed to get there."""
+@dataclass(frozen=True)
+class FeatureBlock:
+    """Columns ``start`` up to ``stop`` of the features, all of one of the :data:`KINDS`; ``title`` is what they were made from, if known."""
+
+    kind: str
+    start: int
+    stop: int
+    title: str = ""
+
+
+def clean_adjacency(adjacency: Any, nodes: int | None, *, warn: bool = True) -> tuple[sp.csr_array, dict[str, int]]:
+    """Symmetric, loop-free, duplicate-free CSR with float32 ones, and how much was changed to get there.
+
+    Args:
+        warn: whether weights are lost here.
+    """
     if nodes is not None and (isinstance(nodes, bool) or not isinstance(nodes, int | np.integer)):
         raise GraphError(f"nodes is {nodes!r}; expected a whole number, e.g. nodes=3.")
     matrix = _sound(adjacency, "adjacency") if sp.issparse(adjacency) else _edges_to_matrix(adjacency, nodes)
@@ -40,8 +61,9 @@ def clean_adjacency(adjacency: Any, nodes: int | None) -> tuple[sp.csr_array, di
         raise GraphError(f"adjacency values have type {weight.dtype}; expected numbers.")
     if weight.dtype.kind == "f" and not np.isfinite(weight).all():
         raise GraphError("adjacency values hold NaN or infinity; expected finite numbers.")
-    if len(weight) and ((weight != 0) & (weight != 1)).any():
-        warnings.warn("edge weights other than 0 and 1 are not used: a non-zero entry is one edge.", stacklevel=4)
+    if warn and len(weight) and ((weight != 0) & (weight != 1)).any():
+        text = "edge weights other than 0 and 1 are not used, a non-zero entry is one edge; give arcs= to keep them."
+        warnings.warn(text, stacklevel=4)
     present = weight != 0
     if not present.all():
         row, col = row[present], col[present]
@@ -98,6 +120,114 @@ def _edges_to_matrix(edges: Any, nodes: int | None) -> sp.coo_array:
             f"edge {bad} joins node {array[0, bad]} and node {array[1, bad]}, but the graph has nodes 0..{nodes - 1}; fix the edge list."
         )
     return sp.coo_array((np.ones(array.shape[1], dtype=np.int8), (array[0], array[1])), shape=(nodes, nodes))
+
+
+def arcs_of(ends: Any, weights: Any, nodes: int, *, directed: bool) -> sp.csr_array | None:
+    """``Graph.arcs`` from edges: CSR (nodes, nodes) float32; None where no edge has a direction or a weight other than 1.
+
+    Args:
+        ends: (2, edges) nodes from which and to which; self-loops are left out.
+        weights: one per edge, those of equal edges are added up; None where all weigh 1, however often they are listed.
+        directed: otherwise an edge goes both ways; weights listed for both ways are added up unless all are mirrored.
+    """
+    row, col = ends = np.asarray(ends)
+    if ends.size and (ends.min() < 0 or ends.max() >= nodes):
+        raise GraphError(f"edges join nodes {ends.min()} to {ends.max()}, but the graph has nodes 0..{nodes - 1}.")
+    weight = np.ones(len(row)) if weights is None else np.asarray(weights)
+    if weight.shape != row.shape or weight.dtype.kind not in "biuf":
+        raise GraphError(f"weights have shape {weight.shape}, type {weight.dtype}; expected {len(row):,} numbers.")
+    weight = weight.astype(np.float64)
+    wrong = np.flatnonzero(~((weight >= LIGHTEST) & (weight <= HEAVIEST)))
+    if len(wrong):
+        e = wrong[0]
+        raise GraphError(
+            f"edge {e}, from node {row[e]} to node {col[e]}, has weight {weight[e]:g}; expected a number above 0, so "
+            "leave the edge out or change its weight."
+        )
+    apart = row != col
+    matrix = sp.csr_array((weight[apart], (row[apart], col[apart])), shape=(nodes, nodes))
+    matrix.sum_duplicates()
+    if weights is None:
+        matrix.data[:] = 1
+    matrix = matrix.astype(np.float32)
+    if not directed:
+        matrix = both_ways(matrix)
+        if weights is None:
+            return None
+    return None if (matrix.data == 1).all() and is_symmetric(matrix) else matrix
+
+
+def is_symmetric(matrix: sp.csr_array) -> bool:
+    """Whether a CSR without duplicates, its columns ascending, equals its transpose."""
+    turned = matrix.T.tocsr()
+    parts = ("indptr", "indices", "data")
+    return all(np.array_equal(getattr(matrix, part), getattr(turned, part)) for part in parts)
+
+
+def both_ways(matrix: sp.csr_array) -> sp.csr_array:
+    """The matrix where it is symmetric, else the sum of it and its transpose."""
+    return matrix if is_symmetric(matrix) else sp.csr_array(matrix + matrix.T)
+
+
+def clean_arcs(arcs: Any, adjacency: sp.csr_array) -> sp.csr_array | None:
+    """The weights of exactly the edges of the adjacency, see :func:`arcs_of`."""
+    if arcs is None:
+        return None
+    if not sp.issparse(arcs) or arcs.shape != adjacency.shape:
+        what = f"of shape {arcs.shape}" if hasattr(arcs, "shape") else f"a {type(arcs).__name__}"
+        raise GraphError(f"arcs is {what}; expected a scipy sparse matrix {adjacency.shape} of weights.")
+    given = sp.coo_array(_sound(arcs, "arcs"))
+    loops = np.flatnonzero(given.row == given.col)
+    if len(loops):
+        raise GraphError(f"arcs join node {given.row[loops[0]]} to itself; leave self-loops out.")
+    made = arcs_of((given.row, given.col), given.data, len(adjacency.indptr) - 1, directed=True)
+    pattern = clean_adjacency(given if made is None else made, None, warn=False)[0]
+    if not all(np.array_equal(getattr(pattern, part), getattr(adjacency, part)) for part in ("indptr", "indices")):
+        raise GraphError(
+            f"arcs join {pattern.nnz // 2:,} pairs of nodes, and these are not the {adjacency.nnz // 2:,} edges of the "
+            "adjacency; give both for the same edges."
+        )
+    return made
+
+
+def clean_blocks(blocks: Iterable[Any] | None, features: Any) -> tuple[FeatureBlock, ...] | None:
+    """Blocks that cover the columns, from (kind, width), (kind, width, title) or blocks, in the order of columns."""
+    if blocks is None:
+        return None
+    width, found = 0 if features is None else features.shape[1], list[FeatureBlock]()
+    for given in blocks:
+        start = found[-1].stop if found else 0
+        if isinstance(given, FeatureBlock) and given.start == start:
+            given = (given.kind, given.stop - given.start, given.title)
+        if not isinstance(given, tuple | list) or len(given) not in (2, 3) or given[0] not in KINDS:
+            raise GraphError(
+                f"blocks hold {given!r}; expected a kind ({', '.join(KINDS)}) and how many columns it has."
+            )
+        if isinstance(given[1], bool) or not isinstance(given[1], int | np.integer) or given[1] < 1:
+            raise GraphError(f"blocks hold {given!r}; expected a whole number of columns, at least 1.")
+        found.append(FeatureBlock(given[0], start, start + int(given[1]), *map(str, given[2:])))
+    if (found[-1].stop if found else 0) != width:
+        raise GraphError(
+            f"blocks have {found[-1].stop if found else 0:,} columns, the features {width:,}; make them equal."
+        )
+    return tuple(found) if found else None
+
+
+def usual_blocks(features: sp.csr_array | np.ndarray | None) -> tuple[FeatureBlock, ...]:
+    """What features of one kind are taken for where nobody says it."""
+    if features is None:
+        return ()
+    width = int(features.shape[1])
+    return (FeatureBlock("words" if is_counted(features) else "numbers" if width < FEW else "vectors", 0, width),)
+
+
+def is_counted(features: sp.csr_array | np.ndarray | None) -> bool:
+    """Whether features are sparse and non-negative, as counts of words are."""
+    return features is not None and not isinstance(features, np.ndarray) and bool((features.data >= 0).all())
+
+
+def as_dense(matrix: sp.csr_array | np.ndarray) -> np.ndarray:
+    return matrix if isinstance(matrix, np.ndarray) else matrix.toarray()
 
 
 def clean_features(features: Any, n: int) -> sp.csr_array | np.ndarray | None:

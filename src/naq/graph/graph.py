@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,9 +21,10 @@ HASHED = 1 << 22
 
 
 class Graph:
-    """An undirected, unweighted graph with optional features, labels and names. Checked once, then immutable.
+    """A graph with optional features, labels and names, its edges undirected and equal for most methods. Checked once, then immutable.
 
-    Self-loops are dropped, duplicate edges merged and directed edges made undirected; ``changes`` counts each.
+    Self-loops are dropped, duplicate edges merged and directed edges made undirected; ``changes`` counts each. Directions
+    and weights are kept beside that where ``arcs`` gives them.
 
     Args:
         adjacency: scipy sparse matrix (n, n), or an edge list of shape (2, edges) together with ``nodes``.
@@ -35,14 +37,19 @@ class Graph:
         name: what to call the graph in tables and folders.
         nodes: number of nodes; needed with an edge list.
         source: the dataset name or path it was loaded from, which is where its tasks are looked for; no part of the content.
+        blocks: the kinds of features in the order of columns, as (kind, number of columns) or (kind, number, title), with a kind
+            of words, numbers, categories or vectors; without it all are of one kind, told by their form.
+        arcs: sparse (n, n) weights above 0 of the same edges, from row to column; :func:`naq.graph.arcs_of` makes it.
 
     Attributes:
+        stated_blocks: as given, or None.
         mapped: whether structure and features are memory-mapped files; methods then work in blocks and never copy them whole.
 
     Shapes:
         - ``adjacency``: CSR (n, n), float32 ones, indices sorted
         - ``features``: CSR or ndarray (n, d), float32, or None
         - ``labels``: (n,) int64 or None
+        - ``arcs``: CSR (n, n), float32, or None if all edges go both ways and weigh 1
 
     Example:
         >>> g = Graph([[0, 1], [1, 2]], features=[[1, 0], [1, 1], [0, 1]], nodes=3)
@@ -65,10 +72,14 @@ class Graph:
         name: str = "graph",
         nodes: int | None = None,
         source: str | None = None,
+        blocks: Iterable[Any] | None = None,
+        arcs: Any = None,
     ) -> None:
-        self.adjacency, self.changes = checks.clean_adjacency(adjacency, nodes)
+        self.adjacency, self.changes = checks.clean_adjacency(adjacency, nodes, warn=arcs is None)
         n = self.adjacency.shape[0]
+        self.arcs = checks.clean_arcs(arcs, self.adjacency)
         self.features = checks.clean_features(features, n)
+        self.stated_blocks = checks.clean_blocks(blocks, self.features)
         self.labels = checks.clean_labels(labels, n)
         self.names = checks.clean_names(names, n, "names")
         width = None if self.features is None else self.features.shape[1]
@@ -85,16 +96,18 @@ class Graph:
         cls, adjacency: sp.csr_array, features: sp.csr_array | np.ndarray | None = None,
         labels: np.ndarray | None = None, *, names: np.ndarray | None = None, class_names: np.ndarray | None = None,
         vocab: np.ndarray | None = None, name: str = "graph", operator_class: str | None = None,
+        blocks: Iterable[Any] | None = None, arcs: sp.csr_array | None = None,
     ) -> Graph:  # fmt: skip
         """A graph on memory-mapped arrays, which are used as they are: large ones are neither checked nor copied.
 
         The caller answers for the adjacency (symmetric, no loops, columns ascending, float32 ones) and for the features
-        (finite float32); ``operator_class`` is what encoders read it through, as ``module:name``.
+        (finite float32), and for ``arcs`` of the same edges; ``operator_class`` is what encoders read it through, as ``module:name``.
         """
         graph = object.__new__(cls)
         n = adjacency.shape[0]
         graph.adjacency, graph.changes = adjacency, dict.fromkeys(checks.CHANGES, 0)
         graph.features, graph.labels = features, checks.clean_labels(labels, n)
+        graph.arcs, graph.stated_blocks = arcs, checks.clean_blocks(blocks, features)
         graph.names = checks.clean_names(names, n, "names")
         graph.vocab = checks.clean_names(vocab, None if features is None else features.shape[1], "vocab")
         graph.class_names = checks.clean_names(class_names, None, "class_names")
@@ -122,6 +135,8 @@ class Graph:
             arrays.append(self.features)
         elif self.features is not None:
             arrays += [self.features.data, self.features.indices, self.features.indptr]
+        if self.arcs is not None:
+            arrays += [self.arcs.data, self.arcs.indices, self.arcs.indptr]
         return arrays + [a for a in (self.labels, self.names, self.class_names, self.vocab) if a is not None]
 
     def check_files(self) -> None:
@@ -157,6 +172,32 @@ class Graph:
     @property
     def sparse_features(self) -> bool:
         return self.features is not None and not isinstance(self.features, np.ndarray)
+
+    @property
+    def blocks(self) -> tuple[checks.FeatureBlock, ...]:
+        """The kinds of features in the order of columns: as stated, else all of one kind; none without features."""
+        return self.stated_blocks or self._cached("blocks", lambda: checks.usual_blocks(self.features))
+
+    def block_features(self) -> list[tuple[checks.FeatureBlock, sp.csr_array | np.ndarray]]:
+        """Each block with its columns; numbers and vectors that are stated are dense, also where the features are sparse."""
+        if self.features is None:
+            return []
+        if self.stated_blocks is None:
+            return [(self.blocks[0], self.features)]
+        parts = [(block, self.features[:, block.start : block.stop]) for block in self.stated_blocks]
+        return [(b, checks.as_dense(part) if b.kind in ("numbers", "vectors") else part) for b, part in parts]
+
+    @property
+    def directed(self) -> bool:
+        """Whether some edge goes, or weighs something, one way and not the other."""
+        arcs = self.arcs
+        return arcs is not None and self._cached("directed", lambda: not checks.is_symmetric(arcs))
+
+    @property
+    def weighted_adjacency(self) -> sp.csr_array:
+        """The symmetric matrix of weights, of both directions together; the adjacency where there are no ``arcs``."""
+        arcs = self.arcs
+        return self.adjacency if arcs is None else self._cached("weighted", lambda: checks.both_ways(arcs))
 
     def require_features(self, purpose: str) -> sp.csr_array | np.ndarray:
         """The features, or a ``GraphError`` that says what to do without them."""
@@ -248,6 +289,12 @@ class Graph:
                 _add(digest, "values", block.data, "<f4")
         if self.labels is not None:
             _add(digest, "labels", self.labels, "<i8")
+        if self.stated_blocks is not None:
+            digest.update(f"blocks:{[(block.kind, block.stop) for block in self.stated_blocks]}".encode())
+        if self.arcs is not None:
+            _add(digest, "arcs_indptr", self.arcs.indptr, "<i8")
+            _add(digest, "arcs_indices", self.arcs.indices, "<i8")
+            _add(digest, "arcs", self.arcs.data, "<f4")
         return digest.hexdigest()
 
     def without_labels(self) -> Graph:
@@ -256,9 +303,10 @@ class Graph:
             return self
         return self._with(labels=None, class_names=None, _own={})
 
-    def with_features(self, features: Any) -> Graph:
-        """The same structure, labels and names with other features of the same nodes."""
-        vocab = self.vocab if features is not None and features.shape[1] == self.num_features else None
+    def with_features(self, features: Any, blocks: Iterable[Any] | None = None) -> Graph:
+        """The same structure, labels and names with other features of the same nodes; equally many have the same blocks unless given."""
+        same = features is not None and features.shape[1] == self.num_features
+        vocab, blocks = self.vocab if same else None, self.stated_blocks if blocks is None and same else blocks
         if self.mapped:
             clean = checks.clean_features(features, self.num_nodes)
             width = None if clean is None else clean.shape[1]
@@ -267,9 +315,10 @@ class Graph:
             ):
                 array.setflags(write=False)
             vocab, changes = checks.clean_names(vocab, width, "vocab"), dict.fromkeys(checks.CHANGES, 0)
-            return self._with(features=clean, vocab=vocab, changes=changes, _derived={}, _own={})
+            stated = checks.clean_blocks(blocks, clean)
+            return self._with(features=clean, vocab=vocab, stated_blocks=stated, changes=changes, _derived={}, _own={})
         kept: dict[str, Any] = {key: getattr(self, key) for key in ("names", "class_names", "name", "source")}
-        return Graph(self.adjacency, features, self.labels, vocab=vocab, **kept)
+        return Graph(self.adjacency, features, self.labels, vocab=vocab, blocks=blocks, arcs=self.arcs, **kept)
 
     def with_labels(self, labels: Any, class_names: Any = None) -> Graph:
         """The same structure and features with other labels; tasks of its source are not for these."""
@@ -310,7 +359,10 @@ class Graph:
 
     @classmethod
     def from_pyg(cls, data: Data, *, name: str = "graph") -> Graph:
-        """From a PyG ``Data`` with ``edge_index`` and, if present, ``x`` and ``y``."""
+        """From a PyG ``Data`` with ``edge_index`` and, if present, ``x``, ``y``, and weights as ``edge_weight`` or one column ``edge_attr``.
+
+        An ``edge_index`` that is not symmetric is directed.
+        """
         edges = getattr(data, "edge_index", None)
         if edges is None:
             raise GraphError("data has no edge_index; expected a torch_geometric.data.Data with one (2, edges).")
@@ -321,16 +373,28 @@ class Graph:
             y = y.detach().cpu().numpy()
             y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
         nodes = data.num_nodes
-        return cls(edges.detach().cpu().numpy(), x, y, nodes=int(nodes) if nodes is not None else None, name=name)
+        ends = edges.detach().cpu().numpy()
+        bare = cls(ends, x, y, nodes=int(nodes) if nodes is not None else None, name=name)
+        return bare.with_arcs(checks.arcs_of(ends, _pyg_weights(data), bare.num_nodes, directed=True))
+
+    def with_arcs(self, arcs: Any) -> Graph:
+        """The same graph whose edges have these directions and weights; see ``arcs``."""
+        clean = checks.clean_arcs(arcs, self.adjacency)
+        for array in () if clean is None else (clean.data, clean.indices, clean.indptr):
+            array.setflags(write=False)
+        return self._with(arcs=clean, _derived={}, _own={})
 
     def to_pyg(self) -> Data:
-        """A PyG ``Data``: both directions of every edge, features dense or as a sparse CSR tensor, labels if known."""
+        """A PyG ``Data``: both directions of every edge, or ``arcs`` with their weights; features dense or as a sparse tensor, labels if known."""
         import torch
         from torch_geometric.data import Data
 
-        rows = np.repeat(np.arange(self.num_nodes), np.diff(self.adjacency.indptr))
-        edges = torch.from_numpy(np.stack([rows, self.adjacency.indices.astype(np.int64)]))
+        arcs = self.adjacency if self.arcs is None else self.arcs
+        rows = np.repeat(np.arange(self.num_nodes), np.diff(arcs.indptr))
+        edges = torch.from_numpy(np.stack([rows, arcs.indices.astype(np.int64)]))
         data = Data(edge_index=edges, num_nodes=self.num_nodes)
+        if (arcs.data != 1).any():
+            data.edge_weight = torch.from_numpy(arcs.data.copy())
         if self.sparse_features:
             assert self.features is not None
             coo = sp.coo_array(self.features)
@@ -348,6 +412,20 @@ def _add(digest: hashlib.blake2b, title: str, array: np.ndarray, kind: str) -> N
     digest.update(f"{title}:{array.shape}".encode())
     for start in range(0, len(array), HASHED):
         digest.update(np.ascontiguousarray(array[start : start + HASHED], dtype=kind).data)
+
+
+def _pyg_weights(data: Data) -> np.ndarray | None:
+    """What its edges weigh; attributes that are no weights are left out with a warning."""
+    weight, attributes = getattr(data, "edge_weight", None), getattr(data, "edge_attr", None)
+    if weight is not None:
+        return weight.detach().cpu().numpy().reshape(-1)
+    if attributes is None:
+        return None
+    one = attributes.detach().cpu().numpy()
+    if one.size == len(one) and (one > 0).all():
+        return one.reshape(-1)
+    warnings.warn("edge_attr is not one positive number for each edge, so edges have no weights.", stacklevel=4)
+    return None
 
 
 def _sparse_from_torch(x: Any) -> sp.csr_array:

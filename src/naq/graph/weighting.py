@@ -6,6 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from naq.errors import OptionError
+from naq.graph import checks
 from naq.graph.graph import Graph
 
 WEIGHTINGS = {
@@ -35,8 +36,7 @@ def idf_of(frequency: np.ndarray, n: int) -> np.ndarray:
 
 def is_counted(graph: Graph) -> bool:
     """Whether the features are sparse and non-negative, as counts of words are."""
-    features = graph.features
-    return features is not None and not isinstance(features, np.ndarray) and bool((features.data >= 0).all())
+    return checks.is_counted(graph.features)
 
 
 def check_weighting(weighting: str) -> str:

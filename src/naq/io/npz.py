@@ -18,7 +18,11 @@ from naq.io.readers import Reader
 
 _SPARSE = ("indptr", "indices", "shape", "data")
 _NAMES = ("class_names", "names", "vocab")
-KEYS = frozenset({f"{m}_{part}" for m in ("adj", "attr") for part in _SPARSE} | {"attr", "labels", *_NAMES})
+BLOCKS = ("attr_blocks", "attr_ends", "attr_titles")
+ARCS = ("arc_indptr", "arc_indices", "arc_data")
+KEYS = frozenset(
+    {f"{m}_{part}" for m in ("adj", "attr") for part in _SPARSE} | {"attr", "labels", *_NAMES, *BLOCKS, *ARCS}
+)
 """Every array the graph file may hold; others in the same archive are never opened."""
 
 MOST_COLUMNS = 2**31 - 1
@@ -46,7 +50,8 @@ def read_graph(path: str | Path, *, name: str | None = None) -> Graph:
     """The graph of an npz file, called ``name`` or after the file.
 
     Keys: ``adj_indptr, adj_indices, adj_shape [, adj_data]``, ``attr_indptr, attr_indices, attr_shape [, attr_data]``
-    or dense ``attr``, ``labels``, ``class_names``, ``names``, ``vocab``. Only the first three are required.
+    or dense ``attr``, ``labels``, ``class_names``, ``names``, ``vocab``; ``attr_blocks, attr_ends [, attr_titles]``;
+    ``arc_indptr, arc_indices, arc_data``. Only the first three are required.
     """
     path = Path(path)
     arrays = read_npz(path, kind="graph file", only=KEYS)
@@ -58,6 +63,12 @@ def read_graph(path: str | Path, *, name: str | None = None) -> Graph:
     if adjacency.shape[0] != adjacency.shape[1]:
         raise DataError(f"{path}: adj_shape is {adjacency.shape}; expected a square (n, n).")
     names: dict[str, Any] = {key: _strings(arrays[key], key, path) for key in _NAMES if key in arrays}
+    arcs = None
+    if any(key in arrays for key in ARCS):
+        if "arc_data" not in arrays:
+            raise DataError(f"{path} has arc_* but no arc_data; expected {', '.join(ARCS)}.")
+        arcs = csr_of(arrays | {"arc_shape": arrays["adj_shape"]}, "arc", path)
+    names |= {"blocks": stated_blocks(arrays, path), "arcs": arcs}
     try:
         labels = checked_labels(arrays.get("labels"), str(path))
         return Graph(adjacency, _features(arrays, path), labels, **names, name=name or path.stem)
@@ -77,6 +88,7 @@ def save_graph(path: str | Path, graph: Graph, *, compression: int = zipfile.ZIP
         arrays["attr_shape"] = np.array(graph.features.shape, dtype=np.int64)
         if (graph.features.data != 1).any():
             arrays["attr_data"] = _compact(graph.features.data)
+    arrays |= kept_arrays(graph)
     for key in ("labels", *_NAMES):
         value = getattr(graph, key)
         if value is not None:
@@ -84,9 +96,25 @@ def save_graph(path: str | Path, graph: Graph, *, compression: int = zipfile.ZIP
     return write_npz(path, arrays, compression=compression)
 
 
+def kept_arrays(graph: Graph) -> dict[str, np.ndarray]:
+    """What files hold of stated blocks, directions and weights."""
+    arrays: dict[str, np.ndarray] = {}
+    if graph.stated_blocks:
+        arrays["attr_blocks"] = np.array([block.kind for block in graph.stated_blocks])
+        arrays["attr_ends"] = np.array([block.stop for block in graph.stated_blocks], dtype=np.int64)
+        if any(block.title for block in graph.stated_blocks):
+            arrays["attr_titles"] = np.array([block.title for block in graph.stated_blocks])
+    if graph.arcs is not None:
+        arrays |= {"arc_indptr": _narrow(graph.arcs.indptr), "arc_indices": _narrow(graph.arcs.indices)}
+        arrays["arc_data"] = graph.arcs.data
+    return arrays
+
+
 def sizes_of_file(path: str | Path) -> dict[str, int]:
     """Nodes, edges, features and classes of a saved graph, without reading feature values."""
-    arrays = read_npz(path, kind="graph file", only=KEYS - {"attr", "attr_data", "attr_indices", *_NAMES})
+    arrays = read_npz(
+        path, kind="graph file", only=KEYS - {"attr", "attr_data", "attr_indices", *_NAMES, *BLOCKS, *ARCS}
+    )
     labels = arrays.get("labels", np.empty(0))
     edges = sp.coo_array(csr_of(arrays, "adj", Path(path)))
     # A file may list an edge once or in both directions.
@@ -160,6 +188,21 @@ def _features(arrays: Mapping[str, np.ndarray], path: Path) -> Any:
     if "attr" in arrays and sparse:
         raise DataError(f"{path} has both dense attr and sparse attr_* features; keep one of them.")
     return csr_of(arrays, "attr", path) if sparse else arrays.get("attr")
+
+
+def stated_blocks(arrays: Mapping[str, np.ndarray], path: Path) -> list[tuple[str, int, str]] | None:
+    if not any(key in arrays for key in BLOCKS):
+        return None
+    if "attr_blocks" not in arrays or "attr_ends" not in arrays:
+        raise DataError(f"{path} has only some of the arrays of blocks; expected attr_blocks and attr_ends.")
+    kinds, ends = (
+        _strings(arrays["attr_blocks"], "attr_blocks", path),
+        _whole(arrays["attr_ends"], f"{path}: attr_ends"),
+    )
+    titles = _strings(arrays.get("attr_titles", np.full(len(ends), "")), "attr_titles", path)
+    if not kinds.shape == ends.shape == titles.shape:
+        raise DataError(f"{path}: attr_blocks, attr_ends and attr_titles differ in length; the file is damaged.")
+    return list(zip(kinds.tolist(), np.diff(ends, prepend=0).tolist(), titles.tolist()))
 
 
 def _strings(array: np.ndarray, key: str, path: Path) -> np.ndarray:
