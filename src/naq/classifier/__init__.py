@@ -3,10 +3,10 @@
 from naq.plugins import on_first_use
 
 _PUBLIC = {
+    "DoubtfulLabel": "confidence",
     "ExpectedAccuracy": "confidence",
     "FewShotNodeClassifier": "estimator",
     "Labels": "labels",
-    "Temperature": "confidence",
     "read_labels": "labels",
     "with_nodes": "extend",
     "write_predictions": "table",

@@ -1,14 +1,23 @@
-r"""What labels say about every node, and what a cosine is worth: probabilities, expected accuracy, prediction sets.
+r"""What labels say about every node, and what that is worth: all of it from labels that are left out.
 
-.. math:: P(c \mid i) = \mathrm{softmax}_c\!\left(\cos(\hat z_i, p_c) / T\right)
+Experts are class means (:mod:`naq.classifier.prototypes`) and a discriminant (:mod:`naq.classifier.discriminant`) on
+views of the graph (:mod:`naq.classifier.views`); labels that are left out decide what each is worth
+(:mod:`naq.classifier.pool`). While no label can be left out, class means decide or, where edges join unlike nodes, the
+discriminant of a node's surroundings.
 
-T is that which makes the labels most likely, each classified without itself (leave-one-out), under a log-normal prior. A label
-counts by the share of all nodes that its class seems to have: what is asked is how many *nodes* are right, and a large class is often the harder one. A label that
-is the only one of its class says nothing, and with one label in every class T is the prior's.
+A label is left out of every expert and of the weights. With :math:`p_{-i}` what is then said about it, probabilities
+are :math:`p^\theta`, where :math:`\theta` has the least log-loss of the labels left out. The expected accuracy a is the
+mean of the highest probabilities, and as much more as labels left out are right more often than that (where they are
+many), joined with the agreement of class means with the discriminant of the surroundings, two answers that err for
+different reasons, which counts as ``AGREEMENT`` labels: the only thing that tells where no label can be left out.
+:math:`\theta` is then set so that the mean confidence is a. The interval is :math:`a \pm 1.8 \sqrt{b (1 - b) / (m + 4)}`
+for m labels that could be left out, :math:`b = (m a + 2) / (m + 4)`.
 
-What the labels cannot say was measured on labelled graphs, by the number of labels per class, and ships in ``measured.json``: the centre of the prior,
-how far the true accuracy is from the mean probability, and how much wider prediction sets must be than the probabilities
-say. ``benchmarks/calibration.py`` measures it, each graph with what the *other* graphs gave.
+Labels that came without regard to class also tell what they have not met: as many nodes are of classes without a label,
+or as good as that, as labels are the only one of their class (Good and Turing), and these count as wrong.
+
+A prediction set holds the classes above one threshold, at which probabilities and left-out labels (``MASS`` labels'
+worth of the former) say that it holds the true class as often as asked.
 
 With ``unknown``, a node is said to belong to none of the classes if its cosine to the nearest class mean is below a
 threshold, which is found without labels: halfway between two that err on different sides. The higher divides the nodes'
@@ -19,32 +28,32 @@ second nearest is to others. Both take for granted that there are such nodes. ``
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cache, cached_property
-from pathlib import Path
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from naq.classifier.discriminant import discriminant
 from naq.classifier.labels import Labels
-from naq.classifier.prototypes import Prototypes, probabilities, solve
+from naq.classifier.pool import Expert, in_blocks, left_out_weights, log_loss, log_softmax, pool_weights, pooled
+from naq.classifier.prototypes import class_means
+from naq.classifier.views import View
 from naq.errors import OptionError
+from naq.threads import available_cores, one_blas_thread
 
-SPREAD = 0.07  # standard deviation of log T under the prior
-GRID = np.exp(np.linspace(np.log(0.01), np.log(1.0), 121))  # temperatures that are tried
-COARSE = 8  # first every so manieth of them, then those around the best
+MEANS = (0.7, 0.1)  # the weights of class means on the method's vectors and on ``smooth`` before any label is left out
+OTHERS = 0.1  # the weight of each other expert before any label is left out
+MOST_WEIGHED = 2000  # labels from which weights are learned at most
+AGREEMENT, MASS, RESIDUAL = 4.0, 20.0, 50.0  # labels that agreement, probabilities and caution count as
+NARROW = 1.8
+"""Half an interval in standard deviations: nine of ten were to lie inside on eight graphs; the normal distribution has 1.64."""
+SAMPLE = 2048  # nodes, and labels, from which means are taken
+EXPONENTS = np.geomspace(0.05, 3, 60)
+STEPS = 14  # halvings between the outer exponents
 BINS = 256  # of the histograms that thresholds for unknown nodes are read from
-SHARES = 1 << 12  # nodes that the shares of the classes are taken from: of more, about so many at equal distances
-
-
-@dataclass(frozen=True)
-class Temperature:
-    """T, and where it is from: ``leave-one-out``, ``prior`` or ``given``."""
-
-    value: float
-    origin: str
 
 
 @dataclass(frozen=True)
@@ -55,8 +64,26 @@ class ExpectedAccuracy:
     low: float
     high: float
 
+    @classmethod
+    def around(cls, value: float, labels: float) -> ExpectedAccuracy:
+        """The interval of a share that so many left-out labels tell, with two right and two wrong ones more (Agresti and Coull)."""
+        share = (labels * value + 2) / (labels + 4)
+        spread = NARROW * float(np.sqrt(share * (1 - share) / (labels + 4)))
+        return cls(value, max(0.0, value - spread), min(1.0, value + spread))
+
     def __str__(self) -> str:
         return f"{100 * self.value:.0f} % ({100 * self.low:.0f} to {100 * self.high:.0f} % in nine of ten cases)"
+
+
+@dataclass(frozen=True)
+class DoubtfulLabel:
+    """A label that all else contradicts: the node, its class, the class that is meant instead, and how likely each is."""
+
+    node: int
+    given: Any
+    instead: Any
+    given_probability: float
+    instead_probability: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,17 +95,19 @@ class Prediction:
         probabilities: (n, C) float32, of every class, were one of them the right one.
         left_out: (L, C) float32, those of the labelled nodes, each without its own label; NaN for the only one of a
             class.
-        temperature: of the probabilities.
         nowhere: (n,) bool, which nodes belong to no class; None unless that was asked.
-        bare: whether the graph lacks features or edges.
+        experts: those that were asked, ``weights``: (experts,) how much each counts.
     """
 
     labels: Labels
     probabilities: np.ndarray
     left_out: np.ndarray
-    temperature: Temperature
     nowhere: np.ndarray | None
-    bare: bool
+    experts: list[Expert]
+    weights: np.ndarray
+    _expected: ExpectedAccuracy | None
+    _shares: np.ndarray
+    _unseen: float
     _sets: dict[float, np.ndarray] = field(default_factory=dict)
 
     @property
@@ -98,112 +127,255 @@ class Prediction:
         return chosen
 
     @cached_property
+    def told(self) -> np.ndarray:
+        """(L,) whether a label could be left out: it is not the only one of its class."""
+        return ~np.isnan(self.left_out[:, 0])
+
+    @cached_property
+    def free(self) -> np.ndarray:
+        """Nodes without a label."""
+        return np.delete(np.arange(len(self.probabilities)), self.labels.nodes)
+
+    @property
     def expected(self) -> ExpectedAccuracy:
         """What share of the nodes without a label is right, as far as can be known without their classes."""
-        free = np.delete(self.probabilities, self.labels.nodes, axis=0)
-        return expected_accuracy(free, self.labels.per_class, self.bare)
+        if self._expected is None:
+            raise OptionError("every node has a label, so there is no accuracy to expect; leave some without.")
+        return self._expected
+
+    def expected_by_class(self) -> list[ExpectedAccuracy | None]:
+        """For each class the share of the nodes named so that is right; None where no node without a label is."""
+        some = self.probabilities[self.free]
+        named, sure = some.argmax(axis=1), some.max(axis=1)
+        sizes = np.bincount(self.labels.class_index, minlength=len(self.labels.classes))
+        those = (sure[named == place] for place in range(len(sizes)))
+        values = [float(one.mean(dtype=np.float64)) * (1 - self._unseen) if len(one) else None for one in those]
+        return [None if v is None else ExpectedAccuracy.around(v, float(size)) for v, size in zip(values, sizes)]
+
+    def view_weights(self) -> dict[str, float]:
+        """The share of each view in the answer, the largest first; those that count less than 1 % are left out."""
+        total: dict[str, float] = {}
+        for expert, weight in zip(self.experts, self.weights):
+            total[expert.view.name] = total.get(expert.view.name, 0.0) + float(weight)
+        all_of_it = sum(total.values()) or 1.0
+        found = {name: weight / all_of_it for name, weight in total.items() if weight > 0.01 * all_of_it}
+        return dict(sorted(found.items(), key=lambda item: -item[1]))
 
     def sets(self, level: float) -> np.ndarray:
         """(n, C) bool: classes that together hold the true one for about ``level`` of the nodes."""
+        if not 0 < level < 1:
+            raise OptionError(f"level is {level!r}; expected a probability above 0 and below 1, e.g. 0.9.")
         if level not in self._sets:
-            self._sets[level] = prediction_sets(self.probabilities, level, self.labels.per_class)
+            found = self.probabilities >= self._threshold(level)
+            found[np.arange(len(found)), self.probabilities.argmax(axis=1)] = True
+            self._sets[level] = found
         return self._sets[level]
+
+    def _threshold(self, level: float) -> float:
+        """The highest probability from which on classes are held often enough."""
+        some = self.probabilities[_thinned(self.free)] if len(self.free) else self.probabilities
+        ordered = np.sort(some, axis=None)[::-1].astype(np.float64)
+        mass = np.cumsum(ordered) / len(some)
+        left, own = self.left_out[self.told], self.labels.class_index[self.told]
+        held_from = np.where(left.argmax(axis=1) == own, 1.0, left[np.arange(len(own)), own])
+        held = len(own) - np.searchsorted(np.sort(held_from), ordered)
+        enough = (MASS * mass + held) / (MASS + len(own)) >= level
+        return float(ordered[int(enough.argmax())]) if enough.any() else 0.0
+
+    def no_better_than_guessing(self) -> bool:
+        """Whether naming the largest class everywhere may be right as often."""
+        return self._expected is not None and self._expected.low <= float(self._shares.max())
+
+    def edges_do_not_help(self) -> bool:
+        """Whether experts that read no edges say as much about the labels left out, within one standard error; False
+        where there are no such experts."""
+        alone = [place for place, expert in enumerate(self.experts) if not expert.view.edges]
+        if not alone or len(alone) == len(self.experts) or self.told.sum() < 2:
+            return False
+        at, own = np.flatnonzero(self.told), self.labels.class_index[self.told]
+        left, unseen = (np.stack([getattr(self.experts[p], name)[at] for p in alone]) for name in ("left_out", "unseen"))
+        weights = pool_weights(left, own, np.full(len(alone), 1 / len(alone)))
+        bare = _joined_left_out(left, unseen, own, np.ones(len(at), dtype=bool), weights)
+        place = np.arange(len(at))
+        gain = np.log(np.maximum(self.left_out[at, own].astype(np.float64), 1e-300)) - bare[place, own]
+        return bool(gain.mean() <= gain.std() / np.sqrt(len(gain)))
+
+    def doubtful_labels(self) -> list[DoubtfulLabel]:
+        """Labels to which another class is likelier once they are left out, the most doubtful first."""
+        own = self.labels.class_index
+        given = self.left_out[np.arange(len(own)), own]
+        best = np.where(self.told, np.nan_to_num(self.left_out).argmax(axis=1), own)
+        most = self.left_out[np.arange(len(own)), best]
+        classes, nodes = self.labels.classes.tolist(), self.labels.nodes.tolist()
+        doubted = np.flatnonzero(best != own)
+        order = doubted[np.argsort(np.log(np.maximum(given[doubted], 1e-30)) - np.log(most[doubted]), kind="stable")]
+        return [
+            DoubtfulLabel(nodes[i], classes[own[i]], classes[best[i]], float(given[i]), float(most[i])) for i in order
+        ]
+
+    def disagreement(self) -> np.ndarray:
+        """(n,) how far the experts that count are from agreeing, each with its weight: 0 if all name the same class."""
+        count = np.zeros((len(self.probabilities), len(self.labels.classes)), dtype=np.float32)
+        everyone = np.arange(len(count))
+        for expert, weight in zip(self.experts, self.weights / max(self.weights.sum(), 1e-12)):
+            if weight > 0.01:
+                count[everyone, expert.predicted(everyone)] += weight
+        return np.asarray(1 - count.max(axis=1))
+
+    def deciding_views(self, chosen: np.ndarray, second: np.ndarray) -> list[str]:
+        """(n,) the view that speaks most for the class ``chosen`` (n,) against ``second`` (n,), by name."""
+        names = list(self.view_weights()) or [self.experts[0].view.name]
+        everyone = np.arange(len(chosen))
+        total = np.zeros((len(names), len(chosen)), dtype=np.float32)
+        for expert, weight in zip(self.experts, self.weights):
+            if weight > 0 and expert.view.name in names:
+                scores = expert.scores(everyone)
+                total[names.index(expert.view.name)] += weight * (scores[everyone, chosen] - scores[everyone, second])
+        return [names[place] for place in total.argmax(axis=0).tolist()]
+
+    def verdicts(self) -> list[str]:
+        """What a person should know beside the accuracy to expect, in words."""
+        found = []
+        if self.no_better_than_guessing():
+            found.append("as far as the labels tell, this may be no better than naming the largest class everywhere")
+        if self.edges_do_not_help():
+            found.append("a model on the features alone would do as well: the edges do not help")
+        equal = len(np.unique(self._shares)) == 1
+        found.append(
+            "all classes are taken to be equally large, since they have equally many labels"
+            if equal
+            else "classes are taken to be as large as their numbers of labels"
+        )
+        if self._unseen > 0:
+            found.append(f"about {100 * self._unseen:.0f} % of the nodes may be of classes without a label")
+        return found
 
 
 def predict(
-    units: np.ndarray, labels: Labels, *, unlabelled: float, temperature: float | None, unknown: bool, bare: bool
+    views: list[View], labels: Labels, *, unlabelled: float, unknown: bool, unlike: bool
 ) -> Prediction:
-    """From the nodes' vectors of length one (n, d); the other arguments are those of the classifier."""
-    solved = solve(units, labels.nodes, labels.slots, len(labels.classes), 0.0 if unknown else float(unlabelled))
-    given = None if temperature is None else Temperature(float(temperature), "given")
-    found = given or fitted_temperature(solved, labels.slots)
-    left_out = probabilities(solved.left_out, found.value)
-    left_out[solved.alone] = np.nan
-    nowhere = belongs_nowhere(solved.cosines, labels.nodes) if unknown else None
-    return Prediction(labels, probabilities(solved.cosines, found.value), left_out, found, nowhere, bare)
+    """What labels say, from views of which the first is that of the classifier's method.
 
-
-@cache
-def measured() -> dict[str, Any]:
-    """What ships: lists with one entry for each number of labels in ``shots``."""
-    return json.loads((Path(__file__).parent / "measured.json").read_text(encoding="utf-8"))
-
-
-def shipped(name: str, per_class: float) -> np.ndarray:
-    """A value of :func:`measured` at so many labels per class: between two of the measured numbers by their logarithms, beyond them the nearest."""
-    at, values = np.log(measured()["shots"]), np.array(measured()[name], dtype=np.float64)
-    return np.array([np.interp(np.log(per_class), at, one) for one in values.reshape(len(at), -1).T])
-
-
-def prior_temperature(per_class: float) -> float:
-    """The centre of the prior with so many labels per class."""
-    return float(shipped("temperature", per_class)[0])
-
-
-def fitted_temperature(answer: Prototypes, slots: np.ndarray, centre: float | None = None) -> Temperature:
-    """The most likely T of :data:`GRID` given the labels and the prior, whose centre depends on their number unless one is given."""
-    if centre is None:
-        centre = prior_temperature(len(slots) / answer.cosines.shape[1])
-    told = ~answer.alone
-    if not told.any():
-        return Temperature(centre, "prior")
-    scores, own = answer.left_out[told], slots[told]
-    share = class_shares(answer.cosines, centre)[own]
-    weights = share * len(own) / share.sum()
-
-    def loss(place: int) -> float:
-        off = (np.log(GRID[place]) - np.log(centre)) ** 2 / (2 * SPREAD**2)
-        sharp = scores / GRID[place]
-        top = sharp.max(axis=1)
-        surprise = top + np.log(np.exp(sharp - top[:, None]).sum(axis=1)) - sharp[np.arange(len(own)), own]
-        return float(weights @ surprise + off)
-
-    best = min(range(0, len(GRID), COARSE), key=loss)
-    around = range(max(0, best - COARSE + 1), min(len(GRID), best + COARSE))
-    return Temperature(float(GRID[min(around, key=loss)]), "leave-one-out")
-
-
-def class_shares(cosines: np.ndarray, temperature: float) -> np.ndarray:
-    """(classes,) float64: the mean probability of every class."""
-    some = cosines[:: max(1, len(cosines) // SHARES)]
-    return probabilities(some, temperature).mean(axis=0, dtype=np.float64)
-
-
-def expected_accuracy(chances: np.ndarray, per_class: float, bare: bool = False) -> ExpectedAccuracy:
-    """The mean of the highest probabilities; the interval is the error measured on other graphs at as many labels, which is
-    larger where a graph lacks features or edges (``bare``)."""
-    if not len(chances):
-        raise OptionError("every node has a label, so there is no accuracy to expect; leave some without.")
-    value = float(chances.max(axis=1).mean(dtype=np.float64))
-    below, above = shipped("bare_interval" if bare else "interval", per_class)
-    return ExpectedAccuracy(value, max(0.0, value + float(below)), min(1.0, value + float(above)))
-
-
-def prediction_sets(chances: np.ndarray, level: float, per_class: float) -> np.ndarray:
-    """(nodes, classes) bool: the likeliest class and all that are at least as likely as one threshold: the highest that
-    lets the sets hold :func:`widened` of all probability, over all nodes together."""
-    if not 0 < level < 1:
-        raise OptionError(f"level is {level!r}; expected a probability above 0 and below 1, e.g. 0.9.")
-    held = widened(level, float(shipped("sets", per_class)[0]))
-    sets = chances >= set_thresholds(chances, [held])[0]
-    sets[np.arange(len(chances)), chances.argmax(axis=1)] = True
-    return sets
-
-
-def widened(level: float, factor: float) -> float:
-    """The probability that sets must hold so that they hold the true class with probability ``level``: its log-odds times a factor.
-
-    >>> round(widened(0.9, 1.0), 3), round(widened(0.9, 1.3), 3)
-    (0.9, 0.946)
+    Args:
+        unlabelled: how many labels of every class all nodes without one count for in class means.
+        unknown: whether a node may belong to no class.
+        unlike: whether edges join unlike nodes.
     """
-    return float(1 / (1 + ((1 - level) / level) ** factor))
+    nodes, own = labels.nodes, labels.class_index
+    sizes = np.bincount(own, minlength=len(labels.classes))
+    shares, counted = class_shares(sizes), sizes[own] > 1
+    unlabelled = 0.0 if unknown else unlabelled
+    known = (nodes, own, shares, counted)
+    means = views[:1] + [view for view in views[1:] if view.name == "smooth"]
+    others = views[:1] + [view for view in views[1:] if view.name != "smooth"]
+    with one_blas_thread(), ThreadPoolExecutor(available_cores()) as pool:  # one BLAS thread for each of the pool
+        jobs = [pool.submit(class_means, view, *known, unlabelled) for view in means]
+        jobs += [pool.submit(discriminant, view, *known) for view in others]
+        experts = [job.result() for job in jobs]
+        prior = np.full(len(experts), OTHERS if counted.any() else 0.0)
+        prior[: len(means)] = MEANS[: len(means)]
+        if unlike and not counted.any() and (place := _place(experts, "surroundings")):
+            prior[0], prior[place] = OTHERS, MEANS[0]
+        left = np.stack([expert.left_out for expert in experts])
+        told = np.flatnonzero(counted)
+        some = told[:: -(-len(told) // MOST_WEIGHED) or 1]
+        weights = pool_weights(left[:, some], own[some], prior)
+        logs = pooled(experts, weights, pool)
+        alone = _joined_left_out(left, np.stack([expert.unseen for expert in experts]), own, counted, weights)
+        free = np.delete(np.arange(len(logs)), nodes)
+        sample = _thinned(free if len(free) else np.arange(len(logs)))
+        unseen = 0.0 if (sizes == sizes[0]).all() else float((~counted).mean())
+        agreed = _agreement(experts, sample)
+        value, exponent = _expected_value(logs[sample], alone, own, counted, shares, agreed)
+        left_out = np.exp(log_softmax(exponent * alone)).astype(np.float32)
+        left_out[~counted] = np.nan
+        nowhere = None
+        if unknown:
+            near = experts[0]
+            toward = np.asarray(near.weights / np.linalg.norm(near.weights, axis=0), dtype=np.float32)
+            nowhere = belongs_nowhere(near.view.rows @ toward, nodes)
+        in_blocks(pool, len(logs), lambda part: sharpen(logs[part], np.float32(exponent)))
+    expected = ExpectedAccuracy.around(value * (1 - unseen), len(told)) if len(free) else None
+    return Prediction(labels, logs, left_out, nowhere, experts, weights, expected, shares, unseen)
 
 
-def set_thresholds(chances: np.ndarray, levels: Sequence[float]) -> list[float]:
-    """For each level the highest probability such that all that are as high add up to this part of all."""
-    ordered = np.sort(chances, axis=None)[::-1]
-    enough = np.searchsorted(np.cumsum(ordered, dtype=np.float64), np.asarray(levels) * len(chances))
-    return [float(one) for one in ordered[np.minimum(enough, ordered.size - 1)]]
+def sharpen(logs: np.ndarray, exponent: np.float32) -> None:
+    """Log-probabilities times the exponent become probabilities, in place."""
+    np.exp(log_softmax(exponent * logs), out=logs)
+
+
+DEBUG: list = []
+
+
+def class_shares(sizes: np.ndarray) -> np.ndarray:
+    """(classes,) of the classes among nodes: equal where all have as many labels, which is a choice and says nothing;
+    else those of the labels, half a label added to each."""
+    if (sizes == sizes[0]).all():
+        return np.full(len(sizes), 1 / len(sizes))
+    return np.asarray((sizes + 0.5) / (sizes + 0.5).sum())
+
+
+def _place(experts: Sequence[Expert], name: str) -> int:
+    """Where the discriminant of a view is; 0 if there is none."""
+    return next((i for i, expert in enumerate(experts) if expert.name == name), 0)
+
+
+def _thinned(items: np.ndarray) -> np.ndarray:
+    """At most ``SAMPLE`` of them, at equal distances."""
+    return items[:: -(-len(items) // SAMPLE) or 1]
+
+
+def _joined_left_out(
+    left: np.ndarray, unseen: np.ndarray, own: np.ndarray, counted: np.ndarray, weights: np.ndarray
+) -> np.ndarray:
+    """(labels, classes) log-probabilities of the pool for each label without itself, weights included."""
+    each = left_out_weights(left, own, counted, weights)
+    return log_softmax(np.einsum("iv,vic->ic", each, unseen))
+
+
+def _agreement(experts: Sequence[Expert], some: np.ndarray) -> float | None:
+    """The share of nodes for which the first expert and the one of the surroundings (or of neighbours, or of features)
+    name the same class."""
+    first = experts[0]
+    second = next((experts[p] for p in (_place(experts, n) for n in ("surroundings", "neighbours", "features")) if p), None)
+    if second is None or not len(some):
+        return None
+    return float((first.predicted(some) == second.predicted(some)).mean())
+
+
+def _expected_value(
+    found: np.ndarray, left: np.ndarray, own: np.ndarray, counted: np.ndarray, shares: np.ndarray, agreed: float | None
+) -> tuple[float, float]:
+    """The share of nodes that is right, and theta, from log-probabilities of some nodes and of labels left out."""
+    told = np.flatnonzero(counted)
+    at = told[:: -(-len(told) // SAMPLE) or 1]
+    losses = [log_loss(e * left[at], own[at]) + 0.5 * np.log(e) ** 2 for e in EXPONENTS]
+    exponent = float(EXPONENTS[int(np.argmin(losses))])
+    mass = np.exp(log_softmax(exponent * found.astype(np.float64)))
+    value = float(mass.max(axis=1).mean())
+    if len(told):  # by how much left-out labels are right more often than their confidence says
+        by_class = np.ones(len(shares))
+        if len(np.unique(shares)) == 1:
+            by_class = mass.mean(axis=0) / np.bincount(own, minlength=len(shares))
+        counts = by_class[own] * counted
+        counts /= counts.sum()
+        enough = 1 / float(counts @ counts)
+        sure = np.exp(log_softmax(exponent * left))
+        value += float(counts @ ((sure.argmax(axis=1) == own) - sure.max(axis=1))) * enough / (enough + RESIDUAL)
+    DEBUG.append(dict(conf=float(mass.max(axis=1).mean()), value=value, agreed=agreed, m=len(told), C=len(shares), exponent=exponent, hit=float((left[told].argmax(1)==own[told]).mean()) if len(told) else None, lconf=float(np.exp(log_softmax(exponent*left[told])).max(1).mean()) if len(told) else None, top=float(shares.max())))
+    if agreed is not None:
+        value = (AGREEMENT * agreed + len(told) * value) / (AGREEMENT + len(told))
+    return value, _exponent_of(found.astype(np.float64), value)
+
+
+def _exponent_of(logs: np.ndarray, confidence: float) -> float:
+    """theta at which the mean of the highest probabilities is ``confidence``, between 0.001 and 20."""
+    low, high = np.log(0.001), np.log(20.0)
+    for _ in range(STEPS):
+        middle = (low + high) / 2
+        below = np.exp(log_softmax(np.exp(middle) * logs)).max(axis=1).mean() < confidence
+        low, high = (middle, high) if below else (low, middle)
+    return float(np.exp((low + high) / 2))
 
 
 def belongs_nowhere(cosines: np.ndarray, labelled: np.ndarray) -> np.ndarray:
@@ -211,7 +383,7 @@ def belongs_nowhere(cosines: np.ndarray, labelled: np.ndarray) -> np.ndarray:
     second, nearest = np.partition(cosines, -2, axis=1)[:, -2:].T
     apart = nearest < (otsu_threshold(nearest) + parting_threshold(second, nearest)) / 2
     apart[labelled] = False
-    return apart
+    return np.asarray(apart)
 
 
 def otsu_threshold(values: np.ndarray) -> float:

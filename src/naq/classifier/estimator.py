@@ -13,9 +13,10 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import Tags, TransformerTags
 
-from naq.classifier.confidence import ExpectedAccuracy, Prediction, Temperature, predict
+from naq.classifier.confidence import DoubtfulLabel, ExpectedAccuracy, Prediction, predict
 from naq.classifier.labels import Labels, check_enough, to_labels
 from naq.classifier.prototypes import centred_units
+from naq.classifier.views import View, describe, make_views
 from naq.embedders.base import EMBEDDERS, Embedder
 from naq.embedders.closed_form import ClosedForm
 from naq.errors import NaqError, OptionError
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 MOST_PAIRED = 200_000
 """Of more nodes, the closed form seeks neighbours among a sample: millions of pairs are enough for their scatter."""
+UNLIKE = -0.1
+"""Edges that agree with the features by less (:mod:`naq.embedders.node_words`) join unlike nodes."""
 
 
 class NotFitted(NaqError, NotFittedError):
@@ -35,16 +38,17 @@ class NotFitted(NaqError, NotFittedError):
 class FewShotNodeClassifier(ClassifierMixin, BaseEstimator):
     """Learns from a graph without labels, then names the class of every node from a few.
 
-    ``fit`` makes vectors of the nodes, which takes seconds to minutes and reads no label. Labels are given to ``fit``, to
-    :meth:`set_labels` or to :meth:`add_labels`; ``predict`` and the methods like it answer for these, or for other
-    labels that are given to them, which changes nothing. Labels are a mapping ``{node: class}`` with nodes by name or
+    ``fit`` makes vectors of the nodes and other views of the graph (:mod:`naq.classifier.views`), which takes seconds to
+    minutes and reads no label. What each view is worth, and how sure an answer is, is told by labels that are left out
+    (:mod:`naq.classifier.confidence`). Labels are given to ``fit``, to :meth:`set_labels` or to :meth:`add_labels`;
+    ``predict`` and the methods like it answer for these, or for other labels that are given to them, which changes nothing. Labels are a mapping ``{node: class}`` with nodes by name or
     number, or one entry per node with None, NaN, -1 or "" if the class is not known, or ``support=`` and ``labels=``, or
     a :class:`~naq.classifier.Labels`. Classes are strings or numbers, with any number of labels each.
 
     Args:
         method: a name of ``naq list methods`` that needs no labels and no episodes.
-        unlabelled: how many labels of every class all nodes without a label count for together; 0 leaves them out.
-        temperature: of the probabilities; None finds it from the labels (:mod:`naq.classifier.confidence`).
+        unlabelled: how many labels of every class all nodes without a label count for together in class means; 0 leaves
+            them out.
         unknown: whether a node may belong to none of the classes; ``predict`` then says None for it. Nodes without a
             label then help no class (``unlabelled`` counts as 0).
         seed: of whatever the method draws.
@@ -58,7 +62,7 @@ class FewShotNodeClassifier(ClassifierMixin, BaseEstimator):
         n_features_in_: features of the graph.
         explain_choice_: one sentence on what was chosen and why.
         vectors_: (n, d) float32, those of :func:`naq.embed`; above 200,000 nodes their closed form is of a sample.
-        temperature_: T and where it is from.
+        views_: what was made of the graph, that of ``vectors_`` first.
 
     Example:
         >>> import naq
@@ -73,8 +77,10 @@ class FewShotNodeClassifier(ClassifierMixin, BaseEstimator):
     _given: Labels | None = None
     _form: ClosedForm | None = None
     _trusted: bool = True
+    _smoothed: np.ndarray | None = None
+    _agreement: float | None = None
     _extension: Extension | None = None
-    _units: np.ndarray | None = None
+    _made_views: list[View] | None = None
     _last: tuple[Any, Prediction] | None = None
 
     def __init__(
@@ -82,13 +88,12 @@ class FewShotNodeClassifier(ClassifierMixin, BaseEstimator):
         method: str = "naq-plus",
         *,
         unlabelled: float = 1.0,
-        temperature: float | None = None,
         unknown: bool = False,
         seed: int = 0,
         device: str = "cpu",
         options: Mapping[str, Any] | None = None,
     ) -> None:
-        self.method, self.unlabelled, self.temperature, self.unknown = method, unlabelled, temperature, unknown
+        self.method, self.unlabelled, self.unknown = method, unlabelled, unknown
         self.seed, self.device, self.options = seed, device, options
 
     def fit(self, graph: Graph, y: Any = None) -> Self:
@@ -98,17 +103,18 @@ class FewShotNodeClassifier(ClassifierMixin, BaseEstimator):
             raise OptionError(f"graph is {type(graph).__name__}; expected a naq.Graph, e.g. naq.load({example!r}).")
         self._check_parameters()
         labels = None if y is None else check_enough(to_labels(graph, y))
-        model, form = self._model(graph), None
+        model, form, smoothed = self._model(graph), None, None
         if model.name == "naq-plus":
-            form = model.closed_form(MOST_PAIRED)
-            vectors = form.fit_transform(model.smoothed())
+            form, smoothed = model.closed_form(MOST_PAIRED), model.smoothed()
+            vectors = form.fit_transform(smoothed)
         else:
             from naq.run.embed import pretrained  # which may train
 
             vectors = pretrained(model).embed()
         self._keep(graph, vectors, form, getattr(model, "trusts_edges", True), model.plan())
+        self._smoothed, self._agreement = as_rows(smoothed), getattr(model, "agreement", None)
         self._labels = labels
-        self._unit_vectors()  # here, so that the first prediction need not wait for them
+        _ = self.views_  # here, so that the first prediction need not wait for them
         return self
 
     def set_labels(self, given: Any = None, *, support: Any = None, labels: Any = None) -> Self:
@@ -127,12 +133,12 @@ class FewShotNodeClassifier(ClassifierMixin, BaseEstimator):
         graph = self._graph()
         own = given is None and support is None and labels is None
         chosen = self.labels_ if own else check_enough(to_labels(graph, given, support, labels))
-        key = (chosen, self.unlabelled, self.temperature, self.unknown)
+        key = (chosen, self.unlabelled, self.unknown)
         if self._last is None or self._last[0] != key:
             self._check_parameters()
-            asked = {"unlabelled": self.unlabelled, "temperature": self.temperature, "unknown": self.unknown}
-            bare = not (graph.num_features and graph.num_edges)
-            self._last = key, predict(self._unit_vectors(), chosen, **asked, bare=bare)  # type: ignore[arg-type]
+            views = self.views_
+            unlike = self._agreement is not None and self._agreement < UNLIKE
+            self._last = key, predict(views, chosen, unlabelled=self.unlabelled, unknown=self.unknown, unlike=unlike)
         return self._last[1]
 
     def predict(
@@ -168,6 +174,10 @@ class FewShotNodeClassifier(ClassifierMixin, BaseEstimator):
         for the only label of a class."""
         return self.prediction().left_out
 
+    def doubtful_labels(self) -> list[DoubtfulLabel]:
+        """Labels (``labels_``) to which all else says another class, the most doubtful first."""
+        return self.prediction().doubtful_labels()
+
     def score(self, given: Any, y: Any = None) -> float:  # type: ignore[override]
         """Accuracy on known classes: ``score(truth)``, or ``score(labels, truth)``; nodes whose label is used do not count."""
         found = self.prediction() if y is None else self._asked(given, None, None)
@@ -193,9 +203,11 @@ class FewShotNodeClassifier(ClassifierMixin, BaseEstimator):
             raise OptionError(f"{self.method} cannot map nodes that come later; {advice}.")
         check_extension(own, graph)
         if self._extension is None:
-            self._extension = Extension.of(self._model(own), self._form, self._trusted)
+            self._extension = Extension.of(self._model(own), self._trusted)
         other = copy.copy(self)
-        other._keep(graph, self._extension.vectors(graph), self._form, self._trusted, self._plan)
+        smoothed = self._extension.smoothed(graph)
+        other._keep(graph, self._form.transform(smoothed), self._form, self._trusted, self._plan)
+        other._smoothed, other._agreement = smoothed, self._agreement
         other._labels, other._given = self._labels, self._given
         return other
 
@@ -203,11 +215,11 @@ class FewShotNodeClassifier(ClassifierMixin, BaseEstimator):
         """(k,) nodes whose labels would help most, the first first (:mod:`naq.classifier.suggest`)."""
         from naq.classifier.suggest import suggested
 
-        self._graph()
+        units = self.views_[0].rows
         if self._known_labels() is None:
-            return suggested(self._unit_vectors(), k, np.empty(0, dtype=np.int64), None, self.seed)
+            return suggested(units, k, np.empty(0, dtype=np.int64), None, self.seed)
         found = self.prediction()
-        return suggested(self._unit_vectors(), k, found.labels.nodes, found.probabilities, self.seed)
+        return suggested(units, k, found.labels.nodes, found.probabilities, self.seed)
 
     def save(self, path: str | Path) -> Path:
         """One safetensors file: vectors, maps, labels and parameters; not the graph."""
@@ -238,8 +250,17 @@ class FewShotNodeClassifier(ClassifierMixin, BaseEstimator):
         return self.prediction().transduction.copy()
 
     @property
-    def temperature_(self) -> Temperature:
-        return self.prediction().temperature
+    def views_(self) -> list[View]:
+        graph = self._graph()
+        if self._made_views is None:
+            if self._smoothed is None and self._form is not None:  # read from a file
+                model = self._model(graph)
+                self._smoothed, self._agreement = as_rows(model.smoothed()), model.agreement
+            vectors = [View(self.method, centred_units(self.vectors_), bool(graph.num_features), bool(graph.num_edges))]
+            if self._smoothed is not None:
+                vectors.append(View("smooth", centred_units(self._smoothed), vectors[0].features, vectors[0].edges))
+            self._made_views, self._smoothed = make_views(graph.without_labels(), vectors, self.seed), None
+        return self._made_views
 
     @property
     def explain_choice_(self) -> str:
@@ -251,17 +272,13 @@ class FewShotNodeClassifier(ClassifierMixin, BaseEstimator):
         size = f"{graph.num_nodes:,} nodes, {graph.num_edges:,} edges and {graph.num_features:,} features"
         parts = [f"{self.method} on {size}", *([self._plan] if self._plan else [])]
         if found is not None:
-            counts = np.bincount(found.labels.slots)
+            counts = np.bincount(found.labels.class_index)
             each = f"{counts.min()}" if counts.min() == counts.max() else f"{counts.min()} to {counts.max()}"
-            parts.append(f"class means of {each} label{'' if each == '1' else 's'} in each of {len(counts)} classes")
-            helped = self.unlabelled and found.nowhere is None
-            parts.append(f"all other nodes count as {f'{self.unlabelled:g} more of each' if helped else 'none'}")
-            why = {
-                "prior": "that of other graphs, since no class has two labels",
-                "leave-one-out": "found by leaving out one label at a time",
-                "given": "as asked",
-            }[found.temperature.origin]
-            parts.append(f"temperature {found.temperature.value:.3f}, {why}")
+            parts.append(f"{each} label{'' if each == '1' else 's'} in each of {len(counts)} classes")
+            parts.append(", ".join(f"{describe(name)} {100 * w:.0f} %" for name, w in found.view_weights().items()))
+            count = int(found.told.sum())
+            told = f"as {count:,} labels tell that were left out" if count else "since no label can be left out"
+            parts[-1] = f"{parts[-1]} of the answer, {told}"
         return "; ".join(parts) + "."
 
     def __sklearn_tags__(self) -> Tags:
@@ -276,14 +293,10 @@ class FewShotNodeClassifier(ClassifierMixin, BaseEstimator):
         return hasattr(self, "vectors_")
 
     def _check_parameters(self) -> None:
-        for name, least in (("unlabelled", 0.0), ("temperature", None)):
-            value = getattr(self, name)
-            if value is None and least is None:
-                continue
-            number = isinstance(value, int | float) and not isinstance(value, bool) and np.isfinite(value)
-            if not number or value < 0 or (least is None and value == 0):
-                wanted = "of at least 0" if least is not None else "above 0, or None"
-                raise OptionError(f"{name} is {value!r}; expected a number {wanted}.")
+        value = self.unlabelled
+        number = isinstance(value, int | float) and not isinstance(value, bool) and np.isfinite(value)
+        if not number or value < 0:
+            raise OptionError(f"unlabelled is {value!r}; expected a number of at least 0.")
 
     def _model(self, graph: Graph) -> Any:
         kind: type[Embedder] | None = EMBEDDERS.get(self.method)
@@ -299,7 +312,8 @@ class FewShotNodeClassifier(ClassifierMixin, BaseEstimator):
     def _keep(self, graph: Graph, vectors: np.ndarray, form: ClosedForm | None, trusted: bool, plan: str) -> None:
         self.graph_, self.vectors_, self.n_features_in_ = graph, vectors, graph.num_features
         self._form, self._trusted, self._plan = form, trusted, plan
-        self._labels = self._given = self._extension = self._units = self._last = None
+        self._labels = self._given = self._extension = self._made_views = self._last = None
+        self._smoothed = self._agreement = None
 
     def _graph(self) -> Graph:
         if not hasattr(self, "graph_"):
@@ -328,7 +342,7 @@ class FewShotNodeClassifier(ClassifierMixin, BaseEstimator):
             return self._given
         return self._labels
 
-    def _unit_vectors(self) -> np.ndarray:
-        if self._units is None:
-            self._units = centred_units(self.vectors_)
-        return self._units
+
+def as_rows(vectors: Any) -> np.ndarray | None:
+    """NumPy's, whatever device they are on."""
+    return None if vectors is None else np.asarray(vectors.cpu().numpy() if hasattr(vectors, "cpu") else vectors)

@@ -2,7 +2,7 @@ r"""A graph with more nodes, and vectors for it without fitting again.
 
 The larger graph's words are projected by the V of the old SVD, :math:`X V`, smoothed over its edges, centred with the
 old means and mapped by the fitted :class:`~naq.embedders.closed_form.ClosedForm`. V is recovered from what the SVD
-gives, :math:`X V = U S`, by least squares.
+gives, :math:`X V = U S`, by least squares; features of several kinds have one for each block and one for all together.
 """
 
 from __future__ import annotations
@@ -14,10 +14,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from naq.embedders.closed_form import ClosedForm
 from naq.embedders.naq_plus import NaqPlus
-from naq.embedders.node_words import node_words
-from naq.embedders.smoothing import ROUNDING, narrowed, smoothed, unit
+from naq.embedders.node_words import WIDTH, has_kinds, node_words, side_by_side
+from naq.embedders.smoothing import ROUNDING, Matrix, narrowed, smoothed, unit, weigh
 from naq.errors import GraphError, OptionError
 from naq.graph import Graph, arcs_of
 
@@ -31,51 +30,68 @@ class Extension:
     """What the vectors of a larger graph need from the fitted one.
 
     Attributes:
-        form: fitted.
         trusted: whether the edges were trusted.
         steps: of smoothing.
-        projection: V (words, d), or None if words are no wider than vectors.
+        projection: V (words, d), or None if words are no wider than vectors; ``of_blocks``: the same for each block.
         start_mean, smooth_mean, sum_mean: (d,) what is subtracted from the start, from what was smoothed and, if edges
             are doubted, from their sum.
     """
 
-    form: ClosedForm
     trusted: bool
     steps: int
     projection: np.ndarray | None
+    of_blocks: list[np.ndarray | None]
     start_mean: np.ndarray
     smooth_mean: np.ndarray
     sum_mean: np.ndarray
 
     @classmethod
-    def of(cls, model: NaqPlus, form: ClosedForm, trusted: bool) -> Extension:
+    def of(cls, model: NaqPlus, trusted: bool) -> Extension:
         """V and the means of the model's graph. Cost: one SVD and one smoothing."""
         graph = model.graph
-        words = node_words(graph)
-        if words.shape[1] != graph.num_features:
+        blocks = [weigh(block.kind, part) for block, part in graph.block_features()] if has_kinds(graph) else []
+        of_blocks = [projection_of(words, narrowed(words, WIDTH, 0)) for words in blocks]
+        words = words_of(graph, blocks, of_blocks)
+        if not blocks and words.shape[1] != graph.num_features:
             raise OptionError(
                 f"graph {graph.name!r} has no features that differ, so nodes that come later cannot be mapped; fit the "
                 "larger graph."
             )
         narrow = narrowed(words, model.options.dim, model.seed)
-        projection = None if words.shape[1] == narrow.shape[1] else least_squares(words, narrow)
+        projection = projection_of(words, narrow)
         steps = model.options.steps
         start = unit(narrow)
         rows = unit(smoothed(graph.normalized_adjacency(), start, steps))
         start_mean, smooth_mean = _mean(start), _mean(rows)
         both = unit(unit(rows - smooth_mean, ROUNDING) + unit(start - start_mean, ROUNDING))
-        return cls(form, trusted, steps, projection, start_mean, smooth_mean, _mean(both))
+        return cls(trusted, steps, projection, of_blocks, start_mean, smooth_mean, _mean(both))
 
-    def vectors(self, larger: Graph) -> np.ndarray:
-        """(n, d) float32 vectors of length one for every node of the larger graph."""
-        words = node_words(larger)
-        narrow = narrowed(words, words.shape[1], 0) if self.projection is None else words @ self.projection
-        start = unit(np.asarray(narrow, dtype=np.float32))
+    def smoothed(self, larger: Graph) -> np.ndarray:
+        """(n, d) float32 vectors of length one for every node of the larger graph, before the closed form."""
+        blocks = [weigh(block.kind, part) for block, part in larger.block_features()] if self.of_blocks else []
+        words = words_of(larger, blocks, self.of_blocks)
+        start = unit(projected(words, self.projection))
         rows = unit(smoothed(larger.normalized_adjacency(), start, self.steps))
         rows = unit(rows - self.smooth_mean, ROUNDING)
         if not self.trusted:
             rows = unit(unit(rows + unit(start - self.start_mean, ROUNDING)) - self.sum_mean, ROUNDING)
-        return self.form.transform(rows)
+        return rows
+
+
+def words_of(graph: Graph, blocks: list[Matrix], projections: list[np.ndarray | None]) -> Matrix:
+    """What a node is described by: its blocks projected and side by side, or :func:`node_words` of features of one kind."""
+    parts = [projected(words, one) for words, one in zip(blocks, projections)]
+    return side_by_side(graph, parts) if parts else node_words(graph)
+
+
+def projection_of(words: Matrix, image: np.ndarray) -> np.ndarray | None:
+    """V with words V = image; None if the image is the words themselves."""
+    return None if words.shape[1] == image.shape[1] else least_squares(words, image)
+
+
+def projected(words: Matrix, projection: np.ndarray | None) -> np.ndarray:
+    """(n, d) float32 words V, or the words themselves."""
+    return np.asarray(narrowed(words, words.shape[1], 0) if projection is None else words @ projection, dtype=np.float32)
 
 
 def least_squares(words: sp.csr_array | np.ndarray, image: np.ndarray) -> np.ndarray:

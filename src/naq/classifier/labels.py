@@ -27,15 +27,15 @@ class Labels:
     Attributes:
         nodes: (labels,) int64.
         classes: (classes,) sorted: strings, or the numbers that were given.
-        slots: (labels,) int64, the place of each label in ``classes``.
+        class_index: (labels,) int64, the place of each label in ``classes``.
     """
 
     nodes: np.ndarray
     classes: np.ndarray
-    slots: np.ndarray
+    class_index: np.ndarray
 
     def __post_init__(self) -> None:
-        for name, array, most in (("nodes", self.nodes, math.inf), ("slots", self.slots, len(self.classes))):
+        for name, array, most in (("nodes", self.nodes, math.inf), ("class_index", self.class_index, len(self.classes))):
             if array.ndim != 1 or array.dtype != np.int64 or len(array) != len(self.nodes):
                 form = f"shape {array.shape} and type {array.dtype}"
                 raise OptionError(f"{name} of labels have {form}; expected whole numbers.")
@@ -52,16 +52,16 @@ class Labels:
             two = f"{texts[0]!r} and {numbers[0]!r}"
             raise OptionError(f"classes are of two types, {two}; give all as strings or all as numbers.")
         array = np.array(values) if len(values) else np.array([], "U1")
-        classes, slots = np.unique(array, return_inverse=True)
+        classes, class_index = np.unique(array, return_inverse=True)
         if classes.dtype.kind not in "Uiufb":
             raise OptionError(f"classes have type {classes.dtype}; expected strings or numbers.")
         order = np.argsort(nodes, kind="stable")
-        return cls(np.asarray(nodes, dtype=np.int64)[order], classes, slots.astype(np.int64)[order])
+        return cls(np.asarray(nodes, dtype=np.int64)[order], classes, class_index.astype(np.int64)[order])
 
     @property
     def values(self) -> np.ndarray:
         """(labels,) the class of each node."""
-        return self.classes[self.slots]
+        return self.classes[self.class_index]
 
     @property
     def per_class(self) -> float:

@@ -10,14 +10,17 @@ from typing import Any
 
 import numpy as np
 
-from naq.classifier.confidence import Prediction, measured
+from naq.classifier.confidence import ExpectedAccuracy, Prediction
 from naq.classifier.estimator import FewShotNodeClassifier
+from naq.classifier.labels import node_name
+from naq.classifier.views import describe
 from naq.files import write_atomically
 
 TEMPLATES = Path(__file__).with_name("templates")
-BINS = 10  # of the histogram of confidence, as in the reliability that ships
+BINS = 10  # of the histogram of confidence
 GROUP, GROUPS = 8, 5  # labels in a group of the leave-one-out reliability at least, and groups at most
 SURE = 0.9
+MOST_DOUBTED = 10  # labels that are listed as doubtful
 LARGEST_SET = 6  # prediction sets of so many classes or more are counted together
 Points = list[tuple[float, float, float, float]]
 """Probability, share that is right, and the interval of the share; all from 0 to 1."""
@@ -25,13 +28,14 @@ Points = list[tuple[float, float, float, float]]
 
 @dataclass(frozen=True)
 class ClassRow:
-    """A class: how many labels and predicted nodes it has, their share and mean probability."""
+    """A class: how many labels and predicted nodes it has, their share, mean probability and expected accuracy."""
 
     name: Any
     labels: int
     nodes: int
     share: float
     probability: float | None
+    expected: ExpectedAccuracy | None
 
 
 @dataclass(frozen=True)
@@ -41,7 +45,9 @@ class Page:
     Attributes:
         answers: (question, answer in short, answer in a sentence).
         histogram: (probability in %, share of the nodes), in ten steps.
+        weights: (view in plain words, its share of the answer).
         reliability: by name, how often a probability is right.
+        doubtful: (node, given class, its probability, class that is meant instead, its probability).
         sets: (classes in a set, share of the nodes).
         more: what the caller adds: ``picture`` (a data address), ``examples`` by class (``colour``, ``given``,
             ``likely``), ``curve`` (labels, expected accuracy), ``code``, ``written``.
@@ -51,11 +57,13 @@ class Page:
     subtitle: str
     level: float
     answers: list[tuple[str, str, str]]
+    weights: list[tuple[str, float]]
     histogram: list[tuple[str, float]]
     reliability: dict[str, Points]
     sets: list[tuple[str, float]]
     classes: list[ClassRow]
     nowhere: int
+    doubtful: list[tuple[str, Any, float, Any, float]]
     remarks: list[str]
     choice: str
     command: str
@@ -93,8 +101,7 @@ def prediction_page(
         expected = found.expected
         right = (
             f"about {100 * expected.value:.0f} %",
-            f"of the nodes without a label; {100 * expected.low:.0f} to {100 * expected.high:.0f} % in nine of ten "
-            "cases, as measured on other graphs with as many labels.",
+            f"of the nodes without a label; {100 * expected.low:.0f} to {100 * expected.high:.0f} % in nine of ten cases.",
         )
     else:
         free = labels.nodes
@@ -114,10 +121,15 @@ def prediction_page(
             f"{100 * (sizes == 1).mean():.0f} % of the sets have one class.",
         ),
         (
-            "What was chosen?",
-            classifier.method,
-            f"on {graph.num_edges:,} edges and {graph.num_features:,} features. Why, is at the end of this page.",
+            "What decides?",
+            describe(next(iter(found.view_weights()), classifier.method)),
+            f"more than any other view of {graph.num_edges:,} edges and {graph.num_features:,} features.",
         ),
+    ]
+    weights = [(describe(name), weight) for name, weight in found.view_weights().items()]
+    doubtful = [
+        (node_name(graph, one.node), one.given, one.given_probability, one.instead, one.instead_probability)
+        for one in found.doubtful_labels()[:MOST_DOUBTED]
     ]
     counts = np.histogram(sure, BINS, (0.0, 1.0))[0]
     return Page(
@@ -125,11 +137,13 @@ def prediction_page(
         f"{graph.num_nodes:,} nodes, {len(labels.nodes):,} labels in {len(labels.classes):,} classes",
         level,
         answers,
+        weights,
         [(f"{100 * (place + 0.5) / BINS:.0f}", count / len(sure)) for place, count in enumerate(counts.tolist())],
         reliability(found),
         set_sizes(sizes, len(labels.classes)),
         sorted(class_rows(found), key=lambda row: -row.nodes),
         0 if found.nowhere is None else int(found.nowhere.sum()),
+        doubtful,
         _remarks(found),
         classifier.explain(found),
         command,
@@ -140,32 +154,27 @@ def prediction_page(
 def class_rows(found: Prediction) -> list[ClassRow]:
     """Every class, in the order of ``labels.classes``."""
     labels, final, rows = found.labels, found.transduction, []
-    for slot, name in enumerate(labels.classes.tolist()):
+    for place, (name, expected) in enumerate(zip(labels.classes.tolist(), found.expected_by_class())):
         members = np.flatnonzero(final == name)
-        sure = float(found.probabilities[members, slot].mean(dtype=np.float64)) if len(members) else None
-        given = int((labels.slots == slot).sum())
-        rows.append(ClassRow(name, given, len(members), len(members) / len(final), sure))
+        sure = float(found.probabilities[members, place].mean(dtype=np.float64)) if len(members) else None
+        given = int((labels.class_index == place).sum())
+        rows.append(ClassRow(name, given, len(members), len(members) / len(final), sure, expected))
     return rows
 
 
 def reliability(found: Prediction) -> dict[str, Points]:
-    """How often a probability is right: on other graphs, as it ships for the nearest number of labels per class, and of
-    the labels at hand, each left out."""
-    shots, per_class = measured()["shots"], found.labels.per_class
-    nearest = min(range(len(shots)), key=lambda place: abs(math.log(shots[place] / per_class)))
-    series = {"other graphs": [tuple(line) for line in measured()["reliability"][nearest] if line is not None]}
-    if groups := label_groups(found):
-        series["your labels, each left out"] = groups
-    return series
+    """How often a probability is right for the labels at hand, each left out; empty if these are too few."""
+    groups = label_groups(found)
+    return {"your labels, each left out": groups} if groups else {}
 
 
 def label_groups(found: Prediction) -> Points:
     """Labels that are not the only one of their class, from the least to the most sure, in groups."""
-    told = ~np.isnan(found.left_out).any(axis=1)
+    told = found.told
     if told.sum() < GROUP:
         return []
     sure = found.left_out[told].max(axis=1)
-    hit = found.left_out[told].argmax(axis=1) == found.labels.slots[told]
+    hit = found.left_out[told].argmax(axis=1) == found.labels.class_index[told]
     count = min(GROUPS, len(sure) // GROUP)
     return [
         (float(sure[part].mean(dtype=np.float64)), float(hit[part].mean()), *wilson(int(hit[part].sum()), len(part)))
@@ -195,16 +204,17 @@ def set_sizes(sizes: np.ndarray, classes: int) -> list[tuple[str, float]]:
 
 
 def _remarks(found: Prediction) -> list[str]:
-    told = int((~np.isnan(found.left_out).any(axis=1)).sum())
+    told = int(found.told.sum())
     first = (
-        f"{told:,} labels could be left out, since their class has another; the temperature of the probabilities comes "
-        "from them and from other graphs."
+        f"{told:,} labels could be left out, since their class has another; weights, probabilities and the accuracy to "
+        "expect come from them."
         if told
-        else "Every class has one label, so the temperature of the probabilities is that of other graphs: a second label "
-        "in some classes would test it."
+        else "Every class has one label, so none can be left out; what to expect is told by how far two views agree. A "
+        "second label in some classes would test it."
     )
     return [
         first,
+        *(f"{one[0].upper()}{one[1:]}." for one in found.verdicts()),
         "A node far from all labels can still have a high probability: it is that of the classes against each other, "
         "were one of them right.",
     ]

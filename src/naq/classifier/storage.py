@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     Kind = TypeVar("Kind", bound=FewShotNodeClassifier)
 
-FORMAT, BEFORE = "naq-classifier-2", "naq-classifier-1"
-"""Files of the version before have no center: they map later nodes without the second centring, as they did."""
+FORMAT, BEFORE, FIRST = "naq-classifier-3", "naq-classifier-2", "naq-classifier-1"
+"""Files of the first version have no center: they map later nodes without the second centring, as they did."""
 MAPS = ("center", "first", "mean", "second")
 
 
@@ -39,7 +39,7 @@ def save(classifier: FewShotNodeClassifier, path: str | Path) -> Path:
         tensors |= {name: array for name, array in found if array is not None}
         facts["trusted"] = classifier._trusted
     if labels is not None:
-        tensors |= {"nodes": labels.nodes, "slots": labels.slots}
+        tensors |= {"nodes": labels.nodes, "class_index": labels.class_index}
     write_tensors(path, tensors, facts)
     return Path(path)
 
@@ -47,7 +47,7 @@ def save(classifier: FewShotNodeClassifier, path: str | Path) -> Path:
 def load(kind: type[Kind], path: str | Path, graph: Graph) -> Kind:
     """What :func:`save` wrote, for the graph it was fitted on."""
     tensors, facts = read_tensors(path, "classifier")
-    if facts.get("format") not in (FORMAT, BEFORE):
+    if facts.get("format") not in (FORMAT, BEFORE, FIRST):
         wanted = f"{FORMAT}, which FewShotNodeClassifier.save writes"
         raise DataError(f"{path} holds {facts.get('format')!r}; expected {wanted}.")
     try:
@@ -62,11 +62,11 @@ def _made(kind: type[Kind], path: Path, tensors: dict[str, np.ndarray], facts: d
             f"{path} was fitted on another graph ({facts['name']!r}) than the one given ({graph.name!r}): edges or features "
             "differ; give that graph, or fit again."
         )
-    classifier = kind(**facts["parameters"])
+    classifier = kind(**{name: value for name, value in facts["parameters"].items() if name != "temperature"})
     vectors = _floats(tensors, "vectors", (graph.num_nodes, None), path)
     form, d = None, vectors.shape[1]
     if "trusted" in facts:
-        if facts["format"] == BEFORE:
+        if facts["format"] == FIRST:
             tensors["center"] = np.zeros(d, dtype=np.float32)
         shapes = zip(MAPS, ((d,), (d, d), (d,), (d, d)))
         center, *maps = (_floats(tensors, name, shape, path) if name in tensors else None for name, shape in shapes)
@@ -94,7 +94,7 @@ def _labels(tensors: dict[str, np.ndarray], classes: Any, graph: Graph, path: Pa
     if len(kinds) != 1 or not kinds <= {str, int, float, bool} or len(set(classes)) != len(classes):
         raise DataError(f"{path}: the classes are {str(classes)[:80]}; expected different names or numbers.")
     try:
-        labels = Labels(tensors["nodes"], np.array(classes), tensors["slots"])
+        labels = Labels(tensors["nodes"], np.array(classes), tensors["class_index" if "class_index" in tensors else "slots"])
         return check_enough(to_labels(graph, labels))
     except OptionError as error:
         raise DataError(f"{path}: {error} Save it again.") from error

@@ -1,8 +1,9 @@
 r"""The predictions of every node as a table: a CSV file for people, rows for programs.
 
-Beside the class stands what speaks for it: the labelled node that is nearest, and the words. A word w of node i speaks
-for class c by :math:`x_{iw}\,(\bar x_{cw} - \bar x_w)`: its weight in the node (TF-IDF), times how much more of it the
-nodes of the class have than all nodes have; the nodes of a class are those that it was predicted for.
+Next to the class is what speaks for it: the view that decided, the labelled node that is nearest, and words, the node's
+and its neighbours'. A word w of node i speaks for class c by :math:`x_{iw}\,(\bar x_{cw} - \bar x_w)`: its weight in the
+node (TF-IDF), times how much more of it the nodes of the class have than all nodes have; the nodes of a class are those
+that it was predicted for. Words that these nodes do not have clearly more often than all nodes, as "the", are not named.
 """
 
 from __future__ import annotations
@@ -16,17 +17,20 @@ import numpy as np
 import scipy.sparse as sp
 
 from naq.classifier.estimator import FewShotNodeClassifier
-from naq.classifier.labels import node_name
+from naq.classifier.labels import Labels, node_name
+from naq.classifier.views import describe, means
 from naq.files import FORMULA, write_atomically
 from naq.graph import Graph
 from naq.graph.weighting import tfidf
 
 COLUMNS = (
-    "node", "class", "probability", "runner_up", "runner_up_probability", "prediction_set", "given", "nearest_label", "words",
+    "node", "class", "probability", "runner_up", "runner_up_probability", "prediction_set", "given", "because",
+    "nearest_label", "words", "neighbour_words",
 )  # fmt: skip
 LARGEST_PROFILE = 1 << 27  # classes times words at most; beyond it no words are given
-LEAST_TELLING = 0.2
-"""Words that speak for the class by less than this share of a node's best word are not named: they are nearly everybody's."""
+LEAST = 0.2  # words that speak for the class by less than this share of a node's best word are not named
+LIFT = 2.0  # nor are those that nodes of the class do not have so many times as often as all, or half as often as can be
+BLOCK = 1 << 12  # nodes at once
 
 
 def rows(classifier: FewShotNodeClassifier, level: float = 0.9) -> Iterator[dict[str, Any]]:
@@ -39,10 +43,10 @@ def rows(classifier: FewShotNodeClassifier, level: float = 0.9) -> Iterator[dict
     labels, chances, sets, final = found.labels, found.probabilities, found.sets(level), found.transduction
     order = np.argsort(-chances, axis=1, kind="stable")[:, :2]
     chosen = order[:, 0].copy()
-    chosen[labels.nodes] = labels.slots
+    chosen[labels.nodes] = labels.class_index
     second = np.where(order[:, 0] == chosen, order[:, 1], order[:, 0])
-    nearest = nearest_labels(classifier._unit_vectors(), chosen, labels.nodes, labels.slots)
-    words = telling_words(graph, chosen, len(labels.classes))
+    nearest = nearest_labels(classifier.views_[0].rows, chosen, labels)
+    words, deciding = supporting_words(graph, chosen, len(labels.classes)), found.deciding_views(chosen, second)
     given = np.zeros(len(chosen), dtype=bool)
     given[labels.nodes] = True
     classes = labels.classes.tolist()
@@ -57,10 +61,12 @@ def rows(classifier: FewShotNodeClassifier, level: float = 0.9) -> Iterator[dict
             "probability": float(chances[node, one]),
             "runner_up": classes[two],
             "runner_up_probability": float(chances[node, two]),
-            "prediction_set": [classes[slot] for slot in likely],
+            "prediction_set": [classes[place] for place in likely],
             "given": bool(given[node]),
+            "because": describe(deciding[node]),
             "nearest_label": node_name(graph, int(nearest[node])),
-            "words": words[node],
+            "words": words[node][0],
+            "neighbour_words": words[node][1],
         }
 
 
@@ -97,11 +103,11 @@ def cell(value: Any) -> str:
     return f"'{text}" if text.startswith(FORMULA) else text
 
 
-def nearest_labels(units: np.ndarray, predicted: np.ndarray, support: np.ndarray, slots: np.ndarray) -> np.ndarray:
-    """(n,) the labelled node of the predicted class with the highest cosine, another than the node itself where there is one."""
+def nearest_labels(units: np.ndarray, predicted: np.ndarray, labels: Labels) -> np.ndarray:
+    """(n,) the labelled node of the predicted class with the highest cosine; another than the node itself if there is one."""
     nearest = np.empty(len(predicted), dtype=np.int64)
-    for slot in np.unique(predicted):
-        nodes, labelled = np.flatnonzero(predicted == slot), support[slots == slot]
+    for place in np.unique(predicted):
+        nodes, labelled = np.flatnonzero(predicted == place), labels.nodes[labels.class_index == place]
         cosines = units[nodes] @ units[labelled].T
         if len(labelled) > 1:
             cosines[nodes[:, None] == labelled[None, :]] = -np.inf
@@ -109,33 +115,49 @@ def nearest_labels(units: np.ndarray, predicted: np.ndarray, support: np.ndarray
     return nearest
 
 
-def telling_words(graph: Graph, predicted: np.ndarray, count: int, most: int = 3) -> list[list[str]]:
-    """For every node at most ``most`` of its words that speak for its class, most first; none where features are no words.
+def supporting_words(graph: Graph, predicted: np.ndarray, count: int, most: int = 3) -> list[tuple[list[str], list[str]]]:
+    """For every node at most ``most`` of its words that speak for its class, most first, and as many of its neighbours'
+    words; none where features are not words.
 
     Words are the sparse features without a negative value: beside numbers and vectors, those of texts and categories.
     """
+    n = len(predicted)
     if graph.vocab is None or not graph.sparse_features or count * graph.num_features > LARGEST_PROFILE:
-        return [[] for _ in predicted]
+        return [([], [])] * n
     columns, words = graph.kept("classifier/tfidf", lambda: _weighted_words(graph))
     vocab = graph.vocab[columns]
-    n = len(predicted)
     member = sp.csr_array((np.ones(n, np.float32), (predicted, np.arange(n))), shape=(count, n))
     sizes = np.maximum(np.bincount(predicted, minlength=count), 1)[:, None]
     profile = (member @ words).toarray() / sizes - np.asarray(words.mean(axis=0)).ravel()
-    rows = np.repeat(np.arange(n), np.diff(words.indptr))
-    telling = words.data * profile[predicted[rows], words.indices]
-    order = np.lexsort((words.indices, -telling, rows))
+    present = sp.csr_array((np.ones_like(words.data), words.indices, words.indptr), shape=words.shape)
+    often = (member @ present).toarray() / sizes
+    profile[often < np.minimum(LIFT, (1 + n / sizes) / 2) * np.asarray(present.mean(axis=0)).ravel()] = 0.0
+    walk = means(graph.weighted_adjacency)
+    found: list[tuple[list[str], list[str]]] = []
+    for start in range(0, n, BLOCK):
+        part = slice(start, start + BLOCK)
+        own, near = (_best_words(rows, profile, predicted[part], most) for rows in (words[part], walk[part] @ words))
+        found += [(vocab[a].tolist(), vocab[b].tolist()) for a, b in zip(own, near)]
+    return found
+
+
+def _best_words(words: sp.csr_array, profile: np.ndarray, predicted: np.ndarray, most: int) -> list[np.ndarray]:
+    """For every row of weights the columns with the highest weight times profile of its class, none below ``LEAST``."""
+    words = sp.csr_array(words)
+    rows = np.repeat(np.arange(len(predicted)), np.diff(words.indptr))
+    support = words.data * profile[predicted[rows], words.indices]
+    order = np.lexsort((words.indices, -support, rows))
     place = np.arange(len(rows)) - words.indptr[rows]
-    told: list[list[str]] = [[] for _ in range(n)]
-    best = telling[order][np.minimum(words.indptr[rows], len(rows) - 1)]
-    chosen = order[(place < most) & (telling[order] > LEAST_TELLING * np.maximum(best, 0))]
-    for node, word in zip(rows[chosen].tolist(), vocab[words.indices[chosen]].tolist()):
-        told[node].append(word)
-    return told
+    best = support[order][np.minimum(words.indptr[rows], len(rows) - 1)]
+    chosen = order[(place < most) & (support[order] > LEAST * np.maximum(best, 0))]
+    return np.split(words.indices[chosen], np.searchsorted(rows[chosen], np.arange(1, len(predicted))))
 
 
 def _weighted_words(graph: Graph) -> tuple[np.ndarray, sp.csr_array]:
-    """The columns that are words, and their TF-IDF."""
+    """The columns that are words or categories, and their TF-IDF."""
     features = sp.csr_array(graph.features)
     columns = np.setdiff1d(np.arange(features.shape[1]), features.indices[features.data < 0])
+    if graph.stated_blocks is not None:
+        kinds = np.repeat([b.kind in ("words", "categories") for b in graph.blocks], [b.stop - b.start for b in graph.blocks])
+        columns = columns[kinds[columns]]
     return columns, tfidf(sp.csr_array(features[:, columns]) if len(columns) < features.shape[1] else features)

@@ -22,6 +22,7 @@ COMMANDS = {
     "run": ("naq.cli.running:run_command", "Train, choose on validation tasks, test; print a table and write a run folder."),
     "import": ("naq.cli.importing:import_command", "Make a graph file from your own tables, and print a summary to check."),
     "predict": ("naq.cli.predicting:predict_command", "Name the class of every node from a few labels; write a table and print what to expect of it."),
+    "check": ("naq.cli.predicting:check_command", "Show labels that all else contradicts, with the class that is meant instead."),
     "suggest": ("naq.cli.predicting:suggest_command", "Say which nodes to label next: those that stand for many others, and those between two classes."),
     "studio": ("naq_studio.cli:studio_command", "See a graph as a map in the browser, name classes by labelling a few nodes, watch the rest take colour."),
     "reproduce": ("naq_paper.cli.reproducing:reproduce_command", "Compute tables and analyses of the paper, beside the paper's numbers, and write a report."),

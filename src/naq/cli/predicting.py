@@ -118,6 +118,60 @@ def suggest_command(
         echo(f"Written: {out}; fill in the column class.")
 
 
+def check_command(
+    graph: GraphName,
+    labels: Annotated[Path, Option(help="CSV with the columns node and class: names or numbers of some nodes.")],
+    nodes: Nodes = None,
+    out: Annotated[Path | None, Option(help="CSV to write: every doubtful label.")] = None,
+    k: Annotated[int, Option("-k", help="Labels to show.")] = 20,
+    method: MethodName = "naq-plus",
+    seed: Seed = 0,
+    device: Device = "cpu",
+    as_json: Annotated[bool, Option("--json", help="Print all of them as JSON.")] = False,
+) -> None:
+    """Show labels that all else contradicts, the most doubtful first, with the class that is meant instead."""
+    from rich.table import Table
+    from rich.text import Text
+
+    from naq.classifier.labels import node_name
+    from naq.classifier.table import write_rows
+    from naq.cli.checking import check_outputs
+    from naq.cli.progress import load_shown
+    from naq.cli.running import print_table
+    from naq.options import check_whole
+
+    check_whole("k", k)
+    check_outputs({"--out": out}, {"the graph": Path(graph), "--nodes": nodes, "--labels": labels})
+    loaded = load_shown(graph, nodes)
+    classifier = _fitted(loaded, method, seed, device, False, _given(labels, loaded))
+    found = classifier.prediction()
+    doubts = found.doubtful_labels()
+    columns = ("node", "class", "probability", "rather", "rather_probability")
+    rows = [
+        (node_name(loaded, one.node), one.given, one.given_probability, one.instead, one.instead_probability)
+        for one in doubts
+    ]
+    if out is not None:
+        write_rows(out, columns, rows)
+    if as_json:
+        echo(json.dumps([dict(zip(columns, row)) for row in rows], indent=2))
+        return
+    told = int(found.told.sum())
+    echo(f"{len(rows):,} of {told:,} labels are doubtful: left out, another class is likelier.")
+    if told < len(found.labels.nodes):
+        echo(f"{len(found.labels.nodes) - told:,} more are the only one of their class and cannot be left out.")
+    table = Table(*columns[:2], *(Text(title.replace("_", " "), justify="right") for title in columns[2:]))
+    for node, given, sure, instead, other in rows[:k]:
+        table.add_row(
+            Text(plain(node, 80)), Text(plain(str(given), 60)), f"{100 * sure:.0f} %", Text(plain(str(instead), 60)),
+            f"{100 * other:.0f} %",
+        )  # fmt: skip
+    if rows:
+        print_table(table)
+    if out is not None:
+        echo(f"Written: {out}")
+
+
 def _given(path: Path, graph: Graph) -> Labels:
     """The labels of a file, of two classes at least; checked before anything takes long."""
     from naq.classifier import read_labels
@@ -143,8 +197,10 @@ def _fitted(
 
 def _summary(classifier: FewShotNodeClassifier, level: float) -> dict[str, Any]:
     from naq.classifier.page import class_rows
+    from naq.classifier.views import describe
 
-    found, expected = classifier.prediction(), classifier.prediction().expected
+    found = classifier.prediction()
+    expected = found.expected if len(found.free) else None
     return {
         "graph": classifier.graph_.name,
         "nodes": len(found.probabilities),
@@ -153,7 +209,9 @@ def _summary(classifier: FewShotNodeClassifier, level: float) -> dict[str, Any]:
             for row in class_rows(found)
         ],
         "unknown": 0 if found.nowhere is None else int(found.nowhere.sum()),
-        "expected_accuracy": asdict(expected) | {"text": str(expected)},
+        "expected_accuracy": None if expected is None else asdict(expected) | {"text": str(expected)},
+        "views": {describe(name): weight for name, weight in found.view_weights().items()},
+        "verdicts": found.verdicts(),
         "prediction_set_size": float(found.sets(level).sum(axis=1).mean()),
         "level": level,
         "chosen": classifier.explain(found),
@@ -176,7 +234,16 @@ def _print_summary(facts: dict[str, Any]) -> None:
     if facts["unknown"]:
         table.add_row("(none of them)", "", f"{facts['unknown']:,}", "")
     print_table(table)
-    echo(f"Expected accuracy: {facts['expected_accuracy']['text']}.")
+    if facts["expected_accuracy"] is None:
+        echo("Every node has a label, so there is no accuracy to expect.")
+    else:
+        echo(f"Expected accuracy: {facts['expected_accuracy']['text']}.")
+    for verdict in facts["verdicts"]:
+        echo(f"Note: {verdict}.")
+    views = Table(title="What decides", show_header=False)
+    for title, weight in facts["views"].items():
+        views.add_row(Text(plain(title, 80)), f"{100 * weight:.0f} %", "\u2588" * round(30 * weight))
+    print_table(views)
     level, size = 100 * facts["level"], facts["prediction_set_size"]
     echo(f"Prediction sets at {level:.0f} %: {size:.1f} classes on average.")
     echo(f"Chosen: {facts['chosen']}")

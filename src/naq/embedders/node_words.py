@@ -3,6 +3,8 @@ r"""What a node is described by before anything is smoothed, and whether its edg
 - Counts of words: TF-IDF. Other sparse features: rows of length one.
 - Dense features: standardised columns, since units differ; columns that are principal components already (no correlation is left
   between them) stay as they are, since dividing them by their spread would make the last component as loud as the first.
+- Features of several stated kinds (``Graph.blocks``): each block weighted and cut to ``WIDTH`` columns for itself, then side by
+  side at equal weight.
 - No features: with :math:`\pi_{ij}` the diffusion of i's nearest nodes (:func:`naq.diffusion_neighbors`), the words are
   :math:`\log(1 + n \pi_{ij})`.
 
@@ -20,11 +22,13 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 
-from naq.embedders.smoothing import Matrix, centred, on_device, unit
+from naq.embedders.smoothing import Matrix, balanced, centred, narrowed, on_device, unit, unit_sparse_rows, weigh
 from naq.errors import GraphError
 from naq.graph import Graph
+from naq.graph.checks import FEW
 from naq.graph.weighting import is_counted, tfidf
 
+WIDTH = 384  # columns of one block of several at most
 DIFFUSED = 50  # nodes that describe a node without features
 UNCORRELATED = 0.5
 """Mean squared cosine of columns, as a multiple of what independent columns have by chance: below it they are components."""
@@ -36,18 +40,29 @@ def node_words(graph: Graph) -> sp.csr_array | np.ndarray:
     features = graph.features
     if features is None or not _differ(features):
         return diffused(graph)
+    if has_kinds(graph):
+        return side_by_side(graph, [narrowed(weigh(b.kind, part), WIDTH, 0) for b, part in graph.block_features()])
     if is_counted(graph):
         return tfidf(features)
     if not isinstance(features, np.ndarray):
-        rows = sp.csr_array(features, dtype=np.float64)
-        length = np.sqrt(rows.power(2).sum(axis=1))
-        scale = np.divide(1.0, length, out=np.zeros_like(length), where=length > 0)
-        return sp.csr_array(sp.diags_array(scale) @ rows, dtype=np.float32)
+        return unit_sparse_rows(features)
     if are_components(features):
         return features
     spread = features.std(axis=0, dtype=np.float64)
     apart = features - features.mean(axis=0, dtype=np.float64)
     return np.divide(apart, spread, out=np.zeros_like(apart), where=spread > 0).astype(np.float32)
+
+
+def has_kinds(graph: Graph) -> bool:
+    """Whether kinds of features are stated that one weighting for all does not serve, as TF-IDF does words and categories."""
+    return graph.stated_blocks is not None and not {block.kind for block in graph.blocks} <= {"words", "categories"}
+
+
+def side_by_side(graph: Graph, parts: list[np.ndarray]) -> np.ndarray:
+    """(n, d) float32 the blocks of the graph, narrowed already, at equal weight."""
+    few = [block.kind == "numbers" and block.stop - block.start < FEW for block in graph.blocks]
+    rows = [balanced(part, one) for part, one in zip(parts, few)]
+    return np.concatenate(rows, axis=1) / np.float32(np.sqrt(len(rows)))
 
 
 def _differ(features: sp.csr_array | np.ndarray) -> bool:

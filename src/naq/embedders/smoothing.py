@@ -15,6 +15,7 @@ import scipy.sparse as sp
 import torch
 
 from naq.graph import Graph
+from naq.graph.checks import FEW, as_dense
 from naq.graph.operators import csr_tensor, svd_basis, svd_rotation, svd_start
 from naq.graph.weighting import is_counted, tfidf
 from naq.threads import one_blas_thread
@@ -22,6 +23,7 @@ from naq.unit_rows import unit_rows
 
 SHORTEST = 1e-12  # vectors no longer than this become zero
 ROUNDING = 1e-6  # vectors of length one that lie no further apart are the same: float32 knows no better
+OUTLIER = 8.0  # numbers lie within so many times their usual distance from the median; beyond it they count as this far
 STAY = 0.15  # the share of a node's own start in each step of ``ppr`` smoothing
 Matrix = Any  # dense or sparse: NumPy, SciPy or torch
 
@@ -75,6 +77,53 @@ def centred(vectors: Matrix) -> Matrix:
     if isinstance(vectors, np.ndarray):
         return unit(vectors - vectors.mean(axis=0, dtype=np.float64).astype(vectors.dtype), ROUNDING)
     return unit(vectors - vectors.double().mean(dim=0).to(vectors.dtype), ROUNDING)
+
+
+def narrow(kind: str, columns: sp.csr_array | np.ndarray, width: int, seed: int = 0) -> np.ndarray:
+    """(n, at most width) float32: a block of features weighted (:func:`weigh`), cut by SVD and :func:`balanced`."""
+    rows = weigh(kind, columns)
+    return balanced(narrowed(rows, width, seed), few=kind == "numbers" and rows.shape[1] < FEW)
+
+
+def weigh(kind: str, columns: sp.csr_array | np.ndarray) -> sp.csr_array | np.ndarray:
+    """A block of features as its kind (:data:`naq.graph.KINDS`) asks for: words and categories by TF-IDF, numbers
+    standardised, vectors and whatever has negative values at length one."""
+    if kind == "numbers":
+        return standardised(as_dense(columns))
+    if kind == "vectors" or isinstance(columns, np.ndarray):
+        return unit_rows(np.asarray(as_dense(columns), dtype=np.float32))
+    if (columns.data >= 0).all():
+        return tfidf(sp.csr_array(columns))
+    return unit_sparse_rows(columns)
+
+
+def unit_sparse_rows(columns: sp.csr_array) -> sp.csr_array:
+    """Rows of length one; empty ones stay empty."""
+    rows = sp.csr_array(columns, dtype=np.float64)
+    length = np.sqrt(rows.power(2).sum(axis=1))
+    scale = np.divide(1.0, length, out=np.zeros_like(length), where=length > 0)
+    return sp.csr_array(sp.diags_array(scale) @ rows, dtype=np.float32)
+
+
+def standardised(columns: np.ndarray) -> np.ndarray:
+    """(n, d) float32: columns in units of their usual distance from the median, none beyond ``OUTLIER``; a constant one is 0."""
+    apart = columns.astype(np.float64)
+    apart -= np.median(apart, axis=0)
+    far = np.abs(apart)
+    usual = np.minimum(far, np.quantile(far, 0.99, axis=0)).mean(axis=0)
+    usual = np.where(usual > 0, usual, far.mean(axis=0))
+    shown = np.clip(np.divide(apart, usual, out=np.zeros_like(apart), where=usual > 0), -OUTLIER, OUTLIER)
+    return np.asarray(shown - shown.mean(axis=0), dtype=np.float32)
+
+
+def balanced(rows: np.ndarray, few: bool = False) -> np.ndarray:
+    """A block of columns that weighs as much as others: centred unit rows; ``few`` columns are centred, their rows have a
+    mean square of one."""
+    if not few:
+        return np.asarray(centred(rows))
+    apart = rows - rows.mean(axis=0, dtype=np.float64)
+    size = np.sqrt((apart**2).sum(axis=1).mean())
+    return np.asarray(apart / size if size > ROUNDING else 0 * apart, dtype=np.float32)
 
 
 def truncated_svd(

@@ -1,0 +1,171 @@
+r"""Views of a graph: matrices that are made without labels, each of which may tell the classes.
+
+With :math:`X_0` the features, narrowed, and :math:`P` the adjacency divided by its row sums (no self-loops, so that a
+node is never its own neighbour):
+
+=================  =========================================================================================
+``naq-plus``       the vectors of the classifier's method, and ``smooth``, what they were before the closed form
+``features``       what the node itself is like: :math:`X_0`; every block of features alone where there are several
+``around``         :math:`P X_0 \mid (P^2 - \mathrm{diag}\,P^2) X_0`: what its neighbours are like, and theirs
+``surroundings``   :math:`X_0 \mid P X_0 \mid (P^2 - \mathrm{diag}\,P^2) X_0`: the node and its neighbours, side by side
+``directions``     :math:`X_0 \mid P_{out} X_0 \mid P_{in} X_0` where edges have a direction
+``neighbours``     who the neighbours are: SVD of :math:`D^{-1/2} A D^{-1/2}`
+``degrees``        how many neighbours it and its neighbours have
+``everything``     all of them but ``around`` side by side, each along its principal axes
+=================  =========================================================================================
+
+Wide blocks of columns are centred unit rows, few columns keep their lengths and have a mean square of one, so that
+blocks side by side have equal weight. A view that is constant, or for which there is nothing, is left out. Edge
+weights count.
+
+Cost: O(edges d + n d^2); some 1,100 floats per node beside the vectors, of more than ``LARGE`` nodes 400. ``features``
+and ``around`` are parts of ``surroundings``, and ``everything`` is made for single nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import scipy.sparse as sp
+
+from naq.embedders.smoothing import balanced, centred, narrow, standardised, truncated_svd
+from naq.graph import Graph
+from naq.graph.checks import FEW
+from naq.threads import one_blas_thread
+
+WIDTH = 256  # columns of a block of features at most, and of ``neighbours``
+JOINED = 128  # columns of each view inside ``everything``
+SAMPLE = 8192  # rows from which principal axes are found
+LARGE = 200_000
+"""Of more nodes, blocks have half of ``WIDTH`` and there is no view of who the neighbours are: memory."""
+
+
+TITLES = {
+    "naq-plus": "the node with its surroundings (naq-plus)",
+    "smooth": "the node averaged with its surroundings (smooth)",
+    "features": "the node's own features",
+    "around": "what the neighbours are like",
+    "surroundings": "the node next to what its neighbours are like",
+    "directions": "what lies before and after it along the edges",
+    "neighbours": "who the neighbours are",
+    "degrees": "how many neighbours there are",
+    "everything": "all of it side by side",
+}
+"""Of views, for people."""
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """One way to see the nodes.
+
+    Attributes:
+        rows: (n, d) float32, centred; empty for a view that joins others.
+        features, edges: whether it was made from them.
+        parts: the views that are joined, and (d_v, at most ``JOINED``) the axes of each.
+    """
+
+    name: str
+    rows: np.ndarray
+    features: bool
+    edges: bool
+    parts: list[tuple[View, np.ndarray]] = field(default_factory=list)
+
+    def at(self, nodes: np.ndarray) -> np.ndarray:
+        """(nodes, d) float32: some rows."""
+        if not self.parts:
+            return self.rows[nodes]
+        return np.concatenate([view.rows[nodes] @ axes for view, axes in self.parts], axis=1)
+
+    def spread(self, weights: np.ndarray) -> list[tuple[View, np.ndarray]]:
+        """The views that hold rows, with weights (d_v, k) whose products add up to that of this view with ``weights``."""
+        if not self.parts:
+            return [(self, weights)]
+        ends = np.cumsum([axes.shape[1] for _, axes in self.parts])[:-1]
+        return [(view, axes @ part) for (view, axes), part in zip(self.parts, np.split(weights, ends))]
+
+
+def describe(name: str) -> str:
+    """A view in plain words."""
+    return TITLES.get(name, name)
+
+
+def make_views(graph: Graph, vectors: Sequence[View], seed: int = 0) -> list[View]:
+    """The vectors that are given, and every other view of the graph for which there is something to see.
+
+    Args:
+        vectors: the views that are there already, that of the classifier's method first.
+    """
+    width = WIDTH if graph.num_nodes <= LARGE else WIDTH // 2
+    adjacency, found = graph.weighted_adjacency, list(vectors)
+    with one_blas_thread():
+        own = [(block, narrow(block.kind, part, width, seed)) for block, part in graph.block_features()]
+        own = [(block, rows) for block, rows in own if rows.any()]
+        if own:
+            first = np.concatenate([rows for _, rows in own], axis=1) / np.float32(np.sqrt(len(own)))
+            beside = surroundings(adjacency, first) if adjacency.nnz else first
+            found.append(View("features", beside[:, : first.shape[1]], True, False))
+            if len(own) > 1:
+                found += [View(f"the node's own {one.title or one.kind}", rows, True, False) for one, rows in own]
+            if adjacency.nnz:
+                found.append(View("surroundings", beside, True, True))
+            if graph.directed:
+                ways = [balanced(means(way) @ first) for way in (graph.arcs, sp.csr_array(graph.arcs.T))]
+                found.append(View("directions", np.concatenate([first, *ways], axis=1), True, True))
+        if adjacency.nnz:
+            if graph.num_nodes <= LARGE:
+                found.append(View("neighbours", who(adjacency, seed), False, True))
+            found.append(View("degrees", degree_columns(adjacency), False, True))
+        found = [view for view in found if view.rows.any()]
+        if len(found) < 2:
+            return found
+        everything = join(found)
+        if own and adjacency.nnz:
+            near, few = beside[:, first.shape[1] :], first.shape[1] < FEW
+            found.append(View("around", balanced(standardised(near), few) if few else near, True, True))
+    return [*found, everything]
+
+
+def join(views: Sequence[View]) -> View:
+    """``everything``: the views side by side, each along the axes on which it varies most."""
+    both = any(view.features for view in views), any(view.edges for view in views)
+    return View("everything", np.empty((len(views[0].rows), 0), np.float32), *both, [(v, principal_axes(v.rows)) for v in views])
+
+
+def principal_axes(rows: np.ndarray) -> np.ndarray:
+    """(d, at most ``JOINED``) float32 orthonormal."""
+    if rows.shape[1] <= JOINED:
+        return np.eye(rows.shape[1], dtype=np.float32)
+    some = rows[:: -(-len(rows) // SAMPLE)].astype(np.float64)
+    return np.asarray(np.linalg.eigh(some.T @ some)[1][:, ::-1][:, :JOINED], dtype=np.float32)
+
+
+def means(adjacency: sp.csr_array) -> sp.csr_array:
+    """P: rows that add up to one, or to zero for a node without neighbours."""
+    total = np.asarray(adjacency.sum(axis=1), dtype=np.float64).ravel()
+    scale = np.divide(1.0, total, out=np.zeros_like(total), where=total > 0)
+    return sp.csr_array(sp.diags_array(scale) @ adjacency, dtype=np.float32)
+
+
+def surroundings(adjacency: sp.csr_array, start: np.ndarray) -> np.ndarray:
+    """(n, 3 d): the node, the mean of its neighbours, and of theirs without the node itself."""
+    walk = means(adjacency)
+    one = np.asarray(walk @ start)
+    back = np.asarray(walk.multiply(walk.T).sum(axis=1), dtype=np.float32).reshape(-1, 1)
+    return np.concatenate([start, balanced(one), balanced(np.asarray(walk @ one) - back * start)], axis=1)
+
+
+def who(adjacency: sp.csr_array, seed: int = 0) -> np.ndarray:
+    """(n, at most ``WIDTH``) unit rows: U S of the symmetrically normalised adjacency."""
+    total = np.asarray(adjacency.sum(axis=1), dtype=np.float64).ravel()
+    scale = sp.diags_array(np.divide(1.0, np.sqrt(total), out=np.zeros_like(total), where=total > 0))
+    symmetric = sp.csr_array(scale @ adjacency @ scale, dtype=np.float32)
+    return np.asarray(centred(truncated_svd(symmetric, min(WIDTH, len(total)), seed)))
+
+
+def degree_columns(adjacency: sp.csr_array) -> np.ndarray:
+    """(n, 3): log of the number of neighbours, its mean over the neighbours, log of the sum of weights."""
+    count = np.log1p(np.diff(adjacency.indptr))
+    total = np.log1p(np.asarray(adjacency.sum(axis=1)).ravel())
+    return balanced(standardised(np.stack([count, means(adjacency) @ count, total], axis=1)), few=True)
