@@ -29,8 +29,8 @@ second nearest is to others. Both take for granted that there are such nodes. ``
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -193,7 +193,9 @@ class Prediction:
         if not alone or len(alone) == len(self.experts) or self.told.sum() < 2:
             return False
         at, own = np.flatnonzero(self.told), self.labels.class_index[self.told]
-        left, unseen = (np.stack([getattr(self.experts[p], name)[at] for p in alone]) for name in ("left_out", "unseen"))
+        left, unseen = (
+            np.stack([getattr(self.experts[p], name)[at] for p in alone]) for name in ("left_out", "unseen")
+        )
         weights = pool_weights(left, own, np.full(len(alone), 1 / len(alone)))
         bare = _joined_left_out(left, unseen, own, np.ones(len(at), dtype=bool), weights)
         place = np.arange(len(at))
@@ -251,9 +253,7 @@ class Prediction:
         return found
 
 
-def predict(
-    views: list[View], labels: Labels, *, unlabelled: float, unknown: bool, unlike: bool
-) -> Prediction:
+def predict(views: list[View], labels: Labels, *, unlabelled: float, unknown: bool, unlike: bool) -> Prediction:
     """What labels say, from views of which the first is that of the classifier's method.
 
     Args:
@@ -304,9 +304,6 @@ def sharpen(logs: np.ndarray, exponent: np.float32) -> None:
     np.exp(log_softmax(exponent * logs), out=logs)
 
 
-DEBUG: list = []
-
-
 def class_shares(sizes: np.ndarray) -> np.ndarray:
     """(classes,) of the classes among nodes: equal where all have as many labels, which is a choice and says nothing;
     else those of the labels, half a label added to each."""
@@ -337,7 +334,9 @@ def _agreement(experts: Sequence[Expert], some: np.ndarray) -> float | None:
     """The share of nodes for which the first expert and the one of the surroundings (or of neighbours, or of features)
     name the same class."""
     first = experts[0]
-    second = next((experts[p] for p in (_place(experts, n) for n in ("surroundings", "neighbours", "features")) if p), None)
+    second = next(
+        (experts[p] for p in (_place(experts, n) for n in ("surroundings", "neighbours", "features")) if p), None
+    )
     if second is None or not len(some):
         return None
     return float((first.predicted(some) == second.predicted(some)).mean())
@@ -362,7 +361,6 @@ def _expected_value(
         enough = 1 / float(counts @ counts)
         sure = np.exp(log_softmax(exponent * left))
         value += float(counts @ ((sure.argmax(axis=1) == own) - sure.max(axis=1))) * enough / (enough + RESIDUAL)
-    DEBUG.append(dict(conf=float(mass.max(axis=1).mean()), value=value, agreed=agreed, m=len(told), C=len(shares), exponent=exponent, hit=float((left[told].argmax(1)==own[told]).mean()) if len(told) else None, lconf=float(np.exp(log_softmax(exponent*left[told])).max(1).mean()) if len(told) else None, top=float(shares.max())))
     if agreed is not None:
         value = (AGREEMENT * agreed + len(told) * value) / (AGREEMENT + len(told))
     return value, _exponent_of(found.astype(np.float64), value)

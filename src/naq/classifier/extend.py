@@ -91,7 +91,9 @@ def projection_of(words: Matrix, image: np.ndarray) -> np.ndarray | None:
 
 def projected(words: Matrix, projection: np.ndarray | None) -> np.ndarray:
     """(n, d) float32 words V, or the words themselves."""
-    return np.asarray(narrowed(words, words.shape[1], 0) if projection is None else words @ projection, dtype=np.float32)
+    return np.asarray(
+        narrowed(words, words.shape[1], 0) if projection is None else words @ projection, dtype=np.float32
+    )
 
 
 def least_squares(words: sp.csr_array | np.ndarray, image: np.ndarray) -> np.ndarray:

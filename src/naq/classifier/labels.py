@@ -35,7 +35,10 @@ class Labels:
     class_index: np.ndarray
 
     def __post_init__(self) -> None:
-        for name, array, most in (("nodes", self.nodes, math.inf), ("class_index", self.class_index, len(self.classes))):
+        for name, array, most in (
+            ("nodes", self.nodes, math.inf),
+            ("class_index", self.class_index, len(self.classes)),
+        ):
             if array.ndim != 1 or array.dtype != np.int64 or len(array) != len(self.nodes):
                 form = f"shape {array.shape} and type {array.dtype}"
                 raise OptionError(f"{name} of labels have {form}; expected whole numbers.")

@@ -44,7 +44,12 @@ def centred_units(vectors: np.ndarray) -> np.ndarray:
 
 
 def class_means(
-    view: View, nodes: np.ndarray, class_index: np.ndarray, shares: np.ndarray, counted: np.ndarray, unlabelled: float = 1.0
+    view: View,
+    nodes: np.ndarray,
+    class_index: np.ndarray,
+    shares: np.ndarray,
+    counted: np.ndarray,
+    unlabelled: float = 1.0,
 ) -> Expert:
     """The expert of class means on one view; other arguments as of :func:`~naq.classifier.discriminant.discriminant`."""
     units, count = view.rows, len(shares)
@@ -66,7 +71,9 @@ def class_means(
     chosen, unseen = float(TEMPERATURES[total.argmin()]), left.copy()
     unseen[tried] /= TEMPERATURES[(total[:, None] - losses).argmin(axis=0), None] / chosen
     name = f"class means of {view.name}"
-    return Expert(name, view, whole.T / chosen, np.zeros(count), log_softmax(left / chosen), log_softmax(unseen / chosen))
+    return Expert(
+        name, view, whole.T / chosen, np.zeros(count), log_softmax(left / chosen), log_softmax(unseen / chosen)
+    )
 
 
 def helped_means(anchors: np.ndarray, helpers: np.ndarray, unlabelled: float) -> np.ndarray:

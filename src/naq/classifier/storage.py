@@ -94,7 +94,9 @@ def _labels(tensors: dict[str, np.ndarray], classes: Any, graph: Graph, path: Pa
     if len(kinds) != 1 or not kinds <= {str, int, float, bool} or len(set(classes)) != len(classes):
         raise DataError(f"{path}: the classes are {str(classes)[:80]}; expected different names or numbers.")
     try:
-        labels = Labels(tensors["nodes"], np.array(classes), tensors["class_index" if "class_index" in tensors else "slots"])
+        labels = Labels(
+            tensors["nodes"], np.array(classes), tensors["class_index" if "class_index" in tensors else "slots"]
+        )
         return check_enough(to_labels(graph, labels))
     except OptionError as error:
         raise DataError(f"{path}: {error} Save it again.") from error

@@ -29,7 +29,9 @@ COLUMNS = (
 )  # fmt: skip
 LARGEST_PROFILE = 1 << 27  # classes times words at most; beyond it no words are given
 LEAST = 0.2  # words that speak for the class by less than this share of a node's best word are not named
-LIFT = 2.0  # nor are those that nodes of the class do not have so many times as often as all, or half as often as can be
+LIFT = (
+    2.0  # nor are those that nodes of the class do not have so many times as often as all, or half as often as can be
+)
 BLOCK = 1 << 12  # nodes at once
 
 
@@ -115,7 +117,9 @@ def nearest_labels(units: np.ndarray, predicted: np.ndarray, labels: Labels) -> 
     return nearest
 
 
-def supporting_words(graph: Graph, predicted: np.ndarray, count: int, most: int = 3) -> list[tuple[list[str], list[str]]]:
+def supporting_words(
+    graph: Graph, predicted: np.ndarray, count: int, most: int = 3
+) -> list[tuple[list[str], list[str]]]:
     """For every node at most ``most`` of its words that speak for its class, most first, and as many of its neighbours'
     words; none where features are not words.
 
@@ -158,6 +162,8 @@ def _weighted_words(graph: Graph) -> tuple[np.ndarray, sp.csr_array]:
     features = sp.csr_array(graph.features)
     columns = np.setdiff1d(np.arange(features.shape[1]), features.indices[features.data < 0])
     if graph.stated_blocks is not None:
-        kinds = np.repeat([b.kind in ("words", "categories") for b in graph.blocks], [b.stop - b.start for b in graph.blocks])
+        kinds = np.repeat(
+            [b.kind in ("words", "categories") for b in graph.blocks], [b.stop - b.start for b in graph.blocks]
+        )
         columns = columns[kinds[columns]]
     return columns, tfidf(sp.csr_array(features[:, columns]) if len(columns) < features.shape[1] else features)

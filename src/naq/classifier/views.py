@@ -110,7 +110,7 @@ def make_views(graph: Graph, vectors: Sequence[View], seed: int = 0) -> list[Vie
                 found += [View(f"the node's own {one.title or one.kind}", rows, True, False) for one, rows in own]
             if adjacency.nnz:
                 found.append(View("surroundings", beside, True, True))
-            if graph.directed:
+            if graph.arcs is not None and graph.directed:
                 ways = [balanced(means(way) @ first) for way in (graph.arcs, sp.csr_array(graph.arcs.T))]
                 found.append(View("directions", np.concatenate([first, *ways], axis=1), True, True))
         if adjacency.nnz:
@@ -130,7 +130,9 @@ def make_views(graph: Graph, vectors: Sequence[View], seed: int = 0) -> list[Vie
 def join(views: Sequence[View]) -> View:
     """``everything``: the views side by side, each along the axes on which it varies most."""
     both = any(view.features for view in views), any(view.edges for view in views)
-    return View("everything", np.empty((len(views[0].rows), 0), np.float32), *both, [(v, principal_axes(v.rows)) for v in views])
+    return View(
+        "everything", np.empty((len(views[0].rows), 0), np.float32), *both, [(v, principal_axes(v.rows)) for v in views]
+    )
 
 
 def principal_axes(rows: np.ndarray) -> np.ndarray:

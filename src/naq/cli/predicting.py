@@ -130,7 +130,7 @@ def check_command(
     as_json: Annotated[bool, Option("--json", help="Print all of them as JSON.")] = False,
 ) -> None:
     """Show labels that all else contradicts, the most doubtful first, with the class that is meant instead."""
-    from rich.table import Table
+    from rich.table import Column, Table
     from rich.text import Text
 
     from naq.classifier.labels import node_name
@@ -160,7 +160,7 @@ def check_command(
     echo(f"{len(rows):,} of {told:,} labels are doubtful: left out, another class is likelier.")
     if told < len(found.labels.nodes):
         echo(f"{len(found.labels.nodes) - told:,} more are the only one of their class and cannot be left out.")
-    table = Table(*columns[:2], *(Text(title.replace("_", " "), justify="right") for title in columns[2:]))
+    table = Table(*columns[:2], *(Column(title.replace("_", " "), justify="right") for title in columns[2:]))
     for node, given, sure, instead, other in rows[:k]:
         table.add_row(
             Text(plain(node, 80)), Text(plain(str(given), 60)), f"{100 * sure:.0f} %", Text(plain(str(instead), 60)),
@@ -219,7 +219,7 @@ def _summary(classifier: FewShotNodeClassifier, level: float) -> dict[str, Any]:
 
 
 def _print_summary(facts: dict[str, Any]) -> None:
-    from rich.table import Table
+    from rich.table import Column, Table
     from rich.text import Text
 
     from naq.cli.running import print_table
