@@ -38,16 +38,23 @@ import numpy as np
 
 from naq.classifier.discriminant import discriminant
 from naq.classifier.labels import Labels
+from naq.classifier.names import ClassNames, anchors, trust
 from naq.classifier.pool import Expert, in_blocks, left_out_weights, log_loss, log_softmax, pool_weights, pooled
 from naq.classifier.prototypes import class_means
 from naq.classifier.views import View
 from naq.errors import OptionError
 from naq.threads import available_cores, one_blas_thread
 
-MEANS = (0.7, 0.1)  # the weights of class means on the method's vectors and on ``smooth`` before any label is left out
+AVERAGED = ("smooth", "texts")  # views of which class means are taken beside those of the method
+NAMES = 0.4  # the weight of names alone before any label is left out, where they are trusted
+MEANS = (
+    0.7,
+    0.1,
+    0.1,
+)  # the weights of class means on the method's vectors and on ``smooth`` before any label is left out
 OTHERS = 0.1  # the weight of each other expert before any label is left out
 MOST_WEIGHED = 2000  # labels from which weights are learned at most
-AGREEMENT, MASS, RESIDUAL = 4.0, 20.0, 50.0  # labels that agreement, probabilities and caution count as
+AGREEMENT, MASS, RESIDUAL = 2.0, 20.0, 50.0  # labels that agreement, probabilities and caution count as
 NARROW = 1.8
 """Half an interval in standard deviations: nine of ten were to lie inside on eight graphs; the normal distribution has 1.64."""
 SAMPLE = 2048  # nodes, and labels, from which means are taken
@@ -253,27 +260,50 @@ class Prediction:
         return found
 
 
-def predict(views: list[View], labels: Labels, *, unlabelled: float, unknown: bool, unlike: bool) -> Prediction:
+def predict(
+    views: list[View],
+    labels: Labels,
+    *,
+    unlabelled: float,
+    unknown: bool,
+    unlike: bool,
+    names: ClassNames | None = None,
+) -> Prediction:
     """What labels say, from views of which the first is that of the classifier's method.
 
     Args:
+        names: what names of the classes say; classes without a label need one.
         unlabelled: how many labels of every class all nodes without one count for in class means.
         unknown: whether a node may belong to no class.
         unlike: whether edges join unlike nodes.
     """
-    nodes, own = labels.nodes, labels.class_index
-    sizes = np.bincount(own, minlength=len(labels.classes))
-    shares, counted = class_shares(sizes), sizes[own] > 1
+    nodes, own, count = labels.nodes, labels.class_index, len(labels.classes)
+    sizes = np.bincount(own, minlength=count)
+    shares, trusted = class_shares(sizes), 0.0
     unlabelled = 0.0 if unknown else unlabelled
-    known = (nodes, own, shares, counted)
-    means = views[:1] + [view for view in views[1:] if view.name == "smooth"]
-    others = views[:1] + [view for view in views[1:] if view.name != "smooth"]
+    means = [view for place, view in enumerate(views) if not place or view.name in AVERAGED]
+    others = views[:1] + [view for view in views[1:] if view.name not in AVERAGED]
     with one_blas_thread(), ThreadPoolExecutor(available_cores()) as pool:  # one BLAS thread for each of the pool
-        jobs = [pool.submit(class_means, view, *known, unlabelled) for view in means]
-        jobs += [pool.submit(discriminant, view, *known) for view in others]
-        experts = [job.result() for job in jobs]
-        prior = np.full(len(experts), OTHERS if counted.any() else 0.0)
+        everyone = np.ones(len(own), dtype=bool)
+        namers: list[Expert] = []
+        beside: list[np.ndarray | None] = [None] * len(means)
+        more, of_more = nodes[:0], own[:0]
+        if names is not None:
+            more, of_more = names.stand_ins(labels.classes, nodes)
+            there = [anchors(view, more, of_more, count) for view in means]
+            namers = [class_means(means[0], nodes, own, shares, everyone, unlabelled, there[0], alone=True)]
+            trusted = trust(namers[0].left_out, own)
+            beside = [trusted * one for one in there]
+            few = sizes[of_more] < (2 if trusted > 0.5 else 1)
+            more, of_more = more[few], of_more[few]
+        counted = (sizes + np.bincount(of_more, minlength=count))[own] > 1
+        taught, of_taught = np.concatenate([nodes, more]), np.concatenate([own, of_more])
+        jobs = [pool.submit(class_means, v, nodes, own, shares, counted, unlabelled, b) for v, b in zip(means, beside)]
+        jobs += [pool.submit(discriminant, view, taught, of_taught, shares, counted) for view in others]
+        experts = [job.result() for job in jobs] + namers
+        prior = np.full(len(experts), OTHERS if counted.any() or names is not None else 0.0)
         prior[: len(means)] = MEANS[: len(means)]
+        prior[len(experts) - len(namers) :] = trusted * NAMES
         if unlike and not counted.any() and (place := _place(experts, "surroundings")):
             prior[0], prior[place] = OTHERS, MEANS[0]
         left = np.stack([expert.left_out for expert in experts])
@@ -284,7 +314,7 @@ def predict(views: list[View], labels: Labels, *, unlabelled: float, unknown: bo
         alone = _joined_left_out(left, np.stack([expert.unseen for expert in experts]), own, counted, weights)
         free = np.delete(np.arange(len(logs)), nodes)
         sample = _thinned(free if len(free) else np.arange(len(logs)))
-        unseen = 0.0 if (sizes == sizes[0]).all() else float((~counted).mean())
+        unseen = 0.0 if (sizes == sizes[0]).all() or names is not None else float((~counted).mean())
         agreed = _agreement(experts, sample)
         value, exponent = _expected_value(logs[sample], alone, own, counted, shares, agreed)
         left_out = np.exp(log_softmax(exponent * alone)).astype(np.float32)
@@ -295,7 +325,7 @@ def predict(views: list[View], labels: Labels, *, unlabelled: float, unknown: bo
             toward = np.asarray(near.weights / np.linalg.norm(near.weights, axis=0), dtype=np.float32)
             nowhere = belongs_nowhere(near.view.rows @ toward, nodes)
         in_blocks(pool, len(logs), lambda part: sharpen(logs[part], np.float32(exponent)))
-    expected = ExpectedAccuracy.around(value * (1 - unseen), len(told)) if len(free) else None
+    expected = ExpectedAccuracy.around(value * (1 - unseen), len(told) or AGREEMENT) if len(free) else None
     return Prediction(labels, logs, left_out, nowhere, experts, weights, expected, shares, unseen)
 
 
@@ -355,7 +385,7 @@ def _expected_value(
     if len(told):  # by how much left-out labels are right more often than their confidence says
         by_class = np.ones(len(shares))
         if len(np.unique(shares)) == 1:
-            by_class = mass.mean(axis=0) / np.bincount(own, minlength=len(shares))
+            by_class = mass.mean(axis=0) / np.maximum(np.bincount(own, minlength=len(shares)), 1)
         counts = by_class[own] * counted
         counts /= counts.sum()
         enough = 1 / float(counts @ counts)

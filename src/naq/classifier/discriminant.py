@@ -94,15 +94,15 @@ def discriminant(
     """The expert of one view.
 
     Args:
-        nodes, class_index: (labels,) the labelled nodes and the class of each.
+        nodes, class_index: (labels,) the labelled nodes and the class of each; after the labels, nodes that stand in for some.
         shares: (classes,) of the classes among nodes.
-        counted: (labels,) whether a label can be left out: it is not the only one of its class.
+        counted: of the labels, whether each can be left out: it is not the only one of its class.
     """
     found, prior = Scatter(view.at(nodes), class_index, len(shares)), np.log(shares)
     (penalty, sharp), without = _chosen(found, prior, counted)
     weights, offsets = found.linear(penalty)
     left = np.minimum(found.leave_one_out(penalty, np.arange(len(nodes))), FAR)
-    logs = log_softmax(prior - sharp * left)
+    logs = log_softmax(prior - sharp * left)[: len(counted)]
     unseen = logs.copy()
     for place, (other, other_sharp) in without.items():
         alone = found.leave_one_out(other, np.array([place]))

@@ -15,10 +15,12 @@ from sklearn.utils import Tags, TransformerTags
 
 from naq.classifier.confidence import DoubtfulLabel, ExpectedAccuracy, Prediction, predict
 from naq.classifier.labels import Labels, check_enough, to_labels
+from naq.classifier.names import ClassNames, class_texts
 from naq.classifier.prototypes import centred_units
 from naq.classifier.views import View, describe, make_views
 from naq.embedders.base import EMBEDDERS, Embedder
 from naq.embedders.closed_form import ClosedForm
+from naq.embedders.smoothing import smoothed
 from naq.errors import NaqError, OptionError
 from naq.graph import Graph
 
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 
 MOST_PAIRED = 200_000
 """Of more nodes, the closed form seeks neighbours among a sample: millions of pairs are enough for their scatter."""
+STEPS = 10  # of smoothing the texts
 UNLIKE = -0.1
 """Edges that agree with the features by less (:mod:`naq.embedders.node_words`) join unlike nodes."""
 
@@ -76,6 +79,7 @@ class FewShotNodeClassifier(ClassifierMixin, BaseEstimator):
     _labels: Labels | None = None
     _given: Labels | None = None
     _form: ClosedForm | None = None
+    _names: ClassNames | None = None
     _trusted: bool = True
     _smoothed: np.ndarray | None = None
     _agreement: float | None = None
@@ -96,13 +100,13 @@ class FewShotNodeClassifier(ClassifierMixin, BaseEstimator):
         self.method, self.unlabelled, self.unknown = method, unlabelled, unknown
         self.seed, self.device, self.options = seed, device, options
 
-    def fit(self, graph: Graph, y: Any = None) -> Self:
-        """Make the vectors; ``y`` are labels in any of the forms, or None."""
+    def fit(self, graph: Graph, y: Any = None, classes: Any = None) -> Self:
+        """Make the vectors; ``y`` are labels in any of the forms, or None, and ``classes`` as of :meth:`set_classes`."""
         if not isinstance(graph, Graph):
             example = str(graph) if isinstance(graph, str | Path) else "debian"
             raise OptionError(f"graph is {type(graph).__name__}; expected a naq.Graph, e.g. naq.load({example!r}).")
         self._check_parameters()
-        labels = None if y is None else check_enough(to_labels(graph, y))
+        labels = None if y is None else to_labels(graph, y)
         model, form, smoothed = self._model(graph), None, None
         if model.name == "naq-plus":
             form, smoothed = model.closed_form(MOST_PAIRED), model.smoothed()
@@ -113,32 +117,57 @@ class FewShotNodeClassifier(ClassifierMixin, BaseEstimator):
             vectors = pretrained(model).embed()
         self._keep(graph, vectors, form, getattr(model, "trusts_edges", True), model.plan())
         self._smoothed, self._agreement = as_rows(smoothed), getattr(model, "agreement", None)
-        self._labels = labels
+        self._labels = None if labels is None else self._enough(labels)
+        if classes is not None:
+            self.set_classes(classes)
         _ = self.views_  # here, so that the first prediction need not wait for them
+        return self
+
+    def set_classes(self, classes: Any, text_encoder: str | Path | None = None) -> Self:
+        """Names of the classes, before or beside labels: what the nodes' texts (``Graph.text``) say of each.
+
+        Args:
+            classes: names, ``{name: sentence that describes the class}``, or None for none; those of labels are classes
+                as well, and get a name of their own only here.
+            text_encoder: another place of the model that made the vectors of the texts.
+        """
+        graph = self._graph()
+        self._names = None
+        if classes is not None:
+            if graph.text is None:
+                raise OptionError(
+                    f"graph {graph.name!r} has no text vectors, so names of classes say nothing about its nodes; import it "
+                    "with a column of text and --text-encoder, or give labels."
+                )
+            names, texts = class_texts(classes)
+            vectors = graph.text.class_vectors(texts, text_encoder)
+            self._names = ClassNames.of(self._texts(), names, vectors)
+        self._last = None
         return self
 
     def set_labels(self, given: Any = None, *, support: Any = None, labels: Any = None) -> Self:
         """Labels in place of those before."""
-        self._labels = check_enough(to_labels(self._graph(), given, support, labels))
+        self._labels = self._enough(to_labels(self._graph(), given, support, labels))
         return self
 
     def add_labels(self, given: Any = None, *, support: Any = None, labels: Any = None) -> Self:
         """More labels in addition to those set; a node that had another class changes it."""
         new, kept = to_labels(self._graph(), given, support, labels), self._known_labels()
-        self._labels = check_enough(new if kept is None else kept.merged(new))
+        self._labels = self._enough(new if kept is None else kept.merged(new))
         return self
 
     def prediction(self, given: Any = None, *, support: Any = None, labels: Any = None) -> Prediction:
         """All that labels say about every node: those given, or those set."""
         graph = self._graph()
         own = given is None and support is None and labels is None
-        chosen = self.labels_ if own else check_enough(to_labels(graph, given, support, labels))
+        chosen = self.labels_ if own else self._enough(to_labels(graph, given, support, labels))
         key = (chosen, self.unlabelled, self.unknown)
         if self._last is None or self._last[0] != key:
             self._check_parameters()
-            views = self.views_
+            all_named = chosen if self._names is None else chosen.with_classes(self._names.classes)
             unlike = self._agreement is not None and self._agreement < UNLIKE
-            self._last = key, predict(views, chosen, unlabelled=self.unlabelled, unknown=self.unknown, unlike=unlike)
+            asked: dict[str, Any] = {"unlabelled": self.unlabelled, "unknown": self.unknown, "unlike": unlike}
+            self._last = key, predict(self.views_, all_named, names=self._names, **asked)
         return self._last[1]
 
     def predict(
@@ -213,13 +242,13 @@ class FewShotNodeClassifier(ClassifierMixin, BaseEstimator):
 
     def suggest(self, k: int = 10) -> np.ndarray:
         """(k,) nodes whose labels would help most, the first first (:mod:`naq.classifier.suggest`)."""
-        from naq.classifier.suggest import suggested
+        from naq.classifier.suggest import doubt, suggested
 
         units = self.views_[0].rows
-        if self._known_labels() is None:
+        if self._known_labels() is None and self._names is None:
             return suggested(units, k, np.empty(0, dtype=np.int64), None, self.seed)
         found = self.prediction()
-        return suggested(units, k, found.labels.nodes, found.probabilities, self.seed)
+        return suggested(units, k, found.labels.nodes, doubt(found), self.seed)
 
     def save(self, path: str | Path) -> Path:
         """One safetensors file: vectors, maps, labels and parameters; not the graph."""
@@ -238,12 +267,15 @@ class FewShotNodeClassifier(ClassifierMixin, BaseEstimator):
     def labels_(self) -> Labels:
         self._graph()
         if (labels := self._known_labels()) is None:
+            if self._names is not None:
+                self._labels = Labels.of([], [])
+                return self._labels
             raise NotFitted("there are no labels yet; give some, e.g. set_labels({node: class, ...}).")
         return labels
 
     @property
     def classes_(self) -> np.ndarray:
-        return self.labels_.classes
+        return self.prediction().labels.classes
 
     @property
     def transduction_(self) -> np.ndarray:
@@ -259,12 +291,14 @@ class FewShotNodeClassifier(ClassifierMixin, BaseEstimator):
             vectors = [View(self.method, centred_units(self.vectors_), bool(graph.num_features), bool(graph.num_edges))]
             if self._smoothed is not None:
                 vectors.append(View("smooth", centred_units(self._smoothed), vectors[0].features, vectors[0].edges))
+            if graph.text is not None:
+                vectors.append(View("texts", self._texts(), True, bool(graph.num_edges)))
             self._made_views, self._smoothed = make_views(graph.without_labels(), vectors, self.seed), None
         return self._made_views
 
     @property
     def explain_choice_(self) -> str:
-        return self.explain(self.prediction() if self._known_labels() is not None else None)
+        return self.explain(self.prediction() if self._known_labels() is not None or self._names is not None else None)
 
     def explain(self, found: Prediction | None) -> str:
         """One sentence on what was chosen and why, for a prediction or before there is one."""
@@ -313,7 +347,7 @@ class FewShotNodeClassifier(ClassifierMixin, BaseEstimator):
         self.graph_, self.vectors_, self.n_features_in_ = graph, vectors, graph.num_features
         self._form, self._trusted, self._plan = form, trusted, plan
         self._labels = self._given = self._extension = self._made_views = self._last = None
-        self._smoothed = self._agreement = None
+        self._smoothed = self._agreement = self._names = None
 
     def _graph(self) -> Graph:
         if not hasattr(self, "graph_"):
@@ -329,6 +363,21 @@ class FewShotNodeClassifier(ClassifierMixin, BaseEstimator):
         found = self.prediction(given, support=support, labels=labels)
         self._given = found.labels
         return found
+
+    def _enough(self, labels: Labels) -> Labels:
+        """Labels of two classes, or of any once classes have names."""
+        return check_enough(labels) if self._names is None else labels
+
+    def _texts(self) -> np.ndarray:
+        """(n, d) what was read at the nodes, averaged with their surroundings; zero where nothing is known."""
+
+        def make() -> np.ndarray:
+            start = graph.text.rows()
+            rows = smoothed(graph.normalized_adjacency(), start, STEPS)
+            return np.where(rows.any(axis=1, keepdims=True), centred_units(rows), np.float32(0))
+
+        graph = self._graph()
+        return graph.kept("classifier/texts", make)
 
     def _known_labels(self) -> Labels | None:
         """Those set or, for one release, those that ``predict`` was given."""

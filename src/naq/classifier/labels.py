@@ -71,6 +71,15 @@ class Labels:
         """How many labels a class has on average."""
         return len(self.nodes) / len(self.classes)
 
+    def with_classes(self, names: np.ndarray) -> Labels:
+        """The same labels of more classes, which may have none."""
+        if len(self.classes) and self.classes.dtype.kind != "U":
+            raise OptionError(
+                f"labels have classes like {self.classes[0]!r}, but names of classes were given; use names."
+            )
+        classes = np.union1d(self.classes.astype(names.dtype if not len(self.classes) else self.classes.dtype), names)
+        return Labels(self.nodes, classes, np.searchsorted(classes, self.classes)[self.class_index])
+
     def merged(self, other: Labels) -> Labels:
         """Both; if they differ about a node, the other's."""
         mine = ~np.isin(self.nodes, other.nodes)

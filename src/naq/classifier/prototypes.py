@@ -50,15 +50,23 @@ def class_means(
     shares: np.ndarray,
     counted: np.ndarray,
     unlabelled: float = 1.0,
+    beside: np.ndarray | None = None,
+    alone: bool = False,
 ) -> Expert:
-    """The expert of class means on one view; other arguments as of :func:`~naq.classifier.discriminant.discriminant`."""
+    """The expert of class means on one view; other arguments as of :func:`~naq.classifier.discriminant.discriminant`.
+
+    Args:
+        beside: (classes, d) what else counts for each class (:mod:`naq.classifier.names`); ``alone``: and no label does.
+    """
     units, count = view.rows, len(shares)
     known, fold = unit_rows(units[nodes].astype(np.float64)), folds(class_index)
     helpers = units[helping_nodes(len(units), nodes)] if unlabelled > 0 else units[:0]
-    everyone = add_by_class(known, class_index, count)[None]
+    everyone = np.zeros((1, count, units.shape[1])) if beside is None else beside[None].copy()
+    if not alone:
+        everyone[0] += add_by_class(known, class_index, count)
     whole = helped_means(everyone, helpers, unlabelled)[0]
     left, tried = known @ whole.T, np.flatnonzero(counted)
-    if len(tried):
+    if len(tried) and not alone:
         out = [tried[fold[tried] == k] for k in range(FOLDS)]
         without = everyone - np.stack([add_by_class(known[those], class_index[those], count) for those in out])
         some = helpers[:: -(-len(helpers) // HELPERS) or 1]
@@ -70,7 +78,7 @@ def class_means(
     total = losses.sum(axis=1) + caution
     chosen, unseen = float(TEMPERATURES[total.argmin()]), left.copy()
     unseen[tried] /= TEMPERATURES[(total[:, None] - losses).argmin(axis=0), None] / chosen
-    name = f"class means of {view.name}"
+    name = "names" if alone else f"class means of {view.name}"
     return Expert(
         name, view, whole.T / chosen, np.zeros(count), log_softmax(left / chosen), log_softmax(unseen / chosen)
     )

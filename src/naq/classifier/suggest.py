@@ -1,8 +1,9 @@
 """What to label next: nodes in the middle of clusters, then also nodes between two classes.
 
-Without labels: k-means of the unit vectors into k clusters, of each the medoid, the node nearest to the centre; large clusters first. With labels, every second node
-is instead the unlabelled one whose two likeliest classes are nearest to each other (the smallest margin) among the medoids of
-finer clusters, so that it stands for others; and clusters are made so many that k of them hold no label.
+Without labels: k-means of the unit vectors into k clusters, of each the medoid, the node nearest to the centre; large
+clusters first. With labels, every second node is instead the most doubtful one among the medoids of finer clusters, so
+that it stands for others: its two likeliest classes are near each other and the experts disagree about it. Clusters are
+made so many that k of them hold no label.
 """
 
 from __future__ import annotations
@@ -10,7 +11,9 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 import torch
+from scipy.stats import rankdata
 
+from naq.classifier.confidence import Prediction
 from naq.errors import OptionError
 from naq.neighbors.clusters import assign
 from naq.options import check_whole
@@ -59,8 +62,14 @@ def _spread_out(units: np.ndarray, count: int, seed: int) -> np.ndarray:
     return units[chosen].copy()
 
 
-def suggested(units: np.ndarray, k: int, labelled: np.ndarray, chances: np.ndarray | None, seed: int) -> np.ndarray:
-    """(k,) nodes without a label, the most useful first; ``chances`` (n, classes) is None where there are no labels."""
+def doubt(found: Prediction) -> np.ndarray:
+    """(n,) the larger, the smaller the margin between the two likeliest classes and the less the experts agree."""
+    top = np.partition(found.probabilities, -2, axis=1)
+    return rankdata(top[:, -2] - top[:, -1]) + rankdata(found.disagreement())
+
+
+def suggested(units: np.ndarray, k: int, labelled: np.ndarray, doubtful: np.ndarray | None, seed: int) -> np.ndarray:
+    """(k,) nodes without a label, the most useful first; ``doubtful`` (n,) is None where there are no labels."""
     k = check_whole("k", k)
     free = np.ones(len(units), dtype=bool)
     free[labelled] = False
@@ -72,13 +81,12 @@ def suggested(units: np.ndarray, k: int, labelled: np.ndarray, chances: np.ndarr
     empty[home[labelled]] = False
     order = np.concatenate([nodes[empty], nodes[~empty]])
     central: list[int] = order[free[order]].tolist()
-    doubtful: list[int] = []
-    if chances is not None:
+    unsure: list[int] = []
+    if doubtful is not None:
         finer, _ = medoids(units, min(len(units), max(k, min(MOST_CLUSTERS, FINER * count))), seed)
-        top = np.partition(chances[finer], -2, axis=1)
-        order = np.argsort(top[:, -1] - top[:, -2], kind="stable")
-        doubtful = finer[order][free[finer[order]]].tolist()
-    return np.array(alternating(central, doubtful, np.flatnonzero(free).tolist(), k), dtype=np.int64)
+        order = np.argsort(-doubtful[finer], kind="stable")
+        unsure = finer[order][free[finer[order]]].tolist()
+    return np.array(alternating(central, unsure, np.flatnonzero(free).tolist(), k), dtype=np.int64)
 
 
 def alternating(one: list[int], two: list[int], rest: list[int], k: int) -> list[int]:

@@ -219,7 +219,7 @@ def _summary(classifier: FewShotNodeClassifier, level: float) -> dict[str, Any]:
 
 
 def _print_summary(facts: dict[str, Any]) -> None:
-    from rich.table import Column, Table
+    from rich.table import Table
     from rich.text import Text
 
     from naq.cli.running import print_table

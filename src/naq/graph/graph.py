@@ -59,6 +59,7 @@ class Graph:
 
     operator_class: str = "naq.nn.operator:GraphOperator"
     """What encoders read the graph through, as ``module:name``."""
+    text: Any = None
 
     def __init__(
         self,

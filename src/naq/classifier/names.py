@@ -1,0 +1,95 @@
+r"""Names of classes as labels before the first: nodes whose text is near a name stand in for labels of its class.
+
+Vectors of the nodes' texts are smoothed over the graph (:mod:`naq.embedders.smoothing`) and centred; a name, or a
+sentence that describes its class, comes from the same encoder and is centred by the mean of the texts. Every node
+belongs to the name that is nearest by cosine, and of these the nearest ``FEWEST`` to ``MOST`` of a class stand in for
+``WORTH`` labels of the class means, beside the true ones. Where a class has fewer than two labels they are its labels
+for every other expert.
+
+What names are worth is told by the m labels, of which stand-ins know nothing: with :math:`p` what stand-ins alone say
+and C classes,
+
+.. math:: t = \frac{\prod_i p(y_i \mid i)}{\prod_i p(y_i \mid i) + C^{-m}}
+
+is how likely names are to mean anything. Before the first label they are believed.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from naq.classifier.pool import add_by_class
+from naq.classifier.views import View
+from naq.errors import OptionError
+
+FEWEST, MOST, SHARE = 3, 30, 200  # stand-ins of a class: one in SHARE of what it would have were all equally large
+WORTH = 3.0
+
+
+@dataclass(frozen=True, eq=False)
+class ClassNames:
+    """What is known of classes by name.
+
+    Attributes:
+        classes: (classes,) sorted; ``cosines``: (n, classes) of each node's text with each name; NaN where a node has none.
+    """
+
+    classes: np.ndarray
+    cosines: np.ndarray
+
+    @classmethod
+    def of(cls, rows: np.ndarray, classes: np.ndarray, vectors: np.ndarray) -> ClassNames:
+        """From centred unit rows (n, d) of texts, zero where there is none, and (classes, d) of names."""
+        cosines = np.asarray(rows @ vectors.T, dtype=np.float32)
+        cosines[~rows.any(axis=1)] = np.nan
+        return cls(classes, cosines)
+
+    def stand_ins(self, classes: np.ndarray, labelled: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Nodes without a label, and the place of each one's class among ``classes`` (sorted; all that have a name and others)."""
+        cosines = self.cosines.copy()
+        cosines[labelled] = np.nan
+        free = np.flatnonzero(~np.isnan(cosines[:, 0]))
+        cosines, place = cosines[free], np.searchsorted(classes, self.classes)
+        most = int(np.clip(len(free) / (SHARE * len(self.classes)), FEWEST, MOST))
+        nearest, nodes, own = cosines.argmax(axis=1), [], []
+        for column in range(len(self.classes)):
+            mine = np.flatnonzero(nearest == column)
+            mine = mine if len(mine) else cosines[:, column : column + 1].argmax(axis=0)
+            nodes.append(free[mine[np.argsort(-cosines[mine, column], kind="stable")[:most]]])
+            own.append(np.full(len(nodes[-1]), place[column]))
+        return np.concatenate(nodes), np.concatenate(own)
+
+
+def class_texts(classes: Any) -> tuple[np.ndarray, list[str]]:
+    """(classes,) sorted names, and what to read for each: the name, with the sentence that describes it if there is one."""
+    pairs = list(classes.items()) if isinstance(classes, Mapping) else [(name, "") for name in classes]
+    wrong = [name for name, more in pairs if not (isinstance(name, str) and isinstance(more, str) and name.strip())]
+    if wrong or isinstance(classes, str) or len(pairs) < 2:
+        what = repr(wrong[0]) if wrong else repr(classes)[:80]
+        raise OptionError(f"classes hold {what}; expected at least two names, or a mapping {{name: description}}.")
+    texts = {name.strip(): f"{name.strip()}: {more.strip()}" if more.strip() else name.strip() for name, more in pairs}
+    if len(texts) < len(pairs):
+        twice = next(name for name, count in Counter(name.strip() for name, _ in pairs).items() if count > 1)
+        raise OptionError(f"the class {twice!r} is named twice; name every class once.")
+    if all(not any(map(str.isalpha, text)) for text in texts.values()):
+        raise OptionError(f"classes are named {', '.join(list(texts)[:3])}, which says nothing; name them in words.")
+    return np.array(sorted(texts)), [texts[name] for name in sorted(texts)]
+
+
+def anchors(view: View, nodes: np.ndarray, own: np.ndarray, count: int) -> np.ndarray:
+    """(classes, d) what stand-ins add to class means; zero for a class without a name."""
+    each = np.maximum(np.bincount(own, minlength=count), 1)[:, None]
+    return WORTH * add_by_class(view.rows[nodes].astype(np.float64), own, count) / each
+
+
+def trust(log_probabilities: np.ndarray, class_index: np.ndarray) -> float:
+    """t from what stand-ins alone say of labels (labels, classes); 1 before the first."""
+    if not len(class_index):
+        return 1.0
+    gain = log_probabilities[np.arange(len(class_index)), class_index] + np.log(log_probabilities.shape[1])
+    return float(1 / (1 + np.exp(-np.clip(gain.sum(), -500, 500))))
