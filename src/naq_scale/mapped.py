@@ -2,7 +2,7 @@
 
 ``adj_indptr, adj_indices`` is the adjacency as CSR: both directions of every edge, columns ascending, no self-loop, no
 duplicate. Features are ``attr_indptr, attr_indices[, attr_data]`` or a dense ``attr``; ``labels``, ``class_names``, ``names``,
-``vocab``, blocks and arcs as in the graph npz. What is checked when:
+``vocab``, blocks, arcs, text and table as in the graph npz. What is checked when:
 
 - opening a folder: the manifest by its checksum; size, shape and type of every array file; labels; and one pass over the
   index arrays (in range, ascending, no loop), since compiled code trusts them. Feature values and names of a large folder are
@@ -26,7 +26,8 @@ from numba import njit, prange
 from naq.errors import DataError, GraphError
 from naq.files import is_text
 from naq.graph import Graph
-from naq.io.npz import ARCS, BLOCKS, MOST_COLUMNS, _strings, checked_labels, kept_arrays, stated_blocks
+from naq.io.npz import ARCS, BLOCKS, MOST_COLUMNS, TABLE, TEXT, _strings, checked_labels, kept_arrays, stated_blocks
+from naq.io.npz import with_kept as with_text_and_table
 from naq.io.readers import Reader
 from naq.random import mixed
 from naq_scale.array_folder import MANIFEST, check_sums, new_folder, open_arrays, read_manifest
@@ -34,7 +35,7 @@ from naq_scale.array_folder import MANIFEST, check_sums, new_folder, open_arrays
 FORMAT, VERSION = "naq-graph", 1
 _NAMES = ("class_names", "names", "vocab")
 _SPARSE = ("adj_indptr", "adj_indices", "attr_indptr", "attr_indices", "attr_data")
-ARRAYS = frozenset({*_SPARSE, "attr", "labels", *_NAMES, *BLOCKS, *ARCS})
+ARRAYS = frozenset({*_SPARSE, "attr", "labels", *_NAMES, *BLOCKS, *ARCS, *TEXT, *TABLE})
 ROWS = 1 << 16
 """Rows that one piece of a scan goes through, and entries that are checked at once."""
 VERIFIED = 1 << 28
@@ -118,7 +119,7 @@ def open_graph(path: str | Path, *, name: str | None = None, verify: bool = Fals
     }
     say_lost_pages()
     try:
-        return Graph.on_clean_arrays(
+        graph = Graph.on_clean_arrays(
             adjacency,
             features,
             checked_labels(arrays.get("labels"), str(path)),
@@ -128,6 +129,7 @@ def open_graph(path: str | Path, *, name: str | None = None, verify: bool = Fals
             name=name or str(manifest.get("name") or path.name),
             operator_class="naq_scale.streamed:StreamedOperator",
         )
+        return with_text_and_table(graph, arrays, path)
     except GraphError as error:
         raise DataError(f"{path}: {error}") from error
 

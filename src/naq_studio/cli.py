@@ -8,12 +8,13 @@ from typing import Annotated
 
 import typer
 
-from naq.cli.predicting import GraphName
+from naq.cli.predicting import GraphName, TextEncoder
 
 
 def studio_command(
     graph: GraphName,
     nodes: Annotated[Path | None, typer.Option(help="The table of nodes that goes with an edge list.")] = None,
+    text_encoder: TextEncoder = None,
     labels: Annotated[
         Path | None, typer.Option(help="CSV in which every action is kept; else GRAPH.studio.csv beside the graph.")
     ] = None,
@@ -26,7 +27,7 @@ def studio_command(
     from naq_studio import serve
     from naq_studio.server import journal_path, may_write
 
-    loaded = load_shown(graph, nodes)
+    loaded = load_shown(graph, nodes, text_encoder)
     path = None if check and labels is None else journal_path(loaded, labels)
     if path is not None and labels is None and not may_write(path) and sys.stdin.isatty():
         typer.echo(f"{path} cannot be written.")

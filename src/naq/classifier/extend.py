@@ -171,7 +171,7 @@ def with_nodes(graph: Graph, features: Any, edges: Any, *, names: Sequence[str] 
         name=graph.name,
         nodes=old + count,
         blocks=graph.stated_blocks,
-    )
+    ).with_text(None if graph.text is None else graph.text.with_more(count))
     if graph.arcs is None:
         return larger
     pairs = np.unique(pairs if graph.directed else np.concatenate([pairs, pairs[::-1]], axis=1), axis=1)

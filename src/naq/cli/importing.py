@@ -35,6 +35,14 @@ def import_command(
             help="Column of lists, prefix of columns v0, v1, ..., or .npy file with a row per node; may be repeated."
         ),
     ] = [],  # noqa: B006
+    display: Annotated[str | None, typer.Option(help="Column of nodes: names to show in place of ids.")] = None,
+    text_encoder: Annotated[
+        str | None,
+        typer.Option(help="Text also as sentence vectors: a model of sentence-transformers, by folder or name."),
+    ] = None,
+    keep: Annotated[
+        bool, typer.Option("--keep/--no-keep", help="Whether the file keeps the cells of nodes, to look at.")
+    ] = True,
     header: Annotated[
         bool | None, typer.Option("--header/--no-header", help="Whether first rows hold names; else seen from them.")
     ] = None,
@@ -66,10 +74,13 @@ def import_command(
         return
     if out is not None and not mmap and out.suffix != ".npz":
         raise OptionError(f"--out is {str(out)!r}; expected a name that ends in .npz.")
-    choice = Choice(source, target, weight, id, label, text, numeric, categorical, vector, header)
+    choice = Choice(source, target, weight, id, label, text, numeric, categorical, vector, header, display, keep,
+                    text_encoder)  # fmt: skip
     with show_progress(edges.name) as listener:
         listener("load", {"source": str(edges)})
-        graph, report = import_tables(edges, nodes, choice, name=out.stem if out is not None else None)
+        graph, report = import_tables(
+            edges, nodes, choice, name=out.stem if out is not None else None, listener=listener
+        )
         if out is not None:
             (save_mapped if mmap else save_graph)(out, graph)
     if as_json:

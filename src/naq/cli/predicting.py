@@ -23,6 +23,9 @@ GraphName = Annotated[
     ),
 ]
 Nodes = Annotated[Path | None, Option(help="Table of nodes, where the graph is an edge list.")]
+TextEncoder = Annotated[
+    str | None, Option(help="Text also as sentence vectors: a model of sentence-transformers, by folder or name.")
+]
 MethodName = Annotated[str, Option("--method", "-m", help="A name of 'naq list methods' that needs no labels.")]
 Device = Annotated[str, Option(help="cpu or cuda.")]
 Seed = Annotated[int, Option(help="Of whatever the method draws.")]
@@ -33,6 +36,7 @@ def predict_command(
     labels: Annotated[Path, Option(help="CSV with the columns node and class: names or numbers of some nodes.")],
     out: Annotated[Path, Option(help="CSV to write, one line per node.")],
     nodes: Nodes = None,
+    text_encoder: TextEncoder = None,
     method: MethodName = "naq-plus",
     unknown: Annotated[bool, Option("--unknown", help="Nodes may belong to none of the classes.")] = False,
     level: Annotated[float, Option(help="Share of the nodes whose prediction set shall hold the class.")] = 0.9,
@@ -54,7 +58,7 @@ def predict_command(
     check_outputs({"--out": out, "--report": report}, {"the graph": Path(graph), "--nodes": nodes, "--labels": labels})
     if not 0 < level < 1:
         raise OptionError(f"--level is {level:g}; expected a share above 0 and below 1, e.g. 0.9.")
-    loaded = load_shown(graph, nodes)
+    loaded = load_shown(graph, nodes, text_encoder)
     given = _given(labels, loaded)
     classifier = _fitted(loaded, method, seed, device, unknown, given)
     with show_progress(str(out)) as listener:
@@ -65,6 +69,7 @@ def predict_command(
         from naq.classifier.page import write_report
 
         words = ["naq", "predict", graph, *([] if nodes is None else ["--nodes", str(nodes)])]
+        words += [] if text_encoder is None else ["--text-encoder", text_encoder]
         words += ["--labels", str(labels), "--out", str(out), "--report", str(report)]
         for name, value, usual in (("--method", method, "naq-plus"), ("--level", level, 0.9), ("--seed", seed, 0)):
             words += [] if value == usual else [name, str(value)]
@@ -107,13 +112,17 @@ def suggest_command(
     chosen = classifier.suggest(k)
     likely: list[Any] = [None] * len(chosen) if given is None else classifier.predict()[chosen].tolist()
     names = [node_name(loaded, int(node)) for node in chosen]
+    texts = [loaded.text_of(int(node)) for node in chosen]
     if out is not None:
-        write_rows(out, ("node", "class", "likely"), [(name, "", guess) for name, guess in zip(names, likely)])
+        columns = ("node", "class", "likely", *(["text"] if any(texts) else []))
+        write_rows(out, columns, [row[: len(columns)] for row in zip(names, [""] * len(names), likely, texts)])
     if as_json:
-        echo(json.dumps([{"node": name, "likely": guess} for name, guess in zip(names, likely)], indent=2))
+        told = zip(names, likely, texts)
+        echo(json.dumps([{"node": name, "likely": guess, "text": text} for name, guess, text in told], indent=2))
         return
-    for name, guess in zip(names, likely):
-        echo(plain(str(name) if guess is None else f"{name}  (likely {guess})", 200))
+    for name, guess, text in zip(names, likely, texts):
+        shown = str(name) if guess is None else f"{name}  (likely {guess})"
+        echo(plain(f"{shown}  {text}" if text else shown, 200))
     if out is not None:
         echo(f"Written: {out}; fill in the column class.")
 

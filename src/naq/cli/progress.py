@@ -61,13 +61,14 @@ def show_progress(title: str) -> Iterator[Listener]:
         yield _Bars(progress, title)
 
 
-def load_shown(dataset: str, nodes: Path | None = None) -> Graph:
-    """:func:`naq.load`, with a moving bar; its warnings are lines of text."""
+def load_shown(dataset: str, nodes: Path | None = None, text_encoder: str | None = None) -> Graph:
+    """:func:`naq.load`, and its text encoded, with a moving bar; its warnings are lines of text."""
     from naq.io import load
 
     with show_progress(dataset) as listener, shown_warnings(dataset):
         listener("load", {"source": dataset})
-        return load(dataset, nodes=nodes)
+        graph = load(dataset, nodes=nodes)
+        return graph if text_encoder is None else graph.with_text_encoder(text_encoder, listener)
 
 
 @contextmanager
@@ -121,7 +122,7 @@ class _Bars:
     def __call__(self, phase: str, facts: Mapping[str, Any]) -> None:
         if phase == "train":
             self._bar("training", facts["done"], facts["total"], note_of(facts))
-        elif phase in ("neighbors", "shards"):
+        elif phase in ("neighbors", "shards", "text"):
             self._bar(facts.get("stage", "neighbours"), facts["done"], facts["total"], "")
         elif phase in PHASES:
             self._bar(PHASES[phase], 0, None, "")
@@ -148,7 +149,7 @@ class _Lines:
         self.settle()
         if (name := str(facts.get("stage", phase))) != self.phase:
             self.phase, self.tenth, self.began = name, 0, time.monotonic()
-        if phase in ("train", "neighbors", "shards"):
+        if phase in ("train", "neighbors", "shards", "text"):
             if phase != "train" and time.monotonic() - self.began <= PATIENCE:
                 return
             before, self.tenth = self.tenth, 10 * facts["done"] // max(1, facts["total"])
@@ -157,7 +158,9 @@ class _Lines:
                 self._line(f"{done} {facts['unit']}, {note_of(facts)}, {facts['seconds']:.0f} s")
             elif self.tenth > before:
                 self._line(
-                    f"neighbours of {done} nodes" if phase == "neighbors" else f"{facts['stage']}: {done} shards"
+                    f"neighbours of {done} nodes"
+                    if phase == "neighbors"
+                    else f"{facts['stage']}: {done} {facts.get('unit', 'shards')}"
                 )
         elif phase in PHASES:
             self.timer = Timer(PATIENCE, self._line, [PHASES[phase]])

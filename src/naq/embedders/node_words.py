@@ -38,7 +38,7 @@ FEWEST_COLUMNS = 32  # fewer are always standardised: a few correlations may be 
 def node_words(graph: Graph) -> sp.csr_array | np.ndarray:
     """(n, w) TF-IDF of counts, sparse rows of length one, dense columns (standardised unless they are components), or the diffusion of a graph without features."""
     features = graph.features
-    if features is None or not _differ(features):
+    if not graph.reads_text and (features is None or not _differ(features)):
         return diffused(graph)
     if has_kinds(graph):
         return side_by_side(graph, [narrowed(weigh(b.kind, part), WIDTH, 0) for b, part in graph.block_features()])
@@ -55,13 +55,15 @@ def node_words(graph: Graph) -> sp.csr_array | np.ndarray:
 
 def has_kinds(graph: Graph) -> bool:
     """Whether kinds of features are stated that one weighting for all does not serve, as TF-IDF does words and categories."""
-    return graph.stated_blocks is not None and not {block.kind for block in graph.blocks} <= {"words", "categories"}
+    stated = graph.stated_blocks is not None or graph.reads_text
+    return stated and not {block.kind for block in graph.blocks} <= {"words", "categories"}
 
 
 def side_by_side(graph: Graph, parts: list[np.ndarray]) -> np.ndarray:
     """(n, d) float32 the blocks of the graph, narrowed already, at equal weight."""
     few = [block.kind == "numbers" and block.stop - block.start < FEW for block in graph.blocks]
-    rows = [balanced(part, one) for part, one in zip(parts, few)]
+    gaps = [block.kind == "vectors" for block in graph.blocks]
+    rows = [balanced(*block) for block in zip(parts, few, gaps)]
     return np.concatenate(rows, axis=1) / np.float32(np.sqrt(len(rows)))
 
 

@@ -82,7 +82,7 @@ def centred(vectors: Matrix) -> Matrix:
 def narrow(kind: str, columns: sp.csr_array | np.ndarray, width: int, seed: int = 0) -> np.ndarray:
     """(n, at most width) float32: a block of features weighted (:func:`weigh`), cut by SVD and :func:`balanced`."""
     rows = weigh(kind, columns)
-    return balanced(narrowed(rows, width, seed), few=kind == "numbers" and rows.shape[1] < FEW)
+    return balanced(narrowed(rows, width, seed), kind == "numbers" and rows.shape[1] < FEW, kind == "vectors")
 
 
 def weigh(kind: str, columns: sp.csr_array | np.ndarray) -> sp.csr_array | np.ndarray:
@@ -116,11 +116,11 @@ def standardised(columns: np.ndarray) -> np.ndarray:
     return np.asarray(shown - shown.mean(axis=0), dtype=np.float32)
 
 
-def balanced(rows: np.ndarray, few: bool = False) -> np.ndarray:
+def balanced(rows: np.ndarray, few: bool = False, gaps: bool = False) -> np.ndarray:
     """A block of columns that weighs as much as others: centred unit rows; ``few`` columns are centred, their rows have a
-    mean square of one."""
+    mean square of one. Where there may be ``gaps``, rows of zeros stay so: such nodes are like their neighbours."""
     if not few:
-        return np.asarray(centred(rows))
+        return np.asarray(centred(rows) * rows.any(axis=1, keepdims=True) if gaps else centred(rows))
     apart = rows - rows.mean(axis=0, dtype=np.float64)
     size = np.sqrt((apart**2).sum(axis=1).mean())
     return np.asarray(apart / size if size > ROUNDING else 0 * apart, dtype=np.float32)

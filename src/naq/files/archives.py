@@ -126,7 +126,8 @@ def write_npz(path: str | Path, arrays: Mapping[str, np.ndarray], *, compression
         with zipfile.ZipFile(temporary, "w", compression) as archive:
             for name, array in arrays.items():
                 entry = zipfile.ZipInfo(f"{name}.npy", date_time=(1980, 1, 1, 0, 0, 0))
-                entry.compress_type = compression
+                stored = np.asarray(array).dtype in (np.float16, np.int8)  # vectors do not shrink
+                entry.compress_type = zipfile.ZIP_STORED if stored else compression
                 with archive.open(entry, "w", force_zip64=True) as member:
                     both = _Hashed(member)
                     np.lib.format.write_array(both, np.asarray(array, order="C"), allow_pickle=False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import warnings
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +13,8 @@ import scipy.sparse as sp
 
 from naq.errors import GraphError, OptionError
 from naq.graph import checks, operators
+from naq.progress import Listener
+from naq.text import NodeTable, SentenceVectors, encode
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -43,6 +46,8 @@ class Graph:
 
     Attributes:
         stated_blocks: as given, or None.
+        table: cells of the table that nodes came from, or None.
+        text: sentence vectors of the nodes, or None.
         mapped: whether structure and features are memory-mapped files; methods then work in blocks and never copy them whole.
 
     Shapes:
@@ -59,7 +64,8 @@ class Graph:
 
     operator_class: str = "naq.nn.operator:GraphOperator"
     """What encoders read the graph through, as ``module:name``."""
-    text: Any = None
+    table: NodeTable | None = None
+    text: SentenceVectors | None = None
 
     def __init__(
         self,
@@ -138,6 +144,10 @@ class Graph:
             arrays += [self.features.data, self.features.indices, self.features.indptr]
         if self.arcs is not None:
             arrays += [self.arcs.data, self.arcs.indices, self.arcs.indptr]
+        if self.text is not None:
+            arrays.append(self.text.vectors)
+        if self.table is not None:
+            arrays += [self.table.content, self.table.ends]
         return arrays + [a for a in (self.labels, self.names, self.class_names, self.vocab) if a is not None]
 
     def check_files(self) -> None:
@@ -176,17 +186,32 @@ class Graph:
 
     @property
     def blocks(self) -> tuple[checks.FeatureBlock, ...]:
-        """The kinds of features in the order of columns: as stated, else all of one kind; none without features."""
-        return self.stated_blocks or self._cached("blocks", lambda: checks.usual_blocks(self.features))
+        """The kinds of features in the order of columns: as stated, else all of one kind; none without features.
+
+        Behind them are sentence vectors that count as features.
+        """
+        own = self.stated_blocks or self._cached("blocks", lambda: checks.usual_blocks(self.features))
+        if self.text is None or not self.reads_text:
+            return own
+        start, title = self.num_features, f"text by {self.text.model}"
+        return (*own, checks.FeatureBlock("vectors", start, start + self.text.vectors.shape[1], title))
 
     def block_features(self) -> list[tuple[checks.FeatureBlock, sp.csr_array | np.ndarray]]:
         """Each block with its columns; numbers and vectors that are stated are dense, also where the features are sparse."""
+        rows, blocks = [], self.blocks
+        if self.text is not None and self.reads_text:
+            rows, blocks = [(blocks[-1], self.text.rows())], blocks[:-1]
         if self.features is None:
-            return []
+            return rows
         if self.stated_blocks is None:
-            return [(self.blocks[0], self.features)]
-        parts = [(block, self.features[:, block.start : block.stop]) for block in self.stated_blocks]
-        return [(b, checks.as_dense(part) if b.kind in ("numbers", "vectors") else part) for b, part in parts]
+            return [(blocks[0], self.features), *rows]
+        parts = [(block, self.features[:, block.start : block.stop]) for block in blocks]
+        return [(b, checks.as_dense(part) if b.kind in ("numbers", "vectors") else part) for b, part in parts] + rows
+
+    @property
+    def reads_text(self) -> bool:
+        """Whether sentence vectors are a block of features."""
+        return self.text is not None and self.text.in_features
 
     @property
     def directed(self) -> bool:
@@ -296,6 +321,8 @@ class Graph:
             _add(digest, "arcs_indptr", self.arcs.indptr, "<i8")
             _add(digest, "arcs_indices", self.arcs.indices, "<i8")
             _add(digest, "arcs", self.arcs.data, "<f4")
+        if self.text is not None and self.reads_text:
+            _add(digest, "text", self.text.vectors, self.text.vectors.dtype.newbyteorder("<").str)
         return digest.hexdigest()
 
     def without_labels(self) -> Graph:
@@ -319,7 +346,8 @@ class Graph:
             stated = checks.clean_blocks(blocks, clean)
             return self._with(features=clean, vocab=vocab, stated_blocks=stated, changes=changes, _derived={}, _own={})
         kept: dict[str, Any] = {key: getattr(self, key) for key in ("names", "class_names", "name", "source")}
-        return Graph(self.adjacency, features, self.labels, vocab=vocab, blocks=blocks, arcs=self.arcs, **kept)
+        graph = Graph(self.adjacency, features, self.labels, vocab=vocab, blocks=blocks, arcs=self.arcs, **kept)
+        return graph.with_text(self.text).with_table(self.table)
 
     def with_labels(self, labels: Any, class_names: Any = None) -> Graph:
         """The same structure and features with other labels; tasks of its source are not for these."""
@@ -330,6 +358,42 @@ class Graph:
             if array is not None:
                 array.setflags(write=False)
         return self._with(labels=clean, class_names=titles, source=None, _own={})
+
+    def with_table(self, table: NodeTable | None) -> Graph:
+        """The same graph with the cells of its nodes to look at."""
+        return (
+            self if table is self.table else self._with(table=None if table is None else table.checked(self.num_nodes))
+        )
+
+    def with_text(self, text: SentenceVectors | None) -> Graph:
+        """The same graph with these sentence vectors; ``in_features`` of them decides whether they are a block of features."""
+        if text is self.text:
+            return self
+        if text is not None and len(text.vectors) != self.num_nodes:
+            raise GraphError(
+                f"there are {len(text.vectors):,} sentence vectors for {self.num_nodes:,} nodes; give one each."
+            )
+        return self._with(text=text, _derived={}, _own={})
+
+    def with_text_encoder(self, model: str | Path, listener: Listener | None = None) -> Graph:
+        """The same graph whose text is also seen as sentence vectors of this model (:func:`naq.text.encode`)."""
+        if self.text is not None and self.reads_text and self.text.axes is None and self.text.model == str(model):
+            return self
+        texts = [] if self.table is None else [self.text_of(node) for node in range(self.num_nodes)]
+        if not any(texts):
+            raise GraphError(
+                f"graph {self.name!r} keeps no text to encode by {model}; import it again with a column of text."
+            )
+        return self.with_text(SentenceVectors(encode(texts, model, listener).astype(np.float16), str(model)))
+
+    def title_of(self, node: int) -> str:
+        """The name to show for a node: of its table, else as edges name it, else its number."""
+        found = [] if self.table is None else self.table.used(node, "name")
+        return found[0] if found else str(node if self.names is None else self.names[node])
+
+    def text_of(self, node: int) -> str:
+        """What there is to read of a node, its name first; "" where nothing is known."""
+        return "" if self.table is None else ": ".join(self.table.used(node, "name", "text"))
 
     def with_source(self, source: str) -> Graph:
         """The same graph, known to be loaded from ``source``."""

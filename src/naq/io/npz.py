@@ -15,13 +15,17 @@ from naq.errors import DataError, GraphError
 from naq.files import is_text, read_npz, write_npz
 from naq.graph import Graph
 from naq.io.readers import Reader
+from naq.text import NodeTable, SentenceVectors
 
 _SPARSE = ("indptr", "indices", "shape", "data")
 _NAMES = ("class_names", "names", "vocab")
 BLOCKS = ("attr_blocks", "attr_ends", "attr_titles")
 ARCS = ("arc_indptr", "arc_indices", "arc_data")
+TEXT = ("text_vectors", "text_facts", "text_axes", "text_origin", "text_classes", "text_class_rows")
+TABLE = ("table_columns", "table_uses", "table_content", "table_ends")
 KEYS = frozenset(
-    {f"{m}_{part}" for m in ("adj", "attr") for part in _SPARSE} | {"attr", "labels", *_NAMES, *BLOCKS, *ARCS}
+    {f"{m}_{part}" for m in ("adj", "attr") for part in _SPARSE}
+    | {"attr", "labels", *_NAMES, *BLOCKS, *ARCS, *TEXT, *TABLE}
 )
 """Every array the graph file may hold; others in the same archive are never opened."""
 
@@ -51,7 +55,7 @@ def read_graph(path: str | Path, *, name: str | None = None) -> Graph:
 
     Keys: ``adj_indptr, adj_indices, adj_shape [, adj_data]``, ``attr_indptr, attr_indices, attr_shape [, attr_data]``
     or dense ``attr``, ``labels``, ``class_names``, ``names``, ``vocab``; ``attr_blocks, attr_ends [, attr_titles]``;
-    ``arc_indptr, arc_indices, arc_data``. Only the first three are required.
+    ``arc_indptr, arc_indices, arc_data``; :data:`TEXT`, :data:`TABLE`. Only the first three are required.
     """
     path = Path(path)
     arrays = read_npz(path, kind="graph file", only=KEYS)
@@ -71,7 +75,8 @@ def read_graph(path: str | Path, *, name: str | None = None) -> Graph:
     names |= {"blocks": stated_blocks(arrays, path), "arcs": arcs}
     try:
         labels = checked_labels(arrays.get("labels"), str(path))
-        return Graph(adjacency, _features(arrays, path), labels, **names, name=name or path.stem)
+        graph = Graph(adjacency, _features(arrays, path), labels, **names, name=name or path.stem)
+        return with_kept(graph, arrays, path)
     except GraphError as error:
         raise DataError(f"{path}: {error}") from error
 
@@ -97,7 +102,7 @@ def save_graph(path: str | Path, graph: Graph, *, compression: int = zipfile.ZIP
 
 
 def kept_arrays(graph: Graph) -> dict[str, np.ndarray]:
-    """What files hold of stated blocks, directions and weights."""
+    """What files hold of stated blocks, directions and weights, text and the table of nodes."""
     arrays: dict[str, np.ndarray] = {}
     if graph.stated_blocks:
         arrays["attr_blocks"] = np.array([block.kind for block in graph.stated_blocks])
@@ -107,14 +112,36 @@ def kept_arrays(graph: Graph) -> dict[str, np.ndarray]:
     if graph.arcs is not None:
         arrays |= {"arc_indptr": _narrow(graph.arcs.indptr), "arc_indices": _narrow(graph.arcs.indices)}
         arrays["arc_data"] = graph.arcs.data
+    if (text := graph.text) is not None:
+        facts = np.array([text.model, "features" if text.in_features else "aside"])
+        values = (text.vectors, facts, text.axes, text.origin, text.class_names, text.class_rows)
+        arrays |= {key: value for key, value in zip(TEXT, values) if value is not None}
+    if graph.table is not None:
+        table = graph.table
+        arrays |= dict(zip(TABLE, (table.columns, table.uses, table.content, _narrow(table.ends))))
     return arrays
+
+
+def with_kept(graph: Graph, arrays: Mapping[str, np.ndarray], path: Path) -> Graph:
+    """The graph with the text and the table that its file holds."""
+    held = {key: arrays[key] for key in (*TEXT, *TABLE) if key in arrays}
+    held |= {key: _strings(value, key, path) for key, value in held.items() if value.dtype.kind == "U"}
+    for group, needed in ((TEXT, TEXT[:2]), (TABLE, TABLE)):
+        if any(key in held for key in group) and (lost := [key for key in needed if key not in held]):
+            raise DataError(f"{path} has no array {lost[0]} beside others of its kind; the file is damaged.")
+    if TABLE[0] in held:
+        graph = graph.with_table(NodeTable(*(held[key] for key in TABLE)))
+    if TEXT[0] not in held:
+        return graph
+    vectors, facts, *others = (held.get(key) for key in TEXT)
+    if facts is None or facts.dtype.kind != "U" or facts.shape != (2,) or facts[1] not in ("features", "aside"):
+        raise DataError(f"{path}: text_facts are no model and one of features and aside; the file is damaged.")
+    return graph.with_text(SentenceVectors(vectors, str(facts[0]), bool(facts[1] == "features"), *others))
 
 
 def sizes_of_file(path: str | Path) -> dict[str, int]:
     """Nodes, edges, features and classes of a saved graph, without reading feature values."""
-    arrays = read_npz(
-        path, kind="graph file", only=KEYS - {"attr", "attr_data", "attr_indices", *_NAMES, *BLOCKS, *ARCS}
-    )
+    arrays = read_npz(path, kind="graph file", only={"labels", "attr_shape", *(f"adj_{part}" for part in _SPARSE)})
     labels = arrays.get("labels", np.empty(0))
     edges = sp.coo_array(csr_of(arrays, "adj", Path(path)))
     # A file may list an edge once or in both directions.

@@ -25,8 +25,8 @@ TEXT_NAMES = {"text", "description", "abstract", "summary", "title", "content", 
 """Columns of these names with several words in a cell are text, however often a cell comes again."""
 LEAST_VECTOR = 8
 """Columns PREFIX0, PREFIX1, ... are taken as one vector where there are so many."""
-RANGES, RANGES_FROM = 5, 100
-"""Of numbers beside text, and the nodes from which on there are ranges: each has twenty or so."""
+BLOCKS = {"text": "words", "number": "numbers", "category": "categories", "vector": "vectors"}
+"""The kinds of blocks (:data:`naq.graph.checks.KINDS`) that features become."""
 NOTES_FROM = 100
 """Nodes from which on a person is asked to check what columns became; fewer can be read."""
 _NUMBERED = re.compile(r"(.*?)(\d+)")
@@ -87,28 +87,6 @@ def numbers(table: Table, column: str) -> Feature:
     return Feature(shown(column), "number", 1, examples, ", ".join(notes), matrix, [shown(column)])
 
 
-def ranges(table: Table, column: str) -> Feature:
-    """Numbers beside text: one column of 0 and 1 for each of five ranges with as many nodes; a missing number is all 0.
-
-    A standardised number would be negative in half of the nodes, so that words could not be weighted by TF-IDF, and be as long as all words of a node together. A
-    range weighs as much as a word that a fifth of the nodes have.
-    """
-    values = _read_numbers(table, column)
-    rows = np.flatnonzero(~np.isnan(values))
-    known = values[rows]
-    if not len(known):
-        raise DataError(f"{table.title}: column {column!r} holds no numbers; leave it out.")
-    bounds = np.unique(np.quantile(known, np.arange(1, RANGES) / RANGES, method="inverted_cdf"))
-    present, places = np.unique(np.searchsorted(bounds, known), return_inverse=True)
-    matrix = sp.csr_array((np.ones(len(rows), np.float32), (rows, places)), shape=(table.rows, len(present)))
-    held = [known[places == place] for place in range(len(present))]
-    spans = [f"{part.min():g} to {part.max():g}" if part.min() < part.max() else f"{part.min():g}" for part in held]
-    missing = table.rows - len(rows)
-    note = "; ".join(filter(None, ["ranges, since there is text beside", f"{missing:,} missing" if missing else ""]))
-    names = [f"{shown(column)}={span}" for span in spans]
-    return Feature(shown(column), "number", len(present), spans[:3], note, matrix, names)
-
-
 def categories(table: Table, column: str) -> Feature:
     """One column of 0 and 1 for each distinct value; a missing value is all 0."""
     codes, values = stripped(table.columns[column])
@@ -164,16 +142,7 @@ def detect(table: Table, columns: Sequence[str]) -> tuple[list[Feature], dict[st
             found.append({"text": words, "number": numbers, "category": categories}[kind](table, column))
         else:
             unused[column] = why
-    return beside_text(table, found), unused
-
-
-def beside_text(table: Table, features: list[Feature]) -> list[Feature]:
-    """The features, numbers as :func:`ranges` where one is text and none a vector, and nodes are not few."""
-    kinds = {feature.kind for feature in features}
-    if table.rows < RANGES_FROM or "text" not in kinds or "vector" in kinds:
-        return features
-    columns = {shown(column): column for column in table.columns}
-    return [ranges(table, columns[one.column]) if one.kind == "number" else one for one in features]
+    return found, unused
 
 
 def feature_notes(features: Sequence[Feature], labelled: bool) -> list[str]:
@@ -190,17 +159,26 @@ def _listed(columns: Sequence[str]) -> str:
     return ", ".join(map(repr, columns[:5])) + (", ..." if len(columns) > 5 else "")
 
 
-def joined(features: list[Feature]) -> tuple[Any, list[str] | None]:
-    """All features side by side, sparse if any is; and their names."""
+def joined(features: list[Feature]) -> tuple[Any, list[str] | None, list[tuple[str, int, str]] | None]:
+    """All features side by side, sparse if any is; their names; and where there are several kinds, which stand together,
+    the blocks of the graph: every vector is one of its own."""
     if not features:
-        return None, None
-    names = [name for feature in features for name in feature.names]
-    matrices = [feature.matrix for feature in features]
-    if len(matrices) == 1:
-        return matrices[0], names
-    if any(sp.issparse(matrix) for matrix in matrices):
-        return sp.csr_array(sp.hstack([sp.csr_array(m) for m in matrices], format="csr")), names
-    return np.hstack(matrices), names
+        return None, None, None
+    groups: dict[tuple[str, str], list[Feature]] = {}
+    for feature in features:
+        groups.setdefault((feature.kind, feature.column if feature.kind == "vector" else ""), []).append(feature)
+    ordered = [feature for group in groups.values() for feature in group]
+    names = [name for feature in ordered for name in feature.names]
+    blocks = [
+        (BLOCKS[kind], sum(one.width for one in group), ", ".join(one.column for one in group))
+        for (kind, _), group in groups.items()
+    ]
+    matrices = [feature.matrix for feature in ordered]
+    if any(sp.issparse(matrix) for matrix in matrices) and len(matrices) > 1:
+        matrix = sp.csr_array(sp.hstack([sp.csr_array(m) for m in matrices], format="csr"))
+    else:
+        matrix = matrices[0] if len(matrices) == 1 else np.hstack(matrices)
+    return matrix, names, blocks if len(blocks) > 1 else None
 
 
 def _kind(table: Table, column: str) -> tuple[str, str]:

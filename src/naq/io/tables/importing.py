@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,11 +17,12 @@ from naq.graph import Graph
 from naq.io.readers import Reader
 from naq.io.tables import roles
 from naq.io.tables.columns import Column, Numbers, Table, frame_table, networkx_tables
-from naq.io.tables.features import NOTES_FROM, feature_notes, joined
+from naq.io.tables.features import NOTES_FROM, Feature, feature_notes, joined
 from naq.io.tables.nodes import Edges, Nodes, checked_vectors, read_nodes, vector_file
 from naq.io.tables.reading import ID, Choose, is_graphml, is_table, read_graphml, read_table, stem
 from naq.io.tables.report import ImportReport
 from naq.io.tables.roles import Choice, are_ids, ends_by_cells
+from naq.progress import Listener
 
 EXPECTED = ("rows with another", "rows without", "rows of nodes without", "edges to nodes")
 """Beginnings of reasons to drop rows that may mean a mistake in a file; self-loops and repetitions are no mistake."""
@@ -33,7 +35,8 @@ class Imported(NamedTuple):
     report: ImportReport
 
 
-def import_tables(edges: Any, nodes: Any = None, choice: Choice = Choice(), *, name: str | None = None) -> Imported:  # noqa: B008
+def import_tables(edges: Any, nodes: Any = None, choice: Choice = Choice(), *, name: str | None = None,  # noqa: B008
+                  listener: Listener | None = None) -> Imported:  # fmt: skip
     """The graph of an edge table and, if given, a node table, with a report.
 
     Args:
@@ -42,7 +45,23 @@ def import_tables(edges: Any, nodes: Any = None, choice: Choice = Choice(), *, n
         nodes: a path, a data frame or a dictionary of columns. Without it, the nodes are those that edges name.
         choice: which columns to use.
         name: of the graph; by default after the file of edges.
+        listener: told how far ``choice.text_encoder`` is.
     """
+    made = _imported(edges, nodes, choice, name)
+    if choice.text_encoder is None:
+        return made
+    if made.graph.table is None:
+        raise DataError("--text-encoder needs a table of nodes with a column of text, which is kept; give --nodes.")
+    graph = made.graph.with_text_encoder(choice.text_encoder, listener)
+    assert graph.text is not None
+    missing = int((~graph.text.known).sum())
+    note = f"{missing:,} nodes without text" if missing else ""
+    one = Feature(graph.blocks[-1].title, "vector", graph.text.vectors.shape[1], [graph.text_of(0)], note)
+    made.report.features.append(one)
+    return Imported(graph, made.report)
+
+
+def _imported(edges: Any, nodes: Any, choice: Choice, name: str | None) -> Imported:
     if isinstance(edges, str | Path) and is_graphml(Path(edges)):
         if nodes is not None:
             raise DataError(f"{edges} holds its nodes itself; leave --nodes out.")
@@ -118,11 +137,13 @@ def from_tables(
     vector: Any = (),
     header: bool | None = None,
     name: str | None = None,
+    display: str | None = None,
+    text_encoder: str | Path | None = None,
 ) -> Graph:
     """A graph from an edge table and a node table: files, data frames, dictionaries of columns; or from a SciPy matrix.
 
     Columns are detected by their names and cells, or named here; see :class:`naq.io.tables.Choice`. Words are counted, numbers
-    standardised, categories one-hot, vectors taken as they are. Rows that cannot be used are left out with a warning;
+    standardised, categories one-hot, vectors taken as they are; with ``text_encoder``, text also becomes sentence vectors. Rows that cannot be used are left out with a warning;
     :func:`naq.io.import_tables` gives the full report.
 
     Example:
@@ -131,7 +152,8 @@ def from_tables(
         (Graph('graph', nodes=3, edges=2, features=1, classes=0), ['a', 'b', 'c'], ['size'])
     """
     vectors = (vector,) if isinstance(vector, str | Path | np.ndarray) else tuple(vector)
-    choice = Choice(source, target, weight, id, label, _many(text), _many(numeric), _many(categorical), vectors, header)
+    choice = Choice(source, target, weight, id, label, _many(text), _many(numeric), _many(categorical), vectors, header,
+                    display, text_encoder=text_encoder)  # fmt: skip
     return warned(import_tables(edges, nodes, choice, name=name))
 
 
@@ -205,16 +227,23 @@ def _assembled(
         else:
             edges.locate(nodes)
     pairs = edges.unique(len(nodes.ids))
-    matrix, vocab = joined(nodes.features)
+    matrix, vocab, blocks = joined(nodes.features)
     try:
         graph = Graph(
-            pairs, matrix, nodes.labels, names=nodes.ids, class_names=nodes.class_names, vocab=vocab, nodes=len(nodes.ids), name=name
-        )  # fmt: skip
+            pairs, matrix, nodes.labels, names=nodes.ids, class_names=nodes.class_names, vocab=vocab, nodes=len(nodes.ids), name=name,
+            blocks=blocks,
+        ).with_table(nodes.cells)  # fmt: skip
     except GraphError as error:
         raise DataError(f"{edge_table.title}: {error}") from error
     notes = edges.notes + nodes.notes + _notes(graph, nodes)
     if not choice.names_features and graph.num_nodes >= NOTES_FROM:
         notes += feature_notes(nodes.features, graph.labels is not None)
+    if (
+        choice.text_encoder is None
+        and any(one.kind == "text" for one in nodes.features)
+        and graph.num_nodes >= NOTES_FROM
+    ):
+        notes.append(f"text is read as words alone; as sentences too, one label can be worth five: {_encoder_hint()}")
     return Imported(graph, ImportReport.of(graph, nodes.features, edges.dropped + nodes.dropped, nodes.unused, notes))
 
 
@@ -240,6 +269,11 @@ def _notes(graph: Graph, nodes: Nodes) -> list[str]:
             f"{len(nodes.ids) - folded:,} ids differ from another only in upper and lower case: they are different nodes"
         )
     return notes
+
+
+def _encoder_hint() -> str:
+    install = "" if find_spec("sentence_transformers") else 'pip install "naq[text]" and '
+    return f"{install}--text-encoder MODEL"
 
 
 def _many(given: str | Sequence[str]) -> tuple[str, ...]:

