@@ -104,6 +104,7 @@ class Prediction:
             class.
         nowhere: (n,) bool, which nodes belong to no class; None unless that was asked.
         experts: those that were asked, ``weights``: (experts,) how much each counts.
+        trusted: how likely names of the classes mean anything (:func:`naq.classifier.names.trust`); None without names.
     """
 
     labels: Labels
@@ -112,6 +113,7 @@ class Prediction:
     nowhere: np.ndarray | None
     experts: list[Expert]
     weights: np.ndarray
+    trusted: float | None
     _expected: ExpectedAccuracy | None
     _shares: np.ndarray
     _unseen: float
@@ -163,7 +165,7 @@ class Prediction:
         """The share of each view in the answer, the largest first; those that count less than 1 % are left out."""
         total: dict[str, float] = {}
         for expert, weight in zip(self.experts, self.weights):
-            total[expert.view.name] = total.get(expert.view.name, 0.0) + float(weight)
+            total[expert.seen] = total.get(expert.seen, 0.0) + float(weight)
         all_of_it = sum(total.values()) or 1.0
         found = {name: weight / all_of_it for name, weight in total.items() if weight > 0.01 * all_of_it}
         return dict(sorted(found.items(), key=lambda item: -item[1]))
@@ -233,13 +235,13 @@ class Prediction:
 
     def deciding_views(self, chosen: np.ndarray, second: np.ndarray) -> list[str]:
         """(n,) the view that speaks most for the class ``chosen`` (n,) against ``second`` (n,), by name."""
-        names = list(self.view_weights()) or [self.experts[0].view.name]
+        names = list(self.view_weights()) or [self.experts[0].seen]
         everyone = np.arange(len(chosen))
         total = np.zeros((len(names), len(chosen)), dtype=np.float32)
         for expert, weight in zip(self.experts, self.weights):
-            if weight > 0 and expert.view.name in names:
+            if weight > 0 and expert.seen in names:
                 scores = expert.scores(everyone)
-                total[names.index(expert.view.name)] += weight * (scores[everyone, chosen] - scores[everyone, second])
+                total[names.index(expert.seen)] += weight * (scores[everyone, chosen] - scores[everyone, second])
         return [names[place] for place in total.argmax(axis=0).tolist()]
 
     def verdicts(self) -> list[str]:
@@ -249,6 +251,10 @@ class Prediction:
             found.append("as far as the labels tell, this may be no better than naming the largest class everywhere")
         if self.edges_do_not_help():
             found.append("a model on the features alone would do as well: the edges do not help")
+        if self.trusted is not None and not len(self.labels.nodes):
+            found.append("no label tells yet whether the names mean what the texts say: label a few nodes to know")
+        elif self.trusted is not None and self.trusted < 0.5:
+            found.append("the names of the classes say nothing about the nodes, as far as the labels tell")
         equal = len(np.unique(self._shares)) == 1
         found.append(
             "all classes are taken to be equally large, since they have equally many labels"
@@ -326,7 +332,18 @@ def predict(
             nowhere = belongs_nowhere(near.view.rows @ toward, nodes)
         in_blocks(pool, len(logs), lambda part: sharpen(logs[part], np.float32(exponent)))
     expected = ExpectedAccuracy.around(value * (1 - unseen), len(told) or AGREEMENT) if len(free) else None
-    return Prediction(labels, logs, left_out, nowhere, experts, weights, expected, shares, unseen)
+    return Prediction(
+        labels,
+        logs,
+        left_out,
+        nowhere,
+        experts,
+        weights,
+        trusted if names is not None else None,
+        expected,
+        shares,
+        unseen,
+    )
 
 
 def sharpen(logs: np.ndarray, exponent: np.float32) -> None:

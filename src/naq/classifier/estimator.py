@@ -23,6 +23,7 @@ from naq.embedders.closed_form import ClosedForm
 from naq.embedders.smoothing import smoothed
 from naq.errors import NaqError, OptionError
 from naq.graph import Graph
+from naq.text import SentenceVectors
 
 if TYPE_CHECKING:
     from naq.classifier.extend import Extension
@@ -141,7 +142,7 @@ class FewShotNodeClassifier(ClassifierMixin, BaseEstimator):
                 )
             names, texts = class_texts(classes)
             vectors = graph.text.class_vectors(texts, text_encoder)
-            self._names = ClassNames.of(self._texts(), names, vectors)
+            self._names = ClassNames.of(self._texts(graph.text), names, vectors)
         self._last = None
         return self
 
@@ -292,7 +293,7 @@ class FewShotNodeClassifier(ClassifierMixin, BaseEstimator):
             if self._smoothed is not None:
                 vectors.append(View("smooth", centred_units(self._smoothed), vectors[0].features, vectors[0].edges))
             if graph.text is not None:
-                vectors.append(View("texts", self._texts(), True, bool(graph.num_edges)))
+                vectors.append(View("texts", self._texts(graph.text), True, bool(graph.num_edges)))
             self._made_views, self._smoothed = make_views(graph.without_labels(), vectors, self.seed), None
         return self._made_views
 
@@ -368,11 +369,11 @@ class FewShotNodeClassifier(ClassifierMixin, BaseEstimator):
         """Labels of two classes, or of any once classes have names."""
         return check_enough(labels) if self._names is None else labels
 
-    def _texts(self) -> np.ndarray:
+    def _texts(self, text: SentenceVectors) -> np.ndarray:
         """(n, d) what was read at the nodes, averaged with their surroundings; zero where nothing is known."""
 
         def make() -> np.ndarray:
-            start = graph.text.rows()
+            start = text.rows()
             rows = smoothed(graph.normalized_adjacency(), start, STEPS)
             return np.where(rows.any(axis=1, keepdims=True), centred_units(rows), np.float32(0))
 

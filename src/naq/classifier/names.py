@@ -19,13 +19,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from naq.classifier.labels import LONGEST_CLASS
 from naq.classifier.pool import add_by_class
 from naq.classifier.views import View
-from naq.errors import OptionError
+from naq.errors import DataError, OptionError
 
 FEWEST, MOST, SHARE = 3, 30, 200  # stand-ins of a class: one in SHARE of what it would have were all equally large
 WORTH = 3.0
@@ -79,6 +81,26 @@ def class_texts(classes: Any) -> tuple[np.ndarray, list[str]]:
     if all(not any(map(str.isalpha, text)) for text in texts.values()):
         raise OptionError(f"classes are named {', '.join(list(texts)[:3])}, which says nothing; name them in words.")
     return np.array(sorted(texts)), [texts[name] for name in sorted(texts)]
+
+
+def read_classes(path: str | Path) -> dict[str, str]:
+    """Names of a text file with one class per line, and its description behind a tab or a comma if there is one."""
+    found: dict[str, str] = {}
+    try:
+        lines = Path(path).read_text(encoding="utf-8-sig").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"{path} cannot be read as text with one class per line ({error}).") from error
+    for number, line in enumerate(lines, 1):
+        name, _, more = (part.strip() for part in line.partition("\t" if "\t" in line else ","))
+        if name in found:
+            raise DataError(f"{path}, line {number}: the class {name!r} is there twice; name every class once.")
+        if name and len(name) <= LONGEST_CLASS:
+            found[name] = more
+        elif line.strip():
+            raise DataError(
+                f"{path}, line {number}: {line[:60]!r} is no name; write one class per line: name, description."
+            )
+    return found
 
 
 def anchors(view: View, nodes: np.ndarray, own: np.ndarray, count: int) -> np.ndarray:

@@ -44,6 +44,11 @@ class Expert:
     left_out: np.ndarray
     unseen: np.ndarray
 
+    @property
+    def seen(self) -> str:
+        """The name of what it goes by: its view, or the names of the classes."""
+        return self.name if self.name == "names" else self.view.name
+
     def scores(self, nodes: np.ndarray) -> np.ndarray:
         """(nodes, classes) float32 log-probabilities, but for a constant of each node."""
         rows = self.view.at(nodes)

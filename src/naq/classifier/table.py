@@ -66,7 +66,7 @@ def rows(classifier: FewShotNodeClassifier, level: float = 0.9) -> Iterator[dict
             "prediction_set": [classes[place] for place in likely],
             "given": bool(given[node]),
             "because": describe(deciding[node]),
-            "nearest_label": node_name(graph, int(nearest[node])),
+            "nearest_label": None if nearest[node] < 0 else node_name(graph, int(nearest[node])),
             "words": words[node][0],
             "neighbour_words": words[node][1],
         }
@@ -106,9 +106,10 @@ def cell(value: Any) -> str:
 
 
 def nearest_labels(units: np.ndarray, predicted: np.ndarray, labels: Labels) -> np.ndarray:
-    """(n,) the labelled node of the predicted class with the highest cosine; another than the node itself if there is one."""
-    nearest = np.empty(len(predicted), dtype=np.int64)
-    for place in np.unique(predicted):
+    """(n,) the labelled node of the predicted class with the highest cosine, another than the node itself if there is
+    one; -1 for a class without labels."""
+    nearest = np.full(len(predicted), -1)
+    for place in np.intersect1d(predicted, labels.class_index):
         nodes, labelled = np.flatnonzero(predicted == place), labels.nodes[labels.class_index == place]
         cosines = units[nodes] @ units[labelled].T
         if len(labelled) > 1:

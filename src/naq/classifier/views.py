@@ -51,6 +51,8 @@ TITLES = {
     "directions": "what lies before and after it along the edges",
     "neighbours": "who the neighbours are",
     "degrees": "how many neighbours there are",
+    "texts": "the text of the node and its surroundings",
+    "names": "what the classes are called",
     "everything": "all of it side by side",
 }
 """Of views, for people."""

@@ -33,8 +33,13 @@ Seed = Annotated[int, Option(help="Of whatever the method draws.")]
 
 def predict_command(
     graph: GraphName,
-    labels: Annotated[Path, Option(help="CSV with the columns node and class: names or numbers of some nodes.")],
     out: Annotated[Path, Option(help="CSV to write, one line per node.")],
+    labels: Annotated[
+        Path | None, Option(help="CSV with the columns node and class: names or numbers of some nodes.")
+    ] = None,
+    classes: Annotated[
+        Path | None, Option(help="Text file, one class per line: its name, and after a comma what it is about.")
+    ] = None,
     nodes: Nodes = None,
     text_encoder: TextEncoder = None,
     method: MethodName = "naq-plus",
@@ -47,20 +52,26 @@ def predict_command(
     ] = None,
     as_json: Annotated[bool, Option("--json", help="Print the summary as JSON.")] = False,
 ) -> None:
-    """Name the class of every node from a few labels; write a table and print what to expect of it.
+    """Name the class of every node from a few labels, or from the names of the classes alone where nodes have text; write
+    a table and print what to expect of it.
 
     A cell of the table that starts with = + - @ gets an apostrophe, so that no spreadsheet computes it.
     """
     from naq.classifier import write_predictions
+    from naq.classifier.names import read_classes
     from naq.cli.checking import check_outputs
     from naq.cli.progress import load_shown, show_progress
 
-    check_outputs({"--out": out, "--report": report}, {"the graph": Path(graph), "--nodes": nodes, "--labels": labels})
+    read = {"the graph": Path(graph), "--nodes": nodes, "--labels": labels, "--classes": classes}
+    check_outputs({"--out": out, "--report": report}, read)
+    if labels is None and classes is None:
+        raise OptionError("there are neither --labels nor --classes; give some nodes' classes, or the names of all.")
     if not 0 < level < 1:
         raise OptionError(f"--level is {level:g}; expected a share above 0 and below 1, e.g. 0.9.")
     loaded = load_shown(graph, nodes, text_encoder)
-    given = _given(labels, loaded)
-    classifier = _fitted(loaded, method, seed, device, unknown, given)
+    named = None if classes is None else read_classes(classes)
+    given = None if labels is None else _given(labels, loaded, named is None)
+    classifier = _fitted(loaded, method, seed, device, unknown, given, named)
     with show_progress(str(out)) as listener:
         listener("write", {})
         write_predictions(classifier, out, level)
@@ -70,7 +81,8 @@ def predict_command(
 
         words = ["naq", "predict", graph, *([] if nodes is None else ["--nodes", str(nodes)])]
         words += [] if text_encoder is None else ["--text-encoder", text_encoder]
-        words += ["--labels", str(labels), "--out", str(out), "--report", str(report)]
+        for name, path in (("--labels", labels), ("--classes", classes), ("--out", out), ("--report", report)):
+            words += [] if path is None else [name, str(path)]
         for name, value, usual in (("--method", method, "naq-plus"), ("--level", level, 0.9), ("--seed", seed, 0)):
             words += [] if value == usual else [name, str(value)]
         write_report(classifier, report, level, shlex.join(words + (["--unknown"] if unknown else [])))
@@ -80,9 +92,8 @@ def predict_command(
         return
     _print_summary(facts)
     echo(f"Written: {out}" + ("" if report is None else f", {report}"))
-    again = shlex.join(
-        ["naq", "suggest", graph, *([] if nodes is None else ["--nodes", str(nodes)]), "--labels", str(labels)]
-    )
+    words = ["naq", "suggest", graph, *([] if nodes is None else ["--nodes", str(nodes)])]
+    again = shlex.join(words + ([] if labels is None else ["--labels", str(labels)]))
     echo(f"Next:\n  {again}      (what to label next)")
 
 
@@ -181,18 +192,25 @@ def check_command(
         echo(f"Written: {out}")
 
 
-def _given(path: Path, graph: Graph) -> Labels:
-    """The labels of a file, of two classes at least; checked before anything takes long."""
+def _given(path: Path, graph: Graph, alone: bool = True) -> Labels:
+    """The labels of a file, of two classes at least if they come ``alone``; checked before anything takes long."""
     from naq.classifier import read_labels
     from naq.classifier.labels import check_enough
     from naq.cli.progress import shown_warnings
 
     with shown_warnings(str(path)):
-        return check_enough(read_labels(path, graph), f"{path}: ")
+        found = read_labels(path, graph)
+        return check_enough(found, f"{path}: ") if alone else found
 
 
 def _fitted(
-    graph: Graph, method: str, seed: int, device: str, unknown: bool, labels: Labels | None
+    graph: Graph,
+    method: str,
+    seed: int,
+    device: str,
+    unknown: bool,
+    labels: Labels | None,
+    classes: dict[str, str] | None = None,
 ) -> FewShotNodeClassifier:
     from naq.classifier import FewShotNodeClassifier
     from naq.cli.checking import check_device_of
@@ -201,7 +219,7 @@ def _fitted(
     check_device_of(device)
     with show_progress(graph.name) as listener:
         listener("embed", {"method": method})
-        return FewShotNodeClassifier(method, unknown=unknown, seed=seed, device=device).fit(graph, labels)
+        return FewShotNodeClassifier(method, unknown=unknown, seed=seed, device=device).fit(graph, labels, classes)
 
 
 def _summary(classifier: FewShotNodeClassifier, level: float) -> dict[str, Any]:
