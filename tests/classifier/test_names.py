@@ -1,0 +1,103 @@
+"""Names of classes as labels before the first, on planted texts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from naq import FewShotNodeClassifier, Graph
+from naq.classifier.names import ClassNames, class_texts, read_classes, trust
+from naq.errors import NaqError, OptionError
+from naq.text import SentenceVectors
+
+NAMES = ["apple", "brick", "cloud", "drum"]
+NODES, WIDTH = 400, 16
+
+
+def planted(names: list[str], seed: int = 0) -> tuple[Graph, np.ndarray]:
+    """Nodes of four classes whose texts are near the class's own vector; ``names`` says which vector each name has."""
+    random = np.random.default_rng(seed)
+    truth = np.arange(NODES) % 4
+    centre = 2 * np.eye(4, WIDTH)
+    vectors = centre[truth] + random.normal(size=(NODES, WIDTH)) * 0.8
+    vectors[random.random(NODES) < 0.4] = 0  # no text
+    ends = random.integers(NODES, size=(2, 5000))
+    edges = ends[:, (truth[ends[0]] == truth[ends[1]]) | (random.random(5000) < 0.1)]
+    rows = centre.astype(np.float32)
+    text = SentenceVectors(vectors.astype(np.float16), "planted", class_names=np.array(names), class_rows=rows)
+    return Graph(edges, nodes=NODES).with_text(text), truth
+
+
+def accuracy(classifier: FewShotNodeClassifier, truth: np.ndarray, given: dict | None = None) -> float:
+    return float((classifier.predict(given) == np.array(NAMES)[truth]).mean())
+
+
+@pytest.fixture(scope="module")
+def fitted() -> tuple[FewShotNodeClassifier, np.ndarray]:
+    graph, truth = planted(NAMES)
+    return FewShotNodeClassifier().fit(graph, classes=NAMES), truth
+
+
+def test_names_alone_name_every_node(fitted: tuple[FewShotNodeClassifier, np.ndarray]) -> None:
+    classifier, truth = fitted
+    found = classifier.prediction()
+    assert accuracy(classifier, truth) > 0.9 and found.trusted == 1
+    assert found.probabilities.shape == (NODES, 4) and abs(found.probabilities.sum(axis=1) - 1).max() < 1e-5
+    assert found.expected.low <= accuracy(classifier, truth) <= found.expected.high
+    assert found.sets(0.9).any(axis=1).all() and "names" in found.view_weights()
+    assert set(classifier.suggest(4)) <= set(range(NODES))
+
+
+def test_one_label_beside_names(fitted: tuple[FewShotNodeClassifier, np.ndarray]) -> None:
+    classifier, truth = fitted
+    assert accuracy(classifier, truth, {0: NAMES[0], 5: NAMES[1]}) > 0.9  # two classes have none
+    labels = {int(node): NAMES[truth[node]] for node in range(40)}
+    assert classifier.prediction(labels).trusted > 0.99
+    found = classifier.prediction(labels | {41: "elsewhere", 45: "elsewhere"})
+    assert found.labels.classes.tolist() == [*NAMES, "elsewhere"]
+
+
+def test_names_that_mean_nothing_are_found_out() -> None:
+    graph, truth = planted(NAMES[::-1])  # every name has another class's vector
+    named, bare = FewShotNodeClassifier().fit(graph, classes=NAMES), FewShotNodeClassifier().fit(graph)
+    labels = {int(node): NAMES[truth[node]] for node in range(40)}
+    found = named.prediction(labels)
+    assert found.trusted < 0.01 and any("names" in one for one in found.verdicts())
+    assert accuracy(named, truth, labels) > accuracy(bare, truth, labels) - 0.02
+
+
+def test_trust_is_the_share_of_likelihoods() -> None:
+    logs = np.log([[0.5, 0.25, 0.25], [0.1, 0.8, 0.1]])
+    likelihood = 0.5 * 0.1
+    assert trust(logs, np.array([0, 2])) == pytest.approx(likelihood / (likelihood + 1 / 9))
+
+
+def test_stand_ins_are_the_nearest_free_nodes_of_each_name() -> None:
+    rows = np.array([[1, 0], [0.8, 0.6], [0, 1], [0.6, 0.8], [0, 0]], np.float32)
+    names = ClassNames.of(rows, np.array(["a", "b"]), np.eye(2, dtype=np.float32))
+    nodes, own = names.stand_ins(np.array(["a", "b", "c"]), np.array([2]))
+    assert nodes.tolist() == [0, 1, 3] and own.tolist() == [0, 0, 1]
+
+
+def test_files_of_names(tmp_path: Path) -> None:
+    path = tmp_path / "classes.txt"
+    path.write_text("apple, a fruit, of a tree\n\nbrick\ncloud\twater, far up\n", encoding="utf-8")
+    found = read_classes(path)
+    assert found == {"apple": "a fruit, of a tree", "brick": "", "cloud": "water, far up"}
+    assert class_texts(found)[1][0] == "apple: a fruit, of a tree"
+    path.write_text("apple\napple\n", encoding="utf-8")
+    with pytest.raises(NaqError, match="line 2"):
+        read_classes(path)
+
+
+@pytest.mark.parametrize("classes", [["a"], ["a", "a"], ["a", ""], ["1", "2"], "ab", [1, 2], {"a": 3, "b": ""}])
+def test_names_that_are_refused(classes: object) -> None:
+    with pytest.raises(OptionError, match="class"):
+        class_texts(classes)
+
+
+def test_a_graph_without_text_says_what_to_do() -> None:
+    with pytest.raises(OptionError, match="--text-encoder"):
+        FewShotNodeClassifier().fit(Graph([[0, 1], [1, 2]], nodes=3), classes=NAMES)
