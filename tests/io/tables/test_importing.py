@@ -62,13 +62,15 @@ def test_every_kind_of_column(engine: str, write: Write) -> None:
     )
     assert graph.names.tolist() == ["a", "b", "c", "d"] and graph.num_edges == 3
     assert graph.class_names.tolist() == ["x", "y"] and graph.labels.tolist() == [0, -1, 1, 0]
-    assert graph.vocab.tolist() == ["apple", "blue", "car", "green", "pear", "peel", "red", "size", "kind=fruit", "kind=thing", "score"]  # fmt: skip
+    assert graph.vocab.tolist() == ["apple", "blue", "car", "green", "pear", "peel", "red", "size", "score", "kind=fruit", "kind=thing"]  # fmt: skip
     features = dense(graph)
     assert features[0, :7].tolist() == [1, 0, 0, 0, 0, 1, 2]
     size = np.array([1, 2, 6, 7.0])
     assert np.allclose(features[:, 7], (size - size.mean()) / size.std())
-    assert features[:, 8:10].tolist() == [[1, 0], [1, 0], [0, 1], [0, 1]]
-    assert features[0, 10] == 0 and np.allclose(features[1:, 10], (np.array([5, 7, 9]) - 7) / np.std([5, 7, 9]))
+    assert features[:, 9:].tolist() == [[1, 0], [1, 0], [0, 1], [0, 1]]
+    assert features[0, 8] == 0 and np.allclose(features[1:, 8], (np.array([5, 7, 9]) - 7) / np.std([5, 7, 9]))
+    blocks = [("words", 7, "description"), ("numbers", 9, "size, score"), ("categories", 11, "kind")]
+    assert [(one.kind, one.stop, one.title) for one in graph.blocks] == blocks
     kinds = {feature.column: (feature.kind, feature.note) for feature in report.features}
     assert kinds["score"] == ("number", "mean 7, deviation 1.633, 1 missing, set to the mean")
     assert kinds["description"][0] == "text" and kinds["kind"][0] == "category"
@@ -258,31 +260,6 @@ def test_what_to_check_of_columns_that_nobody_named() -> None:
     named = "\n".join(import_tables(edges, nodes, Choice(text=["the title"], numeric=["year"])).report.notes)
     labelled = "\n".join(import_tables(edges, nodes, Choice(label="area")).report.notes)
     assert "are features" not in named + labelled
-
-
-@pytest.mark.parametrize("choice", (Choice(), Choice(text=["about"], numeric=["year", "always"])))
-def test_numbers_beside_text_are_ranges(choice: Choice) -> None:
-    n = 100
-    edges = {"source": [f"n{i}" for i in range(n)], "target": [f"n{(i + 1) % n}" for i in range(n)]}
-    nodes: dict[str, list] = {
-        "id": edges["source"],
-        "about": [f"word{i % 7} word{i % 11} and" for i in range(n)],
-        "year": [None if i == 3 else 1900 + i for i in range(n)],
-        "always": [2.5] * (n - 1) + [7],
-    }
-    graph, report = import_tables(edges, nodes, choice)
-    year = next(feature for feature in report.features if feature.column == "year")
-    assert (year.kind, year.width, year.note) == ("number", 5, "ranges, since there is text beside; 1 missing")
-    assert graph.vocab is not None
-    columns = [i for i, name in enumerate(graph.vocab.tolist()) if name.startswith("year=")]
-    assert graph.vocab[columns[0]] == "year=1900 to 1920" and graph.vocab[columns[-1]] == "year=1981 to 1999"
-    held = graph.features[:, columns].toarray()
-    assert held.sum(axis=1).tolist() == [0.0 if i == 3 else 1.0 for i in range(n)]
-    assert held.sum(axis=0).tolist() == [20, 20, 20, 20, 19]
-    assert [name for name in graph.vocab if name.startswith("always")] == ["always=2.5", "always=7"]
-    few = {name: cells[:99] for name, cells in nodes.items()}
-    with pytest.warns(UserWarning, match="edges to nodes"):
-        assert "year" in naq.from_tables(edges, few, text="about", numeric="year").vocab
 
 
 def test_a_number_that_says_nothing_does_not_outweigh_words() -> None:
