@@ -48,7 +48,7 @@ def encode(texts: Sequence[str], model: str | Path, listener: Listener | None = 
     kept = None if folder is None else folder / "text" / _fingerprint(where)
     found = {} if kept is None else _kept(kept, known.keys())
     missing = sorted(known.keys() - found.keys(), key=lambda key: (len(known[key]), known[key]))
-    encoder = _encoder(where, model) if missing or not found else None
+    encoder: Any = _encoder(where, model) if missing or not found else None
     for start in range(0, len(missing), BATCH):
         batch = missing[start : start + BATCH]
         rows = encoder.encode([known[key] for key in batch], normalize_embeddings=True, show_progress_bar=False)
