@@ -181,11 +181,11 @@ def test_damaged_files(tmp_path: Path) -> None:
         "has no array text_facts": {"text_facts": None},
         "has no array table_uses": {"table_uses": None},
         "3 sentence vectors|2 sentence vectors": {"text_vectors": np.eye(2, 3, dtype=np.float16)},
-        "NaN": {"text_vectors": np.full((3, 3), np.nan, np.float16)},
+        "expected finite": {"text_vectors": np.full((3, 3), np.nan, np.float16)},
         "text_facts are no model": {"text_facts": np.array(["m", "both"])},
-        "only a part of their narrowing": {"text_axes": np.eye(3)},
-        "lie outside of its content": {"table_ends": np.array([[1, 9, 3]])},
-        "expected 3 in each": {"table_ends": np.array([[1, 3]])},
+        "others \\(3, 3\\), None, None, None": {"text_axes": np.eye(3)},
+        "do not fit 3 nodes or its content": {"table_ends": np.array([[1, 9, 3]])},
+        "2. cells in 1 columns": {"table_ends": np.array([[1, 3]])},
     }
     for message, change in changes.items():
         path = write_npz(tmp_path / "bad.npz", {k: v for k, v in (arrays | change).items() if v is not None})

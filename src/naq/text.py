@@ -67,24 +67,19 @@ def encode(texts: Sequence[str], model: str | Path, listener: Listener | None = 
 
 def _location(model: str | Path) -> Path | str:
     """The folder of a model, or the name to download it by."""
-    name = str(model)
+    name, package = str(model), str(model).replace("-", "_")
     try:
         folder = Path(name).expanduser()
-        if folder.is_dir():
-            if (folder / "modules.json").is_file() or (folder / "config.json").is_file():
-                return folder
-            raise OptionError(
-                f"text_encoder is {name!r}, a folder without modules.json or config.json; expected a model of "
-                "sentence-transformers."
-            )
-        package = name.replace("-", "_")
-        spec = find_spec(package) if package.isidentifier() else None
+        there, spec = folder.is_dir(), find_spec(package) if package.isidentifier() else None
     except (OSError, ValueError, RuntimeError) as error:
         raise OptionError(f"text_encoder is {name!r}, which is neither a folder nor a name ({error}).") from error
-    for place in (spec.submodule_search_locations or ()) if spec is not None else ():
-        if (Path(place) / "model" / "modules.json").is_file():
-            return Path(place) / "model"
-    return name
+    if there:
+        if (folder / "modules.json").is_file() or (folder / "config.json").is_file():
+            return folder
+        expected = "expected a model of sentence-transformers"
+        raise OptionError(f"text_encoder is {name!r}, a folder without modules.json or config.json; {expected}.")
+    places = [Path(place) / "model" for place in (spec.submodule_search_locations or ())] if spec else []
+    return next((place for place in places if (place / "modules.json").is_file()), name)
 
 
 def _fingerprint(where: Path | str) -> str:
@@ -169,28 +164,24 @@ class SentenceVectors:
     class_rows: np.ndarray | None = None
 
     def __post_init__(self) -> None:
-        narrow, named = (self.axes is None, self.origin is None), (self.class_names is None, self.class_rows is None)
-        width = self.vectors.shape[-1]
-        if self.vectors.ndim != 2 or not width or self.vectors.dtype not in (np.int8, np.float16, np.float32):
-            form = f"shape {self.vectors.shape} and type {self.vectors.dtype}"
-            raise GraphError(f"sentence vectors have {form}; expected (nodes, d) of float16, float32 or int8.")
-        if len(set(narrow)) > 1 or len(set(named)) > 1:
-            raise GraphError("sentence vectors have only a part of their narrowing or of their class names.")
-        if self.axes is not None and (self.axes.ndim != 2 or self.axes.shape != (np.size(self.origin), width)):
-            raise GraphError(
-                f"axes of sentence vectors have shape {self.axes.shape}; expected ({np.size(self.origin)}, {width})."
-            )
-        if self.class_rows is not None and self.class_rows.shape != (np.size(self.class_names), width):
-            raise GraphError(f"vectors of class names have shape {self.class_rows.shape}; expected (classes, {width}).")
+        others = (self.axes, self.origin, self.class_rows, self.class_names)
+        axes, origin, rows, names = (None if one is None else one.shape for one in others)
+        shape, kind = self.vectors.shape, self.vectors.dtype
+        sound = len(shape) == 2 and kind in (np.int8, np.float16, np.float32)
+        for two, one in ((axes, origin), (rows, names)):
+            sound = sound and two == (None if one is None else (one[0] if len(one) == 1 else -1, shape[1]))
         read = () if isinstance(self.vectors, np.memmap) else (self.vectors,)
-        for one in (*read, self.axes, self.origin, self.class_rows):
-            if one is not None and (one.dtype.kind not in "if" or not np.isfinite(one).all()):
-                raise GraphError("sentence vectors hold NaN, infinity or text; make them again.")
+        numbers = (one for one in (*read, *others[:3]) if one is not None)
+        if not sound or not all(one.dtype.kind in "if" and np.isfinite(one).all() for one in numbers):
+            raise GraphError(
+                f"sentence vectors have shape {shape} and type {kind}, others {axes}, {origin}, {rows}, {names}; expected "
+                "finite (nodes, d) of float16, float32 or int8, axes (D, d) of an origin (D,), (c, d) of c class names."
+            )
 
     @cached_property
     def known(self) -> np.ndarray:
         """(n,) whether a node has text."""
-        return self.vectors.any(axis=1)
+        return np.asarray(self.vectors.any(axis=1))
 
     @cached_property
     def mean(self) -> np.ndarray:
@@ -265,18 +256,17 @@ class NodeTable:
 
     def checked(self, nodes: int) -> NodeTable:
         """The table, once its cells are known to lie within its content; else a ``DataError``."""
-        ends, count = self.ends, len(self.columns)
-        flat = ends.ravel()
-        sound = self.uses.shape == self.columns.shape and ends.shape == (count, nodes)
-        sound = sound and self.columns.dtype.kind == self.uses.dtype.kind == "U"
-        if not sound or ends.dtype.kind not in "iu" or self.content.dtype != np.uint8 or self.content.ndim != 1:
+        count, flat = (len(self.columns),), self.ends.ravel()
+        kinds = "".join(one.dtype.kind for one in (self.columns, self.uses, self.content, self.ends))
+        sound = self.columns.shape == self.uses.shape == count and self.ends.shape == (*count, nodes)
+        sound = sound and kinds in ("UUui", "UUuu") and self.content.dtype == np.uint8 and self.content.ndim == 1
+        if sound and flat.size and not isinstance(self.ends, np.memmap):  # there a wrong end is a wrong text, no more
+            sound = flat[0] >= 0 and flat[-1] == len(self.content) and bool((flat[1:] >= flat[:-1]).all())
+        if not sound:
             raise DataError(
-                f"the table of nodes has {ends.shape} cells in {count} columns; expected {nodes:,} in each."
+                f"the table of nodes has {self.ends.shape} cells in {count[0]} columns that do not fit {nodes:,} nodes or "
+                "its content; the file is damaged."
             )
-        if isinstance(ends, np.memmap):  # not read through: a wrong end is a wrong text, no more
-            return self
-        if flat.size and ((flat[1:] < flat[:-1]).any() or flat[0] < 0 or flat[-1] != len(self.content)):
-            raise DataError("cells of the table of nodes lie outside of its content; the file is damaged.")
         return self
 
     def cell(self, node: int, column: int) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+import naq
 from naq.files import read_npz
 from naq.graph import Graph
 from naq.tasks import Tasks, settings_of_file, split_of_file
@@ -36,7 +37,7 @@ def graph(arrays: dict[str, np.ndarray]) -> Graph:
 
 
 def test_size() -> None:
-    assert GRAPH.stat().st_size + TASKS.stat().st_size <= 4_000_000
+    assert GRAPH.stat().st_size + TASKS.stat().st_size <= 5_200_000
 
 
 def test_counts(graph: Graph) -> None:
@@ -104,3 +105,15 @@ def test_the_page_shows_the_figures_of_the_files() -> None:
     spec.loader.exec_module(tool)
     page = (ROOT / "docs" / "debian.md").read_text(encoding="utf-8")
     assert tool.statistics_tables(BUNDLED) in page, "run tools/build_debian.py stats and paste it into the page"
+
+
+def test_descriptions_and_names_of_classes_need_no_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "sentence_transformers", None)
+    debian = naq.load("debian")
+    assert debian.text is not None and debian.class_names is not None and debian.names is not None
+    node = debian.names.tolist().index("bash")
+    assert debian.text_of(node) == "GNU Bourne Again SHell" and debian.text.known.all()
+    assert not debian.reads_text and [block.kind for block in debian.blocks] == ["words"]
+    names = debian.class_names[np.bincount(debian.labels) >= 30].tolist()
+    nearest = (debian.text.rows() @ debian.text.class_vectors(names).T).argmax(axis=1)
+    assert (np.array(names)[nearest] == debian.class_names[debian.labels]).mean() > 0.35

@@ -133,10 +133,10 @@ def with_kept(graph: Graph, arrays: Mapping[str, np.ndarray], path: Path) -> Gra
         graph = graph.with_table(NodeTable(*(held[key] for key in TABLE)))
     if TEXT[0] not in held:
         return graph
-    vectors, facts, *others = (held.get(key) for key in TEXT)
-    if facts is None or facts.dtype.kind != "U" or facts.shape != (2,) or facts[1] not in ("features", "aside"):
+    facts, others = held[TEXT[1]], [held.get(key) for key in TEXT[2:]]
+    if facts.dtype.kind != "U" or facts.shape != (2,) or facts[1] not in ("features", "aside"):
         raise DataError(f"{path}: text_facts are no model and one of features and aside; the file is damaged.")
-    return graph.with_text(SentenceVectors(vectors, str(facts[0]), bool(facts[1] == "features"), *others))
+    return graph.with_text(SentenceVectors(held[TEXT[0]], str(facts[0]), bool(facts[1] == "features"), *others))
 
 
 def sizes_of_file(path: str | Path) -> dict[str, int]:
