@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import base64
 import copy
 import csv
@@ -66,13 +67,16 @@ def predictions_csv(session: Session) -> str:
 
 
 def code(session: Session) -> str:
-    """A Python program that makes the same predictions."""
+    """A Python program that makes the same predictions; what a file said is in it as a literal, and in no other way."""
     said, graph = frozen(session), session.graph
     table = f", nodes={str(session.nodes.absolute())!r}" if session.nodes is not None else ""
+    title = (
+        f"Classes for every node of {one_line(graph.name, 80)} from {len(said.nodes):,} labels; written by naq studio."
+    )
     lines = [f"    {key_of(session, node)!r}: {name!r}," for node, name in zip(said.nodes, said.classes)]
-    return "\n".join(
+    program = "\n".join(
         [
-            f'"""Classes for every node of {one_line(graph.name, 80)!r} from {len(lines):,} labels; written by naq studio."""',
+            repr(title),
             "",
             "import naq",
             "from naq.classifier import write_predictions",
@@ -87,6 +91,8 @@ def code(session: Session) -> str:
             "",
         ]
     )
+    assert len(ast.parse(program).body) == 8  # the eight statements above
+    return program
 
 
 def report(session: Session) -> str:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import ast
+import csv
+import io
 import json
 import socket
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -284,6 +288,36 @@ def test_the_code_repeats_the_predictions(tmp_path, monkeypatch, in_process):
             predictions_csv(empty)
         finally:
             empty.journal.close()
+
+
+HOSTILE = (
+    '""";import os;os.abort();"""',
+    "''';boom('",
+    "a\\",
+    "\\'+boom()+'",
+    "\n\rboom()\n",
+    "{boom()}",
+    "%s#\udc80\u2028\x00",
+    "</script><b>",
+    "=1+1",
+)
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_no_name_is_code_in_what_is_exported(tmp_path, name):
+    from naq_studio.exports import code, labels_csv
+
+    plain, names = word_graph(30), [f"{one}{number}" for number, one in enumerate((HOSTILE * 4)[:30])]
+    graph = Graph(plain.adjacency, plain.features, names=names, vocab=plain.vocab, name=name)
+    session = Session(graph.with_source(f"/g/{name}"), tmp_path / "j.csv", nodes=Path("/n/" + name))
+    session.write([Row("label", node, "one") for node in range(9)] + [Row("label", 9, "=<b>2")])
+    tree = ast.parse(code(session).encode("utf-8", "replace"))
+    words = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    assert words == {"naq", "graph", "labels", "classifier", "write_predictions", "print"}
+    texts = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+    assert {f"/g/{name}", f"/n/{name}", "one", "=<b>2"} <= texts
+    assert not any(cell.startswith("=") for row in csv.reader(io.StringIO(labels_csv(session))) for cell in row)
+    session.stop()
 
 
 def test_nothing_to_undo_is_no_mistake(tmp_path):

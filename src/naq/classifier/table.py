@@ -19,7 +19,7 @@ import scipy.sparse as sp
 from naq.classifier.estimator import FewShotNodeClassifier
 from naq.classifier.labels import Labels, node_name
 from naq.classifier.views import describe, means
-from naq.files import FORMULA, write_atomically
+from naq.files import guarded, write_atomically
 from naq.graph import Graph
 from naq.graph.weighting import tfidf
 
@@ -102,7 +102,7 @@ def cell(value: Any) -> str:
     if isinstance(value, int) or value is None:
         return "" if value is None else str(value)
     text = "|".join(map(str, value)) if isinstance(value, list) else str(value)
-    return f"'{text}" if text.startswith(FORMULA) else text
+    return guarded(text)
 
 
 def nearest_labels(units: np.ndarray, predicted: np.ndarray, labels: Labels) -> np.ndarray:

@@ -94,7 +94,7 @@ def predict_command(
     echo(f"Written: {out}" + ("" if report is None else f", {report}"))
     words = ["naq", "suggest", graph, *([] if nodes is None else ["--nodes", str(nodes)])]
     again = shlex.join(words + ([] if labels is None else ["--labels", str(labels)]))
-    echo(f"Next:\n  {again}      (what to label next)")
+    echo(f"Next:\n  {plain(again, 4000)}      (what to label next)")
 
 
 def suggest_command(

@@ -6,7 +6,6 @@ which is verified when it is read.
 
 from naq.files.archives import Members, is_text, open_zip, read_npz, write_npz
 from naq.files.disk import (
-    FORMULA,
     NO_SPACE,
     as_written,
     cache_folder,
@@ -27,7 +26,7 @@ from naq.files.disk import (
 from naq.files.tensors import checksum_of, read_tensors, write_tensors
 
 __all__ = [
-    "FORMULA", "NO_SPACE", "Members", "as_written", "cache_folder", "checksum_of", "file_of", "guarded", "is_text",
+    "NO_SPACE", "Members", "as_written", "cache_folder", "checksum_of", "file_of", "guarded", "is_text",
     "open_file", "open_zip", "parse_json", "read_bytes", "read_json", "read_npz", "read_sealed", "read_tensors",
     "sealed", "set_aside", "verify_seal", "write_atomically", "write_json", "write_npz", "write_sealed",
     "write_tensors",

@@ -221,7 +221,7 @@ def _is_number(found: Any, least: int) -> bool:
     return not isinstance(found, int) or isinstance(found, bool) or found >= least
 
 
-FORMULA = tuple("=+-@\t\r")
+FORMULA = tuple("=+-@\t\r\n＝＋－＠")
 """A spreadsheet computes a cell that starts with one of these, so it gets an apostrophe before it."""
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from naq.errors import OptionError
-from naq.files import write_atomically
+from naq.files import guarded, write_atomically
 from naq_paper.experiments.views import Entry, Label, Missing, Number, TableView
 from naq_paper.report.format import Markup, entry_text, legend_text
 
@@ -48,10 +48,18 @@ def to_csv(table: TableView) -> str:
 
 
 def csv_text(rows: Iterable[Sequence[object]]) -> str:
-    """Rows as the text of a CSV file."""
+    """Rows as the text of a CSV file that no spreadsheet computes; numbers stay as they are."""
     file = io.StringIO()
-    csv.writer(file, lineterminator="\n").writerows(rows)
+    cells = ([cell if _is_number(cell) else guarded(str(cell)) for cell in row] for row in rows)
+    csv.writer(file, lineterminator="\n").writerows(cells)
     return file.getvalue()
+
+
+def _is_number(cell: object) -> bool:
+    try:
+        return cell is None or math.isfinite(float(cell))  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return False
 
 
 def _exact(value: float | None, digits: int) -> str:

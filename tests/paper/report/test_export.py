@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from naq.errors import OptionError
+from naq.files import as_written
 from naq_paper.experiments.views import Label, Missing, Number, TableView
-from naq_paper.report.export import latex_text, to_csv, to_latex, to_markdown, write_tables
+from naq_paper.report.export import csv_text, latex_text, to_csv, to_latex, to_markdown, write_tables
 
 TABLE = TableView(
     name="full",
@@ -86,6 +87,7 @@ def test_csv_has_a_column_for_everything_that_occurs() -> None:
         "n/a",
     )
     assert to_csv(PLAIN) == "step,seconds\nsimilarity,1.23456\n"
+    assert csv_text([["=1+1", "-0.5", -1, "+x", "＝A1", None]]) == "'=1+1,-0.5,-1,'+x,'＝A1,\n"
 
 
 def test_csv_numbers_are_free_of_binary_noise() -> None:
@@ -138,7 +140,9 @@ def test_any_text_is_safe_in_every_format(text: str) -> None:
     markdown = [line for line in to_markdown(table).splitlines() if line.startswith("|")]
     assert {len(re.findall(r"(?<!\\)(?:\\\\)*\|", line)) for line in markdown} == {3}
     lines = list(csv.reader(io.StringIO(to_csv(table), newline="")))
-    assert {len(line) for line in lines} == {len(lines[0])} and lines[1][0] == " ".join(text.split())
+    assert {len(line) for line in lines} == {len(lines[0])}
+    assert as_written(lines[1][0]) == " ".join(text.split())
+    assert not lines[1][0].startswith(("=", "@"))
 
 
 def test_letters_latex_lacks_are_reduced() -> None:
