@@ -59,10 +59,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
 import naq
-from calibration import DATA
 from candidate.stack import LabelStack
 from candidate.trust import Trust
 from candidate.views import FEW, View, centred, make_views, means, narrow
+from classifier import DATA
 from naq.files import write_json
 from naq.unit_rows import unit_rows
 

@@ -27,7 +27,6 @@ ROOT = Path(__file__).resolve().parents[1]
 VERSIONS = ("3.11", "3.12", "3.13")
 DATA = (
     "naq/py.typed",
-    "naq/classifier/measured.json",
     "naq/io/bundled/debian.npz",
     "naq/io/bundled/debian.tasks.npz",
     "naq/experiments/paper/*.csv",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import re
 from pathlib import Path
 
 import numpy as np
@@ -149,10 +150,10 @@ def test_same_seed_same_numbers_and_clone(graph: naq.Graph) -> None:
 
 def test_set_params_is_seen_by_the_next_answer(graph: naq.Graph, fitted: FewShotNodeClassifier) -> None:
     mine = clone(fitted).fit(graph, few(graph))
-    soft = mine.predict_proba().max()
-    mine.set_params(temperature=10.0)
-    assert mine.predict_proba().max() < soft
-    assert mine.temperature_.origin == "given"
+    before = mine.predict_proba().copy()
+    mine.set_params(unlabelled=0.0)
+    assert (mine.predict_proba() != before).any()
+    assert mine.prediction().nowhere is None and mine.set_params(unknown=True).prediction().nowhere is not None
 
 
 def test_isolated_nodes_and_nodes_without_anything() -> None:
@@ -184,7 +185,9 @@ def test_explain_choice_is_one_sentence(graph: naq.Graph, fitted: FewShotNodeCla
         said.startswith("naq-plus on 90 nodes") and "edges trusted" in said and "2 labels in each of 3 classes" in said
     )
     assert said.endswith(".") and "\n" not in said
-    assert "no class has two labels" in mine.set_labels(few(graph, 1)).explain_choice_
+    shares = [int(one) for one in re.findall(r"(\d+) %", said)]
+    assert abs(sum(shares) - 100) <= len(shares) and shares == sorted(shares, reverse=True)
+    assert "6 labels" in said and "no label can be left out" in mine.set_labels(few(graph, 1)).explain_choice_
 
 
 def test_unknown_nodes_are_told(graph: naq.Graph) -> None:
@@ -206,13 +209,17 @@ def test_save_and_load(graph: naq.Graph, fitted: FewShotNodeClassifier, tmp_path
     np.testing.assert_array_equal(again.transform(larger), fitted.transform(larger))
 
 
-def test_files_of_before_are_read(graph: naq.Graph, fitted: FewShotNodeClassifier, tmp_path: Path) -> None:
-    """Format 1: no center, identities for steps that were left out."""
+@pytest.mark.parametrize("before", ("naq-classifier-2", "naq-classifier-1"))
+def test_files_of_before_are_read(graph: naq.Graph, fitted: FewShotNodeClassifier, tmp_path: Path, before: str) -> None:
+    """Format 2: a temperature, another name of the classes' places. Format 1: no center either."""
     path = copy.copy(fitted).set_labels(few(graph)).save(tmp_path / "c.safetensors")
     tensors, facts = read_tensors(path, "classifier")
-    assert facts["format"] == "naq-classifier-2"
-    del tensors["center"]
-    write_tensors(path, tensors, facts | {"format": "naq-classifier-1"})
+    assert facts["format"] == "naq-classifier-3"
+    tensors["slots"] = tensors.pop("class_index")
+    if before == "naq-classifier-1":
+        del tensors["center"]
+    parameters = facts["parameters"] | {"temperature": None}
+    write_tensors(path, tensors, facts | {"format": before, "parameters": parameters})
     again = FewShotNodeClassifier.load(path, graph)
     np.testing.assert_array_equal(again.predict(), fitted.predict(few(graph)))
     larger = with_nodes(graph, graph.features[:1], [[90], [0]], names=["new"])
@@ -270,7 +277,7 @@ def test_load_refuses_another_graph_and_damage(graph: naq.Graph, fitted: FewShot
     with pytest.raises(DataError, match="not a readable classifier"):
         FewShotNodeClassifier.load(damaged, graph)
     write_tensors(damaged, {}, {})
-    with pytest.raises(DataError, match="expected naq-classifier-2"):
+    with pytest.raises(DataError, match="expected naq-classifier-3"):
         FewShotNodeClassifier.load(damaged, graph)
     with pytest.raises(DataError, match="does not exist"):
         FewShotNodeClassifier.load(tmp_path / "none", graph)
@@ -354,8 +361,7 @@ def test_asked_too_early(graph: naq.Graph, fitted: FewShotNodeClassifier) -> Non
         ({"method": "naq-feat/protonet"}, "trained on episodes"),
         ({"method": "smoooth"}, "did you mean"),
         ({"unlabelled": -1}, "unlabelled is -1"),
-        ({"temperature": 0}, "temperature is 0"),
-        ({"temperature": "hot"}, "temperature is 'hot'"),
+        ({"unlabelled": "much"}, "unlabelled is 'much'"),
         ({"options": {"dimm": 3}}, "dim"),
     ),
 )

@@ -37,7 +37,7 @@ def test_all_forms_are_the_same_labels(graph: Graph) -> None:
 def test_numbers_are_classes_too(graph: Graph, y: object) -> None:
     labels = to_labels(graph, y)
     assert labels.classes.tolist() == [5, 7]
-    assert labels.slots.tolist() == [1, 0, 0]
+    assert labels.class_index.tolist() == [1, 0, 0]
 
 
 def test_a_name_wins_over_a_number_and_digits_are_a_number_otherwise(graph: Graph) -> None:
@@ -223,19 +223,19 @@ def test_an_exported_formula_is_read_as_it_was(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("nodes", "slots", "says"),
+    ("nodes", "class_index", "says"),
     (
         ([1, 0], [0, 1], "ascending"),
         ([0, 0], [0, 1], "ascending"),
-        ([0, 1], [0, 2], "slots"),
+        ([0, 1], [0, 2], "class_index"),
         ([-1, 1], [0, 1], "nodes"),
-        ([0, 1], [0], "slots"),
+        ([0, 1], [0], "class_index"),
         ([0.0, 1.0], [0, 1], "nodes"),
     ),
 )
-def test_labels_made_by_hand_are_checked(nodes: list, slots: list, says: str) -> None:
+def test_labels_made_by_hand_are_checked(nodes: list, class_index: list, says: str) -> None:
     with pytest.raises(OptionError, match=says):
-        Labels(np.array(nodes), np.array(["a", "b"]), np.array(slots))
+        Labels(np.array(nodes), np.array(["a", "b"]), np.array(class_index))
 
 
 def test_labels_of_another_graph(graph: Graph) -> None:
