@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from naq.errors import DataError
-from naq.files import read_json, read_npz, tensors, write_atomically, write_json, write_npz
+from naq.files import read_json, read_npz, set_aside, tensors, write_atomically, write_json, write_npz
 
 
 def member(array: np.ndarray) -> bytes:
@@ -237,3 +237,48 @@ def test_an_array_is_held_once_while_it_is_read(tmp_path: Path) -> None:
     assert peak < 1.4 * arrays["c"].nbytes
     found |= read_npz(path, only={"f"})
     assert all(np.array_equal(found[name], arrays[name]) and found[name].flags.c_contiguous for name in arrays)
+
+
+def test_what_a_folder_ships_leads_nowhere_else(tmp_path):
+    """Links in the place of a journal, a lock, a cache, a folder of results: what they lead to is never written."""
+    from naq.text import _keep
+    from naq_paper.cells.store import Store
+    from naq_paper.report.export import write_tables
+    from naq_studio.journal import Journal
+    from studio_under_test import word_graph
+
+    graph, mine = word_graph(12), tmp_path / "mine"
+    mine.mkdir()
+    (mine / "login").write_text("step,rows,action,node,name,class,value,time\n")
+
+    def lead(name):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).symlink_to(mine / "login")
+        return tmp_path / name
+
+    for number, name in enumerate(("0.csv", ".1.csv.lock")):
+        lead(name)
+        with pytest.raises(DataError, match="link"):
+            Journal(tmp_path / f"{number}.csv", graph)
+    for name in ("kept-4.bin", "other-4.bin.lock"):
+        lead(name)
+        with pytest.raises(OSError, match="link"):
+            _keep(tmp_path / name.partition("-")[0], [b"k" * 16], np.eye(1, 4, dtype=np.float32))
+    for name in ("cells", "failed", "claims", "running"):
+        store = Store(tmp_path / f"of-{name}")
+        store.folder.mkdir()
+        (store.folder / name).symlink_to(mine)
+        with pytest.raises(DataError, match="link"):
+            store.prepare()
+    (store.folder / "running").unlink()
+    store.prepare()
+    (store.folder / "running" / "key").symlink_to(mine)
+    assert not store.scratch("key").exists()
+    (tmp_path / "damaged").symlink_to(mine)
+    (tmp_path / "x.json").write_text("{")
+    assert set_aside(tmp_path / "x.json") is None and (tmp_path / "x.json").exists()
+    (store.folder / "tables").symlink_to(mine)
+    with pytest.raises(DataError, match="link"):
+        write_tables([], store.folder)
+    assert sorted(one.name for one in mine.iterdir()) == ["login"]
+    assert (mine / "login").read_text() == "step,rows,action,node,name,class,value,time\n"

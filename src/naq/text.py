@@ -9,6 +9,7 @@ was. A text that is empty has the zero vector.
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -21,7 +22,7 @@ import numpy as np
 from filelock import FileLock
 
 from naq.errors import DataError, GraphError, MissingDependency, OptionError
-from naq.files import cache_folder
+from naq.files import cache_folder, open_in_place
 from naq.progress import Listener
 from naq.unit_rows import unit_rows
 
@@ -138,7 +139,8 @@ def _keep(start: Path, keys: list[bytes], rows: np.ndarray) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     new = np.empty(len(keys), record)
     new["key"], new["row"] = np.array(keys, f"V{KEY}"), rows
-    with FileLock(f"{path}.lock"), path.open("ab") as file:
+    flags = os.O_RDWR | os.O_APPEND
+    with FileLock(f"{path}.lock"), os.fdopen(open_in_place(path, flags), "ab") as file:
         file.truncate(file.tell() // record.itemsize * record.itemsize)
         file.write(new.tobytes())
 

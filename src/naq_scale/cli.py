@@ -13,6 +13,7 @@ import typer
 
 from naq.cli.inspecting import Address, Engine, Shards, Workers
 from naq.errors import OptionError
+from naq.files import own_folder
 from naq_scale.engines import check_engine, make_engine
 
 if TYPE_CHECKING:
@@ -109,7 +110,7 @@ def _places(graph: Graph, out: Path, imported: bool) -> tuple[Path, str]:
     """The folder of shards, and where workers find the graph: its file or folder, or a copy there if it came from several."""
     from naq.io import save_graph
 
-    folder = out.with_name(out.name + ".shards")
+    folder = own_folder(out.with_name(out.name + ".shards"))
     if imported or graph.source is None:
         return folder, str(save_graph(folder / "graph.npz", graph).absolute())
     source = Path(graph.source)

@@ -18,7 +18,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from naq.errors import DataError, NaqError, OptionError, plain
-from naq.files import read_bytes
+from naq.files import open_in_place
 from naq.graph import Graph
 from naq_studio.board import Board, Row
 from naq_studio.lines import COLUMNS, MOST_PROBLEMS, parsed, written
@@ -52,14 +52,18 @@ class Journal:
         except (OSError, NotImplementedError) as error:
             raise cannot_write(path, error) from error
         try:
-            self._read()
-            self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o644)
-            self._finish_last_line()
+            self._file = open_in_place(path, os.O_RDWR | os.O_APPEND)
         except OSError as error:
             self._lock.release()
             raise cannot_write(path, error) from error
+        try:
+            self._read()
+            self._finish_last_line()
+        except OSError as error:
+            self.close()
+            raise cannot_write(path, error) from error
         except NaqError:
-            self._lock.release()
+            self.close()
             raise
 
     def write(self, rows: Sequence[Row]) -> None:
@@ -96,12 +100,10 @@ class Journal:
         self._step += 1
 
     def _read(self) -> None:
-        if not self.path.exists():
-            self.path.parent.mkdir(parents=True, exist_ok=True)
+        content = self._content()
+        if _is_new(content):
             return
-        text = _text(self.path)
-        if _is_new(text.encode()):
-            return
+        text = content.decode("utf-8-sig", "replace")
         lines = text.split("\n")
         self._separator = max(",;\t", key=lines[0].count)
         titles = tuple(title.strip().strip('"').casefold() for title in lines[0].split(self._separator))
@@ -180,17 +182,26 @@ class Journal:
     def _cut(self, first: int) -> None:
         """Remove the last step from the file, from its first line on."""
         self._problem(first, "the last action is incomplete and was removed: it was cut off before it was done")
-        content = self.path.read_bytes()
-        start = 0
+        content, start = self._content(), 0
         for _ in range(first - 1):
             start = content.index(b"\n", start) + 1
-        with self.path.open("r+b") as file:
-            file.truncate(start)
-            os.fsync(file.fileno())
+        os.ftruncate(self._file, start)
+        os.fsync(self._file)
+
+    def _content(self) -> bytes:
+        """All of the file that is open: another one may have its name by now."""
+        size = os.fstat(self._file).st_size
+        if size > LARGEST:
+            raise DataError(
+                f"{self.path} has {size:,} bytes; expected {LARGEST:,} at most: give another file with --labels."
+            )
+        os.lseek(self._file, 0, os.SEEK_SET)
+        with os.fdopen(self._file, "rb", closefd=False) as stream:
+            return stream.read()
 
     def _finish_last_line(self) -> None:
         """A new file gets its titles, a last line without an end gets one."""
-        content = self.path.read_bytes()
+        content = self._content()
         if _is_new(content):
             os.ftruncate(self._file, 0)
             os.write(self._file, TITLES)
@@ -207,13 +218,6 @@ class Journal:
 def cannot_write(path: Path, error: Exception) -> DataError:
     why = getattr(error, "strerror", None) or error
     return DataError(f"cannot write {path}: {why}; say where to save with --labels PATH.")
-
-
-def _text(path: Path) -> str:
-    try:
-        return read_bytes(path, "journal of the studio", most=LARGEST).decode("utf-8-sig", "replace")
-    except DataError as error:
-        raise DataError(f"{str(error).rstrip('.')}; give another file with --labels.") from error
 
 
 def _is_new(content: bytes) -> bool:

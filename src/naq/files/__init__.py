@@ -12,6 +12,8 @@ from naq.files.disk import (
     file_of,
     guarded,
     open_file,
+    open_in_place,
+    own_folder,
     parse_json,
     read_bytes,
     read_json,
@@ -27,7 +29,7 @@ from naq.files.tensors import checksum_of, read_tensors, write_tensors
 
 __all__ = [
     "NO_SPACE", "Members", "as_written", "cache_folder", "checksum_of", "file_of", "guarded", "is_text",
-    "open_file", "open_zip", "parse_json", "read_bytes", "read_json", "read_npz", "read_sealed", "read_tensors",
+    "open_file", "open_in_place", "open_zip", "own_folder", "parse_json", "read_bytes", "read_json", "read_npz", "read_sealed", "read_tensors",
     "sealed", "set_aside", "verify_seal", "write_atomically", "write_json", "write_npz", "write_sealed",
     "write_tensors",
 ]  # fmt: skip

@@ -6,6 +6,7 @@ changes a file on purpose can compute a new one.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -115,12 +116,32 @@ def read_bytes(path: str | Path, kind: str = "file", *, most: int | None = None)
         return stream.read()
 
 
+def open_in_place(path: Path, flags: int) -> int:
+    """A handle of a regular file that is changed where it lies; a link is refused, since it may lead anywhere."""
+    if path.is_symlink():
+        raise OSError(errno.ELOOP, "it is a link, and may lead anywhere")
+    own = os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    handle = os.open(path, flags | own, 0o666)
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise OSError(errno.EINVAL, "it is a pipe or a device")
+    return handle
+
+
+def own_folder(folder: Path) -> Path:
+    """A folder inside one that was named, made where it is not there; a link in its place is refused."""
+    folder.mkdir(parents=True, exist_ok=True)
+    if folder.is_symlink():
+        raise OSError(errno.ELOOP, f"{folder} is a link, and may lead anywhere")
+    return folder
+
+
 def set_aside(path: Path, *, folder: Path | None = None) -> Path | None:
     """Move a damaged file out of the way, into a folder ``damaged`` beside it; where that cannot be done, None."""
     place = folder or path.parent / "damaged"
     aside = place / f"{path.stem[:100]}.{uuid.uuid4().hex}{path.suffix}"
     try:
-        place.mkdir(exist_ok=True)
+        own_folder(place)
         path.rename(aside)
     except OSError:
         return None

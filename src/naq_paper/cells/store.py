@@ -22,7 +22,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from naq.errors import DataError
-from naq.files import parse_json, set_aside, write_json
+from naq.files import own_folder, parse_json, set_aside, write_json
 from naq_paper.cells.records import OutdatedRecords, Record, read_records, write_records
 
 ABANDONED = 14 * 24 * 3600.0  # seconds after which the checkpoints of a stopped cell are removed
@@ -43,7 +43,7 @@ class Store:
         """Make the folders; raises ``DataError`` if they cannot be written to or hold results of an earlier version."""
         try:
             for name in ("cells", "failed", "claims", "running"):
-                (self.folder / name).mkdir(parents=True, exist_ok=True)
+                own_folder(self.folder / name)
         except OSError as error:
             reason = error.strerror or error
             raise DataError(f"results cannot be written to {self.folder}: {reason}; choose another folder.") from error
@@ -105,7 +105,10 @@ class Store:
 
     def scratch(self, key: str) -> Path:
         """The folder for checkpoints of a cell; what writes there through :mod:`naq.files` makes it."""
-        return self.folder / "running" / key
+        place = self.folder / "running" / key
+        if place.is_symlink():  # it may lead anywhere
+            place.unlink()
+        return place
 
     def discard(self, key: str) -> None:
         """Remove the cell's scratch folder."""

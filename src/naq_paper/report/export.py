@@ -10,8 +10,8 @@ import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from naq.errors import OptionError
-from naq.files import guarded, write_atomically
+from naq.errors import DataError, OptionError
+from naq.files import guarded, own_folder, write_atomically
 from naq_paper.experiments.views import Entry, Label, Missing, Number, TableView
 from naq_paper.report.format import Markup, entry_text, legend_text
 
@@ -25,9 +25,13 @@ def write_tables(tables: Iterable[TableView], folder: str | Path) -> list[Path]:
             raise OptionError(
                 f"a table is named {name!r}; expected a name of its own of letters, digits, '.', '_', '-'."
             )
+    try:
+        place = own_folder(Path(folder) / "tables")
+    except OSError as error:
+        raise DataError(f"cannot write tables: {error.strerror or error}; choose another folder.") from error
     return [
         write_atomically(
-            Path(folder) / "tables" / f"{table.name}.{ending}",
+            place / f"{table.name}.{ending}",
             lambda path, text=text: path.write_text(text, encoding="utf-8", newline="\n"),  # type: ignore[misc]
         )
         for table in tables
