@@ -271,6 +271,10 @@ class NodeTable:
             )
         return self
 
+    def has(self, *uses: str) -> bool:
+        """Whether a column is of one of these uses."""
+        return not set(uses).isdisjoint(self.uses.tolist())
+
     def cell(self, node: int, column: int) -> str:
         place = column * self.ends.shape[1] + node
         start = self.ends.flat[place - 1] if place else 0

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import csv
+import json
 from pathlib import Path
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 from naq import FewShotNodeClassifier, Graph
 from naq.classifier.names import ClassNames, class_texts, read_classes, trust
+from naq.classifier.page import prediction_page
+from naq.cli.main import app
 from naq.errors import NaqError, OptionError
-from naq.text import SentenceVectors
+from naq.io import save_graph
+from naq.text import NodeTable, SentenceVectors
 
 NAMES = ["apple", "brick", "cloud", "drum"]
 NODES, WIDTH = 400, 16
@@ -101,3 +107,31 @@ def test_names_that_are_refused(classes: object) -> None:
 def test_a_graph_without_text_says_what_to_do() -> None:
     with pytest.raises(OptionError, match="--text-encoder"):
         FewShotNodeClassifier().fit(Graph([[0, 1], [1, 2]], nodes=3), classes=NAMES)
+
+
+def run(*words: object) -> str:
+    shown = CliRunner().invoke(app, [str(word) for word in words])
+    assert shown.exit_code == 0, shown.output or shown.exception
+    return shown.stdout
+
+
+def test_commands_show_names_and_texts(tmp_path: Path) -> None:
+    graph, truth = planted(NAMES)
+    texts = [f"what {NAMES[one]} {i} is" for i, one in enumerate(truth)]
+    columns = {"word": [f"word {i}" for i in range(NODES)], "about": texts}
+    path = save_graph(tmp_path / "g.npz", graph.with_table(NodeTable.of(columns, "word", ["about"])))
+    (tmp_path / "classes.txt").write_text("\n".join(NAMES))
+    words = (path, "--classes", tmp_path / "classes.txt")
+    said = run("predict", *words, "--out", tmp_path / "p.csv", "--report", tmp_path / "p.html")
+    assert "no label, and their names" in said and f"naq suggest {path} --classes" in said
+    rows = list(csv.DictReader((tmp_path / "p.csv").read_text().splitlines()))
+    assert np.mean([row["class"] == NAMES[one] for row, one in zip(rows, truth)]) > 0.9
+    assert (rows[7]["node"], rows[7]["name"], rows[7]["text"]) == ("7", "word 7", texts[7])
+    suggested = json.loads(run("suggest", *words, "-k", 3, "--json"))
+    for one in suggested:
+        assert (
+            one["likely"] in NAMES and one["name"] == f"word {one['node']}" and one["text"] == texts[int(one["node"])]
+        )
+    page = prediction_page(FewShotNodeClassifier().fit(graph.with_table(NodeTable.of(columns, "word")), classes=NAMES))
+    assert all(one.startswith("word ") for some in page.more["examples"].values() for one in some["likely"])
+    assert page.remarks[0].startswith("There is no label")

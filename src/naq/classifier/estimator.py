@@ -307,9 +307,10 @@ class FewShotNodeClassifier(ClassifierMixin, BaseEstimator):
         size = f"{graph.num_nodes:,} nodes, {graph.num_edges:,} edges and {graph.num_features:,} features"
         parts = [f"{self.method} on {size}", *([self._plan] if self._plan else [])]
         if found is not None:
-            counts = np.bincount(found.labels.class_index)
+            counts = np.bincount(found.labels.class_index, minlength=len(found.labels.classes))
             each = f"{counts.min()}" if counts.min() == counts.max() else f"{counts.min()} to {counts.max()}"
-            parts.append(f"{each} label{'' if each == '1' else 's'} in each of {len(counts)} classes")
+            many = f"{each} label{'' if each == '1' else 's'} in each of {len(counts)} classes"
+            parts.append(many if self._names is None else f"{many if counts.any() else 'no label'}, and their names")
             parts.append(", ".join(f"{describe(name)} {100 * w:.0f} %" for name, w in found.view_weights().items()))
             count = int(found.told.sum())
             told = f"as {count:,} labels tell that were left out" if count else "since no label can be left out"

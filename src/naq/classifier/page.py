@@ -12,14 +12,16 @@ import numpy as np
 
 from naq.classifier.confidence import ExpectedAccuracy, Prediction
 from naq.classifier.estimator import FewShotNodeClassifier
-from naq.classifier.labels import node_name
 from naq.classifier.views import describe
+from naq.errors import plain
 from naq.files import write_atomically
+from naq.graph import Graph
 
 TEMPLATES = Path(__file__).with_name("templates")
 BINS = 10  # of the histogram of confidence
 GROUP, GROUPS = 8, 5  # labels in a group of the leave-one-out reliability at least, and groups at most
 SURE = 0.9
+EXAMPLES = 5  # nodes of a class
 MOST_DOUBTED = 10  # labels that are listed as doubtful
 LARGEST_SET = 6  # prediction sets of so many classes or more are counted together
 Points = list[tuple[float, float, float, float]]
@@ -49,8 +51,8 @@ class Page:
         reliability: by name, how often a probability is right.
         doubtful: (node, given class, its probability, class that is meant instead, its probability).
         sets: (classes in a set, share of the nodes).
-        more: what the caller adds: ``picture`` (a data address), ``examples`` by class (``colour``, ``given``,
-            ``likely``), ``curve`` (labels, expected accuracy), ``code``, ``written``.
+        more: what the caller adds: ``picture`` (a data address), ``examples`` in place of :func:`examples`,
+            ``curve`` (labels, expected accuracy), ``code``, ``written``.
     """
 
     title: str
@@ -128,7 +130,7 @@ def prediction_page(
     ]
     weights = [(describe(name), weight) for name, weight in found.view_weights().items()]
     doubtful = [
-        (node_name(graph, one.node), one.given, one.given_probability, one.instead, one.instead_probability)
+        (graph.title_of(one.node), one.given, one.given_probability, one.instead, one.instead_probability)
         for one in found.doubtful_labels()[:MOST_DOUBTED]
     ]
     counts = np.histogram(sure, BINS, (0.0, 1.0))[0]
@@ -147,8 +149,22 @@ def prediction_page(
         _remarks(found),
         classifier.explain(found),
         command,
-        dict.fromkeys(("picture", "examples", "curve", "code", "written")) | dict(more or {}),
+        dict.fromkeys(("picture", "curve", "code", "written"))
+        | {"examples": examples(graph, found)}
+        | dict(more or {}),
     )
+
+
+def examples(graph: Graph, found: Prediction) -> dict[Any, dict[str, Any]]:
+    """For every class some nodes that have its label, and the surest of those that have none."""
+    labels, free, shown = found.labels, found.free, {}
+    named, sure = found.probabilities[free].argmax(axis=1), found.probabilities[free].max(axis=1)
+    for place, name in enumerate(labels.classes.tolist()):
+        own, members = labels.nodes[labels.class_index == place], np.flatnonzero(named == place)
+        likely = free[members[np.argsort(-sure[members], kind="stable")]]
+        given, best = ([plain(graph.title_of(node), 60) for node in some[:EXAMPLES].tolist()] for some in (own, likely))
+        shown[name] = {"colour": None, "given": given, "likely": best}
+    return shown
 
 
 def class_rows(found: Prediction) -> list[ClassRow]:
@@ -205,12 +221,13 @@ def set_sizes(sizes: np.ndarray, classes: int) -> list[tuple[str, float]]:
 
 def _remarks(found: Prediction) -> list[str]:
     told = int(found.told.sum())
+    none = "Every class has one label, so none" if len(found.labels.nodes) else "There is no label, so nothing"
     first = (
         f"{told:,} labels could be left out, since their class has another; weights, probabilities and the accuracy to "
         "expect come from them."
         if told
-        else "Every class has one label, so none can be left out; what to expect is told by how far two views agree. A "
-        "second label in some classes would test it."
+        else f"{none} can be left out; what to expect is told by how far two views agree. Two labels in some classes would "
+        "test it."
     )
     return [
         first,

@@ -19,6 +19,7 @@ import scipy.sparse as sp
 from naq.classifier.estimator import FewShotNodeClassifier
 from naq.classifier.labels import Labels, node_name
 from naq.classifier.views import describe, means
+from naq.errors import plain
 from naq.files import guarded, write_atomically
 from naq.graph import Graph
 from naq.graph.weighting import tfidf
@@ -33,10 +34,12 @@ LIFT = (
     2.0  # nor are those that nodes of the class do not have so many times as often as all, or half as often as can be
 )
 BLOCK = 1 << 12  # nodes at once
+LONGEST_TEXT = 300  # characters
 
 
 def rows(classifier: FewShotNodeClassifier, level: float = 0.9) -> Iterator[dict[str, Any]]:
-    """One dictionary per node, in the order of the graph, with the keys :data:`COLUMNS`.
+    """One dictionary per node, in the order of the graph, with the keys :data:`COLUMNS`, and ``name`` and ``text`` where
+    the graph keeps them.
 
     ``class`` is None where ``unknown`` nodes belong to no class, and the given one where the node has a label, whose probability is that of
     its class as if it had none.
@@ -66,15 +69,31 @@ def rows(classifier: FewShotNodeClassifier, level: float = 0.9) -> Iterator[dict
             "prediction_set": [classes[place] for place in likely],
             "given": bool(given[node]),
             "because": describe(deciding[node]),
-            "nearest_label": None if nearest[node] < 0 else node_name(graph, int(nearest[node])),
+            "nearest_label": None if nearest[node] < 0 else graph.title_of(int(nearest[node])),
             "words": words[node][0],
             "neighbour_words": words[node][1],
-        }
+        } | shown(graph, node)
 
 
 def write_predictions(classifier: FewShotNodeClassifier, path: str | Path, level: float = 0.9) -> Path:
-    """A CSV in UTF-8 with :data:`COLUMNS`, lists separated by ``|``, whole or not at all; safe to open in a spreadsheet."""
-    return write_rows(path, COLUMNS, ([row[column] for column in COLUMNS] for row in rows(classifier, level)))
+    """A CSV in UTF-8 with :data:`COLUMNS`, ``name`` behind the node and ``text`` last where the graph keeps them; lists
+    are separated by ``|``; whole or not at all; safe to open in a spreadsheet."""
+    more = shown(classifier.graph_, 0)
+    columns = [
+        COLUMNS[0],
+        *(one for one in more if one == "name"),
+        *COLUMNS[1:],
+        *(one for one in more if one == "text"),
+    ]
+    return write_rows(path, columns, ([row[column] for column in columns] for row in rows(classifier, level)))
+
+
+def shown(graph: Graph, node: int) -> dict[str, str]:
+    """What the graph keeps to look at of a node: ``name``, ``text``."""
+    if graph.table is None:
+        return {}
+    name = {"name": graph.title_of(node)} if graph.table.has("name", "both") else {}
+    return name | ({"text": plain(graph.text_of(node), LONGEST_TEXT)} if graph.table.has("text") else {})
 
 
 def write_rows(path: str | Path, columns: Sequence[str], table: Iterable[Sequence[Any]]) -> Path:

@@ -23,6 +23,10 @@ GraphName = Annotated[
     ),
 ]
 Nodes = Annotated[Path | None, Option(help="Table of nodes, where the graph is an edge list.")]
+ClassFile = Annotated[
+    Path | None,
+    Option("--classes", help="Text file, one class per line: its name, and after a comma what it is about."),
+]
 TextEncoder = Annotated[
     str | None, Option(help="Text also as sentence vectors: a model of sentence-transformers, by folder or name.")
 ]
@@ -37,9 +41,7 @@ def predict_command(
     labels: Annotated[
         Path | None, Option(help="CSV with the columns node and class: names or numbers of some nodes.")
     ] = None,
-    classes: Annotated[
-        Path | None, Option(help="Text file, one class per line: its name, and after a comma what it is about.")
-    ] = None,
+    classes: ClassFile = None,
     nodes: Nodes = None,
     text_encoder: TextEncoder = None,
     method: MethodName = "naq-plus",
@@ -76,13 +78,12 @@ def predict_command(
         listener("write", {})
         write_predictions(classifier, out, level)
     facts = _summary(classifier, level) | {"written": str(out)}
+    options = {"--nodes": nodes, "--text-encoder": text_encoder, "--labels": labels, "--classes": classes}
+    read_from = [word for name, value in options.items() if value is not None for word in (name, str(value))]
     if report is not None:
         from naq.classifier.page import write_report
 
-        words = ["naq", "predict", graph, *([] if nodes is None else ["--nodes", str(nodes)])]
-        words += [] if text_encoder is None else ["--text-encoder", text_encoder]
-        for name, path in (("--labels", labels), ("--classes", classes), ("--out", out), ("--report", report)):
-            words += [] if path is None else [name, str(path)]
+        words = ["naq", "predict", graph, *read_from, "--out", str(out), "--report", str(report)]
         for name, value, usual in (("--method", method, "naq-plus"), ("--level", level, 0.9), ("--seed", seed, 0)):
             words += [] if value == usual else [name, str(value)]
         write_report(classifier, report, level, shlex.join(words + (["--unknown"] if unknown else [])))
@@ -92,8 +93,7 @@ def predict_command(
         return
     _print_summary(facts)
     echo(f"Written: {out}" + ("" if report is None else f", {report}"))
-    words = ["naq", "suggest", graph, *([] if nodes is None else ["--nodes", str(nodes)])]
-    again = shlex.join(words + ([] if labels is None else ["--labels", str(labels)]))
+    again = shlex.join(["naq", "suggest", graph, *read_from])
     echo(f"Next:\n  {plain(again, 4000)}      (what to label next)")
 
 
@@ -108,32 +108,41 @@ def suggest_command(
     method: MethodName = "naq-plus",
     seed: Seed = 0,
     device: Device = "cpu",
+    classes: ClassFile = None,
+    text_encoder: TextEncoder = None,
     as_json: Annotated[bool, Option("--json", help="Print the nodes as JSON.")] = False,
 ) -> None:
     """Say which nodes to label next: those that stand for many others, and those between two classes."""
     from naq.classifier.labels import node_name
-    from naq.classifier.table import write_rows
+    from naq.classifier.names import read_classes
+    from naq.classifier.table import shown, write_rows
     from naq.cli.checking import check_outputs
     from naq.cli.progress import load_shown
 
-    check_outputs({"--out": out}, {"the graph": Path(graph), "--nodes": nodes, "--labels": labels})
-    loaded = load_shown(graph, nodes)
-    given = None if labels is None else _given(labels, loaded)
-    classifier = _fitted(loaded, method, seed, device, False, given)
+    check_outputs(
+        {"--out": out}, {"the graph": Path(graph), "--nodes": nodes, "--labels": labels, "--classes": classes}
+    )
+    loaded = load_shown(graph, nodes, text_encoder)
+    named = None if classes is None else read_classes(classes)
+    given = None if labels is None else _given(labels, loaded, named is None)
+    classifier = _fitted(loaded, method, seed, device, False, given, named)
     chosen = classifier.suggest(k)
-    likely: list[Any] = [None] * len(chosen) if given is None else classifier.predict()[chosen].tolist()
-    names = [node_name(loaded, int(node)) for node in chosen]
-    texts = [loaded.text_of(int(node)) for node in chosen]
+    known = given is not None or named is not None
+    likely: list[Any] = classifier.predict()[chosen].tolist() if known else [None] * len(chosen)
+    rows: list[dict[str, Any]] = [
+        {"node": node_name(loaded, node), "likely": guess, **shown(loaded, node)}
+        for node, guess in zip(chosen.tolist(), likely)
+    ]
     if out is not None:
-        columns = ("node", "class", "likely", *(["text"] if any(texts) else []))
-        write_rows(out, columns, [row[: len(columns)] for row in zip(names, [""] * len(names), likely, texts)])
+        columns = ["node", "class", *list(rows[0])[1:]]
+        write_rows(out, columns, [[row.get(column, "") for column in columns] for row in rows])
     if as_json:
-        told = zip(names, likely, texts)
-        echo(json.dumps([{"node": name, "likely": guess, "text": text} for name, guess, text in told], indent=2))
+        echo(json.dumps(rows, indent=2))
         return
-    for name, guess, text in zip(names, likely, texts):
-        shown = str(name) if guess is None else f"{name}  (likely {guess})"
-        echo(plain(f"{shown}  {text}" if text else shown, 200))
+    for row in rows:
+        guess = "" if row["likely"] is None else f"(likely {row['likely']})"
+        told = (row["node"], row.get("name"), guess, row.get("text"))
+        echo(plain("  ".join(filter(None, told)), 200))
     if out is not None:
         echo(f"Written: {out}; fill in the column class.")
 
@@ -181,9 +190,9 @@ def check_command(
     if told < len(found.labels.nodes):
         echo(f"{len(found.labels.nodes) - told:,} more are the only one of their class and cannot be left out.")
     table = Table(*columns[:2], *(Column(title.replace("_", " "), justify="right") for title in columns[2:]))
-    for node, given, sure, instead, other in rows[:k]:
+    for one, (_, given, sure, instead, other) in zip(doubts, rows[:k]):
         table.add_row(
-            Text(plain(node, 80)), Text(plain(str(given), 60)), f"{100 * sure:.0f} %", Text(plain(str(instead), 60)),
+            Text(plain(loaded.title_of(one.node), 80)), Text(plain(str(given), 60)), f"{100 * sure:.0f} %", Text(plain(str(instead), 60)),
             f"{100 * other:.0f} %",
         )  # fmt: skip
     if rows:
