@@ -51,11 +51,12 @@ class Server:
         self.line = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
         self.line.request("GET", address[address.index("/?") :])
         answer = self.line.getresponse()
-        answer.read()
+        self.key = answer.read().decode().split('data-key="')[1].split('"')[0]
         self.cookie = str(answer.headers["set-cookie"]).split(";")[0]
 
     def ask(self, path: str, body: Any = None) -> tuple[int, Any]:
-        headers = {"Cookie": self.cookie, "Sec-Fetch-Site": "same-origin", "Content-Type": "application/json"}
+        headers = {"Cookie": self.cookie, "X-Naq-Key": self.key, "Sec-Fetch-Site": "same-origin"}
+        headers["Content-Type"] = "application/json"
         self.line.request("GET" if body is None else "POST", path, None if body is None else json.dumps(body), headers)
         answer = self.line.getresponse()
         content = answer.read()

@@ -71,6 +71,7 @@ class Page:
             "console", lambda message: self.complaints.append(message.text) if message.type == "error" else None
         )
         self.tab.goto(address)
+        self.tab.wait_for_url("**/")  # by way of the page that keeps the key
         until(self.tab, ready)
 
     def see(self, expression):

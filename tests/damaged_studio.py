@@ -20,7 +20,7 @@ import mutations
 from damage_bench import Target, digest, small_graph
 from naq.errors import LONGEST, DataError
 
-PORT, COOKIE = 8735, "c" * 43
+PORT, COOKIE, KEY = 8735, "c" * 43, "k" * 43
 """As the requests name them: the same in every process, so that a seed gives the same bytes."""
 ANSWER_SECONDS = 300.0
 
@@ -104,7 +104,8 @@ class _Server:
         self.port = listener.getsockname()[1]
         self.server, _ = _server(self.session, self.port)
         guard: Any = self.server.config.app
-        guard.hosts, guard.keys.cookie, guard.keys.cookie_name = {f"127.0.0.1:{PORT}"}, COOKIE, f"naq-studio-{PORT}"
+        guard.hosts, guard.keys.cookie_name = {f"127.0.0.1:{PORT}"}, f"naq-studio-{PORT}"
+        guard.keys.cookie, guard.keys.key = COOKIE, KEY
         threading.Thread(target=self.server.run, kwargs={"sockets": [listener]}, daemon=True).start()
         self.header = self.session.journal.path.read_bytes()
         assert self.ask(_request("GET", "/api/search?q=node"), ANSWER_SECONDS), "the studio does not answer"
@@ -158,6 +159,7 @@ def _request(method: str, path: str, body: bytes = b"") -> bytes:
         f"{method} {path} HTTP/1.1",
         f"Host: 127.0.0.1:{PORT}",
         f"Cookie: naq-studio-{PORT}={COOKIE}",
+        f"X-Naq-Key: {KEY}",
         "Sec-Fetch-Site: same-origin",
         "Connection: close",
     ]

@@ -136,10 +136,9 @@ def studio(folder: Path) -> Any:
     session = Session(files.small_graph(), folder / "g.studio.csv")
     listener, _ = bound_socket(0)
     port = listener.getsockname()[1]
-    server, _ = _server(session, port)
+    server, keys = _server(session, port)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
     thread.start()
-    keys: Any = server.config.app.keys  # type: ignore[union-attr]
     noted = os.open(folder / "answered", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     try:
         board, answered = session.journal.board, (folder / "answered").read_text().split()
@@ -169,6 +168,7 @@ def _label(port: int, keys: Any, nodes: list[int], name: str) -> None:
     body = json.dumps({"action": "label", "nodes": nodes, "new": name})
     headers = {
         "Cookie": f"{keys.cookie_name}={keys.cookie}",
+        "X-Naq-Key": keys.key,
         "Origin": f"http://127.0.0.1:{port}",
         "Sec-Fetch-Site": "same-origin",
         "Content-Type": "application/json",

@@ -43,6 +43,7 @@ class Studio:
     session: Session
     port: int
     cookie: str
+    key: str
     address: str
 
     def raw(self, content: bytes, limit: float = 300.0) -> tuple[int, bytes]:
@@ -66,6 +67,7 @@ class Studio:
         own = {
             "Host": f"127.0.0.1:{self.port}",
             "Cookie": self.cookie,
+            "X-Naq-Key": self.key,
             "Sec-Fetch-Site": "same-origin",
             "Connection": "close",
         }
@@ -101,14 +103,13 @@ def studio(graph: Graph, path: Path, *, learn: bool = False) -> Iterator[Studio]
     session = Session(graph, path)
     listener, _ = bound_socket(0)
     port = listener.getsockname()[1]
-    server, address = _server(session, port)
+    server, keys = _server(session, port)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
     thread.start()
     try:
-        keys = server.config.app.keys  # type: ignore[union-attr]
         if learn:
             session.start()
-        yield Studio(session, port, f"{keys.cookie_name}={keys.cookie}", address)
+        yield Studio(session, port, f"{keys.cookie_name}={keys.cookie}", keys.key, keys.invite())
     finally:
         server.should_exit = True
         thread.join(timeout=120)

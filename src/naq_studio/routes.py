@@ -120,7 +120,7 @@ def application(session: Session, keys: Keys, port: int) -> Guard:
         return JSONResponse(await run_in_threadpool(work))
 
     async def invite(_: Request) -> Response:
-        return JSONResponse({"address": f"http://127.0.0.1:{port}/?token={keys.invite()}"})
+        return JSONResponse({"address": keys.invite()})
 
     async def export(request: Request) -> Response:
         name = request.path_params["name"]

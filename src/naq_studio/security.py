@@ -2,6 +2,9 @@
 
 Another site that is open in the same browser can send requests to 127.0.0.1, and a name that it controls can be made to point there (DNS rebinding). So every request must name
 this server as its host, must not come from another site (``Sec-Fetch-Site``, ``Origin``) and must have the cookie, which other sites cannot make the browser send.
+
+Other users of the computer can connect too, and a server of theirs on another port is sent the cookie, since cookies do not tell ports apart. So everything below ``/api/`` must also
+have the key, which the page keeps where only pages of this host and port can read it. The one-time address is in no command line: a browser is given a file that only its user can read.
 """
 
 from __future__ import annotations
@@ -10,7 +13,9 @@ import secrets
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
+import h11
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -20,6 +25,8 @@ Asgi = Callable[[Scope, Receive, Send], Awaitable[None]]
 LARGEST_BODY = 4 << 20
 LONGEST_QUERY = 1 << 10
 LONGEST_PATH = 1 << 9
+PATIENCE = 20.0
+"""Seconds that a request may take to arrive, from the first byte, or the connection, to the last byte."""
 HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
@@ -36,20 +43,24 @@ LOCKED = """<!doctype html><html lang="en"><meta charset="utf-8"><meta name="vie
 <p>Open the address that <code>naq studio</code> printed in the terminal. It works once; afterwards this browser is remembered until the
 studio is stopped. For another browser, press <b>Another browser</b> under <b>Save and export</b> in the page that is open, or start <code>naq studio</code> again.</p></html>"""
 
+ENTER = """<!doctype html><html lang="en" data-key="{}"><meta charset="utf-8"><title>naq studio</title>
+<script src="/static/enter.js"></script><noscript>This page needs JavaScript, which comes from this computer only.</noscript></html>"""
+
 
 class Keys:
-    """One-time tokens, and the cookie that a browser gets for one."""
+    """One-time tokens, and the cookie and the key that a browser gets for one."""
 
     def __init__(self, port: int) -> None:
-        self.cookie_name = f"naq-studio-{port}"  # cookies do not tell ports apart
-        self.cookie = secrets.token_urlsafe(32)
+        self.port = port
+        self.cookie_name = f"naq-studio-{port}-{secrets.token_hex(4)}"  # of this port and this start
+        self.cookie, self.key = secrets.token_urlsafe(32), secrets.token_urlsafe(32)
         self._tokens: list[str] = []
 
     def invite(self) -> str:
-        """A new one-time token; of many that nobody used, the oldest is forgotten."""
+        """An address with a new one-time token; of many that nobody used, the oldest is forgotten."""
         token = secrets.token_urlsafe(24)
         self._tokens = [*self._tokens[-7:], token]
-        return token
+        return f"http://127.0.0.1:{self.port}/?token={token}"
 
     def redeem(self, token: str) -> bool:
         found = [one for one in self._tokens if secrets.compare_digest(one.encode(), token.encode())]
@@ -63,6 +74,25 @@ class Keys:
             name == self.cookie_name and secrets.compare_digest(value.encode(), self.cookie.encode())
             for name, _, value in pairs
         )
+
+
+class TimedProtocol(H11Protocol):
+    """HTTP/1.1 on a connection that is closed where a request does not arrive in :data:`PATIENCE`."""
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        self._late = self.loop.call_later(PATIENCE, transport.close)
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self.conn.their_state not in (h11.IDLE, h11.SEND_BODY):
+            self._late.cancel()
+        elif self._late.cancelled():  # the next request on this connection has begun
+            self._late = self.loop.call_later(PATIENCE, self.transport.close)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._late.cancel()
+        super().connection_lost(exc)
 
 
 class Guard:
@@ -103,6 +133,8 @@ class Guard:
             return PlainTextResponse("The address is too long.", 414)
         writes = scope["method"] == "POST"
         site, origins = _all(headers, b"sec-fetch-site"), _all(headers, b"origin")
+        if _token(scope) is not None:  # from a file, a terminal or another page: what counts is the token
+            site = []
         if any(one not in ("same-origin", "none") for one in site) or (writes and "none" in site):
             return PlainTextResponse("Another site may not ask.", 403)
         if any(one != f"http://{hosts[0].lower()}" for one in origins) or (writes and not origins and not site):
@@ -118,16 +150,27 @@ class Guard:
         return None
 
     def _entrance(self, scope: Scope) -> Response | None:
-        """The cookie for the one-time token; the locked page for those who have neither."""
+        """Cookie and key for the one-time token; the locked page for those who lack one of them."""
         known = any(self.keys.knows(one) for one in _all(scope["headers"], b"cookie"))
-        query = scope["query_string"].decode("latin-1")
-        if scope["path"] == "/" and scope["method"] == "GET" and query.startswith("token="):
-            if known or self.keys.redeem(query.removeprefix("token=")):
-                answer = RedirectResponse("/", 303)
+        if (token := _token(scope)) is not None:
+            if self.keys.redeem(token):
+                answer = HTMLResponse(ENTER.format(self.keys.key))
                 answer.set_cookie(self.keys.cookie_name, self.keys.cookie, httponly=True, samesite="strict", path="/")
                 return answer
-            return HTMLResponse(LOCKED, 403)
+            return RedirectResponse("/", 303) if known else HTMLResponse(LOCKED, 403)
+        if known and scope["path"].startswith("/api/"):
+            given = _all(scope["headers"], b"x-naq-key")
+            if scope["path"] == "/api/events":  # browsers send no header of ours there
+                given = [scope["query_string"].decode("latin-1").removeprefix("key=")]
+            known = len(given) == 1 and secrets.compare_digest(given[0].encode(), self.keys.key.encode())
         return None if known else HTMLResponse(LOCKED, 403)
+
+
+def _token(scope: Scope) -> str | None:
+    """The token of a request that wants to enter."""
+    query = scope["query_string"].decode("latin-1")
+    enters = scope["path"] == "/" and scope["method"] == "GET" and query.startswith("token=")
+    return query.removeprefix("token=") if enters else None
 
 
 def _all(headers: list[tuple[bytes, bytes]], name: bytes) -> list[str]:

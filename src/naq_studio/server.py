@@ -8,8 +8,8 @@ import tempfile
 import threading
 import urllib.request
 import webbrowser
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +20,7 @@ from naq_studio.lines import one_line
 if TYPE_CHECKING:
     import uvicorn
 
+    from naq_studio.security import Keys
     from naq_studio.session import Session
 
 PORT = 8735
@@ -101,32 +102,48 @@ def serve(
         number = listener.getsockname()[1]
         if not free and port != 0:
             say(f"Port {PORT if port is None else port} is in use; using {number}.")
-        server, address = _server(session, number)
+        server, keys = _server(session, number)
         for problem in session.journal.problems[:10]:
             say(f"{session.journal.path}, {problem}")
         if check:
-            _check(server, listener, address)
+            _check(server, listener, keys)
             say(f"naq studio answers for {one_line(graph.name, 80)}: ok")
             return
         session.start()
         say(f"Labels are kept in {session.journal.path}")
-        say(f"Open {address}")
+        say(f"Open {keys.invite()}")
         say("(the address works once; Ctrl-C ends the studio, nothing is lost)")
         if browser:
-            threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
+            page = stack.enter_context(entrance(keys.invite()))
+            threading.Thread(target=webbrowser.open, args=(page.as_uri(),), daemon=True).start()
         server.run(sockets=[listener])
 
 
-def _server(session: Session, port: int) -> tuple[uvicorn.Server, str]:
-    """The server, and the address that opens it once."""
+@contextmanager
+def entrance(address: str) -> Iterator[Path]:
+    """A page that leads to a one-time address, readable by this user alone: what stands in a command line is not.
+
+    It lies in the home folder where there is one, since browsers in a sandbox do not see that of temporary files.
+    """
+    home = Path(os.path.expanduser("~"))  # noqa: PTH111  (never an error)
+    folder = home if home.is_dir() and os.access(home, os.W_OK) else None
+    with tempfile.NamedTemporaryFile("w", dir=folder, prefix="naq-studio-", suffix=".html") as file:
+        file.write(f'<!doctype html><title>naq studio</title><meta http-equiv="refresh" content="0;url={address}">')
+        file.flush()
+        yield Path(file.name)
+
+
+def _server(session: Session, port: int) -> tuple[uvicorn.Server, Keys]:
+    """The server, and what opens it."""
     import uvicorn
 
     from naq_studio.routes import application
-    from naq_studio.security import Keys
+    from naq_studio.security import Keys, TimedProtocol
 
     keys = Keys(port)
     settings = uvicorn.Config(
         application(session, keys, port),
+        http=TimedProtocol,
         log_level="error",
         access_log=False,
         ws="none",
@@ -139,16 +156,17 @@ def _server(session: Session, port: int) -> tuple[uvicorn.Server, str]:
     )
     server = uvicorn.Server(settings)
     session.ending = lambda: server.should_exit
-    return server, f"http://127.0.0.1:{port}/?token={keys.invite()}"
+    return server, keys
 
 
-def _check(server: uvicorn.Server, listener: socket.socket, address: str) -> None:
+def _check(server: uvicorn.Server, listener: socket.socket, keys: Keys) -> None:
     """Start the server, ask it for the page as a browser would, and stop it."""
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
     thread.start()
     try:
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), urllib.request.HTTPCookieProcessor())
-        for place in (address, address.split("?")[0] + "api/state"):
+        opener.addheaders = [("X-Naq-Key", keys.key)]
+        for place in (keys.invite(), f"http://127.0.0.1:{keys.port}/api/state"):
             with opener.open(place, timeout=60) as answer:
                 if answer.status != 200 or not answer.read():
                     raise DataError(f"the studio answered its own request with {answer.status}.")

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import csv
+import http.server
 import os
 import random
 import re
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 
 from chromium_under_test import READY, SETTLED, STILL, WITHOUT_GL, Page, browser, missing, until
 from naq.io.npz import save_graph
+from naq_studio.server import entrance
 from studio_under_test import studio, word_graph
 
 pytestmark = pytest.mark.skipif(missing() is not None, reason=str(missing()))
@@ -347,6 +350,35 @@ def test_webgl_draws_the_same(chromium, cache, tmp_path):
     assert counted["blue"] > 30 and 0.5 < counted["blue"] / near(0, 114, 178) < 2
     assert counted["orange"] > 30 and 0.5 < counted["orange"] / near(230, 159, 0) < 2
     assert 0.7 < counted["painted"] / painted < 1.4
+
+
+def test_a_file_opens_the_page_and_another_port_gets_nothing_it_can_use(chromium, cache, tmp_path):
+    got = []
+
+    class Other(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            got.append(self.headers["Cookie"])
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, *_):
+            pass
+
+    other = http.server.HTTPServer(("127.0.0.1", 0), Other)
+    threading.Thread(target=other.serve_forever, daemon=True).start()
+    with studio(word_graph(30), tmp_path / "j.csv") as running, entrance(running.address) as file:
+        context = chromium.new_context()
+        page = Page(context, file.as_uri(), "window.naq && naq.store.state")
+        assert page.tab.url == f"http://127.0.0.1:{running.port}/" and page.complaints == []
+        page.tab.goto(f"http://127.0.0.1:{other.server_port}/")
+        assert page.value("localStorage.length") == 0
+        stolen = {"Cookie": next(filter(None, got)), "X-Naq-Key": None}
+        for path in ("/api/state", "/api/events", "/?token=x", "/"):
+            status, answer = running.request("GET", path, stolen)
+            assert status == 403 if path[1:4] == "api" else running.key.encode() not in answer
+        context.close()
+    other.shutdown()
+    other.server_close()
 
 
 def invite(running) -> str:

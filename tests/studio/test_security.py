@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
+import http.client
 import json
+import socket
+import stat
+import time
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 import pytest
 
+from naq_studio import security, server
 from naq_studio.board import Row
+from naq_studio.security import Keys
+from naq_studio.session import Session
 from studio_under_test import Studio, studio, word_graph
 
 PATHS = ["/", "/static/app.js", "/api/state", "/api/names", "/api/arrays", "/api/layout/pca", "/api/node/1", "/api/search?q=a", "/api/word/1",
          "/api/export/labels.csv", "/api/export/repeat.py", "/api/events"]  # fmt: skip
+
+
+def until(done):
+    while not done():
+        time.sleep(0.01)
 
 
 @pytest.fixture(scope="module")
@@ -42,6 +56,18 @@ def strangers(s: Studio):
     ):
         yield "wrong cookie", ("GET", "/api/state", {"Cookie": cookie})
         yield "wrong cookie", ("POST", "/api/act", {"Cookie": cookie}, b'{"action":"undo"}')
+    for key in (
+        None,
+        "",
+        "x",
+        s.key[:-1],
+        s.key + "x",
+        s.cookie.split("=")[1],
+    ):  # a server of another user has the cookie
+        for path in PATHS[2:]:
+            yield "wrong key", ("GET", path, {"X-Naq-Key": key})
+        yield "wrong key", ("GET", f"/api/events?key={key}")
+        yield "wrong key", ("POST", "/api/act", {"X-Naq-Key": key}, b'{"action":"undo"}')
     for token in (
         "",
         "x",
@@ -138,7 +164,7 @@ def malformed(s: Studio):
 
 def garbage(s: Studio):
     host = f"Host: 127.0.0.1:{s.port}\r\n".encode()
-    full = host + f"Cookie: {s.cookie}\r\n".encode()
+    full = host + f"Cookie: {s.cookie}\r\nX-Naq-Key: {s.key}\r\n".encode()
     length = b"Content-Type: application/json\r\nSec-Fetch-Site: same-origin\r\n"
     yield b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(range(256))
     yield b"GET\r\n\r\n"
@@ -186,17 +212,70 @@ def test_hostile_requests_are_refused(open_studio):
     assert s.get("/api/state")["labels"] == 1
 
 
-def test_the_token_works_once_and_becomes_a_cookie(open_studio):
+def test_the_token_works_once_and_becomes_a_cookie_and_a_key(open_studio):
     s = open_studio
     path = s.address[s.address.index("/?") :]
-    status, answer = s.request("GET", path, {"Cookie": None, "Sec-Fetch-Site": "none"})
-    head = answer.split(b"\r\n\r\n")[0].lower()
-    assert status == 303 and b"samesite=strict" in head and b"httponly" in head and b"location: /\r\n" in head
-    assert s.request("GET", path, {"Cookie": None, "Sec-Fetch-Site": "none"})[0] == 403
-    assert s.request("GET", path, {"Sec-Fetch-Site": "none"})[0] == 303  # a browser that is known is let in
+    stranger = {"Cookie": None, "X-Naq-Key": None, "Sec-Fetch-Site": "cross-site"}  # as from a file
+    status, answer = s.request("GET", path, stranger)
+    head, _, body = answer.lower().partition(b"\r\n\r\n")
+    assert status == 200 and b"samesite=strict" in head and b"httponly" in head and s.key.lower().encode() in body
+    for headers in (
+        stranger,
+        stranger | {"Sec-Fetch-Site": "none"},
+        {"X-Naq-Key": None},
+    ):  # the last: who has the cookie
+        status, answer = s.request("GET", path, headers)
+        assert status == (303 if "Cookie" not in headers else 403) and s.key.encode() not in answer
+        assert s.key.encode() not in s.request("GET", "/", headers)[1]
     status, answer = s.request("POST", "/api/invite", {}, b"{}")
     again = json.loads(answer.split(b"\r\n\r\n", 1)[1])["address"]
-    assert s.request("GET", again[again.index("/?") :], {"Cookie": None, "Sec-Fetch-Site": "none"})[0] == 303
+    assert s.request("GET", again[again.index("/?") :], stranger)[0] == 200
+    assert s.request("GET", f"/api/events?key={s.key}", {"X-Naq-Key": None})[0] == 200
+
+
+def test_two_starts_on_a_port_have_other_secrets():
+    one, two = Keys(8735), Keys(8735)
+    assert one.cookie_name != two.cookie_name and one.cookie_name.startswith("naq-studio-8735-")
+    assert len({one.cookie, one.key, two.cookie, two.key}) == 4
+
+
+def test_no_command_line_has_the_token(tmp_path, monkeypatch):
+    """The browser is given a file that nobody else may read, and that is gone when the studio ends."""
+    told, opened = [], []
+
+    def browse(page):
+        path = Path(unquote(urlsplit(page).path))
+        opened.append((page, path, stat.S_IMODE(path.stat().st_mode), path.read_text()))
+
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setattr(server.webbrowser, "open", browse)
+    monkeypatch.setattr(Session, "start", lambda self: None)
+    monkeypatch.setattr("uvicorn.Server.run", lambda self, sockets: until(lambda: opened))
+    server.serve(word_graph(30), tmp_path / "j.csv", port=0, say=told.append)
+    page, path, mode, text = opened[0]
+    token = text.split("token=")[1].split('"')[0]
+    assert page.startswith("file:") and token not in page and mode == 0o600 and not path.exists()
+    assert path.parent == tmp_path and not any(token in line for line in told)  # that of the terminal is another
+
+
+def test_a_request_that_does_not_arrive_is_given_up(open_studio, monkeypatch):
+    monkeypatch.setattr(security, "PATIENCE", 0.3)
+    s = open_studio
+    start = f"Host: 127.0.0.1:{s.port}\r\nCookie: {s.cookie}\r\nX-Naq-Key: {s.key}\r\n".encode()
+    whole = b"GET /api/state HTTP/1.1\r\n" + start + b"\r\n"
+    post = b"POST /api/act HTTP/1.1\r\nContent-Type: application/json\r\nSec-Fetch-Site: same-origin\r\nContent-Length: 9\r\n"
+    for sent in (b"", b"G", whole[:-2], post + start + b"\r\n{"):
+        with socket.create_connection(("127.0.0.1", s.port), timeout=30) as line:
+            line.sendall(sent)
+            assert line.recv(1) == b""
+    line = http.client.HTTPConnection("127.0.0.1", s.port, timeout=30)  # a slow tab keeps its connection
+    for _ in range(2):
+        time.sleep(0.6 if line.sock else 0)
+        line.request("GET", "/api/state", headers={"Cookie": s.cookie, "X-Naq-Key": s.key})
+        assert line.getresponse().read().startswith(b"{")
+    line.sock.sendall(b"GET ")
+    assert line.sock.recv(1) == b""
+    line.close()
 
 
 def test_cookies_of_others_do_no_harm(open_studio):

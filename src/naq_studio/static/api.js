@@ -10,13 +10,16 @@ async function answer(response) {
   throw new Refused(why);
 }
 
-export const get = async (path) => answer(await fetch(path));
+// Kept by enter.js; pages of another port cannot read it.
+const key = () => localStorage.getItem("naq-studio") ?? "";
+
+export const get = async (path) => answer(await fetch(path, { headers: { "X-Naq-Key": key() } }));
 export const getJson = async (path) => (await get(path)).json();
 
 export async function post(path, body) {
   const bytes = new TextEncoder().encode(JSON.stringify(body));
   // keepalive: what was done just before a reload still arrives (browsers allow it for small bodies)
-  const sent = fetch(path, { method: "POST", headers: { "Content-Type": "application/json" }, body: bytes, keepalive: bytes.length < 30000 });
+  const sent = fetch(path, { method: "POST", headers: { "Content-Type": "application/json", "X-Naq-Key": key() }, body: bytes, keepalive: bytes.length < 30000 });
   return (await answer(await sent)).json();
 }
 
@@ -39,7 +42,7 @@ export function listen(changed, lost) {
   let source = null;
   const open = () => {
     if (document.hidden || (source && source.readyState !== EventSource.CLOSED)) return;
-    source = new EventSource("/api/events");
+    source = new EventSource(`/api/events?key=${key()}`);
     source.onmessage = () => { lost(false); changed(); };
     source.onerror = () => {
       lost(true);
