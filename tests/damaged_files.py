@@ -191,7 +191,7 @@ def _read_classifier(path: Path) -> str:
     from naq.classifier import FewShotNodeClassifier
 
     model = FewShotNodeClassifier.load(path, small_graph().without_labels())
-    parts = (model.vectors_, model.labels_.nodes, model.labels_.slots, model.labels_.classes, model.get_params())
+    parts = (model.vectors_, model.labels_.nodes, model.labels_.class_index, model.labels_.classes, model.get_params())
     return digest(*parts, model.predict(), model.explain_choice_)
 
 
@@ -395,7 +395,7 @@ def _read_labels(path: Path) -> str:
     from naq.classifier import read_labels
 
     labels = read_labels(path, small_graph())
-    return digest(labels.nodes, labels.slots, labels.classes)
+    return digest(labels.nodes, labels.class_index, labels.classes)
 
 
 def _make_side(folder: Path) -> Path:

@@ -15,8 +15,8 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 BOUNDS = {
-    "run": {"files": 55, "functions": 342, "depth": 18},
-    "fit": {"files": 22, "modules": 43},
+    "run": {"files": 56, "functions": 349, "depth": 18},
+    "fit": {"files": 27, "modules": 48},
 }
 
 

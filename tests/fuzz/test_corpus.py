@@ -223,7 +223,7 @@ def test_a_classifier_has_the_checksum_of_every_file(tmp_path: Path) -> None:
     size = struct.unpack("<Q", path.read_bytes()[:8])[0]
     header = json.loads(path.read_bytes()[8 : 8 + size])
     assert (
-        set(header["__metadata__"]) == {"facts", "checksum"} and "naq-classifier-2" in header["__metadata__"]["facts"]
+        set(header["__metadata__"]) == {"facts", "checksum"} and "naq-classifier-3" in header["__metadata__"]["facts"]
     )
 
 
