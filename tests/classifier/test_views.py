@@ -1,0 +1,160 @@
+"""Views: what they hold by definition, formed densely; renumbering, outliers, weights, directions, what is left out."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from naq import Graph
+from naq.classifier.views import JOINED, View, degree_columns, join, make_views, means, surroundings, who
+from naq.embedders.smoothing import OUTLIER, standardised
+from naq.graph.checks import FEW
+
+
+def ring(n: int, chords: int = 0, weighted: bool = False) -> sp.csr_array:
+    """A ring with random chords."""
+    random = np.random.default_rng(n)
+    around = np.stack([np.arange(n), (np.arange(n) + 1) % n])
+    ends = np.concatenate([around, random.integers(n, size=(2, chords))], axis=1)
+    ends = ends[:, ends[0] != ends[1]]
+    one = sp.csr_array((np.ones(ends.shape[1]), (ends[0], ends[1])), shape=(n, n))
+    one.data = random.uniform(0.1, 9, one.nnz) if weighted else np.ones(one.nnz)
+    return sp.csr_array(one.maximum(one.T))
+
+
+def counts(n: int, width: int) -> sp.csr_array:
+    return sp.csr_array(np.random.default_rng(5).poisson(0.3, (n, width)).astype(np.float32))
+
+
+def views_of(adjacency: sp.csr_array, features: object = None, **more: object) -> dict[str, View]:
+    graph = Graph(adjacency, features, nodes=adjacency.shape[0], **more)
+    return {view.name: view for view in make_views(graph, [])}
+
+
+def centred_rows(x: np.ndarray) -> np.ndarray:
+    """Rows of length one, less the mean of all, of length one."""
+    for less in (0, 1):
+        x = x - less * x.mean(axis=0)
+        x = x / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1e-9)
+    return x
+
+
+@pytest.mark.parametrize("weighted", (False, True))
+def test_views_of_edges_are_those_formed_densely(weighted: bool) -> None:
+    adjacency, start = ring(30, 20, weighted), np.random.default_rng(0).standard_normal((30, 20)).astype(np.float32)
+    a = adjacency.toarray()
+    walk = a / a.sum(axis=1, keepdims=True)
+    two = walk @ walk
+    np.fill_diagonal(two, 0)
+    wanted = [start, centred_rows(walk @ start), centred_rows(two @ start)]
+    np.testing.assert_allclose(surroundings(adjacency, start), np.concatenate(wanted, axis=1), atol=1e-5)
+    scale = 1 / np.sqrt(a.sum(axis=1))
+    left, size, _ = np.linalg.svd(scale[:, None] * a * scale)
+    rows, found = centred_rows(left * size), who(adjacency)
+    np.testing.assert_allclose(found @ found.T, rows @ rows.T, atol=1e-3)
+    count = np.log1p((a > 0).sum(axis=1))
+    columns = np.stack([count, walk @ count, np.log1p(a.sum(axis=1))], axis=1)
+    columns = standardised(columns).astype(float)
+    columns /= np.sqrt((columns**2).sum(axis=1).mean())
+    np.testing.assert_allclose(degree_columns(adjacency), columns, atol=1e-5)
+
+
+def test_views_of_a_graph_are_made_of_these() -> None:
+    """The weights of edges count; loops do not."""
+    weighted, features = ring(40, 30, weighted=True), np.random.default_rng(1).standard_normal((40, FEW))
+    plain = Graph(weighted > 0, features, nodes=40, blocks=[("vectors", FEW)])
+    found = {view.name: view for view in make_views(plain.with_arcs(weighted), [])}
+    wanted = surroundings(weighted, centred_rows(features).astype(np.float32))
+    np.testing.assert_allclose(found["surroundings"].rows, wanted, atol=1e-5)
+    np.testing.assert_allclose(found["features"].rows, wanted[:, :FEW], atol=1e-5)
+    np.testing.assert_allclose(found["around"].rows, wanted[:, FEW:], atol=1e-5)
+    np.testing.assert_allclose(found["degrees"].rows, degree_columns(weighted), atol=1e-5)
+    np.testing.assert_allclose(found["neighbours"].rows, who(weighted), atol=1e-5)
+    without = {view.name: view for view in make_views(plain, [])}
+    assert np.abs(without["surroundings"].rows - wanted).max() > 0.05
+    few = Graph(weighted > 0, features[:, :3], nodes=40)
+    rows = next(view.rows for view in make_views(few, []) if view.name == "around")
+    assert rows.shape == (40, 6) and (rows**2).sum() == pytest.approx(40, rel=1e-4)  # columns keep their lengths
+    looped = views_of(sp.csr_array((weighted > 0) + sp.eye_array(40)) > 0, features, blocks=[("vectors", FEW)])
+    for name, view in without.items():
+        np.testing.assert_allclose(view.rows, looped[name].rows, atol=1e-5)
+
+
+def test_renumbering_nodes_renumbers_views() -> None:
+    adjacency, features = ring(60, 40), counts(60, 300)
+    order = np.random.default_rng(2).permutation(60)
+    one, two = views_of(adjacency, features), views_of(adjacency[order][:, order], features[order])
+    assert list(one) == ["features", "surroundings", "neighbours", "degrees", "around", "everything"]
+    for name in one:
+        rows, again = one[name].at(np.arange(60))[order], two[name].at(np.arange(60))
+        np.testing.assert_allclose(rows @ rows.T, again @ again.T, atol=2e-3)
+
+
+@pytest.mark.parametrize(
+    ("features", "edges", "names"),
+    [
+        (True, True, {"features", "around", "surroundings", "neighbours", "degrees", "everything"}),
+        (True, False, {"features"}),
+        (False, True, {"neighbours", "degrees", "everything"}),
+        (False, False, set()),
+    ],
+)
+def test_views_by_what_there_is(features: bool, edges: bool, names: set[str]) -> None:
+    adjacency = ring(40, 30) if edges else sp.csr_array((40, 40))
+    found = views_of(adjacency, counts(40, 50) if features else None)
+    assert set(found) == names
+    for name, view in found.items():
+        assert view.edges == (edges and name != "features")
+        assert view.features == (features and name not in ("neighbours", "degrees"))
+
+
+def test_a_constant_view_is_left_out() -> None:
+    assert set(views_of(ring(40), np.ones((40, 3)))) == {"neighbours"}  # all have two neighbours
+
+
+def test_blocks_are_views_of_their_own_and_count_equally() -> None:
+    numbers = np.random.default_rng(0).standard_normal((50, 3)) * [1, 100, 1e5]
+    both = sp.hstack([counts(50, 80), numbers], format="csr")
+    found = views_of(ring(50, 30), both, blocks=[("words", 80), ("numbers", 3)])
+    assert {"features", "the node's own words", "the node's own numbers"} <= set(found)
+    sizes = (found["features"].rows ** 2).sum(axis=0)
+    np.testing.assert_allclose(sizes[:80].sum(), sizes[80:].sum(), rtol=1e-4)
+
+
+def test_an_outlier_does_not_flatten_its_column() -> None:
+    column = np.random.default_rng(0).standard_normal((200, 1))
+    wild = column.copy()
+    wild[7] = 1e9
+    shown = standardised(wild)[:, 0]
+    assert np.ptp(shown) <= 2 * OUTLIER + 1
+    others = np.delete(np.arange(200), 7)
+    assert np.corrcoef(shown[others], column[others, 0])[0, 1] > 0.99
+    assert (standardised(np.full((5, 1), 3.0)) == 0).all()
+
+
+def test_direction_is_a_view_of_its_own() -> None:
+    arcs = sp.csr_array((np.arange(1.0, 40), (np.arange(39), np.arange(1, 40))), shape=(40, 40))
+    features = np.random.default_rng(0).standard_normal((40, 30)).astype(np.float32)
+    graph = Graph(arcs + arcs.T > 0, features, nodes=40, blocks=[("vectors", 30)])
+    assert "directions" not in {view.name for view in make_views(graph, [])}
+    found = {view.name: view.rows for view in make_views(graph.with_arcs(arcs), [])}
+    first = found["features"]
+    onward, back = np.vstack([first[1:], 0 * first[:1]]), np.vstack([0 * first[:1], first[:-1]])
+    ways = [first, *(centred_rows(rows) for rows in (onward, back))]
+    np.testing.assert_allclose(found["directions"], np.concatenate(ways, axis=1), atol=1e-5)
+    walk = means(arcs).toarray()
+    assert walk[39].sum() == 0 and np.allclose(walk[:39].sum(axis=1), 1)
+
+
+def test_everything_is_the_views_side_by_side() -> None:
+    random = np.random.default_rng(0)
+    views = [View(str(d), random.standard_normal((300, d)).astype(np.float32), True, False) for d in (3, 140)]
+    both = join(views)
+    rows = both.at(np.arange(300))
+    assert rows.shape == (300, 3 + JOINED) and both.features and not both.edges
+    kept = np.sort(np.linalg.svd(views[1].rows, compute_uv=False))[::-1][:JOINED]
+    np.testing.assert_allclose((rows[:, 3:] ** 2).sum(), (kept**2).sum(), rtol=1e-4)  # nothing larger is left behind
+    weights = random.standard_normal((3 + JOINED, 2))
+    found = sum(view.rows @ part for view, part in both.spread(weights))
+    np.testing.assert_allclose(found, rows @ weights, atol=1e-4)
