@@ -106,7 +106,7 @@ def test_what_is_beside_labels_counts_and_alone_knows_no_label() -> None:
     z = view.rows.astype(np.float64)
     for alone in (False, True):
         expert = class_means(*given, beside, alone=alone)
-        means = [length_one(beside[c] + (0 if alone else z[NODES[OWN == c]].sum(axis=0))) for c in range(3)]
+        means = [length_one(beside[c] + (0 if alone else z[NODES[c == OWN]].sum(axis=0))) for c in range(3)]
         directions = expert.weights / np.linalg.norm(expert.weights, axis=0)
         np.testing.assert_allclose(directions.T, means, atol=1e-6)
     logs = log_softmax(expert.scores(NODES))

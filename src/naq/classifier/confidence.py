@@ -42,16 +42,13 @@ from naq.classifier.names import ClassNames, anchors, trust
 from naq.classifier.pool import Expert, in_blocks, left_out_weights, log_loss, log_softmax, pool_weights, pooled
 from naq.classifier.prototypes import class_means
 from naq.classifier.views import View
+from naq.device import require
 from naq.errors import OptionError
 from naq.threads import available_cores, one_blas_thread
 
 AVERAGED = ("smooth", "texts")  # views of which class means are taken beside those of the method
 NAMES = 0.4  # the weight of names alone before any label is left out, where they are trusted
-MEANS = (
-    0.7,
-    0.1,
-    0.1,
-)  # the weights of class means on the method's vectors and on ``smooth`` before any label is left out
+MEANS = (0.7, 0.1, 0.1)  # those of class means, first on the method's vectors
 OTHERS = 0.1  # the weight of each other expert before any label is left out
 MOST_WEIGHED = 2000  # labels from which weights are learned at most
 AGREEMENT, MASS, RESIDUAL = 2.0, 20.0, 50.0  # labels that agreement, probabilities and caution count as
@@ -284,6 +281,8 @@ def predict(
         unlike: whether edges join unlike nodes.
     """
     nodes, own, count = labels.nodes, labels.class_index, len(labels.classes)
+    needed = 8.0 * count * (7 * (len(views) + 2) * len(own) + len(views[0].rows))
+    require(needed, f"a prediction from {len(own):,} labels of {count:,} classes", "join classes or give fewer labels")
     sizes = np.bincount(own, minlength=count)
     shares, trusted = class_shares(sizes), 0.0
     unlabelled = 0.0 if unknown else unlabelled
