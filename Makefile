@@ -19,6 +19,8 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 
 demo: install
 	$(BIN)/naq run debian --episodes 800 --set features=auto --set lr=3e-4 --out runs/demo
+	$(BIN)/naq predict debian --classes examples/sections.txt --out runs/demo/sections.csv --report runs/demo/sections.html
+	$(BIN)/python examples/class_names.py runs/demo/sections.csv
 
 # Two processes with one thread each: tests are many and small.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --dist loadfile

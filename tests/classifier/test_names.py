@@ -93,20 +93,52 @@ def test_files_of_names(tmp_path: Path) -> None:
     found = read_classes(path)
     assert found == {"apple": "a fruit, of a tree", "brick": "", "cloud": "water, far up"}
     assert class_texts(found)[1][0] == "apple: a fruit, of a tree"
-    path.write_text("apple\napple\n", encoding="utf-8")
-    with pytest.raises(NaqError, match="line 2"):
-        read_classes(path)
+    path.write_text("class,description\nbrick,of clay\ndrum\n", encoding="utf-8")
+    assert list(read_classes(path)) == ["brick", "drum"]
+    for content, what in (
+        (b"apple\nbrick\nApple\n", "line 3"),
+        (b"", "no class"),
+        (b"apple\n\n", "at least two"),
+        (b"apple\n" + b"x" * 5000, "line 2"),
+        (b"M\xfcller\nbrick", "UTF-8"),
+        (bytes(range(256)), "UTF-8"),
+    ):
+        path.write_bytes(content)
+        with pytest.raises(NaqError, match=what):
+            read_classes(path)
+    for nothing in (tmp_path, tmp_path / "none.txt"):
+        with pytest.raises(NaqError, match="cannot be read"):
+            read_classes(nothing)
 
 
-@pytest.mark.parametrize("classes", [["a"], ["a", "a"], ["a", ""], ["1", "2"], "ab", [1, 2], {"a": 3, "b": ""}])
+@pytest.mark.parametrize(
+    "classes", [[], ["a"], ["a", "a"], ["oak", "Oak"], ["a", ""], ["1", "2"], "ab", [1, 2], {"a": 3, "b": ""}]
+)
 def test_names_that_are_refused(classes: object) -> None:
     with pytest.raises(OptionError, match="class"):
         class_texts(classes)
 
 
-def test_a_graph_without_text_says_what_to_do() -> None:
-    with pytest.raises(OptionError, match="--text-encoder"):
-        FewShotNodeClassifier().fit(Graph([[0, 1], [1, 2]], nodes=3), classes=NAMES)
+@pytest.mark.parametrize("classes, what", [(NAMES, "--text-encoder"), (["1", "2"], "words")])
+def test_names_are_refused_before_anything_takes_long(
+    classes: list[str], what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(FewShotNodeClassifier, "_model", lambda *given: pytest.fail("the graph is learned first"))
+    with pytest.raises(OptionError, match=what):
+        FewShotNodeClassifier().fit(Graph([[0, 1], [1, 2]], nodes=3), classes=classes)
+
+
+def test_many_names_and_names_of_nodes() -> None:
+    """Five hundred names on four hundred nodes, of which some are names of nodes too, and a class without a near node."""
+    graph, _ = planted([f"n{i}" for i in range(4)])
+    assert graph.text is not None
+    names = np.array([f"n{i}" for i in range(500)])
+    rows = np.random.default_rng(1).normal(size=(500, WIDTH)).astype(np.float32)
+    text = SentenceVectors(graph.text.vectors, "planted", class_names=names, class_rows=rows)
+    named = Graph(graph.adjacency, names=names[:NODES].tolist(), nodes=NODES).with_text(text)
+    found = FewShotNodeClassifier().fit(named, {"n7": "n9"}, classes=names.tolist()).prediction()
+    assert found.probabilities.shape == (NODES, 500) and np.isfinite(found.probabilities).all()
+    assert found.transduction[7] == "n9" and 0 <= found.expected.low <= found.expected.high <= 1
 
 
 def run(*words: object) -> str:

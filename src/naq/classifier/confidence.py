@@ -243,18 +243,20 @@ class Prediction:
 
     def verdicts(self) -> list[str]:
         """What a person should know beside the accuracy to expect, in words."""
-        found = []
+        found, some = [], len(self.labels.nodes) > 0
         if self.no_better_than_guessing():
-            found.append("as far as the labels tell, this may be no better than naming the largest class everywhere")
+            found.append(
+                f"as far as {'the labels tell' if some else 'two views agree'}, this may be no better than naming the largest class everywhere"
+            )
         if self.edges_do_not_help():
             found.append("a model on the features alone would do as well: the edges do not help")
-        if self.trusted is not None and not len(self.labels.nodes):
+        if self.trusted is not None and not some:
             found.append("no label tells yet whether the names mean what the texts say: label a few nodes to know")
         elif self.trusted is not None and self.trusted < 0.5:
             found.append("the names of the classes say nothing about the nodes, as far as the labels tell")
         equal = len(np.unique(self._shares)) == 1
         found.append(
-            "all classes are taken to be equally large, since they have equally many labels"
+            f"all classes are taken to be equally large, since {'they have equally many labels' if some else 'there is no label'}"
             if equal
             else "classes are taken to be as large as their numbers of labels"
         )

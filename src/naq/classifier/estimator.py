@@ -23,7 +23,6 @@ from naq.embedders.closed_form import ClosedForm
 from naq.embedders.smoothing import smoothed
 from naq.errors import NaqError, OptionError
 from naq.graph import Graph
-from naq.text import SentenceVectors
 
 if TYPE_CHECKING:
     from naq.classifier.extend import Extension
@@ -108,6 +107,7 @@ class FewShotNodeClassifier(ClassifierMixin, BaseEstimator):
             raise OptionError(f"graph is {type(graph).__name__}; expected a naq.Graph, e.g. naq.load({example!r}).")
         self._check_parameters()
         labels = None if y is None else to_labels(graph, y)
+        named = None if classes is None else self._class_vectors(graph, classes)  # refused before anything takes long
         model, form, smoothed = self._model(graph), None, None
         if model.name == "naq-plus":
             form, smoothed = model.closed_form(MOST_PAIRED), model.smoothed()
@@ -118,9 +118,8 @@ class FewShotNodeClassifier(ClassifierMixin, BaseEstimator):
             vectors = pretrained(model).embed()
         self._keep(graph, vectors, form, getattr(model, "trusts_edges", True), model.plan())
         self._smoothed, self._agreement = as_rows(smoothed), getattr(model, "agreement", None)
+        self._names = None if named is None else ClassNames.of(self._texts(), *named)
         self._labels = None if labels is None else self._enough(labels)
-        if classes is not None:
-            self.set_classes(classes)
         _ = self.views_  # here, so that the first prediction need not wait for them
         return self
 
@@ -132,17 +131,8 @@ class FewShotNodeClassifier(ClassifierMixin, BaseEstimator):
                 as well, and get a name of their own only here.
             text_encoder: another place of the model that made the vectors of the texts.
         """
-        graph = self._graph()
-        self._names = None
-        if classes is not None:
-            if graph.text is None:
-                raise OptionError(
-                    f"graph {graph.name!r} has no text vectors, so names of classes say nothing about its nodes; import it "
-                    "with a column of text and --text-encoder, or give labels."
-                )
-            names, texts = class_texts(classes)
-            vectors = graph.text.class_vectors(texts, text_encoder)
-            self._names = ClassNames.of(self._texts(graph.text), names, vectors)
+        named = None if classes is None else self._class_vectors(self._graph(), classes, text_encoder)
+        self._names = None if named is None else ClassNames.of(self._texts(), *named)
         self._last = None
         return self
 
@@ -293,7 +283,7 @@ class FewShotNodeClassifier(ClassifierMixin, BaseEstimator):
             if self._smoothed is not None:
                 vectors.append(View("smooth", centred_units(self._smoothed), vectors[0].features, vectors[0].edges))
             if graph.text is not None:
-                vectors.append(View("texts", self._texts(graph.text), True, bool(graph.num_edges)))
+                vectors.append(View("texts", self._texts(), True, bool(graph.num_edges)))
             self._made_views, self._smoothed = make_views(graph.without_labels(), vectors, self.seed), None
         return self._made_views
 
@@ -370,11 +360,23 @@ class FewShotNodeClassifier(ClassifierMixin, BaseEstimator):
         """Labels of two classes, or of any once classes have names."""
         return check_enough(labels) if self._names is None else labels
 
-    def _texts(self, text: SentenceVectors) -> np.ndarray:
+    @staticmethod
+    def _class_vectors(graph: Graph, classes: Any, model: str | Path | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """(classes,) names, sorted, and (classes, d) what the model of the nodes' text makes of them."""
+        names, texts = class_texts(classes)
+        if graph.text is None:
+            raise OptionError(
+                f"graph {graph.name!r} has no text vectors, so names of classes say nothing about its nodes; import it "
+                "with a column of text and --text-encoder, or give labels."
+            )
+        return names, graph.text.class_vectors(texts, model)
+
+    def _texts(self) -> np.ndarray:
         """(n, d) what was read at the nodes, averaged with their surroundings; zero where nothing is known."""
 
         def make() -> np.ndarray:
-            start = text.rows()
+            assert graph.text is not None
+            start = graph.text.rows()
             rows = smoothed(graph.normalized_adjacency(), start, STEPS)
             return np.where(rows.any(axis=1, keepdims=True), centred_units(rows), np.float32(0))
 

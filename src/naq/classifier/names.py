@@ -24,13 +24,15 @@ from typing import Any
 
 import numpy as np
 
-from naq.classifier.labels import LONGEST_CLASS
+from naq.classifier.labels import CLASS_COLUMNS, LONGEST_CLASS
 from naq.classifier.pool import add_by_class
 from naq.classifier.views import View
+from naq.device import require
 from naq.errors import DataError, OptionError
 
 FEWEST, MOST, SHARE = 3, 30, 200  # stand-ins of a class: one in SHARE of what it would have were all equally large
 WORTH = 3.0
+BYTES = 80  # that a class of a node takes, in scores of all experts
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +49,8 @@ class ClassNames:
     @classmethod
     def of(cls, rows: np.ndarray, classes: np.ndarray, vectors: np.ndarray) -> ClassNames:
         """From centred unit rows (n, d) of texts, zero where there is none, and (classes, d) of names."""
+        what = f"naming {len(rows):,} nodes by {len(classes):,} classes"
+        require(BYTES * len(rows) * len(classes), what, "name fewer classes")
         cosines = np.asarray(rows @ vectors.T, dtype=np.float32)
         cosines[~rows.any(axis=1)] = np.nan
         return cls(classes, cosines)
@@ -74,32 +78,41 @@ def class_texts(classes: Any) -> tuple[np.ndarray, list[str]]:
     if wrong or isinstance(classes, str) or len(pairs) < 2:
         what = repr(wrong[0]) if wrong else repr(classes)[:80]
         raise OptionError(f"classes hold {what}; expected at least two names, or a mapping {{name: description}}.")
-    texts = {name.strip(): f"{name.strip()}: {more.strip()}" if more.strip() else name.strip() for name, more in pairs}
-    if len(texts) < len(pairs):
-        twice = next(name for name, count in Counter(name.strip() for name, _ in pairs).items() if count > 1)
+    pairs = [(name.strip(), more.strip()) for name, more in pairs]
+    said = Counter(name.casefold() for name, _ in pairs)
+    if len(said) < len(pairs):
+        twice = next(name for name, _ in pairs if said[name.casefold()] > 1)
         raise OptionError(f"the class {twice!r} is named twice; name every class once.")
+    texts = {name: f"{name}: {more}" if more else name for name, more in pairs}
     if all(not any(map(str.isalpha, text)) for text in texts.values()):
         raise OptionError(f"classes are named {', '.join(list(texts)[:3])}, which says nothing; name them in words.")
     return np.array(sorted(texts)), [texts[name] for name in sorted(texts)]
 
 
 def read_classes(path: str | Path) -> dict[str, str]:
-    """Names of a text file with one class per line, and its description behind a tab or a comma if there is one."""
+    """Names of a text file with one class per line, and its description behind a tab or a comma if there is one; a first line of
+    names of columns is none."""
     found: dict[str, str] = {}
+    seen: set[str] = set()
     try:
         lines = Path(path).read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"{path} cannot be read as text with one class per line ({error}).") from error
+        raise DataError(f"{path} cannot be read as text in UTF-8 with one class per line ({error}).") from error
     for number, line in enumerate(lines, 1):
         name, _, more = (part.strip() for part in line.partition("\t" if "\t" in line else ","))
-        if name in found:
+        if number == 1 and name.lower() in CLASS_COLUMNS and more.lower() in ("description", "text", "about"):
+            continue  # names of columns
+        if name and name.casefold() in seen:
             raise DataError(f"{path}, line {number}: the class {name!r} is there twice; name every class once.")
         if name and len(name) <= LONGEST_CLASS:
             found[name] = more
+            seen.add(name.casefold())
         elif line.strip():
             raise DataError(
                 f"{path}, line {number}: {line[:60]!r} is no name; write one class per line: name, description."
             )
+    if len(found) < 2:
+        raise DataError(f"{path} names {list(found) or 'no class'}; expected at least two classes, one per line.")
     return found
 
 
