@@ -11,10 +11,14 @@ import pytest
 from typer.testing import CliRunner
 
 from naq import FewShotNodeClassifier, Graph
-from naq.classifier.names import ClassNames, class_texts, read_classes, trust
+from naq.classifier import with_nodes
+from naq.classifier.estimator import NotFitted
+from naq.classifier.names import WORTH, ClassNames, class_texts, read_classes, trust
 from naq.classifier.page import prediction_page
+from naq.classifier.views import View
 from naq.cli.main import app
 from naq.errors import NaqError, OptionError
+from naq.files import read_tensors, write_tensors
 from naq.io import save_graph
 from naq.text import NodeTable, SentenceVectors
 
@@ -139,6 +143,38 @@ def test_many_names_and_names_of_nodes() -> None:
     found = FewShotNodeClassifier().fit(named, {"n7": "n9"}, classes=names.tolist()).prediction()
     assert found.probabilities.shape == (NODES, 500) and np.isfinite(found.probabilities).all()
     assert found.transduction[7] == "n9" and 0 <= found.expected.low <= found.expected.high <= 1
+
+
+def test_names_are_saved_and_serve_later_nodes(
+    fitted: tuple[FewShotNodeClassifier, np.ndarray], tmp_path: Path
+) -> None:
+    graph = fitted[0].graph_
+    classifier = FewShotNodeClassifier().fit(graph, classes=NAMES)
+    assert classifier.predict().shape == (NODES,)
+    path = classifier.save(tmp_path / "c.safetensors")
+    again = FewShotNodeClassifier.load(path, graph)
+    assert (again.predict() == classifier.predict()).all() and not len(again.labels_.nodes)
+    assert (FewShotNodeClassifier.load(again.save(path), graph).predict() == again.predict()).all()
+    larger = with_nodes(graph, None, [[NODES, NODES], [0, 4]])
+    assert again.predict(graph=larger)[:NODES].tolist() == again.predict().tolist()
+    tensors, facts = read_tensors(path, "classifier")
+    for wrong in (["b", "a"], ["a", 1], NAMES[:3]):
+        write_tensors(path, tensors, {**facts, "names": wrong})
+        with pytest.raises(NaqError, match="name"):
+            FewShotNodeClassifier.load(path, graph)
+    with pytest.raises(NotFitted):
+        again.set_classes(None).predict()
+
+
+def test_a_name_counts_where_texts_are_read() -> None:
+    """Stand-ins add their mean to every view, names themselves to that of the texts; both count as WORTH labels."""
+    rows = np.array([[1, 0], [0.8, 0.6], [0, 1], [0.6, 0.8]], np.float32)
+    names = ClassNames.of(rows, np.array(["a", "c"]), np.array([[0.6, 0.8], [0, 1]], np.float32))
+    nodes, own = np.array([0, 1, 3]), np.array([0, 0, 2])
+    for view, added in (("smooth", 0), ("texts", 1)):
+        found = names.anchors(View(view, rows, True, True), nodes, own, np.array(["a", "b", "c"]))
+        wanted = [[0.9 + 0.6 * added, 0.3 + 0.8 * added], [0, 0], [0.6, 0.8 + added]]
+        np.testing.assert_allclose(found, WORTH * np.array(wanted), atol=1e-6)
 
 
 def run(*words: object) -> str:

@@ -38,7 +38,7 @@ import numpy as np
 
 from naq.classifier.discriminant import discriminant
 from naq.classifier.labels import Labels
-from naq.classifier.names import ClassNames, anchors, trust
+from naq.classifier.names import ClassNames, trust
 from naq.classifier.pool import Expert, in_blocks, left_out_weights, log_loss, log_softmax, pool_weights, pooled
 from naq.classifier.prototypes import class_means
 from naq.classifier.views import View
@@ -47,7 +47,7 @@ from naq.errors import OptionError
 from naq.threads import available_cores, one_blas_thread
 
 AVERAGED = ("smooth", "texts")  # views of which class means are taken beside those of the method
-NAMES = 0.4  # the weight of names alone before any label is left out, where they are trusted
+NAMES = 0.8  # the weight of names alone before any label is left out, where they are trusted
 MEANS = (0.7, 0.1, 0.1)  # those of class means, first on the method's vectors
 OTHERS = 0.1  # the weight of each other expert before any label is left out
 MOST_WEIGHED = 2000  # labels from which weights are learned at most
@@ -245,9 +245,8 @@ class Prediction:
         """What a person should know beside the accuracy to expect, in words."""
         found, some = [], len(self.labels.nodes) > 0
         if self.no_better_than_guessing():
-            found.append(
-                f"as far as {'the labels tell' if some else 'two views agree'}, this may be no better than naming the largest class everywhere"
-            )
+            known = "the labels tell" if some else "two views agree"
+            found.append(f"as far as {known}, this may be no better than naming the largest class everywhere")
         if self.edges_do_not_help():
             found.append("a model on the features alone would do as well: the edges do not help")
         if self.trusted is not None and not some:
@@ -297,8 +296,9 @@ def predict(
         more, of_more = nodes[:0], own[:0]
         if names is not None:
             more, of_more = names.stand_ins(labels.classes, nodes)
-            there = [anchors(view, more, of_more, count) for view in means]
-            namers = [class_means(means[0], nodes, own, shares, everyone, unlabelled, there[0], alone=True)]
+            there = [names.anchors(view, more, of_more, labels.classes) for view in means]
+            read = next(i for i, view in enumerate(means) if view.name == "texts")
+            namers = [class_means(means[read], nodes, own, shares, everyone, unlabelled, there[read], alone=True)]
             trusted = trust(namers[0].left_out, own)
             beside = [trusted * one for one in there]
             few = sizes[of_more] < (2 if trusted > 0.5 else 1)

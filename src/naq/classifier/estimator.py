@@ -133,6 +133,7 @@ class FewShotNodeClassifier(ClassifierMixin, BaseEstimator):
         """
         named = None if classes is None else self._class_vectors(self._graph(), classes, text_encoder)
         self._names = None if named is None else ClassNames.of(self._texts(), *named)
+        self._labels = None if self._labels is None or not len(self._labels.nodes) else self._labels
         self._last = None
         return self
 
@@ -229,6 +230,8 @@ class FewShotNodeClassifier(ClassifierMixin, BaseEstimator):
         other._keep(graph, self._form.transform(smoothed), self._form, self._trusted, self._plan)
         other._smoothed, other._agreement = smoothed, self._agreement
         other._labels, other._given = self._labels, self._given
+        if self._names is not None:
+            other._names = ClassNames.of(other._texts(), self._names.classes, self._names.vectors)
         return other
 
     def suggest(self, k: int = 10) -> np.ndarray:
@@ -353,7 +356,7 @@ class FewShotNodeClassifier(ClassifierMixin, BaseEstimator):
     def _asked(self, given: Any, support: Any, labels: Any) -> Prediction:
         """The prediction; labels that were given are kept for whoever sets none, for one release."""
         found = self.prediction(given, support=support, labels=labels)
-        self._given = found.labels
+        self._given = found.labels if len(found.labels.nodes) else None
         return found
 
     def _enough(self, labels: Labels) -> Labels:

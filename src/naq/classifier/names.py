@@ -3,8 +3,8 @@ r"""Names of classes as labels before the first: nodes whose text is near a name
 Vectors of the nodes' texts are smoothed over the graph (:mod:`naq.embedders.smoothing`) and centred; a name, or a
 sentence that describes its class, comes from the same encoder and is centred by the mean of the texts. Every node
 belongs to the name that is nearest by cosine, and of these the nearest ``FEWEST`` to ``MOST`` of a class stand in for
-``WORTH`` labels of the class means, beside the true ones. Where a class has fewer than two labels they are its labels
-for every other expert.
+``WORTH`` labels of the class means, beside the true ones; on the vectors of texts the name itself counts as much again.
+Where a class has fewer than two labels they are its labels for every other expert.
 
 What names are worth is told by the m labels, of which stand-ins know nothing: with :math:`p` what stand-ins alone say
 and C classes,
@@ -40,10 +40,12 @@ class ClassNames:
     """What is known of classes by name.
 
     Attributes:
-        classes: (classes,) sorted; ``cosines``: (n, classes) of each node's text with each name; NaN where a node has none.
+        classes: (classes,) sorted; ``vectors``: (classes, d) of their names, of length one.
+        cosines: (n, classes) of each node's text with each name; NaN where a node has none.
     """
 
     classes: np.ndarray
+    vectors: np.ndarray
     cosines: np.ndarray
 
     @classmethod
@@ -53,7 +55,7 @@ class ClassNames:
         require(BYTES * len(rows) * len(classes), what, "name fewer classes")
         cosines = np.asarray(rows @ vectors.T, dtype=np.float32)
         cosines[~rows.any(axis=1)] = np.nan
-        return cls(classes, cosines)
+        return cls(classes, vectors, cosines)
 
     def stand_ins(self, classes: np.ndarray, labelled: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Nodes without a label, and the place of each one's class among ``classes`` (sorted; all that have a name and others)."""
@@ -69,6 +71,15 @@ class ClassNames:
             nodes.append(free[mine[np.argsort(-cosines[mine, column], kind="stable")[:most]]])
             own.append(np.full(len(nodes[-1]), place[column]))
         return np.concatenate(nodes), np.concatenate(own)
+
+    def anchors(self, view: View, nodes: np.ndarray, own: np.ndarray, classes: np.ndarray) -> np.ndarray:
+        """(classes, d) what stand-ins, and on the view of texts the names themselves, add to class means; zero for a
+        class without a name."""
+        each = np.maximum(np.bincount(own, minlength=len(classes)), 1)[:, None]
+        found = add_by_class(view.rows[nodes].astype(np.float64), own, len(classes)) / each
+        if view.name == "texts":
+            found[np.searchsorted(classes, self.classes)] += self.vectors
+        return WORTH * found
 
 
 def class_texts(classes: Any) -> tuple[np.ndarray, list[str]]:
@@ -114,12 +125,6 @@ def read_classes(path: str | Path) -> dict[str, str]:
     if len(found) < 2:
         raise DataError(f"{path} names {list(found) or 'no class'}; expected at least two classes, one per line.")
     return found
-
-
-def anchors(view: View, nodes: np.ndarray, own: np.ndarray, count: int) -> np.ndarray:
-    """(classes, d) what stand-ins add to class means; zero for a class without a name."""
-    each = np.maximum(np.bincount(own, minlength=count), 1)[:, None]
-    return WORTH * add_by_class(view.rows[nodes].astype(np.float64), own, count) / each
 
 
 def trust(log_probabilities: np.ndarray, class_index: np.ndarray) -> float:

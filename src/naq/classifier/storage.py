@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from naq.classifier.labels import Labels, check_enough, to_labels
+from naq.classifier.labels import Labels, to_labels
+from naq.classifier.names import ClassNames
 from naq.errors import DataError, OptionError
 from naq.files import read_tensors, write_tensors
 from naq.graph import Graph
@@ -25,6 +26,7 @@ MAPS = ("center", "first", "mean", "second")
 def save(classifier: FewShotNodeClassifier, path: str | Path) -> Path:
     """Written whole or not at all. The graph is not in it, only a hash of its content without labels."""
     graph, form, labels = classifier._graph(), classifier._form, classifier._known_labels()
+    labels, names = None if labels is None or not len(labels.nodes) else labels, classifier._names
     tensors = {"vectors": np.ascontiguousarray(classifier.vectors_)}
     facts: dict[str, Any] = {
         "format": FORMAT,
@@ -40,6 +42,8 @@ def save(classifier: FewShotNodeClassifier, path: str | Path) -> Path:
         facts["trusted"] = classifier._trusted
     if labels is not None:
         tensors |= {"nodes": labels.nodes, "class_index": labels.class_index}
+    if names is not None:
+        facts["names"], tensors["name_vectors"] = names.classes.tolist(), np.ascontiguousarray(names.vectors)
     write_tensors(path, tensors, facts)
     return Path(path)
 
@@ -75,8 +79,14 @@ def _made(kind: type[Kind], path: Path, tensors: dict[str, np.ndarray], facts: d
         form = classifier._model(graph).closed_form()
         form.center, form.maps = center, (maps[0], maps[1], maps[2])
     classifier._keep(graph, vectors, form, bool(facts.get("trusted", True)), str(facts["plan"]))
+    if "names" in facts:
+        names = facts["names"]
+        if graph.text is None or not all(isinstance(one, str) for one in names) or names != sorted(set(names)):
+            raise DataError(f"{path}: names of classes are {str(names)[:80]}; expected those of a graph with text.")
+        vectors = _floats(tensors, "name_vectors", (len(names), graph.text.vectors.shape[1]), path)
+        classifier._names = ClassNames.of(classifier._texts(), np.array(names), vectors)
     if facts["classes"] is not None:
-        classifier._labels = _labels(tensors, facts["classes"], graph, path)
+        classifier._labels = _labels(tensors, facts["classes"], classifier, path)
     return classifier
 
 
@@ -89,7 +99,7 @@ def _floats(tensors: dict[str, np.ndarray], name: str, shape: tuple[int | None, 
     return array
 
 
-def _labels(tensors: dict[str, np.ndarray], classes: Any, graph: Graph, path: Path) -> Labels:
+def _labels(tensors: dict[str, np.ndarray], classes: Any, classifier: FewShotNodeClassifier, path: Path) -> Labels:
     kinds = {type(name) for name in classes} if isinstance(classes, list) else set()
     if len(kinds) != 1 or not kinds <= {str, int, float, bool} or len(set(classes)) != len(classes):
         raise DataError(f"{path}: the classes are {str(classes)[:80]}; expected different names or numbers.")
@@ -97,6 +107,6 @@ def _labels(tensors: dict[str, np.ndarray], classes: Any, graph: Graph, path: Pa
         labels = Labels(
             tensors["nodes"], np.array(classes), tensors["class_index" if "class_index" in tensors else "slots"]
         )
-        return check_enough(to_labels(graph, labels))
+        return classifier._enough(to_labels(classifier.graph_, labels))
     except OptionError as error:
         raise DataError(f"{path}: {error} Save it again.") from error
