@@ -8,6 +8,9 @@ Memory O(n x block).
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numba
@@ -18,7 +21,7 @@ from numba import njit, prange
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 
 from naq.graph.operators import csr_tensor
-from naq.neighbors.topk import Lists, Mark, Progress, no_mark, stable_topk
+from naq.neighbors.topk import Best, Lists, Mark, Progress, no_mark
 from naq.threads import one_blas_thread
 
 SMALL = 256
@@ -49,53 +52,47 @@ def exact_topk(
     progress: Progress = None, mark: Mark = no_mark,
 ) -> Lists:  # fmt: skip
     """ids (n, k) and scores (n, k) of the largest entries of every row of S, ties to the lowest id."""
-    n = transition.shape[0]
-    ids = np.full((n, k), -1, dtype=np.int32)
-    scores = np.zeros((n, k), dtype=np.float32)
+    best, columns_of = Best(len(component), k, torch.device(device)), partial(_columns_of, alpha=alpha, device=device)
+    with one_blas_thread():  # for the inverses
+        for values, nodes, members in components_apart(transition, component, columns_of, progress):
+            mark("compute")
+            best.offer(values.float().clamp_(min=0), nodes, members)
+            mark("selection")
+    found = best.arrays()
+    mark("transfer")
+    return found
+
+
+Columns = Iterator[tuple[np.ndarray, torch.Tensor]]
+"""Some of the m nodes of a component by their places in it, and their rows (some, m)."""
+
+
+def components_apart(
+    matrix: sp.csr_array, component: np.ndarray, columns_of: Callable[[sp.csr_array], Columns], progress: Progress
+) -> Iterator[tuple[torch.Tensor, torch.Tensor, torch.Tensor]]:
+    """Rows, the nodes they belong to, and all nodes of their component; single nodes are left out."""
     order = np.argsort(component, kind="stable")
     bounds = np.searchsorted(component[order], np.arange(component.max() + 2))
-    done = 0
-    with one_blas_thread():  # for the inverses
-        for number in range(len(bounds) - 1):
-            nodes = order[bounds[number] : bounds[number + 1]]
-            if len(nodes) > 1:
-                block = sp.csr_array(transition[nodes][:, nodes])
-                solve = _inverse if len(nodes) <= SMALL else _chebyshev
-                for columns, values in solve(block, alpha, device):
-                    mark("compute")
-                    _keep(values, columns, nodes, min(k, len(nodes) - 1), ids, scores, mark)
-                    if progress is not None:
-                        progress(done + int(columns[-1]) + 1, n)
-            done += len(nodes)
+    for begin, end in pairwise(bounds):
+        nodes = order[begin:end]
+        if len(nodes) > 1:
+            for places, values in columns_of(sp.csr_array(matrix[nodes][:, nodes])):
+                yield values, *(torch.from_numpy(one).to(values.device) for one in (nodes[places], nodes))
+                if progress is not None:
+                    progress(int(begin + places[-1] + 1), len(component))
     if progress is not None:
-        progress(n, n)
-    return ids, scores
+        progress(len(component), len(component))
 
 
-def _keep(
-    values: torch.Tensor, columns: np.ndarray, nodes: np.ndarray, k: int, ids: np.ndarray, scores: np.ndarray,
-    mark: Mark,
-) -> None:  # fmt: skip
-    rows = values.float().clamp_(min=0)
-    rows[torch.arange(len(columns), device=rows.device), torch.from_numpy(columns).to(rows.device)] = -torch.inf
-    chosen, found = stable_topk(rows, k)
-    mark("selection")
-    ids[nodes[columns], :k] = nodes[chosen.cpu().numpy()]
-    scores[nodes[columns], :k] = found.cpu().numpy()
-    mark("transfer")
-
-
-def _inverse(block: sp.csr_array, alpha: float, device: str):  # type: ignore[no-untyped-def]
-    m = block.shape[0]
-    dense = alpha * np.linalg.inv(np.eye(m) - (1.0 - alpha) * block.toarray())
-    yield np.arange(m), torch.from_numpy(dense).to(device)
-
-
-def _chebyshev(block: sp.csr_array, alpha: float, device: str):  # type: ignore[no-untyped-def]
-    if str(device) == "cpu":
-        yield from _chebyshev_cpu(block, alpha)
-        return
+def _columns_of(block: sp.csr_array, alpha: float, device: str) -> Columns:
     m, c = block.shape[0], 1.0 - alpha
+    if m <= SMALL:
+        yield np.arange(m), torch.from_numpy(alpha * np.linalg.inv(np.eye(m) - c * block.toarray())).to(device)
+        return
+    if str(device) == "cpu":
+        scaled = sp.csr_array((c * block.data.astype(np.float64), block.indices, block.indptr), shape=block.shape)
+        yield from iterated(scaled, alpha, alpha, _weights(alpha))
+        return
     matrix = csr_tensor(block.indptr, block.indices, c * block.data, block.shape, device, torch.float64)
     weights = _weights(alpha)
     for start in range(0, m, 256):
@@ -110,19 +107,19 @@ def _chebyshev(block: sp.csr_array, alpha: float, device: str):  # type: ignore[
         yield columns, newer.T.contiguous()
 
 
-def _chebyshev_cpu(block: sp.csr_array, alpha: float):  # type: ignore[no-untyped-def]
+def iterated(matrix: sp.csr_array, start: float, added: float, weights: np.ndarray) -> Columns:
+    """Rows v of what x_0 = start e_v, x_-1 = 0, x_i+1 = x_i-1 + weights_i (matrix x_i + added e_v - x_i-1) ends with."""
     # Neighbours close in memory: a node's 16 columns are then often in the cache already.
-    order = reverse_cuthill_mckee(sp.csr_matrix(block), symmetric_mode=True).astype(np.int64)
-    moved = sp.csr_array(block[order][:, order])
+    order = reverse_cuthill_mckee(sp.csr_matrix(matrix), symmetric_mode=True).astype(np.int64)
+    moved = sp.csr_array(matrix[order][:, order])
     place = np.argsort(order)
-    m, threads = block.shape[0], numba.get_num_threads()
+    m, threads = matrix.shape[0], numba.get_num_threads()
     batch = COLUMNS * threads * 4
     indptr, indices = moved.indptr.astype(np.int64), moved.indices.astype(np.int32)
-    data = (1.0 - alpha) * moved.data.astype(np.float64)
-    for start in range(0, m, batch):
-        columns = np.arange(start, min(m, start + batch))
+    for first in range(0, m, batch):
+        columns = np.arange(first, min(m, first + batch))
         out = np.empty((len(columns), m))
-        _solve_columns(indptr, indices, data, place[columns], place, alpha, _weights(alpha), out, threads)
+        _solve_columns(indptr, indices, moved.data, place[columns], place, start, added, weights, out, threads)
         yield columns, torch.from_numpy(out)
 
 
@@ -138,8 +135,9 @@ def _weights(alpha: float) -> np.ndarray:
 
 @njit(cache=True, parallel=True)
 def _solve_columns(
-    indptr: Any, indices: Any, data: Any, columns: Any, place: Any, alpha: Any, weights: Any, out: Any, threads: Any
-) -> None:
+    indptr: Any, indices: Any, data: Any, columns: Any, place: Any, start: Any, added: Any, weights: Any, out: Any,
+    threads: Any,
+) -> None:  # fmt: skip
     m = len(indptr) - 1
     blocks = (len(columns) + COLUMNS - 1) // COLUMNS
     for thread in prange(threads):
@@ -150,7 +148,7 @@ def _solve_columns(
             width = min(COLUMNS, len(columns) - first)
             pair[:] = 0.0
             for b in range(width):
-                pair[1, columns[first + b], b] = alpha
+                pair[1, columns[first + b], b] = start
             now = 1
             for weight in weights:
                 newer, older = pair[now], pair[1 - now]
@@ -163,7 +161,7 @@ def _solve_columns(
                     for b in range(COLUMNS):
                         older[u, b] += weight * (row[b] - older[u, b])
                 for b in range(width):
-                    older[columns[first + b], b] += weight * alpha
+                    older[columns[first + b], b] += weight * added
                 now = 1 - now
             for u in range(m):
                 for b in range(width):

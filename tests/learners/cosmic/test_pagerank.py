@@ -65,17 +65,15 @@ def check(ids: np.ndarray, scores: np.ndarray, expected: np.ndarray, *, ties: bo
             assert not ties or np.array_equal(chosen, left[: len(chosen)])
 
 
-@pytest.mark.parametrize("route", ["columns", "near"])
 @pytest.mark.parametrize("name", GRAPHS)
-def test_exact_equals_the_power_iteration(name: str, route: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_exact_equals_the_power_iteration(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     graph = GRAPHS[name]
-    monkeypatch.setattr(subgraphs, "SMALL", 1 if route == "columns" else 256)
     for size, alpha, steps in ((20, 0.85, 10), (5, 0.85, 3), (8, 0.3, 1)):
         monkeypatch.setattr(subgraphs, "ALPHA", alpha)
         monkeypatch.setattr(subgraphs, "STEPS", steps)
         table = ppr_subgraphs(graph, size, method="exact")
         assert table.ids.dtype == np.int32 and table.k == size
-        check(table.ids, table.scores, dense_scores(graph, alpha, steps), ties=route == "near")
+        check(table.ids, table.scores, dense_scores(graph, alpha, steps), ties=True)
 
 
 def test_more_sources_than_one_block_of_columns() -> None:
@@ -84,9 +82,7 @@ def test_more_sources_than_one_block_of_columns() -> None:
     check(table.ids, table.scores, dense_scores(graph))
 
 
-@pytest.mark.parametrize("small", [1, 256])
-def test_structural_ties_go_to_the_lowest_id(small: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(subgraphs, "SMALL", small)
+def test_structural_ties_go_to_the_lowest_id() -> None:
     star = ppr_subgraphs(GRAPHS["star"], 5, method="exact").ids
     assert star[0].tolist() == [0, 1, 2, 3, 4] and star[2].tolist()[0] == 2
     assert ppr_subgraphs(RING, 4, method="exact").ids[5].tolist() == [5, 4, 6, 3]
@@ -179,7 +175,8 @@ def test_the_cache_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         raise AssertionError("computed again")
 
     with monkeypatch.context() as patch:
-        patch.setattr(subgraphs, "_search", fail)
+        patch.setattr(subgraphs, "_exact", fail)
+        patch.setattr(subgraphs, "_pruned", fail)
         again = ppr_subgraphs(graph.without_labels(), cache=tmp_path)
         for change in ({"size": 19}, {"method": "pruned"}):
             with pytest.raises(AssertionError, match="computed again"):

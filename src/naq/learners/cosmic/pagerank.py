@@ -5,8 +5,8 @@ For node v iterate :math:`x \leftarrow (1-a) e_v + a P x` from :math:`x = e_v`, 
 have one: the others are never members. In terms of the score :math:`y = D^{-1} x` a step is a mean over neighbours,
 :math:`y \leftarrow (1-a) e_v / d_v + a D^{-1} A y`. Two ways to compute it, neither of them n x n:
 
-- ``exact``: one component at a time, 64 sources together as a dense block of columns. Values are float32, sums float64,
-  so that nodes with the same place in the structure are tied. n * edges * steps additions; 512 bytes a node and core.
+- ``exact``: one component at a time (:mod:`naq.neighbors.exact`), in float64, so that nodes with the same place in the
+  structure are tied in float32. n * edges * steps additions.
 - ``pruned``: one source at a time on the nodes it reaches; a node whose value is below a bound passes nothing on, so
   every score is too low by at most :math:`\sum_{j=1}^{9} a^j \approx 4.4` bounds. The bound is lowered until it is
   ``TOLERANCE`` times the score of the last member. Cost by what lies near the source, not by the graph.
@@ -14,20 +14,20 @@ have one: the others are never members. In terms of the score :math:`y = D^{-1} 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numba
 import numpy as np
 import scipy.sparse as sp
+import torch
 from numba import njit, prange
-from scipy.sparse.csgraph import reverse_cuthill_mckee
 
 from naq.errors import OptionError
 from naq.graph import Graph
+from naq.neighbors.exact import Columns, components_apart, iterated
 from naq.neighbors.table import NeighborTable, cached
-from naq.neighbors.topk import heap_offer, heap_sort
+from naq.neighbors.topk import Best, Progress, heap_offer, heap_sort
 from naq.options import check_whole
 
 METHODS = ("auto", "exact", "pruned")
@@ -35,10 +35,6 @@ ALPHA, STEPS = 0.85, 10
 """Share that walks on, and iterations."""
 TOLERANCE = 0.03
 """The pruning bound, as a share of the score of the last member."""
-COLUMNS = 64
-"""Sources iterated together: wide enough for full vector registers, narrow enough for the cache."""
-SMALL = 256
-"""Components up to this size are cheaper one source at a time, with nothing pruned."""
 EXACT_UP_TO = 1e11
 """``auto`` is exact up to this many additions: about a minute of one core."""
 FIRST_BOUND = 1e-3
@@ -52,7 +48,7 @@ def ppr_subgraphs(
     *,
     method: str = "auto",
     cache: str | Path | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress = None,
 ) -> NeighborTable:
     """For every node itself and then its ``size - 1`` best nodes, best first, ties to the lowest id; -1 where there are
     fewer.
@@ -79,7 +75,10 @@ def ppr_subgraphs(
     def make() -> NeighborTable:
         ids = np.full((graph.num_nodes, size), -1, dtype=np.int32)
         scores = np.zeros(ids.shape, dtype=np.float32)
-        _search(graph, TOLERANCE if method == "pruned" else None, ids, scores, progress)
+        search = _exact if method == "exact" else _pruned
+        search(graph, ids, scores, progress)
+        degree = graph.degrees.astype(np.float64)
+        scores /= np.where(degree > 0, degree, GUARD)[:, None]
         return NeighborTable(ids, scores, info)
 
     return cached(graph, info, cache, make, reads_features=False)
@@ -92,99 +91,33 @@ def exact_cost(graph: Graph) -> float:
     return float(STEPS * (sizes * entries).sum())
 
 
-def _search(
-    graph: Graph,
-    tolerance: float | None,
-    ids: np.ndarray,
-    scores: np.ndarray,
-    progress: Callable[[int, int], None] | None,
-) -> None:
-    """Fill (n, size) ``ids`` and ``scores``; exact without a tolerance."""
-    done = 0
-    threads, component = numba.get_num_threads(), graph.components
-    adjacency = graph.adjacency
+def _exact(graph: Graph, ids: np.ndarray, scores: np.ndarray, progress: Progress) -> None:
+    """Fill ``ids`` and ``scores`` (n, size), relative to 1 / degree of the source."""
+    best = Best(len(ids), max(1, ids.shape[1] - 1), torch.device("cpu"))
+    ids[:, 0], scores[:, 0] = np.arange(len(ids)), 1 - ALPHA
+
+    def steps(block: sp.csr_array) -> Columns:
+        counts = np.diff(block.indptr)
+        share = sp.csr_array((np.repeat(ALPHA / counts, counts), block.indices, block.indptr), shape=block.shape)
+        return iterated(share, 1.0, 1 - ALPHA, np.ones(STEPS))
+
+    for values, nodes, members in components_apart(graph.adjacency, graph.components, steps, progress):
+        scores[nodes, 0] = values[torch.arange(len(nodes)), torch.searchsorted(members, nodes)]
+        best.offer(values.float(), nodes, members)
+    others, theirs = (one[:, : ids.shape[1] - 1] for one in best.arrays())
+    ids[:, 1:], scores[:, 1:] = np.where(theirs > 0, others, -1), theirs
+
+
+def _pruned(graph: Graph, ids: np.ndarray, scores: np.ndarray, progress: Progress) -> None:
+    """The same, nearly."""
+    adjacency, n = graph.adjacency, len(ids)
     indptr, indices = adjacency.indptr.astype(np.int64), adjacency.indices.astype(np.int32)
-    large = np.bincount(component, minlength=1) > (SMALL if tolerance is None else len(ids))
-
-    def count(nodes: int) -> None:
-        nonlocal done
-        done += nodes
+    block = max(256, n // 64)
+    for start in range(0, n, block):
+        part = np.arange(start, min(n, start + block))
+        _near_rows(indptr, indices, part, ALPHA, STEPS, TOLERANCE, ids, scores, numba.get_num_threads())
         if progress is not None:
-            progress(done, len(ids))
-
-    sources = np.flatnonzero(~large[component])
-    block = max(256, len(sources) // 64)
-    for start in range(0, len(sources), block):
-        part = sources[start : start + block]
-        _near_rows(indptr, indices, part, ALPHA, STEPS, tolerance or 0.0, ids, scores, threads)
-        count(len(part))
-    for number in np.flatnonzero(large):
-        nodes = np.flatnonzero(component == number)
-        own = sp.csr_matrix(adjacency[nodes][:, nodes])
-        order = reverse_cuthill_mckee(own, symmetric_mode=True)  # neighbours lie close in memory
-        moved, nodes = sp.csr_array(own[order][:, order]), nodes[order].astype(np.int32)
-        rows = moved.indptr.astype(np.int64), moved.indices.astype(np.int32)
-        batch = COLUMNS * threads * 4
-        for start in range(0, len(nodes), batch):
-            stop = min(len(nodes), start + batch)
-            _column_rows(*rows, nodes, start, stop, ALPHA, STEPS, ids, scores, threads)
-            count(stop - start)
-    degree = graph.degrees.astype(np.float64)
-    scores /= np.where(degree > 0, degree, GUARD)[:, None]
-
-
-@njit(cache=True, parallel=True, fastmath={"contract"})
-def _column_rows(
-    indptr: Any, indices: Any, nodes: Any, start: Any, stop: Any, alpha: Any, steps: Any, ids: Any, scores: Any,
-    threads: Any,
-) -> None:  # fmt: skip
-    """Sources start..stop of one component; values are relative to 1 / degree of the source."""
-    m = len(indptr) - 1
-    blocks = (stop - start + COLUMNS - 1) // COLUMNS
-    for thread in prange(threads):
-        pair = np.empty((2, m, COLUMNS), dtype=np.float32)
-        row = np.empty(COLUMNS, dtype=np.float64)
-        for number in range(thread, blocks, threads):
-            first = start + number * COLUMNS
-            width = min(COLUMNS, stop - first)
-            pair[0] = 0.0
-            for b in range(width):
-                pair[0, first + b, b] = 1.0
-            for step in range(steps):
-                now, new = pair[step % 2], pair[1 - step % 2]
-                for u in range(m):
-                    row[:] = 0.0
-                    for e in range(indptr[u], indptr[u + 1]):
-                        source = now[np.uint64(indices[e])]
-                        for b in range(COLUMNS):
-                            row[b] += np.float64(source[b])
-                    share = alpha / (indptr[u + 1] - indptr[u])
-                    if first <= u < first + width:
-                        row[u - first] += (1.0 - alpha) / share
-                    for b in range(COLUMNS):
-                        new[u, b] = np.float32(share * row[b])
-            _select_columns(pair[steps % 2], nodes, first, width, ids, scores)
-
-
-@njit(cache=True)
-def _select_columns(values: Any, nodes: Any, first: Any, width: Any, ids: Any, scores: Any) -> None:
-    found = np.zeros(width, dtype=np.int64)
-    capacity = ids.shape[1] - 1
-    for b in range(width):
-        ids[nodes[first + b], 0] = nodes[first + b]
-        scores[nodes[first + b], 0] = values[first + b, b]
-    if capacity == 0:
-        return
-    for u in range(len(nodes)):
-        for b in range(width):
-            value = values[u, b]
-            v = nodes[first + b]
-            # The worst of a full heap is its first entry.
-            if value > 0.0 and u != first + b and (found[b] < capacity or value >= scores[v, 1]):
-                found[b] = heap_offer(scores[v, 1:], ids[v, 1:], found[b], value, nodes[u])
-    for b in range(width):
-        v = nodes[first + b]
-        heap_sort(scores[v, 1:], ids[v, 1:], found[b])
+            progress(int(part[-1]) + 1, n)
 
 
 @njit(cache=True, parallel=True)
@@ -207,7 +140,7 @@ def _near_row(
 ) -> None:  # fmt: skip
     """Iterate with ever lower bounds until the bound is a small share of the last member's score, or nothing was
     pruned."""
-    bound = FIRST_BOUND if tolerance > 0.0 else 0.0
+    bound = FIRST_BOUND
     while True:
         count, pruned = _iterate(indptr, indices, v, alpha, steps, bound, pair, lists)
         last = steps % 2
