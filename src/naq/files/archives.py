@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import io
-import itertools
 import json
 import math
 import os
 import zipfile
 import zlib
-from collections.abc import Collection, Generator, Iterator, Mapping
-from contextlib import closing, contextmanager
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
@@ -23,10 +22,7 @@ import numpy as np
 
 from naq import device
 from naq.errors import DataError
-from naq.files.disk import SIZE, file_of, parse_json, write_atomically
-
-PIECE = 1 << 20
-
+from naq.files.disk import SIZE, checksum_of_bytes, file_of, parse_json, write_atomically
 
 def _check_end(path: Path) -> None:
     """A comment that was cut off is noticed by nobody else."""
@@ -66,24 +62,12 @@ class Members(Mapping[str, bytes]):
         return self._entries[name].file_size
 
     def __getitem__(self, name: str) -> bytes:
-        """The whole content."""
-        pieces = list(self.pieces(name))
-        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
-
-    def pieces(self, name: str) -> Generator[bytes, None, None]:
-        """The content in pieces of a MiB, for what does not have to be held twice; after the last, size and CRC are checked.
-
-        zipfile leaves out the CRC of a member that it is not asked to read to the end.
-        """
+        """The whole content; zipfile compares its CRC only where the size is right."""
         entry = self._entries[name]
-        size, crc = 0, 0
-        with self._archive.open(entry) as stream:
-            while piece := stream.read(PIECE):
-                size += len(piece)
-                crc = zlib.crc32(piece, crc)
-                yield piece
-        if size != entry.file_size or crc != entry.CRC:
+        content = self._archive.read(entry)
+        if len(content) != entry.file_size or zlib.crc32(content) != entry.CRC:
             raise DataError(f"{self.path}: member {name!r} does not have the size and the CRC that it claims to have.")
+        return content
 
 
 @contextmanager
@@ -161,15 +145,15 @@ def read_npz(
     with open_zip(path, kind, copies=0) as members:
         checksums = _checksums(members, ours)
         wanted = [name for name in members if only is None or name.removesuffix(".npy") in only]
-        device.require(
-            sum(map(members.size, wanted)), f"reading the arrays of {path}", "use a larger machine", DataError
-        )
+        needed = sum(map(members.size, wanted)) + 2 * max(map(members.size, wanted), default=0)
+        device.require(needed, f"reading the arrays of {path}", "use a larger machine", DataError)
         for name in wanted:
             if not name.endswith(".npy"):
                 raise DataError(f"{path} holds {name!r}, which is no array; expected a {kind} of .npy members.")
-            arrays[name[:-4]], checksum = _array(members, name)
-            if checksums is not None and checksums[name[:-4]] != checksum:
+            content = members[name]
+            if checksums is not None and checksums[name[:-4]] != checksum_of_bytes(content):
                 raise DataError(f"{path}: array {name} does not fit its checksum; make the file again.")
+            arrays[name[:-4]] = _array(content, f"{path}: array {name}")
     return arrays
 
 
@@ -190,50 +174,29 @@ def _checksums(members: Members, ours: bool) -> dict[str, str] | None:
     return found
 
 
-def _array(members: Members, name: str) -> tuple[np.ndarray, str]:
-    """An array and the checksum of its member."""
-    digest = hashlib.blake2b(digest_size=SIZE)
-    with closing(members.pieces(name)) as pieces:
-        array = _read_into_its_own_memory(members, name, _hashed(pieces, digest))
-    return array, digest.hexdigest()
-
-
-def _read_into_its_own_memory(members: Members, name: str, pieces: Iterator[bytes]) -> np.ndarray:
-    """Piece by piece, so that the content is held once; all pieces are read."""
-    path, first = members.path, next(pieces, b"")
-    member = io.BytesIO(first)
+def _array(content: bytes, title: str) -> np.ndarray:
+    """The array of an npy file, once its header is known to fit it."""
+    member = io.BytesIO(content)
     version = np.lib.format.read_magic(member)
     reader = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}.get(version)
     if reader is None:
-        raise DataError(f"{path}: array {name} has npy version {version}; expected 1.0 or 2.0.")
+        raise DataError(f"{title} has npy version {version}; expected 1.0 or 2.0.")
     shape, fortran, dtype = reader(member)
     if dtype.hasobject:
-        raise DataError(f"{path}: array {name} holds pickled objects, which are never read; save numbers or text.")
+        raise DataError(f"{title} holds pickled objects, which are never read; save numbers or text.")
     count = math.prod(map(int, shape))
-    size, there = count * dtype.itemsize, members.size(name) - member.tell()
+    size, there = count * dtype.itemsize, len(content) - member.tell()
     if any(side < 0 for side in shape) or size != there:
-        raise DataError(f"{path}: array {name} claims {size:,} bytes, its member has {there:,}; the file is damaged.")
+        raise DataError(f"{title} claims {size:,} bytes, its member has {there:,}; the file is damaged.")
     # NumPy widens strings of no characters to one, which takes memory for numbers of them that no file holds.
-    if size == 0 and count > there + 1_000_000:
-        raise DataError(f"{path}: array {name} claims {shape} entries of no bytes; the file is damaged.")
-    content, place = np.empty(size, dtype=np.uint8), 0
-    for piece in itertools.chain([first[member.tell() :]], pieces):
-        if place + len(piece) > size:
-            raise DataError(f"{path}: array {name} has more bytes than its member claims; the file is damaged.")
-        content[place : place + len(piece)] = np.frombuffer(piece, dtype=np.uint8)
-        place += len(piece)
+    if size == 0 and count > 1_000_000:
+        raise DataError(f"{title} claims {shape} entries of no bytes; the file is damaged.")
     if size == 0:
         return np.empty(shape, dtype=dtype)
-    array = content.view(dtype)
+    array = np.frombuffer(content, dtype, offset=member.tell())
     if not is_text(array):
-        raise DataError(f"{path}: array {name} holds bytes that are no text; the file is damaged.")
-    return np.ascontiguousarray(array.reshape(shape, order="F" if fortran else "C")).reshape(shape)
-
-
-def _hashed(pieces: Iterator[bytes], digest: hashlib.blake2b) -> Iterator[bytes]:
-    for piece in pieces:
-        digest.update(piece)
-        yield piece
+        raise DataError(f"{title} holds bytes that are no text; the file is damaged.")
+    return np.array(array.reshape(shape, order="F" if fortran else "C"), order="C")
 
 
 def is_text(array: np.ndarray) -> bool:

@@ -16,7 +16,7 @@ import torch
 from numba import njit, prange
 
 from naq.neighbors.clusters import assign, centres
-from naq.neighbors.descent import Vectors, descend, product
+from naq.neighbors.descent import PARTS, Vectors, descend, enter, leave, room, score
 from naq.neighbors.prefetch import line_aligned
 from naq.neighbors.topk import Best, Lists, Progress, heap_offer, heap_sort
 from naq.random import mixed
@@ -55,8 +55,9 @@ def approximate(rows: torch.Tensor, k: int, seed: int, progress: Progress) -> Li
             progress(done * n // ((1 + PASSES) * count), n)
 
     if count:
-        order, kept, lists = near_lists(rows[first], None, k + EXTRA, seed, PASSES, report)
-        _share_out(kept.rows, lists[0], order, starts, members, ids, scores)
+        order, _, lists = near_lists(rows[first], None, k + EXTRA, seed, PASSES, report)
+        everyone = Vectors(rows.cpu().numpy(), np.zeros(n, dtype=np.float32))
+        share_out(everyone, lists[0], order, starts, members, ids, scores, np.float32(np.nan))
     if progress is not None:
         progress(n, n)
     return ids, scores
@@ -141,22 +142,36 @@ def _near_members(
 
 
 @njit(cache=True, parallel=True)
-def _share_out(rows: Any, lists: Any, order: Any, starts: Any, members: Any, ids: Any, scores: Any) -> None:
-    """Neighbours of distinct rows become those of all rows: equal rows share them and are the nearest of each other, ties to the lowest id."""
-    k = ids.shape[1]
-    for row in prange(len(rows)):
-        own = order[row]
-        best, found = np.empty(k, dtype=np.float32), np.empty(k, dtype=np.int64)
-        for place in range(starts[own], starts[own + 1]):
-            node, size = members[place], 0
-            for rank in range(-1, lists.shape[1]):
-                other = np.int64(row) if rank < 0 else np.int64(lists[row, rank])
-                if other < 0:
-                    continue
-                score, group = product(rows[row], rows[other]), order[other]
-                for at in range(starts[group], min(starts[group + 1], starts[group] + k + 1)):
-                    if members[at] != node:
-                        size = heap_offer(best, found, size, score, members[at])
-            heap_sort(best, found, size)
-            for rank in range(size):
-                ids[node, rank], scores[node, rank] = found[rank], best[rank]
+def share_out(
+    rows: Any, lists: Any, order: Any, starts: Any, members: Any, ids: Any, scores: Any, nothing: Any
+) -> None:
+    """Neighbours of distinct rows become those of all nodes: equal rows share them and are near each other.
+
+    Args:
+        rows: of all nodes, with their score.
+        nothing: a score that is no neighbour; NaN for none.
+    """
+    n, k = len(lists), ids.shape[1]
+    for number in prange(PARTS):
+        part = np.int64(number)
+        held, found = room(rows), np.empty(k, dtype=np.int64)
+        for row in range(part * n // PARTS, (part + 1) * n // PARTS):
+            own = order[row]
+            for place in range(starts[own], starts[own + 1]):
+                node, size = members[place], 0
+                best = scores[node]
+                enter(rows, node, held)
+                for rank in range(-1, lists.shape[1]):
+                    other = np.int64(row) if rank < 0 else np.int64(lists[row, rank])
+                    if other < 0:
+                        continue
+                    group = order[other]
+                    for at in range(starts[group], min(starts[group + 1], starts[group] + k + 1)):
+                        if members[at] != node:
+                            value = score(rows, node, members[at], held)
+                            if value != nothing:
+                                size = heap_offer(best, found, size, value, members[at])
+                leave(rows, node, held)
+                heap_sort(best, found, size)
+                for rank in range(size):
+                    ids[node, rank] = found[rank]

@@ -22,7 +22,7 @@ from numba import njit, prange
 
 from naq.device import require
 from naq.neighbors import approximate
-from naq.neighbors.approximate import groups, near_lists, row_hashes
+from naq.neighbors.approximate import groups, near_lists, row_hashes, share_out
 from naq.neighbors.descent import Numbers, Vectors, Words, added, descend, enter, fetch, leave, room, score
 from naq.neighbors.similarity import METRICS, Compared, binary, narrow_rows, narrow_width, squared_norms
 from naq.neighbors.topk import Lists, Progress, heap_offer, heap_sort
@@ -65,7 +65,8 @@ def approximate_topk(
     if len(first):
         search = _words if sp.issparse(features) else _numbers
         order, lists = search(compared, first, min(k + EXTRA, len(first) - 1), device, report)
-        _share_out(_exact(features, metric), lists, order, starts, members, ids, scores)
+        nothing = np.float32(np.nan if metric == "euclidean" else 0)
+        share_out(_exact(features, metric), lists, order, starts, members, ids, scores, nothing)
     if progress is not None:
         progress(n, n)
     return ids, scores
@@ -183,39 +184,6 @@ def _rescore(rows: Any, near: Any, ids: Any, scores: Any) -> None:
         heap_sort(scores[row], found, size)
         for rank in range(size):
             ids[row, rank] = found[rank]
-
-
-@njit(cache=True, parallel=True)
-def _share_out(rows: Any, lists: Any, order: Any, starts: Any, members: Any, ids: Any, scores: Any) -> None:
-    """Neighbours of distinct rows become those of all nodes: equal rows share them and are near each other.
-
-    A score of 0 is no neighbour but under Euclid.
-    """
-    n, k = len(lists), ids.shape[1]
-    parts = 64
-    for number in prange(parts):
-        part = np.int64(number)
-        held, found = room(rows), np.empty(k, dtype=np.int64)
-        for row in range(part * n // parts, (part + 1) * n // parts):
-            own = order[row]
-            for place in range(starts[own], starts[own + 1]):
-                node, size = members[place], 0
-                best = scores[node]
-                enter(rows, node, held)
-                for rank in range(-1, lists.shape[1]):
-                    other = np.int64(row) if rank < 0 else np.int64(lists[row, rank])
-                    if other < 0:
-                        continue
-                    group = order[other]
-                    for at in range(starts[group], min(starts[group + 1], starts[group] + k + 1)):
-                        if members[at] != node:
-                            value = score(rows, node, members[at], held)
-                            if value != 0 or rows.metric == 1:
-                                size = heap_offer(best, found, size, value, members[at])
-                leave(rows, node, held)
-                heap_sort(best, found, size)
-                for rank in range(size):
-                    ids[node, rank] = found[rank]
 
 
 WORDS = 16

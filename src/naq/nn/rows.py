@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import weakref
 from dataclasses import dataclass
 from functools import cached_property
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -21,43 +19,6 @@ SCATTER_BYTES = 1 << 20
 """A product is formed by columns while a tile of its result has at most this size."""
 ROW_CHUNKS = 4
 """Pieces of rows a tile is worked on in, so that few tiles still occupy all cores."""
-
-
-class Recycler:
-    """Makes uninitialised float32 tensors from buffers that no living tensor uses any more: fresh pages for a gradient of 14 MB
-    cost more than the arithmetic that fills it, 15 % of a ProtoNet step on 7,000 columns.
-
-    A tensor made by ``torch.from_numpy`` keeps its array alive; once that array is gone, its buffer is free again.
-
-    Args:
-        limit: bytes kept at most; beyond it tensors come from torch as usual.
-    """
-
-    def __init__(self, limit: int = 1 << 30) -> None:
-        self.limit = limit
-        self._buffers: list[tuple[np.ndarray, weakref.ref]] = []
-
-    def empty(self, *shape: int) -> torch.Tensor:
-        """As ``torch.empty(*shape)`` on the CPU."""
-        size = prod(shape)
-        for number, (buffer, user) in enumerate(self._buffers):
-            if user() is None and size <= len(buffer) <= 4 * size:
-                return self._view(number, buffer, shape)
-        held = sum(buffer.nbytes for buffer, _ in self._buffers)
-        if held + 4 * size > self.limit:
-            self._buffers = [(buffer, user) for buffer, user in self._buffers if user() is not None]
-            return torch.empty(*shape)
-        buffer = np.empty(size, dtype=np.float32)
-        self._buffers.append((buffer, weakref.ref(buffer)))
-        return self._view(len(self._buffers) - 1, buffer, shape)
-
-    def _view(self, number: int, buffer: np.ndarray, shape: tuple[int, ...]) -> torch.Tensor:
-        view = buffer[: prod(shape)].reshape(shape)
-        self._buffers[number] = (buffer, weakref.ref(view))
-        return torch.from_numpy(view)
-
-
-_memory = Recycler()
 
 
 @dataclass(frozen=True)
@@ -249,18 +210,18 @@ def _multiply_few(rows: SparseRows, dense: torch.Tensor) -> torch.Tensor:
     if dense.device.type != "cpu" or dense.dtype != torch.float32 or not tile or height * tile * 4 > SCATTER_BYTES:
         return multiply(rows, dense)
     turned = rows.turned
-    tiles = _memory.empty(width // tile, height, tile)
+    tiles = torch.empty(width // tile, height, tile)
     weights = dense.detach().contiguous().numpy()
     _scatter(turned.indptr, turned.indices, turned.data, weights, tiles.numpy())
-    return _memory.empty(height, width).copy_(tiles.permute(1, 0, 2).reshape(height, width))
+    return torch.empty(height, width).copy_(tiles.permute(1, 0, 2).reshape(height, width))
 
 
 def _multiply_cpu(rows: SparseRows, dense: torch.Tensor) -> torch.Tensor:
     height, width = dense.shape
-    out = _memory.empty(rows.shape[0], width)
+    out = torch.empty(rows.shape[0], width)
     tile = tile_width(width)
     if tile and len(rows.indices) >= 4 * height:
-        tiles = _memory.empty(width // tile, height, tile)
+        tiles = torch.empty(width // tile, height, tile)
         tiles.copy_(dense.reshape(height, width // tile, tile).permute(1, 0, 2))
     else:
         tiles = dense.contiguous()[None]

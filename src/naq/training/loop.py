@@ -159,6 +159,8 @@ class EpisodeTraining:
     """A learner and its episodes as steps: update u takes the u-th batch."""
 
     def __init__(self, learner: Learner, episodes: Episodes) -> None:
+        if learner.device.type == "cpu":
+            keep_pages()
         self.model = learner
         self.optimizer = learner.optimizer()
         self.episodes = episodes
