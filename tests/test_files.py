@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from naq.errors import DataError
-from naq.files import read_json, read_npz, set_aside, tensors, write_atomically, write_json, write_npz
+from naq.files import read_json, read_npz, set_aside, write_atomically, write_json, write_npz
 
 
 def member(array: np.ndarray) -> bytes:

@@ -24,6 +24,7 @@ from naq import device
 from naq.errors import DataError
 from naq.files.disk import SIZE, checksum_of_bytes, file_of, parse_json, write_atomically
 
+
 def _check_end(path: Path) -> None:
     """A comment that was cut off is noticed by nobody else."""
     with path.open("rb") as stream:

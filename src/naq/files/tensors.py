@@ -13,6 +13,7 @@ from naq import device
 from naq.errors import DataError
 from naq.files.disk import checksum_of_arrays, file_of, parse_json, write_atomically
 
+
 def write_tensors(path: str | Path, arrays: Mapping[str, np.ndarray], facts: Mapping[str, Any]) -> str:
     """Write arrays, and facts as JSON in the header; the checksum of both comes back."""
     from safetensors import SafetensorError

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from naq.episodes import Episodes, naq_episodes, supervised_episodes, umtra_episodes
 from naq.episodes.episodes import check_counts
@@ -26,29 +26,10 @@ from naq.tasks import ClassSplit
 if TYPE_CHECKING:
     from naq.run.config import RunConfig
 
+_NAQ: dict[str, Value] = {"fill": "none", "apart": 0, "drop_overlap": False, "drop_random": False}
 DEFAULTS: dict[str, dict[str, Value]] = {
-    "naq-feat": {
-        "way": 0,
-        "shot": 1,
-        "queries": 10,
-        "metric": "cosine",
-        "search": "auto",
-        "fill": "none",
-        "apart": 0,
-        "drop_overlap": False,
-        "drop_random": False,
-    },
-    "naq-diff": {
-        "way": 0,
-        "shot": 1,
-        "queries": 10,
-        "alpha": 0.1,
-        "self_loops": True,
-        "fill": "none",
-        "apart": 0,
-        "drop_overlap": False,
-        "drop_random": False,
-    },
+    "naq-feat": {"way": 0, "shot": 1, "queries": 10, "metric": "cosine", "search": "auto", **_NAQ},
+    "naq-diff": {"way": 0, "shot": 1, "queries": 10, "alpha": 0.1, "self_loops": True, **_NAQ},
     "supervised": {"way": 0, "queries": 8, "shot": 0},
     "g-umtra": {"way": 0, "views": 1, "drop_edge": 0.3, "drop_feature": 0.3},
 }
@@ -69,9 +50,9 @@ def episode_options(method: Method, given: Mapping[str, Any]) -> dict[str, Value
                 f"{method.name} uses no episodes, but episode options {sorted(given)} were given; leave them out."
             )
         return {}
-    options = merge_options(f"{method.episodes} episodes", DEFAULTS[method.episodes], given)
-    check_drops(bool(options.get("drop_overlap")), bool(options.get("drop_random")))
     defaults = DEFAULTS[method.episodes]
+    options = merge_options(f"{method.episodes} episodes", defaults, given)
+    check_drops(bool(options.get("drop_overlap")), bool(options.get("drop_random")))
     return {name: value for name, value in options.items() if name not in SWITCHES or value != defaults[name]}
 
 
@@ -84,34 +65,19 @@ def table_for(
     progress: Callable[[int, int], None] | None,
 ) -> NeighborTable:
     """The neighbour table behind NaQ episodes."""
-    queries, shot, apart = (int(options[name]) for name in ("queries", "shot", "apart"))
+    queries, shot, apart = (options[name] for name in ("queries", "shot", "apart"))
     check_counts(queries=queries, shot=shot)
-    k, fill = table_width(queries=queries, shot=shot, apart=apart), str(options["fill"])
+    k, fill = needed_width(options), options["fill"]
     if k >= graph.num_nodes:
         what = f"apart={apart} needs" if k == apart else f"{queries} queries and {shot} shots need"
         raise OptionError(
             f"{what} {k} other nodes per support, but graph {graph.name!r} has {graph.num_nodes - 1}; lower them."
         )
     if kind == "naq-feat":
-        return feature_neighbors(
-            graph,
-            k,
-            metric=str(options["metric"]),
-            search=str(options.get("search", DEFAULTS[kind]["search"])),
-            fill=fill,
-            device=device,
-            cache=cache,
-            progress=progress,
-        )
-    return diffusion_neighbors(
-        graph,
-        k,
-        alpha=float(options["alpha"]),
-        self_loops=bool(options["self_loops"]),
-        fill=fill,
-        cache=cache,
-        progress=progress,
-    )
+        how = {"metric": options["metric"], "search": options.get("search", DEFAULTS[kind]["search"])}
+        return feature_neighbors(graph, k, **how, fill=fill, device=device, cache=cache, progress=progress)
+    how = {name: options[name] for name in MADE_WITH["diffusion"]}
+    return diffusion_neighbors(graph, k, **how, fill=fill, cache=cache, progress=progress)
 
 
 def episode_way(config: RunConfig) -> int:
@@ -142,45 +108,21 @@ def draw_episodes(
         table: that NaQ episodes are drawn from, in place of one that is made here.
         note: is called with what could not be checked of it.
     """
-    kind, options, seed = config.spec.episodes, config.episode, config.seed
-    assert kind is not None and options is not None and config.episodes is not None
-    way, count = episode_way(config), config.episodes
+    kind, options = config.spec.episodes, cast(Mapping[str, Any], config.episode)
+    assert kind is not None and config.episodes is not None
+    drawn: dict[str, Any] = {"way": episode_way(config), "count": config.episodes, "seed": config.seed}
     if kind == "supervised":
-        return supervised_episodes(
-            graph.require_labels("supervised episodes"),
-            split.base,
-            way=way,
-            shot=int(options["shot"]) or config.shot,
-            queries=int(options["queries"]),
-            count=count,
-            seed=seed,
-        )
+        labels, shot = graph.require_labels("supervised episodes"), options["shot"] or config.shot
+        return supervised_episodes(labels, split.base, shot=shot, queries=options["queries"], **drawn)
     if kind == "g-umtra":
-        return umtra_episodes(
-            graph.num_nodes,
-            way=way,
-            views=int(options["views"]),
-            count=count,
-            seed=seed,
-            drop_edge=float(options["drop_edge"]),
-            drop_feature=float(options["drop_feature"]),
-        )
+        return umtra_episodes(graph.num_nodes, **{**options, **drawn})
     bare = graph.without_labels()
     if table is None:
         table = table_for(bare, kind, options, cache, config.device, progress)
     else:
         table = check_table(table, bare, kind, options, note)
-    return naq_episodes(
-        table,
-        way=way,
-        shot=int(options["shot"]),
-        queries=int(options["queries"]),
-        count=count,
-        seed=seed,
-        apart=int(options["apart"]),
-        drop_overlap=bool(options["drop_overlap"]),
-        drop_random=bool(options["drop_random"]),
-    )
+    read = ("shot", "queries", "apart", "drop_overlap", "drop_random")
+    return naq_episodes(table, **{name: options[name] for name in read}, **drawn)
 
 
 KINDS = {"naq-feat": ("feature", "vectors"), "naq-diff": ("diffusion",)}
@@ -211,13 +153,16 @@ def check_table(
 ) -> NeighborTable:
     """The table, with short rows filled as the options say; an ``OptionError`` where it is not for such episodes.
 
-    Args:
-        graph: with the features that the method reads.
-        kind: of episodes, ``naq-feat`` or ``naq-diff``.
-        options: of the episodes.
-        note: is told what could not be checked.
+    ``graph`` has the features that the method reads; ``note`` is told what could not be checked.
     """
-    _check_size(table, graph, options)
+    if table.num_nodes != graph.num_nodes:
+        raise OptionError(
+            f"the table has {table.num_nodes:,} nodes, but graph {graph.name!r} has {graph.num_nodes:,}; give the table of this graph."
+        )
+    if table.k < (need := needed_width(options)):
+        raise OptionError(
+            f"the table holds {table.k} neighbours per node, but the episodes read {need}; make it with k={need} or more."
+        )
     info = table.info
     if "kind" in info and info["kind"] not in KINDS[kind]:
         raise OptionError(
@@ -231,18 +176,16 @@ def check_table(
             raise OptionError(
                 f"the table was made with {name}={info[name]}, but the episodes are to have {name}={options[name]}; make it with that, or give the episode option {name}={info[name]}."
             )
-    had, fill = (
-        str(info.get("fill", "none")),
-        check_fill(str(options["fill"]), FILLS if kind == "naq-diff" else FILLS[:3]),
-    )
+    had, fill = info.get("fill", "none"), check_fill(options["fill"], FILLS if kind == "naq-diff" else FILLS[:3])
+    reads_features = info.get("kind") == "feature" or had == "feature"
     if had not in ("none", fill):
         raise OptionError(
             f"short rows of the table were filled by {had!r}, but the episodes are to have fill={fill}; make it with --fill none, or give the episode option fill={had}."
         )
     if "graph" not in info:
         unknown.append("its graph")
-    elif info["graph"] != content_of(graph, reads_features=_reads_features(info)):
-        what = "edges or features" if _reads_features(info) else "edges"
+    elif info["graph"] != content_of(graph, reads_features=reads_features):
+        what = "edges or features" if reads_features else "edges"
         raise OptionError(
             f"the table was made from another graph than {graph.name!r}, or before its {what} changed; make it again with naq neighbors."
         )
@@ -262,18 +205,3 @@ def kind_of_episodes(table: NeighborTable) -> str:
 def needed_width(options: Mapping[str, Any]) -> int:
     """Neighbours per node that the episodes read."""
     return table_width(**{name: int(options[name]) for name in ("queries", "shot", "apart")})
-
-
-def _check_size(table: NeighborTable, graph: Graph, options: Mapping[str, Any]) -> None:
-    if table.num_nodes != graph.num_nodes:
-        raise OptionError(
-            f"the table has {table.num_nodes:,} nodes, but graph {graph.name!r} has {graph.num_nodes:,}; give the table of this graph."
-        )
-    if table.k < (need := needed_width(options)):
-        raise OptionError(
-            f"the table holds {table.k} neighbours per node, but the episodes read {need}; make it with k={need} or more."
-        )
-
-
-def _reads_features(info: Mapping[str, Any]) -> bool:
-    return info.get("kind") == "feature" or info.get("fill") == "feature"
