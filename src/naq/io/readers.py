@@ -91,7 +91,6 @@ def read_table(
     """A (rows, columns) array from lines of numbers; blank lines are skipped.
 
     Args:
-        title: the file's name in error messages.
         delimiter: between two numbers; any white space if None.
         columns: expected numbers per line; those of the first line if None.
         rows: expected lines.

@@ -41,7 +41,6 @@ def approximate(rows: torch.Tensor, k: int, seed: int, progress: Progress) -> Li
 
     Args:
         rows: (n, d) of length one, or zero: such a row has no neighbours and is none.
-        progress: called with (rows done, rows in all), each step a share of them.
     """
     n = len(rows)
     ids, scores = np.full((n, k), -1, dtype=np.int32), np.zeros((n, k), dtype=np.float32)
@@ -71,7 +70,6 @@ def near_lists(
 
     Args:
         offset: (n,) what is subtracted from products with a row, see :class:`~naq.neighbors.descent.Vectors`; None is nothing.
-        report: called with the rows done, over clusters and passes.
     """
     lifted = rows
     if offset is not None:  # unit rows of what is compared by distance: one more column, as long as a row is on average

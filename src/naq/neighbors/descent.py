@@ -168,7 +168,6 @@ def descend(
     Args:
         rows: with their score; near rows should have near numbers, so that they are near in memory.
         ids, scores: (n, k) the lists to begin with, best first.
-        progress: called with the rows done, over all passes.
         fan: neighbours of a row, and rows that list it, that a step goes to at most.
     """
     n = len(ids)

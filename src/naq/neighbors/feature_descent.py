@@ -42,12 +42,7 @@ SEED = 0
 def approximate_topk(
     features: sp.csr_array | np.ndarray, k: int, metric: str, device: str = "cpu", progress: Progress = None
 ) -> Lists:
-    """ids (n, k) and scores (n, k): best first, -1 and 0 where there is none.
-
-    Args:
-        device: where clusters are found.
-        progress: called with (rows done, rows in all), each step a share of them.
-    """
+    """ids (n, k) and scores (n, k): best first, -1 and 0 where there is none."""
     n = features.shape[0]
     if isinstance(features, np.ndarray) and metric == "jaccard":
         features = sp.csr_array(features != 0, dtype=np.float32)

@@ -56,7 +56,6 @@ def push_topk(
         indptr, indices: adjacency, with the self-loops where they are wanted.
         others: (n,) number of other nodes in each node's component; a node with none gets an empty row.
         twin: (n,) of :func:`~naq.neighbors.diffusion.twins`.
-        seeds: the nodes first..last-1 whose rows are wanted; None is all of them.
     """
     n = len(indptr) - 1
     first, last = (0, n) if seeds is None else seeds

@@ -38,7 +38,6 @@ class AugmentedOperator:
         operator: of the whole graph.
         drop_edge: probability that an undirected edge is left out, at least 0 and below 1.
         drop_feature: probability that a feature column is zero, at least 0 and below 1.
-        seed, index: name the thinning, e.g. ``index=(update, view)``; the same pair is the same thinning on any machine.
 
     Shapes:
         - ``field``: nodes (m,) -> rows of A_hat' (m, f) and the f nodes of its columns

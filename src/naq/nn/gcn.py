@@ -39,7 +39,6 @@ class GCN(nn.Module):
     Args:
         operator: the graph it reads.
         latent: width of the vectors.
-        seed: of the initial weights.
         hidden: width between the layers; 0 for twice ``latent``.
         activate: whether the last layer ends in a ReLU too.
 

@@ -50,7 +50,6 @@ class LocalOperator:
     Args:
         base: the graph, or one thinning of it: sub-graphs are taken from what is left.
         limit: nodes per sub-graph beside the centre; 0 for all.
-        seed: of the nodes that stay where there are more.
 
     Shapes:
         - ``field``: nodes (m,) -> rows (m, pairs) of the second layer, and the pairs

@@ -72,7 +72,6 @@ class GraphOperator:
 
     Args:
         graph: with features.
-        device: where the dense arithmetic runs.
         self_loops: whether A_hat has them; without, A_hat X is never formed.
     """
 

@@ -55,8 +55,6 @@ def ppr_subgraphs(
 
     Args:
         method: ``exact``, ``pruned``, or ``auto``: exact where that takes a minute of one core at most.
-        cache: folder in which tables are kept, by structure alone; None keeps nothing.
-        progress: called with (nodes done, nodes in all).
 
     Example:
         >>> import naq

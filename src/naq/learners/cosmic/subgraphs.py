@@ -43,7 +43,6 @@ class SubgraphEncoder(nn.Module):
         operator: the graph it reads.
         table: the sub-graph of every node, itself first.
         hidden: width of the vectors.
-        seed: of the initial weight (Glorot-uniform; bias 0, slopes 0.25).
 
     Shapes:
         - ``encode``: nodes (m,) -> (m, hidden), the rows of the centres

@@ -86,8 +86,6 @@ class EquivariantLayer(nn.Module):
     Args:
         structure: width of h.
         hidden: width of messages.
-        generator: of the initial weights.
-        device: where they live.
         last: whether h is not needed any more and stays as it is; its weights would never be trained.
     """
 
@@ -127,9 +125,6 @@ class EquivariantLayer(nn.Module):
 
 class TaskAdaptation(nn.Module):
     """Equivariant layers one after the other; the coordinates that supports and queries end with.
-
-    Args:
-        layers: how many, at least 1.
 
     Shapes:
         - ``forward``: supports and queries of t tasks -> (t, supports, d), (t, queries, d)

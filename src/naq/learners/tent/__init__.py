@@ -88,8 +88,6 @@ class ModulatedLayers(nn.Module):
         width: of input, hidden layer and output.
         full: every weight has its own scale and shift; else every output channel, with one scale for its weights and
             bias (FiLM).
-        generator: of the initial weights.
-        device: where they live.
 
     Shapes:
         - ``forward``: task vector (width,) -> W1' (width, width), b1' (width,), W2', b2'

@@ -100,7 +100,6 @@ def query_graphs(
         graph: must reach two hops beyond every query.
         limit: most nodes of one query graph, 0 for no limit. Beyond it the query stays and the others are drawn.
         codes: :func:`~naq.learners.node_draws.node_codes` of all nodes of the whole graph; needed with a limit.
-        seed: of the draw, which depends on it and on the codes of query and node only.
     """
     centres = graph.local(np.asarray(queries))
     nodes = len(graph.degrees)
