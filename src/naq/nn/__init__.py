@@ -1,7 +1,7 @@
 """Node features and structure to vectors, for a set of nodes or for all."""
 
 from naq.nn.augment import AugmentedOperator
-from naq.nn.gcn import GCN, Encoder, OneLayerGCN
+from naq.nn.gcn import GCN, OneLayerGCN
 from naq.nn.local import LocalOperator
 from naq.nn.operator import DenseOperator, GraphOperator, Operator
 
@@ -9,7 +9,6 @@ __all__ = [
     "GCN",
     "AugmentedOperator",
     "DenseOperator",
-    "Encoder",
     "GraphOperator",
     "LocalOperator",
     "OneLayerGCN",

@@ -10,7 +10,7 @@ Kipf and Welling, Semi-Supervised Classification with Graph Convolutional Networ
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
@@ -23,14 +23,6 @@ from naq.random import torch_seed
 
 Between = Callable[[Any, torch.Tensor], torch.Tensor]
 """What becomes of hidden rows before the second layer, given what ``field`` knows them by: dropout, for one."""
-
-
-class Encoder(Protocol):
-    """Vectors for some nodes, or for all; both give the same numbers."""
-
-    def encode(self, nodes: np.ndarray) -> torch.Tensor: ...
-
-    def encode_all(self) -> torch.Tensor: ...
 
 
 class GCN(nn.Module):

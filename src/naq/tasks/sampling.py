@@ -89,28 +89,13 @@ def dirichlet_queries(tasks: Tasks, labels: np.ndarray, *, concentration: float 
     for index in range(count):
         random = stream(seed, f"queries/dirichlet/{tasks.part}/{way}way/{tasks.shot}shot/{total}queries", index)
         own = [members[int(c)] for c in classes[index]]
-        left_out = [_places(one, support[index, slot]) for slot, one in enumerate(own)]
-        available = np.array([len(one) - len(out) for one, out in zip(own, left_out)])
+        own = [np.delete(one, np.searchsorted(one, nodes)) for one, nodes in zip(own, support[index])]
+        available = np.array([len(one) for one in own])
         numbers = _numbers(random, available, total, concentration, index)
         drawn = [random.choice(size, size=number, replace=False) for size, number in zip(available, numbers)]
-        query[index] = np.concatenate([one[_past(some, out)] for one, some, out in zip(own, drawn, left_out)])
+        query[index] = np.concatenate([one[some] for one, some in zip(own, drawn)])
         slots[index] = np.repeat(np.arange(way), numbers)
     return replace(tasks, query=query, slots=slots)
-
-
-def _places(members: np.ndarray, nodes: np.ndarray) -> np.ndarray:
-    """Where the nodes stand among the ascending ``members``, ascending; those that are not there are left out."""
-    nodes = np.unique(nodes)
-    places = np.searchsorted(members, nodes)
-    inside = places < len(members)
-    return places[inside][members[places[inside]] == nodes[inside]]
-
-
-def _past(places: np.ndarray, left_out: np.ndarray) -> np.ndarray:
-    """Places among all members, given places among those that are not left out: a class may have millions of nodes, so no list of the others is made."""
-    for out in left_out:
-        places = places + (places >= out)
-    return places
 
 
 def _numbers(

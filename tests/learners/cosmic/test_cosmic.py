@@ -375,7 +375,7 @@ def test_large_graphs_use_the_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     monkeypatch.setattr(cosmic, "CACHE_FROM", 10)
     one = Cosmic(random_graph(), way=3, hidden=8)
     assert len(list((tmp_path / "tables").iterdir())) == 1
-    monkeypatch.setattr(subgraphs, "_search", None)
+    monkeypatch.setattr(subgraphs, "_exact", None)
     two = Cosmic(random_graph(), way=3, hidden=8)
     assert np.array_equal(one.encoder.table.ids, two.encoder.table.ids)
 

@@ -10,12 +10,14 @@ import csv
 import re
 from array import array
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
 
+from naq.device import room
 from naq.errors import DataError, MissingDependency
 from naq.io.tables.columns import Cells, Column, Dropped, Table
 from naq.io.tables.text_file import END, LONGEST_ROW, TEXT_SUFFIXES, TextFile, examine, lines_of, opened, too_long
@@ -184,83 +186,60 @@ def _by_pyarrow(file: TextFile, wanted: list[str]) -> tuple[dict[str, Column], i
 
 
 _PROLOG = 1 << 16
+PARSED = 24
+"""Bytes that a byte of XML takes as a tree, at most."""
 ID = "id"
 
 
 def read_graphml(path: Path) -> tuple[Table, Table]:
     """Edges and nodes of the one graph of a file; attributes of nodes are columns under their ``attr.name``."""
+    most = int(room() / PARSED)
     with opened(path) as stream:
-        start = stream.read(_PROLOG)
-    if re.search(rb"<!(DOCTYPE|ENTITY)", start):
+        content = stream.read(most + 1)
+    if len(content) > most:
+        raise DataError(f"{path} holds more than {most:,} bytes, which do not fit into free memory; write CSV instead.")
+    if re.search(rb"<!(DOCTYPE|ENTITY)", content[:_PROLOG]):
         raise DataError(f"{path} declares a document type, which is never read; remove the <!DOCTYPE ...> line.")
-    source: list[str] = []
-    target: list[str] = []
-    ids: list[str] = []
+    try:
+        root = ElementTree.fromstring(content)
+    except ElementTree.ParseError as error:
+        line, column = error.position
+        raise DataError(f"{path}, line {line}: not readable XML ({error.msg}, column {column}).") from error
+    except (LookupError, ValueError, RecursionError) as error:  # an encoding that there is not, brackets too deep
+        raise DataError(f"{path} is not readable XML ({error}).") from error
+    found: dict[str, list[ElementTree.Element]] = {}
+    for element in root.iter():
+        found.setdefault(element.tag.rpartition("}")[2], []).append(element)
+    if root not in found.get("graphml", ()):
+        raise DataError(f"{path} begins with <{root.tag.rpartition('}')[2]}>; expected <graphml>.")
+    other = [tag for tag in ("hyperedge", "port") if tag in found]
+    if len(found.get("graph", ())) != 1 or other:
+        what = f"a <{other[0]}>" if other else "more than one graph" if "graph" in found else "no <graph>"
+        raise DataError(f"{path} holds {what}; expected one graph of nodes and edges.")
+    nodes, edges = found.get("node", []), found.get("edge", [])
+    ids = [_needed(node, "id", path, f"node {i}") for i, node in enumerate(nodes, 1)]
+    keys = {key.get("id", ""): key for key in found.get("key", ()) if key.get("for") in ("node", "all")}
+    names = {name: key.get("attr.name", "") for name, key in keys.items()}
     cells: dict[str, dict[int, str]] = {}
-    keys: dict[str, str] = {}
-    defaults: dict[str, str] = {}
-    graphs = 0
-    root = None
-    with opened(path) as stream:
-        try:
-            for event, element in ElementTree.iterparse(stream, events=("start", "end")):
-                tag = element.tag.rpartition("}")[2]
-                if event == "start":
-                    if root is None:
-                        root = element
-                        if tag != "graphml":
-                            raise DataError(f"{path} begins with <{tag}>; expected <graphml>.")
-                    graphs += tag == "graph"
-                    if graphs > 1 or tag in ("hyperedge", "port"):
-                        what = "more than one graph" if graphs > 1 else f"a <{tag}>"
-                        raise DataError(f"{path} holds {what}; expected one graph of nodes and edges.")
-                    continue
-                if tag == "key" and element.get("for") in ("node", "all"):
-                    keys[element.get("id", "")] = element.get("attr.name", "")
-                    for child in element:
-                        defaults[element.get("id", "")] = child.text or ""
-                elif tag == "node":
-                    for child in element:
-                        name = keys.get(child.get("key", ""), "")
-                        if name:
-                            cells.setdefault(name, {})[len(ids)] = _short_enough(child.text or "", name, path, len(ids))
-                    ids.append(_needed(element, "id", path, f"node {len(ids) + 1}"))
-                elif tag == "edge":
-                    title = f"edge {len(source) + 1}"
-                    source.append(_needed(element, "source", path, title))
-                    target.append(_needed(element, "target", path, title))
-                if tag in ("node", "edge"):
-                    element.clear()
-                    if root is not None:
-                        for child in root:
-                            if child.tag.endswith("graph"):
-                                child.clear()
-        except ElementTree.ParseError as error:
-            line, column = error.position
-            raise DataError(f"{path}, line {line}: not readable XML ({error.msg}, column {column}).") from error
-        except DataError:
-            raise
-        except (LookupError, ValueError, RecursionError) as error:  # an encoding that there is not, brackets too deep
-            raise DataError(f"{path} is not readable XML ({error}).") from error
-    if not graphs:
-        raise DataError(f"{path} holds no <graph>; expected one graph of nodes and edges.")
-    columns = {ID: Cells.of(ids)}
-    for key, name in keys.items():
-        if name in cells or (key in defaults and name):
-            found = cells.get(name, {})
-            default = defaults.get(key, "")
-            columns[name if name != ID else "id attribute"] = Cells.of(found.get(i, default) for i in range(len(ids)))
-    ends: dict[str, Column] = {"source": Cells.of(source), "target": Cells.of(target)}
-    edges = Table(str(path), ends, len(source), _places(path, "edge"))
-    return edges, Table(str(path), dict(columns), len(ids), _places(path, "node"))
-
-
-def _short_enough(text: str, name: str, path: Path, node: int) -> str:
-    if len(text) > LONGEST_ROW:
-        raise DataError(
-            f"{path}, node {node + 1}: {name!r} has {len(text):,} characters; expected at most {LONGEST_ROW:,}: shorten it."
-        )
-    return text
+    for i, node in enumerate(nodes):
+        for child in node:
+            name, text = names.get(child.get("key", "")), child.text or ""
+            if name and len(text) > LONGEST_ROW:
+                what = f"{path}, node {i + 1}: {name!r} has {len(text):,} characters"
+                raise DataError(f"{what}; expected at most {LONGEST_ROW:,}: shorten it.")
+            if name:
+                cells.setdefault(name, {})[i] = text
+    columns: dict[str, Column] = {ID: Cells.of(ids)}
+    for key, name in names.items():
+        if name in cells or (name and len(keys[key])):
+            default, held = "".join(child.text or "" for child in keys[key]), cells.get(name, {})
+            columns[name if name != ID else "id attribute"] = Cells.of(held.get(i, default) for i in range(len(ids)))
+    ends: dict[str, Column] = {
+        end: Cells.of(_needed(edge, end, path, f"edge {i}") for i, edge in enumerate(edges, 1))
+        for end in ("source", "target")
+    }
+    places = [partial(_named_places, path, what) for what in ("edge", "node")]
+    return Table(str(path), ends, len(edges), places[0]), Table(str(path), columns, len(ids), places[1])
 
 
 def _needed(element: ElementTree.Element, name: str, path: Path, title: str) -> str:
@@ -270,9 +249,5 @@ def _needed(element: ElementTree.Element, name: str, path: Path, title: str) -> 
     return value
 
 
-class _places:
-    def __init__(self, path: Path, what: str) -> None:
-        self.path, self.what = path, what
-
-    def __call__(self, rows: Sequence[int]) -> list[str]:
-        return [f"{self.path.name}, {self.what} {row + 1}" for row in rows]
+def _named_places(path: Path, what: str, rows: Sequence[int]) -> list[str]:
+    return [f"{path.name}, {what} {row + 1}" for row in rows]

@@ -34,13 +34,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 import torch
 import torch.nn.functional as F
-from numba import njit, prange
 from torch import nn
 
 from naq.episodes import Episodes
@@ -198,44 +197,21 @@ def with_anchors(adjacency: sp.csr_array, links: list[np.ndarray]) -> sp.csr_arr
 
 
 def hops(adjacency: sp.csr_array, sources: np.ndarray) -> np.ndarray:
-    """(nodes, sources) int32 hops from up to 64 sources, -1 where there is no path."""
-    n = adjacency.shape[0]
-    found = np.full((n, len(sources)), -1, dtype=np.int32)
-    front, seen = np.zeros(n, dtype=np.uint64), np.zeros(n, dtype=np.uint64)
-    front[sources] = np.uint64(1) << np.arange(len(sources), dtype=np.uint64)
+    """(nodes, sources) int32 hops from each source, -1 where there is no path."""
+    found = np.full((adjacency.shape[0], len(sources)), -1, dtype=np.int32)
+    front = np.zeros(found.shape, dtype=np.float32)
+    front[sources, np.arange(len(sources))] = 1
     level = 0
     while front.any():
-        seen |= front
-        _record(front, level, found)
-        front = _reached(adjacency.indptr, adjacency.indices, front, seen)
+        found[front > 0] = level
+        front = (adjacency @ front) * (found < 0)
         level += 1
     return found
 
 
 def structural_features(graph: Graph, anchors: int, names: np.ndarray, seed: int) -> np.ndarray:
-    """(n, anchors) float32; 64 anchors at most, one bit of a word each."""
+    """(n, anchors) float32."""
     n = graph.num_nodes
     joined = with_anchors(graph.adjacency, anchor_links(names, anchors, seed))
     away = hops(joined, np.arange(n, n + anchors))[:n]
     return np.where(away >= 0, 1.0 / (1.0 + np.maximum(away, 0)), 0.0).astype(np.float32)
-
-
-@njit(cache=True, parallel=True)
-def _reached(indptr: Any, indices: Any, front: Any, seen: Any) -> Any:
-    """Sources that reach each node through its neighbours for the first time."""
-    out = np.empty_like(front)
-    for v in prange(len(out)):
-        bits = np.uint64(0)
-        for e in range(indptr[v], indptr[v + 1]):
-            bits |= front[indices[e]]
-        out[v] = bits & ~seen[v]
-    return out
-
-
-@njit(cache=True, parallel=True)
-def _record(front: Any, level: Any, found: Any) -> None:
-    for v in prange(len(front)):
-        if front[v]:
-            for source in range(found.shape[1]):
-                if (front[v] >> np.uint64(source)) & np.uint64(1):
-                    found[v, source] = level
