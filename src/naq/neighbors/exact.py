@@ -77,7 +77,8 @@ def components_apart(
         nodes = order[begin:end]
         if len(nodes) > 1:
             for places, values in columns_of(sp.csr_array(matrix[nodes][:, nodes])):
-                yield values, *(torch.from_numpy(one).to(values.device) for one in (nodes[places], nodes))
+                members = torch.from_numpy(nodes).to(values.device)
+                yield values, members[torch.from_numpy(places).to(values.device)], members
                 if progress is not None:
                     progress(int(begin + places[-1] + 1), len(component))
     if progress is not None:
