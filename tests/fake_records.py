@@ -213,27 +213,31 @@ def practice_result(cell: Cell, undefined: bool = False, *, mean: float | None =
     """What ``practice`` returns: a draw is as hard for every method."""
     config = cell.config
     if mean is None:
-        mean = {"naq-plus": 0.7, "smooth": 0.68}.get(config["peer"], 0.5)
+        mean = {"naq-plus": 0.7, "gcn": 0.6}.get(config["peer"], 0.5)
 
-    def answer(shot: int) -> dict[str, Any]:
-        hard = drawn(f"draw {config['seed']} {shot}").normal(0.0, 0.05)
-        accuracy = float(np.clip(mean + 0.02 * shot + hard + drawn(f"{cell.text} {shot}").normal(0.0, 0.005), 0.0, 1.0))
-        return {
+    def answer(shot: int, shares: str) -> dict[str, Any]:
+        hard = drawn(f"draw {config['seed']} {shot} {shares}").normal(0.0, 0.05)
+        own = drawn(f"{cell.text} {shot} {shares}").normal(0.0, 0.005)
+        accuracy = float(np.clip(mean + 0.02 * min(shot, 8) + hard + own, 0.0, 1.0))
+        found = {
             "shot": shot,
-            "seconds": 1.5,
+            "shares": shares,
             "accuracy": accuracy,
             "macro_accuracy": accuracy,
             "calibration_error": 0.1,
             "unanswered": 0.0,
             "classes": 7,
-            "left_out": [3] if shot > 5 else [],
+            "left_out": [3] if shot > 5 and shares == "equal" else [],
             "asked": 90,
-            "draw": f"{config['dataset']} {config['seed']} {shot}",
+            "draw": f"{config['dataset']} {config['seed']} {shot} {shares}",
         }
+        told = {"expected": 0.7, "low": 0.6, "high": 0.8, "set_coverage": 0.9, "set_size": 1.5}
+        return {**found, **told} if config["peer"] == "naq-plus" else found
 
     return {
-        "by_shot": [answer(shot) for shot in config["shots"]],
+        "by_shot": [answer(shot, shares) for shares in ("equal", "random") for shot in config["shots"]],
         "prepare_seconds": 1.0,
+        "seconds": 1.5,
         "peak_bytes": None if undefined else 2**20,
         "load": None if undefined else 0.3,
         "nodes": 100,

@@ -1,7 +1,9 @@
-"""``practice``: k labels in every class, the class of all other nodes from one peer of :mod:`naq_paper.peers`, for several k.
+"""``practice``: k labels in every class, or as many on average at random, and the class of all other nodes from one peer.
 
-The labels of a draw depend on its seed alone, and those of a smaller k are among those of a larger one: all methods get the same labels. A class with
-k nodes or fewer is left out at that k, for all methods. Accuracy counts nodes whose class is not left out and whose label was not given.
+The labels of a draw depend on its seed alone, and those of a smaller k are among those of a larger one: all methods get
+the same labels. With equal labels a class with k nodes or fewer is left out at that k, for all methods. Labels at random
+come as the classes do; nodes of a class that has none are all wrong. Accuracy counts nodes whose class is not left out
+and whose label was not given.
 """
 
 from __future__ import annotations
@@ -58,14 +60,18 @@ def _status(name: str) -> int:
 BINS = 15  # of the expected calibration error
 
 
+SHARES = ("equal", "random")
+"""How labels are drawn: as many of every class, or without regard to class."""
+
+
 @dataclass(frozen=True, eq=False)
 class Draw:
     """Labels that are given and nodes that are to be classified.
 
     Attributes:
-        nodes: (m,) labelled nodes, class by class, ``slots``: (m,) the place of each one's class among ``classes``.
-        classes: (C,) labels that take part, ``left_out``: those with too few nodes.
-        asked: (q,) the other nodes of these classes, ``truth``: (q,) the place of each one's class.
+        nodes: (m,) labelled nodes, ``slots``: (m,) the place of each one's class among ``classes``.
+        classes: (C,) labels that are given, ``left_out``: those with too few nodes to take part.
+        asked: (q,) the other nodes, ``truth``: (q,) the class of each: its place among ``classes``, or a number from C on.
     """
 
     nodes: np.ndarray
@@ -82,19 +88,30 @@ class Draw:
         return hashlib.blake2b(b"|".join(p.astype(np.int64).tobytes() for p in parts), digest_size=8).hexdigest()
 
 
-def draw_labels(labels: np.ndarray, shot: int, seed: int) -> Draw:
-    """``shot`` nodes of every class that has more."""
+def draw_labels(labels: np.ndarray, shot: int, seed: int, shares: str = "equal") -> Draw:
+    """``shot`` nodes of every class that has more, or as many times the number of classes of all nodes."""
     known, sizes = np.unique(labels[labels >= 0], return_counts=True)
-    classes = known[sizes > shot]
-    if len(classes) < 2:
-        raise OptionError(f"{len(classes)} classes have more than {shot} nodes; expected at least two to tell apart.")
-    given = [stream(seed, "practice/labels", int(c)).permutation(np.flatnonzero(labels == c))[:shot] for c in classes]
-    nodes = np.concatenate(given)
-    open_to = np.isin(labels, classes)
+    left_out = known[sizes <= shot] if shares == "equal" else known[:0]
+    parts = np.setdiff1d(known, left_out)
+    if len(parts) < 2:
+        raise OptionError(f"{len(parts)} classes have more than {shot} nodes; expected at least two to tell apart.")
+    open_to = np.isin(labels, parts)
+    if shares == "equal":
+        drawn = [stream(seed, "practice/labels", int(c)).permutation(np.flatnonzero(labels == c))[:shot] for c in parts]
+        nodes = np.concatenate(drawn)
+    else:
+        order = stream(seed, "practice/random").permutation(np.flatnonzero(open_to))
+        most = shot * len(parts)
+        other = order[labels[order] != labels[order[0]]][:1]
+        # the first of another class moves to the second place: of one class there is nothing to tell apart
+        nodes = np.concatenate([order[:1], other, order[1:][order[1:] != other]])[:most]
+        if most >= len(order):
+            raise OptionError(f"{most} labels of {len(order)} nodes leave none to classify; give fewer.")
     open_to[nodes] = False
-    asked = np.flatnonzero(open_to)
-    slots = np.repeat(np.arange(len(classes)), shot)
-    return Draw(nodes, slots, classes, known[sizes <= shot], asked, np.searchsorted(classes, labels[asked]))
+    asked, classes = np.flatnonzero(open_to), np.unique(labels[nodes])
+    place = np.full(int(known.max()) + 1, -1)
+    place[np.concatenate([classes, np.setdiff1d(parts, classes)])] = np.arange(len(parts))
+    return Draw(nodes, place[labels[nodes]], classes, left_out, asked, place[labels[asked]])
 
 
 def practice_cell(dataset: str, peer: str, *, shots: Sequence[int], seed: int = 0, device: str = "cpu") -> Cell:
@@ -112,52 +129,61 @@ def practice_cell(dataset: str, peer: str, *, shots: Sequence[int], seed: int = 
 
 
 def practice(config: Mapping[str, Any], context: Context) -> dict[str, Any]:
-    """``by_shot``: accuracy, mean accuracy per class, calibration error and seconds at every number of labels; ``peak_bytes`` of all together.
+    """``by_shot``: accuracy, mean accuracy per class and calibration, at every number of labels, equal and at random; ``peak_bytes`` of all together.
 
-    Seconds are of processor time, all threads together, from the graph in memory to probabilities for every node, after a warm-up on a small graph: other work on the
-    machine does not count. Where a method does part of its work without labels, that part is counted at every number of labels.
+    ``seconds`` are of processor time, all threads together, from the graph in memory to probabilities for every node, the
+    mean over numbers of labels, after a warm-up on a small graph: other work on the machine does not count. Where a method
+    does part of its work without labels (``prepare_seconds``), that part is counted in full.
     """
-    labels = context.perturbed(config).graph.require_labels("this comparison")
+    source = context.perturbed(config).graph
+    labels = source.require_labels("this comparison")
     kind, seed = PEERS.find(str(config["peer"])), int(config["seed"])
-    draws = {int(shot): draw_labels(labels, int(shot), seed) for shot in config["shots"]}
+    asked = [(int(shot), shares) for shares in SHARES for shot in config["shots"]]
+    draws = {at: draw_labels(labels, at[0], seed, at[1]) for at in asked}
     there = {"device": str(config["device"])} if "device" in config else {}
     warm_up(kind, **there)
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
-    source = context.perturbed(config).graph
     # a graph of its own: what one method derives from it is not there for the next
-    graph = Graph(source.adjacency, source.features, names=source.names, vocab=source.vocab, name=source.name)
+    graph = Graph(
+        source.adjacency,
+        source.features,
+        names=source.names,
+        vocab=source.vocab,
+        name=source.name,
+        blocks=source.stated_blocks,
+        arcs=source.arcs,
+    )
 
-    def work() -> tuple[float, dict[int, tuple[np.ndarray, float]]]:
+    def work() -> tuple[float, float, list[dict[str, Any]]]:
         start = time.process_time()
         peer = kind(graph, seed, **there)
         prepared = time.process_time() - start
-        answers = {}
-        for done, (shot, draw) in enumerate(draws.items(), 1):
-            start = time.process_time()
-            chances = peer.classify(draw.nodes, draw.slots, len(draw.classes))
-            answers[shot] = chances[draw.asked], time.process_time() - start
-            context.listener("classify", {"done": done, "total": len(draws)})
-        return prepared, answers
+        found, judged = [], 0.0
+        given = [(draw.nodes, draw.slots, len(draw.classes)) for draw in draws.values()]
+        for (shot, shares), draw, chances in zip(draws, draws.values(), peer.answers(given)):
+            paused = time.process_time()
+            measured = measures(chances[draw.asked], draw, peer.promise(draw.asked))
+            found.append({"shot": shot, "shares": shares, **measured})
+            judged += time.process_time() - paused
+            context.listener("classify", {"done": len(found), "total": len(draws)})
+        return prepared, time.process_time() - start - prepared - judged, found
 
-    (prepared, answers), peak = with_peak(work)
-    by_shot = [
-        {"shot": shot, "seconds": prepared + seconds, **measures(chances, draws[shot])}
-        for shot, (chances, seconds) in answers.items()
-    ]
+    (prepared, answered, by_shot), peak = with_peak(work)
     size = {"nodes": graph.num_nodes, "edges": graph.num_edges}
-    return {"by_shot": by_shot, "prepare_seconds": prepared, "peak_bytes": peak, "load": load, **size}
+    seconds = {"prepare_seconds": prepared, "seconds": prepared + answered / len(draws)}
+    return {"by_shot": by_shot, **seconds, "peak_bytes": peak, "load": load, **size}
 
 
-def measures(chances: np.ndarray, draw: Draw) -> dict[str, Any]:
-    """What the probabilities (q, C) of the asked nodes are worth; of equal ones the first class is the answer."""
+def measures(chances: np.ndarray, draw: Draw, promise: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """What the probabilities (q, C) of the asked nodes are worth, and what the peer promises; of equal ones the first class is the answer."""
     if chances.shape != (len(draw.asked), len(draw.classes)) or not np.isfinite(chances).all():
         expected = f"{len(draw.asked)} x {len(draw.classes)}"
         raise OptionError(f"a method gave {chances.shape} probabilities; expected finite ones, {expected}.")
     hit = chances.argmax(axis=1) == draw.truth
-    sizes = np.bincount(draw.truth, minlength=len(draw.classes))
-    return {
+    sizes = np.bincount(draw.truth)
+    found = {
         "accuracy": float(hit.mean()),
-        "macro_accuracy": float((np.bincount(draw.truth, weights=hit, minlength=len(sizes)) / sizes).mean()),
+        "macro_accuracy": float((np.bincount(draw.truth, weights=hit) / np.maximum(sizes, 1))[sizes > 0].mean()),
         "calibration_error": calibration_error(chances.max(axis=1), hit),
         "unanswered": float((chances.max(axis=1) <= 0).mean()),
         "classes": len(draw.classes),
@@ -165,6 +191,13 @@ def measures(chances: np.ndarray, draw: Draw) -> dict[str, Any]:
         "asked": len(draw.asked),
         "draw": draw.hash,
     }
+    if promise is not None:
+        sets = promise["sets"]
+        known = draw.truth < len(draw.classes)
+        held = known & sets[np.arange(len(sets)), np.where(known, draw.truth, 0)]
+        found |= {name: float(promise[name]) for name in ("expected", "low", "high")}
+        found |= {"set_coverage": float(held.mean()), "set_size": float(sets.sum(axis=1).mean())}
+    return found
 
 
 def calibration_error(confidence: np.ndarray, hit: np.ndarray, bins: int = BINS) -> float:
@@ -174,8 +207,14 @@ def calibration_error(confidence: np.ndarray, hit: np.ndarray, bins: int = BINS)
     return float(np.abs(gaps).sum() / len(hit))
 
 
+_warm: set[tuple[type[Peer], str]] = set()
+
+
 def warm_up(kind: type[Peer], **there: str) -> None:
-    """The method on a ring of two colours: libraries are loaded and code is compiled before time is taken."""
+    """The method on a ring of two colours, once in a process: libraries are loaded and code is compiled before time is taken."""
+    if (kind, str(there)) in _warm:
+        return
+    _warm.add((kind, str(there)))
     n = 24
     colour = np.arange(n) // (n // 2)
     ends = np.stack([np.arange(n), (np.arange(n) + 1) % n])

@@ -1,20 +1,27 @@
-"""A peer: a way to classify all nodes of a graph from a few labels in every class, ours or another library's.
+"""A peer: a way to classify all nodes of a graph from a few labels, ours or another library's.
 
-A user with a handful of labels has no validation set. So every peer runs with the defaults of its library or, where it has none, with the
-settings of its authors' or its library's example; ``settings`` says which. Where the example picks an epoch on validation nodes, the last epoch is taken.
+A user with a handful of labels has no validation set. So a peer runs with the defaults of its library or the settings of
+its authors, or chooses among a few settings by labels that it leaves out; ``settings`` says which. All that read
+features read them weighted alike (:func:`columns`).
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import ClassVar
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 
-from naq.errors import OptionError
+from naq.embedders.smoothing import narrow, weigh
+from naq.errors import MissingDependency, OptionError
 from naq.graph import Graph
 from naq.plugins import Registry
+
+WIDTH = 256  # columns of a block of features at most where they are narrowed
+Task = tuple[np.ndarray, np.ndarray, int]
+"""Labelled nodes (m,), the class of each (m,), and the number of classes."""
 
 
 class Peer(ABC):
@@ -36,28 +43,52 @@ class Peer(ABC):
     def classify(self, nodes: np.ndarray, slots: np.ndarray, count: int) -> np.ndarray:
         """(n, count) probabilities of every node from (m,) labelled nodes and the class of each; zeros: a node without an answer."""
 
+    def answers(self, tasks: Sequence[Task]) -> Iterator[np.ndarray]:
+        """What :meth:`classify` says of each task; a peer may work on all of them at once."""
+        return (self.classify(*task) for task in tasks)
+
+    def promise(self, asked: np.ndarray) -> dict[str, Any] | None:
+        """Of the last answer, where the peer has both: the accuracy it expects with a 90 % interval, and its sets (asked, count)."""
+        return None
+
 
 PEERS: Registry[type[Peer]] = Registry(
     "a practical method",
     {
+        "appnp": "naq_paper.peers.gnn:APPNP",
+        "boosting": "naq_paper.peers.linear:Boosting",
+        "cleora": "naq_paper.peers.linear:Cleora",
         "correct-and-smooth": "naq_paper.peers.propagation:CorrectAndSmooth",
         "diffusion": "naq_paper.peers.scikit_network:Diffusion",
-        "gat": "naq_paper.peers.gnn:GAT",
         "gcn": "naq_paper.peers.gnn:GCN",
+        "graphany": "naq_paper.peers.linear:GraphAny",
+        "hops-logistic": "naq_paper.peers.linear:HopsLogistic",
         "label-propagation": "naq_paper.peers.propagation:LabelPropagation",
-        "naq-plus": "naq_paper.peers.naq_classifier:NaqPlusClassifier",
-        "nearest": "naq_paper.peers.scikit_network:NearestNeighbors",
+        "naq-plus": "naq_paper.peers.naq_classifier:NaqClassifier",
         "pagerank": "naq_paper.peers.scikit_network:PageRank",
-        "sgc": "naq_paper.peers.gnn:SGC",
-        "smooth": "naq_paper.peers.naq_classifier:SmoothClassifier",
-        "tfidf-logistic": "naq_paper.peers.propagation:TfidfLogistic",
+        "poisson": "naq_paper.peers.propagation:Poisson",
+        "poisson-neighbors": "naq_paper.peers.propagation:PoissonNeighbors",
+        "sage": "naq_paper.peers.gnn:SAGE",
+        "self-training": "naq_paper.peers.linear:SelfTraining",
+        "sgc": "naq_paper.peers.linear:SGC",
+        "smooth-logistic": "naq_paper.peers.linear:SmoothLogistic",
+        "ssgc": "naq_paper.peers.linear:SSGC",
+        "tfidf-logistic": "naq_paper.peers.linear:FeaturesLogistic",
     },
 )
 
 
-def words_of(graph: Graph) -> sp.csr_matrix:
-    """(n, d) the features as libraries want them, sparse."""
-    return sp.csr_matrix(graph.require_features("this method"))
+def columns(graph: Graph) -> np.ndarray:
+    """(n, d) float32: every block of features weighted as its kind asks for, at most ``WIDTH`` wide, side by side at equal weight."""
+    graph.require_features("this method")
+    blocks = [narrow(block.kind, part, WIDTH) for block, part in graph.block_features()]
+    return np.concatenate(blocks, axis=1) / np.float32(np.sqrt(len(blocks)))
+
+
+def weighted(graph: Graph) -> sp.csr_matrix:
+    """(n, d) the same as wide as they are."""
+    graph.require_features("this method")
+    return sp.csr_matrix(sp.hstack([sp.csr_matrix(weigh(block.kind, part)) for block, part in graph.block_features()]))
 
 
 def edge_index(graph: Graph) -> np.ndarray:
@@ -72,3 +103,14 @@ def normalized_rows(scores: np.ndarray) -> np.ndarray:
         raise OptionError("scores below 0 are no probabilities; expected numbers of at least 0.")
     total = scores.sum(axis=1, keepdims=True)
     return np.divide(scores, total, out=np.zeros_like(scores), where=total > 0)
+
+
+def softmax(scores: np.ndarray) -> np.ndarray:
+    """(n, count) scores as probabilities."""
+    apart = np.exp(scores - scores.max(axis=1, keepdims=True))
+    return np.asarray(apart / apart.sum(axis=1, keepdims=True))
+
+
+def missing(library: str, error: ImportError) -> MissingDependency:
+    how = 'pip install "naq[practice]"'
+    return MissingDependency(f"this comparison needs {library}, which is not installed: {how}.")

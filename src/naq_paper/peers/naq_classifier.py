@@ -1,8 +1,8 @@
-"""``FewShotNodeClassifier`` as it is installed, and the same with the vectors of the ``smooth`` baseline."""
+"""``FewShotNodeClassifier`` as it is installed."""
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -10,24 +10,24 @@ from naq.classifier import FewShotNodeClassifier, Labels
 from naq.graph import Graph
 from naq_paper.peers import Peer
 
+LEVEL = 0.9  # of sets of classes
 
-class NaqPlusClassifier(Peer):
+
+class NaqClassifier(Peer):
     name = "naq-plus"
     title = "naq (FewShotNodeClassifier)"
     reads = "features, edges"
-    settings = "as installed: `naq-plus` vectors"
-    method: ClassVar[str] = "naq-plus"
+    settings = "as installed"
 
     def __init__(self, graph: Graph, seed: int) -> None:
         super().__init__(graph, seed)
-        self.classifier = FewShotNodeClassifier(self.method, seed=seed).fit(graph)
+        self.classifier = FewShotNodeClassifier(seed=seed).fit(graph)
 
     def classify(self, nodes: np.ndarray, slots: np.ndarray, count: int) -> np.ndarray:
-        return self.classifier.predict_proba(Labels.of(nodes, slots))
+        self.last = self.classifier.prediction(Labels.of(nodes, slots))
+        return self.last.probabilities
 
-
-class SmoothClassifier(NaqPlusClassifier):
-    name = "smooth"
-    title = "naq, smooth vectors"
-    settings = '`method="smooth"`'
-    method = "smooth"
+    def promise(self, asked: np.ndarray) -> dict[str, Any]:
+        expected = self.last.expected
+        interval = {"expected": expected.value, "low": expected.low, "high": expected.high}
+        return {**interval, "sets": self.last.sets(LEVEL)[asked]}

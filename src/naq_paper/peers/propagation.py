@@ -1,43 +1,22 @@
-r"""Label propagation and Correct & Smooth (Huang et al., `ICLR 2021 <https://arxiv.org/abs/2010.13993>`_), both of PyG.
+r"""Label propagation and Correct & Smooth (Huang et al., `ICLR 2021 <https://arxiv.org/abs/2010.13993>`_), both of PyG,
+and Poisson learning (Calder et al., `ICML 2020 <https://arxiv.org/abs/2006.11184>`_).
 
 With :math:`S = D^{-1/2} A D^{-1/2}` and Y the labels, one row per node and 0 where there is none, label propagation repeats
 :math:`Z \leftarrow \alpha S Z + (1 - \alpha) Y`. Correct & Smooth starts from the probabilities of another classifier, here TF-IDF and logistic regression;
-it propagates the errors at the labelled nodes and adds them, then propagates the sum with the labels put in.
+it propagates the errors at the labelled nodes and adds them, then propagates the sum with the labels put in. Poisson learning
+solves :math:`(D - A)\, U = Y - \bar Y`, with :math:`\bar Y` the mean label at the labelled nodes.
 """
 
 from __future__ import annotations
 
 import numpy as np
+import scipy.sparse as sp
 import torch
 
-from naq.errors import OptionError
 from naq.graph import Graph
-from naq_paper.peers import Peer, edge_index, normalized_rows, words_of
-
-MOST_ROUNDS = 1000  # of L-BFGS; scikit-learn's 100 end with a warning before it has converged
-
-
-class TfidfLogistic(Peer):
-    name = "tfidf-logistic"
-    title = "TF-IDF + logistic regression"
-    reads = "features"
-    settings = "scikit-learn: `TfidfTransformer(sublinear_tf=True)`, `LogisticRegression(max_iter=1000)`, else defaults"
-
-    def __init__(self, graph: Graph, seed: int) -> None:
-        from sklearn.feature_extraction.text import TfidfTransformer
-
-        super().__init__(graph, seed)
-        words = words_of(graph)
-        if words.data.min(initial=0.0) < 0:
-            raise OptionError(f"graph {graph.name!r} has features below 0; TF-IDF needs counts of words.")
-        self.words = TfidfTransformer(sublinear_tf=True).fit_transform(words)
-
-    def classify(self, nodes: np.ndarray, slots: np.ndarray, count: int) -> np.ndarray:
-        from sklearn.linear_model import LogisticRegression
-
-        model = LogisticRegression(max_iter=MOST_ROUNDS, random_state=self.seed)
-        return model.fit(self.words[nodes], slots).predict_proba(self.words)
-
+from naq.neighbors import vector_neighbors
+from naq_paper.peers import Peer, edge_index, normalized_rows, softmax
+from naq_paper.peers.linear import FeaturesLogistic, SmoothLogistic
 
 LAYERS = 50
 ALPHA = 0.9
@@ -63,7 +42,7 @@ class LabelPropagation(Peer):
         return normalized_rows(Propagation(LAYERS, ALPHA)(given, self.edges).numpy())
 
 
-class CorrectAndSmooth(TfidfLogistic):
+class CorrectAndSmooth(FeaturesLogistic):
     name = "correct-and-smooth"
     title = "Correct & Smooth"
     reads = "features, edges"
@@ -85,3 +64,65 @@ class CorrectAndSmooth(TfidfLogistic):
         given, where = torch.from_numpy(slots), torch.from_numpy(nodes)
         post = Correction(LAYERS, 0.8, LAYERS, 0.8)
         return normalized_rows(post(base, given, where, self.edges, self.weights).numpy())
+
+
+LEAST = 1e-3
+"""Added to the eigenvalues of the Laplacian: in a component whose labels do not add up to zero there is no solution without."""
+
+
+class Poisson(Peer):
+    name, title, reads = "poisson", "Poisson learning", "edges"
+    settings = "conjugate gradients to 1e-3, as in `graphlearning`, on the edges"
+
+    def __init__(self, graph: Graph, seed: int) -> None:
+        super().__init__(graph, seed)
+        weights = sp.csr_matrix(self.weights(graph), dtype=np.float64)
+        degree = np.asarray(weights.sum(axis=1)).ravel()
+        self.scale = np.divide(1.0, np.sqrt(degree), out=np.zeros_like(degree), where=degree > 0)
+        self.laplacian = (1 + LEAST) * sp.eye(len(degree)) - sp.diags(self.scale) @ weights @ sp.diags(self.scale)
+
+    def weights(self, graph: Graph) -> sp.csr_array:
+        """(n, n) symmetric."""
+        return graph.weighted_adjacency
+
+    def classify(self, nodes: np.ndarray, slots: np.ndarray, count: int) -> np.ndarray:
+        given = np.eye(count)[slots]
+        source = np.zeros((len(self.scale), count))
+        source[nodes] = given - given.mean(axis=0)
+        source *= self.scale[:, None]
+        scores = self.scale[:, None] * solved(self.laplacian, source)
+        return softmax(scores / max(float(np.abs(scores).max()), 1e-12))
+
+
+class PoissonNeighbors(Poisson):
+    name, title, reads = "poisson-neighbors", "Poisson learning on nearest neighbours", "features, edges"
+    settings = "the same on the 10 nearest neighbours by smoothed features, weighted by `exp(-4 d^2 / d_10^2)` as in `graphlearning`"
+
+    def weights(self, graph: Graph) -> sp.csr_array:
+        rows = SmoothLogistic(graph, self.seed).columns
+        ids = vector_neighbors(rows, 10, seed=self.seed).ids
+        start, place = np.nonzero(ids >= 0)
+        end = ids[start, place]
+        apart = ((rows[start] - rows[end]) ** 2).sum(axis=1).astype(np.float64)
+        far = np.zeros(graph.num_nodes)
+        np.maximum.at(far, start, apart)
+        found = np.exp(-4 * apart / np.maximum(far[start], 1e-12))
+        one_way = sp.csr_array((found, (start, end)), shape=graph.adjacency.shape)
+        return one_way.maximum(one_way.T)
+
+
+def solved(matrix: sp.csr_array, right: np.ndarray, tolerance: float = 1e-3, most: int = 1000) -> np.ndarray:
+    """(n, count) the solutions of a symmetric positive definite system by conjugate gradients, all columns side by side."""
+    found, rest = np.zeros_like(right), right.copy()
+    step, size = rest.copy(), (rest**2).sum(axis=0)
+    enough = tolerance**2 * size
+    for _ in range(most):
+        if (size <= enough).all():
+            break
+        image = matrix @ step
+        length = size / np.maximum((step * image).sum(axis=0), 1e-300)
+        found += length * step
+        rest -= length * image
+        before, size = size, (rest**2).sum(axis=0)
+        step = rest + size / np.maximum(before, 1e-300) * step
+    return found

@@ -25,6 +25,7 @@ def test_a_version_changes_the_key_of_the_cells_it_concerns_and_of_no_others(mon
 
 def test_version_1_is_what_is_not_in_the_table(monkeypatch):
     monkeypatch.setitem(VERSIONS, "protonet", 1)
+    monkeypatch.delitem(VERSIONS, "practice")
     assert versions_of("train", CONFIG) == versions_of("practice", {"peer": "sgc"}) == ""
     monkeypatch.setitem(VERSIONS, "sgc", 3)
     monkeypatch.setitem(VERSIONS, "practice", 2)

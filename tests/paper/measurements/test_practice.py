@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from naq.errors import GraphError, OptionError
 from naq_paper.measurements import practice as peak_memory
-from naq_paper.measurements.practice import Draw, calibration_error, draw_labels, measures, practice_cell
+from naq_paper.measurements.practice import SHARES, Draw, calibration_error, draw_labels, measures, practice_cell
 from naq_paper.peers import PEERS
 
 
@@ -34,6 +34,28 @@ def test_more_labels_are_the_fewer_and_others_and_a_seed_is_a_draw():
     assert set(few.nodes) < set(more.nodes) and set(few.nodes) != set(other.nodes)
     assert few.hash == draw_labels(labels, 2, 0).hash
     assert len({few.hash, more.hash, other.hash}) == 3
+
+
+@given(st.lists(st.integers(-1, 5), min_size=20, max_size=120), st.integers(1, 2), st.integers(0, 5))
+def test_labels_at_random_come_as_the_classes_do(labels, shot, seed):
+    labels = np.array([0] * 7 + [1] * 7 + labels)
+    draw, known = draw_labels(labels, shot, seed, "random"), np.unique(labels[labels >= 0])
+    assert len(set(draw.nodes)) == len(draw.nodes) == shot * len(known) and not len(draw.left_out)
+    assert len(draw.classes) >= 2, "of one class there is nothing to tell apart"
+    np.testing.assert_array_equal(draw.classes[draw.slots], labels[draw.nodes])
+    assert sorted([*draw.nodes, *draw.asked]) == np.flatnonzero(labels >= 0).tolist()
+    given = draw.truth < len(draw.classes)
+    np.testing.assert_array_equal(draw.classes[draw.truth[given]], labels[draw.asked[given]])
+    assert not np.isin(labels[draw.asked[~given]], draw.classes).any(), "other classes have numbers from C on"
+    assert set(draw_labels(labels, 1, seed, "random").nodes) <= set(draw.nodes)
+
+
+def test_labels_at_random_have_the_shares_of_the_classes():
+    labels = np.repeat([0, 1], [900, 100])
+    counts = [np.bincount(draw_labels(labels, 50, seed, "random").slots)[1] for seed in range(30)]
+    assert 8 < np.mean(counts) < 12
+    with pytest.raises(OptionError, match="1000 labels of 1000 nodes"):
+        draw_labels(labels, 500, 0, "random")
 
 
 def test_one_class_is_nothing_to_tell_apart():
@@ -62,6 +84,13 @@ def test_what_is_counted():
     assert found["accuracy"] == pytest.approx(3 / 5), "of equal probabilities the first class is the answer"
     assert found["macro_accuracy"] == pytest.approx((3 / 4 + 0) / 2)
     assert (found["unanswered"], found["classes"], found["left_out"], found["asked"]) == (0.2, 2, [9], 5)
+    unmet = Draw(draw.nodes, draw.slots, draw.classes, draw.left_out, draw.asked, np.array([0, 0, 2, 1, 1]))
+    sets = np.array([[1, 0], [0, 1], [1, 1], [1, 1], [0, 1]], dtype=bool)
+    found = measures(chances, unmet, {"expected": 0.7, "low": 0.5, "high": 0.9, "sets": sets})
+    assert found["accuracy"] == pytest.approx(2 / 5), "a class without a label is always missed"
+    assert found["macro_accuracy"] == pytest.approx((2 / 2 + 0 + 0) / 3)
+    assert (found["set_coverage"], found["set_size"]) == (pytest.approx(3 / 5), pytest.approx(7 / 5))
+    assert (found["expected"], found["low"], found["high"]) == (0.7, 0.5, 0.9)
     for wrong in (chances[:, :1], np.full_like(chances, np.nan)):
         with pytest.raises(OptionError, match="expected finite ones, 5 x 2"):
             measures(wrong, draw)
@@ -71,14 +100,15 @@ def test_what_is_counted():
 def test_a_cell_answers_every_number_of_labels(context, compute, peer):
     result = compute(practice_cell("communities", peer, shots=[3, 1], seed=2))
     graph = context.dataset_cache.graph("communities")
-    assert [one["shot"] for one in result["by_shot"]] == [1, 3]
+    assert [(one["shot"], one["shares"]) for one in result["by_shot"]] == [(k, s) for s in SHARES for k in (1, 3)]
     for one in result["by_shot"]:
-        draw = draw_labels(graph.labels, one["shot"], 2)
+        draw = draw_labels(graph.labels, one["shot"], 2, one["shares"])
         assert one["draw"] == draw.hash and one["asked"] == graph.num_nodes - 7 * one["shot"]
-        chances = PEERS[peer](graph.without_labels(), 2).classify(draw.nodes, draw.slots, 7)
-        right = [chances[i].argmax() == graph.labels[i] for i in draw.asked]
+        chances = PEERS[peer](graph.without_labels(), 2).classify(draw.nodes, draw.slots, len(draw.classes))
+        right = [draw.classes[chances[i].argmax()] == graph.labels[i] for i in draw.asked]
         assert one["accuracy"] == pytest.approx(np.mean(right), abs=0.02)
-        assert one["seconds"] >= result["prepare_seconds"] >= 0
+        assert ("set_coverage" in one) == (peer == "naq-plus")
+    assert result["seconds"] >= result["prepare_seconds"] >= 0
     assert result["peak_bytes"] is None or result["peak_bytes"] >= 0
 
 

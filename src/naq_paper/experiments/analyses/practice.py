@@ -1,4 +1,4 @@
-"""A few labels in every class, the class of all other nodes: our classifier beside what people use instead.
+"""A few labels, in every class or at random, the class of all other nodes: our classifier beside what people use instead.
 
 A draw of labels is a task: every method answers the same draws, and their differences are taken draw by draw. What a method
 draws itself is drawn anew with every draw of labels, so its variance is in the spread of these differences.
@@ -7,8 +7,10 @@ draws itself is drawn anew with every draw of labels, so its variance is in the 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from statistics import median
+from statistics import mean, median
 from typing import Any
+
+import numpy as np
 
 from naq_paper.cells.machine import device_words
 from naq_paper.cells.records import Record
@@ -17,30 +19,37 @@ from naq_paper.experiments.experiment import Experiment, Study
 from naq_paper.experiments.request import Request
 from naq_paper.experiments.seed_groups import Key, SeedGroup
 from naq_paper.experiments.views import Entry, LineView, Number, TableView, View, plain
-from naq_paper.measurements.practice import BINS, practice_cell
+from naq_paper.measurements.practice import BINS, SHARES, practice_cell
 from naq_paper.peers import PEERS
 from naq_paper.statistics import Comparison, Score, Standing, compare, family, score
 
-OURS = ("naq-plus", "smooth")
-"""The classifier as installed, and with other vectors; all other rows are other libraries."""
+OURS = ("naq-plus",)
+"""The classifier as installed; all other rows are what people use instead."""
 OTHERS = (
-    *("tfidf-logistic", "nearest", "pagerank", "diffusion", "label-propagation", "correct-and-smooth"),
-    *("sgc", "gcn", "gat"),
+    *("gcn", "sage", "appnp", "hops-logistic", "smooth-logistic", "tfidf-logistic", "sgc", "ssgc", "self-training"),
+    *("boosting", "graphany", "cleora", "poisson", "poisson-neighbors", "label-propagation", "correct-and-smooth"),
+    *("pagerank", "diffusion"),
 )
-SHOTS = (1, 2, 5, 10)
-DRAWS, FEW_DRAWS = 5, 2
+SHOTS = (1, 2, 5, 10, 20, 50, 200)
+DRAWS, FEW_DRAWS = 10, 2
 """Draws of labels, where the request does not say how many, and under a thin budget."""
 
 Column = dict[str, Score]
 """Scores by the name of the method."""
 
+Labels = tuple[int, str]
+"""How many in every class, and how they are drawn (:data:`~naq_paper.measurements.practice.SHARES`)."""
+
 
 class Practice(Experiment):
     name = "practice"
-    title = "In practice: a few labels in every class"
-    question = "With a few labels in every class of a graph, who names the class of all other nodes best?"
+    title = "In practice: a few labels of every class"
+    question = "With a few labels of the classes of a graph, who names the class of all other nodes best?"
     origin = "not in the paper"
-    datasets = ("cora", "citeseer", "amazon-computers", "coauthor-cs", "debian")
+    datasets = (
+        *("cora", "citeseer", "amazon-computers", "coauthor-cs", "debian"),
+        *("blogcatalog", "payments", "actor", "minesweeper"),
+    )
 
     def rows(self, request: Request) -> list[str]:
         """The methods, by default all."""
@@ -58,62 +67,62 @@ class Practice(Experiment):
 
     def views(self, study: Study) -> list[View]:
         rows, shots = self.rows(study.request), self.shots(study.request)
+        settings = [(shot, shares) for shares in SHARES for shot in shots]
         accuracy, macro = (
-            {shot: column_of(study, rows, shot, what) for shot in shots} for what in ("accuracy", "macro_accuracy")
+            {at: column_of(study, rows, at, what) for at in settings} for what in ("accuracy", "macro_accuracy")
         )
-        first = accuracy[shots[0]]
+        first = accuracy[settings[0]]
         rows = sorted(rows, key=lambda row: -first[row].mean if row in first else 1.0)
-        tests = {shot: test for shot in shots if (test := against_best(accuracy[shot])) is not None}
+        tests = {at: test for at in settings if (test := against_best(accuracy[at])) is not None}
         sentences = [
-            f"{labels(shot)} per class, {title(OURS[0])} against {title(best)}, the best of the others: {gain(test)}."
-            for shot, (best, test) in tests.items()
+            f"{words(at)}, {title(OURS[0])} against {title(best)}, the best of the others: {gain(test)}."
+            for at, (best, test) in tests.items()
         ]
-        views: list[View] = [
-            findings(study, sentences or [NOTHING]),
-            LineView(
-                table_name(study),
-                f"{self.title}: {study.dataset}",
-                "labels in every class",
-                "accuracy of all other nodes, %",
-                [score_series(title(row), shots, [accuracy[shot].get(row) for shot in shots]) for row in rows],
-                log_x=True,
-                note="Whiskers are 95 % intervals over draws of labels.",
-            ),
-            self._accuracies(study, "", "accuracy, %", rows, accuracy),
-            self._accuracies(study, "macro", "mean accuracy per class, %", rows, macro),
-            self._costs(study, rows, shots),
-        ]
+        views: list[View] = [findings(study, sentences or [NOTHING])]
+        for shares in SHARES:
+            own = {at: column for at, column in accuracy.items() if at[1] == shares}
+            part = "" if shares == SHARES[0] else shares
+            drawn = "labels in every class" if shares == SHARES[0] else "labels per class on average, at random"
+            lines = [score_series(title(row), shots, [column.get(row) for column in own.values()]) for row in rows]
+            note = "Whiskers are 95 % intervals over draws of labels."
+            heading = (f"{self.title}: {study.dataset}", drawn, "accuracy of all other nodes, %")
+            views.append(LineView(table_name(study, part), *heading, lines, log_x=True, note=note))
+            views.append(self._accuracies(study, part, f"accuracy, %, {shares} labels", rows, own))
+            other = {at: macro[at] for at in own}
+            part = "-".join(filter(None, ["macro", part]))
+            views.append(self._accuracies(study, part, f"mean accuracy per class, %, {shares} labels", rows, other))
+        views += [promise_table(study, settings), self._costs(study, rows, settings)]
         return [*views, reached_table(study, accuracy, tests)] if tests else views
 
     def _accuracies(
-        self, study: Study, part: str, heading: str, rows: Sequence[str], found: Mapping[int, Column]
+        self, study: Study, part: str, heading: str, rows: Sequence[str], found: Mapping[Labels, Column]
     ) -> TableView:
-        standings = {shot: standings_of(column) for shot, column in found.items()}
+        standings = {at: standings_of(column) for at, column in found.items()}
 
-        def entry(row: str, shot: int) -> Entry:
-            if row not in found[shot]:
+        def entry(row: str, at: Labels) -> Entry:
+            if row not in found[at]:
                 return study.missing(row)
-            return number(found[shot][row], standings[shot].get(row), keys=study.keys(row))
+            return number(found[at][row], standings[at].get(row), keys=study.keys(row))
 
         draws = max((one.per_task.size for column in found.values() for one in column.values()), default=0)
         notes = (
-            "Rows are sorted by accuracy with the fewest labels." if part else "Sorted by the first column.",
+            "Sorted by the first column." if not part else "Rows are sorted by accuracy with the fewest equal labels.",
             f"A task is a draw of labels, the same for all methods; there are {draws}. All other nodes are classified.",
-            left_out_note(study),
-            power_note([column for shot, column in found.items() if standings[shot]]),
+            left_out_note(study, list(found)),
+            power_note([column for at, column in found.items() if standings[at]]),
         )
         return TableView(
             table_name(study, part),
             f"{heading.partition(',')[0].capitalize()}: {study.dataset}",
-            ["method", "reads", *map(labels, found)],
-            [[title(row), PEERS[row].reads, *(entry(row, shot) for shot in found)] for row in rows],
+            ["method", "reads", *map(words, found)],
+            [[title(row), PEERS[row].reads, *(entry(row, at) for at in found)] for row in rows],
             labels=2,
             groups=[("", 2), (heading, len(found))],
             note=" ".join(filter(None, notes)),
             sorted_by=None if part else 2,
         )
 
-    def _costs(self, study: Study, rows: Sequence[str], shots: Sequence[int]) -> TableView:
+    def _costs(self, study: Study, rows: Sequence[str], settings: Sequence[Labels]) -> TableView:
         lines: list[list[Entry]] = []
         machines: set[str] = set()
         for row in rows:
@@ -121,55 +130,82 @@ class Practice(Experiment):
             there = {device_words(record.machine) for record in records} - {"cpu"}
             machines |= there
             peaks = [r["peak_bytes"] for r in results_of(records) if r["peak_bytes"] is not None]
-            errors = [values_of(records, shot, "calibration_error") for shot in shots]
-            seconds = [value for shot in shots for value in values_of(records, shot, "seconds")]
+            seconds = [result["seconds"] for result in results_of(records)]
             costs: list[Entry] = ["on a GPU", "on a GPU"]
             if not there:
                 costs = [
                     plain(median(seconds) if seconds else None, 2),
                     plain(max(peaks) / 2**20 if peaks else None, 0),
                 ]
-            lines.append(
-                [title(row), *(plain(sum(found) / len(found) if found else None, 3) for found in errors), *costs]
-            )
+            errors = [values_of(records, at, "calibration_error") for at in settings]
+            lines.append([title(row), *(plain(mean(found) if found else None, 3) for found in errors), *costs])
         on = f" On a GPU ({', '.join(sorted(machines))}) neither compares." if machines else ""
         return TableView(
             table_name(study, "cost"),
             f"Calibration, time and memory: {study.dataset}",
-            ["method", *map(labels, shots), "seconds", "memory, MB"],
+            ["method", *map(words, settings), "seconds", "memory, MB"],
             lines,
-            groups=[("", 1), ("expected calibration error", len(shots)), ("", 2)],
+            groups=[("", 1), ("expected calibration error", len(settings)), ("", 2)],
             note=f"Rows are in the order of the table of accuracies. Expected calibration error: {BINS} bins, mean over draws. Seconds of processor "
-            "time from the graph in memory to probabilities for every node, the median over draws and numbers of labels, after a warm-up. Memory: the most "
-            f"that was taken beyond the graph itself, in any draw.{on}",
+            "time from the graph in memory to probabilities for every node, the mean over numbers of labels and the median over draws, after a warm-up. "
+            f"Memory: the most that was taken beyond the graph itself, in any draw.{on}",
         )
+
+
+def promise_table(study: Study, settings: Sequence[Labels]) -> TableView:
+    """What our classifier says of itself against what is true, over the draws."""
+    records = study.records(OURS[0])
+    lines: list[list[Entry]] = []
+    for at in settings:
+        true, expected, low, high, held, size = (
+            np.array(values_of(records, at, what))
+            for what in ("accuracy", "expected", "low", "high", "set_coverage", "set_size")
+        )
+        if true.size:
+            inside = 100 * float(((low <= true) & (true <= high)).mean())
+            shown = (100 * true.mean(), 100 * expected.mean(), 100 * np.abs(expected - true).mean())
+            rest = (100 * (high - low).mean(), inside, 100 * held.mean(), size.mean())
+            lines.append([words(at), *(plain(float(one), 1) for one in (*shown, *rest))])
+    return TableView(
+        table_name(study, "promise"),
+        f"What the classifier expects of itself: {study.dataset}",
+        [
+            *("labels", "accuracy, %", "expected, %", "mean error, points", "width of the 90 % interval, points"),
+            *("interval holds, % of draws", "90 % sets hold, % of nodes", "classes in a set"),
+        ],
+        lines,
+        note=f"{title(OURS[0])}. Means over draws of labels; nodes of a class without a label are in no set.",
+    )
 
 
 def title(row: str) -> str:
     return PEERS[row].title
 
 
-def labels(shot: int) -> str:
-    return f"{shot} label" if shot == 1 else f"{shot} labels"
+def words(at: Labels) -> str:
+    shot, shares = at
+    count = f"{shot} label" if shot == 1 else f"{shot} labels"
+    return count if shares == SHARES[0] else f"{count}, random"
 
 
 def results_of(records: Sequence[Record]) -> list[Mapping[str, Any]]:
     return [record.result for record in records if record.result is not None]
 
 
-def values_of(records: Sequence[Record], shot: int, what: str) -> list[Any]:
+def values_of(records: Sequence[Record], at: Labels, what: str) -> list[Any]:
     """One of each draw."""
-    return [one[what] for result in results_of(records) for one in result["by_shot"] if one["shot"] == shot]
+    found = [one for result in results_of(records) for one in result["by_shot"]]
+    return [one[what] for one in found if (one["shot"], one["shares"]) == at]
 
 
-def column_of(study: Study, rows: Sequence[str], shot: int, what: str) -> Column:
+def column_of(study: Study, rows: Sequence[str], at: Labels, what: str) -> Column:
     """The scores of a column, as far as they are finished; paired where the same draws are."""
     found = {}
     for row in rows:
         records = study.records(row)
-        values = values_of(records, shot, what)
+        values = values_of(records, at, what)
         if values:
-            found[row] = score([values], "|".join(values_of(records, shot, "draw")), trained=False)
+            found[row] = score([values], "|".join(values_of(records, at, "draw")), trained=False)
     return found
 
 
@@ -187,34 +223,30 @@ def against_best(column: Column) -> tuple[str, Comparison] | None:
     return best, family({row: (column[OURS[0]], one) for row, one in others.items()})[best]
 
 
-def left_out_note(study: Study) -> str:
+def left_out_note(study: Study, settings: Sequence[Labels]) -> str:
     """Which classes have too few nodes; the draws of one number of labels leave out the same."""
-    sizes = {
-        one["shot"]: len(one["left_out"])
-        for row in study.groups
-        for result in results_of(study.records(row))
-        for one in result["by_shot"]
-    }
-    words = [f"{size} with {labels(shot)}" for shot, size in sizes.items() if size]
-    return f"Classes with too few nodes are left out for all methods: {', '.join(words)}." if words else ""
+    records = [record for row in study.groups for record in study.records(row)]
+    sizes = {at: max(map(len, values_of(records, at, "left_out")), default=0) for at in settings}
+    told = [f"{size} with {words(at)}" for at, size in sizes.items() if size]
+    return f"Classes with too few nodes are left out for all methods: {', '.join(told)}." if told else ""
 
 
 def reached_table(
-    study: Study, accuracy: Mapping[int, Column], tests: Mapping[int, tuple[str, Comparison]]
+    study: Study, accuracy: Mapping[Labels, Column], tests: Mapping[Labels, tuple[str, Comparison]]
 ) -> TableView:
     """Our classifier against the best of the others."""
     lines: list[list[Entry]] = []
-    for shot, (best, test) in tests.items():
+    for at, (best, test) in tests.items():
         d = test.difference
-        ours, other = (Number(100 * accuracy[shot][row].mean, digits=1) for row in (OURS[0], best))
+        ours, other = (Number(100 * accuracy[at][row].mean, digits=1) for row in (OURS[0], best))
         verdicts = (test.significant, not (test.significant and d.mean < 0))
-        words = ("yes" if one else "no" for one in verdicts)
-        lines.append([labels(shot), title(best), ours, other, Number(100 * d.mean, 100 * d.ci95, digits=1), *words])
+        told = ("yes" if one else "no" for one in verdicts)
+        lines.append([words(at), title(best), ours, other, Number(100 * d.mean, 100 * d.ci95, digits=1), *told])
     return TableView(
         table_name(study, "reached"),
         f"Against the best of the others: {study.dataset}",
         [
-            *("labels per class", "best of the others", "naq, %", "best other, %", "gain, points"),
+            *("labels", "best of the others", "naq, %", "best other, %", "gain, points"),
             "significant",
             "not below",
         ],
