@@ -18,6 +18,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from queue import Empty
 from typing import Any
@@ -129,7 +130,7 @@ def keep(files: Sequence[str], folder: str, cache: DatasetCache, graphs: Sequenc
     for line in (line for file in files for line in Path(file).read_text().splitlines()):
         record = Record.from_json(json.loads(line))
         if record.done:
-            same = Record(record.cell, identify(record.cell, cache), *list(vars(record).values())[2:])
+            same = replace(record, identity=identify(record.cell, cache))
             if same.identity.data.partition(".")[0] != record.identity.data.partition(".")[0]:
                 raise SystemExit(f"{record.cell.title} was computed on another graph.")
             store.put(same)

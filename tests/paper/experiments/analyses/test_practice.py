@@ -98,10 +98,10 @@ def test_what_the_classifier_promises_is_held_against_the_truth():
     table = table_of(study.views(), "practice-promise-cora")
     true = np.array([one["accuracy"] for record in study.records("naq-plus") for one in record.result["by_shot"][:1]])
     row = [entry.value for entry in table.rows[0][1:]]
-    inside = 100 * ((0.6 <= true) & (true <= 0.8)).mean()
+    inside = 100 * ((true >= 0.6) & (true <= 0.8)).mean()
     expected = [100 * true.mean(), 70, 100 * np.abs(true - 0.7).mean(), 20, inside, 90, 1.5]
     np.testing.assert_allclose(row, expected)
-    assert [row[0] for row in table.rows] == ["1 label", "1 label, random"] and 0 < inside
+    assert [row[0] for row in table.rows] == ["1 label", "1 label, random"] and inside > 0
 
 
 def test_from_graph_to_page(tmp_path):
