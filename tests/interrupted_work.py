@@ -6,18 +6,21 @@ Each returns what must be the same whatever happened: numbers to their bits, and
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import io
 import json
 import os
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 import damaged_files as files
 from naq.errors import DataError
-from naq.files import NO_SPACE
+from naq.files import NO_SPACE, read_json, write_json
 
 
 def run(folder: Path) -> Any:
@@ -61,18 +64,77 @@ def cells(folder: Path) -> Any:
     ]
 
 
+def replaced(folder: Path, names: Sequence[str], old: Callable[[], Any], new: Callable[[], Any], read: Any) -> Any:
+    """What is in the folder once ``new`` has replaced what ``old`` wrote there; whatever happened between, one of both is there."""
+    folder.mkdir(parents=True, exist_ok=True)
+    mark = folder / "old"
+    if not mark.exists():
+        old()
+        write_json(mark, {name: read(folder / name) for name in names})
+    before, found = read_json(mark), {name: read(folder / name) for name in names}
+    new()
+    after = {name: read(folder / name) for name in names}
+    for name in names:
+        assert found[name] in (before[name], after[name]) and before[name] != after[name], name
+    return [before, after, sorted(one.name for one in folder.iterdir())]
+
+
 def import_tables(folder: Path) -> Any:
-    """Two tables to a graph file and to a graph folder."""
-    from naq.io import import_tables as read
+    """``naq import``: two tables to a graph file and to a graph folder, in the place of others."""
     from naq.io import load, save_graph
     from naq_scale.mapped import save_mapped
 
-    folder.mkdir(parents=True, exist_ok=True)
     tables = folder.parent / "edges.csv", folder.parent / "nodes.csv"
-    graph = read(*(tables if tables[1].exists() else files._tables(folder.parent)))[0]
-    save_graph(folder / "g.npz", graph)
-    save_mapped(folder / "g", graph)
-    return [load(folder / "g.npz").hash, load(folder / "g").hash]
+    edges, nodes = tables if tables[1].exists() else files._tables(folder.parent)
+
+    def old() -> None:
+        save_graph(folder / "g.npz", files.small_graph())
+        save_mapped(folder / "g", files.small_graph())
+
+    def new() -> None:
+        command("import", edges, "--nodes", nodes, "--out", folder / "g.npz")
+        command("import", edges, "--nodes", nodes, "--mmap", "--out", folder / "g")
+
+    return replaced(folder, ["g.npz", "g"], old, new, lambda path: load(path).hash)
+
+
+def predict(folder: Path) -> Any:
+    """``naq predict``: the table and the page, in the place of others."""
+    graph, labels = _graph_file(folder), folder.parent / "few.csv"
+    labels.write_text("node,class\n" + "".join(f"{node},{'abc'[node % 3]}\n" for node in range(9)))
+    words = ["predict", graph, "--labels", labels, "--out", folder / "p.csv", "--report", folder / "p.html"]
+
+    def old() -> None:
+        for name in ("p.csv", "p.html"):
+            (folder / name).write_text("old")
+
+    def read(path: Path) -> str:
+        return hashlib.sha256(path.read_text().replace(str(folder), "").encode()).hexdigest()  # the page names it
+
+    return replaced(folder, ["p.csv", "p.html"], old, lambda: command(*words), read)
+
+
+def embed(folder: Path) -> Any:
+    """``naq embed``: vectors in the place of others, in one piece and in shards."""
+    graph = _graph_file(folder)
+    whole, parts = folder / "v.npy", folder / "w.npy"
+
+    def old() -> None:
+        command("embed", graph, "--out", whole, "--method", "smooth")
+        command("embed", graph, "--out", parts, "--method", "smooth")
+
+    def new() -> None:
+        command("embed", graph, "--out", whole)
+        command("embed", graph, "--out", parts, "--shards", 3)
+
+    return replaced(folder, ["v.npy", "w.npy"], old, new, lambda path: files.digest(np.load(path)))
+
+
+def _graph_file(folder: Path) -> Path:
+    from naq.io import save_graph
+
+    graph = folder.parent / "labelled.npz"
+    return graph if graph.exists() else save_graph(graph, files._labelled())
 
 
 def command(*words: object) -> str:
@@ -94,14 +156,11 @@ def command(*words: object) -> str:
 
 def reproduce(folder: Path) -> Any:
     """``naq reproduce``: a method that trains and one that does not, the page, the records."""
-    from naq.io import save_graph
     from naq.training import loop
     from naq_paper.cells.store import Store
 
     loop.CHECKPOINT_SECONDS = 0.0
-    graph, out = folder.parent / "labelled.npz", folder / "out"
-    if not graph.exists():
-        save_graph(graph, files._labelled())
+    graph, out = _graph_file(folder), folder / "out"
     words = ["reproduce", "methods", "-d", graph, "-m", "smooth", "-m", "naq-feat/protonet", "--way", 2, "--shot", 1]
     words += ["--seeds", 1, "--episodes", 32, "--set", "protonet.latent=8", "--episode", "queries=3"]
     said = command(*words, "--no-cache", "--quick", "--engine", "local", "--out", out)
@@ -117,13 +176,9 @@ def reproduce(folder: Path) -> Any:
 
 def shards(folder: Path) -> Any:
     """``naq neighbors`` in shards: the table, and nothing else is left."""
-    from naq.io import save_graph
-
-    graph, out = folder.parent / "labelled.npz", folder / "made" / "t.npz"
-    if not graph.exists():
-        save_graph(graph, files._labelled())
+    graph, out = _graph_file(folder), folder / "made" / "t.npz"
     command("neighbors", graph, "-k", 4, "--engine", "local", "--shards", 5, "--out", out)
-    return [files._read_table(out), sorted(p.name for p in out.parent.iterdir() if ".tmp" not in p.name)]
+    return [files._read_table(out), sorted(p.name for p in out.parent.iterdir())]
 
 
 def studio(folder: Path) -> Any:
@@ -186,6 +241,8 @@ WORK: dict[str, Callable[[Path], Any]] = {
     "run": run,
     "cells": cells,
     "import": import_tables,
+    "predict": predict,
+    "embed": embed,
     "reproduce": reproduce,
     "shards": shards,
     "studio": studio,

@@ -1,8 +1,9 @@
-"""Kills a computation at every write it makes, before and after the file gets its name, and lets it go on: a program of its own.
+"""Kills a computation at every change it makes to its folder, and lets it go on: a program of its own.
 
-    python tests/kill_at_each_write.py FOLDER run reproduce:7 shards studio cells import   # :7 is at every seventh write
+    python tests/kill_at_each_write.py FOLDER run reproduce:7 shards studio cells import predict embed   # :7 is at every seventh
 
-Each kill is a process of its own that ends as by ``kill -9``; a write to the studio's journal is cut in half first. Then another process computes the rest.
+Changes: before a file is opened to be written, before and after it gets its name (of files and of folders, also where two are exchanged), after it is on the disk, before one is
+removed, cut or given a mode. Each kill is a process of its own that ends as by ``kill -9``; a write to the studio's journal is cut in half first. Then another process computes the rest.
 Prints a line of JSON each: kills, what differed from a computation that nobody disturbed, and what was computed twice: a record of a cell that was written again, or more
 updates of a training than lie between two checkpoints. Also how many limits on the size of a file (``ulimit -f``), which cut a write in its middle as a full
 disk does, ended in one sentence.
@@ -11,6 +12,7 @@ disk does, ended in one sentence.
 from __future__ import annotations
 
 import collections
+import itertools
 import json
 import os
 import resource
@@ -34,11 +36,34 @@ BETWEEN = {"run": 8, "reproduce": 16}
 """Updates between two checkpoints of the works that train."""
 
 
-class Counted:
-    """Writes are counted; at one of them the process ends. Finished files and updates are noted in ``log``."""
+CHANGES = {"open", "os.rename", "os.remove", "os.rmdir", "os.mkdir", "os.truncate", "os.chmod", "os.link", "os.symlink"}
 
-    def __init__(self, at: int | None, log: Path) -> None:
+
+def before_changes(folder: Path, then: Callable[[], object]) -> None:
+    """Call ``then`` before every change to what is in the folder, as Python's audit events tell; it stays so in this process."""
+    start = f"{folder}{os.sep}"
+
+    def heard(event: str, given: tuple[Any, ...]) -> None:
+        reads = event == "open" and not given[2] & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)
+        names = [os.fspath(one) for one in given[:2] if isinstance(one, str | os.PathLike)]
+        if event in CHANGES and not reads and any(name.startswith(start) for name in names):
+            then()
+
+    sys.addaudithook(heard)
+
+
+def die_at(number: int, folder: Path) -> None:
+    """End this process before that change."""
+    count = itertools.count(1)
+    before_changes(folder, lambda: next(count) == number and os._exit(9))
+
+
+class Counted:
+    """Changes are counted; at one of them the process ends. Finished files and updates are noted in ``log``."""
+
+    def __init__(self, at: int | None, log: Path, folder: Path) -> None:
         self.at, self.count = at, 0
+        before_changes(folder, self._point)
         self.sync, self.replace, self.write = os.fsync, Path.replace, os.write
         self.log = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
         os.fsync, os.write = self._sync, self._write
@@ -88,7 +113,7 @@ def in_child(
     if pid == 0:
         try:
             warnings.simplefilter("ignore")
-            counted = Counted(at, log)
+            counted = Counted(at, log, folder)
             if limit is not None:
                 resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
             result = work(folder)

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
 import io
+import os
+import socket
+import stat
 import tracemalloc
 import zipfile
 from pathlib import Path
@@ -8,8 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from naq.errors import DataError
-from naq.files import read_json, read_npz, set_aside, write_atomically, write_json, write_npz
+from naq.cli.checking import check_outputs
+from naq.errors import DataError, OptionError
+from naq.files import disk, read_json, read_npz, set_aside, write_atomically, write_json, write_npz
 
 
 def member(array: np.ndarray) -> bytes:
@@ -259,3 +263,89 @@ def test_what_a_folder_ships_leads_nowhere_else(tmp_path):
         write_tables([], store.folder)
     assert sorted(one.name for one in mine.iterdir()) == ["login"]
     assert (mine / "login").read_text() == "step,rows,action,node,name,class,value,time\n"
+
+
+@pytest.fixture
+def umask():
+    before = os.umask(0o022)
+    yield os.umask
+    os.umask(before)
+
+
+def mode_of(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_modes_are_those_of_the_user(tmp_path: Path, umask) -> None:
+    from naq_scale.array_folder import new_folder
+
+    def folder(path: Path) -> Path:
+        with new_folder(path, "k", 1) as writer:
+            writer.put("a", np.arange(3))
+        return path
+
+    for mask, file_mode, folder_mode in ((0o022, 0o644, 0o755), (0o077, 0o600, 0o700), (0o002, 0o664, 0o775)):
+        umask(mask)
+        assert mode_of(write_json(tmp_path / f"{mask}.json", 1)) == file_mode
+        made = folder(tmp_path / f"{mask}")
+        assert mode_of(made) == folder_mode and {mode_of(one) for one in made.iterdir()} == {file_mode}
+        for kept in (0o600, 0o640, 0o444, 0o666):  # what is there keeps its mode, whatever the mask says
+            (tmp_path / f"{mask}.json").chmod(kept)
+            assert mode_of(write_json(tmp_path / f"{mask}.json", 2)) == kept
+        made.chmod(0o710)
+        (made / "manifest.json").chmod(0o640)
+        assert mode_of(folder(made)) == 0o710 and {mode_of(one) for one in made.iterdir()} == {0o640}
+
+
+def test_only_files_are_replaced(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    with socket.socket(socket.AF_UNIX) as line:
+        line.bind(str(tmp_path / "socket"))
+    (tmp_path / "folder").mkdir()
+    for name in ("fifo", "socket", "folder", "/dev/null"):
+        before = (tmp_path / name).stat().st_mode
+        with pytest.raises(DataError, match="give the name of a file"):
+            write_json(tmp_path / name, 1)
+        with pytest.raises(OptionError, match="--out"):
+            check_outputs({"--out": tmp_path / name}, {})
+        assert (tmp_path / name).stat().st_mode == before
+    assert not list(tmp_path.glob(".*"))
+
+
+def in_child(work) -> int:
+    """The exit code of what a forked process does."""
+    if (pid := os.fork()) == 0:
+        try:
+            work()
+        finally:
+            os._exit(1)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def test_what_a_killed_process_left_is_removed_and_what_a_living_one_writes_is_not(tmp_path: Path, monkeypatch) -> None:
+    from naq_scale.tiles import mapped_rows
+
+    def killed(temporary: Path, scratch: Path | None = None) -> None:
+        (scratch or tmp_path / "sub").mkdir(exist_ok=True)
+        ((scratch or tmp_path / "sub") / "part").write_bytes(b"x")
+        os._exit(9)
+
+    assert in_child(lambda: write_atomically(tmp_path / "a.json", killed)) == 9
+    assert in_child(lambda: mapped_rows(tmp_path / "v.npy", killed)) == 9
+    left = {one.name for one in tmp_path.glob(".*")}
+    assert len(left) == 2  # the second found what the first left
+    others = [tmp_path / ".x.abcdefgh.tmp", tmp_path / ".naq.tmp"]  # names of other programs
+    for other in others:
+        other.write_text("x")
+    monkeypatch.setattr(disk, "_cleared", set())
+    with disk.beside(tmp_path / "b.json") as living, disk.beside(tmp_path / "c", folder=True) as folder:
+        assert not left & {one.name for one in tmp_path.iterdir()}
+
+        def another() -> None:
+            disk._cleared.clear()
+            write_json(tmp_path / "d.json", 1)
+            os._exit(0)
+
+        assert in_child(another) == 0
+        assert living.exists() and folder.is_dir()
+    assert sorted(one.name for one in tmp_path.iterdir()) == [".naq.tmp", ".x.abcdefgh.tmp", "d.json", "sub"]

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import json
 import math
 import os
-import shutil
-import tempfile
+import stat
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -20,7 +20,17 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from naq.errors import DataError
-from naq.files import NO_SPACE, open_file, parse_json, read_bytes, verify_seal, write_sealed
+from naq.files import (
+    NO_SPACE,
+    beside,
+    open_file,
+    parse_json,
+    read_bytes,
+    recover,
+    replace_folder,
+    sealed,
+    verify_seal,
+)
 
 MANIFEST = "manifest.json"
 HEADER_BYTES = 128
@@ -74,8 +84,9 @@ class ArrayFile:
         return {"shape": list(shape), "dtype": self.dtype.str, "bytes": size, "sha256": digest}
 
     def abandon(self) -> None:
-        """Close the file as it is."""
-        self._stream.close()
+        """Close the file as it is, also where the disk has no room for the rest."""
+        with contextlib.suppress(OSError):
+            self._stream.close()
 
 
 def _header(shape: tuple[int, ...], dtype: np.dtype) -> bytes:
@@ -111,34 +122,40 @@ def new_folder(path: str | Path, kind: str, version: int) -> Iterator[FolderWrit
     A folder of the same kind under this name is replaced; anything else that is there is an error.
     """
     path = Path(path)
+    recover(path)
+    manifest, mode = path / MANIFEST, None
     if path.exists() and not (path.is_dir() and not any(path.iterdir())):
         try:
             read_manifest(path, kind)
         except DataError:
             why = f"exists and is no folder of format {kind!r}; it is not replaced"
             raise DataError(f"{path} {why}: choose another name.") from None
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp"))
-    except OSError as error:
-        raise DataError(f"cannot write {path}: {error.strerror or error}; choose a folder you may write to.") from error
-    temporary.chmod(0o755)
-    writer = FolderWriter(temporary)
-    try:
-        yield writer
-        entries = {name: file.close() for name, file in writer.files.items()}
-        write_sealed(temporary / MANIFEST, {"format": kind, "version": version, **writer.facts, "arrays": entries})
-        old = temporary.with_suffix(".old")
-        if path.exists():
-            path.rename(old)
-        temporary.rename(path)
-        shutil.rmtree(old, ignore_errors=True)
-    except OSError as error:
-        raise DataError(f"cannot write {path}: {error.strerror or error}; {NO_SPACE}.") from error
-    finally:
-        for file in writer.files.values():
-            file.abandon()
-        shutil.rmtree(temporary, ignore_errors=True)
+        mode = stat.S_IMODE(manifest.stat().st_mode)
+    with contextlib.ExitStack() as stack:
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            temporary = stack.enter_context(beside(path, folder=True))
+        except OSError as error:
+            why = f"{error.strerror or error}; choose a folder you may write to."
+            raise DataError(f"cannot write {path}: {why}") from error
+        writer = FolderWriter(temporary)
+        try:
+            yield writer
+            entries = {name: file.close() for name, file in writer.files.items()}
+            content = sealed({"format": kind, "version": version, **writer.facts, "arrays": entries})
+            with (temporary / MANIFEST).open("wb") as stream:
+                stream.write(json.dumps(content, indent=2, allow_nan=False).encode() + b"\n")
+                stream.flush()
+                os.fsync(stream.fileno())
+            if mode is not None:
+                for part in temporary.iterdir():
+                    part.chmod(mode)
+            replace_folder(temporary, path)
+        except OSError as error:
+            raise DataError(f"cannot write {path}: {error.strerror or error}; {NO_SPACE}.") from error
+        finally:
+            for array in writer.files.values():
+                array.abandon()
 
 
 def read_manifest(

@@ -18,7 +18,7 @@ from numba import njit, prange
 
 from naq.device import free_bytes
 from naq.errors import DataError
-from naq.files import NO_SPACE, write_atomically
+from naq.files import NO_SPACE, beside, write_atomically
 from naq.graph import Graph
 from naq.neighbors.prefetch import line_aligned
 from naq_scale.lanes import add_rows
@@ -61,8 +61,8 @@ def mapped_rows(
             raise DataError(f"{place}; {NO_SPACE}, by the environment variable TMPDIR.") from error
 
     def write(temporary: Path) -> None:
-        with tempfile.TemporaryDirectory(dir=temporary.parent, prefix=".naq-") as folder:
-            make(temporary, Path(folder))
+        with beside(temporary, folder=True) as folder:
+            make(temporary, folder)
 
     return np.load(write_atomically(path, write), mmap_mode=mode)
 

@@ -39,7 +39,7 @@ def test_a_disk_that_is_full_at_any_write_is_one_sentence_and_nothing_is_lost(
 
     monkeypatch.setattr(os, "fsync", full)
     refused = 0
-    some = {"run": 4, "cells": 2, "reproduce": 9, "studio": 3, "shards": 2}
+    some = {"run": 4, "cells": 2, "reproduce": 9, "studio": 3, "shards": 2, "import": 3, "predict": 2, "embed": 15}
     every = "NAQ_FUZZ" in os.environ
     for at in range(2 if kind == "reproduce" and not every else 1, 40, 1 if every else some.get(kind, 1)):
         count = 0
@@ -60,7 +60,7 @@ def test_a_disk_that_is_full_at_any_write_is_one_sentence_and_nothing_is_lost(
     assert not [p for p in tmp_path.rglob("*") if ".tmp" in p.name], "a temporary file was left"
 
 
-EVERY = {"run": 8, "cells": 12, "import": 4, "reproduce": 16, "shards": 5, "studio": 5}
+EVERY = {"run": 40, "cells": 50, "import": 12, "predict": 6, "embed": 80, "reproduce": 80, "shards": 40, "studio": 12}
 
 
 @pytest.fixture(scope="module")

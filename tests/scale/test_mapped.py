@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 
 import numpy as np
 import pytest
@@ -11,8 +12,9 @@ import scipy.sparse as sp
 
 import naq
 from graphs import islands, random_graph, without_features
+from kill_at_each_write import die_at
 from naq.errors import DataError
-from naq.files import write_sealed
+from naq.files import disk, write_sealed
 from naq.graph import Graph
 from naq_scale.array_folder import HEADER_BYTES, MANIFEST, new_folder, read_manifest
 from naq_scale.mapped import FORMAT, VERSION, open_graph, save_mapped
@@ -241,3 +243,47 @@ def test_large_index_types(tmp_path):
     assert (graph.adjacency.indptr.dtype, graph.adjacency.indices.dtype) == (np.int64, np.int32)
     assert np.array_equal((graph.adjacency @ np.eye(2)), np.array([[0, 1], [1, 0]]))
     assert sp.csr_array(graph.adjacency).nnz == 2 and graph.homophily is not None
+
+
+@pytest.mark.parametrize("exchange", [True, False])
+def test_a_folder_is_there_whenever_its_replacement_is_killed(tmp_path, monkeypatch, exchange):
+    old, new = random_graph(30, seed=1), random_graph(40, seed=2)
+    if not exchange:  # as where the system cannot
+        monkeypatch.setattr(disk, "_exchanged", lambda one, two: False)
+    path, kills, seen = tmp_path / "g", 0, []
+    save_mapped(path, old)
+    for at in range(1, 200):
+        if (pid := os.fork()) == 0:
+            die_at(at, tmp_path)
+            try:
+                save_mapped(path, new)
+            finally:
+                os._exit(0)
+        code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        found = naq.load(path)
+        assert found.hash in (old.hash, new.hash)
+        seen.append(found.hash == new.hash)
+        monkeypatch.setattr(disk, "_cleared", set())
+        save_mapped(path, old)  # finds what was left
+        assert [one.name for one in tmp_path.iterdir()] == ["g"]
+        if code == 0:
+            break
+        kills += code == 9
+    assert kills > 10 and seen == sorted(seen) and seen[-1]
+
+
+def test_a_full_disk_names_the_folder_and_leaves_nothing(tmp_path):
+    """Files end where a limit says, as on a full disk: at once, within an array, within the manifest."""
+    graph, hard = random_graph(400, 2000, 50), resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+    before = save_mapped(tmp_path / "kept", random_graph(30)).stat().st_ino
+    for name in ("new", "kept"):
+        for limit in (0, 100, 500, 2000):
+            try:
+                resource.setrlimit(resource.RLIMIT_FSIZE, (limit, hard))
+                with pytest.raises(
+                    DataError, match=rf"cannot write {tmp_path / name}: File too large; free some space"
+                ):
+                    save_mapped(tmp_path / name, graph)
+            finally:
+                resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
+            assert [one.name for one in tmp_path.iterdir()] == ["kept"] and (tmp_path / "kept").stat().st_ino == before

@@ -25,6 +25,8 @@ def check_outputs(
             continue
         if _exists(path) and path.is_dir():
             raise OptionError(f"{option} is {path}, a folder; expected the name of a file, e.g. {path / example}.")
+        if _exists(path) and not path.is_file():
+            raise OptionError(f"{option} is {path}, a pipe or a device; expected the name of a file, e.g. {example}.")
         for other, used in taken.items():
             if path.absolute() == used.absolute() or (_exists(path) and _exists(used) and path.samefile(used)):
                 raise OptionError(f"{option} is {path}, the same file as {other}; it would be lost: give another name.")

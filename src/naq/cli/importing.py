@@ -58,6 +58,7 @@ def import_command(
 
     Columns are detected by their names and cells, or named by options. See docs/import.md.
     """
+    from naq.cli.checking import check_outputs
     from naq.cli.progress import show_progress
     from naq.io import Choice, import_tables, load, save_graph, save_mapped
 
@@ -74,6 +75,7 @@ def import_command(
         return
     if out is not None and not mmap and out.suffix != ".npz":
         raise OptionError(f"--out is {str(out)!r}; expected a name that ends in .npz.")
+    check_outputs({"--out": None if mmap else out}, {"the table of edges": edges, "--nodes": nodes}, "graph.npz")
     choice = Choice(source, target, weight, id, label, text, numeric, categorical, vector, header, display, keep,
                     text_encoder)  # fmt: skip
     with show_progress(edges.name) as listener:

@@ -6,15 +6,19 @@ changes a file on purpose can compute a new one.
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import hashlib
 import json
 import os
+import re
+import secrets
+import shutil
 import stat
-import tempfile
+import sys
 import uuid
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from io import BufferedReader
 from pathlib import Path
 from typing import Any
@@ -51,28 +55,133 @@ NO_SPACE = "free some space or choose another folder"
 
 
 def write_atomically(path: str | Path, write: Callable[[Path], object]) -> Path:
-    """Call ``write`` on a temporary file beside ``path``, then rename: a reader sees the old file or the new one."""
+    """Call ``write`` on a temporary file beside ``path``, then rename: a reader sees the old file or the new one, with the mode of the old one."""
     path = Path(path)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(
-            dir=path.parent, prefix=f".{path.name[:100]}.", suffix=".tmp" + path.suffix[:20]
-        )
-    except (OSError, ValueError) as error:
-        raise DataError(f"cannot write {path}: {_reason(error)}; choose a folder you may write to.") from error
-    os.close(handle)
-    temporary = Path(name)
-    try:
-        write(temporary)
-        with temporary.open("rb") as written:
-            os.fsync(written.fileno())
-        temporary.chmod(0o644)
-        temporary.replace(path)
-    except OSError as error:
-        raise DataError(f"cannot write {path}: {_reason(error)}; {NO_SPACE}.") from error
-    finally:
-        temporary.unlink(missing_ok=True)
+    with ExitStack() as stack:
+        try:
+            if path.exists() and not path.is_file():
+                raise DataError(f"cannot write {path}: it is a folder, a pipe or a device; give the name of a file.")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            temporary = stack.enter_context(beside(path))
+        except (OSError, ValueError) as error:
+            if isinstance(error, DataError):
+                raise
+            raise DataError(f"cannot write {path}: {_reason(error)}; choose a folder you may write to.") from error
+        try:
+            mode = stat.S_IMODE((path if path.exists() else temporary).stat().st_mode) & 0o777
+            write(temporary)
+            with temporary.open("rb") as written:
+                os.fsync(written.fileno())
+            temporary.chmod(mode)  # some writers make a file of their own
+            temporary.replace(path)
+        except OSError as error:
+            raise DataError(f"cannot write {path}: {_reason(error)}; {NO_SPACE}.") from error
     return path
+
+
+LEFT = re.compile(r"\..+\.[0-9a-f]{8}\.naq\.tmp(\..*)?")
+"""Names that :func:`beside` gives."""
+_cleared: set[Path] = set()
+
+
+@contextmanager
+def beside(path: Path, *, folder: bool = False) -> Iterator[Path]:
+    """A new file or folder next to ``path``, with the mode of what is there, that is gone when the block ends.
+
+    It is locked as long as its process lives. What has no lock any more was left by one that was killed; it is removed before
+    this process writes to a folder for the first time.
+    """
+    if (parent := path.parent.absolute()) not in _cleared:
+        _cleared.add(parent)
+        _clear(parent)
+    while True:
+        ending = "" if folder else path.suffix[:20]
+        temporary = path.parent / f".{path.name[:100]}.{secrets.token_hex(4)}.naq.tmp{ending}"
+        kept = stat.S_IMODE(path.stat().st_mode) & 0o777 if path.exists() else None
+        if folder:
+            temporary.mkdir(0o777 if kept is None else kept | 0o700)
+            handle = os.open(temporary, os.O_RDONLY)
+        else:
+            handle = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666 if kept is None else kept)
+        try:
+            if kept is not None:
+                temporary.chmod(kept | (0o700 if folder else 0o200))
+            _lock(handle, wait=True)
+            if temporary.exists():  # else another process found it before it was locked
+                yield temporary
+                return
+        finally:
+            os.close(handle)
+            remove(temporary)
+
+
+def remove(path: Path) -> None:
+    """A file, a link or a folder, as far as that can be done."""
+    with suppress(OSError):
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
+
+
+def _clear(folder: Path) -> None:
+    with suppress(OSError), os.scandir(folder) as entries:
+        for left in [Path(one.path) for one in entries if LEFT.fullmatch(one.name)]:
+            with suppress(OSError):
+                mode = os.O_RDONLY if left.is_dir() else os.O_RDWR
+                handle = os.open(left, mode | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+                try:
+                    if _lock(handle, wait=False):
+                        remove(left)
+                finally:
+                    os.close(handle)
+
+
+def _lock(handle: int, *, wait: bool) -> bool:
+    """Whether the file is locked now; never where the system or the file system has no locks."""
+    try:
+        import fcntl
+
+        fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (ImportError, OSError):
+        return False
+    return True
+
+
+def replace_folder(new: Path, path: Path) -> None:
+    """Give a folder a name. One that has it gets the name of the new one: in the same moment, or by way of a name that :func:`recover` finds."""
+    if not os.path.lexists(path):
+        new.rename(path)
+        return
+    sys.audit("os.rename", new, path, -1, -1)
+    if not _exchanged(new, path):
+        aside = path.parent / f".{path.name}.naq.old"
+        path.rename(aside)
+        new.rename(path)
+        aside.rename(new)
+
+
+def recover(path: Path) -> None:
+    """Bring back a folder whose replacement was interrupted, and remove it where the new one is there."""
+    aside = path.parent / f".{path.name}.naq.old"
+    with suppress(OSError, ValueError):
+        if os.path.lexists(aside):
+            if os.path.lexists(path):
+                remove(aside)
+            else:
+                aside.rename(path)
+
+
+def _exchanged(one: Path, two: Path) -> bool:
+    """Whether two names were swapped in one step, which not every system and file system can do."""
+    names = os.fsencode(one), os.fsencode(two)
+    try:
+        library = ctypes.CDLL(None)
+        if sys.platform == "darwin":
+            return bool(library.renamex_np(*names, 2) == 0)
+        return bool(library.renameat2(-100, names[0], -100, names[1], 2) == 0)  # AT_FDCWD, RENAME_EXCHANGE
+    except (AttributeError, OSError, TypeError):
+        return False
 
 
 def _reason(error: Exception) -> str:

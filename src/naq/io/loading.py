@@ -7,6 +7,7 @@ import zipfile
 from pathlib import Path
 
 from naq.errors import DataError
+from naq.files import recover
 from naq.graph import Graph
 from naq.io.catalog import BUNDLED, Dataset, find, unknown
 from naq.io.download import dataset_root, obtain
@@ -78,6 +79,8 @@ def _expanded(given: str | Path) -> Path:
 
 def _exists(given: str | Path, path: Path) -> bool:
     try:
+        if given != "" and not path.exists():
+            recover(path)
         return given != "" and path.exists()
     except (OSError, ValueError):  # a name too long to be a file, or with a zero byte
         return False
