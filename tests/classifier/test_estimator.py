@@ -143,10 +143,7 @@ def test_poor_graphs(graph: naq.Graph) -> None:
 def test_explain_choice_is_one_sentence(graph: naq.Graph, fitted: FewShotNodeClassifier) -> None:
     mine = copy.copy(fitted).set_labels(few(graph))
     said = mine.explain_choice_
-    assert (
-        said.startswith("naq-plus on 90 nodes") and "edges trusted" in said and "2 labels in each of 3 classes" in said
-    )
-    assert said.endswith(".") and "\n" not in said
+    assert re.match("naq-plus on 90 nodes.* edges trusted.* 2 labels in each of 3 classes", said) and said[-1] == "."
     shares = [int(one) for one in re.findall(r"(\d+) %", said)]
     assert abs(sum(shares) - 100) <= len(shares) and shares == sorted(shares, reverse=True)
     assert "6 labels" in said and "no label can be left out" in mine.set_labels(few(graph, 1)).explain_choice_
@@ -169,9 +166,7 @@ def test_save_and_load(graph: naq.Graph, fitted: FewShotNodeClassifier, tmp_path
     assert again.get_params() == fitted.get_params() and again.explain_choice_ == fitted.explain_choice_
     larger = with_nodes(graph, graph.features[:1], [[90], [0]], names=["new"])
     np.testing.assert_array_equal(again.predict_proba(graph=larger), fitted.predict_proba(graph=larger))
-    assert (
-        again.predict_proba(graph=larger).shape == (91, 3) and again.left_out().tolist() == fitted.left_out().tolist()
-    )
+    np.testing.assert_array_equal(again.left_out(), fitted.left_out())
 
 
 @pytest.mark.parametrize("before", ("naq-classifier-2", "naq-classifier-1"))
@@ -243,11 +238,8 @@ def test_load_refuses_another_graph_and_damage(graph: naq.Graph, fitted: FewShot
 @pytest.mark.parametrize("dense", (False, True))
 @pytest.mark.parametrize("edges", ("trusted", "doubted"))
 def test_the_same_graph_again_has_the_same_vectors(graph: naq.Graph, dense: bool, edges: str) -> None:
-    read = (
-        graph.with_features(graph.features.toarray() @ np.random.default_rng(0).standard_normal((36, 8)))
-        if dense
-        else graph
-    )
+    narrow = graph.features.toarray() @ np.random.default_rng(0).standard_normal((36, 8))
+    read = graph.with_features(narrow) if dense else graph
     classifier = FewShotNodeClassifier(options={"edges": edges, "dim": 16}).fit(read)
     again = classifier.transform(with_nodes(read, read.features[:0], np.empty((2, 0)), names=[]))
     cosines = (centred_units(again) * centred_units(classifier.vectors_)).sum(axis=1)
@@ -292,22 +284,18 @@ def test_later_nodes_must_follow_the_old_ones(graph: naq.Graph, fitted: FewShotN
 
 
 def test_suggest_covers_the_classes(graph: naq.Graph) -> None:
-    classifier = FewShotNodeClassifier().fit(graph)
+    classifier, truth = FewShotNodeClassifier().fit(graph), truth_of(graph)
     first = classifier.suggest(3)
-    assert len({truth_of(graph)[i] for i in first}) == 3
-    classifier.add_labels({int(i): truth_of(graph)[i] for i in first})
+    assert len({truth[i] for i in first}) == 3
+    classifier.add_labels({int(i): truth[i] for i in first})
     assert not np.isin(classifier.suggest(5), first).any()
 
 
 def test_asked_too_early(graph: naq.Graph, fitted: FewShotNodeClassifier) -> None:
-    for ask in (
-        lambda c: c.predict({0: "a", 1: "b"}),
-        lambda c: c.transform(),
-        lambda c: c.suggest(2),
-        lambda c: c.save("x"),
-    ):
+    asked = {"predict": ({0: "a", 1: "b"},), "transform": (), "suggest": (2,), "save": ("x",), "set_labels": ({},)}
+    for name, given in asked.items():
         with pytest.raises(NotFittedError, match="fit"):
-            ask(FewShotNodeClassifier())
+            getattr(FewShotNodeClassifier(), name)(*given)
     with pytest.raises(NotFittedError, match="no labels yet"):
         clone(fitted).fit(graph).predict()
 
@@ -326,8 +314,9 @@ def test_asked_too_early(graph: naq.Graph, fitted: FewShotNodeClassifier) -> Non
 )
 def test_wrong_parameters(graph: naq.Graph, parameters: dict, says: str) -> None:
     with pytest.raises(OptionError, match=says):
-        given = parameters.pop("graph", graph)
-        FewShotNodeClassifier(**parameters).fit(given)
+        FewShotNodeClassifier(**{k: v for k, v in parameters.items() if k != "graph"}).fit(
+            parameters.get("graph", graph)
+        )
 
 
 def test_score_counts_other_nodes_only(graph: naq.Graph, fitted: FewShotNodeClassifier) -> None:

@@ -27,33 +27,20 @@ def loss(weights: np.ndarray, left: np.ndarray, own: np.ndarray, prior: np.ndarr
 
 
 @pytest.mark.parametrize("trust", [0.01, 0.5, 4.0])
-@pytest.mark.parametrize("labels", [1, 4, LABELS])
+@pytest.mark.parametrize("labels", [0, 1, 4, LABELS])
 def test_weights_are_where_the_loss_is_least(heard: tuple[np.ndarray, np.ndarray], trust: float, labels: int) -> None:
     """Karush, Kuhn, Tucker: no slope along a weight above zero, none that falls into the allowed side at zero. The loss
     is convex, so that there is no other such place."""
-    left, own = heard[0][:, :labels], heard[1][:labels]
-    prior = np.array([0.7, 0.1, 0.1, 0.1])
-    found = pool_weights(left, own, prior, trust)
-    steps = 1e-5 * np.eye(EXPERTS)
-    slope = np.array(
-        [loss(found + s, left, own, prior, trust) - loss(found - s, left, own, prior, trust) for s in steps]
-    )
-    slope /= 2e-5
+    prior, random = np.array([0.7, 0.1, 0.1, 0.1]), np.random.default_rng(labels)
+    rest = heard[0][:, :labels], heard[1][:labels], prior, trust
+    found = pool_weights(*rest)
+    slope = np.array([loss(found + s, *rest) - loss(found - s, *rest) for s in 1e-5 * np.eye(EXPERTS)]) / 2e-5
     assert (found >= 0).all() and (slope > -0.01).all() and (np.abs(slope[found > 1e-9]) < 0.01).all()
-    if labels == LABELS:
-        assert found[:2].min() > found[3] == 0 and slope[3] > 0.1
-    random = np.random.default_rng(labels)
-    for _ in range(50):
-        one, two = random.uniform(0, 3, (2, EXPERTS))
-        ends = (loss(one, left, own, prior, trust) + loss(two, left, own, prior, trust)) / 2
-        assert loss((one + two) / 2, left, own, prior, trust) <= ends + 1e-9
-        assert loss(found, left, own, prior, trust) <= loss(one, left, own, prior, trust) + 1e-6
-
-
-def test_without_a_label_that_counts_the_prior_decides() -> None:
-    prior = np.array([0.7, 0.1, 0.0, 0.2])
-    found = pool_weights(np.empty((EXPERTS, 0, CLASSES)), np.empty(0, dtype=int), prior)
-    np.testing.assert_array_equal(found, prior)
+    assert labels or (found == prior).all()
+    assert labels < LABELS or (found[:2].min() > found[3] == 0 and slope[3] > 0.1)
+    for one, two in random.uniform(0, 3, (50, 2, EXPERTS)):
+        assert loss((one + two) / 2, *rest) <= (loss(one, *rest) + loss(two, *rest)) / 2 + 1e-9
+        assert loss(found, *rest) <= loss(one, *rest) + 1e-6
 
 
 def test_left_out_weights_are_near_those_found_without_the_label(heard: tuple[np.ndarray, np.ndarray]) -> None:
@@ -70,20 +57,15 @@ def test_left_out_weights_are_near_those_found_without_the_label(heard: tuple[np
 
 
 def test_the_pool_is_the_weighted_sum_for_any_number_of_threads() -> None:
-    random, nodes = np.random.default_rng(1), 2 * BLOCK + 77
-    views = [View(f"v{d}", random.standard_normal((nodes, d)).astype(np.float32), True, True) for d in (5, 200)]
-    views.append(join(views))
-    heads = [(view, view.at(np.arange(1)).shape[1]) for view in (*views, views[0])]
+    random, everyone = np.random.default_rng(1), np.arange(2 * BLOCK + 77)
+    views = [View("", random.standard_normal((len(everyone), d)).astype(np.float32), True, True) for d in (5, 200)]
+    views += [join(views), views[0]]
+    heads = [random.standard_normal((view.at(everyone[:1]).shape[1], CLASSES)) / 9 for view in views]
     none = np.zeros((1, CLASSES))
-    experts = [
-        Expert("", v, random.standard_normal((d, CLASSES)) / 9, random.standard_normal(CLASSES), none, none)
-        for v, d in heads
-    ]
-    weights, everyone = np.array([0.3, 0.2, 0.6, 0.0]), np.arange(nodes)
+    experts = [Expert("", *one, random.standard_normal(CLASSES), none, none) for one in zip(views, heads)]
+    weights = np.array([0.3, 0.2, 0.6, 0.0])
     wanted = sum(w * (e.view.at(everyone).astype(float) @ e.weights + e.offsets) for w, e in zip(weights, experts))
-    found = []
-    for threads in (1, 3):
-        with ThreadPoolExecutor(threads) as pool:
-            found.append(pooled(experts, weights, pool))
+    with ThreadPoolExecutor(1) as one, ThreadPoolExecutor(3) as three:
+        found = [pooled(experts, weights, pool) for pool in (one, three)]
     np.testing.assert_allclose(found[0], log_softmax(wanted), atol=1e-4)
     np.testing.assert_array_equal(*found)
