@@ -45,6 +45,7 @@ from naq.classifier.views import View
 from naq.device import require
 from naq.errors import OptionError
 from naq.threads import available_cores, one_blas_thread
+from naq.unit_rows import unit_rows
 
 AVERAGED = ("smooth", "texts")  # views of which class means are taken beside those of the method
 NAMES = 0.8  # the weight of names alone before any label is left out, where they are trusted
@@ -71,6 +72,7 @@ class ExpectedAccuracy:
     @classmethod
     def around(cls, value: float, labels: float) -> ExpectedAccuracy:
         """The interval of a share that so many left-out labels tell, with two right and two wrong ones more (Agresti and Coull)."""
+        value = min(max(value, 0.0), 1.0)
         share = (labels * value + 2) / (labels + 4)
         spread = NARROW * float(np.sqrt(share * (1 - share) / (labels + 4)))
         return cls(value, max(0.0, value - spread), min(1.0, value + spread))
@@ -329,7 +331,7 @@ def predict(
         nowhere = None
         if unknown:
             near = experts[0]
-            toward = np.asarray(near.weights / np.linalg.norm(near.weights, axis=0), dtype=np.float32)
+            toward = unit_rows(np.asarray(near.weights.T, dtype=np.float32)).T
             nowhere = belongs_nowhere(near.view.rows @ toward, nodes)
         in_blocks(pool, len(logs), lambda part: sharpen(logs[part], np.float32(exponent)))
     expected = ExpectedAccuracy.around(value * (1 - unseen), len(told) or AGREEMENT) if len(free) else None
