@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from sklearn.base import clone, is_classifier
 from sklearn.exceptions import NotFittedError, SkipTestWarning
 from sklearn.utils import estimator_checks, get_tags
@@ -259,6 +260,19 @@ def test_later_nodes_are_named_as_a_full_fit_would() -> None:
     full = FewShotNodeClassifier().fit(larger).predict(labels)
     assert (grown[old:] == full[old:]).mean() > 0.9
     assert (grown[old:] == np.array(truth_of(whole))[old:]).mean() > 0.9
+
+
+@pytest.mark.parametrize("directed", (False, True))
+def test_later_edges_beside_weights(directed: bool) -> None:
+    """Those that are there keep their weight, new ones weigh 1; they have a direction where some have one."""
+    arcs = np.array([[0, 3, 0], [0 if directed else 3, 0, 0], [0, 0, 0.0]])
+    graph = naq.Graph([[0], [1]], np.eye(3), nodes=3).with_arcs(sp.csr_array(arcs))
+    larger = with_nodes(graph, np.ones((1, 3)), [[0, 2, 3], [1, 0, 1]]).arcs.toarray()
+    wanted = np.pad(arcs, (0, 1))
+    for one, two in ((2, 0), (3, 1)):
+        wanted[one, two] = 1
+        wanted[two, one] = 1 - directed
+    np.testing.assert_array_equal(larger, wanted)
 
 
 def test_later_nodes_must_follow_the_old_ones(graph: naq.Graph, fitted: FewShotNodeClassifier) -> None:

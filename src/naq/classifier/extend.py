@@ -175,10 +175,9 @@ def with_nodes(graph: Graph, features: Any, edges: Any, *, names: Sequence[str] 
     if graph.arcs is None:
         return larger
     pairs = np.unique(pairs if graph.directed else np.concatenate([pairs, pairs[::-1]], axis=1), axis=1)
-    inside = (pairs < old).all(axis=0)
-    known = np.zeros(pairs.shape[1], dtype=bool)
-    known[inside] = np.asarray(graph.arcs[tuple(pairs[:, inside])]).ravel() > 0
-    arcs, pairs = sp.coo_array(graph.arcs), pairs[:, ~known]
+    arcs = sp.coo_array(graph.arcs)
+    first, second = (ends[0].astype(np.int64) * larger.num_nodes + ends[1] for ends in (pairs, (arcs.row, arcs.col)))
+    pairs = pairs[:, ~np.isin(first, second)]
     ends = np.concatenate([np.stack([arcs.row, arcs.col]), pairs], axis=1)
     weights = np.concatenate([arcs.data, np.ones(pairs.shape[1])])
     return larger.with_arcs(arcs_of(ends, weights, larger.num_nodes, directed=True))
