@@ -157,9 +157,10 @@ class FewShotNodeClassifier(ClassifierMixin, BaseEstimator):
         if self._last is None or self._last[0] != key:
             self._check_parameters()
             all_named = chosen if self._names is None else chosen.with_classes(self._names.classes)
+            views = self.views_  # which find the agreement where the classifier was read from a file
             unlike = self._agreement is not None and self._agreement < UNLIKE
             asked: dict[str, Any] = {"unlabelled": self.unlabelled, "unknown": self.unknown, "unlike": unlike}
-            self._last = key, predict(self.views_, all_named, names=self._names, **asked)
+            self._last = key, predict(views, all_named, names=self._names, **asked)
         return self._last[1]
 
     def predict(

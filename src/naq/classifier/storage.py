@@ -34,6 +34,7 @@ def save(classifier: FewShotNodeClassifier, path: str | Path) -> Path:
         "graph": graph.without_labels().hash,
         "name": graph.name,
         "plan": classifier._plan,
+        "agreement": classifier._agreement,
         "classes": None if labels is None else labels.classes.tolist(),
     }
     if form is not None:
@@ -79,6 +80,7 @@ def _made(kind: type[Kind], path: Path, tensors: dict[str, np.ndarray], facts: d
         form = classifier._model(graph).closed_form()
         form.center, form.maps = center, (maps[0], maps[1], maps[2])
     classifier._keep(graph, vectors, form, bool(facts.get("trusted", True)), str(facts["plan"]))
+    classifier._agreement = facts.get("agreement")
     if "names" in facts:
         names = facts["names"]
         if graph.text is None or not all(isinstance(one, str) for one in names) or names != sorted(set(names)):
