@@ -6,6 +6,7 @@ Every message is one sentence that says what was given, what was expected and wh
 from __future__ import annotations
 
 import unicodedata
+import warnings
 
 LONGEST = 500
 """Characters of a message: what a file holds may be quoted, and files hold anything."""
@@ -34,6 +35,11 @@ def _escaped(character: str) -> str:
     if unicodedata.category(character) == "Zs":
         return " "
     return character.encode("unicode_escape").decode("ascii")
+
+
+def warn(text: object, stacklevel: int = 2) -> None:
+    """A ``UserWarning`` for the caller, made :func:`plain`."""
+    warnings.warn(plain(str(text)), stacklevel=stacklevel + 1)
 
 
 class NaqError(Exception):

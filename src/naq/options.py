@@ -53,7 +53,7 @@ def parse_value(text: str) -> Value:
     lowered = text.strip().lower()
     if lowered in ("true", "false"):
         return lowered == "true"
-    for kind in (int, float):
+    for kind in (int, float) if "_" not in text and text.isascii() else ():
         try:
             return kind(text)
         except ValueError:

@@ -10,11 +10,12 @@ import atexit
 import os
 import shutil
 import tempfile
-import warnings
 from collections.abc import MutableMapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
+
+from naq.errors import warn
 
 SETTINGS = {
     # Threads that spin while they wait take the cores from the next parallel region: on a busy machine a training step is twice as fast without.
@@ -30,8 +31,8 @@ def prepare_process(environment: MutableMapping[str, str] | None = None) -> None
     for name, value in SETTINGS.items():
         chosen.setdefault(name, value)
     count = chosen.get("NUMBA_NUM_THREADS", "1")
-    if not (count.isascii() and count.isdigit() and 0 < int(count) < 10_000):
-        warnings.warn(f"NUMBA_NUM_THREADS is {count!r}, which is no number of threads; it is not used.", stacklevel=2)
+    if not (count.isascii() and count.isdigit() and len(count) < 5 and int(count) > 0):
+        warn(f"NUMBA_NUM_THREADS is {count!r}, which is no number of threads; it is not used.", stacklevel=2)
         del chosen["NUMBA_NUM_THREADS"]
     if environment is None and "NUMBA_CACHE_DIR" not in chosen and not any(map(_writable, _code_folders())):
         folder = tempfile.mkdtemp(prefix="naq-numba-")

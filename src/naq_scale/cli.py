@@ -48,8 +48,6 @@ def embed_command(
     from naq.cli.running import pairs
     from naq.run.embed import embed
 
-    if out.suffix != ".npy":
-        raise OptionError(f"--out is {str(out)!r}; expected a name that ends in .npy.")
     check_outputs({"--out": out}, {"the graph": Path(dataset), "--nodes": nodes}, "vectors.npy")
     plan = sharding_of(engine, workers, address, shards)
     graph, started = load_shown(dataset, nodes), time.perf_counter()

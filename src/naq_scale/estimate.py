@@ -23,6 +23,7 @@ from naq.io import load
 from naq.methods import Method, get_method
 from naq.neighbors import approximate
 from naq.neighbors.vectors import EXACT_NODES
+from naq.options import check_whole
 from naq.run.config import EPISODES
 from naq.run.episodes import check_takes_table
 from naq_scale.blocks.closed_form import CENTRES, PROBES, SEARCHED
@@ -156,7 +157,7 @@ def estimate(
     rates: Rates | None = None, table: bool = False,
 ) -> Estimate:  # fmt: skip
     """Stages of a run of ``method``; ``rates`` are probed if not given. With ``table`` episodes come from one made before."""
-    found = get_method(method)
+    found, episodes = get_method(method), check_whole("episodes", episodes)
     if table:
         check_takes_table(found)
     model = object.__new__(found.model)

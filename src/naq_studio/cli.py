@@ -8,12 +8,14 @@ from typing import Annotated
 
 import typer
 
-from naq.cli.predicting import GraphName, TextEncoder
+from naq.cli.predicting import GraphName, Ignore, Label, Nodes, TextEncoder
 
 
 def studio_command(
     graph: GraphName,
-    nodes: Annotated[Path | None, typer.Option(help="The table of nodes that goes with an edge list.")] = None,
+    nodes: Nodes = None,
+    label: Label = None,
+    ignore: Ignore = [],  # noqa: B006
     text_encoder: TextEncoder = None,
     labels: Annotated[
         Path | None, typer.Option(help="CSV in which every action is kept; else GRAPH.studio.csv beside the graph.")
@@ -27,9 +29,10 @@ def studio_command(
     from naq_studio import serve
     from naq_studio.server import journal_path, may_write
 
-    loaded = load_shown(graph, nodes, text_encoder)
+    loaded = load_shown(graph, nodes, text_encoder, label, ignore)
+    columns = {"nodes": None if nodes is None else str(nodes.absolute()), "label": label, "ignore": ignore}
     path = None if check and labels is None else journal_path(loaded, labels)
     if path is not None and labels is None and not may_write(path) and sys.stdin.isatty():
         typer.echo(f"{path} cannot be written.")
         path = Path(typer.prompt("Where shall the labels be kept (a CSV file)?")).expanduser()
-    serve(loaded, path, nodes=nodes, port=port, browser=not no_browser, check=check, say=typer.echo)
+    serve(loaded, path, columns=columns, port=port, browser=not no_browser, check=check, say=typer.echo)

@@ -69,7 +69,7 @@ def predictions_csv(session: Session) -> str:
 def code(session: Session) -> str:
     """A Python program that makes the same predictions; what a file said is in it as a literal, and in no other way."""
     said, graph = frozen(session), session.graph
-    table = f", nodes={str(session.nodes.absolute())!r}" if session.nodes is not None else ""
+    table = "".join(f", {name}={value!r}" for name, value in session.columns.items() if value)
     title = (
         f"Classes for every node of {one_line(graph.name, 80)} from {len(said.nodes):,} labels; written by naq studio."
     )

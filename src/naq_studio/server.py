@@ -8,12 +8,14 @@ import tempfile
 import threading
 import urllib.request
 import webbrowser
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from naq.errors import DataError, MissingDependency, OptionError
+import numpy as np
+
+from naq.errors import DataError, MissingDependency, OptionError, plain
 from naq.graph import Graph
 from naq_studio.lines import one_line
 
@@ -68,7 +70,7 @@ def serve(
     graph: Graph,
     labels: Path | None = None,
     *,
-    nodes: Path | None = None,
+    columns: Mapping[str, Any] | None = None,
     port: int | None = None,
     browser: bool = True,
     check: bool = False,
@@ -78,7 +80,7 @@ def serve(
 
     Args:
         labels: the journal; None: :func:`journal_path`.
-        nodes: the table of nodes that the graph was read with.
+        columns: what else the graph was read with, by argument of :func:`naq.load`.
         port: the next free one is taken where it is in use.
         browser: whether to open it.
         check: answer one request and end; nothing is learned, and nothing is written where ``labels`` is None.
@@ -89,13 +91,15 @@ def serve(
         import uvicorn  # noqa: F401
     except ImportError as error:
         raise MissingDependency("naq studio needs starlette, uvicorn and pacmap: pip install 'naq[studio]'.") from error
+    from naq.io.tables.features import class_columns
+    from naq_studio.exports import frozen
     from naq_studio.session import Session
 
     with ExitStack() as stack:
         if check and labels is None:
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="naq-studio-"))
             labels = Path(folder) / "check.csv"
-        session = Session(graph, journal_path(graph, labels), nodes=nodes)
+        session = Session(graph, journal_path(graph, labels), columns=columns)
         stack.callback(session.stop)
         listener, free = bound_socket(port)
         stack.callback(listener.close)
@@ -105,6 +109,9 @@ def serve(
         server, keys = _server(session, number)
         for problem in session.journal.problems[:10]:
             say(f"{session.journal.path}, {problem}")
+        given = frozen(session)
+        for note in class_columns(graph, np.array(given.nodes, dtype=np.int64), np.array(given.classes, dtype=np.str_)):
+            say(plain(note))
         if check:
             _check(server, listener, keys)
             say(f"naq studio answers for {one_line(graph.name, 80)}: ok")

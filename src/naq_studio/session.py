@@ -8,7 +8,7 @@ import secrets
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -33,11 +33,11 @@ Found = TypeVar("Found")
 class Session:
     """Everything the page shows; safe to use from several threads.
 
-    ``ending`` says whether the server is about to end. ``nodes`` is the table of nodes the graph was read with, for the code that repeats it. ``version`` counts changes of the labels, ``answer.version`` says which of them the predictions are of.
+    ``ending`` says whether the server is about to end. ``columns`` are other arguments of :func:`naq.load` that it was read with, for the code that repeats it. ``version`` counts changes of the labels, ``answer.version`` says which of them the predictions are of.
     """
 
-    def __init__(self, graph: Graph, path: Path, *, nodes: Path | None = None, seed: int = 0) -> None:
-        self.graph, self.nodes, self.journal = graph, nodes, Journal(path, graph)
+    def __init__(self, graph: Graph, path: Path, *, columns: Mapping[str, Any] | None = None, seed: int = 0) -> None:
+        self.graph, self.columns, self.journal = graph, columns or {}, Journal(path, graph)
         self.model = Model(graph, self._model_changed, seed)
         self.lock = threading.RLock()
         self.version, self.start_id = 1, secrets.token_hex(8)

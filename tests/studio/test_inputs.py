@@ -309,7 +309,7 @@ def test_no_name_is_code_in_what_is_exported(tmp_path, name):
 
     plain, names = word_graph(30), [f"{one}{number}" for number, one in enumerate((HOSTILE * 4)[:30])]
     graph = Graph(plain.adjacency, plain.features, names=names, vocab=plain.vocab, name=name)
-    session = Session(graph.with_source(f"/g/{name}"), tmp_path / "j.csv", nodes=Path("/n/" + name))
+    session = Session(graph.with_source(f"/g/{name}"), tmp_path / "j.csv", columns={"nodes": "/n/" + name})
     session.write([Row("label", node, "one") for node in range(9)] + [Row("label", 9, "=<b>2")])
     tree = ast.parse(code(session).encode("utf-8", "replace"))
     words = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}

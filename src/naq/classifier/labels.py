@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import math
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from naq.errors import DataError, OptionError
+from naq.errors import DataError, OptionError, warn
 from naq.graph import Graph
 
 NODE_COLUMNS, CLASS_COLUMNS = ("node", "id", "name", "node_id", "nodeid"), ("class", "label", "category")
@@ -305,7 +304,7 @@ def read_labels(path: str | Path, graph: Graph) -> Labels:
             notes.append(f"{alike}: they are different classes")
             break
     for note in notes:
-        warnings.warn(note, stacklevel=2)
+        warn(note, stacklevel=2)
     return from_pairs(graph, pairs, places)
 
 

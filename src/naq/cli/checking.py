@@ -15,10 +15,8 @@ def check_device_of(device: str) -> None:
     checked_device(device)
 
 
-def check_outputs(
-    outputs: Mapping[str, Path | None], inputs: Mapping[str, Path | None], example: str = "out.csv"
-) -> None:
-    """Whether files can be written, and are not those that are read; both by option."""
+def check_outputs(outputs: Mapping[str, Path | None], inputs: Mapping[str, Path | None], example: str) -> None:
+    """Whether files of the kind of ``example`` can be written, and are not those that are read; both by option."""
     taken = {option: path for option, path in inputs.items() if path is not None and _exists(path)}
     for option, path in outputs.items():
         if path is None:
@@ -27,6 +25,10 @@ def check_outputs(
             raise OptionError(f"{option} is {path}, a folder; expected the name of a file, e.g. {path / example}.")
         if _exists(path) and not path.is_file():
             raise OptionError(f"{option} is {path}, a pipe or a device; expected the name of a file, e.g. {example}.")
+        if path.suffix.lower() != (kind := Path(example).suffix):
+            raise OptionError(
+                f"{option} is {path}; expected a name that ends in {kind}, since that is what is written."
+            )
         for other, used in taken.items():
             if path.absolute() == used.absolute() or (_exists(path) and _exists(used) and path.samefile(used)):
                 raise OptionError(f"{option} is {path}, the same file as {other}; it would be lost: give another name.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 import warnings
+from math import isfinite
 from typing import Annotated, Any
 
 import typer
@@ -14,7 +15,7 @@ from typer.models import CommandInfo
 
 from naq import __version__
 from naq.cli.streams import Stopped, steady_streams
-from naq.errors import NaqError, plain
+from naq.errors import NaqError, OptionError, plain
 from naq.plugins import imported, installed
 from naq.threads import prepare_process
 
@@ -64,7 +65,25 @@ class _Commands(TyperGroup):
             return name, command, rest
         called = imported(COMMANDS[name][0]) if name in COMMANDS else installed("naq.commands")[name].load()
         info = CommandInfo(name=name, callback=called)
-        return name, get_command_from_info(info, pretty_exceptions_short=True, rich_markup_mode="rich"), rest
+        made = get_command_from_info(info, pretty_exceptions_short=True, rich_markup_mode="rich")
+        for parameter in made.params:
+            parameter.process_value = _strict(parameter)  # type: ignore[method-assign]
+        return name, made, rest
+
+
+def _strict(parameter: Any) -> Any:
+    """How values of a parameter are read, without what Python reads and nobody means: 1_000, infinity, and - as the name of a file."""
+    process, name = parameter.process_value, parameter.opts[-1]
+
+    def processed(ctx: Any, value: Any) -> Any:
+        found = process(ctx, value)
+        if isinstance(value, str) and isinstance(found, int | float) and ("_" in value or not isfinite(found)):
+            raise OptionError(f"{name} is {value!r}; expected a finite number in plain digits.")
+        if parameter.name in ("out", "report") and str(value) == "-":
+            raise OptionError(f"{name} is '-', which is not the name of a file; standard output is not written to.")
+        return found
+
+    return processed
 
 
 app = typer.Typer(

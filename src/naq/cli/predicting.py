@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option, echo
 
-from naq.errors import OptionError, plain
+from naq.cli.checking import check_outputs
+from naq.errors import OptionError, plain, warn
 
 if TYPE_CHECKING:
     from naq.classifier import FewShotNodeClassifier, Labels
@@ -23,6 +24,7 @@ GraphName = Annotated[
     ),
 ]
 Nodes = Annotated[Path | None, Option(help="Table of nodes, where the graph is an edge list.")]
+LabelFile = Annotated[Path | None, Option(help="CSV with the columns node and class: names or numbers of some nodes.")]
 ClassFile = Annotated[
     Path | None,
     Option("--classes", help="Text file, one class per line: its name, and after a comma what it is about."),
@@ -30,6 +32,11 @@ ClassFile = Annotated[
 TextEncoder = Annotated[
     str | None, Option(help="Text also as sentence vectors: a model of sentence-transformers, by folder or name.")
 ]
+Label = Annotated[
+    str | None,
+    Option(help="Column of nodes: classes; no feature. Without --labels, nodes with a class there are labelled."),
+]
+Ignore = Annotated[list[str], Option(help="Column of nodes that is not read; may be repeated.")]
 MethodName = Annotated[str, Option("--method", "-m", help="A name of 'naq list methods' that needs no labels.")]
 Device = Annotated[str, Option(help="cpu or cuda.")]
 Seed = Annotated[int, Option(help="Of whatever the method draws.")]
@@ -38,11 +45,11 @@ Seed = Annotated[int, Option(help="Of whatever the method draws.")]
 def predict_command(
     graph: GraphName,
     out: Annotated[Path, Option(help="CSV to write, one line per node.")],
-    labels: Annotated[
-        Path | None, Option(help="CSV with the columns node and class: names or numbers of some nodes.")
-    ] = None,
+    labels: LabelFile = None,
     classes: ClassFile = None,
     nodes: Nodes = None,
+    label: Label = None,
+    ignore: Ignore = [],  # noqa: B006
     text_encoder: TextEncoder = None,
     method: MethodName = "naq-plus",
     unknown: Annotated[bool, Option("--unknown", help="Nodes may belong to none of the classes.")] = False,
@@ -60,26 +67,28 @@ def predict_command(
     A cell of the table that starts with = + - @ gets an apostrophe, so that no spreadsheet computes it.
     """
     from naq.classifier import write_predictions
-    from naq.classifier.names import read_classes
-    from naq.cli.checking import check_outputs
-    from naq.cli.progress import load_shown, show_progress
+    from naq.cli.progress import show_progress
 
-    read = {"the graph": Path(graph), "--nodes": nodes, "--labels": labels, "--classes": classes}
-    check_outputs({"--out": out, "--report": report}, read)
-    if labels is None and classes is None:
+    files = {"--nodes": nodes, "--labels": labels, "--classes": classes}
+    check_outputs({"--out": out}, {"the graph": Path(graph), **files, "--report": report}, "out.csv")
+    check_outputs({"--report": report}, {"the graph": Path(graph), **files, "--out": out}, "report.html")
+    if labels is None and classes is None and label is None:
         raise OptionError("there are neither --labels nor --classes; give some nodes' classes, or the names of all.")
     if not 0 < level < 1:
         raise OptionError(f"--level is {level:g}; expected a share above 0 and below 1, e.g. 0.9.")
-    loaded = load_shown(graph, nodes, text_encoder)
-    named = None if classes is None else read_classes(classes)
-    given = None if labels is None else _given(labels, loaded, named is None)
+    loaded, given, named = _read(graph, nodes, labels, label, ignore, classes, text_encoder)
     classifier = _fitted(loaded, method, seed, device, unknown, given, named)
     with show_progress(str(out)) as listener:
         listener("write", {})
         write_predictions(classifier, out, level)
     facts = _summary(classifier, level) | {"written": str(out)}
-    options = {"--nodes": nodes, "--text-encoder": text_encoder, "--labels": labels, "--classes": classes}
-    read_from = [word for name, value in options.items() if value is not None for word in (name, str(value))]
+    options = [
+        *files.items(),
+        ("--label", label),
+        *(("--ignore", one) for one in ignore),
+        ("--text-encoder", text_encoder),
+    ]
+    read_from = [word for name, value in options if value is not None for word in (name, str(value))]
     if report is not None:
         from naq.classifier.page import write_report
 
@@ -100,31 +109,25 @@ def predict_command(
 def suggest_command(
     graph: GraphName,
     nodes: Nodes = None,
-    labels: Annotated[
-        Path | None, Option(help="CSV with the columns node and class: what is labelled already.")
-    ] = None,
+    labels: LabelFile = None,
     k: Annotated[int, Option("-k", help="Nodes to suggest.")] = 10,
     out: Annotated[Path | None, Option(help="CSV to write, with an empty column class to fill in.")] = None,
     method: MethodName = "naq-plus",
     seed: Seed = 0,
     device: Device = "cpu",
     classes: ClassFile = None,
+    label: Label = None,
+    ignore: Ignore = [],  # noqa: B006
     text_encoder: TextEncoder = None,
     as_json: Annotated[bool, Option("--json", help="Print the nodes as JSON.")] = False,
 ) -> None:
     """Say which nodes to label next: those that stand for many others, and those between two classes."""
     from naq.classifier.labels import node_name
-    from naq.classifier.names import read_classes
     from naq.classifier.table import shown, write_rows
-    from naq.cli.checking import check_outputs
-    from naq.cli.progress import load_shown
 
-    check_outputs(
-        {"--out": out}, {"the graph": Path(graph), "--nodes": nodes, "--labels": labels, "--classes": classes}
-    )
-    loaded = load_shown(graph, nodes, text_encoder)
-    named = None if classes is None else read_classes(classes)
-    given = None if labels is None else _given(labels, loaded, named is None)
+    files = {"the graph": Path(graph), "--nodes": nodes, "--labels": labels, "--classes": classes}
+    check_outputs({"--out": out}, files, "out.csv")
+    loaded, given, named = _read(graph, nodes, labels, label, ignore, classes, text_encoder)
     classifier = _fitted(loaded, method, seed, device, False, given, named)
     chosen = classifier.suggest(k)
     known = given is not None or named is not None
@@ -149,8 +152,10 @@ def suggest_command(
 
 def check_command(
     graph: GraphName,
-    labels: Annotated[Path, Option(help="CSV with the columns node and class: names or numbers of some nodes.")],
+    labels: LabelFile = None,
     nodes: Nodes = None,
+    label: Label = None,
+    ignore: Ignore = [],  # noqa: B006
     out: Annotated[Path | None, Option(help="CSV to write: every doubtful label.")] = None,
     k: Annotated[int, Option("-k", help="Labels to show.")] = 20,
     method: MethodName = "naq-plus",
@@ -164,15 +169,15 @@ def check_command(
 
     from naq.classifier.labels import node_name
     from naq.classifier.table import write_rows
-    from naq.cli.checking import check_outputs
-    from naq.cli.progress import load_shown
     from naq.cli.running import print_table
     from naq.options import check_whole
 
     check_whole("k", k)
-    check_outputs({"--out": out}, {"the graph": Path(graph), "--nodes": nodes, "--labels": labels})
-    loaded = load_shown(graph, nodes)
-    classifier = _fitted(loaded, method, seed, device, False, _given(labels, loaded))
+    check_outputs({"--out": out}, {"the graph": Path(graph), "--nodes": nodes, "--labels": labels}, "out.csv")
+    if labels is None and label is None:
+        raise OptionError("there are neither --labels nor --label; give some nodes' classes.")
+    loaded, given, _ = _read(graph, nodes, labels, label, ignore)
+    classifier = _fitted(loaded, method, seed, device, False, given)
     found = classifier.prediction()
     doubts = found.doubtful_labels()
     columns = ("node", "class", "probability", "rather", "rather_probability")
@@ -201,15 +206,30 @@ def check_command(
         echo(f"Written: {out}")
 
 
-def _given(path: Path, graph: Graph, alone: bool = True) -> Labels:
-    """The labels of a file, of two classes at least if they come ``alone``; checked before anything takes long."""
-    from naq.classifier import read_labels
-    from naq.classifier.labels import check_enough
-    from naq.cli.progress import shown_warnings
+def _read(
+    source: str, nodes: Path | None, path: Path | None, label: str | None, ignore: list[str],
+    classes: Path | None = None, text_encoder: str | None = None,
+) -> tuple[Graph, Labels | None, dict[str, str] | None]:  # fmt: skip
+    """The graph, the labels of a file or of a column, of two classes at least if they come alone, and the names of classes;
+    checked before anything takes long. A column that tells the classes alone is said."""
+    from naq.classifier.labels import Labels, check_enough, read_labels
+    from naq.classifier.names import read_classes
+    from naq.cli.progress import load_shown, shown_warnings
+    from naq.io.tables.features import class_columns
 
-    with shown_warnings(str(path)):
-        found = read_labels(path, graph)
-        return check_enough(found, f"{path}: ") if alone else found
+    graph = load_shown(source, nodes, text_encoder, label, ignore)
+    named = None if classes is None else read_classes(classes)
+    if path is not None:
+        with shown_warnings(str(path)):
+            found = read_labels(path, graph)
+            for note in class_columns(graph, found.nodes, found.values):
+                warn(note, stacklevel=1)
+    elif label is not None and graph.labels is not None and graph.class_names is not None:
+        known = (graph.labels >= 0).nonzero()[0]
+        found = Labels.of(known, graph.class_names[graph.labels[known]].tolist())
+    else:
+        return graph, None, named
+    return graph, check_enough(found, f"{path or label}: ") if named is None else found, named
 
 
 def _fitted(

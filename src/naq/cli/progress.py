@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Timer
@@ -23,7 +23,7 @@ from rich.progress import (
 )
 from rich.text import Text
 
-from naq.errors import plain
+from naq.errors import plain, warn
 from naq.progress import Listener
 
 if TYPE_CHECKING:
@@ -61,14 +61,25 @@ def show_progress(title: str) -> Iterator[Listener]:
         yield _Bars(progress, title)
 
 
-def load_shown(dataset: str, nodes: Path | None = None, text_encoder: str | None = None) -> Graph:
-    """:func:`naq.load`, and its text encoded, with a moving bar; its warnings are lines of text."""
-    from naq.io import load
+def load_shown(
+    dataset: str, nodes: Path | None = None, text_encoder: str | None = None, label: str | None = None,
+    ignore: Sequence[str] = (),
+) -> Graph:  # fmt: skip
+    """:func:`naq.load`, and its text encoded, with a moving bar; its warnings, and the notes of an import, are lines of text."""
+    from naq.io import Choice, load, load_tables
+    from naq.io.tables.importing import warned
+    from naq.io.tables.reading import is_graphml
 
     with show_progress(dataset) as listener, shown_warnings(dataset):
         listener("load", {"source": dataset})
-        graph = load(dataset, nodes=nodes)
-        return graph if text_encoder is None else graph.with_text_encoder(text_encoder, listener)
+        if nodes is None and label is None and not ignore and not is_graphml(Path(dataset)):
+            graph = load(dataset)
+            return graph if text_encoder is None else graph.with_text_encoder(text_encoder, listener)
+        choice = Choice(label=label, ignore=tuple(ignore), text_encoder=text_encoder)
+        found = load_tables(dataset, nodes, choice, listener)
+        for note in found.report.notes:
+            warn(note, stacklevel=1)
+        return warned(found)
 
 
 @contextmanager
@@ -87,8 +98,7 @@ def _say(title: str, text: str) -> None:
 
 def shown(title: str, text: str) -> str:
     """A line for the terminal; names and messages may hold anything."""
-    named = text.startswith(f"{Path(title).name}: ")
-    return plain(text) if named else f"{plain(title, 100)}: {plain(text)}"
+    return plain(text if text.startswith(f"{Path(title).name}: ") else f"{plain(title, 100)}: {text}")
 
 
 def note_of(facts: Mapping[str, Any]) -> str:

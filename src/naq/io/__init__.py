@@ -7,14 +7,14 @@ from naq.plugins import on_first_use
 if TYPE_CHECKING:
     from naq.io.catalog import DATASETS, Dataset, listing
     from naq.io.download import dataset_root
-    from naq.io.loading import load
+    from naq.io.loading import load, load_tables
     from naq.io.npz import save_graph
     from naq.io.splits import split_for, tasks_path
     from naq.io.tables import Choice, Imported, ImportReport, from_networkx, from_tables, import_tables
 
 __all__ = [
     "DATASETS", "Choice", "Dataset", "ImportReport", "Imported", "dataset_root", "from_networkx", "from_tables",
-    "import_tables", "listing", "load", "save_graph", "save_mapped", "split_for", "tasks_path",
+    "import_tables", "listing", "load", "load_tables", "save_graph", "save_mapped", "split_for", "tasks_path",
 ]  # fmt: skip
 
 __getattr__ = on_first_use(
@@ -25,7 +25,7 @@ __getattr__ = on_first_use(
         **dict.fromkeys(("from_networkx", "from_tables", "import_tables"), "tables"),
         **dict.fromkeys(("split_for", "tasks_path"), "splits"),
         "dataset_root": "download",
-        "load": "loading",
+        **dict.fromkeys(("load", "load_tables"), "loading"),
         "save_graph": "npz",
         "save_mapped": "naq_scale.mapped:save_mapped",
     },

@@ -14,13 +14,12 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-from naq.errors import DataError
+from naq.errors import DataError, warn
 from naq.files import open_file, write_atomically
 
 TIMEOUT = 30.0
@@ -75,7 +74,7 @@ def verify(path: Path, sha256: str | None = None) -> Path:
         try:
             write_atomically(record, lambda place: place.write_bytes(f"{found}  {path.name}\n".encode()))
         except DataError as error:
-            warnings.warn(f"the checksum of {path.name} could not be recorded: {error}", stacklevel=2)
+            warn(f"the checksum of {path.name} could not be recorded: {error}", stacklevel=2)
     elif found != sha256:
         raise DataError(
             f"{path} has the SHA-256 {found}; expected {sha256 or 'the one in ' + record.name}: "

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from naq.errors import DataError
 from naq.files import recover
@@ -14,6 +16,10 @@ from naq.io.download import dataset_root, obtain
 from naq.io.npz import read_graph, save_graph
 from naq.io.readers import READERS
 
+if TYPE_CHECKING:
+    from naq.io.tables import Choice, Imported
+    from naq.progress import Listener
+
 _SUFFIXES = (".npz", ".mat", ".zip", ".csv", ".tsv", ".gz", ".txt", ".parquet", ".graphml")
 
 
@@ -21,6 +27,8 @@ def load(
     name_or_path: str | Path,
     *,
     nodes: str | Path | None = None,
+    label: str | None = None,
+    ignore: Sequence[str] = (),
     root: str | Path | None = None,
     download: bool = True,
     verify: bool = False,
@@ -33,6 +41,7 @@ def load(
             OGB's raw files, an edge list as text or Parquet, a GraphML file. A name wins over a file of the same
             name; write ``./name`` for the file.
         nodes: the table of nodes that goes with an edge list; without it, nodes are those that edges name and have no features.
+        label, ignore: the column of classes in it, and columns that are not read.
         root: where datasets are kept; else the environment variable ``NAQ_DATA``, else ``~/.cache/naq/data``.
         download: whether a missing public file may be fetched.
         verify: read a graph folder through once and compare its checksums; :mod:`naq_scale.mapped` says what is checked
@@ -45,15 +54,10 @@ def load(
         if not reader.fits(path):
             raise DataError(f"verify is True, but {name_or_path} is no graph folder; leave verify out.")
         return reader.read_verified(path).with_source(str(path.absolute()))
-    if nodes is not None:
-        from naq.io.tables import import_tables
-        from naq.io.tables.importing import warned
-        from naq.io.tables.reading import is_table
+    if nodes is not None or label is not None or ignore:
+        from naq.io.tables.importing import Choice, warned
 
-        path = _expanded(name_or_path)
-        if not is_table(path):
-            raise DataError(f"nodes is {str(nodes)!r}, but {name_or_path} is no edge list in a table; leave nodes out.")
-        return warned(import_tables(path, nodes)).with_source(str(path.absolute()))
+        return warned(load_tables(name_or_path, nodes, Choice(label=label, ignore=tuple(ignore))))
     if isinstance(name_or_path, str):
         if name_or_path.startswith("pyg:"):
             from naq.io.pyg import read_pyg
@@ -68,6 +72,22 @@ def load(
     if path.suffix in _SUFFIXES or isinstance(name_or_path, Path) or "/" in name_or_path:
         raise DataError(f"{path} does not exist; expected {_formats()}.")
     raise unknown(name_or_path)
+
+
+def load_tables(
+    edges: str | Path, nodes: str | Path | None, choice: Choice, listener: Listener | None = None
+) -> Imported:
+    """What :func:`load` reads from an edge list with a table of nodes, or from GraphML, and the report of the import."""
+    from naq.io.tables.importing import import_tables
+    from naq.io.tables.reading import is_graphml, is_table
+
+    path = _expanded(edges)
+    if not is_table(path) and (nodes is not None or not is_graphml(path)):
+        what = "nodes" if nodes is not None else "label and ignore"
+        value = repr(str(nodes)) if nodes is not None else "a column of a table"
+        raise DataError(f"{what} is {value}, but {edges} is no edge list in a table; leave {what} out.")
+    found = import_tables(path, nodes, choice, listener=listener)
+    return found._replace(graph=found.graph.with_source(str(path.absolute())))
 
 
 def _expanded(given: str | Path) -> Path:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import warnings
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -15,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from naq.device import require
-from naq.errors import DataError, OptionError
+from naq.errors import DataError, OptionError, warn
 from naq.files import parse_json, read_npz, write_npz
 from naq.graph import Graph
 from naq.options import check_whole
@@ -168,13 +167,13 @@ def cached(
     except (DataError, OSError) as error:
         with contextlib.suppress(OSError):
             path.unlink(missing_ok=True)
-        warnings.warn(f"a neighbour table of the cache is not used and is made again: {error}", stacklevel=2)
+        warn(f"a neighbour table of the cache is not used and is made again: {error}", stacklevel=2)
     table = make()
     graph.check_files()
     try:
         write_npz(path, {**table._arrays(), "key": np.array(name)})
     except (DataError, OSError) as error:
-        warnings.warn(f"the neighbour table is not kept in the cache: {error}", stacklevel=2)
+        warn(f"the neighbour table is not kept in the cache: {error}", stacklevel=2)
     return table
 
 

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from naq.device import checked_device
+from naq.errors import plain
 from naq.files import cache_folder
 from naq.graph import Graph, resolve, weighted
 from naq.methods import Method
@@ -36,7 +37,7 @@ from naq.training import EpochTraining, Steps, Trained, episode_training, fit
 def warn(phase: str, facts: Mapping[str, Any]) -> None:
     """The default listener: warnings are warnings of Python, progress is not shown."""
     if phase == "warning":
-        warnings.warn(str(facts["text"]), stacklevel=2)
+        warnings.warn(plain(str(facts["text"])), stacklevel=2)
 
 
 def run(

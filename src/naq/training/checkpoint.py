@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import math
-import warnings
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Any, Protocol
 import torch
 from torch import nn
 
-from naq.errors import DataError, TrainingError
+from naq.errors import DataError, TrainingError, warn
 from naq.files import read_tensors, set_aside, write_tensors
 
 
@@ -162,7 +161,7 @@ def _check(state: TrainingState, steps: Steps) -> None:
 def _start_again(path: Path, reason: str) -> TrainingState:
     aside = set_aside(path)
     where = "it could not be moved" if aside is None else f"it is now {aside}"
-    warnings.warn(f"{reason.rstrip('.')}; {where}, and training starts from the beginning.", stacklevel=2)
+    warn(f"{reason.rstrip('.')}; {where}, and training starts from the beginning.", stacklevel=2)
     return TrainingState()
 
 

@@ -5,12 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from shlex import quote
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.special import bdtrc
 
 from naq.errors import DataError
+from naq.graph import Graph
+from naq.graph.checks import as_dense
 from naq.io.tables.columns import BadCell, Table, Vectors, is_missing, parse_number, stripped
 from naq.io.tables.roles import array_kind, plain, shown
 
@@ -29,6 +33,8 @@ BLOCKS = {"text": "words", "number": "numbers", "category": "categories", "vecto
 """The kinds of blocks (:data:`naq.graph.checks.KINDS`) that features become."""
 NOTES_FROM = 100
 """Nodes from which on a person is asked to check what columns became; fewer can be read."""
+MOST_COMPARED, NEARLY = 1_000, 0.95
+"""Labels that a column is compared with, and the share of them that it tells if it may be the class in other words."""
 _NUMBERED = re.compile(r"(.*?)(\d+)")
 
 
@@ -153,6 +159,46 @@ def feature_notes(features: Sequence[Feature], labelled: bool) -> list[str]:
     return [
         f"values of {_listed(columns)} are features; if one of these columns holds the classes, name it with --label"
     ]
+
+
+def class_columns(graph: Graph, nodes: np.ndarray, classes: np.ndarray) -> list[str]:
+    """A note on each number and each category that alone tells nearly all ``classes`` (strings) of these ``nodes``.
+
+    A class is told by the other nodes with the same value. Where chance could do that, only values that are the names of the classes count.
+    """
+    groups: dict[str, list[int]] = {}
+    for block in graph.blocks if not graph.mapped else ():
+        for column in range(block.start, min(block.stop, graph.num_features)):
+            name = str(graph.vocab[column]) if graph.vocab is not None else f"number {column}"
+            title, category, _ = name.partition("=")
+            if (
+                category
+                or block.kind == "numbers"
+                or (block.kind == "vectors" and graph.vocab is not None and name[-1:] != "]")
+            ):
+                groups.setdefault(title if category else name, []).append(column)
+    chosen = np.linspace(0, len(nodes) - 1, min(len(nodes), MOST_COMPARED)).astype(np.int64)
+    names, own = np.unique(classes[chosen].astype(np.str_), return_inverse=True)
+    rows, count, found = graph.features[nodes[chosen]] if groups else None, np.arange(len(chosen)), []
+    for title, columns in groups.items() if len(names) > 1 else ():
+        values = as_dense(rows[:, columns])
+        _, value = np.unique(values, axis=0, return_inverse=True)
+        beside = np.zeros((len(count), len(names)))
+        np.add.at(beside, (value.ravel(), own), 1)
+        usual, others = beside.sum(axis=0).max() / len(count), beside[value.ravel()]
+        others[count, own] -= 1
+        told = int(((others >= others[count, own][:, None]).sum(axis=1) == 1).sum())
+        told = told if bdtrc(told - 1, len(count), usual) * len(groups) < 0.01 else 0
+        if graph.vocab is not None and len(columns) > 1:
+            cells = np.char.partition(graph.vocab[columns], "=")[:, 2][values.argmax(axis=1)]
+            same = np.char.lower(cells) == np.char.lower(names[own])
+            told = max(told, int((same & values.any(axis=1)).sum()))
+        if told >= NEARLY * len(count):
+            found.append(
+                f"column {title!r} alone tells the class of {told / len(count):.0%} of {len(count):,} labels; if it is the class in "
+                f"other words, accuracy is overstated: leave it out with --ignore {quote(title)} (of naq import, for a graph file)"
+            )
+    return found
 
 
 def _listed(columns: Sequence[str]) -> str:

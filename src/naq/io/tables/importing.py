@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from importlib.util import find_spec
@@ -12,12 +11,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from naq.errors import DataError, GraphError
+from naq.errors import DataError, GraphError, warn
 from naq.graph import Graph
 from naq.io.readers import Reader
 from naq.io.tables import roles
 from naq.io.tables.columns import Column, Numbers, Table, frame_table, networkx_tables
-from naq.io.tables.features import NOTES_FROM, Feature, feature_notes, joined
+from naq.io.tables.features import NOTES_FROM, Feature, class_columns, feature_notes, joined
 from naq.io.tables.nodes import Edges, Nodes, checked_vectors, read_nodes, vector_file
 from naq.io.tables.reading import ID, Choose, is_graphml, is_table, read_graphml, read_table, stem
 from naq.io.tables.report import ImportReport
@@ -139,6 +138,7 @@ def from_tables(
     name: str | None = None,
     display: str | None = None,
     text_encoder: str | Path | None = None,
+    ignore: str | Sequence[str] = (),
 ) -> Graph:
     """A graph from an edge table and a node table: files, data frames, dictionaries of columns; or from a SciPy matrix.
 
@@ -153,7 +153,7 @@ def from_tables(
     """
     vectors = (vector,) if isinstance(vector, str | Path | np.ndarray) else tuple(vector)
     choice = Choice(source, target, weight, id, label, _many(text), _many(numeric), _many(categorical), vectors, header,
-                    display, text_encoder=text_encoder)  # fmt: skip
+                    display, text_encoder=text_encoder, ignore=_many(ignore))  # fmt: skip
     return warned(import_tables(edges, nodes, choice, name=name))
 
 
@@ -172,7 +172,7 @@ def warned(imported: Imported) -> Graph:
     lost = [item for item in imported.report.dropped if item.why.startswith(EXPECTED)]
     if lost:
         told = "; ".join(f"{item.why}: {item.count:,} (first: {item.places[0]})" for item in lost)
-        warnings.warn(f"{told}; they are left out.", stacklevel=3)
+        warn(f"{told}; they are left out.", stacklevel=3)
     return imported.graph
 
 
@@ -204,7 +204,7 @@ def _assembled(
     if node_table is None and vectors:
         node_table = _counted(len(vectors[0][1]))
     if node_table is None:
-        for flag in ("id", "label", "text", "numeric", "categorical", "vector"):
+        for flag in ("id", "label", "text", "numeric", "categorical", "vector", "ignore"):
             if getattr(choice, flag):
                 raise DataError(f"--{flag} names a column of nodes, but there is no table of nodes; give --nodes.")
     edges = Edges(edge_table, *ends)
@@ -236,6 +236,9 @@ def _assembled(
     except GraphError as error:
         raise DataError(f"{edge_table.title}: {error}") from error
     notes = edges.notes + nodes.notes + _notes(graph, nodes)
+    if graph.labels is not None and graph.class_names is not None:
+        known = np.flatnonzero(graph.labels >= 0)
+        notes += class_columns(graph, known, graph.class_names[graph.labels[known]])
     if not choice.names_features and graph.num_nodes >= NOTES_FROM:
         notes += feature_notes(nodes.features, graph.labels is not None)
     if (

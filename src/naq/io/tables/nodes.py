@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +54,8 @@ def read_nodes(
     for title, values in vectors:
         table.columns[title] = Vectors(values)
     outside = [title for title, _ in vectors]
+    ignored = [named(one, list(table.columns), "--ignore", table.title) for one in choice.ignore]
+    table = replace(table, columns={name: column for name, column in table.columns.items() if name not in ignored})
     names = [name for name in table.columns if name not in outside]
     key = _id_column(table, names, choice.id, ends)
     label = label_column([c for c in names if c != key or choice.label], choice.label, table.title)
@@ -65,6 +67,7 @@ def read_nodes(
     labels, class_names = (None, None) if label is None else read_labels(table, label)
     features, unused = _features(table, choice, [c for c in names if c not in (key, label)])
     features += [kinds.vectors(table, [title], title) for title in outside]
+    unused |= dict.fromkeys(ignored, "left out by --ignore")
     ids = [value.strip() for value in table.columns[key].strings()]
     notes = list(table.notes)
     if label is not None and choice.label is None:

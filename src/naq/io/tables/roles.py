@@ -25,6 +25,7 @@ class Choice:
         text, numeric, categorical: features of nodes. Where any feature is named, only those named are used.
         vector: columns of lists, prefixes of numbered columns (``v`` for v0, v1, ...), ``.npy`` files or arrays.
         display: names of nodes to show in place of ids.
+        ignore: columns of nodes that are not read: what says the class in other words.
         keep: whether the graph keeps the cells of the table, to look at and to encode.
         text_encoder: a model whose sentence vectors of the text are features too (:func:`naq.text.encode`).
         header: whether the first row of a text file holds names; seen from its cells if None.
@@ -43,6 +44,7 @@ class Choice:
     display: str | None = None
     keep: bool = True
     text_encoder: str | Path | None = None
+    ignore: Sequence[str] = ()
 
     @property
     def names_features(self) -> bool:
