@@ -25,7 +25,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     Path("edges.csv").write_text("source,target\n" + "".join(f"n{a},n{b}\n" for a, b in ends))
     team = ["abc"[r if i != 10 else 2] for i, r in enumerate(role)]
     rows = [f"n{i},{team[i]},{r},{draw.integers(0, 4)},{'xyz'[r]},{'xyz'[r]}\n" for i, r in enumerate(role)]
-    Path("nodes.csv").write_text("id,team,code,size,role,Same\n" + "".join(rows))
+    Path("nodes.csv").write_text("key,team,code,size,role,Same\n" + "".join(rows))
     Path("few.csv").write_text("node,class\n" + "".join(f"n{i},{'xyz'[role[i]]}\n" for i in range(30)))
     return tmp_path
 
@@ -48,7 +48,7 @@ def test_columns_that_tell_the_class_are_named_and_can_be_left_out(
     given = ("predict", "edges.csv", "--nodes", "nodes.csv", "--labels", "few.csv", "--out", "p.csv")
     code, out, err = call(monkeypatch, capsys, *given)
     assert code == 0 and told(err) == {"team", "code", "role", "Same"} and "--ignore team" in err, err
-    assert "ids of nodes are those of column 'id'" in err, "the notes of the import"
+    assert "ids of nodes are those of column 'key'" in err, "the notes of the import"
     more = ("--label", "role", "--ignore", "team", "--ignore", "code")
     code, out, err = call(monkeypatch, capsys, *given, *more)
     assert code == 0 and told(err) == {"Same"}, err

@@ -35,6 +35,9 @@ def left_in(place: Path) -> set[str]:
     return {path.name for path in place.iterdir()}
 
 
+OUT = {"neighbors": "x.npz", "embed": "x.npy"}
+
+
 @pytest.mark.parametrize("command", ["neighbors", "embed", "episodes"])
 @pytest.mark.parametrize(
     ("out", "said"), [("taken.npy", "a folder; expected the name of a file"), ("file/x.npy", "is no folder")]
@@ -53,7 +56,16 @@ def test_out_is_checked_before_anything_is_computed(folder, capfd, monkeypatch, 
 def test_no_workers_is_an_error_with_every_engine(folder, capfd, monkeypatch, command):
     for engine in ("local", "processes", "ray"):
         done = fails(
-            capfd, monkeypatch, command, folder, "--engine", engine, "--workers", "0", "--out", folder.parent / "x.npy"
+            capfd,
+            monkeypatch,
+            command,
+            folder,
+            "--engine",
+            engine,
+            "--workers",
+            "0",
+            "--out",
+            folder.parent / OUT[command],
         )
         assert done == (2, "naq: --workers is 0; expected at least 1.")
 
@@ -75,7 +87,7 @@ def test_memory_that_ends_names_bytes_and_an_option(folder, capfd, monkeypatch, 
         raise error
 
     monkeypatch.setattr("naq.io.load", no_room)
-    out = () if command == "run" else ("--out", folder.parent / "x.npy")
+    out = () if command == "run" else ("--out", folder.parent / OUT[command])
     code, sentence = fails(capfd, monkeypatch, command, folder, *out)
     assert code == 1 and said in sentence and option in sentence and "GB are free" in sentence
 

@@ -142,7 +142,7 @@ def test_nothing_that_is_read_is_written_over(
 
 def test_predictions_and_report_are_two_files(graph_file: Path, labels: Path, tmp_path: Path) -> None:
     with pytest.raises(NaqError, match=r"--report is .* the same file as --out"):
-        run("predict", graph_file, "--labels", labels, "--out", tmp_path / "p", "--report", tmp_path / "p")
+        run("predict", graph_file, "--labels", labels, "--out", tmp_path / "p.csv", "--report", tmp_path / "p.csv")
 
 
 def test_suggestions_are_filled_in_and_used(graph: Graph, graph_file: Path, labels: Path, tmp_path: Path) -> None:

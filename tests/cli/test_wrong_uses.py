@@ -108,7 +108,7 @@ def _table() -> list[tuple[str, ...]]:
     uses += [("predict", "g.npz", *more) for more in (
         (), ("--labels", "few.csv"), ("--labels", "absent.csv", "--out", "p.csv"), ("--labels", "fifo", "--out", "p.csv"),
         ("--labels", "junk.csv", "--out", "p.csv"), ("--labels", "empty.csv", "--out", "p.csv"),
-        ("--labels", "few.csv", "--out", "x" * 300), ("--labels", "few.csv", "--out", "folder"),
+        ("--labels", "few.csv", "--out", "x" * 300 + ".csv"), ("--labels", "few.csv", "--out", "folder"),
         *((("--labels", "few.csv", "--out", "p.csv", "--level", v)) for v in ("0", "1", "-1", "nan", "x", "2", "²")),
         *((("--labels", "few.csv", "--out", "p.csv", "--device", v)) for v in ("meta", "tpu")),
         *((("--labels", "few.csv", "--out", "p.csv", "--method", v)) for v in ("nonsense", "naq-feat/protonet", "", ESCAPE)),

@@ -70,8 +70,7 @@ def predict_command(
     from naq.cli.progress import show_progress
 
     files = {"--nodes": nodes, "--labels": labels, "--classes": classes}
-    check_outputs({"--out": out}, {"the graph": Path(graph), **files, "--report": report}, "out.csv")
-    check_outputs({"--report": report}, {"the graph": Path(graph), **files, "--out": out}, "report.html")
+    check_outputs({"--out": out, "--report": report}, {"the graph": Path(graph), **files})
     if labels is None and classes is None and label is None:
         raise OptionError("there are neither --labels nor --classes; give some nodes' classes, or the names of all.")
     if not 0 < level < 1:
@@ -82,13 +81,9 @@ def predict_command(
         listener("write", {})
         write_predictions(classifier, out, level)
     facts = _summary(classifier, level) | {"written": str(out)}
-    options = [
-        *files.items(),
-        ("--label", label),
-        *(("--ignore", one) for one in ignore),
-        ("--text-encoder", text_encoder),
-    ]
-    read_from = [word for name, value in options if value is not None for word in (name, str(value))]
+    options = files | {"--label": label, "--text-encoder": text_encoder}
+    read_from = [word for name, value in options.items() if value is not None for word in (name, str(value))]
+    read_from += [word for one in ignore for word in ("--ignore", one)]
     if report is not None:
         from naq.classifier.page import write_report
 
@@ -126,7 +121,7 @@ def suggest_command(
     from naq.classifier.table import shown, write_rows
 
     files = {"the graph": Path(graph), "--nodes": nodes, "--labels": labels, "--classes": classes}
-    check_outputs({"--out": out}, files, "out.csv")
+    check_outputs({"--out": out}, files)
     loaded, given, named = _read(graph, nodes, labels, label, ignore, classes, text_encoder)
     classifier = _fitted(loaded, method, seed, device, False, given, named)
     chosen = classifier.suggest(k)
@@ -173,7 +168,7 @@ def check_command(
     from naq.options import check_whole
 
     check_whole("k", k)
-    check_outputs({"--out": out}, {"the graph": Path(graph), "--nodes": nodes, "--labels": labels}, "out.csv")
+    check_outputs({"--out": out}, {"the graph": Path(graph), "--nodes": nodes, "--labels": labels})
     if labels is None and label is None:
         raise OptionError("there are neither --labels nor --label; give some nodes' classes.")
     loaded, given, _ = _read(graph, nodes, labels, label, ignore)

@@ -55,7 +55,8 @@ def load(
             raise DataError(f"verify is True, but {name_or_path} is no graph folder; leave verify out.")
         return reader.read_verified(path).with_source(str(path.absolute()))
     if nodes is not None or label is not None or ignore:
-        from naq.io.tables.importing import Choice, warned
+        from naq.io.tables import Choice
+        from naq.io.tables.importing import warned
 
         return warned(load_tables(name_or_path, nodes, Choice(label=label, ignore=tuple(ignore))))
     if isinstance(name_or_path, str):

@@ -166,21 +166,19 @@ def class_columns(graph: Graph, nodes: np.ndarray, classes: np.ndarray) -> list[
 
     A class is told by the other nodes with the same value. Where chance could do that, only values that are the names of the classes count.
     """
+    if graph.features is None or graph.mapped or len(set(classes.tolist())) < 2:
+        return []
+    vocab = graph.vocab if graph.vocab is not None else np.array([f"[{i}]" for i in range(graph.num_features)])
     groups: dict[str, list[int]] = {}
-    for block in graph.blocks if not graph.mapped else ():
-        for column in range(block.start, min(block.stop, graph.num_features)):
-            name = str(graph.vocab[column]) if graph.vocab is not None else f"number {column}"
+    for block in graph.blocks:
+        for column, name in enumerate(vocab[block.start : block.stop].tolist(), block.start):
             title, category, _ = name.partition("=")
-            if (
-                category
-                or block.kind == "numbers"
-                or (block.kind == "vectors" and graph.vocab is not None and name[-1:] != "]")
-            ):
+            if category or block.kind == "numbers" or (block.kind == "vectors" and not name.endswith("]")):
                 groups.setdefault(title if category else name, []).append(column)
     chosen = np.linspace(0, len(nodes) - 1, min(len(nodes), MOST_COMPARED)).astype(np.int64)
     names, own = np.unique(classes[chosen].astype(np.str_), return_inverse=True)
-    rows, count, found = graph.features[nodes[chosen]] if groups else None, np.arange(len(chosen)), []
-    for title, columns in groups.items() if len(names) > 1 else ():
+    rows, count, found = graph.features[nodes[chosen]], np.arange(len(chosen)), []
+    for title, columns in groups.items():
         values = as_dense(rows[:, columns])
         _, value = np.unique(values, axis=0, return_inverse=True)
         beside = np.zeros((len(count), len(names)))
@@ -189,8 +187,8 @@ def class_columns(graph: Graph, nodes: np.ndarray, classes: np.ndarray) -> list[
         others[count, own] -= 1
         told = int(((others >= others[count, own][:, None]).sum(axis=1) == 1).sum())
         told = told if bdtrc(told - 1, len(count), usual) * len(groups) < 0.01 else 0
-        if graph.vocab is not None and len(columns) > 1:
-            cells = np.char.partition(graph.vocab[columns], "=")[:, 2][values.argmax(axis=1)]
+        if "=" in str(vocab[columns[0]]):
+            cells = np.char.partition(vocab[columns], "=")[:, 2][values.argmax(axis=1)]
             same = np.char.lower(cells) == np.char.lower(names[own])
             told = max(told, int((same & values.any(axis=1)).sum()))
         if told >= NEARLY * len(count):

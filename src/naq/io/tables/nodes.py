@@ -15,7 +15,7 @@ from naq.files import file_of
 from naq.io.tables import features as kinds
 from naq.io.tables.columns import BadCell, Dropped, Table, Vectors, drop, is_missing, stripped
 from naq.io.tables.features import Feature
-from naq.io.tables.roles import Choice, id_columns, label_column, name_column, named, shown
+from naq.io.tables.roles import Choice, id_columns, label_column, name_column, named, plain, shown
 from naq.text import NodeTable
 
 LONGEST_ID = 1_000
@@ -72,7 +72,7 @@ def read_nodes(
     notes = list(table.notes)
     if label is not None and choice.label is None:
         notes.append(f"classes are those of column {label!r}; name another with --label")
-    if choice.id is None and len(names) > 1:
+    if choice.id is None and len(names) > 1 and plain(key) != "id":
         notes.append(f"ids of nodes are those of column {key!r}; name another with --id")
     held = {feature.column for feature in features if feature.kind != "vector"}
     kept = [c for c in names if c not in (key, label) and (c in unused or shown(c) in held)]
