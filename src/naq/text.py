@@ -12,7 +12,7 @@ import hashlib
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -164,6 +164,7 @@ class SentenceVectors:
     origin: np.ndarray | None = None
     class_names: np.ndarray | None = None
     class_rows: np.ndarray | None = None
+    _encoded: dict[Any, np.ndarray] = field(default_factory=dict, init=False, repr=False)  # the last class names
 
     def __post_init__(self) -> None:
         others = (self.axes, self.origin, self.class_rows, self.class_names)
@@ -209,8 +210,10 @@ class SentenceVectors:
         if self.class_rows is not None and all(name in kept for name in names):
             found = self.class_rows[[kept[name] for name in names]]
         else:
+            asked = (tuple(names), model)
             try:
-                found = encode(names, model or self.model)
+                found = self._encoded.get(asked)
+                found = encode(names, model or self.model) if found is None else found
             except (MissingDependency, OptionError) as error:
                 bundled = f" beside the {len(kept)} that the graph brings" if kept else ""
                 raise type(error)(
@@ -222,6 +225,7 @@ class SentenceVectors:
                     f"{model or self.model} makes {found.shape[1]} numbers, but text of the nodes was encoded by "
                     f"{self.model} into {width}; give the same model."
                 )
+            vars(self)["_encoded"] = {asked: found}
             found = found if self.axes is None else (found - self.origin) @ self.axes
         return unit_rows(np.asarray(found - self.mean, dtype=np.float32))
 

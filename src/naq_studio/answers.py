@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from naq.errors import OptionError
-from naq_studio.board import NONE, Board
+from naq.errors import NaqError, OptionError
+from naq_studio.board import Board, Said
 
 if TYPE_CHECKING:
     from naq.classifier import ExpectedAccuracy, FewShotNodeClassifier, Labels
@@ -29,12 +28,13 @@ class Answer:
 
     Attributes:
         version: of the labels.
-        ids: (classes,) numbers of the classes that have labels.
+        ids: (classes,) numbers of the classes that have labels, or a name that counts.
         chances: (n, classes) float32, columns as ``ids``.
         chosen: (n,) int16 the number of the likeliest class, or :data:`NOWHERE`.
         sure: (n,) float32 its probability.
         expected: accuracy to expect of the nodes without a label; None where all have one.
         choice: one sentence on how it was made.
+        notes: what else a person should know.
     """
 
     version: int
@@ -44,16 +44,56 @@ class Answer:
     sure: np.ndarray
     expected: ExpectedAccuracy | None
     choice: str
+    notes: list[str]
 
 
-def answer(classifier: FewShotNodeClassifier, labels: Mapping[int, int], unknown: bool, version: int) -> Answer | None:
-    """The prediction, or None while fewer than two classes have labels."""
-    chosen = _labelled(labels)
-    if len(chosen.classes) < 2:
+@dataclass(frozen=True, eq=False)
+class SpotCheck:
+    """Nodes whose predictions may become labels once some of them, drawn at random, were looked at.
+
+    Attributes:
+        version: of the labels that the predictions are of.
+        nodes: all of them, ``drawn`` those to look at.
+    """
+
+    token: str
+    version: int
+    nodes: np.ndarray
+    drawn: list[int]
+
+
+def to_labels(said: Said) -> Labels:
+    from naq.classifier import Labels
+
+    return Labels.of(list(said.labels), list(said.labels.values()))
+
+
+def name_classes(classifier: FewShotNodeClassifier, said: Said) -> tuple[list[str], str]:
+    """Let names of classes count; which do, and a sentence on those that cannot."""
+    text, names, problem = classifier.graph_.text, said.about, ""
+    while text is not None and len(names) > 1:
+        try:
+            classifier.set_classes(names)
+            return list(names), problem
+        except NaqError as error:
+            brought = [] if problem or text.class_names is None else text.class_names.tolist()
+            names, problem = {name: "" for name, about in names.items() if name in brought and not about}, str(error)
+    classifier.set_classes(None)
+    return [], problem
+
+
+def answer(classifier: FewShotNodeClassifier, said: Said, version: int) -> Answer | None:
+    """The prediction, or None while fewer than two classes have labels or a name that counts."""
+    named, problem = name_classes(classifier, said)
+    chosen = to_labels(said)
+    if len({*chosen.classes.tolist(), *named}) < 2:
+        if problem:
+            raise OptionError(problem)
         return None
-    classifier.set_params(unknown=unknown)
+    classifier.set_params(unknown=said.unknown)
     found = classifier.prediction(chosen)
-    chances, ids = found.probabilities, np.asarray(chosen.classes, dtype=np.int64)
+    chances = found.probabilities
+    ids = np.array([said.numbers[name] for name in found.labels.classes.tolist()], dtype=np.int64)
     best = chances.argmax(axis=1)
     numbers = ids[best].astype(np.int16)
     if found.nowhere is not None:
@@ -66,19 +106,19 @@ def answer(classifier: FewShotNodeClassifier, labels: Mapping[int, int], unknown
         np.take_along_axis(chances, best[:, None], axis=1)[:, 0],
         found.expected if len(chosen.nodes) < len(chances) else None,
         classifier.explain(found),
+        [*filter(None, [problem]), *(f"{one[0].upper()}{one[1:]}." for one in found.verdicts())],
     )
 
 
-def suggestions(classifier: FewShotNodeClassifier, labels: Mapping[int, int], left_out: set[int]) -> list[int]:
+def suggestions(classifier: FewShotNodeClassifier, said: Said, gone: set[int]) -> list[int]:
     """Up to :data:`QUEUE` nodes to label next, without those that are labelled, skipped or said to belong to none."""
     other = copy.copy(classifier)  # which has no labels of its own: answers are given theirs
-    chosen = _labelled(labels)
     other.set_params(unknown=False)
-    if len(chosen.classes) >= 2:
-        other.set_labels(chosen)
-    gone = left_out | set(labels)
-    rest = classifier.graph_.num_nodes - len(chosen.nodes)
-    wanted = min(rest, QUEUE + len(gone) - len(chosen.nodes))
+    named, _ = name_classes(other, said)
+    if named or len(set(said.labels.values())) >= 2:
+        other.set_labels(to_labels(said))
+    rest = classifier.graph_.num_nodes - len(said.labels)
+    wanted = min(rest, QUEUE + len(gone) - len(said.labels))
     try:
         found = other.suggest(wanted).tolist() if wanted else []
     except OptionError:
@@ -88,28 +128,16 @@ def suggestions(classifier: FewShotNodeClassifier, labels: Mapping[int, int], le
 
 def past_points(classifier: FewShotNodeClassifier, board: Board) -> list[tuple[int, int, float, float, float]]:
     """Points of the curve for steps that were done before this start: (steps, labels, expected, low, high)."""
-    other = copy.copy(classifier)
-    labels: dict[int, int] = {}
+    other, past = copy.copy(classifier), Board()
     steps = list(board.done)
     wanted = set(np.unique(np.linspace(1, len(steps), MOST_POINTS).astype(int)).tolist()) if steps else set()
     points = []
     for position, changes in enumerate(steps, start=1):
-        for (kind, node), _, after in changes:
-            if kind == "node":
-                labels.pop(node, None)
-                if after is not None:
-                    labels[node] = after
+        past.replay(changes)
         if position in wanted:
-            found = answer(other, labels, False, 0)
+            said = replace(past.said(), unknown=False)
+            found = answer(other, said, 0)
             if found is not None and found.expected is not None:
-                count = sum(number != NONE for number in labels.values())
-                points.append((position, count, found.expected.value, found.expected.low, found.expected.high))
+                at = found.expected
+                points.append((position, len(said.labels), at.value, at.low, at.high))
     return points
-
-
-def _labelled(labels: Mapping[int, int]) -> Labels:
-    """The numbers of classes by node, without those that belong to none."""
-    from naq.classifier import Labels
-
-    pairs = [(node, number) for node, number in labels.items() if number != NONE]
-    return Labels.of([node for node, _ in pairs], [number for _, number in pairs])

@@ -1,10 +1,11 @@
 """What a person has said so far: classes, labels, and what came before, so that each step can be undone.
 
-The state is four dictionaries, and a step is a list of changes ``(key, before, after)`` to them: undo puts every ``before`` back, redo every ``after``. Keys:
+The state is five dictionaries, and a step is a list of changes ``(key, before, after)`` to them: undo puts every ``before`` back, redo every ``after``. Keys:
 
 - ``("class", number)``: ``(name, colour)``; the number of a class never changes, its name may.
 - ``("node", node)``: the number of its class, or :data:`NONE` where it belongs to none of them.
 - ``("skip", node)``: passed over in the queue.
+- ``("about", number)``: the name of the class counts before any label; a sentence that describes it, or nothing.
 - ``("unknown", 0)``: nodes without a label may belong to none of the classes.
 """
 
@@ -21,7 +22,7 @@ from naq_studio.colours import COLOURS
 NONE = -1
 """Instead of a class: the person said that the node belongs to none."""
 MOST_CLASSES = 500
-LONGEST_NAME = 80
+LONGEST_NAME, LONGEST_ABOUT = 80, 300
 Key = tuple[str, int]
 Change = tuple[Key, Any, Any]
 
@@ -34,7 +35,7 @@ class Row:
         action: one of :data:`ACTIONS`, or ``undo`` or ``redo``.
         node: a node, for those that concern one.
         label: the name of a class, for those that concern one.
-        value: a new name, the other class, a colour, or ``on`` and ``off``.
+        value: a new name, the other class, a colour, what the class is about, or ``on`` and ``off``.
     """
 
     action: str
@@ -44,8 +45,25 @@ class Row:
 
 
 ON_NODES = ("label", "unlabel", "none", "skip")
-ON_CLASSES = ("make", "rename", "merge", "recolour", "delete")
+ON_CLASSES = ("make", "describe", "rename", "merge", "recolour", "delete")
 ACTIONS = (*ON_NODES, *ON_CLASSES, "unknown")
+
+
+@dataclass(frozen=True)
+class Said:
+    """What was said at one moment, by name.
+
+    Attributes:
+        labels: the class of each labelled node, ascending, without those that belong to none.
+        about: a description, which may be empty, of every class whose name counts before any label.
+        numbers: of all classes.
+        unknown: whether nodes may belong to none of the classes.
+    """
+
+    labels: dict[int, str]
+    about: dict[str, str]
+    numbers: dict[str, int]
+    unknown: bool
 
 
 class Board:
@@ -55,11 +73,13 @@ class Board:
         self.classes: dict[int, tuple[str, int]] = {}
         self.labels: dict[int, int] = {}
         self.skipped: dict[int, bool] = {}
+        self.about: dict[int, str] = {}
         self.settings: dict[int, bool] = {}
         self._kinds: dict[str, dict[int, Any]] = {
             "class": self.classes,
             "node": self.labels,
             "skip": self.skipped,
+            "about": self.about,
             "unknown": self.settings,
         }
         self._numbers: dict[str, int] = {}
@@ -111,8 +131,7 @@ class Board:
         if not self.undone:
             raise OptionError("there is nothing to redo.")
         changes = self.undone.pop()
-        for key, _, after in changes:
-            self._put(key, after)
+        self.replay(changes)
         self.done.append(changes)
         return changes
 
@@ -135,6 +154,16 @@ class Board:
     def unknown(self) -> bool:
         """Whether nodes may belong to none of the classes."""
         return bool(self.settings)
+
+    def said(self) -> Said:
+        labels = {node: self.classes[number][0] for node, number in sorted(self.labels.items()) if number != NONE}
+        about = {self.classes[number][0]: text for number, text in sorted(self.about.items())}
+        return Said(labels, about, dict(self._numbers), self.unknown)
+
+    def replay(self, changes: Iterable[Change]) -> None:
+        """Do what a step did."""
+        for key, _, after in changes:
+            self._put(key, after)
 
     def number(self, name: str) -> int:
         """The number of the class of that name."""
@@ -199,12 +228,16 @@ class Board:
             yield key, (new, colour)
         elif row.action == "recolour":
             yield key, (name, clean_colour(row.value))
+        elif row.action == "describe":
+            yield ("about", number), clean_line(row.value, LONGEST_ABOUT, "description")
         else:
             target = None if row.action == "delete" else self.number(clean_name(row.value))
             if target == number:
                 raise OptionError("a class cannot be merged with itself; choose another.")
             for node in [node for node, own in self.labels.items() if own == number]:
                 yield ("node", node), target
+            if number in self.about:
+                yield ("about", number), None
             yield key, None
 
     def _free_colour(self) -> int:
@@ -214,13 +247,18 @@ class Board:
 
 def clean_name(name: str) -> str:
     """The name of a class as it is kept: one line, no blanks around it."""
-    clean = " ".join("".join(" " if ord(one) < 32 or 127 <= ord(one) < 160 else one for one in name).split())
+    clean = clean_line(name, LONGEST_NAME, "name")
     if not clean:
         raise OptionError("the name of a class is empty; give it one.")
-    if len(clean) > LONGEST_NAME:
-        raise OptionError(f"the name of a class has {len(clean):,} characters; {LONGEST_NAME} at most.")
+    return clean
+
+
+def clean_line(text: str, longest: int, what: str) -> str:
+    clean = " ".join("".join(" " if ord(one) < 32 or 127 <= ord(one) < 160 else one for one in text).split())
+    if len(clean) > longest:
+        raise OptionError(f"the {what} of a class has {len(clean):,} characters; {longest} at most.")
     if any(0xD800 <= ord(one) < 0xE000 for one in clean):
-        raise OptionError("the name of a class is not valid Unicode; type it again.")
+        raise OptionError(f"the {what} of a class is not valid Unicode; type it again.")
     return clean
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from naq.graph import Graph
-from naq.graph.weighting import is_counted, tfidf
 from naq_studio.answers import NOWHERE, Answer
 from naq_studio.board import NONE
 from naq_studio.session import Session
@@ -20,7 +19,8 @@ LISTED = 40
 WORDS = 12
 TELLING = 0.15
 """A word speaks for the class if it does so by at least this share of the most telling one; the others follow by weight."""
-LONGEST_NAME = 2_000
+LONGEST_NAME, LONGEST_TEXT, LONGEST_CELL = 2_000, 4_000, 300
+MOST_COLUMNS = 40
 
 
 def card(session: Session, node: int) -> dict[str, Any]:
@@ -32,7 +32,10 @@ def card(session: Session, node: int) -> dict[str, Any]:
     given = labels.get(node)
     facts: dict[str, Any] = {
         "node": node,
-        "name": str(graph.names[node])[:LONGEST_NAME] if graph.names is not None else "",
+        "name": graph.title_of(node)[:LONGEST_NAME] if session.names() else "",
+        "id": str(graph.names[node])[:LONGEST_NAME] if graph.names is not None else "",
+        "text": [],
+        "columns": [],
         "degree": len(neighbours),
         "edges": neighbours[:MOST_EDGES].tolist(),
         "listed": neighbours[:LISTED].tolist(),
@@ -48,11 +51,36 @@ def card(session: Session, node: int) -> dict[str, Any]:
     slot = None
     if found is not None:
         facts["prediction"], slot = _prediction(found, node, given, near, labels)
-    if graph.vocab is not None and is_counted(graph):
-        facts["words"] = _words(graph, node, found, slot)
-    elif graph.features is not None:
-        facts["features"] = _features(graph, node)
+    if graph.features is not None:
+        from naq.classifier.table import weighted_words
+
+        held = np.empty(0, dtype=np.int64)
+        if graph.vocab is not None and graph.sparse_features:
+            held = weighted_words(graph)[0]
+            facts["words"] = _words(
+                graph, node, None if slot is None or found is None else found.chosen == found.ids[slot]
+            )
+        if len(held) < graph.num_features:
+            facts["features"] = _features(graph, node, held)
+    if (table := graph.table) is not None:
+        speaking = {one["word"].casefold() for one in facts["words"] if one["for"] > TELLING}
+        facts["text"] = _marked(graph.text_of(node), speaking)
+        rest = [place for place, use in enumerate(table.uses.tolist()) if not use][:MOST_COLUMNS]
+        facts["columns"] = [[str(table.columns[one])[:80], table.cell(node, one)[:LONGEST_CELL]] for one in rest]
+    facts["words"] = facts["words"][:WORDS]
     return facts
+
+
+def _marked(text: str, speaking: set[str]) -> list[tuple[str, bool]]:
+    """The text in pieces: words that speak for the class, and what is between them."""
+    cut = text[:LONGEST_TEXT] + ("…" if len(text) > LONGEST_TEXT else "")
+    found: list[tuple[str, bool]] = []
+    for piece in filter(None, re.split(r"(\w+)", cut)):
+        told = piece.casefold() in speaking
+        if found and not told and not found[-1][1]:
+            piece = found.pop()[0] + piece
+        found.append((piece, told))
+    return found
 
 
 def _prediction(
@@ -92,44 +120,47 @@ def _cosines(session: Session, node: int) -> np.ndarray | None:
     return units @ units[node]
 
 
-def _words(graph: Graph, node: int, found: Answer | None, slot: int | None) -> list[dict[str, Any]]:
-    """The node's words: those that speak most for its class first, the others by weight; ``for`` is how much, -1 to 1."""
-    table: sp.csr_array = graph.kept("studio/tfidf", lambda: tfidf(graph.features))  # type: ignore[arg-type]
+def _words(graph: Graph, node: int, members: np.ndarray | None) -> list[dict[str, Any]]:
+    """The node's words: those that speak most for its class, of these ``members`` (n,), first, the others by weight.
+
+    ``for`` is how much of the most telling one. Words that members do not have clearly more often than all nodes, as
+    "the", speak for nothing (:func:`naq.classifier.table.class_profiles`).
+    """
+    from naq.classifier.table import class_profiles, weighted_words
+
+    columns, table = weighted_words(graph)
     assert graph.vocab is not None
     row = slice(table.indptr[node], table.indptr[node + 1])
     words, weights = table.indices[row], table.data[row].astype(np.float64)
     speaks = np.zeros(len(words))
-    if found is not None and slot is not None:
-        mean = graph.kept("studio/mean", lambda: np.asarray(table.mean(axis=0)).ravel())
-        members = (found.chosen == found.ids[slot]).astype(np.float32)
-        profile = (members @ table) / max(1.0, float(members.sum()))
-        speaks = weights * (np.asarray(profile).ravel() - mean)[words]
-    most = float(np.abs(speaks).max(initial=0.0)) or 1.0
-    order = np.lexsort((words, -weights, -np.where(speaks > TELLING * most, speaks, 0.0)))[:WORDS]
+    if members is not None:
+        speaks = np.maximum(weights * class_profiles(table, (~members).astype(np.int64), 2)[0][words], 0.0)
+    most = float(speaks.max(initial=0.0)) or 1.0
+    order = np.lexsort((words, -weights, -np.where(speaks > TELLING * most, speaks, 0.0)))
     return [
-        {"word": str(graph.vocab[words[one]])[:80], "id": int(words[one]), "for": round(float(speaks[one] / most), 3)}
-        for one in order
+        {"word": str(graph.vocab[one])[:80], "id": int(one), "for": round(float(speaks[place] / most), 3)}
+        for place, one in zip(order.tolist(), columns[words[order]].tolist())
     ]
 
 
-def _features(graph: Graph, node: int) -> list[dict[str, Any]]:
-    """The features in which the node differs most from the mean, in standard deviations."""
+def _features(graph: Graph, node: int, words: np.ndarray) -> list[dict[str, Any]]:
+    """The features but for words in which the node differs most from the mean, in standard deviations, with the value
+    as the table of nodes has it; none that is absent."""
     mean, deviation = graph.kept("studio/moments", lambda: _moments(graph))
     assert graph.features is not None
     row = graph.features[[node]]
     values = np.asarray(row if isinstance(row, np.ndarray) else row.toarray(), dtype=np.float64).ravel()
     apart = np.divide(values - mean, deviation, out=np.zeros_like(values), where=deviation > 0)
-    order = np.argsort(-np.abs(apart), kind="stable")[:WORDS]
-    vocab = graph.vocab
-    return [
-        {
-            "name": f"feature {one}" if vocab is None else str(vocab[one])[:80],
-            "value": round(float(values[one]), 4),
-            "apart": round(float(apart[one]), 2),
-        }
-        for one in order
-        if apart[one]
-    ]
+    yes_or_no = np.abs(deviation**2 - mean * (1 - mean)) < 1e-6  # so it is for values of 0 and 1 alone
+    apart[words], apart[yes_or_no & (values == 0)] = 0.0, 0.0
+    scaled = (np.abs(mean) < 1e-3) & (np.abs(deviation - 1) < 1e-3)
+    raw = {} if graph.table is None else graph.table.row(node)
+    found = []
+    for one in np.argsort(-np.abs(apart), kind="stable")[:WORDS].tolist():
+        name = f"feature {one}" if graph.vocab is None else str(graph.vocab[one])
+        value = raw.get(name, "" if scaled[one] or yes_or_no[one] else f"{values[one]:.4g}")
+        found.append({"name": name[:80], "value": value[:80], "apart": round(float(apart[one]), 2)})
+    return [one for one in found if one["apart"]]
 
 
 def _moments(graph: Graph) -> tuple[np.ndarray, np.ndarray]:

@@ -8,7 +8,6 @@ import copy
 import csv
 import io
 import tempfile
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +16,7 @@ import numpy as np
 
 from naq.errors import OptionError
 from naq.files import guarded
+from naq_studio import answers
 from naq_studio.board import NONE
 from naq_studio.colours import COLOURS, SHAPES
 from naq_studio.lines import one_line
@@ -30,29 +30,12 @@ MARKERS = "os^DP"
 EXAMPLES = 5
 
 
-@dataclass(frozen=True)
-class Frozen:
-    """The labels at one moment: nodes, ascending, and the names of their classes, without those that belong to none."""
-
-    nodes: list[int]
-    classes: list[str]
-    unknown: bool
-
-
-def frozen(session: Session) -> Frozen:
-    with session.lock:
-        board = session.journal.board
-        pairs = sorted((node, board.name(number)) for node, number in board.labels.items() if number != NONE)
-        return Frozen([node for node, _ in pairs], [name for _, name in pairs], board.unknown)
-
-
 def labels_csv(session: Session) -> str:
     """``node,class`` as ``naq predict --labels`` reads it."""
     text = io.StringIO()
     writer = csv.writer(text)
     writer.writerow(["node", "class"])
-    said = frozen(session)
-    for node, name in zip(said.nodes, said.classes):
+    for node, name in session.said().labels.items():
         writer.writerow([guarded(str(key_of(session, node))), guarded(name)])
     return text.getvalue()
 
@@ -68,12 +51,13 @@ def predictions_csv(session: Session) -> str:
 
 def code(session: Session) -> str:
     """A Python program that makes the same predictions; what a file said is in it as a literal, and in no other way."""
-    said, graph = frozen(session), session.graph
+    said, graph = session.said(), session.graph
     table = "".join(f", {name}={value!r}" for name, value in session.columns.items() if value)
     title = (
-        f"Classes for every node of {one_line(graph.name, 80)} from {len(said.nodes):,} labels; written by naq studio."
+        f"Classes for every node of {one_line(graph.name, 80)} from {len(said.labels):,} labels; written by naq studio."
     )
-    lines = [f"    {key_of(session, node)!r}: {name!r}," for node, name in zip(said.nodes, said.classes)]
+    lines = [f"    {key_of(session, node)!r}: {name!r}," for node, name in said.labels.items()]
+    classes = f", classes={said.about!r}" if said.about else ""
     program = "\n".join(
         [
             repr(title),
@@ -85,7 +69,7 @@ def code(session: Session) -> str:
             "labels = {",
             *lines,
             "}",
-            f"classifier = naq.FewShotNodeClassifier(seed={session.model.seed}, unknown={said.unknown}).fit(graph, labels)",
+            f"classifier = naq.FewShotNodeClassifier(seed={session.model.seed}, unknown={said.unknown}).fit(graph, labels{classes})",
             'write_predictions(classifier, "predictions.csv")',
             'print("Expected accuracy:", classifier.expected_accuracy())',
             "",
@@ -137,16 +121,15 @@ def _unique(names: np.ndarray) -> np.ndarray:
 
 
 def _fitted(session: Session) -> FewShotNodeClassifier:
-    from naq.classifier import Labels
-
-    classifier, said = session.model.classifier, frozen(session)
+    classifier, said = session.model.classifier, session.said()
     if classifier is None:
         raise OptionError("there are no predictions yet: the graph is still being learned; wait a moment.")
-    if len(set(said.classes)) < 2:
-        raise OptionError("there are no predictions yet; label nodes of at least two classes.")
     other = copy.copy(classifier)
+    named, _ = answers.name_classes(other, said)
+    if len({*said.labels.values(), *named}) < 2:
+        raise OptionError("there are no predictions yet; name at least two classes, or label nodes of two.")
     other.set_params(unknown=said.unknown)
-    return other.set_labels(Labels.of(said.nodes, said.classes))
+    return other.set_labels(answers.to_labels(said))
 
 
 def _likeliest(session: Session, number: int, labels: dict[int, int]) -> list[str]:

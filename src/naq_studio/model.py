@@ -99,10 +99,12 @@ class Model:
         from naq.classifier import FewShotNodeClassifier
 
         try:
-            self.classifier = FewShotNodeClassifier.load(folder / CLASSIFIER, self.graph)
+            classifier = FewShotNodeClassifier.load(folder / CLASSIFIER, self.graph)
         except DataError:
             (folder / CLASSIFIER).unlink(missing_ok=True)
             return False
+        _ = classifier.views_  # which take seconds, and the first answer shall not
+        self.classifier = classifier
         self.changed()
         return True
 

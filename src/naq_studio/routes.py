@@ -19,7 +19,7 @@ from naq.errors import NaqError
 from naq_studio import exports
 from naq_studio.card import card
 from naq_studio.lines import import_rows
-from naq_studio.requests import rows_of
+from naq_studio.requests import accepted, check_names, draw_check, rows_of
 from naq_studio.search import nodes_with_word, search
 from naq_studio.security import Guard, Keys
 from naq_studio.session import Session
@@ -99,10 +99,25 @@ def application(session: Session, keys: Keys, port: int) -> Guard:
         asked = await _body(request)
 
         def work() -> dict[str, Any]:
+            if isinstance(asked, dict):
+                check_names(session, asked)
             with session.lock:
                 rows = rows_of(session, asked)
                 session.write(rows)
                 return {"version": session.version, "changed": len(rows)}
+
+        return JSONResponse(await run_in_threadpool(work))
+
+    async def check(request: Request) -> Response:
+        asked = await _body(request)
+
+        def work() -> dict[str, Any]:
+            with session.lock:
+                if not isinstance(asked, dict) or "right" not in asked:
+                    return draw_check(session, asked if isinstance(asked, dict) else {})
+                rows, said = accepted(session, asked)
+                session.write(rows)
+                return {"version": session.version, "changed": len(rows), "said": said}
 
         return JSONResponse(await run_in_threadpool(work))
 
@@ -148,6 +163,7 @@ def application(session: Session, keys: Keys, port: int) -> Guard:
         Route("/api/search", find),
         Route("/api/word/{word:int}", word),
         Route("/api/act", act, methods=["POST"]),
+        Route("/api/check", check, methods=["POST"]),
         Route("/api/import", take, methods=["POST"]),
         Route("/api/invite", invite, methods=["POST"]),
         Route("/api/export/{name}", export),

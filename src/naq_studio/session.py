@@ -14,11 +14,11 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from naq.errors import plain
+from naq.errors import NaqError, plain
 from naq.graph import Graph
 from naq_studio import answers
-from naq_studio.answers import NOWHERE, Answer
-from naq_studio.board import NONE, Row
+from naq_studio.answers import NOWHERE, Answer, SpotCheck
+from naq_studio.board import NONE, Row, Said
 from naq_studio.colours import COLOURS, SHAPES
 from naq_studio.journal import Journal
 from naq_studio.lines import one_line
@@ -42,6 +42,8 @@ class Session:
         self.lock = threading.RLock()
         self.version, self.start_id = 1, secrets.token_hex(8)
         self.answer: Answer | None = None
+        self.spot: SpotCheck | None = None
+        self.refused = 0  # the version of the labels whose predictions failed a spot check
         self.ending: Callable[[], bool] = lambda: False
         self.queue: list[int] = []
         self.curve: list[tuple[int, int, float, float, float]] = []
@@ -133,18 +135,17 @@ class Session:
         while self._until(lambda: self.model.classifier is not None and self.version != self._seen):
             with self.lock:
                 board = self.journal.board
-                labels, unknown, steps = dict(board.labels), board.unknown, len(board.done)
+                said, steps = board.said(), len(board.done)
                 seen = self._seen = self.version
             classifier = self.model.classifier
             assert classifier is not None
-            found, failure = _tried(answers.answer, classifier, labels, unknown, seen)
+            found, failure = _tried(answers.answer, classifier, said, seen)
             with self.lock:
                 self.answer, self._answered, self._failures[0] = found, seen, failure
                 if found is not None and found.expected is not None and seen == self.version:
-                    said = found.expected
-                    count = sum(number != NONE for number in labels.values())
+                    at = found.expected
                     self.curve = [one for one in self.curve if one[0] < steps]
-                    self.curve.append((steps, count, said.value, said.low, said.high))
+                    self.curve.append((steps, len(said.labels), at.value, at.low, at.high))
                 self._wake.notify_all()
             self.publish()
 
@@ -157,9 +158,9 @@ class Session:
             assert classifier is not None
             with self.lock:
                 board = self.journal.board
-                labels, skipped, version = dict(board.labels), set(board.skipped), self.version
+                said, gone, version = board.said(), {*board.labels, *board.skipped}, self.version
                 self._queued_for = version
-            found, failure = _tried(answers.suggestions, classifier, labels, skipped)
+            found, failure = _tried(answers.suggestions, classifier, said, gone)
             with self.lock:
                 self._failures[1] = failure
                 gone = {*self.journal.board.labels, *self.journal.board.skipped}
@@ -192,6 +193,10 @@ class Session:
 
     # what the page gets
 
+    def said(self) -> Said:
+        with self.lock:
+            return self.journal.board.said()
+
     def state(self) -> dict[str, Any]:
         """Everything but names, places and one value per node."""
         with self.lock:
@@ -206,8 +211,12 @@ class Session:
                     "nodes": graph.num_nodes,
                     "edges": graph.num_edges,
                     "features": graph.num_features,
-                    "named": graph.names is not None,
+                    "named": bool(self.names()),
                     "words": graph.vocab is not None,
+                    "text": graph.text is not None,
+                    "brings": []
+                    if graph.text is None or graph.text.class_names is None
+                    else graph.text.class_names.tolist(),
                 },
                 "start": self.start_id,  # versions count from it
                 "version": self.version,
@@ -218,6 +227,7 @@ class Session:
                         "id": number,
                         "name": name,
                         "colour": colour,
+                        "about": board.about.get(number),
                         "labels": int((given == number).sum()),
                         "nodes": int((given == number).sum() + (predicted == number).sum()),
                     }
@@ -233,6 +243,7 @@ class Session:
                 "queue": self.queue,
                 "expected": expected and {"value": expected.value, "low": expected.low, "high": expected.high},
                 "choice": "" if found is None else found.choice,
+                "notes": [] if found is None else found.notes,
                 "curve": [point[1:] for point in self.curve],
                 "phase": model.phase,
                 "phase_text": PHASES[model.phase],
@@ -261,17 +272,22 @@ class Session:
             return self.version, given.tobytes() + chosen.tobytes() + sure.tobytes()
 
     def names(self) -> list[str]:
-        """The name of every node in one line, at most 120 characters; empty where the graph has none."""
-        names = self.graph.names
-        if names is None:
-            return []
-        return self.graph.kept("studio/names", lambda: [one_line(name, 120) for name in names.tolist()])
+        """The name to show for every node in one line, at most 120 characters; empty where the graph has none."""
+        graph = self.graph
+        if graph.table is None or not {"name", "both"} & set(graph.table.uses.tolist()):
+            names = [] if graph.names is None else graph.names.tolist()
+            return graph.kept("studio/names", lambda: [one_line(name, 120) for name in names])
+        return graph.kept(
+            "studio/names", lambda: [one_line(graph.title_of(node), 120) for node in range(graph.num_nodes)]
+        )
 
 
 def _tried(work: Callable[..., Found], *given: Any) -> tuple[Found | None, str]:
     """What it returns, or why it failed: the next label is answered all the same."""
     try:
         return work(*given), ""
+    except NaqError as error:
+        return None, str(error)
     except Exception as error:
         return None, f"The last prediction failed ({plain(f'{type(error).__name__}: {error}')})."
 

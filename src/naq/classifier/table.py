@@ -148,14 +148,8 @@ def supporting_words(
     n = len(predicted)
     if graph.vocab is None or not graph.sparse_features or count * graph.num_features > LARGEST_PROFILE:
         return [([], [])] * n
-    columns, words = graph.kept("classifier/tfidf", lambda: _weighted_words(graph))
-    vocab = graph.vocab[columns]
-    member = sp.csr_array((np.ones(n, np.float32), (predicted, np.arange(n))), shape=(count, n))
-    sizes = np.maximum(np.bincount(predicted, minlength=count), 1)[:, None]
-    profile = (member @ words).toarray() / sizes - np.asarray(words.mean(axis=0)).ravel()
-    present = sp.csr_array((np.ones_like(words.data), words.indices, words.indptr), shape=words.shape)
-    often = (member @ present).toarray() / sizes
-    profile[often < np.minimum(LIFT, (1 + n / sizes) / 2) * np.asarray(present.mean(axis=0)).ravel()] = 0.0
+    columns, words = weighted_words(graph)
+    vocab, profile = graph.vocab[columns], class_profiles(words, predicted, count)
     walk = means(graph.weighted_adjacency)
     found: list[tuple[list[str], list[str]]] = []
     for start in range(0, n, BLOCK):
@@ -163,6 +157,18 @@ def supporting_words(
         own, near = (_best_words(rows, profile, predicted[part], most) for rows in (words[part], walk[part] @ words))
         found += [(vocab[a].tolist(), vocab[b].tolist()) for a, b in zip(own, near)]
     return found
+
+
+def class_profiles(words: sp.csr_array, predicted: np.ndarray, count: int) -> np.ndarray:
+    """(classes, words) how much more of a word the nodes of a class have than all; 0 where it is not clearly more often."""
+    n = len(predicted)
+    member = sp.csr_array((np.ones(n, np.float32), (predicted, np.arange(n))), shape=(count, n))
+    sizes = np.maximum(np.bincount(predicted, minlength=count), 1)[:, None]
+    profile = (member @ words).toarray() / sizes - np.asarray(words.mean(axis=0)).ravel()
+    present = sp.csr_array((np.ones_like(words.data), words.indices, words.indptr), shape=words.shape)
+    often = (member @ present).toarray() / sizes
+    profile[often < np.minimum(LIFT, (1 + n / sizes) / 2) * np.asarray(present.mean(axis=0)).ravel()] = 0.0
+    return np.asarray(profile)
 
 
 def _best_words(words: sp.csr_array, profile: np.ndarray, predicted: np.ndarray, most: int) -> list[np.ndarray]:
@@ -177,8 +183,12 @@ def _best_words(words: sp.csr_array, profile: np.ndarray, predicted: np.ndarray,
     return np.split(words.indices[chosen], np.searchsorted(rows[chosen], np.arange(1, len(predicted))))
 
 
+def weighted_words(graph: Graph) -> tuple[np.ndarray, sp.csr_array]:
+    """The columns of sparse features that are words or categories, and their TF-IDF."""
+    return graph.kept("classifier/tfidf", lambda: _weighted_words(graph))
+
+
 def _weighted_words(graph: Graph) -> tuple[np.ndarray, sp.csr_array]:
-    """The columns that are words or categories, and their TF-IDF."""
     features = sp.csr_array(graph.features)
     columns = np.setdiff1d(np.arange(features.shape[1]), features.indices[features.data < 0])
     if graph.stated_blocks is not None:

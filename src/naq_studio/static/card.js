@@ -1,12 +1,14 @@
 // The card of one node, or of a selection, and the buttons that label it.
 import { html, useRef, useState } from "./preact.js";
+import { Expect } from "./expect.js";
 import { ClassTag, Key, percent, Swatch, thousands } from "./parts.js";
 import { acceptOne, className, clear, effective, label, labelNew, nodeName, none, pick, selectWord, skip, store, toQueue, unlabel, UNLABELLED, NONE } from "./store.js";
 
 export function Card({ go }) {
   const { selection, current, queueMode, state } = store;
   const many = selection.size > 1;
-  return html`<section class="card" aria-label="Node">
+  return html`${state.graph.text && !state.classes.length && !state.labels && html`<section aria-label="Classes that you expect"><h2>Which classes do you expect?</h2><${Expect} /></section>`}
+  <section class="card" aria-label="Node">
     <${Hint} />
     ${many ? html`<h2>${thousands(selection.size)} nodes selected</h2><${Shares} />`
       : current >= 0 ? html`<${One} go=${go} node=${current} />`
@@ -20,11 +22,14 @@ export function Card({ go }) {
 function Hint() {
   const { state, queueMode } = store;
   const labelled = state.classes.filter((one) => one.labels).length;
+  const named = state.classes.filter((one) => one.about !== null).length > 1, { expected } = state;
   let text = "";
-  if (!state.labels) text = html`Which group does this node belong to? <b>Type a name for the group</b> below and press Enter. Or skip it, or search for a node you know.`;
-  else if (labelled < 2) text = html`Now a node of <b>another group</b>: type its name too. With two classes, the whole map takes colour.`;
+  if (named && !state.learned) text = html`The map takes colour once the graph is learned. Go on labelling meanwhile.`;
+  else if (named && !state.labels) text = expected && html`By the names alone, <b>${percent(expected.value)}</b> are expected to be right: ${Math.round(100 * expected.low)} to ${Math.round(100 * expected.high)} % in nine of ten cases. <b>Label a few nodes</b> to know; every label makes the others better.`;
+  else if (!state.labels) text = html`${state.graph.text && !state.classes.length ? "Or begin with this node: which" : "Which"} group does it belong to? <b>Type a name for the group</b> below and press Enter. Or skip it, or search for a node you know.`;
+  else if (labelled < 2 && !named) text = html`Now a node of <b>another group</b>: type its name too. With two classes, the whole map takes colour.`;
   else if (!state.learned) text = html`The map takes colour once the graph is learned. Go on labelling meanwhile.`;
-  else if (state.labels < 2 * labelled) text = html`Every class becomes surer with a <b>second label</b>. Go on with the suggestions: press the number of a class.`;
+  else if (state.labels < 2 * labelled && !named) text = html`Every class becomes surer with a <b>second label</b>. Go on with the suggestions: press the number of a class.`;
   if (!text) return null;
   return html`<p class="hint">${text}</p>`;
 }
@@ -38,11 +43,14 @@ function One({ go, node }) {
       ${!queueMode && html`<button class="link" onClick=${toQueue}>Back to suggestions <${Key}>q<//></button>`}
       <button class="link" onClick=${() => go.showNode(node)} title="Show it on the map (g)">Show <${Key}>g<//></button></div>
     <h2 class="name">${full.length > 300 ? full.slice(0, 300) + "…" : full}</h2>
+    ${card?.id && card.id !== card.name && html`<p class="soft id">${card.id}</p>`}
+    ${card?.text.length > 0 && html`<p class="text">${card.text.map(([piece, told]) => (told ? html`<mark title="Speaks for the class">${piece}</mark>` : piece))}</p>`}
     ${given?.[node] !== undefined && given[node] !== UNLABELLED && html`<p>Your label: <${ClassTag} id=${given[node]} /></p>`}
     ${card?.prediction ? html`<${Prediction} go=${walk} card=${card} />` : state.answer && html`<p class="prediction soft">Prediction: …</p>`}
     <${Label} many=${false} />
     ${card?.words.length > 0 && html`<p class="chips" aria-label="Words">${card.words.map((one) => html`<${Word} one=${one} go=${go} />`)}</p>`}
-    ${card?.features.length > 0 && html`<details open><summary>Features that stand out</summary><ul class="plain">${card.features.slice(0, 6).map((one) => html`<li>${one.name}: ${one.value} <span class="soft">${one.apart > 0 ? "+" : "−"}${Math.abs(one.apart)} sd</span></li>`)}</ul></details>`}
+    ${card?.features.length > 0 && html`<details open><summary>Features that stand out</summary><ul class="plain">${card.features.slice(0, 6).map((one) => html`<li>${one.name}${one.value !== "" ? `: ${one.value}` : ""} <span class="soft" title="Standard deviations from the mean of all nodes">${one.apart > 0 ? "+" : "−"}${Math.abs(one.apart)} sd</span></li>`)}</ul></details>`}
+    ${card?.columns.length > 0 && html`<details><summary>As the table of nodes has it</summary><dl>${card.columns.map(([name, cell]) => html`<dt>${name}</dt><dd>${cell || html`<span class="soft">empty</span>`}</dd>`)}</dl></details>`}
     ${card && html`<details><summary>Joined to ${thousands(card.degree)}, and most similar</summary><div class="near">
       <div><h3>By edge</h3>${card.listed.length ? html`<ul class="plain">${card.listed.map((other) => html`<${Near} node=${other} go=${walk} />`)}</ul>` : html`<p class="soft">No edges.</p>`}
         ${card.degree > card.listed.length && html`<p class="soft">and ${thousands(card.degree - card.listed.length)} more</p>`}</div>

@@ -1,19 +1,24 @@
 // Help with all keys, and saving and exporting.
 import { html, useLayoutEffect, useRef, useState } from "./preact.js";
 import { get, post } from "./api.js";
+import { Expect } from "./expect.js";
 import { KEYS } from "./keys.js";
-import { importText, store, update } from "./store.js";
+import { ClassTag, thousands } from "./parts.js";
+import { importText, pick, spotCheck, store, update } from "./store.js";
+
+const TITLES = { help: "How it works", export: "Save and export", expect: "Which classes do you expect?", check: "Are these right?" };
+const close = () => update({ dialog: null });
 
 export function Dialogs() {
   const { dialog } = store;
   if (!dialog) return null;
-  return html`<${Dialog} key=${dialog} title=${dialog === "help" ? "How it works" : "Save and export"}>${dialog === "help" ? html`<${Help} />` : html`<${Export} />`}<//>`;
+  const Content = { help: Help, export: Export, expect: Expect, check: Check }[dialog];
+  return html`<${Dialog} key=${dialog} title=${TITLES[dialog]}><${Content} close=${close} /><//>`;
 }
 
 function Dialog({ title, children }) {
   const own = useRef(null);
   useLayoutEffect(() => { own.current.showModal(); }, []); // at once, or the next key would act on the page behind
-  const close = () => update({ dialog: null });
   return html`<dialog ref=${own} aria-label=${title} onClose=${close} onClick=${(e) => e.target === own.current && close()}>
     <div class="row spread"><h2>${title}</h2><button onClick=${close} aria-label="Close">✕</button></div>${children}</dialog>`;
 }
@@ -25,6 +30,24 @@ const Help = () => html`<ol>
     <li>Stop when the expected accuracy is good enough, and export.</li></ol>
   <p>Points with a rim are your labels. Paler points are less sure. Grey points have no class. Point at a class in the list to see only it.</p>
   <table class="keys"><tbody>${KEYS.map(([key, what]) => html`<tr><th><kbd>${key}</kbd></th><td>${what}</td></tr>`)}</tbody></table>`;
+
+// Ten predictions at random, before all like them become labels.
+function Check() {
+  const { check, count, nodes } = store.check;
+  const [right, setRight] = useState(nodes.map(() => null)), [said, setSaid] = useState(""), [problem, setProblem] = useState("");
+  const left = right.filter((one) => one === null).length;
+  const answer = (i, good) => setRight(right.map((one, k) => (k === i ? good : one)));
+  const accept = async () => {
+    try { setSaid((await spotCheck({ check, right })).said); } catch (error) { setProblem(error.message); }
+  };
+  if (said) return html`<p role="status">${said}</p><div class="row"><button class="main" onClick=${close}>Done</button></div>`;
+  return html`<p>${nodes.length < count ? `${nodes.length} of ${thousands(count)} predictions, drawn at random.` : "All predictions that are that sure."} Say of each whether it is right; then they become labels.</p>
+    <ol class="check">${nodes.map((one, i) => html`<li><div><b>${one.name}</b> <${ClassTag} id=${one.class} />${one.text && one.text !== one.name && html`<p class="soft">${one.text}</p>`}</div>
+      <span class="group" role="group" aria-label=${`${one.name}: is the class right?`}>${[[true, "Right"], [false, "Wrong"]].map(([good, name]) => html`<button disabled=${problem !== ""} aria-pressed=${right[i] === good} onClick=${() => answer(i, good)}>${name}</button>`)}</span>
+      ${problem && right[i] === false && html`<button onClick=${() => { close(); pick(one.node); }}>Label it</button>`}</li>`)}</ol>
+    ${problem && html`<p class="refusal" role="alert">${problem}</p>`}
+    <div class="row"><button class="main" disabled=${left > 0 || problem !== ""} onClick=${accept}>Accept ${thousands(count)}</button> <span class="soft">${left ? `${left} to look at` : ""}</span></div>`;
+}
 
 const EXPORTS = [
   ["predictions.csv", "Predictions", "a class and a probability for every node"],

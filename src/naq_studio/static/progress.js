@@ -1,7 +1,7 @@
 // How far things are: learning the graph, labels, what accuracy to expect, bulk accept.
 import { html, useState } from "./preact.js";
 import { percent, thousands } from "./parts.js";
-import { acceptAll, store, UNLABELLED } from "./store.js";
+import { spotCheck, store, UNLABELLED, update } from "./store.js";
 
 export function Progress() {
   const { state } = store;
@@ -15,6 +15,7 @@ export function Progress() {
     <p><b>${thousands(state.labels)}</b> labels of ${thousands(state.graph.nodes)} nodes${state.skipped ? `, ${state.skipped} skipped` : ""}.</p>
     ${state.expected ? html`<p class="expected"><b>${percent(state.expected.value)}</b> expected accuracy${" "}<span class="soft">(${Math.round(100 * state.expected.low)} to ${Math.round(100 * state.expected.high)} % in nine of ten cases${state.unknown ? "" : "; if every node belongs to one of the classes"})</span></p>`
       : html`<p class="soft">${state.learned && state.labels ? "Label nodes of two classes to see what accuracy to expect." : "What accuracy to expect is shown here once two classes have labels."}</p>`}
+    ${state.answer && state.notes.length > 0 && html`<ul class="notes">${state.notes.map((one) => html`<li>${one}</li>`)}</ul>`}
     ${state.curve.length > 1 && html`<${Curve} points=${state.curve} />`}
     ${state.answer && html`<${Accept} />`}
     ${state.choice && html`<details><summary>How it was made</summary><p class="soft">${state.choice}</p></details>`}
@@ -42,10 +43,13 @@ function Curve({ points }) {
 function Accept() {
   const [above, setAbove] = useState(95);
   const { given, predicted, sure } = store;
+  const draw = async () => {
+    try { update({ check: await spotCheck({ above: above / 100 }), dialog: "check" }); } catch (error) { update({ problem: error.message }); }
+  };
   let count = 0;
   for (let i = 0; i < given.length; i++) if (given[i] === UNLABELLED && predicted[i] >= 0 && sure[i] >= 2.55 * above) count++;
   return html`<details class="accept"><summary>Accept sure predictions as labels</summary>
     <label>At least <output>${above} %</output> sure <input type="range" min="50" max="99" value=${above} onInput=${(e) => setAbove(Number(e.target.value))} /></label>
-    <button disabled=${!count} onClick=${() => acceptAll(above / 100)}>Accept about ${thousands(count)}</button>
-    <p class="soft">They count as your labels afterwards. Look at some of them first; Undo takes all of them back.</p></details>`;
+    <button disabled=${!count} onClick=${draw}>Look at ten of about ${thousands(count)}</button>
+    <p class="soft">They count as your labels afterwards, so ten of them, drawn at random, are looked at first. Undo takes all of them back.</p></details>`;
 }

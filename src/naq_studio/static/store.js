@@ -8,7 +8,7 @@ export const store = {
   places: null, placesName: "", wantedLayout: "pacmap",
   selection: new Set(), current: -1, card: null, queueMode: true, queue: [],
   colourBy: "class", tool: "move", lassoMode: "replace", view: "map", focusClass: null, hovered: -1,
-  dialog: null, message: "", problem: "", unreachable: false, lost: false, mapless: false, busy: 0,
+  dialog: null, check: null, message: "", problem: "", unreachable: false, lost: false, mapless: false, busy: 0,
   theme: localStorage.getItem("naq-theme") || "auto",
 };
 const listeners = new Set();
@@ -283,9 +283,22 @@ export const undo = () => back("undo", "Undone.");
 export const redo = () => back("redo", "Done again.");
 export const act = (body, said) => send(body, said);
 
-export async function acceptAll(above, id) {
-  const done = await send({ action: "accept", above, class: id ?? null });
-  if (done) update({ message: done.changed ? `${(done.changed).toLocaleString("en")} predictions became labels; Undo takes them back.` : "No prediction is that sure." });
+// Classes by name, one per line; dry: only whether they can be read. What is wrong is for the one who asked.
+export async function expect(text, dry) {
+  await typing;
+  acts++;
+  const done = await post("/api/act", { action: "expect", text, dry });
+  if (!dry) update({ message: "The map takes colour by the names of the classes.", problem: "" });
+  return done;
+}
+
+// Sure predictions become labels in two steps: some of them are looked at first.
+export async function spotCheck(asked) {
+  await typing;
+  acts++;
+  const done = await post("/api/check", asked);
+  if (done.said) update({ message: done.said, problem: "" });
+  return done;
 }
 
 export async function importText(text) {
