@@ -6,6 +6,7 @@ import json
 import re
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ import scipy.sparse as sp
 
 import naq.classifier.estimator  # noqa: F401  (seconds, once, and not within a request)
 from naq import Graph
+from naq.text import NodeTable, SentenceVectors
 from naq_studio.server import _server, bound_socket
 from naq_studio.session import Session
 
@@ -34,6 +36,47 @@ def word_graph(n: int = 120, seed: int = 0, names: list[str] | None = None) -> G
     kinds, vocab = ("apple", "stone", "river"), [f"{kind}{i}" for kind in ("fruit", "rock", "water") for i in range(10)]
     names = [f"{kinds[group[i]]} {i}" for i in range(n)] if names is None else names
     return Graph(edges, sp.csr_array(counts), nodes=n, names=names, vocab=vocab, name="groups")
+
+
+def settled(session: Session, limit: float = 900.0) -> None:
+    """Wait until everything in the background is done."""
+    end = time.monotonic() + limit
+    while time.monotonic() < end:
+        with session.lock:
+            answered = session._answered == session._seen == session.version
+            if session.model.phase == "failed" or (session.model.phase == "ready" and answered):
+                return
+        time.sleep(0.05)
+    raise TimeoutError(session.model.phase)
+
+
+def text_graph(n: int = 120) -> Graph:
+    """The same groups; a table of nodes with a name to show, a sentence, a number, a category and a note, and text
+    vectors, with those of the groups' names: fruit, rock and water."""
+    random, graph, group = np.random.default_rng(1), word_graph(n), np.arange(n) % 3
+    size, kind = 20 * group + random.normal(50, 6, n), (group > 0) ^ (random.random(n) < 0.1)
+    words = sp.hstack([sp.csr_array(graph.features), sp.csr_array(np.ones((n, 1)))])  # the last word is everywhere
+    numbers = np.stack([(size - size.mean()) / size.std(), kind == 0, kind == 1], axis=1)
+    vocab = [*map(str, graph.vocab), "the", "size", "kind=big", "kind=small"]  # type: ignore[arg-type]
+    blocks = [("words", 31), ("numbers", 1), ("categories", 2)]
+    features = sp.csr_array(sp.hstack([words, sp.csr_array(numbers)]))
+    ids = [f"id{i}" for i in range(n)]
+    counts = graph.features
+    texts = [", ".join(f"The {vocab[j]}" for j in counts[[i]].indices) for i in range(n)]  # type: ignore[index]
+    columns = {
+        "title": graph.names.tolist(),  # type: ignore[union-attr]
+        "words": texts,
+        "size": [f"{one:.3f}" for one in size],
+        "kind": [("big", "small")[int(one)] for one in kind],
+        "note": [f"note {i}" for i in range(n)],
+    }
+    vectors = (2 * np.eye(3, 8)[group] + random.normal(size=(n, 8))).astype(np.float16)
+    names, rows = np.array(["fruit", "rock", "water"]), np.eye(3, 8, dtype=np.float32)
+    made = Graph(graph.adjacency, features, names=ids, vocab=vocab, blocks=blocks, name="texts")
+    table = NodeTable.of(columns, "title", ["words"])
+    return made.with_table(table).with_text(
+        SentenceVectors(vectors, "planted", False, class_names=names, class_rows=rows)
+    )
 
 
 @dataclass

@@ -31,3 +31,19 @@ def cache(tmp_path_factory):
     del os.environ["NAQ_CACHE"]
     if before is not None:
         os.environ["NAQ_CACHE"] = before
+
+
+@pytest.fixture
+def in_process(monkeypatch):
+    """The long work in this process, which has loaded torch already; one test below and those in Chromium use a process of its own."""
+    from naq.io.npz import save_graph
+    from naq_studio import model
+    from naq_studio.cache import read_layout
+    from naq_studio.prepare import prepare
+
+    def inline(self, folder, temporary):
+        prepare(save_graph(temporary / "graph.npz", self.graph.without_labels()), folder, model.METHOD, self.seed)
+        self._load(folder)
+        self.layouts["pacmap"] = read_layout(folder, "pacmap", self.graph.num_nodes)
+
+    monkeypatch.setattr(model.Model, "_prepare", inline)

@@ -18,7 +18,7 @@ import pytest
 from chromium_under_test import READY, SETTLED, STILL, WITHOUT_GL, Page, browser, missing, until
 from naq.io.npz import save_graph
 from naq_studio.server import entrance
-from studio_under_test import studio, word_graph
+from studio_under_test import studio, text_graph, word_graph
 
 pytestmark = pytest.mark.skipif(missing() is not None, reason=str(missing()))
 
@@ -165,10 +165,55 @@ def test_classes_and_lasso(opened):
         "naq.store.given.reduce((sum, given, i) => sum + (given === -3 && naq.store.predicted[i] >= 0 && naq.store.sure[i] >= 2.55 * 80 ? 1 : 0), 0)"
     )
     tab.click(".accept button")
+    page.see("document.querySelectorAll('ol.check li').length === 10")
+    for place in range(10):
+        assert tab.is_disabled("dialog .main")
+        tab.click(f"ol.check li:nth-child({place + 1}) button:text('{'Right' if place else 'Wrong'}')")
+    tab.click("dialog .main")
     page.see(f"{SETTLED} && naq.store.state.labels > 4")
-    assert abs(page.value("naq.store.state.labels") - 4 - sure) <= 2  # rounding to 1/255
+    assert abs(page.value("naq.store.state.labels") - 4 - (sure - 1)) <= 2  # rounding to 1/255; one was wrong
+    assert "9 of 10" in tab.inner_text("dialog")
+    tab.click("dialog .main")
     tab.keyboard.press("Control+z")
     page.see(f"{SETTLED} && naq.store.state.labels === 4")
+
+
+def test_names_of_classes_colour_the_map(chromium, cache, tmp_path):
+    with studio(text_graph(), tmp_path / "j.csv", learn=True) as running:
+        context = chromium.new_context(viewport={"width": 1200, "height": 800})
+        page = Page(context, running.address)
+        tab = page.tab
+        assert "Which classes do you expect?" in tab.inner_text("aside") and not page.value("naq.store.state.answer")
+        tab.fill(".expect textarea", "fruit\nrock\nwater")
+        tab.click(".expect .main")
+        page.see(f"{SETTLED} && naq.store.state.classes.length === 3")
+        page.see(
+            "!document.querySelector('aside .expect') && /% are expected/.test(document.querySelector('.hint').textContent)"
+        )
+        right = page.value("naq.store.names.filter((name, i) => naq.store.predicted[i] === i % 3).length")
+        assert right > 100 and page.value("naq.store.names[0]") == "apple 0"  # of 120
+        tab.keyboard.press("f")
+        page.see(STILL)
+        assert len(colours_on_screen(page)) > 20  # three classes, each in many strengths
+        # the card: name, id, text with the words that spoke, the table's own cells, labelled by its prediction
+        page.find("stone 4")
+        page.see("naq.store.card && naq.store.card.prediction")
+        card = tab.inner_text(".card")
+        assert "id4" in card and "The rock" in card and "note 4" in tab.text_content(".card dl")
+        marked = tab.locator(".card mark").all_inner_texts()
+        assert marked and all(one.startswith("rock") for one in marked)
+        # a further class in the dialog that is in the list of classes; what cannot be read is told, and nothing is made
+        tab.click("button:text('Name more classes')")
+        tab.fill("dialog textarea", "42: \n43")
+        tab.click("dialog .main")
+        page.see("document.querySelector('dialog .refusal')")
+        assert page.value("naq.store.state.classes.length") == 3
+        tab.keyboard.press("Escape")
+        tab.click("[aria-label='Change fruit']")
+        assert tab.input_value("[aria-label='What it is about']") == ""
+        tab.set_viewport_size({"width": 390, "height": 800})
+        page.see("document.documentElement.scrollWidth <= innerWidth")
+        context.close()
 
 
 def test_walk_table_views_and_themes(opened):

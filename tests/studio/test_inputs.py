@@ -26,38 +26,12 @@ from naq_studio.layouts import first_layout, pacmap_layout
 from naq_studio.search import nodes_with_word, search
 from naq_studio.server import bound_socket, journal_path, serve
 from naq_studio.session import Session
-from studio_under_test import studio, word_graph
+from studio_under_test import settled, studio, word_graph
 
 
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path, monkeypatch):
     monkeypatch.setenv("NAQ_CACHE", str(tmp_path / "cache"))
-
-
-@pytest.fixture
-def in_process(monkeypatch):
-    """The long work in this process, which has loaded torch already; one test below and those in Chromium use a process of its own."""
-    from naq_studio import model
-    from naq_studio.prepare import prepare
-
-    def inline(self, folder, temporary):
-        prepare(save_graph(temporary / "graph.npz", self.graph.without_labels()), folder, model.METHOD, self.seed)
-        self._load(folder)
-        self.layouts["pacmap"] = read_layout(folder, "pacmap", self.graph.num_nodes)
-
-    monkeypatch.setattr(model.Model, "_prepare", inline)
-
-
-def settled(session: Session, limit: float = 900.0) -> None:
-    """Wait until everything in the background is done."""
-    end = time.monotonic() + limit
-    while time.monotonic() < end:
-        with session.lock:
-            answered = session._answered == session._seen == session.version
-            if session.model.phase == "failed" or (session.model.phase == "ready" and answered):
-                return
-        time.sleep(0.05)
-    raise TimeoutError(session.model.phase)
 
 
 def test_names_are_data(tmp_path, in_process):

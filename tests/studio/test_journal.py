@@ -28,7 +28,9 @@ def graph(n: int = 12) -> Graph:
 class Plain:
     """The obvious model: whole copies of the state, and two stacks of them."""
 
-    state: dict = field(default_factory=lambda: {"classes": {}, "labels": {}, "skipped": set(), "unknown": False})
+    state: dict = field(
+        default_factory=lambda: {"classes": {}, "labels": {}, "skipped": set(), "about": {}, "unknown": False}
+    )
     done: list = field(default_factory=list)
     undone: list = field(default_factory=list)
 
@@ -71,18 +73,23 @@ class Plain:
             return False
         elif row.action == "recolour":
             classes[row.label] = int(row.value)
+        elif row.action == "describe":
+            new["about"][row.label] = " ".join(row.value.split())
         elif row.action == "rename":
             if row.value in classes and row.value != row.label:
                 return False
             new["classes"] = {row.value if name == row.label else name: colour for name, colour in classes.items()}
             new["labels"] = {node: row.value if name == row.label else name for node, name in labels.items()}
+            new["about"] = {row.value if name == row.label else name: text for name, text in new["about"].items()}
         elif row.action == "delete":
             del classes[row.label]
+            new["about"].pop(row.label, None)
             new["labels"] = {node: name for node, name in labels.items() if name != row.label}
         else:
             if row.value not in classes or row.value == row.label:
                 return False
             del classes[row.label]
+            new["about"].pop(row.label, None)
             new["labels"] = {node: row.value if name == row.label else name for node, name in labels.items()}
         return True
 
@@ -95,6 +102,7 @@ def check_same(journal: Journal, plain: Plain) -> None:
     said = {node: None if number == NONE else board.name(number) for node, number in board.labels.items()}
     assert said == state["labels"]
     assert set(board.skipped) == state["skipped"]
+    assert board.said().about == state["about"]
     assert board.unknown == state["unknown"]
     assert (len(board.done), len(board.undone)) == (len(plain.done), len(plain.undone))
 
@@ -112,12 +120,13 @@ def random_step(draw: random.Random, nodes: int) -> list[Row]:
             "rename",
             "merge",
             "recolour",
+            "describe",
             "delete",
             "unknown",
             "undo",
             "redo",
         ],
-        [20, 6, 4, 5, 4, 4, 4, 2, 3, 2, 2, 14, 10],
+        [20, 6, 4, 5, 4, 4, 4, 2, 3, 4, 2, 2, 14, 10],
     )[0]
     if action == "bulk":
         one = name()
@@ -129,7 +138,13 @@ def random_step(draw: random.Random, nodes: int) -> list[Row]:
     if action == "unknown":
         return [Row(action, value=draw.choice(["on", "off"]))]
     value = (
-        str(draw.randrange(50)) if action in ("recolour", "make") else name() if action in ("rename", "merge") else ""
+        str(draw.randrange(50))
+        if action in ("recolour", "make")
+        else name()
+        if action in ("rename", "merge")
+        else draw.choice(["", "=1+1", 'said, "so": 🦊 '])
+        if action == "describe"
+        else ""
     )
     return [Row(action, label=name(), value=value)]
 

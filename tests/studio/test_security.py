@@ -153,9 +153,21 @@ def malformed(s: Studio):
            '{"action": "label", "nodes": [2], "new": "\\ud800"}', '{"action": "label", "nodes": [2], "new": 3}', '{"action": "make", "name": "\\u0007"}', '{"action": "make", "name": "mine"}', '{"action": "make", "name": "a", "colour": 50}',
            '{"action": "make", "name": "a", "colour": -1}', '{"action": "make", "name": "a", "colour": true}', '{"action": "rename", "class": 0, "name": "   "}', '{"action": "rename", "class": true, "name": "b"}',
            '{"action": "merge", "class": 0, "into": 0}', '{"action": "merge", "class": 0, "into": 9}', '{"action": "recolour", "class": 0, "colour": "red"}', '{"action": "delete", "class": -1}', '{"action": "delete"}',
-           '{"action": "accept", "above": 2}', '{"action": "accept", "above": "1"}', '{"action": "accept", "above": 0.5}', '{"action": "unknown", "value": "maybe"}']  # fmt: skip
+           '{"action": "accept", "above": 2}', '{"action": "accept", "above": "1"}', '{"action": "accept", "above": 0.5}', '{"action": "unknown", "value": "maybe"}', '{"action": "expect", "text": "a\\nb"}', '{"action": "expect", "text": []}', '{"action": "describe", "class": 0, "value": 7}']  # fmt: skip
     for body in bad:
         yield "body", ("POST", "/api/act", {}, body.encode())
+    for body in (
+        "",
+        "[]",
+        "null",
+        '{"above": 2}',
+        '{"above": NaN}',
+        '{"above": "1"}',
+        '{"above": 0.5}',
+        '{"right": [true], "check": null}',
+        '{"check": {}, "right": {}}',
+    ):
+        yield "check", ("POST", "/api/check", {}, body.encode())
     yield "long name", ("POST", "/api/act", {}, json.dumps({"action": "make", "name": "a" * 5_000}).encode())
     yield "not UTF-8", ("POST", "/api/act", {}, b'{"action": "\xff\xfe"}')
     for body in ("[]", '{"text": 1}', '{"text": ""}', '{"text": "a,b\\n1,2"}'):

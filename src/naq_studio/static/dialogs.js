@@ -34,19 +34,19 @@ const Help = () => html`<ol>
 // Ten predictions at random, before all like them become labels.
 function Check() {
   const { check, count, nodes } = store.check;
-  const [right, setRight] = useState(nodes.map(() => null)), [said, setSaid] = useState(""), [problem, setProblem] = useState("");
+  const [right, setRight] = useState(nodes.map(() => null)), [said, setSaid] = useState(""), [problem, setProblem] = useState(""), top = useRef(null);
   const left = right.filter((one) => one === null).length;
   const answer = (i, good) => setRight(right.map((one, k) => (k === i ? good : one)));
   const accept = async () => {
-    try { setSaid((await spotCheck({ check, right })).said); } catch (error) { setProblem(error.message); }
+    try { setSaid((await spotCheck({ check, right })).said); } catch (error) { setProblem(error.message); top.current.closest("dialog").scrollTop = 0; }
   };
   if (said) return html`<p role="status">${said}</p><div class="row"><button class="main" onClick=${close}>Done</button></div>`;
-  return html`<p>${nodes.length < count ? `${nodes.length} of ${thousands(count)} predictions, drawn at random.` : "All predictions that are that sure."} Say of each whether it is right; then they become labels.</p>
+  return html`${problem && html`<p class="refusal" role="alert">${problem}</p>`}
+    <p ref=${top}>${nodes.length < count ? `${nodes.length} of ${thousands(count)} predictions, drawn at random.` : "All predictions that are that sure."} Say of each whether it is right; then they become labels.</p>
     <ol class="check">${nodes.map((one, i) => html`<li><div><b>${one.name}</b> <${ClassTag} id=${one.class} />${one.text && one.text !== one.name && html`<p class="soft">${one.text}</p>`}</div>
       <span class="group" role="group" aria-label=${`${one.name}: is the class right?`}>${[[true, "Right"], [false, "Wrong"]].map(([good, name]) => html`<button disabled=${problem !== ""} aria-pressed=${right[i] === good} onClick=${() => answer(i, good)}>${name}</button>`)}</span>
       ${problem && right[i] === false && html`<button onClick=${() => { close(); pick(one.node); }}>Label it</button>`}</li>`)}</ol>
-    ${problem && html`<p class="refusal" role="alert">${problem}</p>`}
-    <div class="row"><button class="main" disabled=${left > 0 || problem !== ""} onClick=${accept}>Accept ${thousands(count)}</button> <span class="soft">${left ? `${left} to look at` : ""}</span></div>`;
+    ${!problem && html`<div class="row"><button class="main" disabled=${left > 0} onClick=${accept}>Accept ${thousands(count)}</button> <span class="soft">${left ? `${left} to look at` : ""}</span></div>`}`;
 }
 
 const EXPORTS = [

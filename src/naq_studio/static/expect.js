@@ -29,7 +29,7 @@ export function Expect({ close }) {
       onInput=${(e) => setText(e.target.value)} onKeyDown=${(e) => { if (e.key === "Enter" && (e.ctrlKey || e.metaKey) && text.trim()) ask(false); }}></textarea>
     ${problem && html`<p class="refusal" role="alert">${problem}</p>`}
     <div class="row"><button class="main" disabled=${busy || !text.trim()} onClick=${() => ask(false)}>${busy ? "Reading the names …" : "Colour the map"}</button>
-      ${brings.length > 0 && html`<button disabled=${busy} onClick=${() => setText(brings.join("\n"))}>Insert the ${brings.length} names it brings</button>`}</div>
-    <p class="soft">The texts of all nodes are compared with the names, so that every node has a class before the first label.${brings.length > 0 ? html` Other names than those it brings need <code>naq[text]</code>.` : ""}</p>
+      ${brings.length > 0 && html`<button disabled=${busy} onClick=${() => setText(brings.join("\n"))}>Use the ${brings.length} names of the file</button>`}</div>
+    <p class="soft">The texts of all nodes are compared with the names, so that every node has a class before the first label.${brings.length > 0 ? html` Other names than those of the file need <code>naq[text]</code>.` : ""}</p>
   </div>`;
 }
