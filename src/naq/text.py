@@ -212,8 +212,8 @@ class SentenceVectors:
         else:
             asked = (tuple(names), model)
             try:
-                found = self._encoded.get(asked)
-                found = encode(names, model or self.model) if found is None else found
+                encoded = self._encoded
+                found = encoded[asked] if asked in encoded else encode(names, model or self.model)
             except (MissingDependency, OptionError) as error:
                 bundled = f" beside the {len(kept)} that the graph brings" if kept else ""
                 raise type(error)(

@@ -92,7 +92,6 @@ def serve(
     except ImportError as error:
         raise MissingDependency("naq studio needs starlette, uvicorn and pacmap: pip install 'naq[studio]'.") from error
     from naq.io.tables.features import class_columns
-    from naq_studio.exports import frozen
     from naq_studio.session import Session
 
     with ExitStack() as stack:
@@ -109,8 +108,10 @@ def serve(
         server, keys = _server(session, number)
         for problem in session.journal.problems[:10]:
             say(f"{session.journal.path}, {problem}")
-        given = frozen(session)
-        for note in class_columns(graph, np.array(given.nodes, dtype=np.int64), np.array(given.classes, dtype=np.str_)):
+        given = session.said().labels
+        for note in class_columns(
+            graph, np.array([*given], dtype=np.int64), np.array([*given.values()], dtype=np.str_)
+        ):
             say(plain(note))
         if check:
             _check(server, listener, keys)
