@@ -264,6 +264,6 @@ def clean_line(text: str, longest: int, what: str) -> str:
 
 def clean_colour(value: str) -> int:
     """A place in :data:`~naq_studio.colours.COLOURS`."""
-    if not (value.isascii() and value.isdigit() and int(value[:9]) < len(COLOURS)):
+    if not (value.isascii() and value.isdigit() and len(value) < 9 and int(value) < len(COLOURS)):
         raise OptionError(f"colour is {value[:20]!r}; expected a number from 0 to {len(COLOURS) - 1}.")
     return int(value)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import io
 import json
 import os
+import random
 import struct
 import sys
+import time
 import zipfile
 from pathlib import Path
 
@@ -20,6 +23,8 @@ from naq.errors import DataError, NaqError
 from naq.files import read_npz, write_npz, write_sealed, write_tensors
 from naq.io import load, save_graph
 from naq.io.catalog import BUNDLED
+from naq.io.readers import Unpacked
+from naq_paper.measurements.practice import with_peak
 
 
 def test_columns_that_no_machine_holds(tmp_path: Path) -> None:
@@ -143,8 +148,9 @@ def test_characters_that_do_not_exist(order: str, tmp_path: Path) -> None:
     """NumPy keeps any number as a character, and Python ends with a SystemError."""
     names = np.array(["good", "bad"], dtype=f"{order}U4")
     names.view(f"{order}u4")[5] = 0x110000
+    np.savez(tmp_path / "x.npz", names=names)
     with pytest.raises(DataError, match="bytes that are no text"):
-        read_npz(write_npz(tmp_path / "x.npz", {"names": names}))
+        read_npz(tmp_path / "x.npz")
     if order == "<":
         from naq_scale.mapped import save_mapped
 
@@ -284,3 +290,120 @@ def test_output_that_goes_nowhere(how: str, tmp_path: Path) -> None:
     done = subprocess.run(["bash", "-c", program], capture_output=True, text=True, cwd=tmp_path, env=environment)
     assert "Traceback" not in done.stderr and "Exception ignored" not in done.stderr, done.stderr
     assert done.returncode == (1 if how == ">/dev/full" else 0)
+
+
+def _zip_of_ogb(path: Path, packing: int = zipfile.ZIP_DEFLATED, behind: bytes = b"") -> Path:
+    parts = {"edge": "0,1\n1,2\n", "node-label": "0\n1\n1\n", "num-node-list": "3\n"}
+    with zipfile.ZipFile(path, "w", packing) as archive:
+        for name, text in parts.items():
+            archive.writestr(f"o/raw/{name}.csv.gz", gzip.compress(text.encode()) + behind)
+    return path
+
+
+@pytest.mark.parametrize("behind", [b"\0" * 30_000_000, gzip.compress(b"") * 500_000], ids=["zeros", "members"])
+def test_what_follows_a_packed_table_takes_no_minutes(behind: bytes, tmp_path: Path) -> None:
+    """Python's own reader takes a call for every zero, and several for every member: here 15 and 20 seconds on a fast machine."""
+    table = tmp_path / "e.csv.gz"
+    table.write_bytes(gzip.compress(b"source,target\na,b\n") + behind)
+    small, started = _zip_of_ogb(tmp_path / "o.zip", behind=behind), time.process_time()
+    assert small.stat().st_size < 400_000
+    if behind[:1] == b"\0":
+        assert load(small).num_edges == 2 and load(table).num_edges == 1
+    else:
+        for path in (small, table):
+            with pytest.raises(DataError, match="members that hold next to nothing"):
+                load(path)
+    assert time.process_time() - started < 5
+
+
+def test_packed_tables_are_read_as_python_reads_them() -> None:
+    draw = random.Random(0)
+    for _ in range(40):
+        texts = [
+            draw.randbytes(draw.choice((0, 1, 300, 70_000))) + b"a" * draw.choice((0, 5, 400_000)) for _ in range(3)
+        ]
+        packed = b"".join(gzip.compress(text) + b"\0" * draw.choice((0, 3, 70_000)) for text in texts)
+        assert Unpacked(io.BytesIO(packed)).readall() == b"".join(texts)
+        with pytest.raises(EOFError):
+            Unpacked(io.BytesIO(gzip.compress(texts[0] + b"x")[: -draw.randrange(1, 12)])).readall()
+
+
+@pytest.mark.parametrize("packing", [zipfile.ZIP_DEFLATED, zipfile.ZIP_LZMA, zipfile.ZIP_BZIP2])
+def test_members_that_become_more_than_they_claim(packing: int, tmp_path: Path) -> None:
+    """zipfile unpacks whole what it reads at once: in some kilobytes here are 300 MB, where 128 bytes are claimed."""
+    path = tmp_path / "h.npz"
+    with zipfile.ZipFile(path, "w", packing) as archive:
+        archive.writestr("labels.npy", b"\0" * 300_000_000)
+    size = (300_000_000).to_bytes(4, "little")
+    path.write_bytes(path.read_bytes().replace(size, (128).to_bytes(4, "little")))
+
+    def read() -> None:
+        with pytest.raises(DataError, match=r"Bad CRC|unusual"):
+            read_npz(path)
+
+    _, peak = with_peak(read)
+    assert peak is None or peak < 100_000_000
+    if packing != zipfile.ZIP_DEFLATED:
+        with pytest.raises(DataError, match="neither stored nor deflated"):
+            load(_zip_of_ogb(tmp_path / "o.zip", packing))
+
+
+@pytest.mark.parametrize("key", ["names", "vocab", "class_names"])
+def test_half_a_character_is_no_name(key: str, tmp_path: Path) -> None:
+    arrays = read_npz(save_graph(tmp_path / "g.npz", small_graph()))
+    size = {"names": 40, "vocab": 12, "class_names": 4}[key]
+    arrays[key] = np.array([f"n{i}" for i in range(size)])
+    arrays[key].view(np.uint32)[1] = 0xD800
+    with pytest.raises(DataError, match="half a character"):
+        write_npz(tmp_path / "h.npz", arrays)
+    np.savez(tmp_path / "h.npz", **arrays)
+    with pytest.raises(DataError, match="bytes that are no text"):
+        load(tmp_path / "h.npz")
+
+
+def test_a_colour_of_5000_digits_costs_a_line_of_the_journal(tmp_path: Path) -> None:
+    from naq_studio.journal import Journal
+
+    path = tmp_path / "j.csv"
+    path.write_text(
+        "step,rows,action,node,name,class,value,time\n"
+        f"1,1,make,,,red,{'0' * 5000},\n2,1,make,,,blue,{'1' * 12},\n3,1,make,,,green,{'9' * 9},\n4,1,make,,,grey,007,\n"
+    )
+    journal = Journal(path, small_graph())
+    try:
+        assert [name for name, _ in journal.board.classes.values()] == ["grey"] and len(journal.problems) == 3
+    finally:
+        journal.close()
+
+
+@pytest.mark.parametrize("key", ["test_classes", "2way_1shot_test_query"])
+def test_dates_are_no_nodes_and_no_classes(key: str, tmp_path: Path) -> None:
+    from naq.errors import TaskError
+    from naq.tasks import ClassSplit, Tasks, sample_tasks, split_of_file
+
+    tasks = sample_tasks(small_graph(), way=2, shot=1, queries=3, count=20, seed=0)
+    arrays = read_npz(tasks.save(tmp_path / "t.npz", ClassSplit((0, 1), (2,), (3,))))
+    np.savez(tmp_path / "u.npz", **arrays | {key: arrays[key].astype("datetime64[D]")})
+    with pytest.raises(TaskError, match=f"{key} has type datetime64"):
+        split_of_file(tmp_path / "u.npz", small_graph())
+    if key.startswith("2way"):
+        with pytest.raises(TaskError, match="expected whole numbers"):
+            Tasks.load(tmp_path / "u.npz", way=2, shot=1)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+@pytest.mark.parametrize("before", [0, 200_000])
+def test_a_document_type_is_refused_in_any_encoding_and_wherever_it_stands(
+    encoding: str, before: int, tmp_path: Path
+) -> None:
+    entities = '<!ENTITY a "aaaaaaaaaa">' + "".join(
+        f'<!ENTITY {b} "{f"&{a};" * 10}">' for a, b in zip("abcdefgh", "bcdefghi")
+    )
+    graph = '<graphml><graph edgedefault="undirected"><node id="x"/><node id="y"/><edge source="x" target="y"/></graph></graphml>'
+    head = f'<?xml version="1.0" encoding="{encoding}"?><!--{"x" * before}-->'
+    path = tmp_path / "g.graphml"
+    path.write_bytes((head + graph).encode(encoding))
+    assert load(path).num_edges == 1
+    path.write_bytes((head + f"<!DOCTYPE graphml [{entities}]>" + graph.replace("x", "&i;")).encode(encoding))
+    with pytest.raises(DataError, match="document type"):
+        load(path)

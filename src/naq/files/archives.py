@@ -15,6 +15,7 @@ import zipfile
 import zlib
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import IO
 
@@ -23,6 +24,9 @@ import numpy as np
 from naq import device
 from naq.errors import DataError
 from naq.files.disk import SIZE, checksum_of_bytes, file_of, parse_json, write_atomically
+
+STEPS = {zipfile.ZIP_STORED: 1 << 20, zipfile.ZIP_DEFLATED: 1 << 20, zipfile.ZIP_LZMA: 1 << 12}
+"""Bytes of a packed member to read at once, by its packing: 4 KB of LZMA become at most 30 MB. Others have no such limit."""
 
 
 def _check_end(path: Path) -> None:
@@ -63,9 +67,12 @@ class Members(Mapping[str, bytes]):
         return self._entries[name].file_size
 
     def __getitem__(self, name: str) -> bytes:
-        """The whole content; zipfile compares its CRC only where the size is right."""
+        """The whole content; zipfile compares its CRC only where the size is right, and unpacks whole what it reads at once."""
         entry = self._entries[name]
-        content = self._archive.read(entry)
+        if (step := STEPS.get(entry.compress_type)) is None:
+            raise DataError(f"{self.path}: member {name!r} is packed in an unusual way; pack it by deflate.")
+        with self._archive.open(entry) as stream:
+            content = b"".join(iter(partial(stream.read, step), b""))
         if len(content) != entry.file_size or zlib.crc32(content) != entry.CRC:
             raise DataError(f"{self.path}: member {name!r} does not have the size and the CRC that it claims to have.")
         return content
@@ -105,6 +112,8 @@ def write_npz(path: str | Path, arrays: Mapping[str, np.ndarray], *, compression
     for name, array in arrays.items():
         if np.asarray(array).dtype.hasobject:
             raise DataError(f"array {name!r} holds Python objects; only numbers and strings can be saved.")
+        if not is_text(np.asarray(array)):
+            raise DataError(f"array {name!r} holds half a character (a lone surrogate), which is no text; correct it.")
 
     def write(temporary: Path) -> None:
         checksums = {}
@@ -201,8 +210,8 @@ def _array(content: bytes, title: str) -> np.ndarray:
 
 
 def is_text(array: np.ndarray) -> bool:
-    """Whether all characters of an array of strings exist: NumPy keeps any number, which Python cannot read. True for numbers."""
+    """Whether all characters of an array of strings exist: NumPy keeps any number, also halves of characters. True for numbers."""
     if array.dtype.kind != "U" or array.dtype.itemsize == 0:
         return True
     codes = np.ascontiguousarray(array).view(np.dtype(np.uint32).newbyteorder(array.dtype.byteorder))
-    return not (codes > 0x10FFFF).any()
+    return not ((codes > 0x10FFFF) | ((codes >= 0xD800) & (codes < 0xE000))).any()

@@ -5,7 +5,7 @@ Nothing is extracted: members are found by name and read as streams, so no path 
 
 from __future__ import annotations
 
-import gzip
+import io
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ import numpy as np
 from naq.errors import DataError, GraphError
 from naq.graph import Graph
 from naq.io.npz import checked_labels
-from naq.io.readers import Reader, read_table
+from naq.io.readers import Reader, Unpacked, read_table
 
 EDGES, FEATURES, LABELS = "edge.csv.gz", "node-feat.csv.gz", "node-label.csv.gz"
 NODE_COUNT, EDGE_COUNT = "num-node-list.csv.gz", "num-edge-list.csv.gz"
@@ -67,7 +67,8 @@ def _count(path: Path, file: str) -> int:
 def _numbers(path: Path, file: str, **shape: Any) -> np.ndarray:
     title = f"{path}: {file}"
     try:
-        with _opened(path, file) as packed, gzip.open(packed, "rt", encoding="utf-8", errors="replace") as stream:
+        with _opened(path, file) as packed:
+            stream = io.TextIOWrapper(io.BufferedReader(Unpacked(packed)), encoding="utf-8", errors="replace")
             return read_table(stream, title, delimiter=",", **shape)
     except (OSError, EOFError, zlib.error, zipfile.BadZipFile, RuntimeError, NotImplementedError) as error:
         raise DataError(f"{title} is damaged or truncated ({error}); download it again.") from error
@@ -103,4 +104,6 @@ def _opened(path: Path, file: str) -> Iterator[IO[bytes]]:
     if len(members) != 1:
         raise DataError(f"{path} holds {len(members)} members raw/{file}; expected one, as in OGB's node datasets.")
     with zipfile.ZipFile(path) as archive, archive.open(members[0]) as stream:
+        if archive.getinfo(members[0]).compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            raise DataError(f"{path}: member {members[0]!r} is neither stored nor deflated; download the file again.")
         yield stream

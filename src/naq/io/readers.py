@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
+import io
 import warnings
+import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +18,42 @@ from naq.errors import DataError
 from naq.graph import Graph
 from naq.plugins import Registry
 from naq.tasks import ClassSplit
+
+
+class Unpacked(io.RawIOBase):
+    """The content of a gzip stream. Python's own reader takes a call for every zero behind a member and does not tire of members of nothing."""
+
+    def __init__(self, packed: IO[bytes]) -> None:
+        self.packed, self.rest, self.members, self.made = packed, b"", 0, 0
+        self.member: Any = None
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, out: Any) -> int:
+        found = b""
+        while not found:
+            self.rest = self.rest or self.packed.read(1 << 16)
+            if not self.rest:
+                if self.member is not None:
+                    raise EOFError("it ends within a member")
+                return 0
+            if self.member is None:
+                self.rest = self.rest.lstrip(b"\0") if self.members else self.rest
+                if not self.rest:
+                    continue
+                self.members += 1
+                if self.members == 1 and not self.rest.startswith(b"\x1f\x8b"):
+                    raise gzip.BadGzipFile("it does not begin as gzip does")
+                if self.members > 1_000 + self.made // 100:
+                    raise zlib.error(f"over {self.members - 1:,} members that hold next to nothing")
+                self.member = zlib.decompressobj(31)
+            found = self.member.decompress(self.rest, len(out))
+            self.rest = self.member.unused_data if self.member.eof else self.member.unconsumed_tail
+            self.member = None if self.member.eof else self.member
+        out[: len(found)] = found
+        self.made += len(found)
+        return len(found)
 
 
 class Reader(ABC):

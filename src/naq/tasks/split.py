@@ -65,6 +65,10 @@ def split_of_file(path: str | Path, graph: Graph | None = None) -> ClassSplit:
     Implied: valid and test are the classes whose nodes its tasks use; every other class is base.
     """
     arrays = read_npz(path, kind="task file")
+    if (
+        wrong := next((key for key, ids in arrays.items() if ids.size and ids.dtype.kind not in "iu"), None)
+    ) is not None:
+        raise TaskError(f"{path}: {wrong} has type {arrays[wrong].dtype}; expected whole numbers.")
     names = ("base_classes", "valid_classes", "test_classes")
     if all(name in arrays for name in names):
         parts = [tuple(sorted(map(int, arrays[name].ravel()))) for name in names]
@@ -75,8 +79,8 @@ def split_of_file(path: str | Path, graph: Graph | None = None) -> ClassSplit:
     used: dict[str, set[int]] = {"valid": set(), "test": set()}
     for key, ids in arrays.items():
         for part in used:
-            if f"_{part}_" in key:
-                if ids.size and (ids.min() < 0 or ids.max() >= graph.num_nodes):
+            if f"_{part}_" in key and ids.size:
+                if ids.min() < 0 or ids.max() >= graph.num_nodes:
                     raise TaskError(
                         f"{path}: {key} names node {ids.max()}, but graph {graph.name!r} has {graph.num_nodes:,} nodes."
                     )

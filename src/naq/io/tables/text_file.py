@@ -19,6 +19,7 @@ from typing import IO
 from naq.device import room
 from naq.errors import DataError
 from naq.files import file_of
+from naq.io.readers import Unpacked
 from naq.io.tables.roles import known_name
 
 TEXT_SUFFIXES = (".csv", ".tsv", ".tab", ".txt", ".edges", ".edgelist", ".psv")
@@ -87,8 +88,8 @@ def opened(path: Path) -> Iterator[IO[bytes]]:
     """The bytes of a file, unpacked where its name ends in ``.gz``; every way to fail is one sentence."""
     try:
         file_of(path)
-        with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as stream:
-            yield stream  # type: ignore[misc]
+        with path.open("rb") as stream:
+            yield io.BufferedReader(Unpacked(stream)) if path.suffix == ".gz" else stream  # type: ignore[misc]
     except FileNotFoundError as error:
         raise DataError(f"{path} does not exist.") from error
     except IsADirectoryError as error:
