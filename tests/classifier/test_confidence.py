@@ -10,6 +10,7 @@ import pytest
 from naq import Graph
 from naq.classifier import FewShotNodeClassifier, Labels
 from naq.classifier.confidence import AGREEMENT, MASS, NARROW, Prediction, class_shares
+from naq.classifier.pool import left_out_weights
 from naq.errors import OptionError
 
 NODES, CLASSES, NAMES = 900, 3, np.array(["a", "b", "c"])
@@ -112,12 +113,26 @@ def test_left_out_labels_without_meaning_are_told_by_chance(easy: Planted) -> No
     assert np.mean(hits) < 0.46 and np.mean(guessed) > 0.4
 
 
+def test_left_out_are_the_experts_without_the_label_with_weights_without_it(hard: Planted) -> None:
+    found = hard.ask(hard.labelled(4))
+    left, unseen = (np.stack([getattr(one, name) for one in found.experts]) for name in ("left_out", "unseen"))
+    each = left_out_weights(left, found.labels.class_index, found.told, found.weights)
+    wanted, logs = np.einsum("iv,vic->ic", each, unseen), np.log(found.left_out)
+    wanted, logs = (x - x.mean(axis=1, keepdims=True) for x in (wanted, logs))
+    theta = (wanted * logs).sum() / (wanted**2).sum()  # one exponent for all
+    np.testing.assert_allclose(logs, theta * wanted, atol=1e-3)
+    assert np.abs(each - found.weights).max() > 0.02
+
+
 def test_before_a_label_can_be_left_out_class_means_decide(easy: Planted) -> None:
     found = easy.ask(easy.labelled(1, 3))
     assert not found.told.any() and np.isnan(found.left_out).all() and found.doubtful_labels() == []
     assert found.view_weights() == pytest.approx({"naq-plus": 7 / 8, "smooth": 1 / 8})
     total = sum(weight * e.scores(np.arange(NODES)) for e, weight in zip(found.experts[:2], (0.7, 0.1)))
     np.testing.assert_array_equal(total.argmax(axis=1), found.probabilities.argmax(axis=1))
+    beside = next(expert for expert in found.experts if expert.name == "surroundings")
+    agreed = found.experts[0].predicted(found.free) == beside.predicted(found.free)
+    assert 0.5 < found.expected.value < 1 and found.expected.value == pytest.approx(agreed.mean())
 
 
 def test_flipped_labels_are_doubted(easy: Planted) -> None:
@@ -128,6 +143,8 @@ def test_flipped_labels_are_doubted(easy: Planted) -> None:
         own[flipped] = (own[flipped] + 1) % CLASSES
         found = easy.ask(nodes, own)
         doubts = found.doubtful_labels()
+        rows = found.left_out[np.searchsorted(found.labels.nodes, [doubt.node for doubt in doubts])]
+        np.testing.assert_allclose(rows.max(axis=1), [doubt.instead_probability for doubt in doubts])
         odds = [doubt.given_probability / doubt.instead_probability for doubt in doubts]
         assert odds == sorted(odds) and odds[-1] < 1
         wrong = dict(zip(nodes[flipped], zip(NAMES[own[flipped]], NAMES[easy.truth[nodes[flipped]]])))

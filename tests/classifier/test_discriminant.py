@@ -44,6 +44,10 @@ def test_leaving_out_is_solving_without_the_label(labels: int, width: int, monke
     for penalty in (0.1, 1.0, 30.0):
         left = found.leave_one_out(penalty, np.arange(labels))
         np.testing.assert_allclose(left, without(rows, own, penalty), rtol=1e-6)
+        monkeypatch.setattr(module, "OFFSET", 0.5)
+        off, sizes = left - found.leave_one_out(penalty, np.arange(labels)), np.bincount(own) - np.eye(3)[own]
+        np.testing.assert_allclose(off * sizes, off[0, 0] * sizes[0, 0], rtol=1e-5)  # a class is one smaller without i
+        monkeypatch.setattr(module, "OFFSET", 0.0)
         some = np.array([3, 1, 7])
         np.testing.assert_allclose(found.leave_one_out(penalty, some), left[some], rtol=1e-9)
 
