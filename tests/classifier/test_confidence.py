@@ -145,6 +145,7 @@ def test_flipped_labels_are_doubted(easy: Planted) -> None:
         doubts = found.doubtful_labels()
         rows = found.left_out[np.searchsorted(found.labels.nodes, [doubt.node for doubt in doubts])]
         np.testing.assert_allclose(rows.max(axis=1), [doubt.instead_probability for doubt in doubts])
+        assert len(doubts) == (found.left_out.argmax(axis=1) != found.labels.class_index).sum()
         odds = [doubt.given_probability / doubt.instead_probability for doubt in doubts]
         assert odds == sorted(odds) and odds[-1] < 1
         wrong = dict(zip(nodes[flipped], zip(NAMES[own[flipped]], NAMES[easy.truth[nodes[flipped]]])))
