@@ -105,7 +105,7 @@ def _expect(session: Session, asked: dict[str, Any]) -> list[Row]:
 
 
 def draw_check(session: Session, asked: dict[str, Any]) -> dict[str, Any]:
-    """Predictions of at least a probability, of all nodes or of one class, and a few of them at random to look at."""
+    """Predictions of at least a probability, and a few of them at random to look at."""
     above = asked.get("above")
     if isinstance(above, bool) or not isinstance(above, int | float) or not 0 < above <= 1:
         raise OptionError("above is no probability; expected a number above 0 and at most 1.")
@@ -118,10 +118,7 @@ def draw_check(session: Session, asked: dict[str, Any]) -> dict[str, Any]:
         )
     wanted = (found.sure >= above) & (found.chosen >= 0)
     wanted[list(board.labels)] = False
-    if asked.get("class") is not None:
-        wanted &= found.chosen == _class(asked, "class")
-    nodes = np.flatnonzero(wanted)
-    if not len(nodes):
+    if not len(nodes := np.flatnonzero(wanted)):
         raise OptionError("no prediction is that sure; lower the probability.")
     drawn = np.random.default_rng().choice(nodes, min(DRAWN, len(nodes)), replace=False).tolist()
     session.spot = spot = SpotCheck(secrets.token_hex(8), session.version, nodes, drawn)
@@ -153,13 +150,9 @@ def accepted(session: Session, asked: dict[str, Any]) -> tuple[list[Row], str]:
             f"{share}, too few to accept all: label the wrong ones by hand, which changes the others too, and try again."
         )
     wrong = {node for node, good in zip(spot.drawn, right) if not good}
-    nodes, chosen, board = (
-        [node for node in spot.nodes.tolist() if node not in wrong],
-        session.answer.chosen,
-        session.journal.board,
-    )
-    said = f"{share}; {len(nodes):,} predictions became labels, and Undo takes them back."
-    return [Row("label", node, board.name(int(chosen[node]))) for node in nodes], said
+    name, chosen = session.journal.board.name, session.answer.chosen
+    rows = [Row("label", node, name(int(chosen[node]))) for node in spot.nodes.tolist() if node not in wrong]
+    return rows, f"{share}; {len(rows):,} predictions became labels, and Undo takes them back."
 
 
 def _nodes(session: Session, asked: dict[str, Any]) -> list[int]:

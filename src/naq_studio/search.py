@@ -26,9 +26,11 @@ def search(session: Session, query: str) -> dict[str, Any]:
         if wanted in name
     ]
     nodes = [node for *_, node in sorted(hits)[:MOST]]
-    if wanted.isascii() and wanted.isdigit() and int(wanted) < graph.num_nodes and int(wanted) not in nodes:
-        nodes = [int(wanted), *nodes][:MOST]
-    return {"nodes": nodes, "total": len(hits), "words": _words(graph, wanted)}
+    ids = () if graph.names is None else graph.names  # which are not shown where nodes have other names
+    places = graph.kept("studio/ids", lambda: {str(one).casefold(): node for node, one in enumerate(ids)})
+    number = int(wanted) if wanted.isascii() and wanted.isdigit() and int(wanted) < graph.num_nodes else None
+    own = [node for node in (places.get(wanted), number) if node is not None and node not in nodes]
+    return {"nodes": [*dict.fromkeys(own), *nodes][:MOST], "total": len(hits), "words": _words(graph, wanted)}
 
 
 def _words(graph: Graph, wanted: str) -> list[dict[str, Any]]:

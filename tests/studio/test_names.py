@@ -13,6 +13,7 @@ from naq.errors import MissingDependency, OptionError
 from naq_studio import answers, exports, requests
 from naq_studio.board import Row
 from naq_studio.card import card
+from naq_studio.search import search
 from naq_studio.session import Session
 from studio_under_test import settled, studio, text_graph, word_graph
 
@@ -119,6 +120,7 @@ def test_the_card_shows_what_the_table_holds(session):
     do(session, action="expect", text="fruit\nrock\nwater")
     settled(session)
     graph, vocab = session.graph, session.graph.vocab.tolist()
+    assert search(session, "id7")["nodes"][0] == 7 and search(session, "stone 4")["nodes"][0] == 4
     assert session.names()[4] == "stone 4" and session.state()["graph"]["named"]
     told = 0
     for node in range(0, 120, 7):
