@@ -67,6 +67,8 @@ def test_one_label_beside_names(fitted: tuple[FewShotNodeClassifier, np.ndarray]
     assert classifier.prediction(labels).trusted > 0.99
     found = classifier.prediction(labels | {41: "elsewhere", 45: "elsewhere"})
     assert found.labels.classes.tolist() == [*NAMES, "elsewhere"]
+    every = classifier.prediction({node: NAMES[one] for node, one in enumerate(truth)})  # and nothing stands in for any
+    assert every.trusted > 0.99 and np.isfinite(every.probabilities).all()
 
 
 def test_names_that_mean_nothing_are_found_out() -> None:

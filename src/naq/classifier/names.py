@@ -67,7 +67,7 @@ class ClassNames:
         nearest, nodes, own = cosines.argmax(axis=1), [], []
         for column in range(len(self.classes)):
             mine = np.flatnonzero(nearest == column)
-            mine = mine if len(mine) else cosines[:, column : column + 1].argmax(axis=0)
+            mine = mine if len(mine) or not len(free) else cosines[:, column : column + 1].argmax(axis=0)
             nodes.append(free[mine[np.argsort(-cosines[mine, column], kind="stable")[:most]]])
             own.append(np.full(len(nodes[-1]), place[column]))
         return np.concatenate(nodes), np.concatenate(own)
