@@ -18,11 +18,9 @@ def plain(text: str, longest: int = LONGEST) -> str:
     >>> plain("a\x1b[31m b\n")
     'a\\x1b[31m b\\n'
     """
-    if len(text) > 4 * longest:
+    cut = len(text) > 4 * longest
+    if cut:
         text = text[: 2 * longest] + text[-2 * longest :]
-        cut = True
-    else:
-        cut = False
     if not text.isprintable():
         text = "".join(c if c.isprintable() else _escaped(c) for c in text)
     if len(text) > longest or cut:

@@ -58,4 +58,5 @@ class CappedProtoNet(ProtoNet):
         def encode(nodes: np.ndarray, view: Operator) -> torch.Tensor:
             return self.encoder.encode(nodes, capped if view is self.operator else view)
 
-        return prototype_loss(*encode_episodes(self, episodes, update, encode))
+        support, *queries = encode_episodes(self, episodes, update, encode)
+        return prototype_loss(support.mean(dim=2), *queries)

@@ -69,16 +69,10 @@ class Processes(Engine):
     def _submit(self, function: Callable[..., Any], calls: Mapping[int, tuple[Any, ...]]) -> dict[Any, int]:
         if self._pool is None:
             spawn = multiprocessing.get_context("spawn")
-            self._pool = ProcessPoolExecutor(self.workers, mp_context=spawn, initializer=_prepare_worker)
+            self._pool = ProcessPoolExecutor(self.workers, mp_context=spawn, initializer=prepare_worker)
         # The processes are started by the first call, with what the environment holds then.
-        before, other = dict(os.environ), worker_environment(max(1, available_cores() // self.workers))
-        os.environ.update(other)
-        try:
+        with environment_of_workers(max(1, available_cores() // self.workers)):
             return {self._pool.submit(function, *given): number for number, given in calls.items()}
-        finally:
-            for name in other:
-                del os.environ[name]
-            os.environ.update(before)
 
     def close(self) -> None:
         pool, self._pool = self._pool, None
@@ -88,7 +82,20 @@ class Processes(Engine):
             pool.shutdown(cancel_futures=True)
 
 
-def _prepare_worker() -> None:
+@contextmanager
+def environment_of_workers(threads: int) -> Iterator[None]:
+    """While it lasts, this process has the environment of workers with so many threads."""
+    before = dict(os.environ)
+    os.environ.update(worker_environment(threads))
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+
+
+def prepare_worker() -> None:
+    """What a worker process does first."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent decides what follows
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
@@ -111,11 +118,7 @@ class Ray(Engine):
         if self._started:
             if address is not None:
                 check_answers(address)
-            own = {} if address else {"num_cpus": workers, "include_dashboard": False}
-            try:
-                self._ray.init(address=address or "local", logging_level=logging.ERROR, log_to_driver=False, **own)
-            except (ConnectionError, RuntimeError, ValueError) as error:
-                raise NaqError(f"the Ray cluster at {address or 'this machine'} cannot be used: {error}") from error
+            connect(self._ray, workers, address)
 
     def run(self, function: Callable[..., Any], calls: Calls) -> Iterator[tuple[int, Any]]:
         environment = {"env_vars": worker_environment(self._threads)}
@@ -159,6 +162,15 @@ def make_engine(name: str = "local", workers: int = 1, address: str | None = Non
         yield engine
     finally:
         engine.close()
+
+
+def connect(ray: Any, workers: int, address: str | None) -> None:
+    """Join the Ray cluster there, or start one of so many workers on this machine."""
+    own = {} if address else {"num_cpus": workers, "include_dashboard": False}
+    try:
+        ray.init(address=address or "local", logging_level=logging.ERROR, log_to_driver=False, **own)
+    except (ConnectionError, RuntimeError, ValueError) as error:
+        raise NaqError(f"the Ray cluster at {address or 'this machine'} cannot be used: {error}") from error
 
 
 def check_answers(address: str) -> None:

@@ -83,20 +83,10 @@ class Graph:
         arcs: Any = None,
     ) -> None:
         self.adjacency, self.changes = checks.clean_adjacency(adjacency, nodes, warn=arcs is None)
-        n = self.adjacency.shape[0]
         self.arcs = checks.clean_arcs(arcs, self.adjacency)
-        self.features = checks.clean_features(features, n)
-        self.stated_blocks = checks.clean_blocks(blocks, self.features)
-        self.labels = checks.clean_labels(labels, n)
-        self.names = checks.clean_names(names, n, "names")
-        width = None if self.features is None else self.features.shape[1]
-        self.vocab = checks.clean_names(vocab, width, "vocab")
-        self.class_names = checks.clean_names(class_names, None, "class_names")
-        checks.check_class_names(self.labels, self.class_names)
-        self.name = str(name)
-        self.source = source
-        self.mapped = False
-        self._seal()
+        self.features = checks.clean_features(features, self.adjacency.shape[0])
+        self.source, self.mapped = source, False
+        self._describe(labels, names, class_names, vocab, name, blocks)
 
     @classmethod
     def on_clean_arrays(
@@ -111,20 +101,21 @@ class Graph:
         (finite float32), and for ``arcs`` of the same edges; ``operator_class`` is what encoders read it through, as ``module:name``.
         """
         graph = object.__new__(cls)
-        n = adjacency.shape[0]
         graph.adjacency, graph.changes = adjacency, dict.fromkeys(checks.CHANGES, 0)
-        graph.features, graph.labels = features, checks.clean_labels(labels, n)
-        graph.arcs, graph.stated_blocks = arcs, checks.clean_blocks(blocks, features)
-        graph.names = checks.clean_names(names, n, "names")
-        graph.vocab = checks.clean_names(vocab, None if features is None else features.shape[1], "vocab")
-        graph.class_names = checks.clean_names(class_names, None, "class_names")
-        checks.check_class_names(graph.labels, graph.class_names)
-        graph.name, graph.source, graph.mapped = str(name), None, True
+        graph.features, graph.arcs, graph.source, graph.mapped = features, arcs, None, True
         graph.operator_class = operator_class or cls.operator_class
-        graph._seal()
+        graph._describe(labels, names, class_names, vocab, name, blocks)
         return graph
 
-    def _seal(self) -> None:
+    def _describe(self, labels: Any, names: Any, class_names: Any, vocab: Any, name: str, blocks: Any) -> None:
+        """What goes with structure and features; nothing changes from then on."""
+        self.labels = checks.clean_labels(labels, self.num_nodes)
+        self.names = checks.clean_names(names, self.num_nodes, "names")
+        self.vocab = checks.clean_names(vocab, None if self.features is None else self.features.shape[1], "vocab")
+        self.class_names = checks.clean_names(class_names, None, "class_names")
+        checks.check_class_names(self.labels, self.class_names)
+        self.stated_blocks = checks.clean_blocks(blocks, self.features)
+        self.name = str(name)
         self._derived: dict[str, Any] = {}
         self._own: dict[str, Any] = {}
         self._frozen = True
@@ -338,10 +329,9 @@ class Graph:
         if self.mapped:
             clean = checks.clean_features(features, self.num_nodes)
             width = None if clean is None else clean.shape[1]
-            for array in (
-                (clean,) if isinstance(clean, np.ndarray) else () if clean is None else (clean.data, clean.indices)
-            ):
-                array.setflags(write=False)
+            if clean is not None:
+                for array in (clean,) if isinstance(clean, np.ndarray) else (clean.data, clean.indices):
+                    array.setflags(write=False)
             vocab, changes = checks.clean_names(vocab, width, "vocab"), dict.fromkeys(checks.CHANGES, 0)
             stated = checks.clean_blocks(blocks, clean)
             return self._with(features=clean, vocab=vocab, stated_blocks=stated, changes=changes, _derived={}, _own={})

@@ -39,10 +39,6 @@ class ExpansionHead(Head):
         - answer: (count, queries of a task) int64; ties to the lowest slot
 
     Cost: O(s nodes d) for the s distinct supports of the task set, in blocks of nodes; then that of the prototype head.
-
-    Example:
-        >>> from naq.heads import evaluate
-        >>> result = evaluate(embedding, tasks, "expansion", k=20)  # doctest: +SKIP
     """
 
     name = "expansion"

@@ -48,10 +48,6 @@ class LogisticHead(Head):
     Cost: O(supports^2 d) per task for a basis of its supports, then O(way supports^2) per iteration whatever d is, plus
     O(way supports d) in the last iterations. All tasks run in parallel; the answer does not depend on the number of
     threads.
-
-    Example:
-        >>> from naq.heads import evaluate
-        >>> result = evaluate(embedding, tasks, "logistic", C=1e4)  # doctest: +SKIP
     """
 
     name = "logistic"

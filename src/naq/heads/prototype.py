@@ -33,10 +33,6 @@ class PrototypeHead(Head):
         - answer: (count, way * queries) int64; ties to the lowest slot
 
     Cost: O(way queries d) per task, as one batched product.
-
-    Example:
-        >>> from naq.heads import evaluate
-        >>> result = evaluate(embedding, tasks, "prototype")  # doctest: +SKIP
     """
 
     name = "prototype"

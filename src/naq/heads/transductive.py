@@ -69,10 +69,6 @@ class TransductiveHead(RefinedHead):
 
     Ren et al., Meta-Learning for Semi-Supervised Few-Shot Classification, https://arxiv.org/abs/1803.00676, with the
     task's own queries as the unlabelled examples.
-
-    Example:
-        >>> from naq.heads import evaluate
-        >>> result = evaluate(embedding, tasks, "transductive", rounds=5)  # doctest: +SKIP
     """
 
     name = "transductive"
@@ -101,10 +97,6 @@ class EMHead(RefinedHead):
         \pi_c = \frac{\sum_q u_{qc} + a}{n + a N}
 
     The answer is the most likely class, :math:`\arg\max_c \cos(\hat z_q, p_c) / T + \ln \pi_c`.
-
-    Example:
-        >>> from naq.heads import evaluate
-        >>> result = evaluate(embedding, tasks, "em", rounds=10)  # doctest: +SKIP
     """
 
     name = "em"
@@ -140,10 +132,6 @@ class BalancedHead(RefinedHead):
     It **knows that the queries are balanced**, which is wrong wherever classes are not equally frequent. There it loses
     much of its accuracy (Veilleux et al., Realistic Evaluation of Transductive Few-Shot Learning,
     https://arxiv.org/abs/2204.11181): compare it only with methods that have the same knowledge.
-
-    Example:
-        >>> from naq.heads import evaluate
-        >>> result = evaluate(embedding, tasks, "balanced")  # doctest: +SKIP
     """
 
     name = "balanced"

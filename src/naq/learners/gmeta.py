@@ -44,11 +44,7 @@ BLOCK = 2048
 
 
 class GMeta(Learner):
-    """Prototypes of local sub-graphs, adapted to each task.
-
-    Shapes:
-        - ``loss``: Episodes of one or more episodes -> scalar
-    """
+    """Prototypes of local sub-graphs, adapted to each task."""
 
     name = "gmeta"
     summary = "adapted prototypes of local sub-graphs"

@@ -38,8 +38,9 @@ import torch.nn.functional as F
 
 from naq.episodes import Episodes
 from naq.learners.base import Learner, uniform
-from naq.learners.episode_vectors import encode_episodes, mean_by_episode, squared_distances
+from naq.learners.episode_vectors import encode_episodes
 from naq.learners.node_draws import NodeDropout, node_names
+from naq.learners.protonet import prototype_loss
 from naq.nn import GCN, GraphOperator, Operator
 from naq.nn.gcn import Between
 from naq.options import option
@@ -50,7 +51,6 @@ class GPN(Learner):
     """Prototypical network with weighted supports.
 
     Shapes:
-        - ``loss``: Episodes of one or more episodes -> scalar
         - ``importance``: supports (count, way, shot) -> (count, way, shot), each class summing to 1
     """
 
@@ -93,14 +93,11 @@ class GPN(Learner):
         def encode(nodes: np.ndarray, view: Operator) -> torch.Tensor:
             return self.encoder.encode(nodes, view, between=self.dropout(f"encoder/{next(passes)}", update))
 
-        support, query, episode, slot = encode_episodes(self, episodes, update, encode)
-        if not len(query):
-            return support.sum() * 0.0
+        support, *queries = encode_episodes(self, episodes, update, encode)
         prototypes = support.mean(dim=2)
         if episodes.shot > 1:
             prototypes = (self.importance(episodes.support, update)[..., None] * support).sum(dim=2)
-        logits = -squared_distances(query, prototypes, episode)
-        return mean_by_episode(F.cross_entropy(logits, slot, reduction="none"), episode, len(episodes))
+        return prototype_loss(prototypes, *queries)
 
     def importance(self, support: np.ndarray, update: int | None = None) -> torch.Tensor:
         """Weight of each support within its class; with the dropout of ``update``, or without any."""

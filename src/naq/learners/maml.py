@@ -37,11 +37,7 @@ from naq.options import option
 
 
 class MAML(Learner):
-    """A meta-learned initialisation of encoder and classifier.
-
-    Shapes:
-        - ``loss``: Episodes of one or more episodes -> scalar
-    """
+    """A meta-learned initialisation of encoder and classifier."""
 
     name = "maml"
     summary = "an initialisation that adapts in a few steps"

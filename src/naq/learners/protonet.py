@@ -30,11 +30,7 @@ from naq.options import option
 
 
 class ProtoNet(Learner):
-    """Prototypical network over the two-layer GCN.
-
-    Shapes:
-        - ``loss``: Episodes of one or more episodes -> scalar
-    """
+    """Prototypical network over the two-layer GCN."""
 
     name = "protonet"
     summary = "distance to class means"
@@ -47,15 +43,15 @@ class ProtoNet(Learner):
     options: Options
 
     def loss(self, episodes: Episodes, update: int = 0) -> torch.Tensor:
-        return prototype_loss(*encode_episodes(self, episodes, update))
+        support, *queries = encode_episodes(self, episodes, update)
+        return prototype_loss(support.mean(dim=2), *queries)
 
 
 def prototype_loss(
-    support: torch.Tensor, query: torch.Tensor, episode: torch.Tensor, slot: torch.Tensor
+    prototypes: torch.Tensor, query: torch.Tensor, episode: torch.Tensor, slot: torch.Tensor
 ) -> torch.Tensor:
-    """The loss of vectors as :func:`~naq.learners.episode_vectors.encode_episodes` gives them."""
-    prototypes = support.mean(dim=2)
+    """The loss of queries as :func:`~naq.learners.episode_vectors.encode_episodes` gives them."""
     if not len(query):
-        return support.sum() * 0.0
+        return prototypes.sum() * 0.0
     logits = -squared_distances(query, prototypes, episode)
-    return mean_by_episode(F.cross_entropy(logits, slot, reduction="none"), episode, len(support))
+    return mean_by_episode(F.cross_entropy(logits, slot, reduction="none"), episode, len(prototypes))

@@ -64,8 +64,8 @@ class Result:
             "data": dict(self.data),
             "facts": dict(self.facts),
             "seconds": {name: round(value, 3) for name, value in self.seconds.items()},
-            "evaluations": _to_json(self.evaluations),
-            "baseline": _to_json(self.baseline),
+            "evaluations": {name: one.to_json() for name, one in self.evaluations.items()},
+            "baseline": {name: one.to_json() for name, one in self.baseline.items()},
             "history": None if self.history is None else vars(self.history),
         }
 
@@ -82,10 +82,6 @@ class Result:
             data["seconds"],
             None if history is None else History(**history),
         )
-
-
-def _to_json(evaluations: Mapping[str, Evaluation]) -> dict[str, Any]:
-    return {name: e.to_json() for name, e in evaluations.items()}
 
 
 def _from_json(data: Mapping[str, Any]) -> dict[str, Evaluation]:

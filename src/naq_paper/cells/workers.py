@@ -7,13 +7,9 @@ workers. They are started by ``spawn``, so a script that runs cells in processes
 
 from __future__ import annotations
 
-import logging
 import multiprocessing
 import os
-import signal
-import socket
 import tempfile
-import threading
 import time
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
@@ -25,7 +21,8 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from naq.errors import DataError, MissingDependency, NaqError
+from naq.errors import DataError, NaqError
+from naq.plugins import imported
 from naq.progress import Listener
 from naq.threads import available_cores, limit_threads, worker_environment
 from naq_paper.cells.cell import Cell, Identity
@@ -34,6 +31,7 @@ from naq_paper.cells.records import Record
 from naq_paper.cells.runners import Pending, Planned, Runner, Throttled, new_record, record_of, sentence_of
 from naq_paper.measurements import Context
 
+engines: Any = imported("naq_scale.engines")
 WAIT = 0.2  # seconds after which the progress of workers is passed on
 
 
@@ -184,13 +182,9 @@ class _ProcessSlot(Slot):
         context = multiprocessing.get_context("spawn")
         self._reports, writer = context.Pipe(duplex=False)
         self._executor = ProcessPoolExecutor(1, context, _begin, (writer, threads))
-        others, environment = set(multiprocessing.active_children()), dict(os.environ)
-        os.environ.update(worker_environment(threads))
-        try:
+        others = set(multiprocessing.active_children())
+        with engines.environment_of_workers(threads):
             self.started = self._executor.submit(os.getpid)
-        finally:
-            os.environ.clear()
-            os.environ.update(environment)
         (self.process,) = set(multiprocessing.active_children()) - others
         writer.close()
 
@@ -226,8 +220,7 @@ _reports: Connection
 def _begin(reports: Connection, threads: int) -> None:
     """What a worker process does first."""
     global _worker, _reports
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the runner decides what follows
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    engines.prepare_worker()
     for output in (1, 2):  # the terminal shows progress
         os.dup2(os.open(os.devnull, os.O_WRONLY), output)
     _worker, _reports = Worker(threads), reports
@@ -237,45 +230,23 @@ def _compute(order: Order) -> Record:
     return _worker.compute(order, lambda phase, facts: _reports.send((phase, facts)))
 
 
-def _end_with_parent() -> None:
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-    parent.join()
-    os._exit(1)
-
-
-QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
-"""No usage statistics are sent, and no warning on machines without an accelerator."""
-ANSWER = 5.0  # seconds in which a cluster has to answer
-GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
-"""What opens a gRPC connection, which a server answers at once. Ray itself waits for minutes if nobody answers."""
 CORES = 1  # that a worker reserves of a cluster, and the threads that it computes with there
 
 
 class RayRunner(PoolRunner):
     def __init__(self, workers: int, address: str | None = None) -> None:
         super().__init__(workers)
-        self._ray = import_ray()
+        self._ray = engines.import_ray()
         self.lost = self._ray.exceptions.RayActorError
         self._address = address or os.environ.get("RAY_ADDRESS")
         self._connected = False
         if self._address is not None and not self._ray.is_initialized():
-            check_answers(self._address)
-
-    def _connect(self) -> None:
-        options: dict[str, Any] = {"address": self._address}
-        if self._address is None:
-            options = {"address": "local", "num_cpus": self.workers, "include_dashboard": False}
-        try:
-            self._ray.init(**options, logging_level=logging.ERROR, log_to_driver=False)
-        except (ConnectionError, RuntimeError, ValueError) as error:
-            where = self._address or "this machine"
-            raise NaqError(f"the Ray cluster at {where} cannot be used: {sentence_of(error)}") from error
-        self._connected = True
+            engines.check_answers(self._address)
 
     def _start(self) -> Slot:
         if not self._ray.is_initialized():
-            self._connect()
+            engines.connect(self._ray, self.workers, self._address)
+            self._connected = True
         own_cluster = self._connected and self._address is None
         threads = threads_of(self.workers) if own_cluster else CORES
         gpus = min(1.0, self._ray.cluster_resources().get("GPU", 0.0) / self.workers)
@@ -302,34 +273,3 @@ class _RaySlot(Slot):
     def close(self) -> None:
         if self._ray.is_initialized():
             self._ray.kill(self.actor)
-
-
-def check_answers(address: str) -> None:
-    """Raises ``NaqError`` if no gRPC server answers at ``host:port`` or ``ray://host:port``; Ray checks other addresses."""
-    host, _, port = address.removeprefix("ray://").rpartition(":")
-    if not host or not port.isdigit():
-        return
-    try:
-        with socket.create_connection((host, int(port)), timeout=ANSWER) as there:
-            there.settimeout(ANSWER)
-            there.sendall(GREETING)
-            if os.environ.get("RAY_USE_TLS", "0") == "0" and not there.recv(1):
-                raise OSError("what listens there speaks no gRPC")
-    except OSError as error:
-        silent = isinstance(error, TimeoutError)
-        why = f"nothing came within {ANSWER:g} s" if silent else error.strerror or error
-        advice = "start one with 'ray start --head', or leave the address out"
-        raise NaqError(f"no Ray cluster answers at {address} ({why}); {advice}.") from error
-
-
-def import_ray() -> Any:
-    """Ray, or the line that installs it."""
-    for name, value in QUIET.items():
-        os.environ.setdefault(name, value)
-    try:
-        import ray
-    except ImportError as error:
-        raise MissingDependency(
-            'the engine ray needs Ray, which is not installed: pip install "naq[ray]", or choose the engine processes.'
-        ) from error
-    return ray

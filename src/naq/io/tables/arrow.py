@@ -126,8 +126,6 @@ def read_parquet(path: Path, choose: Choose) -> Table:
             _check_size(facts, len(wanted), path)
             table = file.read(columns=wanted)
             table.validate(full=True)  # text that is no UTF-8, offsets that lead nowhere
-    except FileNotFoundError as error:
-        raise DataError(f"{path} does not exist.") from error
     except DataError:
         raise
     except (pa.ArrowException, OSError, ValueError, OverflowError, MemoryError) as error:

@@ -99,11 +99,18 @@ class Cells(Column):
         return Cells.of(self.values[code] for code in self.codes[rows].tolist())
 
 
-class Numbers(Column):
-    """Numbers of a data frame or a Parquet file; NaN where missing."""
+class _Rows(Column):
+    """One entry of an array in every row."""
 
     def __init__(self, values: np.ndarray) -> None:
         self.values = values
+
+    def take(self, rows: np.ndarray) -> Column:
+        return type(self)(self.values[rows])
+
+
+class Numbers(_Rows):
+    """Numbers of a data frame or a Parquet file; NaN where missing."""
 
     def encoded(self) -> tuple[np.ndarray, list[str]]:
         values, first, codes = np.unique(self.values, return_index=True, return_inverse=True, equal_nan=True)
@@ -119,24 +126,15 @@ class Numbers(Column):
             raise BadCell(int(wrong[0]), str(values[wrong[0]]))
         return values
 
-    def take(self, rows: np.ndarray) -> Column:
-        return Numbers(self.values[rows])
 
-
-class Vectors(Column):
+class Vectors(_Rows):
     """One vector of numbers in every row."""
-
-    def __init__(self, values: np.ndarray) -> None:
-        self.values = values
 
     def encoded(self) -> tuple[np.ndarray, list[str]]:
         return Cells.of(str(row) for row in self.values.tolist()).encoded()
 
     def vectors(self) -> np.ndarray | None:
         return self.values
-
-    def take(self, rows: np.ndarray) -> Column:
-        return Vectors(self.values[rows])
 
 
 def number_text(value: Any) -> str:

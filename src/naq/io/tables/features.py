@@ -157,7 +157,7 @@ def feature_notes(features: Sequence[Feature], labelled: bool) -> list[str]:
     if labelled or not columns:
         return []
     return [
-        f"values of {_listed(columns)} are features; if one of these columns holds the classes, name it with --label"
+        f"values of {listed(columns)} are features; if one of these columns holds the classes, name it with --label"
     ]
 
 
@@ -199,7 +199,7 @@ def class_columns(graph: Graph, nodes: np.ndarray, classes: np.ndarray) -> list[
     return found
 
 
-def _listed(columns: Sequence[str]) -> str:
+def listed(columns: Sequence[str]) -> str:
     return ", ".join(map(repr, columns[:5])) + (", ..." if len(columns) > 5 else "")
 
 

@@ -16,7 +16,7 @@ from naq.graph import Graph
 from naq.io.readers import Reader
 from naq.io.tables import roles
 from naq.io.tables.columns import Column, Numbers, Table, frame_table, networkx_tables
-from naq.io.tables.features import NOTES_FROM, Feature, class_columns, feature_notes, joined
+from naq.io.tables.features import NOTES_FROM, Feature, class_columns, feature_notes, joined, listed
 from naq.io.tables.nodes import Edges, Nodes, checked_vectors, read_nodes, vector_file
 from naq.io.tables.reading import ID, Choose, is_graphml, is_table, read_graphml, read_table, stem
 from naq.io.tables.report import ImportReport
@@ -106,10 +106,9 @@ def _edge_table(edges: Any, node_table: Table | None, choice: Choice) -> tuple[T
     table = _table(edges, "edges", choice, choose)
     if not unnamed:
         if unread:
-            shown = ", ".join(map(repr, unread[:5])) + (", ..." if len(unread) > 5 else "")
             weighted = any("weight" in column.lower() for column in unread)
             hint = "; with --weight, rows of weight 0 are left out" if weighted else ""
-            table.notes.append(f"columns of edges that are not read: {shown}{hint}")
+            table.notes.append(f"columns of edges that are not read: {listed(unread)}{hint}")
         return table, (chosen[0], chosen[1])
     assert node_table is not None
     ends = ends_by_cells(table, node_table)

@@ -200,8 +200,6 @@ def vector_file(path: Path) -> np.ndarray:
     """The (nodes, d) array of an ``.npy`` file, never a pickle."""
     try:
         values = np.load(file_of(path), allow_pickle=False, mmap_mode="r")
-    except FileNotFoundError as error:
-        raise DataError(f"{path} does not exist.") from error
     except DataError:
         raise
     except Exception as error:  # NumPy parses the header as Python, and fails in as many ways

@@ -90,10 +90,6 @@ def opened(path: Path) -> Iterator[IO[bytes]]:
         file_of(path)
         with path.open("rb") as stream:
             yield io.BufferedReader(Unpacked(stream)) if path.suffix == ".gz" else stream  # type: ignore[misc]
-    except FileNotFoundError as error:
-        raise DataError(f"{path} does not exist.") from error
-    except IsADirectoryError as error:
-        raise DataError(f"{path} is a folder; expected a file.") from error
     except gzip.BadGzipFile as error:
         raise DataError(f"{path} is not a gzip file, though its name ends in .gz; rename it.") from error
     except (EOFError, zlib.error) as error:

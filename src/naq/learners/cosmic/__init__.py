@@ -85,11 +85,7 @@ def contrastive_loss(features: torch.Tensor, labels: torch.Tensor) -> torch.Tens
 
 
 class Cosmic(Learner):
-    """Contrastive meta-learning on sub-graphs.
-
-    Shapes:
-        - ``loss``: Episodes of one or more episodes -> scalar
-    """
+    """Contrastive meta-learning on sub-graphs."""
 
     name = "cosmic"
     summary = "contrast of nodes, their sub-graphs and mixtures"

@@ -71,7 +71,6 @@ class Glitter(Learner):
     """Task-specific graphs and first-order adaptation of a small GCN.
 
     Shapes:
-        - ``loss``: Episodes of one or more episodes -> scalar
         - ``solve``: Tasks -> (count, way * queries) int64
         - ``encode``: nodes (m,) -> (m, hidden): the encoder before any adaptation, on the graph without learned edges
     """

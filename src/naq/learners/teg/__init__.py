@@ -39,14 +39,14 @@ from typing import ClassVar
 import numpy as np
 import scipy.sparse as sp
 import torch
-import torch.nn.functional as F
 from torch import nn
 
 from naq.episodes import Episodes
 from naq.graph import Graph
 from naq.learners.base import Learner
-from naq.learners.episode_vectors import kept_queries, mean_by_episode, squared_distances
+from naq.learners.episode_vectors import kept_queries
 from naq.learners.node_draws import NodeDropout, drawn_keys, node_names
+from naq.learners.protonet import prototype_loss
 from naq.learners.teg.equivariant import Points, TaskAdaptation, pair_distances
 from naq.nn import GraphOperator, OneLayerGCN
 from naq.nn.rows import SparseRows, sparse_product, take_rows
@@ -66,7 +66,6 @@ class TEG(Learner):
     """Task-equivariant adaptation of supports and queries.
 
     Shapes:
-        - ``loss``: Episodes of one or more episodes -> scalar
         - ``solve``: Tasks -> (count, way * queries) int64
     """
 
@@ -123,8 +122,7 @@ class TEG(Learner):
 
         def loss(supports: torch.Tensor, queries: torch.Tensor) -> torch.Tensor:
             prototypes = supports.unflatten(1, (way, shot)).mean(dim=2)
-            logits = -squared_distances(queries[episode, position], prototypes, episode)
-            return mean_by_episode(F.cross_entropy(logits, slot, reduction="none"), episode, size)
+            return prototype_loss(prototypes, queries[episode, position], episode, slot)
 
         gamma = self.options.gamma
         return gamma * loss(*moved) + (1 - gamma) * loss(*plain)

@@ -134,11 +134,7 @@ def query_vectors(graphs: QueryGraphs, vectors: torch.Tensor, layers: Layers) ->
 
 
 class TENT(Learner):
-    """Task-adaptive matching of query graphs to classes.
-
-    Shapes:
-        - ``loss``: Episodes of one or more episodes -> scalar
-    """
+    """Task-adaptive matching of query graphs to classes."""
 
     name = "tent"
     summary = "query graphs against classes, by layers the episode modulates"

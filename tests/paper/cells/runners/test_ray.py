@@ -16,6 +16,7 @@ from naq.threads import available_cores
 from naq_paper.cells.datasets import DatasetCache, identify
 from naq_paper.cells.runners import Setup, make_runner
 from naq_paper.cells.store import Store
+from naq_scale.engines import connect
 
 ray = pytest.importorskip("ray")
 pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.slow]  # Ray's own warnings are not ours to mend
@@ -96,17 +97,14 @@ def test_ctrl_c_releases_the_locks_and_ends_the_cluster(runner, store, empties):
 
 
 def test_a_port_that_accepts_and_says_nothing_is_one_sentence(monkeypatch):
-    monkeypatch.setattr("naq_paper.cells.workers.ANSWER", 0.2)
+    monkeypatch.setattr("naq_scale.engines.ANSWER", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"127.0.0.1:{silent.getsockname()[1]}"
         with pytest.raises(NaqError, match=f"no Ray cluster answers at {address} .nothing came within 0.2 s.; start"):
             make_runner("ray", 1, address)
 
 
-def test_without_an_address_a_cluster_of_its_own_is_started(monkeypatch):
-    monkeypatch.delenv("RAY_ADDRESS", raising=False)
-    runner, asked = make_runner("ray", 3), {}
-    monkeypatch.setattr(runner, "_ray", SimpleNamespace(init=asked.update))
-    runner._connect()
-    runner._connected = False
+def test_without_an_address_a_cluster_of_its_own_is_started():
+    asked = {}
+    connect(SimpleNamespace(init=asked.update), 3, None)
     assert asked["address"] == "local" and asked["num_cpus"] == 3  # else Ray joins whatever cluster runs, or ran, here
