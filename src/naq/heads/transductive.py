@@ -36,6 +36,14 @@ class RefinedHead(Head):
 
     transductive = True
 
+    @dataclass(frozen=True)
+    class Options(Head.Options):
+        rounds: int = option(10, at_least=0)  # of shares and prototypes; 0 is the prototype head
+        temperature: float = option(1 / 15, more_than=0)  # T of the shares
+        center: bool = option(True)  # subtract the mean of all rows of the embedding first
+
+    options: Options
+
     @property
     def needs_all_nodes(self) -> bool:
         return bool(self.options.center)
@@ -75,12 +83,8 @@ class TransductiveHead(RefinedHead):
     summary = "prototypes refined by the queries of the task: soft k-means"
 
     @dataclass(frozen=True)
-    class Options(Head.Options):
+    class Options(RefinedHead.Options):
         rounds: int = option(5, at_least=0)  # of soft k-means; 0 is the prototype head
-        temperature: float = option(1 / 15, more_than=0)  # T of the shares
-        center: bool = option(True)  # subtract the mean of all rows of the embedding first
-
-    options: Options
 
     def shares(self, scores: np.ndarray, prior: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return softmax(scores), prior
@@ -103,12 +107,9 @@ class EMHead(RefinedHead):
     summary = "prototypes and class shares refined by the queries of the task: EM, fair with unbalanced queries"
 
     @dataclass(frozen=True)
-    class Options(Head.Options):
-        rounds: int = option(10, at_least=0)  # of EM; 0 is the prototype head
-        temperature: float = option(1 / 15, more_than=0)  # T of the shares
+    class Options(RefinedHead.Options):
         # a, queries that every class is taken to have in addition to its own; without bound it is soft k-means
         prior: float = option(2.0, more_than=0)
-        center: bool = option(True)  # subtract the mean of all rows of the embedding first
 
     options: Options
 
@@ -137,14 +138,6 @@ class BalancedHead(RefinedHead):
     name = "balanced"
     knows_balance = True
     summary = "prototypes refined by the queries; knows that they are balanced, and is wrong where they are not"
-
-    @dataclass(frozen=True)
-    class Options(Head.Options):
-        rounds: int = option(10, at_least=0)  # of shares and prototypes; 0 is the prototype head
-        temperature: float = option(1 / 15, more_than=0)  # T of the shares
-        center: bool = option(True)  # subtract the mean of all rows of the embedding first
-
-    options: Options
 
     def shares(self, scores: np.ndarray, prior: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return balanced_shares(scores), prior

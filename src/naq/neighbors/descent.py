@@ -17,12 +17,9 @@ import numpy as np
 from numba import njit, prange, types
 from numba.extending import overload
 
-from naq.neighbors.prefetch import LANES, prefetch, prefetch_far
+from naq.neighbors.prefetch import prefetch
 from naq.neighbors.similarity import metric_score
 from naq.neighbors.topk import Lists, heap_offer, heap_sort
-
-LINE = 64
-"""Bytes in a line of the cache."""
 
 
 class Vectors(NamedTuple):
@@ -138,10 +135,8 @@ def _score(rows: Any, row: Any, other: Any, held: Any) -> Callable[..., Any]:
 
 @overload(fetch, strict=False)
 def _fetch(rows: Any, other: Any) -> Callable[..., Any]:
-    def fetch_row(rows: Any, other: Any) -> None:
-        flat, width = rows.rows.reshape(-1), rows.rows.shape[1]
-        for place in range(0, width, LINE // rows.rows.itemsize):
-            prefetch_far(flat, other * width + place)
+    if not _for(Words, rows):  # measured: dense rows are not found faster
+        return lambda rows, other: None
 
     def fetch_words(rows: Any, other: Any) -> None:
         # The pointers of a row may not be in the cache themselves; near rows have near numbers, so they mostly are.
@@ -149,7 +144,7 @@ def _fetch(rows: Any, other: Any) -> Callable[..., Any]:
             prefetch(rows.indices, e)
             prefetch(rows.data, e)
 
-    return fetch_words if _for(Words, rows) else fetch_row
+    return fetch_words
 
 
 FAN = 20
@@ -197,23 +192,6 @@ def _listed_by(steps: Any, back: Any) -> None:
 
 
 @njit(cache=True, inline="always")
-def _ask_for_lists(steps: Any, back: Any, fan: Any, row: Any) -> None:
-    """Have the lists fetched that a pass over ``row`` reads."""
-    k, most = steps.shape[1], back.shape[1]
-    flat, turned = steps.reshape(-1), back.reshape(-1)
-    for first in range(fan + most):
-        step = steps[row, first] if first < fan else back[row, first - fan]
-        if step >= 0:
-            middle = np.int64(step >> 1)
-            for place in range(0, fan, LANES):
-                prefetch_far(flat, middle * k + place)
-            prefetch_far(flat, middle * k + fan - 1)
-            for place in range(0, most, LANES):
-                prefetch_far(turned, middle * most + place)
-            prefetch_far(turned, middle * most + most - 1)
-
-
-@njit(cache=True, inline="always")
 def added(table: Any, node: Any) -> Any:
     """The slot where the node was put, or -1 where the hash table has it."""
     mask = len(table) - 1
@@ -242,8 +220,6 @@ def _pass(
         table, taken = np.full(slots, -1, dtype=np.int64), np.empty(most + k + 1, dtype=np.int64)
         candidates, found, held = np.empty(most, dtype=np.int64), np.empty(k, dtype=np.int64), room(rows)
         for row in range(low + part * (high - low) // PARTS, low + (part + 1) * (high - low) // PARTS):
-            if row + 1 < high:
-                _ask_for_lists(steps, back, fan, row + 1)
             best, size = better[row], 0
             taken[0], used, count = added(table, row), 1, 0
             for rank in range(k):

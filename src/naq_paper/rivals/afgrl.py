@@ -90,11 +90,7 @@ class AFGRL(TrainedEmbedder):
         lr: float = option(1e-3, more_than=0)  # of AdamW
         # of running statistics, 0 for automatic: 0.99 on whole graphs, 0.1 with batches. AFGRL has 0.01.
         bn_momentum: float = option(0.0, at_least=0, below=1)
-        # see TrainedEmbedder
-        epochs: int = option(500, at_least=0)
-        batch: int = option(0, at_least=0)
-        fanout: int = option(10, at_least=1)
-        memory: float = option(0.0, at_least=0)
+        fanout: int = option(10, at_least=1)  # see TrainedEmbedder
 
     options: Options
 

@@ -87,11 +87,7 @@ class BGRL(TrainedEmbedder):
         bn_momentum: float = option(0.0, at_least=0, below=1)
         # vectors as they are, or every dimension moved to 0..1 over all nodes, as TLP does
         scale: str = option("none", choices=("none", "minmax"))
-        # see TrainedEmbedder
-        epochs: int = option(500, at_least=0)
-        batch: int = option(0, at_least=0)
-        fanout: int = option(10, at_least=1)
-        memory: float = option(0.0, at_least=0)
+        fanout: int = option(10, at_least=1)  # see TrainedEmbedder
 
     options: Options
 

@@ -83,11 +83,8 @@ class COLA(TrainedEmbedder):
         weight_decay: float = option(1e-5, at_least=0)  # Adam's
         # of running statistics, 0 for automatic: 0.99 on whole graphs, 0.1 with batches. Released: 0.01.
         bn_momentum: float = option(0.0, at_least=0, below=1)
-        # see TrainedEmbedder
         epochs: int = option(200, at_least=0)
-        batch: int = option(0, at_least=0)
-        fanout: int = option(10, at_least=1)
-        memory: float = option(0.0, at_least=0)
+        fanout: int = option(10, at_least=1)  # see TrainedEmbedder
 
     options: Options
 

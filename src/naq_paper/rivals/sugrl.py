@@ -108,11 +108,7 @@ class SUGRL(TrainedEmbedder):
         normalize: bool = option(True)  # vectors of unit length
         lr: float = option(5e-3, more_than=0)  # Adam's learning rate
         weight_decay: float = option(5e-5, at_least=0)  # Adam's
-        # see TrainedEmbedder
-        epochs: int = option(500, at_least=0)
-        batch: int = option(0, at_least=0)
-        fanout: int = option(10, at_least=1)
-        memory: float = option(0.0, at_least=0)
+        fanout: int = option(10, at_least=1)  # see TrainedEmbedder
 
     options: Options
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -16,7 +17,7 @@ from naq.embedders.base import Embedder
 from naq.errors import OptionError
 from naq.graph import Graph
 from naq.nn import GraphOperator
-from naq.options import Value
+from naq.options import Value, option
 from naq.random import torch_seed
 from naq.tasks import Tasks
 from naq_paper.rivals.pieces import Piece, Pieces
@@ -46,6 +47,12 @@ class TrainedEmbedder(nn.Module, Embedder):
         solves_tasks: whether :meth:`solve` answers tasks in place of a head; ``also_heads`` then says that its vectors
             go to heads as well.
     """
+
+    @dataclass(frozen=True)
+    class Options(Embedder.Options):
+        epochs: int = option(500, at_least=0)
+        batch: int = option(0, at_least=0)
+        memory: float = option(0.0, at_least=0)
 
     evaluate_every: ClassVar[int] = 20
     patience: ClassVar[int] = 8

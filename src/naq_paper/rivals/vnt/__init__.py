@@ -106,10 +106,7 @@ class VNT(TrainedEmbedder):
         steps: int = option(100, at_least=0)  # of Adam per task
         tune_lr: float = option(1e-2, more_than=0)  # of Adam per task
         # With batches an epoch moves the weights many times: a tenth of the epochs, with weight_decay 1e-4, does then.
-        # see TrainedEmbedder
         epochs: int = option(400, at_least=0)
-        batch: int = option(0, at_least=0)
-        memory: float = option(0.0, at_least=0)
 
     options: Options
 
