@@ -8,8 +8,7 @@ Cost: at most ``hub_cap`` neighbours per node of an episode, and as many of each
 
 Example:
     >>> import naq
-    >>> options = {"hub_cap": 16}
-    >>> r = naq.run("debian", method="naq-diff/protonet-capped", options=options, episodes=320)  # doctest: +SKIP
+    >>> r = naq.run("debian", method="naq-diff/protonet-capped", options={"hub_cap": 16})  # doctest: +SKIP
 """
 
 from __future__ import annotations
@@ -30,11 +29,7 @@ from naq_scale.streamed import StreamedOperator
 
 
 class CappedProtoNet(ProtoNet):
-    """Prototypical network whose training steps read at most ``hub_cap`` neighbours of a node.
-
-    Shapes:
-        - ``loss``: Episodes of one or more episodes -> scalar
-    """
+    """Prototypical network whose training steps read at most ``hub_cap`` neighbours of a node."""
 
     name = "protonet-capped"
     summary = "distance to class means, hubs read by a sample of their neighbours"

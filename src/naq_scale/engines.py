@@ -63,8 +63,8 @@ class Processes(Engine):
                 self.close()
                 lost += 1
                 if lost == ROUNDS:
-                    advice = "use fewer workers if memory is short"
-                    raise NaqError(f"worker processes died {ROUNDS} times in a row; {advice}.") from error
+                    what = f"worker processes died {ROUNDS} times in a row"
+                    raise NaqError(f"{what}; use fewer workers if memory is short.") from error
 
     def _submit(self, function: Callable[..., Any], calls: Mapping[int, tuple[Any, ...]]) -> dict[Any, int]:
         if self._pool is None:
@@ -116,8 +116,6 @@ class Ray(Engine):
         self._threads = 1 if address else max(1, available_cores() // workers)  # others compute on a cluster too
         self._started = not self._ray.is_initialized()
         if self._started:
-            if address is not None:
-                check_answers(address)
             connect(self._ray, workers, address)
 
     def run(self, function: Callable[..., Any], calls: Calls) -> Iterator[tuple[int, Any]]:
@@ -167,6 +165,8 @@ def make_engine(name: str = "local", workers: int = 1, address: str | None = Non
 def connect(ray: Any, workers: int, address: str | None) -> None:
     """Join the Ray cluster there, or start one of so many workers on this machine."""
     own = {} if address else {"num_cpus": workers, "include_dashboard": False}
+    if address is not None:
+        check_answers(address)
     try:
         ray.init(address=address or "local", logging_level=logging.ERROR, log_to_driver=False, **own)
     except (ConnectionError, RuntimeError, ValueError) as error:
@@ -193,8 +193,7 @@ def check_answers(address: str) -> None:
 
 def import_ray() -> Any:
     """Ray, or the line that installs it. It sends no usage statistics and does not warn of a missing accelerator."""
-    for name in ("RAY_USAGE_STATS_ENABLED", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"):
-        os.environ.setdefault(name, "0")
+    os.environ.update({"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"} | os.environ)
     try:
         import ray
     except ImportError as error:

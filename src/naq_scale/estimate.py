@@ -165,9 +165,8 @@ def estimate(
     model.configure(options or {})
     chosen, rates = {**found.model.defaults, **dict(model.options)}, probe() if rates is None else rates
     learns = found.learner is not None
-    stages = (
-        _trained(found, sizes, rates, chosen, episodes, table) if learns else _embedded(found, sizes, rates, chosen)
-    )
+    given = found, sizes, rates, chosen
+    stages = _trained(*given, episodes, table) if learns else _embedded(*given)
     return Estimate(found.name, sizes, (_load(sizes, rates), *stages))
 
 

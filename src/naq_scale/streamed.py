@@ -34,9 +34,7 @@ class StreamedOperator(GraphOperator):
 
     Args:
         graph: with features.
-        device: where the dense arithmetic runs.
         cap: neighbours of a node that are read at most; 0 for all.
-        seed, index: of the neighbours that are drawn, where there are more.
     """
 
     def __init__(
@@ -51,7 +49,6 @@ class StreamedOperator(GraphOperator):
 
     def held_inputs(self) -> None:
         """Nothing is formed."""
-        return
 
     held_adjacency = held_inputs
 

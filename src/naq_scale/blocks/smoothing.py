@@ -47,10 +47,6 @@ def narrow_start(
     """Narrowed features of all nodes, in tiles.
 
     Args:
-        graph: with features, or with edges.
-        dim: columns at most.
-        seed: of the SVD.
-        block: rows at once.
         tile: columns of a tile; None decides by the memory that is free.
         weighting: see :func:`~naq_scale.blocks.words.read_words`.
         unit_first: rows of length one.

@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from numba import njit, prange
 
 from naq.embedders.node_words import FEWEST_COLUMNS, UNCORRELATED, diffused, mean_squared_cosine
+from naq.embedders.smoothing import unit_sparse_rows
 from naq.graph import Graph
 from naq.graph.operators import svd_rotation, svd_start
 from naq.graph.weighting import idf_of, tfidf
@@ -45,10 +46,7 @@ class Words:
         if self.change == "tfidf":
             return tfidf(rows, self.arrays["idf"])
         if self.change == "unit":
-            rows = sp.csr_array(rows, dtype=np.float64)
-            length = np.sqrt(rows.power(2).sum(axis=1))
-            scale = np.divide(1.0, length, out=np.zeros_like(length), where=length > 0)
-            return sp.csr_array(sp.diags_array(scale) @ rows, dtype=np.float32)
+            return unit_sparse_rows(rows)
         if self.change == "standard":
             apart, spread = rows - self.arrays["mean"], self.arrays["spread"]
             return np.divide(apart, spread, out=np.zeros_like(apart), where=spread > 0).astype(np.float32)
