@@ -7,7 +7,7 @@ import pytest
 
 from naq.heads import ExpansionHead, PrototypeHead
 from naq.heads import base as base_module
-from naq.heads.expansion import nearest_nodes
+from naq.heads.prototype import nearest_nodes
 from naq.tasks import Tasks
 
 

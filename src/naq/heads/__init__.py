@@ -3,9 +3,8 @@ nodes or of the queries."""
 
 from naq.heads.base import HEADS, Head, in_reading_order, make_head, register_head
 from naq.heads.evaluation import Evaluation, evaluate, scored
-from naq.heads.expansion import ExpansionHead
 from naq.heads.logistic import LogisticHead
-from naq.heads.prototype import PrototypeHead
+from naq.heads.prototype import ExpansionHead, PrototypeHead
 from naq.heads.transductive import BalancedHead, EMHead, TransductiveHead
 
 __all__ = [

@@ -21,7 +21,7 @@ HEADS: Registry[type[Head]] = Registry(
     {
         "logistic": "naq.heads.logistic:LogisticHead",
         "prototype": "naq.heads.prototype:PrototypeHead",
-        "expansion": "naq.heads.expansion:ExpansionHead",
+        "expansion": "naq.heads.prototype:ExpansionHead",
         "transductive": "naq.heads.transductive:TransductiveHead",
         "em": "naq.heads.transductive:EMHead",
         "balanced": "naq.heads.transductive:BalancedHead",

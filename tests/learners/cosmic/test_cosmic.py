@@ -15,10 +15,8 @@ import naq.learners.cosmic as cosmic
 from graphs import islands, random_graph
 from naq import Episodes, Graph, diffusion_neighbors, naq_episodes, supervised_episodes
 from naq.errors import OptionError
-from naq.learners.cosmic import Cosmic, beta_draws, contrastive_loss, draw_extra
-from naq.learners.cosmic import pagerank as subgraphs
-from naq.learners.cosmic.pagerank import ppr_subgraphs
-from naq.learners.cosmic.subgraphs import Subgraphs, normalized_blocks, unit_rows
+from naq.learners.cosmic import Cosmic, beta_draws, contrastive_loss, draw_extra, subgraphs
+from naq.learners.cosmic.subgraphs import Subgraphs, normalized_blocks, ppr_subgraphs, unit_rows
 from naq.methods import get_method, methods
 
 NAMES = ("naq-feat/cosmic", "naq-diff/cosmic", "supervised/cosmic")

@@ -11,9 +11,8 @@ import pytest
 from graphs import islands, random_graph
 from naq import Graph
 from naq.errors import OptionError
-from naq.learners.cosmic import pagerank as subgraphs
-from naq.learners.cosmic.pagerank import ppr_subgraphs
-from naq.learners.cosmic.subgraphs import centre_weights, induced_edges
+from naq.learners.cosmic import subgraphs
+from naq.learners.cosmic.subgraphs import centre_weights, induced_edges, ppr_subgraphs
 
 RING = Graph([np.arange(40), (np.arange(40) + 1) % 40], nodes=40)
 GRAPHS = {

@@ -2,7 +2,7 @@ r"""COSMIC: contrast a node with its own sub-graph, its class with the other cla
 
 Wang, Tan, Liu, Li, Contrastive Meta-Learning for Few-shot Node Classification, https://arxiv.org/abs/2306.15154
 
-The sub-graph of v is v and its 19 best nodes by personalised PageRank (:mod:`naq.learners.cosmic.pagerank`) with the
+The sub-graph of v is v and its 19 best nodes by personalised PageRank (:mod:`naq.learners.cosmic.subgraphs`) with the
 edges among them. One graph convolution inside it gives two views of v: its own row, and the mean over the sub-graph,
 
 .. math::
@@ -54,8 +54,7 @@ from naq.errors import OptionError
 from naq.files import cache_folder
 from naq.graph import Graph
 from naq.learners.base import Learner
-from naq.learners.cosmic.pagerank import ppr_subgraphs
-from naq.learners.cosmic.subgraphs import SubgraphEncoder, Subgraphs
+from naq.learners.cosmic.subgraphs import SubgraphEncoder, Subgraphs, ppr_subgraphs
 from naq.nn import GraphOperator
 from naq.options import Value, option
 from naq.random import stream
