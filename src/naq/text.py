@@ -41,7 +41,7 @@ def encode(texts: Sequence[str], model: str | Path, listener: Listener | None = 
         model: a folder with a model of sentence-transformers, a package that holds one, or a name that it can download.
         listener: called with ``("text", {"done": ..., "total": ...})``.
     """
-    where = _location(model)
+    where = location(model)
     clean = [text[:LONGEST].strip().encode("utf-8", "replace") for text in texts]
     keys = [hashlib.blake2b(text, digest_size=KEY).digest() for text in clean]
     known = {key: text.decode() for key, text in zip(keys, clean) if text}
@@ -66,7 +66,7 @@ def encode(texts: Sequence[str], model: str | Path, listener: Listener | None = 
     return unit_rows(answer)
 
 
-def _location(model: str | Path) -> Path | str:
+def location(model: str | Path) -> Path | str:
     """The folder of a model, or the name to download it by."""
     name, package = str(model), str(model).replace("-", "_")
     try:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import secrets
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 
 from naq.errors import OptionError
+from naq.text import location
 from naq_studio.answers import SpotCheck
 from naq_studio.board import LONGEST_ABOUT, NONE, Row, clean_line, clean_name
 from naq_studio.session import Session
@@ -69,16 +71,17 @@ def check_names(session: Session, asked: dict[str, Any]) -> None:
 
     if asked.get("action") not in ("expect", "describe"):
         return
-    if session.graph.text is None:
+    if (text := session.graph.text) is None:
         raise OptionError("the graph has no text vectors, so names of classes say nothing about its nodes.")
-    with session.lock:
-        about = session.said().about
-        if asked["action"] == "expect":
-            about |= _expected(asked)
-        else:
-            about[session.journal.board.name(_class(asked, "class"))] = _text(asked, "value")
-    if len(about) > 1 or asked["action"] == "expect":
-        session.graph.text.class_vectors(class_texts(about)[1])
+    if asked["action"] == "expect":
+        about = session.said().about | _expected(asked)
+    else:
+        about = session.said().about | {session.journal.board.name(_class(asked, "class")): _text(asked, "value")}
+    names = class_texts(about)[1] if len(about) > 1 or asked["action"] == "expect" else []
+    if asked.get("dry") and find_spec("sentence_transformers") and isinstance(location(text.model), str):
+        return  # someone is still typing: nothing is downloaded for that
+    if names:
+        text.class_vectors(names)
 
 
 def _expected(asked: dict[str, Any]) -> dict[str, str]:

@@ -86,6 +86,12 @@ def test_other_names_need_the_extra_and_say_so(session, monkeypatch):
     assert session.said().numbers == {}
     do(session, action="expect", text="fruit\nrock\nwater", dry=True)
     assert session.said().numbers == {} and not read[2:]
+    monkeypatch.setattr("naq_studio.requests.find_spec", lambda name: True)
+    do(session, action="expect", text="apples\nrock", dry=True)  # the model would be downloaded: not while typing
+    assert not read[2:]
+    monkeypatch.setattr("naq_studio.requests.find_spec", lambda name: None)
+    with pytest.raises(MissingDependency, match="pip install"):
+        do(session, action="expect", text="apples\nrock", dry=True)
     able = True
     do(session, action="expect", text="apples: apple and pear\nrock")
     assert min(shares(session, ["apples", "rock"])) > 0.8 and "apples: apple and pear" in read

@@ -11,7 +11,7 @@ export function Classes({ go }) {
     <h2>Classes <span class="soft">${state.classes.length || ""}</span></h2>
     ${state.classes.length > 12 && html`<input type="search" placeholder="Find a class" aria-label="Find a class" value=${find} onInput=${(e) => setFind(e.target.value)} />`}
     ${!state.classes.length && html`<p class="soft">None yet. The first one comes with the first label.</p>`}
-    ${state.classes.length > 0 && html`<div class="list"><table><thead><tr><th>Class</th><th class="number">labels</th><th class="number">nodes</th><th><span class="hidden">Actions</span></th></tr></thead>
+    ${state.classes.length > 0 && html`<div class=${state.classes.length > 12 ? "list" : ""}><table><thead><tr><th>Class</th><th class="number">labels</th><th class="number">nodes</th><th><span class="hidden">Actions</span></th></tr></thead>
     <tbody onMouseLeave=${() => update({ focusClass: null })}>${shown.map((one) => { const place = state.classes.indexOf(one); return html`
       <tr key=${one.id} onMouseEnter=${() => update({ focusClass: one.id })} class=${open === one.id ? "open" : ""}>
         <td><button class="link" onClick=${() => go.showClass(one.id)} title=${`Zoom to ${one.name}${place < 9 ? ` (Shift+${place + 1})` : ""}`}
