@@ -33,9 +33,16 @@ numeric: install
 	for set in default avx2; do ATEN_CPU_CAPABILITY=$$set $(PYTEST) $(NUMERIC) || exit 1; done
 
 # Damaged files for hours: other seeds each time; the table of docs/trust.md is of benchmarks/fuzz.py alone.
-fuzz: install
+# Then four targets that follow coverage: FUZZ_RUNS inputs each, those that reach new code are kept in build/fuzz.
+FUZZ_RUNS ?= 1000000
+fuzz: $(VENV)/.installed-fuzz
 	NAQ_FUZZ=5000 $(BIN)/python -m pytest -q tests/fuzz
 	$(BIN)/python benchmarks/fuzz.py --each 20000 --first $$(date +%s)
+	$(BIN)/python benchmarks/guided_fuzz.py all --runs $(FUZZ_RUNS)
+
+$(VENV)/.installed-fuzz: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[fuzz]'
+	touch $@
 
 lint: install
 	$(BIN)/ruff check .

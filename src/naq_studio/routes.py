@@ -41,6 +41,13 @@ HEARTBEAT = 0.5
 """Seconds after which an idle stream of events says something, so that a tab that is gone and a server that ends are noticed."""
 
 
+class Json(JSONResponse):
+    def render(self, content: Any) -> bytes:
+        return json.dumps(
+            content, allow_nan=False, separators=(",", ":")
+        ).encode()  # ASCII: a name may hold half a character
+
+
 def static_files() -> dict[str, tuple[bytes, str]]:
     """The front end by name: content and type."""
     folder = files("naq_studio").joinpath("static")
@@ -65,10 +72,10 @@ def application(session: Session, keys: Keys, port: int) -> Guard:
         return Response(found[0], media_type=found[1])
 
     async def state(_: Request) -> Response:
-        return JSONResponse(await run_in_threadpool(session.state))
+        return Json(await run_in_threadpool(session.state))
 
     async def names(_: Request) -> Response:
-        return JSONResponse(await run_in_threadpool(session.names))
+        return Json(await run_in_threadpool(session.names))
 
     async def arrays(_: Request) -> Response:
         version, content = await run_in_threadpool(session.arrays)
@@ -84,16 +91,16 @@ def application(session: Session, keys: Keys, port: int) -> Guard:
         number = request.path_params["node"]
         if number >= session.graph.num_nodes:
             raise HTTPException(404)
-        return JSONResponse(await run_in_threadpool(card, session, number))
+        return Json(await run_in_threadpool(card, session, number))
 
     async def find(request: Request) -> Response:
-        return JSONResponse(await run_in_threadpool(search, session, request.query_params.get("q", "")))
+        return Json(await run_in_threadpool(search, session, request.query_params.get("q", "")))
 
     async def word(request: Request) -> Response:
         number = request.path_params["word"]
         if number >= session.graph.num_features:
             raise HTTPException(404)
-        return JSONResponse(await run_in_threadpool(nodes_with_word, session.graph, number))
+        return Json(await run_in_threadpool(nodes_with_word, session.graph, number))
 
     async def act(request: Request) -> Response:
         asked = await _body(request)
@@ -106,7 +113,7 @@ def application(session: Session, keys: Keys, port: int) -> Guard:
                 session.write(rows)
                 return {"version": session.version, "changed": len(rows)}
 
-        return JSONResponse(await run_in_threadpool(work))
+        return Json(await run_in_threadpool(work))
 
     async def check(request: Request) -> Response:
         asked = await _body(request)
@@ -119,7 +126,7 @@ def application(session: Session, keys: Keys, port: int) -> Guard:
                 session.write(rows)
                 return {"version": session.version, "changed": len(rows), "said": said}
 
-        return JSONResponse(await run_in_threadpool(work))
+        return Json(await run_in_threadpool(work))
 
     async def take(request: Request) -> Response:
         asked = await _body(request)
@@ -132,10 +139,10 @@ def application(session: Session, keys: Keys, port: int) -> Guard:
             session.write(rows)
             return {"version": session.version, "changed": len(rows), "problems": problems}
 
-        return JSONResponse(await run_in_threadpool(work))
+        return Json(await run_in_threadpool(work))
 
     async def invite(_: Request) -> Response:
-        return JSONResponse({"address": keys.invite()})
+        return Json({"address": keys.invite()})
 
     async def export(request: Request) -> Response:
         name = request.path_params["name"]
@@ -199,9 +206,9 @@ async def _body(request: Request) -> Any:
 
 
 async def _mistake(_: Request, error: Exception) -> Response:
-    return JSONResponse({"error": str(error)}, 409)
+    return Json({"error": str(error)}, 409)
 
 
 async def _http(_: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    return JSONResponse({"error": error.detail}, error.status_code)
+    return Json({"error": error.detail}, error.status_code)

@@ -199,7 +199,7 @@ def node_column(graph: Graph, titles: Sequence[str], columns: Sequence[Sequence[
         name = as_written(cell.strip())
         return name in names if names else is_node(graph, name)
 
-    if len(columns) != 2 or any(map(held, titles)):
+    if len(columns) != 2 or len(titles) != 2 or any(map(held, titles)):
         return None
     one, two = (sum(map(held, cells)) for cells in columns)
     return None if one == two or 2 * max(one, two) <= len(columns[0]) else int(two > one)

@@ -83,7 +83,7 @@ class Page:
 def write_report(classifier: FewShotNodeClassifier, path: str | Path, level: float = 0.9, command: str = "") -> Path:
     """The page on the set labels, whole or not at all. ``command`` is shown as what makes it again."""
     html = prediction_page(classifier, level, command).html()
-    return write_atomically(path, lambda temporary: temporary.write_text(html, encoding="utf-8"))
+    return write_atomically(path, lambda temporary: temporary.write_text(html, "utf-8", "replace"))
 
 
 def prediction_page(

@@ -100,7 +100,7 @@ def write_rows(path: str | Path, columns: Sequence[str], table: Iterable[Sequenc
     """A CSV of cells that no spreadsheet computes."""
 
     def write(temporary: Path) -> None:
-        with temporary.open("w", encoding="utf-8", newline="") as file:
+        with temporary.open("w", encoding="utf-8", errors="replace", newline="") as file:
             writer = csv.writer(file)
             writer.writerow(columns)
             writer.writerows([cell(value) for value in row] for row in table)

@@ -162,7 +162,7 @@ _LONG = 10  # rows of a table from which on it starts on a printed page of its o
 def write_page(page: Page, path: str | Path) -> Path:
     """Write the page; a reader sees the old file or the new one."""
     html = render(page)
-    return write_atomically(path, lambda temporary: temporary.write_text(html, encoding="utf-8"))
+    return write_atomically(path, lambda temporary: temporary.write_text(html, "utf-8", "replace"))
 
 
 def render(page: Page) -> str:
