@@ -9,6 +9,7 @@ from __future__ import annotations
 import atexit
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import MutableMapping
 from contextlib import AbstractContextManager
@@ -82,6 +83,28 @@ def limit_threads(count: int) -> None:
 
     torch.set_num_threads(count)
     numba.set_num_threads(min(count, vars(numba.config)["NUMBA_NUM_THREADS"]))
+
+
+def _compile_for_one_thread() -> None:
+    """In a process that was forked, GNU's OpenMP ends it or waits for ever: torch gets one thread, and our functions are compiled anew for one."""
+    if "torch" in sys.modules:
+        sys.modules["torch"].set_num_threads(1)
+    if "numba.np.ufunc.parallel" not in sys.modules:
+        return
+    from numba.core.caching import NullCache
+    from numba.core.registry import CPUDispatcher
+
+    for name, module in list(sys.modules.items()):
+        for one in list(vars(module).values()) if name.startswith("naq") and module is not None else ():
+            if isinstance(one, CPUDispatcher):
+                function: Any = one
+                function.targetoptions["parallel"] = False
+                function._cache = NullCache()  # the one on the disk holds code for several threads
+                function._reset_overloads()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_compile_for_one_thread)
 
 
 def arithmetic() -> dict[str, Any]:

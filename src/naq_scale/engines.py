@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
+from multiprocessing import resource_tracker
 from typing import Any
 
 from naq.errors import MissingDependency, NaqError, OptionError
@@ -84,19 +85,20 @@ class Processes(Engine):
 
 @contextmanager
 def environment_of_workers(threads: int) -> Iterator[None]:
-    """While it lasts, this process has the environment of workers with so many threads."""
-    before = dict(os.environ)
+    """While it lasts, this process has the environment of workers with so many threads; Ctrl-C, which reaches the whole group, does not reach those that it starts."""
+    resource_tracker.ensure_running()  # which changes the mask of signals
+    before, mask = dict(os.environ), signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     os.environ.update(worker_environment(threads))
     try:
         yield
     finally:
         os.environ.clear()
         os.environ.update(before)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
 def prepare_worker() -> None:
     """What a worker process does first."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent decides what follows
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
 
