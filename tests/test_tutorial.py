@@ -13,4 +13,4 @@ PAGE = Path(__file__).parents[1] / "docs" / "tutorial.md"
 
 @pytest.mark.slow
 def test_the_tutorial(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run_page(PAGE, tmp_path, monkeypatch, capsys) == {"console": 2, "python": 5, "file": 1}
+    assert run_page(PAGE, tmp_path, monkeypatch, capsys) == {"console": 3, "python": 5, "file": 2}
