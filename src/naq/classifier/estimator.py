@@ -370,8 +370,8 @@ class FewShotNodeClassifier(ClassifierMixin, BaseEstimator):
         names, texts = class_texts(classes)
         if graph.text is None:
             raise OptionError(
-                f"graph {graph.name!r} has no text vectors, so names of classes say nothing about its nodes; import it "
-                "with a column of text and --text-encoder, or give labels."
+                f"graph {graph.name!r} has no text vectors, so names of classes say nothing about its nodes; give "
+                "--text-encoder if it keeps a column of text (Graph.with_text_encoder in Python), or give labels."
             )
         return names, graph.text.class_vectors(texts, model)
 
