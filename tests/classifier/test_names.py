@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from naq import FewShotNodeClassifier, Graph
+from naq import FewShotNodeClassifier, Graph, load
 from naq.classifier import with_nodes
 from naq.classifier.estimator import NotFitted
 from naq.classifier.names import WORTH, ClassNames, class_texts, read_classes, trust
@@ -221,3 +221,17 @@ def test_tables_of_the_page_are_those_of_the_results() -> None:
     ).stdout
     for table, page in zip(shown.strip().split("\n\n"), ("docs/names.md", "docs/names.md", "README.md"), strict=True):
         assert table in (root / page).read_text(encoding="utf-8")
+
+
+def test_the_demo_says_how_often_it_is_right(tmp_path: Path) -> None:
+    """Half of the packages under their own section, 95 % sure, half under another, 5 % sure."""
+    graph, script = load("debian"), Path(__file__).parents[2] / "examples" / "class_names.py"
+    assert graph.names is not None and graph.labels is not None and graph.class_names is not None
+    lines = ["node,class,probability,text"]
+    for node, (name, label) in enumerate(zip(graph.names, graph.labels)):
+        lines.append(f"{name},{graph.class_names[label]},0.95," if node % 2 else f"{name},none,0.05,")
+    (tmp_path / "p.csv").write_text("\n".join(lines), encoding="utf-8")
+    words = [sys.executable, script, tmp_path / "p.csv"]
+    *_, means, sure, last = subprocess.run(words, capture_output=True, text=True, check=True).stdout.splitlines()
+    assert means.count("50 %") == 2 and "17,084" in sure and "100 %" in sure
+    assert last == "classes for 34,169 packages from 47 words"

@@ -245,7 +245,9 @@ def _assembled(
         and any(one.kind == "text" for one in nodes.features)
         and graph.num_nodes >= NOTES_FROM
     ):
-        notes.append(f"text is read as words alone; as sentences too, one label can be worth five: {_encoder_hint()}")
+        notes.append(
+            f"text is read as words alone; as sentences too, names of classes can do without labels: {_encoder_hint()}"
+        )
     return Imported(graph, ImportReport.of(graph, nodes.features, edges.dropped + nodes.dropped, nodes.unused, notes))
 
 
