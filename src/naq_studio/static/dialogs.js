@@ -24,6 +24,7 @@ function Dialog({ title, children }) {
 }
 
 const Help = () => html`<ol>
+    ${store.state.graph.text && html`<li>Name the classes that you expect, one per line: the map takes colour at once. Or begin with labels.</li>`}
     <li>Look at the suggested node and type the name of its group, or search for a node you know.</li>
     <li>Do the same for a second group. From then on every node has a class and a probability, and the map shows them.</li>
     <li>Go on: press the number of a class. Suggestions are nodes that stand for many others, or lie between two classes.</li>

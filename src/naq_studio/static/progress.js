@@ -50,6 +50,6 @@ function Accept() {
   for (let i = 0; i < given.length; i++) if (given[i] === UNLABELLED && predicted[i] >= 0 && sure[i] >= 2.55 * above) count++;
   return html`<details class="accept"><summary>Accept sure predictions as labels</summary>
     <label>At least <output>${above} %</output> sure <input type="range" min="50" max="99" value=${above} onInput=${(e) => setAbove(Number(e.target.value))} /></label>
-    <button disabled=${!count} onClick=${draw}>Look at ten of about ${thousands(count)}</button>
+    <button disabled=${!count} onClick=${draw}>Look at ${count > 10 ? `ten of about ${thousands(count)}` : `all ${count}`}</button>
     <p class="soft">They count as your labels afterwards, so ten of them, drawn at random, are looked at first. Undo takes all of them back.</p></details>`;
 }
