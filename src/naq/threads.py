@@ -1,6 +1,6 @@
 """Settings of the numeric libraries that must stand before they are imported, and what of them is in force.
 
-Importing :mod:`naq` changes nothing. The command line and its worker processes call :func:`prepare_process` first; a program that uses
+Importing :mod:`naq` changes nothing, except in processes that are forked later. The command line and its worker processes call :func:`prepare_process` first; a program that uses
 the library sets the same variables itself where it wants equal bits for any number of threads.
 """
 
