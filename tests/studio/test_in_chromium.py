@@ -204,7 +204,7 @@ def test_names_of_classes_colour_the_map(chromium, cache, tmp_path):
         assert marked and all(one.startswith("rock") for one in marked)
         # a further class in the dialog that is in the list of classes; what cannot be read is told, and nothing is made
         tab.click("button:text('Name more classes')")
-        tab.fill("dialog textarea", "42: \n43")
+        tab.fill("dialog textarea", "clay\nclay")
         tab.click("dialog .main")
         page.see("document.querySelector('dialog .refusal')")
         assert page.value("naq.store.state.classes.length") == 3
