@@ -20,17 +20,8 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from naq.errors import DataError
-from naq.files import (
-    NO_SPACE,
-    beside,
-    open_file,
-    parse_json,
-    read_bytes,
-    recover,
-    replace_folder,
-    sealed,
-    verify_seal,
-)
+from naq.files import NO_SPACE, open_file, parse_json, read_bytes, sealed, verify_seal
+from naq.files.disk import beside, recover, replace_folder
 
 MANIFEST = "manifest.json"
 HEADER_BYTES = 128

@@ -18,7 +18,8 @@ from numba import njit, prange
 
 from naq.device import free_bytes
 from naq.errors import DataError
-from naq.files import NO_SPACE, beside, write_atomically
+from naq.files import NO_SPACE, write_atomically
+from naq.files.disk import beside
 from naq.graph import Graph
 from naq.neighbors.prefetch import line_aligned
 from naq_scale.lanes import add_rows

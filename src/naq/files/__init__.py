@@ -8,7 +8,6 @@ from naq.files.archives import Members, is_text, open_zip, read_npz, write_npz
 from naq.files.disk import (
     NO_SPACE,
     as_written,
-    beside,
     cache_folder,
     file_of,
     guarded,
@@ -19,8 +18,6 @@ from naq.files.disk import (
     read_bytes,
     read_json,
     read_sealed,
-    recover,
-    replace_folder,
     sealed,
     set_aside,
     verify_seal,
@@ -31,8 +28,8 @@ from naq.files.disk import (
 from naq.files.tensors import checksum_of, read_tensors, write_tensors
 
 __all__ = [
-    "NO_SPACE", "Members", "as_written", "beside", "cache_folder", "checksum_of", "file_of", "guarded", "is_text",
-    "open_file", "open_in_place", "open_zip", "own_folder", "parse_json", "read_bytes", "read_json", "read_npz", "read_sealed", "read_tensors", "recover", "replace_folder",
+    "NO_SPACE", "Members", "as_written", "cache_folder", "checksum_of", "file_of", "guarded", "is_text",
+    "open_file", "open_in_place", "open_zip", "own_folder", "parse_json", "read_bytes", "read_json", "read_npz", "read_sealed", "read_tensors", 
     "sealed", "set_aside", "verify_seal", "write_atomically", "write_json", "write_npz", "write_sealed",
     "write_tensors",
 ]  # fmt: skip

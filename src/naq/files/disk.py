@@ -98,14 +98,14 @@ def beside(path: Path, *, folder: bool = False) -> Iterator[Path]:
         ending = "" if folder else path.suffix[:20]
         temporary = path.parent / f".{path.name[:100]}.{secrets.token_hex(4)}.naq.tmp{ending}"
         kept = stat.S_IMODE(path.stat().st_mode) & 0o777 if path.exists() else None
+        own = 0o700 if folder else 0o200  # what this process needs
         if folder:
-            temporary.mkdir(0o777 if kept is None else kept | 0o700)
-            handle = os.open(temporary, os.O_RDONLY)
-        else:
-            handle = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666 if kept is None else kept)
+            temporary.mkdir(0o777 if kept is None else kept | own)
+        flags = os.O_RDONLY if folder else os.O_RDWR | os.O_CREAT | os.O_EXCL
+        handle = os.open(temporary, flags, 0o666 if kept is None else kept)
         try:
             if kept is not None:
-                temporary.chmod(kept | (0o700 if folder else 0o200))
+                temporary.chmod(kept | own)
             _lock(handle, wait=True)
             if temporary.exists():  # else another process found it before it was locked
                 yield temporary

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from naq.errors import DataError
-from naq.files import recover
+from naq.files.disk import recover
 from naq.graph import Graph
 from naq.io.catalog import BUNDLED, Dataset, find, unknown
 from naq.io.download import dataset_root, obtain

@@ -27,7 +27,6 @@ from naq_paper.cells.records import OutdatedRecords, Record, read_records, write
 
 ABANDONED = 14 * 24 * 3600.0  # seconds after which the checkpoints of a stopped cell are removed
 LARGEST = 1 << 28  # bytes of one record; results have some kilobytes, vectors of a few nodes some megabytes
-UNFINISHED = 300.0  # seconds after which a temporary file counts as left by a process that ended
 
 
 class Store:
@@ -116,18 +115,11 @@ class Store:
             shutil.rmtree(scratch, ignore_errors=True)
 
     def sweep(self) -> None:
-        """Remove what ended processes left: temporary files, locks and checkpoints of finished cells, checkpoints two weeks old.
+        """Remove what ended processes left: locks and checkpoints of finished cells, checkpoints two weeks old.
 
         Younger checkpoints of a stopped cell stay: it resumes from them.
         """
         now = time.time()
-        for name in ("cells", "failed"):
-            for entry in _entries(self.folder / name):
-                left = entry.name.startswith(".") and ".tmp" in entry.name and now - _changed(entry) > UNFINISHED
-                # unless its cell is being computed: the clock may have jumped, and the file be of this moment
-                if left and (lock := self.lock(key := entry.name[1:].partition(".")[0])) is not None:
-                    Path(entry.path).unlink(missing_ok=True)
-                    self.unlock(key, lock)
         for entry in _entries(self.folder / "claims"):
             if self._file("cells", Path(entry.name).stem).exists():
                 Path(entry.path).unlink(missing_ok=True)
