@@ -1,21 +1,28 @@
-# Everything a machine needs is installed here, into .venv, under constraints.txt.
+# Everything a machine needs is installed here, into .venv: what constraints.txt locks.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test numeric fuzz lint bench docs dist release-check clean install
+.PHONY: demo test numeric fuzz lint bench docs dist release-check clean install lock
 
 install: $(VENV)/.installed
 
-# torch comes first, alone: a resolver that sees it with the rest may choose another build.
+# The lock, by versions and hashes; torch, alone and by its version; then this project.
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 $(VENV)/.installed: pyproject.toml constraints.txt
 	@echo "Installing into $(VENV) ..."
 	@start=$$(date +%s) && \
 	$(PYTHON) -m venv $(VENV) && \
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt torch && \
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]' && \
+	grep -v '^torch==' constraints.txt > $(VENV)/hashed.txt && \
+	$(PIP) --require-hashes --no-deps -r $(VENV)/hashed.txt && \
+	$(PIP) "$$(grep '^torch==' constraints.txt)" && \
+	$(PIP) --no-deps --no-build-isolation -e . && \
 	touch $@ && \
 	echo "Installed in $$(( $$(date +%s) - start )) s."
+
+# Newest versions of everything but torch into constraints.txt.
+lock:
+	$(PYTHON) tools/lock.py
 
 demo: install
 	$(BIN)/naq run debian --episodes 800 --set features=auto --set lr=3e-4 --out runs/demo
@@ -54,19 +61,14 @@ lint: install
 bench: install
 	$(BIN)/python benchmarks/figures.py
 
-# The site, in build/docs; its packages are an extra of their own.
-docs: $(VENV)/.installed-docs
+# The site, in build/docs.
+docs: install
 	$(BIN)/python tools/docs_site.py
-
-$(VENV)/.installed-docs: $(VENV)/.installed
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
-	touch $@
 
 # Wheel and sdist, in dist.
 dist: install
 	rm -rf build/lib build/bdist.* dist
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt build
-	$(BIN)/python -m build --outdir dist .
+	$(BIN)/python -m build --no-isolation --outdir dist .
 
 # The wheel in an empty environment of every Python that is found: minutes.
 release-check: dist

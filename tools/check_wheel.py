@@ -1,6 +1,6 @@
 """Checks a release: ``make release-check``, which builds the wheel and the sdist first.
 
-What is inside is held against a list. Then, for every Python that is found, the wheel is installed into an empty environment under constraints.txt and
+What is inside is held against a list. Then, for every Python that is found, the wheel is installed into an empty environment at the versions of constraints.txt and
 used from an empty folder: ``naq doctor``, ``naq run``, ``naq predict``, and ``naq studio --check`` where the wheel has it; the extras are resolved. Where
 pip would have to fetch CUDA to install torch, nothing of it is fetched: only the parts that need no torch are tried, and the last lines say so
 (``--cuda`` fetches its gigabytes).
@@ -12,6 +12,7 @@ import argparse
 import csv
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -120,14 +121,20 @@ def extras(wheel: Path) -> list[str]:
     return message_from_bytes(archive.read(metadata)).get_all("Provides-Extra", [])
 
 
+def versions() -> str:
+    """constraints.txt without its hashes: pip wants one of everything, also of the wheel, once it sees one."""
+    lock = (ROOT / "constraints.txt").read_text(encoding="utf-8")
+    return "".join(f"{pin}\n" for pin in re.findall(r"^[^ #\n]+==[^ \n]+", lock, re.M))
+
+
 def check_python(python: str, wheel: Path, cuda: bool = False) -> str:
     """Install and use the wheel with this interpreter; what was tried, in words. ``cuda``: also where torch brings CUDA."""
-    constraints = ROOT / "constraints.txt"
     with tempfile.TemporaryDirectory(prefix="naq-wheel-") as folder:
         place = Path(folder)
+        (place / "versions.txt").write_text(versions(), encoding="utf-8")
         run(python, "-m", "venv", place / "venv", cwd=place)
         mine = place / "venv" / "bin" / "python"
-        pip = (mine, "-m", "pip", "--quiet", "--disable-pip-version-check", "install", "-c", constraints)
+        pip = (mine, "-m", "pip", "--quiet", "--disable-pip-version-check", "install", "-c", "versions.txt")
         plan = json.loads(run(*pip, "--dry-run", "--report", "-", f"{wheel}[{','.join(extras(wheel))}]", cwd=place))
         wanted = sorted(item["metadata"]["name"].lower() for item in plan["install"])
         if not cuda and any(name.startswith(("nvidia-", "cuda-")) for name in wanted):
@@ -180,7 +187,7 @@ def use(bin_folder: Path, place: Path) -> str:
             "--disable-pip-version-check",
             "install",
             "-c",
-            ROOT / "constraints.txt",
+            "versions.txt",
         )
         needs = found["extras"]["studio"]["missing"]
         run(*pip, *needs, cwd=place)

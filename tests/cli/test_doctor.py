@@ -68,7 +68,7 @@ def test_every_requirement_is_understood(as_declared: None) -> None:
     for extra, packages in PROJECT["optional-dependencies"].items():
         own = {Requirement(one).name for one in packages} - {"naq"}
         assert own <= set(doctor._packages(extra)), extra
-    assert doctor._packages("")["torch"]["least"] == "2.4"
+    assert doctor._packages("")["torch"]["least"] == "2.6"
 
 
 def test_extras_say_what_is_missing(as_declared: None, monkeypatch: pytest.MonkeyPatch) -> None:
