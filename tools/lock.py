@@ -45,7 +45,11 @@ def fits(wheel: str) -> bool:
         kind, version = re.match(r"([a-z]+)\d?(\d*)", tag.interpreter).groups()  # type: ignore[union-attr]
         stable = tag.abi in ("abi3", "none") and int(version or 0) <= max(PYTHONS)
         own = int(version or 0) in PYTHONS and tag.abi == tag.interpreter
-        if kind in ("cp", "py") and (stable or own) and not re.search("musllinux|win32|i686|armv7l|ppc|s390|riscv", tag.platform):
+        if (
+            kind in ("cp", "py")
+            and (stable or own)
+            and not re.search("musllinux|win32|i686|armv7l|ppc|s390|riscv", tag.platform)
+        ):
             return True
     return False
 
@@ -57,7 +61,9 @@ def hashes(versions: dict[str, str]) -> dict[str, list[str]]:
     with command.main_context():
         session = command._build_session(options)
         for name, version in versions.items():
-            page = session.get(f"{options.index_url.rstrip('/')}/{canonicalize_name(name)}/", headers={"Accept": "text/html"})
+            page = session.get(
+                f"{options.index_url.rstrip('/')}/{canonicalize_name(name)}/", headers={"Accept": "text/html"}
+            )
             page.raise_for_status()
             files = dict(re.findall(r'href="[^"#]*?([^/"#]+)#sha256=([0-9a-f]{64})"', page.text))
             of_version = {file: code for file, code in files.items() if is_of(file, version)}
@@ -81,7 +87,9 @@ def main() -> None:
     known = hashes(versions)
     lines = [HEADER + pin]
     for name in sorted(versions, key=str.lower):
-        lines.append(" \\\n    ".join([f"{name}=={versions[name]}", *(f"--hash=sha256:{code}" for code in known[name])]))
+        lines.append(
+            " \\\n    ".join([f"{name}=={versions[name]}", *(f"--hash=sha256:{code}" for code in known[name])])
+        )
     LOCK.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import io
+import itertools
 import re
 import subprocess
 import tarfile
@@ -13,6 +14,8 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 import naq
 
@@ -86,3 +89,43 @@ def test_the_dockerfile_runs_only_steps_of_the_repository() -> None:
     assert subprocess.run(["sh", "-n", ROOT / "tools" / "container.sh"]).returncode == 0
     said = subprocess.run(["sh", ROOT / "tools" / "container.sh", "other"], capture_output=True, text=True)
     assert (said.returncode, said.stderr) == (2, "usage: sh tools/container.sh install|check\n")
+
+
+def test_everything_that_is_needed_is_locked_by_hash() -> None:
+    """Each requirement at a version that it admits, with hashes for all but torch, and no word about where files come from."""
+    text = (ROOT / "constraints.txt").read_text(encoding="utf-8")
+    entries = re.findall(r"^([\w.-]+)==([\w.]+)((?: \\\n {4}--hash=sha256:[0-9a-f]{64})*)$", text, re.M)
+    locked = {canonicalize_name(name): version for name, version, _ in entries}
+    assert len(entries) == len(locked) == text.count("==") and "://" not in text
+    assert [name for name, _, hashes in entries if not hashes] == ["torch"]
+    pyproject = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    lines = [*pyproject["project"]["dependencies"], *pyproject["build-system"]["requires"]]
+    for line in [*lines, *itertools.chain(*pyproject["project"]["optional-dependencies"].values())]:
+        one = Requirement(line)
+        assert one.name == "naq" or locked[canonicalize_name(one.name)] in one.specifier, line
+    plain = tool("check_wheel").versions().splitlines()
+    assert plain == [f"{name}=={version}" for name, version, _ in entries]
+    step = re.search(r"sed -n '.+'", (ROOT / "tools" / "container.sh").read_text(encoding="utf-8"))
+    assert step
+    said = subprocess.run(["sh", "-c", f"{step[0]} constraints.txt"], cwd=ROOT, capture_output=True, text=True)
+    assert said.stdout.splitlines() == plain
+
+
+@pytest.mark.parametrize(
+    ("wheel", "fits"),
+    [
+        ("a-1-py3-none-any.whl", True),
+        ("a-1-py2.py3-none-any.whl", True),
+        ("a-1-cp311-cp311-manylinux_2_28_x86_64.whl", True),
+        ("a-1-cp313-cp313-macosx_14_0_arm64.whl", True),
+        ("a-1-cp39-abi3-win_amd64.whl", True),
+        ("a-1-cp310-cp310-manylinux_2_28_x86_64.whl", False),
+        ("a-1-cp313-cp313t-manylinux_2_28_x86_64.whl", False),
+        ("a-1-cp314-abi3-manylinux_2_28_x86_64.whl", False),
+        ("a-1-pp311-pypy311_pp73-manylinux_2_28_x86_64.whl", False),
+        ("a-1-cp312-cp312-musllinux_1_2_x86_64.whl", False),
+        ("a-1-cp312-cp312-win32.whl", False),
+    ],
+)
+def test_the_lock_has_wheels_of_our_pythons_and_systems(wheel: str, fits: bool) -> None:
+    assert tool("lock").fits(wheel) is fits

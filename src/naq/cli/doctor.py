@@ -25,14 +25,17 @@ from naq.threads import SETTINGS, arithmetic, available_cores
 VARIABLES = ("OMP_NUM_THREADS", "NUMBA_NUM_THREADS", *SETTINGS)
 
 
-def doctor_command(as_json: Annotated[bool, Option("--json", help="For programs.")] = False) -> None:
+def doctor_command(
+    as_json: Annotated[bool, Option("--json", help="For programs.")] = False,
+    check: Annotated[bool, Option("--check", help="Also compute every fast path by its slow form: a minute.")] = False,
+) -> None:
     """Show versions, devices, threads, folders, and what is missing for each extra; exit code 1 if naq cannot work here."""
-    found = diagnosis()
+    found = diagnosis(check)
     echo(json.dumps(found, indent=2) if as_json else "\n".join(_lines(found)))
     raise Exit(1 if found["problems"] else 0)
 
 
-def diagnosis() -> dict[str, Any]:
+def diagnosis(check: bool = False) -> dict[str, Any]:
     """Everything the command shows. A part that could not be found out is ``{"error": why}``."""
     found = {
         "naq": {"version": __version__, "folder": str(Path(__file__).parents[1])},
@@ -45,6 +48,7 @@ def diagnosis() -> dict[str, Any]:
             "datasets": _attempt(lambda: folder_size(imported("naq.io.download:dataset_root")())),
         },
         "extras": _attempt(extra_packages),
+        "checks": _attempt(lambda: imported("naq.checks:check_all")()) if check else {},
     }
     return {**found, "problems": _problems(found)}
 
@@ -152,6 +156,8 @@ def _problems(found: Mapping[str, Any]) -> list[str]:
             problems.append(f"the folder of the {name} is not known ({folder['error']}); set {variable}.")
         elif not folder["writable"]:
             problems.append(f"{folder['folder']} cannot be written; set {variable} to another folder.")
+    if wrong := "; ".join(f"{name}: {words}" for name, words in found["checks"].items() if words != "ok"):
+        problems.append(f"numbers of this machine may be wrong, please report what the checks found ({wrong}).")
     return problems
 
 
@@ -168,6 +174,8 @@ def _lines(found: Mapping[str, Any]) -> list[str]:
     for name, one in found["folders"].items():
         size = f"not known: {one['error']}" if "error" in one else f"{one['folder']}, {one['files']:,} files, {_size(one['bytes'])}"  # fmt: skip
         lines.append(f"  {name:<18} {size}")
+    if found["checks"]:
+        lines += ["", "checks", *(f"  {name:<30} {words}" for name, words in found["checks"].items())]
     return [*lines, "", *([f"problem: {text}" for text in found["problems"]] or ["no problems found"])]
 
 
