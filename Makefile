@@ -48,7 +48,7 @@ fuzz: $(VENV)/.installed-fuzz
 	$(BIN)/python benchmarks/guided_fuzz.py all --runs $(FUZZ_RUNS)
 
 $(VENV)/.installed-fuzz: $(VENV)/.installed
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[fuzz]'
+	$(PIP) --no-build-isolation -e '.[fuzz]'
 	touch $@
 
 lint: install
