@@ -89,7 +89,8 @@ def _compile_for_one_thread() -> None:
     """In a process that was forked, GNU's OpenMP ends it or waits for ever: torch gets one thread, and our functions are compiled anew for one."""
     if "torch" in sys.modules:
         sys.modules["torch"].set_num_threads(1)
-    if "numba.np.ufunc.parallel" not in sys.modules:
+    parallel = sys.modules.get("numba.np.ufunc.parallel")
+    if parallel is None or not parallel._is_initialized or parallel.threading_layer() != "omp":
         return
     from numba.core.caching import NullCache
     from numba.core.registry import CPUDispatcher
