@@ -12,7 +12,8 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import clone, is_classifier
 from sklearn.exceptions import NotFittedError, SkipTestWarning
-from sklearn.utils import estimator_checks, get_tags
+from sklearn.utils import Tags, get_tags
+from sklearn.utils.estimator_checks import check_estimator
 from sklearn.utils.validation import check_is_fitted
 
 import naq
@@ -38,21 +39,63 @@ def truth_of(graph: naq.Graph) -> list[str]:
     return graph.class_names[graph.labels].tolist()
 
 
-@pytest.mark.parametrize(
-    "check",
-    (
-        "estimator_cloneable", "estimator_repr", "get_params_invariance", "set_params", "no_attributes_set_in_init",
-        "parameters_default_constructible", "estimator_tags_renamed", "valid_tag_types", "mixin_order",
-        "estimators_unfitted", "transformers_unfitted", "do_not_raise_errors_in_init_or_set_params",
+class OfArrays(FewShotNodeClassifier):
+    """The same with tags under which ``check_estimator`` leaves no check out."""
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array, tags.no_validation = True, False
+        return tags
+
+
+GIVEN_ARRAYS = "fit is called with an array and takes a graph"
+EXPECTED_TO_FAIL = {
+    **dict.fromkeys(
+        (
+            "check_fit_score_takes_y", "check_estimators_overwrite_params", "check_dont_overwrite_parameters",
+            "check_estimators_fit_returns_self", "check_readonly_memmap_input", "check_n_features_in_after_fitting",
+            "check_positive_only_tag_during_fit", "check_estimators_dtypes", "check_complex_data", "check_dtype_object",
+            "check_estimators_empty_data_messages", "check_pipeline_consistency", "check_estimators_nan_inf",
+            "check_estimator_sparse_tag", "check_estimator_sparse_array", "check_estimator_sparse_matrix",
+            "check_estimators_pickle", "check_f_contiguous_array_estimator", "check_classifier_data_not_an_array",
+            "check_classifiers_one_label", "check_classifiers_classes", "check_classifiers_train",
+            "check_classifiers_regression_target", "check_supervised_y_2d", "check_transformer_data_not_an_array",
+            "check_transformer_general", "check_methods_sample_order_invariance", "check_methods_subset_invariance",
+            "check_fit2d_1sample", "check_fit2d_1feature", "check_dict_unchanged", "check_fit_idempotent",
+            "check_fit_check_is_fitted", "check_n_features_in", "check_fit2d_predict1d", "check_requires_y_none",
+        ),
+        GIVEN_ARRAYS,
     ),
-)  # fmt: skip
-def test_checks_of_scikit_learn(check: str) -> None:
-    getattr(estimator_checks, f"check_{check}")("FewShotNodeClassifier", FewShotNodeClassifier())
+    "check_transformer_preserve_dtypes": "fit_transform is missing: vectors are of nodes and not of rows that are given",
+}  # fmt: skip
+PASSED = {
+    "check_estimator_cloneable", "check_estimator_repr", "check_get_params_invariance", "check_set_params",
+    "check_no_attributes_set_in_init", "check_parameters_default_constructible", "check_estimator_tags_renamed",
+    "check_valid_tag_types", "check_mixin_order", "check_estimators_unfitted", "check_transformers_unfitted",
+    "check_do_not_raise_errors_in_init_or_set_params",
+}  # fmt: skip
+
+
+def causes(error: BaseException | None) -> str:
+    return "" if error is None else f"{error} {causes(error.__cause__ or error.__context__)}"
+
+
+def test_checks_of_scikit_learn_pass_or_fail_for_the_reason_that_is_stated() -> None:
+    """Strict: no other check fails, none that is expected to fail passes, and each fails because of the array."""
+    found = check_estimator(OfArrays(), expected_failed_checks=EXPECTED_TO_FAIL, on_fail=None, on_skip=None)
+    of: dict[str, set[str]] = {}
+    for one in found:
+        of.setdefault(one["status"], set()).add(one["check_name"])
+        if one["status"] == "xfail" and one["expected_to_fail_reason"] == GIVEN_ARRAYS:
+            assert "expected a naq.Graph" in causes(one["exception"]), one["check_name"]
+    assert of["passed"] >= PASSED and not of["passed"] & set(EXPECTED_TO_FAIL)
+    assert "failed" not in of, of.get("failed")
+    assert of["xfail"] == set(EXPECTED_TO_FAIL)
 
 
 def test_scikit_learn_is_told_that_input_is_no_array() -> None:
     with pytest.warns(SkipTestWarning, match="Can.t test estimator FewShotNodeClassifier"):
-        estimator_checks.check_estimator(FewShotNodeClassifier())
+        check_estimator(FewShotNodeClassifier())
     tags = get_tags(FewShotNodeClassifier())
     assert tags.classifier_tags is not None and tags.transformer_tags is not None and not tags.input_tags.two_d_array
 
