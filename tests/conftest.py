@@ -16,6 +16,8 @@ import numba  # noqa: E402
 import pytest  # noqa: E402
 from hypothesis import settings  # noqa: E402
 
+from skipped import in_words  # noqa: E402
+
 settings.register_profile("fixed", derandomize=True, deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
 
@@ -27,3 +29,10 @@ def threads() -> Iterator[Callable[[int], None]]:
         pytest.skip("needs two cores")
     yield numba.set_num_threads
     numba.set_num_threads(before)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """The last line: what was skipped, and how to have it."""
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is not None and (reports := reporter.stats.get("skipped")):
+        reporter.write_line(in_words([str(one.longrepr[-1]) for one in reports if isinstance(one.longrepr, tuple)]))
