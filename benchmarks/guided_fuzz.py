@@ -176,7 +176,7 @@ def attempt(target: str, content: bytes) -> None:
         studio()(content[1:])
         return
     name, made, _ = kinds[place]
-    trial = bench(name).trial_of(made(content[1:]))
+    trial = bench(name).read(made(content[1:]))
     assert not trial.fault, f"{name}: {trial.outcome}: {trial.detail}"
 
 
@@ -284,6 +284,7 @@ def main() -> None:
         "-timeout=60",
         "-rss_limit_mb=4096",
         "-max_len=20000",
+        "-len_control=0",
         f"-artifact_prefix={found}-",
     ]
     atheris.Setup([sys.argv[0], *options, str(found), str(kept)], partial(attempt, given.target))

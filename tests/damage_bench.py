@@ -133,6 +133,10 @@ class Bench:
         self.peak = peak or 0
         return trial
 
+    def read(self, content: bytes) -> Trial:
+        """What comes of any content, also of the whole one."""
+        return self._attempt(self.restore(content))
+
     def _attempt(self, path: Path) -> Trial:
         try:
             found = self._read(path)

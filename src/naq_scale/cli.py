@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from naq.cli.inspecting import Address, Engine, Shards, Workers
+from naq.cli.predicting import Nodes
 from naq.errors import OptionError
 from naq.files import own_folder
 from naq_scale.engines import check_engine, make_engine
@@ -29,7 +30,7 @@ Set = Annotated[list[str], typer.Option("--set", help="An option of the method, 
 def embed_command(
     dataset: Annotated[str, typer.Argument(help="A name of 'naq list datasets', or a path.")],
     out: Annotated[Path, typer.Option(help="Vectors to write: .npy, (nodes, d) float32.")],
-    nodes: Annotated[Path | None, typer.Option(help="Table of nodes, where the graph is an edge list.")] = None,
+    nodes: Nodes = None,
     method: Annotated[str, typer.Option(help="naq-plus or smooth.")] = "naq-plus",
     seed: Annotated[int, typer.Option(help="Of the SVD and of samples.")] = 0,
     set_: Set = [],  # noqa: B006

@@ -62,7 +62,7 @@ def test_json(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
         (["missing.csv"], "naq: missing.csv does not exist."),
         (["edges.csv", "--nodes", "nodes.csv", "--numeric", "text"], "naq: nodes.csv, line 2: 'red apple' in column 'text' is no number"),
         (["edges.csv", "--out", "g.csv"], "expected a name that ends in .npz"),
-        (["edges.csv", "--out", "nodes.csv/g.npz"], "naq: cannot write nodes.csv/g.npz"),
+        (["edges.csv", "--out", "nodes.csv/g.npz"], "naq: --out is nodes.csv/g.npz, but"),
     ],
 )  # fmt: skip
 def test_a_mistake_is_one_sentence_and_nothing_is_written(

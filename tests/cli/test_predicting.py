@@ -105,7 +105,7 @@ def test_a_mistake_writes_nothing(graph_file: Path, tmp_path: Path) -> None:
 def test_ctrl_c_is_one_sentence(
     graph_file: Path, labels: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def stop(*_: object) -> None:
+    def stop(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr("naq.cli.predicting._fitted", stop)

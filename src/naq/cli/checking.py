@@ -9,12 +9,6 @@ from pathlib import Path
 from naq.errors import OptionError
 
 
-def check_device_of(device: str) -> None:
-    from naq.device import checked_device
-
-    checked_device(device)
-
-
 def check_outputs(
     outputs: Mapping[str, Path | None], inputs: Mapping[str, Path | None], example: str = "out.csv"
 ) -> None:

@@ -6,53 +6,44 @@ import json
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Argument, Option, echo
 
+from naq.cli.predicting import Ignore, TextEncoder
 from naq.errors import OptionError
 
 
 def import_command(
     edges: Annotated[
-        Path,
-        typer.Argument(help="Edges: .csv, .tsv, .txt (also .gz), .parquet, or a .graphml file.", show_default=False),
+        Path, Argument(help="Edges: .csv, .tsv, .txt (also .gz), .parquet, or a .graphml file.", show_default=False)
     ],
-    nodes: Annotated[Path | None, typer.Option(help="Table of nodes: the same formats as edges.")] = None,
+    nodes: Annotated[Path | None, Option(help="Table of nodes: the same formats as edges.")] = None,
     out: Annotated[
-        Path | None,
-        typer.Option(help="Graph file to write (.npz), with --mmap a folder; without it, only the summary."),
+        Path | None, Option(help="Graph file to write (.npz), with --mmap a folder; without it, only the summary.")
     ] = None,
-    source: Annotated[str | None, typer.Option(help="Column of edges: one end.")] = None,
-    target: Annotated[str | None, typer.Option(help="Column of edges: the other end.")] = None,
-    weight: Annotated[str | None, typer.Option(help="Column of edges: rows of weight 0 are no edges.")] = None,
-    id: Annotated[str | None, typer.Option(help="Column of nodes: their names, as in edges.")] = None,
-    label: Annotated[str | None, typer.Option(help="Column of nodes: classes, empty where unknown.")] = None,
-    text: Annotated[list[str], typer.Option(help="Column of nodes: words are counted; may be repeated.")] = [],  # noqa: B006
-    numeric: Annotated[list[str], typer.Option(help="Column of nodes: numbers, scaled; may be repeated.")] = [],  # noqa: B006
-    categorical: Annotated[list[str], typer.Option(help="Column of nodes: one-hot; may be repeated.")] = [],  # noqa: B006
+    source: Annotated[str | None, Option(help="Column of edges: one end.")] = None,
+    target: Annotated[str | None, Option(help="Column of edges: the other end.")] = None,
+    weight: Annotated[str | None, Option(help="Column of edges: rows of weight 0 are no edges.")] = None,
+    id: Annotated[str | None, Option(help="Column of nodes: their names, as in edges.")] = None,
+    label: Annotated[str | None, Option(help="Column of nodes: classes, empty where unknown.")] = None,
+    text: Annotated[list[str], Option(help="Column of nodes: words are counted; may be repeated.")] = [],  # noqa: B006
+    numeric: Annotated[list[str], Option(help="Column of nodes: numbers, scaled; may be repeated.")] = [],  # noqa: B006
+    categorical: Annotated[list[str], Option(help="Column of nodes: one-hot; may be repeated.")] = [],  # noqa: B006
     vector: Annotated[
         list[str],
-        typer.Option(
+        Option(
             help="Column of lists, prefix of columns v0, v1, ..., or .npy file with a row per node; may be repeated."
         ),
     ] = [],  # noqa: B006
-    display: Annotated[str | None, typer.Option(help="Column of nodes: names to show in place of ids.")] = None,
-    text_encoder: Annotated[
-        str | None,
-        typer.Option(help="Text also as sentence vectors: a model of sentence-transformers, by folder or name."),
-    ] = None,
-    keep: Annotated[
-        bool, typer.Option("--keep/--no-keep", help="Whether the file keeps the cells of nodes, to look at.")
-    ] = True,
-    header: Annotated[
-        bool | None, typer.Option("--header/--no-header", help="Whether first rows hold names; else seen from them.")
-    ] = None,
+    ignore: Ignore = [],  # noqa: B006
+    display: Annotated[str | None, Option(help="Column of nodes: names to show in place of ids.")] = None,
+    text_encoder: TextEncoder = None,
+    keep: Annotated[bool, Option("--keep/--no-keep", help="Whether the cells of nodes are kept, to look at.")] = True,
+    header: Annotated[bool | None, Option("--header/--no-header", help="Whether first rows hold names.")] = None,
     mmap: Annotated[
-        bool, typer.Option("--mmap", help="Write a folder of memory-mapped arrays; edges may also be a graph .npz.")
+        bool, Option("--mmap", help="Write a memory-mapped folder; edges may also be a graph .npz.")
     ] = False,
-    verify: Annotated[
-        bool, typer.Option("--verify", help="Read a graph folder through and check it; all else is left out.")
-    ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="The summary as JSON.")] = False,
+    verify: Annotated[bool, Option("--verify", help="Read a graph folder through and check it, no more.")] = False,
+    as_json: Annotated[bool, Option("--json", help="The summary as JSON.")] = False,
 ) -> None:
     """Make a graph file from your own tables, and print a summary to check.
 
@@ -63,7 +54,7 @@ def import_command(
     from naq.io import Choice, import_tables, load, save_graph, save_mapped
 
     if verify:
-        typer.echo(f"{load(edges, verify=True)}: every checksum is right.")
+        echo(f"{load(edges, verify=True)}: every checksum is right.")
         return
     if mmap and out is not None and out.suffix == ".npz":
         raise OptionError(f"--out is {str(out)!r}, but --mmap writes a folder; give a name without .npz.")
@@ -71,13 +62,13 @@ def import_command(
         graph = load(edges)
         if out is None:
             raise OptionError(f"--mmap of {edges} needs --out FOLDER.")
-        typer.echo(f"{graph}\nWritten: {save_mapped(out, graph)}")
+        echo(f"{graph}\nWritten: {save_mapped(out, graph)}")
         return
     if out is not None and not mmap and out.suffix != ".npz":
         raise OptionError(f"--out is {str(out)!r}; expected a name that ends in .npz.")
     check_outputs({"--out": None if mmap else out}, {"the table of edges": edges, "--nodes": nodes}, "graph.npz")
     choice = Choice(source, target, weight, id, label, text, numeric, categorical, vector, header, display, keep,
-                    text_encoder)  # fmt: skip
+                    text_encoder, ignore)  # fmt: skip
     with show_progress(edges.name) as listener:
         listener("load", {"source": str(edges)})
         graph, report = import_tables(
@@ -86,7 +77,7 @@ def import_command(
         if out is not None:
             (save_mapped if mmap else save_graph)(out, graph)
     if as_json:
-        typer.echo(json.dumps(report.as_json() | {"written": None if out is None else str(out)}, indent=2))
+        echo(json.dumps(report.as_json() | {"written": None if out is None else str(out)}, indent=2))
         return
-    typer.echo(str(report))
-    typer.echo(f"Written: {out}" if out is not None else "Nothing written; give --out GRAPH.npz.")
+    echo(str(report))
+    echo(f"Written: {out}" if out is not None else "Nothing written; give --out GRAPH.npz.")

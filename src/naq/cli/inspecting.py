@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Context, Option, echo
 
+from naq.cli.predicting import Nodes
 from naq.errors import OptionError, plain
 from naq.plugins import imported
 
@@ -19,12 +20,9 @@ if TYPE_CHECKING:
 
 ROWS = 1 << 16  # of a table that are compared at once
 Dataset = Annotated[str, Argument(help="A name of 'naq list datasets', or a path.")]
-Nodes = Annotated[Path | None, Option(help="Table of nodes, where the graph is an edge list.")]
 By = Annotated[str, Option("--by", help="features or diffusion.")]
 Metric = Annotated[str, Option(help="Of features: cosine, euclidean or jaccard.")]
-Search = Annotated[
-    str, Option(help="Of features: exact, approximate, or auto: exact where that takes some minutes at most.")
-]
+Search = Annotated[str, Option(help="Of features: exact, approximate, or auto: exact if that takes minutes at most.")]
 Alpha = Annotated[float, Option(help="Of diffusion: teleport probability.")]
 Loops = Annotated[bool, Option("--self-loops/--no-self-loops", help="Of diffusion: over A + I or A.")]
 Solver = Annotated[str, Option("--method", help="Of diffusion: auto, push or exact.")]
@@ -33,7 +31,7 @@ Engine = Annotated[str, Option(help="local, processes or ray.", metavar="NAME")]
 Workers = Annotated[int, Option(help="Of processes and ray: shards computed at a time.")]
 Address = Annotated[str | None, Option(help="Of ray: a running cluster; else one is started here.")]
 Shards = Annotated[
-    int | None, Option(help="Parts, kept beside --out until all are there; else 8 per worker.", show_default=False)
+    int | None, Option(help="Parts, kept beside --out until all are there; 8 per worker.", show_default=False)
 ]
 
 
@@ -61,6 +59,7 @@ def neighbors_command(
 
     With --engine or --shards it is made in parts: what is finished stays when the command is stopped, and the same command goes on.
     """
+    from naq.classifier.labels import find_node
     from naq.cli.checking import check_outputs
     from naq.cli.progress import load_shown
 
@@ -106,9 +105,7 @@ def episodes_command(
     count: Annotated[int, Option(help="Episodes.")] = 16_000,
     seed: Annotated[int, Option(help="Of the draws.")] = 0,
     apart: Annotated[int, Option(help="No support is among the first so many neighbours of another; 0: any.")] = 0,
-    drop_overlap: Annotated[
-        bool, Option(help="Drop queries that two classes share, and queries that are supports.")
-    ] = False,
+    drop_overlap: Annotated[bool, Option(help="Drop queries that two classes share or that are supports.")] = False,
     metric: Metric = "cosine",
     search: Search = "auto",
     alpha: Alpha = 0.1,
@@ -229,16 +226,6 @@ def same_class_share(table: NeighborTable, graph: Graph) -> float:
         both = (other >= 0) & (own >= 0)
         same, known = same + int((both & (other == own)).sum()), known + int(both.sum())
     return same / known if known else float("nan")
-
-
-def find_node(graph: Graph, text: str) -> int:
-    """A node by name, the first if several have it, else by number."""
-    if graph.names is not None and len(found := (graph.names == text).nonzero()[0]):
-        return int(found[0])
-    if text.isascii() and text.isdigit() and len(text) < 20 and int(text) < graph.num_nodes:
-        return int(text)
-    advice = f"give a name of the graph or a number from 0 to {graph.num_nodes - 1}"
-    raise OptionError(f"there is no node {text!r}; {advice}.")
 
 
 def name_of(graph: Graph, node: int) -> str:

@@ -26,16 +26,12 @@ GraphName = Annotated[
 Nodes = Annotated[Path | None, Option(help="Table of nodes, where the graph is an edge list.")]
 LabelFile = Annotated[Path | None, Option(help="CSV with the columns node and class: names or numbers of some nodes.")]
 ClassFile = Annotated[
-    Path | None,
-    Option("--classes", help="Text file, one class per line: its name, and after a comma what it is about."),
+    Path | None, Option("--classes", help="Text file: a class per line, and after a comma what it is about.")
 ]
 TextEncoder = Annotated[
     str | None, Option(help="Text also as sentence vectors: a model of sentence-transformers, by folder or name.")
 ]
-Label = Annotated[
-    str | None,
-    Option(help="Column of nodes: classes; no feature. Without --labels, nodes with a class there are labelled."),
-]
+Label = Annotated[str | None, Option(help="Column of nodes: classes; labels, where no --labels are given.")]
 Ignore = Annotated[list[str], Option(help="Column of nodes that is not read; may be repeated.")]
 MethodName = Annotated[str, Option("--method", "-m", help="A name of 'naq list methods' that needs no labels.")]
 Device = Annotated[str, Option(help="cpu or cuda.")]
@@ -56,9 +52,7 @@ def predict_command(
     level: Annotated[float, Option(help="Share of the nodes whose prediction set shall hold the class.")] = 0.9,
     seed: Seed = 0,
     device: Device = "cpu",
-    report: Annotated[
-        Path | None, Option(help="HTML page to write: classes, confidence and how far to trust it.")
-    ] = None,
+    report: Annotated[Path | None, Option(help="HTML page to write: classes and how far to trust them.")] = None,
     as_json: Annotated[bool, Option("--json", help="Print the summary as JSON.")] = False,
 ) -> None:
     """Name the class of every node from a few labels, or from the names of the classes alone where nodes have text; write
@@ -76,7 +70,7 @@ def predict_command(
     if not 0 < level < 1:
         raise OptionError(f"--level is {level:g}; expected a share above 0 and below 1, e.g. 0.9.")
     loaded, given, named = _read(graph, nodes, labels, label, ignore, classes, text_encoder)
-    classifier = _fitted(loaded, method, seed, device, unknown, given, named)
+    classifier = _fitted(loaded, given, named, method, unknown=unknown, seed=seed, device=device)
     with show_progress(str(out)) as listener:
         listener("write", {})
         write_predictions(classifier, out, level)
@@ -123,7 +117,7 @@ def suggest_command(
     files = {"the graph": Path(graph), "--nodes": nodes, "--labels": labels, "--classes": classes}
     check_outputs({"--out": out}, files)
     loaded, given, named = _read(graph, nodes, labels, label, ignore, classes, text_encoder)
-    classifier = _fitted(loaded, method, seed, device, False, given, named)
+    classifier = _fitted(loaded, given, named, method, seed=seed, device=device)
     chosen = classifier.suggest(k)
     known = given is not None or named is not None
     likely: list[Any] = classifier.predict()[chosen].tolist() if known else [None] * len(chosen)
@@ -164,7 +158,7 @@ def check_command(
 
     from naq.classifier.labels import node_name
     from naq.classifier.table import write_rows
-    from naq.cli.running import print_table
+    from naq.cli.table import print_table
     from naq.options import check_whole
 
     check_whole("k", k)
@@ -172,7 +166,7 @@ def check_command(
     if labels is None and label is None:
         raise OptionError("there are neither --labels nor --label; give some nodes' classes.")
     loaded, given, _ = _read(graph, nodes, labels, label, ignore)
-    classifier = _fitted(loaded, method, seed, device, False, given)
+    classifier = _fitted(loaded, given, None, method, seed=seed, device=device)
     found = classifier.prediction()
     doubts = found.doubtful_labels()
     columns = ("node", "class", "probability", "rather", "rather_probability")
@@ -228,22 +222,16 @@ def _read(
 
 
 def _fitted(
-    graph: Graph,
-    method: str,
-    seed: int,
-    device: str,
-    unknown: bool,
-    labels: Labels | None,
-    classes: dict[str, str] | None = None,
+    graph: Graph, labels: Labels | None, classes: dict[str, str] | None, method: str, **options: Any
 ) -> FewShotNodeClassifier:
     from naq.classifier import FewShotNodeClassifier
-    from naq.cli.checking import check_device_of
     from naq.cli.progress import show_progress
+    from naq.device import checked_device
 
-    check_device_of(device)
+    checked_device(options["device"])
     with show_progress(graph.name) as listener:
         listener("embed", {"method": method})
-        return FewShotNodeClassifier(method, unknown=unknown, seed=seed, device=device).fit(graph, labels, classes)
+        return FewShotNodeClassifier(method, **options).fit(graph, labels, classes)
 
 
 def _summary(classifier: FewShotNodeClassifier, level: float) -> dict[str, Any]:
@@ -273,7 +261,7 @@ def _print_summary(facts: dict[str, Any]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from naq.cli.running import print_table
+    from naq.cli.table import print_table
 
     table = Table(title=Text(f"{plain(facts['graph'], 80)}: {facts['nodes']:,} nodes"))
     table.add_column("class")

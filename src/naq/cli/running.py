@@ -8,9 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
 from rich.markup import escape
+from typer import Argument, Option
 
+from naq.cli.predicting import Device, Nodes, Seed
 from naq.cli.streams import Stopped
 from naq.errors import OptionError, plain
 from naq.options import check_whole, nearest, parse_value
@@ -35,67 +36,57 @@ def pairs(given: list[str], flag: str) -> dict[str, str]:
 
 
 def run_command(
-    dataset: Annotated[str, typer.Argument(help="A name of 'naq list datasets', or a path.")] = "debian",
-    nodes: Annotated[Path | None, typer.Option(help="Table of nodes, if the graph is an edge list.")] = None,
+    dataset: Annotated[str, Argument(help="A name of 'naq list datasets', or a path.")] = "debian",
+    nodes: Nodes = None,
     method: Annotated[
         list[str],
-        typer.Option(
+        Option(
             "--method",
             "-m",
             help="A name of 'naq list methods'; may be repeated. By default smooth, naq-plus and naq-feat/protonet.",
         ),
     ] = [],  # noqa: B006
-    way: Annotated[int, typer.Option(help="Classes per task.")] = 5,
-    shot: Annotated[int, typer.Option(help="Labelled nodes per class.")] = 1,
+    way: Annotated[int, Option(help="Classes per task.")] = 5,
+    shot: Annotated[int, Option(help="Labelled nodes per class.")] = 1,
     head: Annotated[
         str,
-        typer.Option(
+        Option(
             help="Solves tasks and selects the checkpoint; a name of 'naq list heads'. Some methods solve tasks themselves."
         ),
     ] = "logistic",
-    seed: Annotated[int, typer.Option(help="Of weights and episodes.")] = 0,
-    episodes: Annotated[int, typer.Option(help="Training episodes of a learner.")] = 16_000,
-    device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
-    tasks: Annotated[
-        Path | None, typer.Option(help="A task file; by default the dataset's own, else tasks are drawn.")
-    ] = None,
-    table: Annotated[
-        Path | None,
-        typer.Option(help="Table of 'naq neighbors --out' that naq-feat/... or naq-diff/... draws its episodes from."),
-    ] = None,
+    seed: Seed = 0,
+    episodes: Annotated[int, Option(help="Training episodes of a learner.")] = 16_000,
+    device: Device = "cpu",
+    tasks: Annotated[Path | None, Option(help="A task file; else the dataset's own, else tasks are drawn.")] = None,
+    table: Annotated[Path | None, Option(help="Table of 'naq neighbors --out' that episodes are drawn from.")] = None,
     out: Annotated[
-        Path | None,
-        typer.Option(
-            help="Folder for this run, with one inside for each of several methods; by default one under runs/."
-        ),
+        Path | None, Option(help="Folder for this run, or for one of each method; else under runs/.")
     ] = None,
-    baseline: Annotated[
-        bool, typer.Option("--baseline/--no-baseline", help="Also test the smooth baseline on the same tasks.")
-    ] = True,
+    baseline: Annotated[bool, Option("--baseline/--no-baseline", help="Also test the smooth baseline.")] = True,
     given: Annotated[
         list[str],
-        typer.Option(
+        Option(
             "--set",
             "-s",
             help="NAME=VALUE: an option of the method (lr=3e-4), of the episodes (episode.queries=5), or of the run: features (raw, the paper's; binary, tfidf, "
             "auto), epochs, evaluate_every, patience, select (valid or clusters), refine, cache.",
         ),
     ] = [],  # noqa: B006
-    features: Annotated[str | None, typer.Option(hidden=True)] = None,
-    epochs: Annotated[int | None, typer.Option(hidden=True)] = None,
-    evaluate_every: Annotated[int | None, typer.Option(hidden=True)] = None,
-    patience: Annotated[int | None, typer.Option(hidden=True)] = None,
-    select: Annotated[str | None, typer.Option(hidden=True)] = None,
-    refine: Annotated[bool | None, typer.Option("--refine", hidden=True)] = None,
-    cache: Annotated[bool | None, typer.Option(hidden=True)] = None,
-    episode: Annotated[list[str], typer.Option("--episode", "-e", hidden=True)] = [],  # noqa: B006
+    features: Annotated[str | None, Option(hidden=True)] = None,
+    epochs: Annotated[int | None, Option(hidden=True)] = None,
+    evaluate_every: Annotated[int | None, Option(hidden=True)] = None,
+    patience: Annotated[int | None, Option(hidden=True)] = None,
+    select: Annotated[str | None, Option(hidden=True)] = None,
+    refine: Annotated[bool | None, Option("--refine", hidden=True)] = None,
+    cache: Annotated[bool | None, Option(hidden=True)] = None,
+    episode: Annotated[list[str], Option("--episode", "-e", hidden=True)] = [],  # noqa: B006
 ) -> None:
     """Train, choose on validation tasks, test; print a table and write a run folder.
 
     Stopped with Ctrl-C or killed, the same command goes on where it was.
     """
     from naq.cli.progress import console, load_shown, show_progress
-    from naq.cli.table import result_table
+    from naq.cli.table import print_table, result_table
     from naq.methods import get_method
     from naq.run.config import RunConfig
     from naq.run.episodes import check_takes_table, takes_table
@@ -104,11 +95,8 @@ def run_command(
 
     known = [get_method(name) for name in method or DEFAULT_METHODS]
     settings, options, of_episodes = _sorted_settings(pairs(given, "--set"))
-    flags = {
-        "features": features, "epochs": epochs, "evaluate_every": evaluate_every, "patience": patience, "select": select,
-        "refine": refine, "cache": cache,
-    }  # fmt: skip
-    settings |= {name: value for name, value in flags.items() if value is not None}
+    flags = (features, epochs, evaluate_every, patience, select, refine, cache)
+    settings |= {name: value for name, value in zip(RUN_SETTINGS, flags) if value is not None}
     of_episodes |= pairs(episode, "--episode")
     keep_tables = settings.pop("cache", True) is not False
     training_epochs = settings.pop("epochs", None)
@@ -129,12 +117,13 @@ def run_command(
     name = escape(plain(graph.name, 80))
     console.print(f"[bold]{name}[/bold]: {graph.num_nodes:,} nodes, {graph.num_edges:,} edges, "
                   f"{graph.num_features:,} features, {graph.num_classes} classes")  # fmt: skip
-    results: list[Result] = []
-    folders: list[Path] = []
+    results: list[tuple[Result, Path]] = []
     with_baseline = baseline and not any(m.name == BASELINE for m in known)
     for config in configs:
         config = replace(config, dataset=graph.name)
-        folders.append(folder := default_folder(config) if out is None else _own_folder(out, config, configs))
+        folder = default_folder(config) if out is None else out
+        if out is not None and len(configs) > 1:
+            folder = out / config.method.replace("/", "-")
         with show_progress(config.method) as listener:
             try:
                 result = run_config(
@@ -147,11 +136,11 @@ def run_command(
                     f"Stopped. What is done is in {folder}; go on with:\n  {again}", highlight=False, soft_wrap=True
                 )
                 raise Stopped from None
-        results.append(result)
-    print_table(result_table(results))
-    for result, folder in zip(results, folders):
+        results.append((result, folder))
+    print_table(result_table(result for result, _ in results))
+    for result, folder in results:
         _after(result, folder)
-    _next_steps(dataset, nodes, tasks, results)
+    _next_steps(dataset, nodes, tasks, [result for result, _ in results])
 
 
 RUN_SETTINGS = ("features", "epochs", "evaluate_every", "patience", "select", "refine", "cache")
@@ -193,23 +182,11 @@ def _options_by_method(given: dict[str, str], known: list[Method]) -> dict[str, 
     return {m.name: given for m in known}
 
 
-def _own_folder(out: Path, config: RunConfig, configs: list[RunConfig]) -> Path:
-    """``--out`` itself, or a folder in it for each of several methods."""
-    return out if len(configs) == 1 else out / config.method.replace("/", "-")
-
-
 def default_folder(config: RunConfig) -> Path:
     """``runs/debian/naq-feat-protonet/5way-1shot-seed0``."""
     name = f"{config.way}way-{config.shot}shot-seed{config.seed}{'-refined' if config.refine else ''}"
     dataset = config.dataset if config.dataset.strip(". ") else "graph"
     return Path("runs") / dataset / config.method.replace("/", "-") / name
-
-
-def print_table(table: Any) -> None:
-    from rich.console import Console
-
-    wide = Console()
-    (wide if wide.is_terminal else Console(width=100)).print(table)
 
 
 def _after(result: Result, folder: Path) -> None:

@@ -23,6 +23,10 @@ def table_console(width: int) -> Console:
     return console if console.is_terminal else Console(width=width)
 
 
+def print_table(table: Table) -> None:
+    table_console(100).print(table)
+
+
 def result_table(results: Iterable[Result]) -> Table:
     """One row per method and head; the best of a head is bold, the chosen head of each method is marked.
 

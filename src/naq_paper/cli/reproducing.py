@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from naq.cli.checking import check_device_of
 from naq.cli.streams import Stopped
+from naq.device import checked_device
 from naq.errors import OptionError
 from naq_paper.cli.requests import check_words, episode_options_of, options_of, without_effect
 from naq_paper.experiments.profiles import PROFILES
@@ -98,7 +98,7 @@ def reproduce_command(
             typer.echo(plan_json(requests, cells, missing) if as_json else plan_text(studies, cells, missing))
             return
         if missing and engine != "ray":
-            check_device_of(device)
+            checked_device(device)
         kept = Requests.load(out)
         kept.add(requests, dataset_cache.paths)
         store.prepare()
