@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from fake_records import finds
+from fake_records import finds, practice_result, record_for
 from naq_paper.cells.store import Store
 from naq_paper.experiments.experiment import cells_of, expand
 from naq_paper.experiments.folder import Requests, pack_folder
@@ -21,11 +21,13 @@ PAGE = "".join(
     f"<!-- {name}:begin -->\nold\n<!-- {name}:end -->\n"
     for name in (
         "practice-short",
+        "practice-macro-short",
         "practice-graphs",
         "practice-methods",
         "practice-targets",
+        "practice-expected",
         "practice",
-        "practice-cost",
+        "practice-random",
     )
 )
 
@@ -41,9 +43,9 @@ def tool():
         yield module
 
 
-def fill(place, requests, leave=0):
+def fill(place, requests, leave=0, find=None):
     """Made-up results of the requests, but for the first ones."""
-    store, find = Store(place), finds()
+    store, find = Store(place), find or finds()
     store.prepare()
     cells = list(dict.fromkeys(cells_of(study for request in requests for study in expand(request, find))))
     for cell in cells[leave:]:
@@ -69,36 +71,56 @@ def test_tables_and_the_picture_are_filled_in_and_checked(tool, folder, page, ca
     pack = page.with_name("practice.zip")
     assert tool.main([str(folder)], page=page, pack=pack) == 0
     text = page.read_text(encoding="utf-8")
-    short, graphs, methods, targets, accuracy, cost = re.findall(r"begin -->\n(.*?)\n<!--", text, re.S)
+    short, macro, graphs, methods, targets, expected, accuracy, random = re.findall(
+        r"begin -->\n(.*?)\n<!--", text, re.S
+    )
     assert "\nold\n" not in text
-    assert "| method | cora, 1 label | cora, 5 labels | debian, 1 label |" in short and "average, 5 labels" in short
+    assert "| method | 1 label | 2 labels |" in short and "| 200 labels, random |" in macro
     assert [line.split("|")[-2].strip() for line in graphs.splitlines()[2:4]] == ["4", "5"]
-    assert "scikit-network: DiffusionClassifier()" in methods and methods.count("\n") >= 12
-    assert "| 1 label |" in targets and "| +5 | yes |" in targets and "| none |" in targets
-    assert accuracy.count("naq (FewShotNodeClassifier)") == 2 and "▼" in accuracy
-    assert "expected calibration error" in cost
-    assert page.with_name("practice.png").read_bytes().startswith(b"\x89PNG")
+    assert "scikit-network: DiffusionClassifier()" in methods and "| cora, s | debian, s |" in methods
+    assert "| 1 label |" in targets and "| 2 of 2 | none |" in targets
+    assert "| 1 label | 9 |" in expected, "a case is a graph and a draw"
+    assert accuracy.count("naq (FewShotNodeClassifier)") == 2 and "▼" in accuracy and "5 labels, random" in random
+    for name in tool.PICTURES:
+        assert page.with_name(name).read_bytes().startswith(b"\x89PNG")
     assert tool.main(["--check"], page=page, pack=pack) == 0
     capsys.readouterr()
     assert tool.main(["--readme"], page=page, pack=pack) == 0
     table = capsys.readouterr().out.splitlines()
-    assert table[0] == "| labels in every class: 1 / 5 | cora | debian | average |"
-    first = [cell.strip() for cell in short.splitlines()[2].strip("|").split("|")]
-    pairs = [" / ".join(first[i : i + 2]) for i in range(1, len(first), 2)]
-    assert [cell.strip() for cell in table[2].strip("|").split("|")] == [first[0], *pairs]
-    page.write_text(text.replace("| none |", "| cora |"), encoding="utf-8")
+    assert table[0] == "| labels in every class: 1 / 5 / 20 | cora | debian | average |"
+    assert table[2].startswith("| naq (FewShotNodeClassifier) | **") and table[2].count("**") == 2 * 9
+    assert table[3].startswith("| GCN, tuned |") and "**" not in table[3]
+    page.write_text(text.replace("| none |", "| cora |", 1), encoding="utf-8")
     assert tool.main(["--check"], page=page, pack=pack) == 1
     assert "does not show the packed results" in capsys.readouterr().err
 
 
 def test_the_average_is_over_graphs_and_the_gain_over_the_best_of_each(tool, folder, tmp_path):
     pack_folder(folder, tmp_path / "practice.zip")
-    found = tool.columns_of(tool.read(tmp_path / "practice.zip"))
-    row = {entry[0]: entry for entry in tool.short_table(found).rows}["SGC"]
-    assert row[-2].value == pytest.approx(sum(100 * found[g][1]["sgc"].mean for g in GRAPHS) / 2)
-    others = [name for name in found["cora"][1] if name not in ("naq-plus", "smooth")]
-    gains = [found[g][1]["naq-plus"].mean - max(found[g][1][name].mean for name in others) for g in GRAPHS]
-    assert tool.targets_table(found).rows[0][2].value == pytest.approx(100 * sum(gains) / 2)
+    found, at = tool.columns_of(tool.read(tmp_path / "practice.zip")), (1, "equal")
+    row = {entry[0]: entry for entry in tool.average_table(found, "short", "Accuracy").rows}["SGC"]
+    assert row[1].value == pytest.approx(sum(100 * found[g][at]["sgc"].mean for g in GRAPHS) / 2)
+    gains = [
+        found[g][at]["naq-plus"].mean - max(one.mean for name, one in found[g][at].items() if name != "naq-plus")
+        for g in GRAPHS
+    ]
+    assert tool.targets_table(found).rows[0][3].value == pytest.approx(100 * sum(gains) / 2)
+
+
+def test_where_another_is_ahead_is_told_with_its_name(tool, tmp_path):
+    find = finds()
+
+    def behind(cell):
+        record = find(cell)
+        if cell.config["dataset"] == "debian" and cell.config["peer"] == "sgc":
+            record = record_for(cell, practice_result(cell, mean=0.75))
+        return record
+
+    requests = [Request("practice", (graph,), seeds=6, shots=(1, 5)) for graph in GRAPHS]
+    pack_folder(fill(tmp_path / "some", requests, find=behind), tmp_path / "some.zip")
+    rows = tool.targets_table(tool.columns_of(tool.read(tmp_path / "some.zip"))).rows
+    assert len(rows) == 4 and all(row[-1].startswith("debian -5") or row[-1].startswith("debian -4") for row in rows)
+    assert all("(SGC, significant)" in row[-1] and "cora" not in row[-1] for row in rows)
 
 
 def test_a_method_that_a_graph_lacks_is_told(tool, tmp_path):
@@ -108,12 +130,10 @@ def test_a_method_that_a_graph_lacks_is_told(tool, tmp_path):
     ]
     pack_folder(fill(tmp_path / "some", requests), tmp_path / "some.zip")
     found = tool.columns_of(tool.read(tmp_path / "some.zip"))
-    table = tool.short_table(found)
-    rows = {row[0]: row for row in table.rows}
-    assert rows["GAT"][1].value > 0 and rows["GAT"][3] == "–" and rows["GAT"][-1] == "–"
-    assert rows["SGC"][-1].value > 0 and [row[0] for row in table.rows][:2] == [table.rows[0][0], "SGC"]
-    assert "GAT on debian" in table.note and "SGC on" not in table.note
-    assert "best other" not in table.note and tool.targets_table(found).rows[0][5].startswith("SGC, ")
+    table = tool.average_table(found, "short", "Accuracy")
+    assert [row[0] for row in table.rows] == ["naq (FewShotNodeClassifier)", "SGC"]
+    assert "SSGC on debian" in table.note and ", SGC on" not in table.note
+    assert tool.targets_table(found).rows[0][2].startswith("SGC, ")
 
 
 def test_results_that_are_not_whole_are_an_error(tool, tmp_path):

@@ -244,7 +244,10 @@ def test_networks_of_a_batch_do_not_know_of_each_other(monkeypatch):
 
         def given(size, count, residual):
             parts = [part.detach()[:, chosen].clone() for part in whole]
-            return [part[..., :count].requires_grad_() if part.shape[2] == CLASSES else part.requires_grad_() for part in parts]
+            return [
+                part[..., :count].requires_grad_() if part.shape[2] == CLASSES else part.requires_grad_()
+                for part in parts
+            ]
 
         monkeypatch.setattr(peer, "_weights", given)
         answers, _ = peer._train([batch[b] for b in chosen])
