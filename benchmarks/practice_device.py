@@ -4,9 +4,9 @@
     PYTHONPATH=src python benchmarks/practice_device.py --data FOLDER --out FOLDER --skip records.jsonl    # what is left
     PYTHONPATH=src python benchmarks/practice_device.py --data FOLDER --store runs/practice records.jsonl  # as results
 
-A worker is a process on one core; the first ``--gpu`` of them train the networks of all numbers of labels on the GPU as
-one batch, and help the others when none is left. Every finished cell is a line of ``records.jsonl`` in the folder.
-``--store`` files them as ``naq reproduce`` does, with the requests that all their cells are there for.
+A worker is a process on one core (``--workers 0``: this one, for libraries whose threads end with a fork); the first
+``--gpu`` of them train the networks of all numbers of labels on the GPU as one batch, and help the others when none is
+left. Every finished cell is a line of ``records.jsonl`` in the folder. ``--store`` files them as ``naq reproduce`` does, with the requests that all their cells are there for.
 """
 
 from __future__ import annotations
@@ -86,6 +86,11 @@ def work(core: int, queues: Sequence[tuple[list[Cell], Any]], found: Any, cache:
 
 def compute(cells: Sequence[Cell], cache: DatasetCache, given: argparse.Namespace) -> Iterator[dict[str, Any]]:
     until = given.started + given.seconds
+    if not given.workers:
+        for cell in cells:
+            if time.time() < until:
+                yield record_of(cell, identify(cell, cache), Context(cache, cache=None)).to_json()
+        return
     fork = multiprocessing.get_context("fork")
     found = fork.Queue()
     trained = [cell for cell in cells if given.gpu and PEERS[cell.config["peer"]].on_devices]

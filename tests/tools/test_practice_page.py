@@ -77,7 +77,7 @@ def test_tables_and_the_picture_are_filled_in_and_checked(tool, folder, page, ca
     assert "\nold\n" not in text
     assert "| method | 1 label | 2 labels |" in short and "| 200 labels, random |" in macro
     assert [line.split("|")[-2].strip() for line in graphs.splitlines()[2:4]] == ["4", "5"]
-    assert "scikit-network: DiffusionClassifier()" in methods and "| cora, s | debian, s |" in methods
+    assert "scikit-network: PageRankClassifier()" in methods and "| cora, s | debian, s |" in methods
     assert "| 1 label |" in targets and "| 2 of 2 | none |" in targets
     assert "| 1 label | 9 |" in expected, "a case is a graph and a draw"
     assert accuracy.count("naq (FewShotNodeClassifier)") == 2 and "▼" in accuracy and "5 labels, random" in random

@@ -1,5 +1,5 @@
 r"""Label propagation and Correct & Smooth (Huang et al., `ICLR 2021 <https://arxiv.org/abs/2010.13993>`_), both of PyG,
-and Poisson learning (Calder et al., `ICML 2020 <https://arxiv.org/abs/2006.11184>`_).
+scikit-network's PageRank classifier, and Poisson learning (Calder et al., `ICML 2020 <https://arxiv.org/abs/2006.11184>`_).
 
 With :math:`S = D^{-1/2} A D^{-1/2}` and Y the labels, one row per node and 0 where there is none, label propagation repeats
 :math:`Z \leftarrow \alpha S Z + (1 - \alpha) Y`. Correct & Smooth starts from the probabilities of another classifier, here TF-IDF and logistic regression;
@@ -15,7 +15,7 @@ import torch
 
 from naq.graph import Graph
 from naq.neighbors import vector_neighbors
-from naq_paper.peers import Peer, edge_index, normalized_rows, softmax
+from naq_paper.peers import Peer, edge_index, missing, normalized_rows, softmax
 from naq_paper.peers.linear import FeaturesLogistic, SmoothLogistic
 
 LAYERS = 50
@@ -40,6 +40,26 @@ class LabelPropagation(Peer):
         given = torch.zeros(self.graph.num_nodes, count)
         given[nodes, slots] = 1.0
         return normalized_rows(Propagation(LAYERS, ALPHA)(given, self.edges).numpy())
+
+
+class PageRank(Peer):
+    """Nodes that no label reaches get probability 0 of every class."""
+
+    name, title, reads = "pagerank", "PageRank classifier", "edges"
+    settings = "scikit-network: `PageRankClassifier()`"
+
+    def __init__(self, graph: Graph, seed: int) -> None:
+        super().__init__(graph, seed)
+        try:
+            from sknetwork import classification
+        except ImportError as error:
+            raise missing("scikit-network", error) from error
+        self.kind = classification.PageRankClassifier
+
+    def classify(self, nodes: np.ndarray, slots: np.ndarray, count: int) -> np.ndarray:
+        given = np.full(self.graph.num_nodes, -1)
+        given[nodes] = slots
+        return np.asarray(self.kind().fit_predict_proba(sp.csr_matrix(self.graph.adjacency), given), dtype=np.float64)
 
 
 class CorrectAndSmooth(FeaturesLogistic):

@@ -10,7 +10,6 @@ import scipy.sparse as sp
 import torch
 
 import methods_under_test as suite
-import naq
 from naq.errors import GraphError, MissingDependency, OptionError
 from naq.graph import Graph
 from naq_paper.peers import PEERS, columns, gnn, normalized_rows, weighted

@@ -28,7 +28,7 @@ OURS = ("naq-plus",)
 OTHERS = (
     *("gcn", "sage", "appnp", "hops-logistic", "smooth-logistic", "tfidf-logistic", "sgc", "ssgc", "self-training"),
     *("boosting", "graphany", "cleora", "poisson", "poisson-neighbors", "label-propagation", "correct-and-smooth"),
-    *("pagerank", "diffusion"),
+    "pagerank",
 )
 SHOTS = (1, 2, 5, 10, 20, 50, 200)
 DRAWS, FEW_DRAWS = 10, 2

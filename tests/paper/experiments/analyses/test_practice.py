@@ -112,7 +112,7 @@ def test_from_graph_to_page(tmp_path):
     path = save_graph(tmp_path / "small.npz", graph.with_labels(labels))
     out, cache = tmp_path / "out", DatasetCache()
     store = Store(out)
-    methods = ("naq-plus", "ssgc", "tfidf-logistic", "diffusion", "sgc")
+    methods = ("naq-plus", "ssgc", "tfidf-logistic", "pagerank", "sgc")
     with make_runner("local", 1) as runner:
         requests = make_requests(["practice"], cache, given=[str(path)], seeds=2, shots=(1, 5), methods=methods)
         kept = Requests.load(out)
