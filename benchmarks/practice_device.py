@@ -1,12 +1,12 @@
 """``naq reproduce practice`` on a machine that is lent for minutes: the most important cells first, each kept at once.
 
-    PYTHONPATH=src python benchmarks/practice_device.py --data FOLDER --out FOLDER --seconds 380 [--workers 15 --gpu 3]
+    PYTHONPATH=src python benchmarks/practice_device.py --data FOLDER --out FOLDER --seconds 380 [--workers 15]
     PYTHONPATH=src python benchmarks/practice_device.py --data FOLDER --out FOLDER --skip records.jsonl    # what is left
     PYTHONPATH=src python benchmarks/practice_device.py --data FOLDER --store runs/practice records.jsonl  # as results
 
-A worker is a process on one core (``--workers 0``: this one, for libraries whose threads end with a fork); the first
-``--gpu`` of them train the networks of all numbers of labels on the GPU as one batch, and help the others when none is
-left. Every finished cell is a line of ``records.jsonl`` in the folder. ``--store`` files them as ``naq reproduce`` does, with the requests that all their cells are there for.
+A worker is a process on one core (``--workers 0``: this one, for libraries whose threads end with a fork). Every finished
+cell is a line of ``records.jsonl`` in the folder. ``--store`` files them as ``naq reproduce`` does, with a request per
+graph for the methods that have all their draws.
 """
 
 from __future__ import annotations
@@ -28,12 +28,13 @@ for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMB
 os.environ.setdefault("NUMBA_THREADING_LAYER", "workqueue")  # may be used after a fork
 
 import naq_paper.cells.datasets as datasets
+from naq.errors import MissingDependency
 from naq_paper.cells.cell import Cell
 from naq_paper.cells.datasets import DatasetCache, identify
 from naq_paper.cells.records import Record
 from naq_paper.cells.runners import record_of
 from naq_paper.cells.store import Store
-from naq_paper.experiments.analyses.practice import DRAWS, OTHERS, OURS, SHOTS, Practice
+from naq_paper.experiments.analyses.practice import DRAWS, OTHERS, OURS, SHOTS, SLOW, Practice
 from naq_paper.experiments.folder import Requests
 from naq_paper.experiments.request import Request
 from naq_paper.measurements import Context
@@ -51,36 +52,34 @@ def methods(graph: str) -> list[str]:
     return [name for name in (*OURS, *OTHERS) if name not in TOO_LONG.get(graph, ())]
 
 
-def ordered(graphs: Sequence[str], draws: int, device: str) -> list[Cell]:
+def ordered(graphs: Sequence[str], draws: int) -> list[Cell]:
     """The first half of the draws before the second, in each the methods by importance, of a method the largest graph first."""
     parts = [range(draws // 2), range(draws // 2, draws)] if draws > 1 else [range(draws)]
     middle = [name for name in (*OURS, *OTHERS) if name not in (*FIRST, *LAST)]
     tiers = [(part, some) for part in parts for some in (FIRST, middle)] + [(part, LAST) for part in parts]
     return [
-        practice_cell(graph, name, shots=SHOTS, seed=seed, device=device)
+        practice_cell(graph, name, shots=SHOTS, seed=seed)
         for part, some in tiers
         for graph in graphs
         for seed in part
         for name in some
-        if name in methods(graph)
+        if name in methods(graph) and seed < SLOW.get(name, draws)
     ]
 
 
-def work(core: int, queues: Sequence[tuple[list[Cell], Any]], found: Any, cache: DatasetCache, until: float) -> None:
-    """Cells of the first queue, then of the next; a queue is a list and the number of cells that are taken."""
+def work(core: int, cells: Sequence[Cell], taken: Any, found: Any, cache: DatasetCache, until: float) -> None:
+    """The next cell that nobody has taken, until there is none."""
     import torch
 
     os.sched_setaffinity(0, {core})
     torch.set_num_threads(1)
-    torch.backends.cuda.matmul.allow_tf32 = True
-    for cells, taken in queues:
-        while time.time() < until:
-            with taken.get_lock():
-                place = taken.value
-                taken.value += 1
-            if place >= len(cells):
-                break
-            found.put(record_of(cells[place], identify(cells[place], cache), Context(cache, cache=None)).to_json())
+    while time.time() < until:
+        with taken.get_lock():
+            place = taken.value
+            taken.value += 1
+        if place >= len(cells):
+            break
+        found.put(record_of(cells[place], identify(cells[place], cache), Context(cache, cache=None)).to_json())
     found.put(None)
 
 
@@ -92,15 +91,10 @@ def compute(cells: Sequence[Cell], cache: DatasetCache, given: argparse.Namespac
                 yield record_of(cell, identify(cell, cache), Context(cache, cache=None)).to_json()
         return
     fork = multiprocessing.get_context("fork")
-    found = fork.Queue()
-    trained = [cell for cell in cells if given.gpu and PEERS[cell.config["peer"]].on_devices]
-    on_gpu, others = ((some, fork.Value("i", 0)) for some in (trained, [c for c in cells if c not in set(trained)]))
+    found, taken = fork.Queue(), fork.Value("i", 0)
     cores = sorted(os.sched_getaffinity(0))
     workers = [
-        fork.Process(
-            target=work,
-            args=(cores[n % len(cores)], (on_gpu, others) if n < given.gpu else (others,), found, cache, until),
-        )
+        fork.Process(target=work, args=(cores[n % len(cores)], cells, taken, found, cache, until))
         for n in range(given.workers)
     ]
     for one in workers:
@@ -134,6 +128,8 @@ def keep(files: Sequence[str], folder: str, cache: DatasetCache, graphs: Sequenc
     done: dict[tuple[str, str], set[int]] = {}
     for line in (line for file in files for line in Path(file).read_text().splitlines()):
         record = Record.from_json(json.loads(line))
+        if record.cell.config["peer"] not in PEERS:
+            continue
         if record.done:
             same = replace(record, identity=identify(record.cell, cache))
             if same.identity.data.partition(".")[0] != record.identity.data.partition(".")[0]:
@@ -148,10 +144,11 @@ def keep(files: Sequence[str], folder: str, cache: DatasetCache, graphs: Sequenc
     for graph in graphs:
         counts = {name: next(n for n in range(99) if n not in done.get((graph, name), ())) for name in methods(graph)}
         whole = counts[OURS[0]]
-        kept = tuple(name for name in counts if counts[name] >= whole)
-        print(graph, whole, "draws; not:", {name: n for name, n in counts.items() if n < whole})
+        needed = {name: min(whole, SLOW.get(name, whole)) for name in counts}
+        kept = tuple(name for name in counts if counts[name] >= needed[name])
+        print(graph, whole, "draws; not:", {name: n for name, n in counts.items() if name not in kept})
         if whole:
-            requests.append(Request("practice", (graph,), seeds=whole, shots=SHOTS, methods=kept, device="cuda"))
+            requests.append(Request("practice", (graph,), seeds=whole, shots=SHOTS, methods=kept))
     Requests(requests, cache.paths).save(folder)
 
 
@@ -167,8 +164,6 @@ def main() -> int:
     parser.add_argument("--graphs", default=",".join(LARGEST_FIRST))
     parser.add_argument("--peers", default="")
     parser.add_argument("--workers", type=int, default=15)
-    parser.add_argument("--gpu", type=int, default=3)
-    parser.add_argument("--device", default="cuda")
     given = parser.parse_args()
     given.started = time.time()
     graphs = [name for name in LARGEST_FIRST if name in given.graphs.split(",")]
@@ -179,14 +174,13 @@ def main() -> int:
     lines = [json.loads(line) for file in given.skip for line in Path(file).read_text().splitlines()]
     known = {Cell(line["measurement"], line["config"]) for line in lines if line["result"]}
     wanted = [name for name in given.peers.split(",") if name] or list(PEERS)
-    cells = [c for c in ordered(graphs, given.draws, given.device) if c not in known and c.config["peer"] in wanted]
+    cells = [c for c in ordered(graphs, given.draws) if c not in known and c.config["peer"] in wanted]
     for name in wanted:
-        if not PEERS[name].on_devices:  # compiled once, for all workers; CUDA must not start before they do
-            try:
-                warm_up(PEERS[name])
-            except Exception as error:
-                print(f"{name} is left out: {error}", flush=True)
-                cells = [cell for cell in cells if cell.config["peer"] != name]
+        try:
+            warm_up(PEERS[name])  # compiled once, for all workers
+        except MissingDependency as error:
+            print(f"{name} is left out: {error}", flush=True)
+            cells = [cell for cell in cells if cell.config["peer"] != name]
     print(f"{len(cells)} cells, {time.time() - given.started:.0f} s", flush=True)
     given.out.mkdir(parents=True, exist_ok=True)
     done = 0

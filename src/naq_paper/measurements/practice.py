@@ -159,8 +159,8 @@ def practice(config: Mapping[str, Any], context: Context) -> dict[str, Any]:
         peer = kind(graph, seed, **there)
         prepared = time.process_time() - start
         found, judged = [], 0.0
-        given = [(draw.nodes, draw.slots, len(draw.classes)) for draw in draws.values()]
-        for (shot, shares), draw, chances in zip(draws, draws.values(), peer.answers(given)):
+        for (shot, shares), draw in draws.items():
+            chances = peer.classify(draw.nodes, draw.slots, len(draw.classes))
             paused = time.process_time()
             measured = measures(chances[draw.asked], draw, peer.promise(draw.asked))
             found.append({"shot": shot, "shares": shares, **measured})

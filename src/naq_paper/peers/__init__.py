@@ -8,7 +8,6 @@ features read them weighted alike (:func:`columns`).
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,8 +19,6 @@ from naq.graph import Graph
 from naq.plugins import Registry
 
 WIDTH = 256  # columns of a block of features at most where they are narrowed
-Task = tuple[np.ndarray, np.ndarray, int]
-"""Labelled nodes (m,), the class of each (m,), and the number of classes."""
 
 
 class Peer(ABC):
@@ -42,10 +39,6 @@ class Peer(ABC):
     @abstractmethod
     def classify(self, nodes: np.ndarray, slots: np.ndarray, count: int) -> np.ndarray:
         """(n, count) probabilities of every node from (m,) labelled nodes and the class of each; zeros: a node without an answer."""
-
-    def answers(self, tasks: Sequence[Task]) -> Iterator[np.ndarray]:
-        """What :meth:`classify` says of each task; a peer may work on all of them at once."""
-        return (self.classify(*task) for task in tasks)
 
     def promise(self, asked: np.ndarray) -> dict[str, Any] | None:
         """Of the last answer, where the peer has both: the accuracy it expects with a 90 % interval, and its sets (asked, count)."""

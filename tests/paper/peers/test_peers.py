@@ -13,7 +13,7 @@ import methods_under_test as suite
 from naq.errors import GraphError, MissingDependency, OptionError
 from naq.graph import Graph
 from naq_paper.peers import PEERS, columns, gnn, normalized_rows, weighted
-from naq_paper.peers.gnn import Training, attempts
+from naq_paper.peers.gnn import folds
 from naq_paper.peers.propagation import ALPHA, LAYERS, LEAST, solved
 
 GRAPH = suite.community_graph()
@@ -35,11 +35,6 @@ def symmetric(a: np.ndarray) -> np.ndarray:
     degree = a.sum(axis=1)
     scale = np.where(degree > 0, 1 / np.sqrt(np.maximum(degree, 1)), 0.0)
     return scale[:, None] * a * scale
-
-
-@pytest.fixture(autouse=True)
-def short_trainings(monkeypatch):
-    monkeypatch.setattr(gnn, "EPOCHS", 60)
 
 
 def available(name: str) -> str:
@@ -203,8 +198,12 @@ def test_a_batch_of_networks_has_the_layers_of_pyg(name):
     peer, d = PEERS[name](BARE, 0), columns(BARE).shape[1]
     residual = torch.tensor([0.0, 1.0] if name == "gcn" else [1.0, 1.0])
     torch.manual_seed(0)
-    weights = [torch.randn_like(part) for part in peer._weights(2, CLASSES, residual)]
-    found = peer._scores(weights, None, residual)
+    weights = [torch.randn_like(part) for part in peer.weights(2, CLASSES)]
+    asked = np.array([30, 2, 139, 140])
+    found = peer.scores(weights, peer.field(np.arange(GRAPH.num_nodes)), None, residual)
+    few = peer.field(asked)
+    np.testing.assert_allclose(peer.scores(weights, few, None, residual), found[asked], rtol=1e-4, atol=1e-3)
+    assert (len(few.inputs) < 40) == (name != "appnp"), "the nodes that scores depend on alone are looked at"
     x, ends = torch.from_numpy(columns(BARE)), torch.from_numpy(np.stack(GRAPH.adjacency.nonzero()).astype(np.int64))
     for b in range(2):
         first, bias, second, last = (part[:, b] for part in weights)
@@ -229,88 +228,71 @@ def test_a_batch_of_networks_has_the_layers_of_pyg(name):
 
 def test_networks_of_a_batch_do_not_know_of_each_other(monkeypatch):
     """Without dropout and from given weights, a network of a batch is the network that is trained alone."""
-    peer = PEERS["gcn"](BARE, 0)
-    few, many = few_labels(1), few_labels(4)
-    batch = [
-        Training(*few, CLASSES, (0.0, 5e-4, 1.0), epochs=7),
-        Training(many[0], many[1] % 3, 3, (0.0, 5e-2, 0.0), epochs=12),
-    ]
-    whole = peer._weights(2, CLASSES, None)
-    cuts = [CLASSES, 3]
+    peer, given = PEERS["gcn"](BARE, 0), few_labels(3)
+    settings = [(0.0, 5e-4, 1.0), (0.0, 5e-2, 0.0)]
+    start = [part.detach() for part in peer.weights(2, CLASSES)]
 
     def run(chosen):
-        widest = max(cuts[b] for b in chosen)
+        own = [part[:, chosen].clone().requires_grad_() for part in start]
+        monkeypatch.setattr(peer, "weights", lambda size, count: own)
+        return peer.train(given, CLASSES, [settings[b] for b in chosen], 10, few_labels(5))
 
-        def given(size, count, residual):
-            parts = [part.detach()[:, chosen].clone() for part in whole]
-            return [
-                part[..., :count].requires_grad_() if part.shape[2] == CLASSES else part.requires_grad_()
-                for part in parts
-            ]
-
-        monkeypatch.setattr(peer, "_weights", given)
-        answers, _ = peer._train([batch[b] for b in chosen])
-        assert [answer.shape[1] for answer in answers] == [cuts[b] for b in chosen] and widest
-        return answers
-
-    together = run([0, 1])
+    (together, losses), alone = run([0, 1]), [run([b]) for b in range(2)]
+    assert losses.shape == (2, 10 // gnn.EVERY) and (losses[:, -1] < losses[:, 0]).all(), "they learn"
     for b in range(2):
-        np.testing.assert_allclose(together[b], run([b])[0], atol=1e-4)
-    assert len({round(float(answer.max()), 3) for answer in together}) == 2
+        np.testing.assert_allclose(losses[b], alone[b][1][0], rtol=1e-3)
+        for part, other in zip(together, alone[b][0]):
+            np.testing.assert_allclose(part[:, b].detach(), other[:, 0].detach(), atol=1e-3)
+    assert np.abs(losses[0] - losses[1]).min() > 1e-2
 
 
 def test_dropout_is_each_networks_own():
     peer, residual = PEERS["gcn"](BARE, 0), torch.ones(2)
     torch.manual_seed(0)
-    weights = [torch.randn_like(part) for part in peer._weights(2, CLASSES, residual)]
-    plain = peer._scores(weights, None, residual)
-    drawn = torch.stack([peer._scores(weights, torch.tensor([0.0, 0.8]), residual) for _ in range(300)])
-    np.testing.assert_allclose(drawn[0, :, 0], plain[:, 0], atol=1e-5)
+    weights, field = [torch.randn_like(part) for part in peer.weights(2, CLASSES)], peer.field(few_labels()[0])
+    plain = peer.scores(weights, field, None, residual)
+    drawn = torch.stack([peer.scores(weights, field, torch.tensor([0.0, 0.8]), residual) for _ in range(300)])
+    np.testing.assert_allclose(drawn[0, :, 0], plain[:, 0], atol=1e-3)
     apart = drawn.mean(dim=0)[:, 1] - plain[:, 1]
     assert (drawn[0, :, 1] - plain[:, 1]).abs().mean() > 5 * apart.abs().mean(), "right on average alone"
 
 
 def test_a_product_with_a_sparse_matrix_has_the_slope_of_a_dense_one():
-    matrix = PEERS["sage"](BARE, 0).matrices
-    rows = torch.randn(GRAPH.num_nodes, 2, 3, requires_grad=True)
+    matrix = PEERS["sage"](BARE, 0).field(few_labels()[0]).matrices
+    rows = torch.randn(matrix[0].shape[1], 2, 3, requires_grad=True)
     (gnn.Spread.apply(matrix, rows) ** 2).sum().backward()
     other = rows.detach().clone().requires_grad_()
     (torch.einsum("mn,nbc->mbc", matrix[0].to_dense(), other) ** 2).sum().backward()
     np.testing.assert_allclose(rows.grad, other.grad, rtol=1e-3, atol=1e-4)
 
 
-def test_settings_are_judged_by_the_other_half_of_the_labels():
-    nodes, slots = few_labels(4)
-    nodes, slots = np.append(nodes[4:], nodes[0]), np.append(slots[4:], slots[0])
-    some = attempts(nodes, slots, CLASSES, gnn.GCN.grid, 0)
-    assert [one.setting for one in some] == [setting for setting in gnn.GCN.grid for _ in range(gnn.FOLDS)]
-    for one in some:
-        assert not set(one.nodes) & set(one.judges[0]) and sorted([*one.nodes, *one.judges[0]]) == sorted(nodes)
-        assert nodes[-1] in one.nodes, "the only label of a class is always learned"
-        assert set(one.slots) == set(range(CLASSES))
-    judged = [set(one.judges[0]) for one in some[: gnn.FOLDS]]
-    assert set.union(*judged) == set(nodes[:-1]) and not set.intersection(*judged)
-    assert attempts(*few_labels(1), CLASSES, gnn.GCN.grid, 0) == []
+def test_every_second_label_of_a_class_judges_in_turn():
+    slots = np.array([0] * 5 + [1] * 2 + [2])
+    found = folds(slots, 3, 0)
+    assert len(found) == gnn.FOLDS and not np.logical_and(*found).any()
+    assert np.logical_or(*found).tolist() == [True] * 7 + [False], "the only label of a class is always learned"
+    assert all(set(slots[~judge]) == {0, 1, 2} and judge[slots == 1].sum() == 1 for judge in found)
+    assert folds(np.arange(4), 4, 0) == []
 
 
 def test_the_setting_and_the_epochs_with_the_least_loss_train_the_last_network(monkeypatch):
     peer, seen = PEERS["sage"](BARE, 0), []
 
-    def train(batch):
-        seen.append(list(batch))
-        losses = np.ones((len(batch), gnn.EPOCHS // gnn.EVERY))
-        for place, one in enumerate(batch):
-            losses[place, 3] -= 0.5 * (one.setting == gnn.SAGE.grid[2])
-            losses[place, 1] -= 0.9 * (one.setting == gnn.SAGE.grid[1] and place % 2)  # in one of the two folds only
-        return [np.zeros((GRAPH.num_nodes, one.count)) for one in batch], losses
+    def train(given, count, settings, epochs, judges=None):
+        seen.append((settings, epochs, sorted(given[0]), judges))
+        losses = np.full((len(settings), gnn.EPOCHS // gnn.EVERY), 10.0)
+        losses[1 % len(settings), 1] -= 9 * (len(seen) == 1)  # in one of the two folds only
+        losses[2 % len(settings), 3] -= 5
+        return peer.weights(len(settings), count), losses
 
-    monkeypatch.setattr(peer, "_train", train)
-    list(peer.answers([(*few_labels(4), CLASSES), (*few_labels(1), CLASSES)]))
-    assert [(one.setting, one.epochs) for one in seen[-1]] == [
-        (gnn.SAGE.grid[2], 4 * gnn.EVERY),
-        (gnn.SAGE.grid[0], gnn.UNTUNED),
-    ]
-    assert not len(seen[-1][0].judges[0]) and len(seen[-1][0].nodes) == 4 * CLASSES
+    monkeypatch.setattr(peer, "train", train)
+    nodes, slots = few_labels(4)
+    peer.classify(nodes, slots, CLASSES)
+    assert [len(settings) for settings, *_ in seen] == [len(gnn.SAGE.grid)] * gnn.FOLDS + [1]
+    assert all(sorted([*learned, *judges[0]]) == sorted(nodes) for _, _, learned, judges in seen[:2])
+    assert seen[-1] == ([gnn.SAGE.grid[2]], 4 * gnn.EVERY, sorted(nodes), None)
+    peer.classify(*few_labels(1), CLASSES)
+    assert seen[-1][:2] == ([gnn.SAGE.grid[0]], gnn.EPOCHS), "no label can be left out"
 
 
 @pytest.mark.parametrize(("name", "library"), [("pagerank", "sknetwork"), ("cleora", "pycleora")])

@@ -12,7 +12,16 @@ from naq.io import save_graph
 from naq_paper.cells.datasets import DatasetCache
 from naq_paper.cells.runners import Setup, make_runner
 from naq_paper.cells.store import Store
-from naq_paper.experiments.analyses.practice import DRAWS, OTHERS, OURS, SHOTS, against_best, column_of, standings_of
+from naq_paper.experiments.analyses.practice import (
+    DRAWS,
+    OTHERS,
+    OURS,
+    SHOTS,
+    SLOW,
+    against_best,
+    column_of,
+    standings_of,
+)
 from naq_paper.experiments.datasets import make_requests
 from naq_paper.experiments.experiment import StoredRecords, compute, expand
 from naq_paper.experiments.folder import Requests
@@ -40,8 +49,13 @@ def test_every_method_answers_every_draw():
     study = study_of()
     assert set(study.groups) == set(PEERS) == {*OURS, *OTHERS}
     cells = study.cells()
-    assert len(cells) == DRAWS * len(PEERS) and {tuple(cell.config["shots"]) for cell in cells} == {SHOTS}
-    assert {cell.config["seed"] for cell in study_of(seeds=8).cells()} == set(range(8))
+    assert len(cells) == sum(SLOW.get(peer, DRAWS) for peer in PEERS) and {
+        tuple(cell.config["shots"]) for cell in cells
+    } == {SHOTS}
+    drawn = {
+        row: {cell.config["seed"] for cell in group.cells(finds())} for row, group in study_of(seeds=8).groups.items()
+    }
+    assert drawn["naq-plus"] == set(range(8)) and drawn["gcn"] == set(range(SLOW["gcn"]))
     some = study_of(methods=("naq-plus", "gcn"), shots=(5, 1), seeds=2)
     assert list(some.groups) == ["naq-plus", "gcn"] and some.cells()[0].config["shots"] == [1, 5]
     with pytest.raises(OptionError, match="there is no practical method 'gnn'"):
@@ -50,7 +64,7 @@ def test_every_method_answers_every_draw():
 
 def test_methods_are_compared_draw_by_draw():
     """A draw is as hard for everybody: the difference is far more certain than either accuracy."""
-    study = study_of(finds(), seeds=6)
+    study = study_of(finds(), seeds=6, methods=("naq-plus", "sgc", "ssgc", "hops-logistic", "graphany"))
     column = column_of(study, list(study.groups), (1, "equal"), "accuracy")
     best, test = against_best(column)
     assert best in OTHERS and test.difference.paired and test.significant
@@ -58,6 +72,19 @@ def test_methods_are_compared_draw_by_draw():
     own = [column["naq-plus"].per_task, column[best].per_task]
     assert test.difference.mean == pytest.approx((own[0] - own[1]).mean())
     assert standings_of(column)[best].mark == "▼"
+
+
+def test_a_method_with_fewer_draws_is_compared_on_those_that_both_have():
+    study = study_of(finds(), seeds=8, methods=("naq-plus", "gcn"), shots=(1,))
+    column = column_of(study, list(study.groups), (1, "equal"), "accuracy")
+    ours, theirs, count = column["naq-plus"].per_task, column["gcn"].per_task, SLOW["gcn"]
+    assert (len(ours), len(theirs)) == (8, count)
+    _, test = against_best(column)
+    assert test.difference.paired
+    assert test.difference.mean == pytest.approx((ours[:count] - theirs).mean())
+    row = table_of(study.views(), "practice-reached-cora").rows[0]
+    assert row[2].value == pytest.approx(100 * ours[:count].mean())
+    assert "The first ones alone: GCN, tuned (3)." in table_of(study.views(), "practice-cora").note
 
 
 def test_the_best_of_the_others_is_none_of_ours():
