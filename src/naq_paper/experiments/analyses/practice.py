@@ -233,7 +233,7 @@ def against_best(column: Column) -> tuple[str, Comparison] | None:
 
 def first_draws(one: Score, count: int) -> Score:
     """Of a method with more draws than another, those that both have."""
-    return score([one.per_task[:count]], "|".join(one.tasks.split("|")[:count]), trained=False)
+    return score(one.per_task[None, :count], "|".join(one.tasks.split("|")[:count]), trained=False)
 
 
 def left_out_note(study: Study, settings: Sequence[Labels]) -> str:
@@ -251,8 +251,8 @@ def reached_table(
     lines: list[list[Entry]] = []
     for at, (best, test) in tests.items():
         d = test.difference
-        other = accuracy[at][best].mean
-        ours, other = (Number(100 * one, digits=1) for one in (other + d.mean, other))
+        mean_of_best = accuracy[at][best].mean
+        ours, other = (Number(100 * one, digits=1) for one in (mean_of_best + d.mean, mean_of_best))
         verdicts = (test.significant, not (test.significant and d.mean < 0))
         told = ("yes" if one else "no" for one in verdicts)
         lines.append([words(at), title(best), ours, other, Number(100 * d.mean, 100 * d.ci95, digits=1), *told])
