@@ -134,7 +134,8 @@ def readme_table(pack: Path) -> str:
             top = [place[at][row] == max(place[at][other] for other in rows) for at in SHORT]
             cells.append(" / ".join(f"**{text}**" if first else text for text, first in zip(shown, top)))
         lines.append(f"| {title(row)} | {' | '.join(cells)} |")
-    note = f"Accuracy of all other nodes, %, mean over draws of labels; bold: best of the rows shown. Other methods, and those that were run on some of the graphs: docs/practice.md."
+    note = "Accuracy of all other nodes, %, mean over draws of labels; bold: best of the rows shown."
+    note += " Other methods, and those that were run on some of the graphs: docs/practice.md."
     return "\n".join([*lines, "", note])
 
 
