@@ -406,3 +406,17 @@ def test_a_document_type_is_refused_in_any_encoding_and_wherever_it_stands(
     path.write_bytes((head + f"<!DOCTYPE graphml [{entities}]>" + graph.replace("x", "&i;")).encode(encoding))
     with pytest.raises(DataError, match="document type"):
         load(path)
+
+
+def test_a_file_whose_name_is_no_text(tmp_path: Path) -> None:
+    """Its bytes become halves of characters in the graph's name, which stands in pages and answers."""
+    from naq.classifier import FewShotNodeClassifier, write_predictions
+    from naq.classifier.page import write_report
+    from naq_studio.routes import Json
+
+    graph = load(save_graph(tmp_path / os.fsdecode(b"\xff.npz"), small_graph()))
+    assert graph.name == "\udcff"
+    classifier = FewShotNodeClassifier().fit(graph, {1: "a", 2: "b", 3: "a", 4: "b"})
+    page = write_report(classifier, tmp_path / "r.html", 0.9, "naq predict \udcff.npz").read_text(encoding="utf-8")
+    assert "naq predict ?.npz" in page and write_predictions(classifier, tmp_path / "p.csv").exists()
+    assert json.loads(Json({"name": graph.name}).body) == {"name": "\udcff"}
