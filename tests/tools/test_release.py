@@ -34,10 +34,9 @@ def archives(
     folder: Path, left_out: str = "", more: str = "", in_sdist: str = "src/naq/__init__.py"
 ) -> tuple[Path, Path]:
     """A wheel and an sdist with empty files of the right names."""
-    modules = {
-        f"naq/{path.relative_to(ROOT / 'src' / 'naq').as_posix()}" for path in (ROOT / "src" / "naq").rglob("*.py")
-    }
-    names = modules | {*tool("check_wheel").DATA[:4], "naq-0.1.0.dist-info/METADATA"}
+    check = tool("check_wheel")
+    data = set(check.DATA)  # "*" is a file name like any other
+    names = {*check.modules_of(ROOT / "src"), *data, "naq-0.1.0.dist-info/METADATA"}
     with zipfile.ZipFile(folder / "naq.whl", "w") as wheel:
         for name in sorted(names - {left_out} | set(filter(None, [more]))):
             wheel.writestr(name, "")
@@ -55,6 +54,7 @@ def test_contents_are_checked(tmp_path: Path) -> None:
     [
         {"left_out": "naq/py.typed"},
         {"left_out": "naq/heads/transductive.py"},
+        {"left_out": "naq_studio/static/*"},
         {"more": "tests/test_docs.py"},
         {"more": "naq/io/bundled/notes.txt"},
         {"in_sdist": "tests/test_docs.py"},

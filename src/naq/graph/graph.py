@@ -177,7 +177,7 @@ class Graph:
 
     @property
     def blocks(self) -> tuple[checks.FeatureBlock, ...]:
-        """The kinds of features in the order of columns: as stated, else all of one kind; none without features.
+        """The kinds of features in the order of columns, as stated or else all of one kind; none without features.
 
         Behind them are sentence vectors that count as features.
         """
