@@ -29,10 +29,7 @@ def import_command(
     numeric: Annotated[list[str], Option(help="Column of nodes: numbers, scaled; may be repeated.")] = [],  # noqa: B006
     categorical: Annotated[list[str], Option(help="Column of nodes: one-hot; may be repeated.")] = [],  # noqa: B006
     vector: Annotated[
-        list[str],
-        Option(
-            help="Column of lists, prefix of columns v0, v1, ..., or .npy file with a row per node; may be repeated."
-        ),
+        list[str], Option(help="Column of lists, prefix of columns v0, v1, ..., or .npy file; may be repeated.")
     ] = [],  # noqa: B006
     ignore: Ignore = [],  # noqa: B006
     display: Annotated[str | None, Option(help="Column of nodes: names to show in place of ids.")] = None,

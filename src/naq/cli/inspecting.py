@@ -112,10 +112,7 @@ def episodes_command(
     self_loops: Loops = True,
     method: Solver = "auto",
     fill: Fill = "none",
-    table_file: Annotated[
-        Path | None,
-        Option("--table", help="Draw from this table of 'naq neighbors --out', which says itself how it was made."),
-    ] = None,
+    table_file: Annotated[Path | None, Option("--table", help="Draw from this table of 'naq neighbors --out'.")] = None,
     out: Annotated[Path | None, Option(help="Save the episodes as npz.")] = None,
     context: Context = None,  # type: ignore[assignment]
 ) -> None:

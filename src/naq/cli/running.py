@@ -49,10 +49,7 @@ def run_command(
     way: Annotated[int, Option(help="Classes per task.")] = 5,
     shot: Annotated[int, Option(help="Labelled nodes per class.")] = 1,
     head: Annotated[
-        str,
-        Option(
-            help="Solves tasks and selects the checkpoint; a name of 'naq list heads'. Some methods solve tasks themselves."
-        ),
+        str, Option(help="Solves tasks and selects the checkpoint; a name of 'naq list heads'.")
     ] = "logistic",
     seed: Seed = 0,
     episodes: Annotated[int, Option(help="Training episodes of a learner.")] = 16_000,
