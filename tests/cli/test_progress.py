@@ -9,6 +9,7 @@ import pytest
 from rich.console import Console
 
 from naq.cli import progress
+from naq.errors import LONGEST, warn
 
 
 @pytest.fixture
@@ -111,3 +112,17 @@ def test_on_a_terminal_one_bar_follows_the_phases(shown):
     text = out.getvalue()
     assert all(word in text for word in ("loading", "preparing", "neighbours", "5/9", "training", "16/160", "left"))
     assert "/?" not in text, "no count where the length is unknown"
+
+
+def test_no_warning_is_longer_than_a_message() -> None:
+    """Titles and texts are of files, which hold anything."""
+    for title, text in (
+        ("x" * 900, "y" * 5000),
+        ("a/" + "n" * 200, "n" * 200 + ": " + "z" * 900),
+        ("é\x1b" * 300, "\n" * 900),
+    ):
+        said = progress.shown(title, text)
+        assert len(said) <= LONGEST and said.isprintable()
+    with pytest.warns(UserWarning) as told:
+        warn("w\x1b" * 5000)
+    assert len(str(told[0].message)) <= LONGEST and told[0].filename == __file__
