@@ -36,7 +36,7 @@ def _escaped(character: str) -> str:
 
 
 def warn(text: object, stacklevel: int = 2) -> None:
-    """A ``UserWarning`` for the caller, made :func:`plain`."""
+    """``warnings.warn`` of a text that is made :func:`plain`."""
     warnings.warn(plain(str(text)), stacklevel=stacklevel + 1)
 
 

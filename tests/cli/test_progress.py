@@ -124,5 +124,5 @@ def test_no_warning_is_longer_than_a_message() -> None:
         said = progress.shown(title, text)
         assert len(said) <= LONGEST and said.isprintable()
     with pytest.warns(UserWarning) as told:
-        warn("w\x1b" * 5000)
+        warn("w\x1b" * 5000, stacklevel=1)
     assert len(str(told[0].message)) <= LONGEST and told[0].filename == __file__
