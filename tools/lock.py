@@ -31,10 +31,10 @@ def resolved(pin: str) -> dict[str, str]:
     """Name to version of what ``.[dev]`` needs beside torch."""
     with tempfile.TemporaryDirectory(prefix="naq-lock-") as folder:
         python = str(Path(folder) / "bin" / "python")
-        pip = [python, "-m", "pip", "--quiet", "--disable-pip-version-check"]
+        pip = [python, "-m", "pip", "--disable-pip-version-check"]
         subprocess.run([sys.executable, "-m", "venv", folder], check=True)
-        subprocess.run([*pip, "install", pin], check=True)
-        subprocess.run([*pip, "install", pin, "-e", f"{ROOT}[dev]", *ELSEWHERE], check=True)
+        subprocess.run([*pip, "install", "--quiet", pin], check=True)
+        subprocess.run([*pip, "install", "--quiet", pin, "-e", f"{ROOT}[dev]", *ELSEWHERE], check=True)
         listed = json.loads(subprocess.check_output([*pip, "list", "--format=json"]))
     return {one["name"]: one["version"] for one in listed if one["name"] not in ("pip", "naq", "torch")}
 
