@@ -9,7 +9,7 @@ import pytest
 
 from naq import Graph
 from naq.classifier import FewShotNodeClassifier, Labels
-from naq.classifier.confidence import AGREEMENT, MASS, NARROW, Prediction, class_shares
+from naq.classifier.confidence import AGREEMENT, MASS, NARROW, UNTOLD, Prediction, class_shares
 from naq.classifier.pool import left_out_weights
 from naq.errors import OptionError
 
@@ -77,7 +77,7 @@ def test_the_value_is_the_mean_confidence_and_the_interval_that_of_its_labels(ha
         expected, sure, named = found.expected, found.probabilities.max(axis=1), found.probabilities.argmax(axis=1)
         assert expected.value == pytest.approx(sure[found.free].mean(), abs=2e-3)
         b = (m * expected.value + 2) / (m + 4)
-        reach = NARROW * np.sqrt(b * (1 - b) / (m + 4))
+        reach = NARROW * np.sqrt(b * (1 - b) / (m + 4) + UNTOLD**2)
         wanted = max(0, expected.value - reach), min(1, expected.value + reach)
         assert (expected.low, expected.high) == pytest.approx(wanted)
         for place, one in enumerate(found.expected_by_class()):

@@ -72,6 +72,7 @@ def benches(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Bench]:
 
 
 OWN_READERS = {
+    "studio: journal",
     "checkpoint",
     "classifier",
     "run: embedding",

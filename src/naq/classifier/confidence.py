@@ -10,8 +10,9 @@ are :math:`p^\theta`, where :math:`\theta` has the least log-loss of the labels 
 mean of the highest probabilities, and as much more as labels left out are right more often than that (where they are
 many), joined with the agreement of class means with the discriminant of the surroundings, two answers that err for
 different reasons, which counts as ``AGREEMENT`` labels: the only thing that tells where no label can be left out.
-:math:`\theta` is then set so that the mean confidence is a. The interval is :math:`a \pm 1.8 \sqrt{b (1 - b) / (m + 4)}`
-for m labels that could be left out, :math:`b = (m a + 2) / (m + 4)`.
+:math:`\theta` is then set so that the mean confidence is a. The interval is
+:math:`a \pm 1.8 \sqrt{b (1 - b) / (m + 4) + 0.01^2}` for m labels that could be left out,
+:math:`b = (m a + 2) / (m + 4)`.
 
 Labels that came without regard to class also tell what they have not met: as many nodes are of classes without a label,
 or as good as that, as labels are the only one of their class (Good and Turing), and these count as wrong.
@@ -55,6 +56,9 @@ MOST_WEIGHED = 2000  # labels from which weights are learned at most
 AGREEMENT, MASS, RESIDUAL = 2.0, 20.0, 50.0  # labels that agreement, probabilities and caution count as
 NARROW = 1.8
 """Half an interval in standard deviations: nine of ten were to lie inside on eight graphs; the normal distribution has 1.64."""
+UNTOLD = 0.01
+"""The standard deviation that no number of labels takes away: without it, 81 % of the intervals of 200 labels in every class held on
+seven graphs, with it 93 %."""
 SAMPLE = 2048  # nodes, and labels, from which means are taken
 EXPONENTS = np.geomspace(0.05, 3, 60)
 STEPS = 14  # halvings between the outer exponents
@@ -74,7 +78,7 @@ class ExpectedAccuracy:
         """The interval of a share that so many left-out labels tell, with two right and two wrong ones more (Agresti and Coull)."""
         value = min(max(value, 0.0), 1.0)
         share = (labels * value + 2) / (labels + 4)
-        spread = NARROW * float(np.sqrt(share * (1 - share) / (labels + 4)))
+        spread = NARROW * float(np.sqrt(share * (1 - share) / (labels + 4) + UNTOLD**2))
         return cls(value, max(0.0, value - spread), min(1.0, value + spread))
 
     def __str__(self) -> str:

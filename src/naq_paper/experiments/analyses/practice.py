@@ -168,11 +168,11 @@ def promise_table(study: Study, settings: Sequence[Labels]) -> TableView:
             np.array(values_of(records, at, what))
             for what in ("accuracy", "expected", "low", "high", "set_coverage", "set_size")
         )
+        found: list[float | None] = [None] * 7
         if true.size:
-            inside = 100 * float(((low <= true) & (true <= high)).mean())
-            shown = (100 * true.mean(), 100 * expected.mean(), 100 * np.abs(expected - true).mean())
-            rest = (100 * (high - low).mean(), inside, 100 * held.mean(), size.mean())
-            lines.append([words(at), *(plain(float(one), 1) for one in (*shown, *rest))])
+            shares = (true, expected, np.abs(expected - true), high - low, (low <= true) & (true <= high), held)
+            found = [*(100 * float(one.mean()) for one in shares), float(size.mean())]
+        lines.append([words(at), *(plain(one, 1) for one in found)])
     return TableView(
         table_name(study, "promise"),
         f"What the classifier expects of itself: {study.dataset}",
