@@ -102,7 +102,7 @@ class Cleora(Columns):
             raise missing("pycleora", error) from error
         ends = graph.adjacency.tocoo()
         lines = (f"{a} {b}" for a, b in zip(ends.row.tolist(), ends.col.tolist()) if a < b)
-        made = pycleora.SparseMatrix.from_iterator(lines, "complex::reflexive::product")
+        made = pycleora.SparseMatrix.from_iterator(lines, "complex::reflexive::product")  # type: ignore[attr-defined]
         start, few = columns(graph), min(WIDEST, len(made.entity_ids) - 1)
         rows = np.zeros((graph.num_nodes, few), dtype=np.float32)
         rows[[int(name) for name in made.entity_ids]] = pycleora.embed(made, few)
