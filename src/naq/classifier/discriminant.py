@@ -12,7 +12,7 @@ mean and scatter change by rank one, so that
 
 .. math::
     D_{c,-i}(i) = \frac{g^2\, t}{1 - g t}, \qquad
-    D_{k,-i}(i) = D_k(i) + \frac{g\, \big(u^T A^{-1} (z_i - m_k)\big)^2}{1 - g t} \quad (k \ne c)
+    D_{k,-i}(i) = D_k(i) + \frac{g\, \left(u^T A^{-1} (z_i - m_k)\right)^2}{1 - g t} \quad (k \ne c)
 
 is what solving again without i gives. A mean of few labels is off by itself, which adds :math:`h / n_c` to the
 distances from it on average, :math:`h = \mathrm{tr}(A^{-1} R^T R) / (m - C)`; ``OFFSET`` of that is taken off, so
