@@ -219,6 +219,11 @@ def _after(lines, key):
     return f"begun {key}" in lines[lines.index(f"finished {key}") :]
 
 
+def started_by(pid):
+    """Processes that any thread of this one started."""
+    return [int(one) for file in Path(f"/proc/{pid}/task").glob("*/children") for one in file.read_text().split()]
+
+
 @pytest.mark.slow
 def test_workers_end_with_their_runner(tmp_path, empties):
     """When it is killed, and when Ctrl-C stops it; either way the locks are free afterwards."""
@@ -229,8 +234,9 @@ def test_workers_end_with_their_runner(tmp_path, empties):
         wait_for(lambda n=name: (log := tmp_path / f"{n}.log").exists() and "begun" in log.read_text())
         store = Store(tmp_path / name)
         assert not is_free(store, cell)
-        workers = [int(pid) for pid in Path(f"/proc/{child.pid}/task/{child.pid}/children").read_text().split()]
-        assert workers and all(is_running(pid) for pid in workers)
+        wait_for(lambda n=child.pid: started_by(n))  # a cell may be begun before its worker is there
+        workers = started_by(child.pid)
+        assert all(is_running(pid) for pid in workers)
         # Ctrl-C on a terminal reaches the whole group, a kill only the runner
         (os.killpg if name == "stopped" else os.kill)(child.pid, ends[name])
         output, errors = child.communicate(timeout=LONG)
