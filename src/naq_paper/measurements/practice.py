@@ -144,15 +144,7 @@ def practice(config: Mapping[str, Any], context: Context) -> dict[str, Any]:
     warm_up(kind, **there)
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
     # a graph of its own: what one method derives from it is not there for the next
-    graph = Graph(
-        source.adjacency,
-        source.features,
-        names=source.names,
-        vocab=source.vocab,
-        name=source.name,
-        blocks=source.stated_blocks,
-        arcs=source.arcs,
-    )
+    graph = source.without_labels().with_text(None).with_table(None).with_features(source.features)
 
     def work() -> tuple[float, float, list[dict[str, Any]]]:
         start = time.process_time()

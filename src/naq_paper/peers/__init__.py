@@ -97,12 +97,6 @@ def normalized_rows(scores: np.ndarray) -> np.ndarray:
     return np.divide(scores, total, out=np.zeros_like(scores), where=total > 0)
 
 
-def softmax(scores: np.ndarray) -> np.ndarray:
-    """(n, count) scores as probabilities."""
-    apart = np.exp(scores - scores.max(axis=1, keepdims=True))
-    return np.asarray(apart / apart.sum(axis=1, keepdims=True))
-
-
 def missing(library: str, error: ImportError) -> MissingDependency:
     how = 'pip install "naq[practice]"'
     return MissingDependency(f"this comparison needs {library}, which is not installed: {how}.")

@@ -22,7 +22,8 @@ import numpy as np
 from naq.classifier.views import surroundings
 from naq.embedders.smoothing import centred, smoothed
 from naq.graph import Graph
-from naq_paper.peers import Peer, columns, missing, softmax, weighted
+from naq.heads.transductive import softmax
+from naq_paper.peers import Peer, columns, missing, weighted
 
 STRENGTH = 10.0
 """C of logistic regression on rows of length one: of 1, 10 and 100 the best average on other draws of labels."""

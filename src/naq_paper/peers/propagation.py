@@ -14,8 +14,9 @@ import scipy.sparse as sp
 import torch
 
 from naq.graph import Graph
+from naq.heads.transductive import softmax
 from naq.neighbors import vector_neighbors
-from naq_paper.peers import Peer, edge_index, missing, normalized_rows, softmax
+from naq_paper.peers import Peer, edge_index, missing, normalized_rows
 from naq_paper.peers.linear import FeaturesLogistic, SmoothLogistic
 
 LAYERS = 50
