@@ -1,9 +1,9 @@
 """A cell: a computation that depends on nothing but its configuration, the data and the code.
 
-A cell's ``measurement`` names a function of :mod:`naq_paper.measurements`, its ``config`` is what that function is given:
-JSON values with every default written out, so that two experiments that need the same training share it. Its key is a
-hash of measurement, configuration, data and versions of the code; a result is stored under the key and is never computed
-twice.
+A cell's ``measurement`` names a function of :mod:`naq_paper.measurements`, its ``config`` is what that function is
+given: JSON values with every default written out, so that two experiments that need the same training share it. Its key
+is a hash of measurement, configuration, data and versions of the code; a result is stored under the key and is never
+computed twice.
 """
 
 from __future__ import annotations
@@ -59,20 +59,20 @@ class Cell:
 
 
 def titles(cells: Sequence[Cell]) -> list[str]:
-    """A line per cell; cells of one title, such as the candidates of a setting, also say what tells them apart."""
+    """A line per cell; cells of the same title, such as the candidates of a setting, also say in what they differ."""
     flat = [
         {**cell.config, **(cell.config.get("options") or {}), **(cell.config.get("episode") or {})} for cell in cells
     ]
-    same: dict[str, list[int]] = defaultdict(list)
-    for place, cell in enumerate(cells):
-        same[cell.title].append(place)
+    groups: dict[str, list[int]] = defaultdict(list)
+    for i, cell in enumerate(cells):
+        groups[cell.title].append(i)
     lines = [cell.title for cell in cells]
-    for paths in (p for p in same.values() if len(p) > 1):
-        names = {name for place in paths for name in flat[place]} - {"options", "episode"}
-        differ = sorted(name for name in names if len({str(flat[place].get(name)) for place in paths}) > 1)
-        for place in paths:
-            words = [f"{name}={flat[place][name]}" for name in differ if name in flat[place]]
-            lines[place] += f" ({', '.join(words)})" if words else ""
+    for group in groups.values():
+        names = {name for i in group for name in flat[i]} - {"options", "episode"}
+        differ = sorted(name for name in names if len({str(flat[i].get(name)) for i in group}) > 1)
+        for i in group:
+            words = [f"{name}={flat[i][name]}" for name in differ if name in flat[i]]
+            lines[i] += f" ({', '.join(words)})" if words else ""
     return lines
 
 
@@ -89,7 +89,8 @@ class Identity:
 
 
 VERSIONS: dict[str, int] = {"practice": 2}
-"""By the name of a measurement, learner, embedder, kind of episodes, head, perturbation or peer, e.g. ``"protonet": 2``."""
+"""By the name of a measurement, learner, embedder, kind of episodes, head, perturbation or peer, e.g. ``"protonet":
+2``."""
 
 
 def versions_of(measurement: str, config: Mapping[str, Any]) -> str:

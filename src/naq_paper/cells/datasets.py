@@ -21,7 +21,8 @@ KEPT = 2  # graphs that stay loaded; a further one replaces the oldest
 class DatasetCache:
     """Datasets by name or path, and under perturbations; the last ones are kept.
 
-    ``paths`` are those of datasets by the name that cells use, ``{"cora": "data/cora.npz"}``; others are names or paths themselves.
+    ``paths`` are those of datasets by the name that cells use, ``{"cora": "data/cora.npz"}``; others are names or paths
+    themselves.
     """
 
     def __init__(self, paths: Mapping[str, str] | None = None) -> None:
@@ -45,7 +46,7 @@ class DatasetCache:
         return tasks_path(self.source(dataset))
 
     def data_hash(self, dataset: str) -> str:
-        """A hash of the graph and of its task file, or of the classes that tasks are drawn from where there is none."""
+        """A hash of the graph and of its task file, or of the classes that tasks are drawn from if there is none."""
         if dataset not in self._hashes:
             file, split = self.tasks(dataset), self.perturbed(dataset, None).split
             drawn = b"" if split is None else canonical(asdict(split)).encode()

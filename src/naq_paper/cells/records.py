@@ -1,17 +1,21 @@
-"""What is stored for a cell: its result, or why it failed, and how it was computed."""
+"""What is stored for a cell: its result, or why it failed, and on what it was computed: no host name, no paths."""
 
 from __future__ import annotations
 
 import lzma
 import math
+import platform
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from naq import device
 from naq.errors import DataError
-from naq.files import parse_json, read_bytes, sealed, verify_seal, write_atomically
+from naq.files import parse_json, sealed, verify_seal
+from naq.run.result import versions
+from naq.threads import available_cores
 from naq_paper.cells.cell import Cell, Identity, canonical
 
 FORMAT = 3
@@ -20,12 +24,11 @@ OUTDATED = (1, 2)
 
 
 class OutdatedRecords(DataError):
-    """Results of an earlier version of naq, which ``tools/rekey.py`` turns into present ones."""
+    """Results of an earlier version of naq, whose keys have another form."""
 
     def __init__(self, place: str | Path) -> None:
         super().__init__(
-            f"{place} holds results of an earlier version of naq; run 'python tools/rekey.py {place}' of the "
-            "repository once, which files them under the keys of this one."
+            f"{place} holds results of an earlier version of naq; read them with that version or compute them again."
         )
 
 
@@ -66,80 +69,60 @@ class Record:
 
     @classmethod
     def from_json(cls, data: Any) -> Record:
-        """The inverse of :meth:`to_json`; raises ``DataError`` for anything else and for a record that does not fit its key or checksum."""
+        """The inverse of :meth:`to_json`; raises ``DataError`` for anything else and if key or checksum do not fit."""
         try:
             if data["format"] in OUTDATED:
                 raise OutdatedRecords("this folder")
             if data["format"] != FORMAT:
                 raise DataError(f"the record has format {data['format']!r}; expected {FORMAT}.")
             data = verify_seal(data)
-            record = cls(
-                Cell(str(data["measurement"]), data["config"]),
-                Identity(**data["identity"]),
-                data["result"],
-                data["error"],
-                float(data["seconds"]),
-                data["machine"],
-                str(data["finished"]),
-            )
-            if (record.result is None) == (record.error is None) or record.key != data["key"]:
+            cell, identity = Cell(str(data["measurement"]), data["config"]), Identity(**data["identity"])
+            result, error, machine = data["result"], data["error"], data["machine"]
+            record = cls(cell, identity, result, error, float(data["seconds"]), machine, str(data["finished"]))
+            if (result is None) == (error is None) or record.key != data["key"]:
                 raise DataError("the record does not fit its key.")
-            record.check_kinds()
-        except (KeyError, TypeError, ValueError, AttributeError, RecursionError, OverflowError) as error:
-            if isinstance(error, DataError):
+            sound = isinstance(error, str) if result is None else bool(result) and isinstance(result, dict)
+            sound = sound and isinstance(machine, dict) and isinstance(cell.config, dict)
+            sound = sound and math.isfinite(record.seconds)
+            if not sound or not all(isinstance(value, str) for value in asdict(identity).values()):
+                raise DataError("the record's result, error, machine, seconds or identity is not of its type.")
+        except (KeyError, TypeError, ValueError, AttributeError, RecursionError, OverflowError) as caught:
+            if isinstance(caught, DataError):
                 raise
-            raise DataError(f"this is no record of a cell ({error!r}).") from error
+            raise DataError(f"this is not a record of a cell ({caught!r}).") from caught
         return record
-
-    def check_kinds(self) -> None:
-        """Checks what the fields are, and that a result is not empty."""
-        if self.result is not None and (not isinstance(self.result, dict) or not self.result):
-            raise DataError("the record holds no result.")
-        if self.error is not None and not isinstance(self.error, str):
-            raise DataError("the record's error is no text.")
-        if not isinstance(self.machine, dict) or not isinstance(self.cell.config, dict):
-            raise DataError("the record does not say what was computed, or where.")
-        if not math.isfinite(self.seconds) or not all(isinstance(v, str) for v in asdict(self.identity).values()):
-            raise DataError("the record's seconds or identity are none.")
 
 
 Find = Callable[[Cell], Record | None]
-"""Looks up the record of a cell, finished or failed; None where there is none."""
+"""Looks up the record of a cell, finished or failed; None if there is none."""
 
 
-def write_records(path: str | Path, records: Iterable[Record]) -> int:
-    """Write records into one xz file and return how many; equal records give equal bytes."""
+def pack_records(records: Iterable[Record]) -> bytes:
+    """Records as the content of one xz file; equal records give equal bytes."""
     rows = [record.to_json() for record in records]
-    packed = lzma.compress(canonical(sealed({"format": FORMAT, "records": rows})).encode(), preset=6)
-    write_atomically(path, lambda temporary: temporary.write_bytes(packed))
-    return len(rows)
+    return lzma.compress(canonical(sealed({"format": FORMAT, "records": rows})).encode(), preset=6)
 
 
-def read_records(path: str | Path) -> list[Record]:
-    """The finished records in a file of :func:`write_records`, all of them checked."""
-    return records_of(read_bytes(path, "pack of results"), path)
-
-
-def records_of(content: bytes, path: str | Path) -> list[Record]:
-    """The same from the content of such a file; ``path`` is for messages."""
+def unpack_records(content: bytes, path: str | Path) -> list[Record]:
+    """The finished records that were packed, all of them checked; ``path`` is named in errors."""
     try:
-        data = read_pack(content)
+        data = _unpacked(content)
         if data.get("format") in OUTDATED:
             raise OutdatedRecords(path)
         if data.get("format") != FORMAT:
-            raise DataError(f"it does not have format {FORMAT}")
+            raise ValueError(f"it does not have format {FORMAT}")
         records = [Record.from_json(each) for each in verify_seal(data)["records"]]
         if not all(record.done for record in records):
-            raise DataError("it holds records that are not finished")
+            raise ValueError("it holds records that are not finished")
     except OutdatedRecords:
         raise
     except (lzma.LZMAError, EOFError, ValueError, KeyError, TypeError, RecursionError, MemoryError) as error:
         reason = str(error).rstrip(".")
-        raise DataError(f"{path} is no readable pack of results ({reason}); make or download it again.") from error
+        raise DataError(f"{path} is not a readable pack of results ({reason}); make or download it again.") from error
     return records
 
 
-def read_pack(content: bytes) -> dict[str, Any]:
+def _unpacked(content: bytes) -> dict[str, Any]:
     """The JSON of a pack, not yet checked."""
     reader = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=1 << 28)
     # JSON of results shrinks to a tenth, hardly to a hundredth; its objects take ten times the text
@@ -151,3 +134,41 @@ def read_pack(content: bytes) -> dict[str, Any]:
     if not isinstance(data, dict):
         raise DataError("it is no JSON object")
     return data
+
+
+@cache
+def machine(device: str = "cpu") -> dict[str, Any]:
+    """Processor, cores, threads, device and versions of this process."""
+    import torch
+
+    name = device
+    if device.startswith("cuda"):
+        try:
+            name = f"{device} ({torch.cuda.get_device_name(device)})"
+        except (RuntimeError, AssertionError, ValueError):
+            name = f"{device} (not there)"
+    return {
+        "processor": processor(),
+        "cores": available_cores(),
+        "threads": torch.get_num_threads(),
+        "platform": f"{platform.system()} {platform.machine()}",
+        "device": name,
+        "versions": versions(),
+    }
+
+
+def device_words(machine: Mapping[str, Any]) -> str:
+    """``NVIDIA H200`` of a record's machine; ``cpu`` if no accelerator computed."""
+    device = str(machine.get("device", "cpu"))
+    return device.partition("(")[2].rstrip(")") or device
+
+
+def processor() -> str:
+    """The processor's name."""
+    try:
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()

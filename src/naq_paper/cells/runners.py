@@ -11,23 +11,21 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from filelock import FileLock
 
-from naq.errors import NaqError, OptionError
+from naq.errors import Listener, NaqError
 from naq.files import NO_SPACE
-from naq.options import nearest
-from naq.progress import Listener
-from naq_paper.cells.cell import Cell, Identity
+from naq.options import imported
+from naq_paper.cells.cell import Cell, Identity, titles
 from naq_paper.cells.datasets import DatasetCache, identify
-from naq_paper.cells.machine import machine
-from naq_paper.cells.records import Record
+from naq_paper.cells.records import Record, machine
 from naq_paper.cells.store import Store
 from naq_paper.measurements import MEASUREMENTS, Context, perform
 
+engines: Any = imported("naq_scale.engines")
 THROTTLE = 0.2  # seconds between two messages of progress in the same phase
 
 
@@ -81,38 +79,31 @@ def sentence_of(error: BaseException, longest: int = 500) -> str:
 
 
 class Throttled:
-    """Passes the progress of a measurement on as ``progress`` of its cell, not too often; warnings always."""
+    """Passes on the progress of a measurement, once in ``pause`` seconds and phase; warnings always."""
 
-    def __init__(self, listener: Listener, title: str) -> None:
-        self.listener, self.title = listener, title
+    def __init__(self, listener: Listener, title: str, pause: float = THROTTLE) -> None:
+        self.listener, self.title, self.pause = listener, title, pause
         self._phase, self._at = "", 0.0
 
     def __call__(self, phase: str, facts: Mapping[str, Any]) -> None:
         now = time.monotonic()
-        if phase == "warning" or phase != self._phase or now - self._at >= THROTTLE:
+        if phase == "warning" or phase != self._phase or now - self._at >= self.pause:
             self._phase, self._at = phase, now
             self.listener("progress", {"cell": self.title, "phase": phase, "facts": dict(facts)})
 
 
-ENGINES = ("local", "processes", "ray")
+def make_runner(engine: str = "local", workers: int = 1, devices: Sequence[str] = ()) -> Runner:
+    """The runner of that name (:data:`naq_scale.engines.ENGINES`); ``workers`` cells are computed at a time, by
+    processes on these GPUs in turn.
 
-
-def make_runner(engine: str = "local", workers: int = 1, address: str | None = None) -> Runner:
-    """The runner of that name; ``workers`` processes or Ray actors work at the same time.
-
-    ``address`` is that of a running Ray cluster; without it and without ``RAY_ADDRESS``, one is started on this machine.
+    Ray joins the cluster that ``RAY_ADDRESS`` names, else one is started on this machine.
     """
-    if engine not in ENGINES:
-        raise OptionError(f"there is no engine {engine!r}; {nearest(engine, ENGINES)}")
-    if workers < 1:
-        raise OptionError(f"workers is {workers}; expected at least 1.")
-    if address is not None and engine != "ray":
-        raise OptionError(f"address is {address!r}, but the engine is {engine}; expected the engine ray with it.")
+    engines.check_engine(engine, workers, None)
     if engine == "local":
         return LocalRunner()
     from naq_paper.cells.workers import ProcessRunner, RayRunner
 
-    return ProcessRunner(workers) if engine == "processes" else RayRunner(workers, address)
+    return ProcessRunner(workers, devices) if engine == "processes" else RayRunner(workers)
 
 
 @dataclass(frozen=True)
@@ -147,39 +138,27 @@ class Outcome:
         return not (self.failed or self.left or self.busy or self.stopped)
 
 
-@dataclass(frozen=True, eq=False)
 class Planned:
-    """A cell that is to be computed, with the identity that this process gave it."""
+    """A cell that is to be computed, with the identity that this process gave it and a title that no other has."""
 
-    cell: Cell
-    identity: Identity
-
-    @cached_property
-    def key(self) -> str:
-        return self.identity.key(self.cell)
-
-    @property
-    def dataset(self) -> str | None:
-        return self.cell.config.get("dataset")
+    def __init__(self, cell: Cell, identity: Identity, title: str = "") -> None:
+        self.cell, self.identity, self.key, self.title = cell, identity, identity.key(cell), title or cell.title
+        self.dataset: str | None = cell.config.get("dataset")
 
 
 class Pending:
-    """Hands out cells in order, each under its lock; cells that another process computes come again after the others."""
+    """Hands out cells in order, each under its lock; cells of other processes come again after the others."""
 
     def __init__(self, store: Store, setup: Setup, outcome: Outcome, listener: Listener) -> None:
         self.store, self.setup, self.listener = store, setup, listener
-        self._todo: list[Planned] = []
+        self._outcome, self._settled = outcome, False
+        self.todo: list[Planned] = []
         self._busy: list[Planned] = []
-        self._outcome = outcome
         self._locks: dict[str, FileLock] = {}
-        self._settled = False
 
     def __len__(self) -> int:
         """Cells that can be handed out now."""
-        return len(self._todo) or (len(self._busy) if self._settled else 0)
-
-    def add(self, planned: Planned) -> None:
-        self._todo.append(planned)
+        return len(self.todo) or (len(self._busy) if self._settled else 0)
 
     def next(self, loaded: Collection[str | None] = (), look_ahead: int = 64) -> Planned | None:
         """A cell to compute, locked until it is finished; None if there is none at the moment.
@@ -187,12 +166,12 @@ class Pending:
         A cell of a dataset that the worker has ``loaded`` comes first, because loading takes long.
         """
         while self:
-            if not self._todo:  # only after another cell was settled is it worth trying the busy ones again
-                self._todo, self._busy, self._settled = self._busy, [], False
-            near = self._todo[:look_ahead] if loaded else []
-            planned = self._todo.pop(next((i for i, each in enumerate(near) if each.dataset in loaded), 0))
+            if not self.todo:  # only after another cell was settled is it worth trying the busy ones again
+                self.todo, self._busy, self._settled = self._busy, [], False
+            near = self.todo[:look_ahead] if loaded else []
+            planned = self.todo.pop(next((i for i, each in enumerate(near) if each.dataset in loaded), 0))
             if self._lock(planned):
-                self.listener("begun", {"cell": planned.cell.title, "key": planned.key})
+                self.listener("begun", {"cell": planned.title, "key": planned.key})
                 return planned
         return None
 
@@ -216,7 +195,7 @@ class Pending:
             (self._outcome.done if state == "done" else self._outcome.skipped).append(planned.cell)
         self._settled = True
         self._unlock(planned.key)
-        facts = {"cell": planned.cell.title, "key": planned.key}
+        facts = {"cell": planned.title, "key": planned.key}
         self.listener("finished", {**facts, "state": state, "seconds": seconds, "error": error})
 
     def close(self) -> None:
@@ -260,20 +239,18 @@ class Runner(ABC):
     ) -> Outcome:
         """Compute what is missing and return what became of every cell.
 
-        The listener is called, in this process, with ``plan`` (cells, todo, skipped, left), ``begun`` (cell, key), ``progress``
-        (cell, phase, facts) and ``finished`` (cell, key, state, seconds, error).
+        The listener is called, in this process, with ``plan`` (cells, todo, skipped, left), ``begun`` (cell, key),
+        ``progress`` (cell, phase, facts) and ``finished`` (cell, key, state, seconds, error).
 
         Ctrl-C ends the run: what is finished is stored, what is running can resume from its checkpoint another time.
         """
         setup, listener = setup or Setup(), listener or (lambda phase, facts: None)
-        outcome = Outcome()
+        outcome, cells = Outcome(), list(dict.fromkeys(cells))
         pending = Pending(store, setup, outcome, listener)
-        cells = list(dict.fromkeys(cells))
         store.prepare()
         try:
             store.sweep()
-            for planned in self._plan(cells, store, setup, outcome):
-                pending.add(planned)
+            pending.todo += self._plan(cells, store, setup, outcome)
             facts = {"todo": len(pending), "skipped": len(outcome.skipped), "left": len(outcome.left)}
             listener("plan", {"cells": len(cells), **facts})
             if len(pending):
@@ -288,9 +265,8 @@ class Runner(ABC):
             pending.close()
         return outcome
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027
         """End the workers."""
-        return
 
     def __enter__(self) -> Runner:
         return self
@@ -310,10 +286,10 @@ class Runner(ABC):
 
     def _plan(self, cells: Sequence[Cell], store: Store, setup: Setup, outcome: Outcome) -> Iterator[Planned]:
         """Yields what has to be computed; the others go to the outcome."""
-        for cell in cells:
+        for cell, title in zip(cells, titles(cells)):
             try:
                 MEASUREMENTS.find(cell.measurement)
-                planned = Planned(cell, identify(cell, self.dataset_cache(setup)))
+                planned = Planned(cell, identify(cell, self.dataset_cache(setup)), title)
             except Exception as error:
                 outcome.failed.append(Failure(cell, sentence_of(error)))
                 continue
@@ -329,8 +305,8 @@ class LocalRunner(Runner):
     """The cells in this process, one after the other."""
 
     def _compute(self, pending: Pending) -> None:
+        datasets, cache = self.dataset_cache(pending.setup), pending.setup.cache
         while (planned := pending.next()) is not None:
-            progress = Throttled(pending.listener, planned.cell.title)
-            scratch, setup = pending.store.scratch(planned.key), pending.setup
-            context = Context(self.dataset_cache(setup), scratch, setup.cache, progress)
+            progress = Throttled(pending.listener, planned.title)
+            context = Context(datasets, pending.store.scratch(planned.key), cache, progress)
             pending.finish(planned, record_of(planned.cell, planned.identity, context))

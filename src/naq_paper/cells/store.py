@@ -6,8 +6,8 @@ damaged/           files that were no record, set aside
 claims/KEY.lock    locked by the process that computes the cell
 running/KEY/       checkpoints of a cell that runs or was stopped
 
-A lock belongs to the operating system, which releases it when its process ends, however it ends. Hosts may share a folder if its
-file system has locks that work between hosts (NFS 4, Lustre with ``flock``, ...).
+A lock belongs to the operating system, which releases it when its process ends, however it ends. Hosts may share a
+folder if its file system has locks that work between hosts (NFS 4, Lustre with ``flock``).
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ import os
 import shutil
 import stat
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from filelock import FileLock, Timeout
 
 from naq.errors import DataError
 from naq.files import own_folder, parse_json, set_aside, write_json
-from naq_paper.cells.records import OutdatedRecords, Record, read_records, write_records
+from naq_paper.cells.records import OutdatedRecords, Record
 
 ABANDONED = 14 * 24 * 3600.0  # seconds after which the checkpoints of a stopped cell are removed
 LARGEST = 1 << 28  # bytes of one record; results have some kilobytes, vectors of a few nodes some megabytes
 
 
 class Store:
-    """The results in ``folder``, which several processes may use at the same time; ``set_aside`` names damaged files."""
+    """The results in ``folder``, which several processes may share; ``set_aside`` names damaged files."""
 
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder)
@@ -130,21 +130,6 @@ class Store:
                 self.discard(key)
                 self.unlock(key, lock)
 
-    def pack(self, path: str | Path) -> int:
-        """Write all finished records into one xz file, by key, and return how many; equal records give equal bytes."""
-        return write_records(path, self.records())
-
-    def unpack(self, path: str | Path) -> int:
-        """Store the records of a pack that are not here yet, and return how many. All are checked before one is written."""
-        return self.add(read_records(path))
-
-    def add(self, records: Iterable[Record]) -> int:
-        """Store the records that are not here yet, and return how many."""
-        new = [record for record in records if self.get(record.key) is None]
-        for record in new:
-            self.put(record)
-        return len(new)
-
     def _file(self, place: str, key: str) -> Path:
         return self.folder / place / f"{key}.json"
 
@@ -162,49 +147,36 @@ class Store:
         except OutdatedRecords:
             raise OutdatedRecords(self.folder) from None
         except (IsADirectoryError, DataError):
-            return self._put_aside(path, done=done)
+            pass
         except OSError as error:
             raise DataError(f"cannot read {path}: {error.strerror or error}; check its permissions.") from error
-
-    def _put_aside(self, path: Path, *, done: bool) -> Record | None:
-        """Move a damaged file away; a whole one that another process has just put in its place is given back."""
-        if not path.exists():
-            return None
         aside = set_aside(path, folder=self.folder / "damaged")
-        if aside is None:
-            if (record := _checked_or_none(path, done=done)) is None:
-                self.set_aside.append(f"{path.parent.name}/{path.name}")  # a read-only folder: it stays where it is
-            return record
-        if (record := _checked_or_none(aside, done=done, name=path.stem)) is not None:
+        try:  # another process may have put a whole file there meanwhile
+            record = _checked(aside or path, done=done, name=path.stem)
+        except FileNotFoundError:
+            return None
+        except (OSError, DataError):
+            self.set_aside.append(f"{path.parent.name}/{path.name}")  # in a read-only folder it stays where it is
+            return None
+        if aside is not None:
             aside.rename(path)
-            return record
-        self.set_aside.append(f"{path.parent.name}/{path.name}")
-        return None
+        return record
 
 
 def _checked(path: Path, *, done: bool, name: str = "") -> Record:
     if not stat.S_ISREG(path.stat().st_mode):
-        raise DataError(f"{path} is no file.")
+        raise DataError(f"{path} is not a file.")
+    with path.open("rb") as stream:
+        if os.fstat(stream.fileno()).st_size > LARGEST:
+            raise DataError(f"{path} has more than {LARGEST:,} bytes.")
+        content = stream.read()
     try:
-        with path.open("rb") as stream:
-            if os.fstat(stream.fileno()).st_size > LARGEST:
-                raise ValueError(f"it has more than {LARGEST:,} bytes")
-            data = parse_json(stream.read())
+        record = Record.from_json(parse_json(content))
     except ValueError as error:
-        raise DataError(f"{path} is not JSON ({error}).") from error
-    record = Record.from_json(data)
+        raise error if isinstance(error, DataError) else DataError(f"{path} is not JSON ({error}).") from error
     if record.key != (name or path.stem) or record.done != done:
         raise DataError(f"{path} holds the record of another cell.")
     return record
-
-
-def _checked_or_none(path: Path, *, done: bool, name: str = "") -> Record | None:
-    try:
-        return _checked(path, done=done, name=name)
-    except OutdatedRecords:
-        raise
-    except (OSError, DataError):
-        return None
 
 
 def _entries(folder: Path) -> list[os.DirEntry[str]]:

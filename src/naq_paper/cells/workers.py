@@ -12,7 +12,7 @@ import os
 import tempfile
 import time
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import nullcontext, suppress
@@ -21,17 +21,14 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from naq.errors import DataError, NaqError
-from naq.plugins import imported
-from naq.progress import Listener
+from naq.errors import DataError, Listener, NaqError
 from naq.threads import available_cores, limit_threads, worker_environment
 from naq_paper.cells.cell import Cell, Identity
 from naq_paper.cells.datasets import KEPT, DatasetCache, identify
 from naq_paper.cells.records import Record
-from naq_paper.cells.runners import Pending, Planned, Runner, Throttled, new_record, record_of, sentence_of
+from naq_paper.cells.runners import Pending, Planned, Runner, Throttled, engines, new_record, record_of, sentence_of
 from naq_paper.measurements import Context
 
-engines: Any = imported("naq_scale.engines")
 WAIT = 0.2  # seconds after which the progress of workers is passed on
 
 
@@ -40,6 +37,7 @@ class Order:
     """What a worker is given: the cell, the identity it is expected to find, and where files are."""
 
     cell: Cell
+    title: str
     identity: Identity
     scratch: str
     lock: str
@@ -52,7 +50,7 @@ class Changed(DataError):
 
 
 class Worker:
-    """Computes orders in a process of its own; datasets stay loaded between them."""
+    """Computes orders in its own process; datasets stay loaded between them."""
 
     def __init__(self, threads: int | None = None) -> None:
         if threads is not None:
@@ -68,12 +66,12 @@ class Worker:
         # the store's folder for checkpoints if this machine sees the lock
         seen = Path(order.lock).exists()
         with nullcontext(order.scratch) if seen else tempfile.TemporaryDirectory(prefix="naq-") as scratch:
-            context = Context(self._dataset_cache, Path(scratch), order.cache, Throttled(listener, order.cell.title))
+            context = Context(self._dataset_cache, Path(scratch), order.cache, Throttled(listener, order.title))
             return record_of(order.cell, order.identity, context)
 
 
 class Slot:
-    """A worker as the runner sees it: ``planned`` is the cell that it computes, None while it is idle; ``loaded`` are its datasets."""
+    """A worker as the runner sees it: ``planned`` is its cell, None while it is idle; ``loaded`` are its datasets."""
 
     started: Future[Any]  # done once the worker can compute
     how = "its machine is gone, or memory ran out there"
@@ -140,11 +138,11 @@ class PoolRunner(Runner):
                 idle.loaded = [*idle.loaded, planned.dataset][-KEPT:]
             store, setup = pending.store, pending.setup
             scratch, lock = (str(p.resolve()) for p in (store.scratch(planned.key), store.lock_file(planned.key)))
-            order = Order(planned.cell, planned.identity, scratch, lock, dict(setup.paths), setup.cache)
+            order = Order(planned.cell, planned.title, planned.identity, scratch, lock, dict(setup.paths), setup.cache)
             idle.future = idle.submit(order)
 
     def _settle(self, slot: Slot, pending: Pending) -> None:
-        """Store the record of a worker that is ready; if its process has ended, its cell fails and the worker is dropped."""
+        """Store the record of a ready worker; if its process has ended, its cell fails and the worker is dropped."""
         planned, future, slot.planned = slot.planned, slot.future, None
         assert planned is not None and future is not None
         try:
@@ -155,8 +153,8 @@ class PoolRunner(Runner):
             if slot.started.exception() is not None:
                 raise NaqError("a worker process cannot start; the engine local needs none.") from None
             error = (
-                f"the worker process died ({slot.how}) while it computed this cell; if memory ran out, use fewer workers, "
-                "then retry the failed cells."
+                f"the worker process died ({slot.how}) while it computed this cell; if memory ran out, use fewer "
+                "workers, then retry the failed cells."
             )
             seconds = time.monotonic() - slot.since
             pending.finish(planned, new_record(planned.cell, planned.identity, None, error, seconds), keep=True)
@@ -172,16 +170,24 @@ class PoolRunner(Runner):
 
 
 class ProcessRunner(PoolRunner):
+    """Worker processes; each sees one of the ``devices``, GPUs by their names, as its ``cuda``."""
+
+    def __init__(self, workers: int, devices: Sequence[str] = ()) -> None:
+        super().__init__(workers)
+        self.devices = devices
+
     def _start(self) -> Slot:
-        return _ProcessSlot(threads_of(self.workers))
+        taken = [slot.device for slot in self._slots]
+        return _ProcessSlot(threads_of(self.workers), min(self.devices, key=taken.count, default=""))
 
 
 class _ProcessSlot(Slot):
-    def __init__(self, threads: int) -> None:
+    def __init__(self, threads: int, device: str = "") -> None:
         super().__init__()
+        self.device = device
         context = multiprocessing.get_context("spawn")
         self._reports, writer = context.Pipe(duplex=False)
-        self._executor = ProcessPoolExecutor(1, context, _begin, (writer, threads))
+        self._executor = ProcessPoolExecutor(1, context, _begin, (writer, threads, visible_device(device)))
         others = set(multiprocessing.active_children())
         with engines.environment_of_workers(threads):
             self.started = self._executor.submit(os.getpid)
@@ -213,13 +219,22 @@ def threads_of(workers: int) -> int:
     return max(1, available_cores() // workers)
 
 
+def visible_device(device: str) -> str:
+    """``CUDA_VISIBLE_DEVICES`` of a process that sees this GPU alone, e.g. ``cuda:1``; nothing for no device."""
+    number = device.rpartition(":")[2]
+    shown = os.environ.get("CUDA_VISIBLE_DEVICES", "")
+    return shown.split(",")[int(number)].strip() if number and shown else number
+
+
 _worker: Worker
 _reports: Connection
 
 
-def _begin(reports: Connection, threads: int) -> None:
+def _begin(reports: Connection, threads: int, visible: str) -> None:
     """What a worker process does first."""
     global _worker, _reports
+    if visible:
+        os.environ["CUDA_VISIBLE_DEVICES"] = visible
     engines.prepare_worker()
     for output in (1, 2):  # the terminal shows progress
         os.dup2(os.open(os.devnull, os.O_WRONLY), output)
@@ -234,14 +249,14 @@ CORES = 1  # that a worker reserves of a cluster, and the threads that it comput
 
 
 class RayRunner(PoolRunner):
-    def __init__(self, workers: int, address: str | None = None) -> None:
+    def __init__(self, workers: int) -> None:
         super().__init__(workers)
         self._ray = engines.import_ray()
         self.lost = self._ray.exceptions.RayActorError
-        self._address = address or os.environ.get("RAY_ADDRESS")
+        self._address = os.environ.get("RAY_ADDRESS")
         self._connected = False
         if self._address is not None and not self._ray.is_initialized():
-            engines.check_answers(self._address)
+            engines.check_cluster(self._address)
 
     def _start(self) -> Slot:
         if not self._ray.is_initialized():

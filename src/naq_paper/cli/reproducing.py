@@ -3,72 +3,80 @@
 # ruff: noqa: B006
 from __future__ import annotations
 
+import json
+import re
 import shlex
 import sys
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Argument, Option
 
-from naq.cli.streams import Stopped
+from naq.cli.main import Stopped
 from naq.device import checked_device
 from naq.errors import OptionError
-from naq_paper.cli.requests import check_words, episode_options_of, options_of, without_effect
+from naq.options import did_you_mean, read_pairs
+from naq_paper.cells.cell import Cell, titles
+from naq_paper.experiments.experiment import Study
 from naq_paper.experiments.profiles import PROFILES
-from naq_paper.experiments.request import BUDGETS
+from naq_paper.experiments.request import BUDGETS, Request
+from naq_paper.report.format import count_words
 
 if TYPE_CHECKING:
     from naq_paper.cells.runners import Outcome
-    from naq_paper.report.page import Page
+    from naq_paper.report.page import Report
 
 FOLDER = Path("runs/reproduce")
 what, cost, training, computing = (
-    partial(typer.Option, rich_help_panel=panel)
+    partial(Option, rich_help_panel=panel)
     for panel in ("What", "At what cost", "How methods are trained and tested", "Where it is computed")
 )
 BUDGET_HELP = "; ".join(f"{name}: {budget.summary}" for name, budget in BUDGETS.items()) + "."
 PROFILE_HELP = "; ".join(f"{name}: {profile.summary}" for name, profile in PROFILES.items()) + "."
 
 
-# fmt: off
 def reproduce_command(
-    names: Annotated[list[str], typer.Argument(help="Names of 'naq list experiments', or all, tables, analyses, beyond.", metavar="NAME")],
-    dataset: Annotated[list[str], what("--dataset", "-d", help="A name of 'naq list datasets' or a path; may be repeated.", metavar="NAME")] = [],
-    data: Annotated[Path | None, what(help="Folder with graphs of the paper (npz); each experiment takes those it uses.", metavar="DIR")] = None,
-    method: Annotated[list[str], what("--method", "-m", help="Row of a table, instead of its own: a name of 'naq list methods'; may be repeated.", metavar="NAME")] = [],
-    way: Annotated[list[int], what(help="Classes per task, instead of the experiment's own; may be repeated for tables.", metavar="N")] = [],
-    shot: Annotated[list[int], what(help="Labelled nodes per class, likewise; may be repeated for tables.", metavar="N")] = [],
-    learner: Annotated[list[str], what(help="Base model of the analyses, instead of the experiment's own; may be repeated. Tables have their own rows.", metavar="NAME")] = [],
-    quick: Annotated[bool, cost("--quick", help="Same as --budget quick: minutes, to see that everything runs.")] = False,
-    budget: Annotated[str, cost(help=BUDGET_HELP, metavar="NAME")] = "standard",
-    seeds: Annotated[int, cost(help="Trainings behind each number; 0: as the budget says.", metavar="N")] = 0,
-    episodes: Annotated[int, cost(help="Most episodes of a training; 0: as the budget says.", metavar="N")] = 0,
-    tune: Annotated[bool, cost("--tune", help="First choose each method's setting among candidates, on validation tasks.")] = False,
-    profile: Annotated[str, training(help=PROFILE_HELP, metavar="NAME")] = "default",
-    option: Annotated[list[str], training("--set", "-s", help="Option of a model, e.g. protonet.lr=3e-4; may be repeated.", metavar="MODEL.NAME=VALUE")] = [],
-    episode: Annotated[list[str], training("--episode", "-e", help="Option of the episodes, e.g. queries=5, for every kind of episodes that has it; may be repeated.", metavar="NAME=VALUE")] = [],
-    head: Annotated[str, training(help="Solves the tasks; a name of 'naq list heads'.", metavar="NAME")] = "logistic",
-    features: Annotated[str, training(help="What methods read: raw (the paper), binary, tfidf or auto.", metavar="NAME")] = "raw",
-    select: Annotated[str, training(help="Chooses the checkpoint: valid, or clusters (needs no labels).", metavar="NAME")] = "valid",
-    device: Annotated[str, computing(help="cpu or cuda.", metavar="NAME")] = "cpu",
-    engine: Annotated[str, computing(help="local, processes or ray.", metavar="NAME")] = "local",
-    workers: Annotated[int, computing(help="Cells computed at a time; more than one means --engine processes, unless it is ray.", metavar="N")] = 1,
+    names: Annotated[list[str], Argument(help="Names of 'naq list experiments', or all, tables, analyses, beyond.")],
+    dataset: Annotated[list[str], what("--dataset", "-d", help="A dataset's name or path; may be repeated.")] = [],
+    data: Annotated[Path | None, what(help="Folder with graphs of the paper as npz files.")] = None,
+    method: Annotated[list[str], what("--method", "-m", help="Row of a table; may be repeated.")] = [],
+    way: Annotated[list[int], what(help="Classes per task; may be repeated for tables.")] = [],
+    shot: Annotated[list[int], what(help="Labelled nodes per class, likewise.")] = [],
+    learner: Annotated[list[str], what(help="Base model of the analyses; may be repeated.")] = [],
+    quick: Annotated[bool, cost("--quick", help="Same as --budget quick: minutes, whether everything runs.")] = False,
+    budget: Annotated[str, cost(help=BUDGET_HELP)] = "standard",
+    seeds: Annotated[int, cost(help="Trainings behind each number; 0: as the budget says.")] = 0,
+    episodes: Annotated[int, cost(help="Most episodes of a training; 0: as the budget says.")] = 0,
+    tune: Annotated[bool, cost("--tune", help="Choose each method's setting on validation tasks first.")] = False,
+    profile: Annotated[str, training(help=PROFILE_HELP)] = "default",
+    option: Annotated[
+        list[str], training("--set", "-s", help="MODEL.NAME=VALUE, e.g. protonet.lr=3e-4; may be repeated.")
+    ] = [],
+    episode: Annotated[
+        list[str], training("--episode", "-e", help="NAME=VALUE of the episodes, e.g. queries=5; may be repeated.")
+    ] = [],
+    head: Annotated[str, training(help="Solves the tasks; a name of 'naq list heads'.")] = "logistic",
+    features: Annotated[str, training(help="What methods read: raw (the paper), binary, tfidf or auto.")] = "raw",
+    select: Annotated[str, training(help="Chooses the checkpoint: valid, or clusters (needs no labels).")] = "valid",
+    device: Annotated[str, computing(help="cpu, cuda, or several: cuda:0,cuda:1 share the cells.")] = "cpu",
+    engine: Annotated[str, computing(help="local, processes or ray.")] = "local",
+    workers: Annotated[int, computing(help="Cells at a time; more than one means --engine processes or ray.")] = 1,
     cache: Annotated[bool, computing(help="Keep neighbour tables in the cache folder.")] = True,
     retry: Annotated[bool, computing("--retry", help="Compute failed cells again.")] = False,
-    plan_only: Annotated[bool, computing("--plan", help="Say what would be computed, and stop; nothing is written.")] = False,
-    as_json: Annotated[bool, computing("--json", help="With --plan: every cell with its whole configuration, as JSON.")] = False,
-    out: Annotated[Path, computing(help="Folder of results; what is done there is not computed again.", metavar="DIR")] = FOLDER,
+    plan_only: Annotated[bool, computing("--plan", help="Print what would be computed, and stop.")] = False,
+    as_json: Annotated[bool, computing("--json", help="With --plan: cells with their configuration as JSON.")] = False,
+    out: Annotated[Path, computing(help="Folder of results; what is done is not computed again.")] = FOLDER,
 ) -> None:
-    # fmt: on
-    """Compute tables and analyses of the paper, beside the paper's numbers, and write a report.
+    """Compute tables and analyses of the paper, next to its own numbers, and write a report.
 
     A table or analysis is computed as cells, most of them one training each.
     Stopped with Ctrl-C or killed, the same command goes on; finished cells are kept.
     """
     from naq_paper.cells.runners import Setup, make_runner
     from naq_paper.cells.store import Store
-    from naq_paper.cli.requests import plan_json, plan_text
     from naq_paper.cli.terminal import CellsProgress
     from naq_paper.experiments.datasets import make_requests
     from naq_paper.experiments.experiment import StoredRecords, cells_of, compute, expand
@@ -77,13 +85,18 @@ def reproduce_command(
     # Mistakes are reported before a graph is loaded.
     if as_json and not plan_only:
         raise OptionError("--json prints the plan of a request; give --plan too.")
-    check_words(quick, budget, features, learner)
-    runner = make_runner("processes" if engine == "local" and workers > 1 else engine, workers)
+    if quick and budget not in ("standard", "quick"):
+        raise OptionError(f"--quick and --budget {budget} exclude each other; give one of them.")
+    devices = devices_of(device, engine)
+    if len(devices) > 1:
+        device, workers = "cuda", max(workers, len(devices))
+    runner = make_runner("processes" if engine == "local" and workers > 1 else engine, workers, devices)
     dataset_cache = runner.dataset_cache(Setup())
     requests = make_requests(
         names, dataset_cache, given=dataset, folder=data, remark=lambda sentence: _say(sentence, "yellow"),
-        budget="quick" if quick else budget, profile=profile, seeds=seeds, episodes=episodes, learners=tuple(dict.fromkeys(learner)),
-        ways=tuple(way), shots=tuple(shot), methods=tuple(method), head=head, features=features, select=select, device=device, tune=tune,
+        budget="quick" if quick else budget, profile=profile, seeds=seeds, episodes=episodes, tune=tune,
+        learners=tuple(dict.fromkeys(learner)), ways=tuple(way), shots=tuple(shot), methods=tuple(method),
+        head=head, features=features, select=select, device=device,
         options=options_of(option), episode=episode_options_of(episode),
     )  # fmt: skip
     store, setup = Store(out), Setup(dataset_cache.paths, "" if cache else None, retry)
@@ -98,7 +111,8 @@ def reproduce_command(
             typer.echo(plan_json(requests, cells, missing) if as_json else plan_text(studies, cells, missing))
             return
         if missing and engine != "ray":
-            checked_device(device)
+            for one in devices:
+                checked_device(one)
         kept = Requests.load(out)
         kept.add(requests, dataset_cache.paths)
         store.prepare()
@@ -120,20 +134,31 @@ def reproduce_command(
         raise typer.Exit(1)
 
 
-# fmt: off
-def report_command(
-    folder: Annotated[Path, typer.Argument(help="A folder that 'naq reproduce' wrote, or a file packed with --pack.", metavar="FOLDER")] = FOLDER,
-    out: Annotated[Path | None, typer.Option(help="The page to write; by default report.html in the folder. Tables go into 'tables' beside it.", metavar="FILE")] = None,
-    title: Annotated[str, typer.Option(help="Heading of the page.", metavar="TEXT")] = "",
-    pack: Annotated[Path | None, typer.Option(help="Also write all finished results into this one file; 'naq report' reads it.", metavar="FILE")] = None,
-    any_version: Annotated[bool, typer.Option("--any-version", help="Where the present code has not computed a result, show that of an earlier version in its place; by default these stand apart.")] = False,
-) -> None:
-    # fmt: on
-    """Write one HTML page from a folder of results, and every table as CSV, Markdown and LaTeX."""
-    import tempfile
+def devices_of(text: str, engine: str) -> list[str]:
+    """``cuda:0,cuda:1`` as a list; several have to be GPUs, and only worker processes of this machine share them."""
+    devices = [one.strip() for one in text.split(",")]
+    if len(devices) == 1:
+        return devices
+    if len(set(devices)) < len(devices) or not all(re.fullmatch(r"cuda:\d+", one) for one in devices):
+        raise OptionError(f"--device is {text!r}; expected one device, or several GPUs by number, e.g. cuda:0,cuda:1.")
+    if engine == "ray":
+        raise OptionError("--device names several GPUs, which Ray shares out itself; give --device cuda.")
+    return devices
 
-    from naq_paper.experiments.folder import pack_folder, unpack_folder
-    from naq_paper.report.format import counted
+
+def report_command(
+    folder: Annotated[
+        Path, Argument(help="A folder that 'naq reproduce' wrote, or a file packed with --pack.")
+    ] = FOLDER,
+    out: Annotated[Path | None, Option(help="The page; by default report.html in the folder.")] = None,
+    title: Annotated[str, Option(help="Heading of the page.")] = "",
+    pack: Annotated[Path | None, Option(help="Also write all finished results into this one file.")] = None,
+    any_version: Annotated[
+        bool, Option("--any-version", help="Show results of other versions for those that are not computed.")
+    ] = False,
+) -> None:
+    """Write one HTML page from a folder of results, and every table as CSV, Markdown and LaTeX."""
+    from naq_paper.experiments.folder import pack_folder
 
     if not folder.exists():
         raise OptionError(f"{folder} does not exist; give a folder that naq reproduce wrote.")
@@ -141,41 +166,34 @@ def report_command(
         raise OptionError(f"{folder} is packed already; --pack needs a folder.")
     if out is not None and out.is_dir():
         raise OptionError(f"--out is the folder {out}; give the file of the page, e.g. {out / 'report.html'}.")
-    if folder.is_file():
-        page = out or folder.with_name("report.html")
-        with tempfile.TemporaryDirectory() as place:
-            unpack_folder(folder, place)
-            _write_report(Path(place), page, title, any_version=any_version)
-    else:
-        page = out or folder / "report.html"
-        _write_report(folder, page, title, out=folder, any_version=any_version)
+    page = out or (folder.with_name("report.html") if folder.is_file() else folder / "report.html")
+    out_folder = FOLDER if folder.is_file() else folder
+    _write_report(folder, page, title, out=out_folder, any_version=any_version)
     typer.echo(f"Written: {page} and tables in {page.parent / 'tables'}")
     if pack is not None:
-        typer.echo(f"Packed: {counted(pack_folder(folder, pack), 'result')} into {pack}")
+        typer.echo(f"Packed: {count_words(pack_folder(folder, pack), 'result')} into {pack}")
 
 
 def _say(words: str, style: str = "") -> None:
-    """A line on the terminal as it is: names and errors may hold brackets, which are no markup."""
-    from naq.cli.progress import console
+    """A line on the terminal without markup: names and errors may hold brackets."""
+    from naq.cli.terminal import console
 
     console.print(words, style=style or None, highlight=False, soft_wrap=True, markup=False)
 
 
-def _write_report(folder: Path, page_file: Path, title: str = "", out: Path = FOLDER, any_version: bool = False) -> Page:
+def _write_report(folder: Path, file: Path, title: str = "", out: Path = FOLDER, any_version: bool = False) -> Report:
     """``out`` is what the page's commands call the folder."""
-    from naq_paper.report.collect import page_of, tables_of
+    from naq_paper.report.collect import report_of, tables_of
     from naq_paper.report.export import write_tables
     from naq_paper.report.render import write_page
 
-    page = page_of(folder, title=title, out="" if out == FOLDER else str(out), any_version=any_version)
-    write_tables(tables_of(page), page_file.parent)
-    write_page(page, page_file)
-    return page
+    report = report_of(folder, title=title, out="" if out == FOLDER else str(out), any_version=any_version)
+    write_tables(tables_of(report), file.parent)
+    write_page(report, file)
+    return report
 
 
 def _print_outcome(outcome: Outcome) -> None:
-    from naq_paper.cells.cell import titles
-
     counts = {
         "computed": len(outcome.done),
         "there before": len(outcome.skipped),
@@ -194,7 +212,86 @@ def experiment_rows() -> list[dict[str, str]]:
     """What ``naq list experiments`` shows."""
     from naq_paper.experiments.experiment import EXPERIMENTS
 
+    fields = {"name": "name", "kind": "kind", "what": "question", "in_the_paper": "origin"}
     return [
-        {"name": e.name, "kind": e.kind, "what": e.question, "in_the_paper": e.origin, "datasets": ", ".join(e.datasets)}
-        for e in EXPERIMENTS.values()
+        {key: getattr(one, field) for key, field in fields.items()} | {"datasets": ", ".join(one.datasets)}
+        for one in EXPERIMENTS.values()
     ]
+
+
+# Options of naq reproduce, checked before a graph is loaded, and its plan.
+
+
+def options_of(given: list[str]) -> dict[str, dict[str, Any]]:
+    """``["protonet.lr=3e-4"]`` as options by learner or embedder, checked."""
+    if not given:
+        return {}
+    from naq.embedders import EMBEDDERS
+    from naq.learners import LEARNERS
+    from naq.options import merge_options
+
+    found: dict[str, dict[str, Any]] = {}
+    for key, value in read_pairs(given, "--set").items():
+        owner, dot, name = key.partition(".")
+        if not dot or not name:
+            raise OptionError(f"--set is {key}={value}; expected LEARNER.NAME=VALUE, e.g. protonet.lr=3e-4.")
+        if owner not in LEARNERS and owner not in EMBEDDERS:
+            raise OptionError(f"--set names {owner!r}; {did_you_mean(owner, [*LEARNERS, *EMBEDDERS])}")
+        model: Any = LEARNERS[owner] if owner in LEARNERS else EMBEDDERS[owner]
+        found.setdefault(owner, {})[name] = merge_options(owner, dict(model.defaults), {name: value})[name]
+    return found
+
+
+def episode_options_of(given: list[str]) -> dict[str, Any]:
+    """``["queries=5"]`` as options of episodes, checked against the kinds of episodes that have them."""
+    if not given:
+        return {}
+    from naq.options import merge_options
+    from naq.run.episodes import DEFAULTS
+
+    known = {name: value for options in DEFAULTS.values() for name, value in options.items()}
+    found = read_pairs(given, "--episode")
+    return {name: merge_options("an episode", known, {name: value})[name] for name, value in found.items()}
+
+
+def without_effect(requests: Sequence[Request], cells: Sequence[Cell]) -> list[str]:
+    """Sentences on options that were given and are in no cell."""
+    from naq_paper.experiments.names import learner_of
+
+    trained = {learner_of(str(cell.config["method"])) for cell in cells if cell.config.get("method")}
+    names = ", ".join(dict.fromkeys(request.experiment for request in requests))
+    idle = [f"--set {model}: no cell of {names} trains it." for model in requests[0].options if model not in trained]
+    for name, value in requests[0].episode.items():
+        if not any(value in ((cell.config.get("episode") or {}).get(name), cell.config.get(name)) for cell in cells):
+            why = "their own values come later, or none has episodes with it"
+            idle.append(f"--episode {name}={value}: no cell of {names} takes it; {why}.")
+    return idle
+
+
+def plan_text(studies: Sequence[Study], cells: Sequence[Cell], missing: Sequence[Cell]) -> str:
+    """The requests, how many of their cells are done, and every cell that is not."""
+    lines = []
+    for study in studies:
+        if study.dataset == study.request.datasets[0]:
+            lines.append(f"{study.experiment.name} on {', '.join(study.request.datasets)}: {study.experiment.question}")
+    requests = [study.request for study in studies]
+    lines += dict.fromkeys(f"Profile {request.profile}: {request.settings.summary}." for request in requests)
+    lines += dict.fromkeys(f"Budget {request.budget}: {request.cost}" for request in requests)
+    tried = {cell for study in studies for group in study.groups.values() for cell in group.tried}
+    tuning = f" Tuning: {count_words(len(tried), 'candidate')} among them, trainings with what they choose follow."
+    count, left = len(cells), len(missing)
+    lines.append(f"{count_words(count, 'cell')}, {count - left} done, {left} to compute.{tuning if tried else ''}")
+    return "\n".join([*lines, *(f"  {line}" for line in titles(missing))])
+
+
+def plan_json(requests: Sequence[Request], cells: Sequence[Cell], missing: Sequence[Cell]) -> str:
+    """The requests, and their cells in the order in which they are computed; docs/reproduction.md describes it."""
+    left = set(missing)
+    plan = {
+        "requests": [request.to_json() for request in requests],
+        "cells": [
+            {"title": title, "measurement": cell.measurement, "config": cell.config, "done": cell not in left}
+            for cell, title in zip(cells, titles(cells))
+        ],
+    }
+    return json.dumps(plan, indent=2, allow_nan=False)

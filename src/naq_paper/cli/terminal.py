@@ -13,11 +13,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from naq.cli.progress import console, shown
-from naq.cli.table import table_console
+from naq.cli.terminal import console, shown, table_console
 from naq_paper.experiments.views import TableView, TextView
 from naq_paper.report.format import Markup, entry_text, legend_text
-from naq_paper.report.page import Page
+from naq_paper.report.page import Report
 
 
 class CellsProgress(AbstractContextManager["CellsProgress"]):
@@ -31,8 +30,8 @@ class CellsProgress(AbstractContextManager["CellsProgress"]):
     def __enter__(self) -> CellsProgress:
         if console.is_terminal:
             columns = (
-                TextColumn("[bold]cells"), BarColumn(bar_width=28), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("left"),
-                TimeRemainingColumn(), TextColumn("{task.fields[note]}", markup=False),
+                TextColumn("[bold]cells"), BarColumn(bar_width=28), MofNCompleteColumn(), TimeElapsedColumn(),
+                TextColumn("left"), TimeRemainingColumn(), TextColumn("{task.fields[note]}", markup=False),
             )  # fmt: skip
             self.bars = Progress(*columns, console=console, transient=True, refresh_per_second=5)
             self.bars.start()
@@ -74,7 +73,7 @@ TERMINAL = Markup(escape, "[bold]%s[/bold]", "[underline]%s[/underline]", "[dim]
 
 
 def terminal_table(view: TableView) -> Group:
-    """A table of a report; its title, note and legend are lines of their own, so that its width does not squeeze them."""
+    """A table of a report with title, note and legend on separate lines, which its width does not squeeze."""
     table = Table()
     for place, column in enumerate(view.columns):
         table.add_column(escape(column), justify="left" if place < view.labels else "right")
@@ -84,7 +83,7 @@ def terminal_table(view: TableView) -> Group:
     return Group(Text(view.title, style="bold"), table, *words)
 
 
-def print_sections(page: Page, names: Collection[str]) -> None:
+def print_sections(page: Report, names: Collection[str]) -> None:
     """Sentences and tables of the sections of these names."""
     console = table_console(140)
     for section in page.sections:

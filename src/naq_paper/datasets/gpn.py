@@ -2,6 +2,9 @@
 
 ``{stem}_train.mat`` and ``{stem}_test.mat`` hold ``Index``, ``Attributes`` and ``Label``; ``{stem}_network``
 lists both directions of every edge. The classes of the test file are the test classes.
+
+SciPy's reader of ``.mat`` ends the process on some damaged files, so it runs in a process that may take only the memory
+that is free, and hands the arrays over as npz.
 """
 
 from __future__ import annotations
@@ -9,19 +12,22 @@ from __future__ import annotations
 import io
 import os
 import random
+import subprocess
+import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
+from naq.device import room
 from naq.errors import DataError, GraphError
-from naq.files import open_file
+from naq.files import file_of, open_file, read_npz
 from naq.graph import Graph
-from naq.io.npz import checked_labels
-from naq.io.readers import Reader, read_table
+from naq.io.npz import check_label_array, csr_of
+from naq.io.readers import Reader, read_numbers
 from naq.tasks import ClassSplit
-from naq_paper.datasets.matlab import read_mat
 
 VALID_CLASSES = {"Amazon_clothing": 17, "Amazon_eletronics": 37, "dblp": 27}
 """Validation classes of the paper's splits, by file stem."""
@@ -55,9 +61,12 @@ class GpnReader(Reader):
 
     name = "gpn"
     expects = "NAME_train.mat with its companions"
+    slow = True
 
     def fits(self, path: Path) -> bool:
-        return bool(stems(path)) if os.path.isdir(path) else path.suffix == ".mat" or path.name.endswith("_network")  # noqa: PTH112 (no error for a name that no file can have)
+        if path.is_dir():
+            return bool(stems(path))
+        return path.suffix == ".mat" or path.name.endswith("_network")
 
     def read(self, path: Path, name: str | None = None) -> Graph:
         return read_gpn(*locate(path), name=name)
@@ -72,7 +81,8 @@ def read_gpn(folder: Path, stem: str, *, name: str | None = None) -> Graph:
     missing = [p.name for p in paths if not p.is_file()]
     if missing:
         raise DataError(f"{folder} has no {missing[0]}; a GPN dataset is {', '.join(p.name for p in paths)}.")
-    parts = [_part(path) for path in paths[:2]]
+    contents = read_mats(paths[:2], ["Index", "Attributes", "Label"])
+    parts = [_part(content, path) for content, path in zip(contents, paths)]
     if parts[0][1].shape[1] != parts[1][1].shape[1]:
         wide = [p[1].shape[1] for p in parts]
         features = f"{wide[0]:,} features and {paths[1].name} {wide[1]:,}"
@@ -81,7 +91,7 @@ def read_gpn(folder: Path, stem: str, *, name: str | None = None) -> Graph:
     index = np.concatenate([part[0] for part in parts])
     with open_file(paths[2], "edge list") as content:
         text = io.TextIOWrapper(content, encoding="utf-8", errors="replace")
-        edges = read_table(text, str(paths[2]), columns=2, dtype=np.int64)
+        edges = read_numbers(text, str(paths[2]), columns=2, dtype=np.int64)
     order = _covering_order(index, edges, folder / stem)
     features = sp.csr_array(sp.vstack([part[1] for part in parts], format="csr"))[order]
     labels = np.concatenate([part[2] for part in parts])[order]
@@ -94,7 +104,7 @@ def read_gpn(folder: Path, stem: str, *, name: str | None = None) -> Graph:
 def split_of_mats(folder: Path, stem: str) -> ClassSplit:
     """The paper's split: test classes from the test file, validation classes drawn with seed 1212."""
     paths = [folder / f"{stem}{suffix}" for suffix in _SUFFIXES[:2]]
-    train, test = (_labels(_mat(path, ["Label"]), path) for path in paths)
+    train, test = (_labels(content, path) for content, path in zip(read_mats(paths, ["Label"]), paths))
     _share_no_class(train, test, folder / stem)
     return split_of_labels(sorted(set(train.tolist())), sorted(set(test.tolist())), VALID_CLASSES.get(stem))
 
@@ -108,36 +118,72 @@ def split_of_labels(train: list[int], test: list[int], valid: int | None) -> Cla
     return ClassSplit(tuple(sorted(set(train) - set(drawn))), tuple(drawn), tuple(test))
 
 
-def _part(path: Path) -> tuple[np.ndarray, sp.csr_array, np.ndarray]:
-    content = _mat(path, ["Index", "Attributes", "Label"])
+_CONVERT = """
+import sys
+try:
+    import resource
+    resource.setrlimit(resource.RLIMIT_AS, (int(sys.argv[1]),) * 2)
+except (ImportError, ValueError, OSError):
+    pass
+import numpy as np, scipy.io, scipy.sparse as sp
+keys, paths = sys.argv[2].split(), sys.argv[3:]
+for path, out in zip(paths[::2], paths[1::2]):
+    print("next", flush=True)
+    found = {}
+    for name, value in scipy.io.loadmat(path, variable_names=keys).items():
+        if sp.issparse(value):
+            value = sp.csc_array(value)
+            found |= {f"{name}_{part}": getattr(value, part) for part in ("data", "indices", "indptr")}
+            found[f"{name}_shape"] = np.array(value.shape[::-1])
+        elif not name.startswith("__"):
+            found[name] = value
+    np.savez(out, **found)
+"""
+LIBRARIES = 1 << 30
+"""Address space of NumPy and SciPy."""
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+
+
+def read_mats(paths: list[Path], keys: list[str]) -> list[dict[str, Any]]:
+    """Variables of ``.mat`` files by name, sparse ones as CSR; all files are read in one process."""
+    with tempfile.TemporaryDirectory() as folder:
+        outs = [Path(folder) / f"{number}.npz" for number in range(len(paths))]
+        places = [str(one) for path, out in zip(paths, outs) for one in (file_of(path, ".mat file"), out)]
+        command = [sys.executable, "-c", _CONVERT, str(int(room()) + LIBRARIES), " ".join(keys), *places]
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace", env=os.environ | ONE_THREAD)
+        if done.returncode:
+            failed = paths[max(0, done.stdout.count("next") - 1)]
+            reason = (done.stderr.strip().splitlines() or ["its reader crashed"])[-1]
+            raise DataError(f"{failed} is not a readable .mat file ({reason[:120]}); download it again.")
+        return [_variables(read_npz(out, kind=".mat file"), keys, path) for out, path in zip(outs, paths)]
+
+
+def _variables(arrays: dict[str, np.ndarray], keys: list[str], path: Path) -> dict[str, Any]:
+    found: dict[str, Any] = {key: arrays[key] for key in keys if key in arrays}
+    for key in keys:
+        if f"{key}_indptr" in arrays:  # CSC of a matrix is CSR of its transpose
+            found[key] = sp.csr_array(csr_of(arrays, key, path).T)
+        elif key not in found:
+            raise DataError(f"{path} has no variable {key}; expected {', '.join(keys)}.")
+    return found
+
+
+def _part(content: dict[str, Any], path: Path) -> tuple[np.ndarray, sp.csr_array, np.ndarray]:
     index = _vector(content["Index"], f"{path}: Index")
     labels = _labels(content, path)
-    attributes = content["Attributes"]
     try:
-        if sp.issparse(attributes):
-            # The index arrays come from the file; a wrong one would crash compiled code.
-            attributes.check_format(full_check=True)
-        matrix = sp.csr_array(attributes)
-        shape = matrix.shape
+        matrix = sp.csr_array(content["Attributes"])
     except (ValueError, TypeError) as error:
-        raise DataError(f"{path}: Attributes is no usable matrix ({error}); download it again.") from error
-    if len(shape) != 2 or matrix.dtype.kind not in "biuf" or len(index) != shape[0] or len(labels) != shape[0]:
-        found = f"Index has {len(index):,} entries, Label {len(labels):,} and Attributes the shape {shape}"
+        raise DataError(f"{path}: Attributes is not a usable matrix ({error}); download it again.") from error
+    if matrix.ndim != 2 or matrix.dtype.kind not in "biuf" or not len(index) == len(labels) == matrix.shape[0]:
+        found = f"Index has {len(index):,} entries, Label {len(labels):,} and Attributes the shape {matrix.shape}"
         raise DataError(f"{path}: {found}; expected one of each per node.")
     return index, matrix, labels
 
 
-def _mat(path: Path, keys: list[str]) -> dict[str, Any]:
-    content = read_mat(path, keys)
-    missing = [key for key in keys if key not in content]
-    if missing:
-        raise DataError(f"{path} has no variable {missing[0]}; expected {', '.join(keys)}.")
-    return content
-
-
 def _labels(content: dict[str, Any], path: Path) -> np.ndarray:
     labels = _vector(content["Label"], f"{path}: Label")
-    checked_labels(labels, f"{path}: Label")
+    check_label_array(labels, f"{path}: Label")
     return labels
 
 

@@ -1,9 +1,8 @@
-"""Words and pieces that the views of experiments share: sentences on differences, entries of tables, series of plots."""
+"""What the figures of experiments share: sentences on differences, entries of tables, series of plots."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -16,22 +15,23 @@ from naq_paper.experiments.request import BUDGETS
 from naq_paper.experiments.views import Number, Series, TextView
 from naq_paper.statistics import Comparison, Difference, Score, Standing, detectable
 
-Level = float | str
-"""Of a condition: numbers make an axis, texts make groups."""
+Column = Mapping[str, Score]
+"""Scores on the same tasks by row."""
 TEST_ACCURACY = "test accuracy, %"
 WHISKERS = "Whiskers are 95 % intervals over test tasks."
 ONE_SEED = "one seed: no significance is claimed"
-LEGEND = (
-    "Cut: the training reached its limit before it stopped by itself, and the limit is below that of the budget paper, or the best checkpoint is the "
+CUT_SHORT = (
+    "Cut: the training reached its limit before it stopped by itself, and the limit is below that of the budget "
+    "paper, or the best checkpoint is the "
     "last one: still improving. Longer training may change such a row."
 )
 SMOOTH = full_name(BASELINE)
-"""What the `smooth` baseline is called beside trained methods."""
+"""The name of the `smooth` baseline in tables."""
 NOTHING = "Nothing is finished yet."
 
 
 def findings(study: Study, sentences: Sequence[str]) -> TextView:
-    """What was found on a dataset, which is named where there are several."""
+    """What was found on a dataset, which is named if there are several."""
     several = len(study.request.datasets) > 1
     return TextView([f"{study.dataset}: {sentence}" if several else sentence for sentence in sentences])
 
@@ -71,7 +71,7 @@ def number(
     )
 
 
-def score_series(name: str, x: Sequence[Level], scores: Sequence[Score | None]) -> Series:
+def score_series(name: str, x: Sequence[float | str], scores: Sequence[Score | None]) -> Series:
     """Accuracies in percent with their intervals over tasks."""
 
     def percent(side: int) -> list[float | None]:
@@ -85,7 +85,7 @@ def value_of(known: PaperNumber | None) -> float | None:
     return None if known is None else known.value
 
 
-def from_paper(name: str, levels: Sequence[Level], known: Sequence[PaperNumber | None]) -> list[Series]:
+def from_paper(name: str, levels: Sequence[float | str], known: Sequence[PaperNumber | None]) -> list[Series]:
     """The paper's numbers as a series, or none where it has none."""
     values = [value_of(one) for one in known]
     return [Series(name, list(levels), values, paper=True)] if any(value is not None for value in values) else []
@@ -103,12 +103,26 @@ def significance(found: Comparison) -> str:
     return f"significantly {'better' if found.difference.mean > 0 else 'worse'}, p < 0.05, Holm"
 
 
-def points(found: Comparison) -> str:
+def in_points(found: Comparison) -> str:
     """``3.1 ± 0.8 points (significantly better, p < 0.05, Holm)``, whatever its direction."""
     return f"{amount(found.difference)} ({significance(found)})"
 
 
-def leaders(column: Mapping[str, Score]) -> tuple[str, str]:
+def level_text(level: float | str) -> str:
+    return level if isinstance(level, str) else f"{level:g}"
+
+
+def change_words(
+    row: str, levels: tuple[float | str, float | str], scores: tuple[Score, Score], test: Comparison
+) -> str:
+    """What a row gains or loses from one level to another."""
+    before, after = (one.mean for one in scores)
+    change = f"{'gains' if after > before else 'loses'} {in_points(test)}"
+    first, last = map(level_text, levels)
+    return f"{row} {change} from {first} to {last} ({100 * before:.1f} to {100 * after:.1f} %)."
+
+
+def leaders(column: Column) -> tuple[str, str]:
     """The best row of a column, and the next one that is not the same trainings under another name."""
     order = sorted(column, key=lambda name: -column[name].mean)
     others = (name for name in order[1:] if not np.array_equal(column[name].runs, column[order[0]].runs))
@@ -117,11 +131,11 @@ def leaders(column: Mapping[str, Score]) -> tuple[str, str]:
 
 def gain(found: Comparison) -> str:
     """How much one method is above or below another, in words."""
-    return f"{'above' if found.difference.mean >= 0 else 'below'} by {points(found)}"
+    return f"{'above' if found.difference.mean >= 0 else 'below'} by {in_points(found)}"
 
 
-def power_note(columns: Iterable[Mapping[str, Score]]) -> str:
-    """What the columns of a table can show, so that "no significant difference" is not read as "equal"; "" without two rows."""
+def power_note(columns: Iterable[Column]) -> str:
+    """Which difference the columns of a table can show; "" without two rows."""
     compared = [column for column in columns if len(column) > 1]
     found = [100 * least for column in compared if (least := detectable(column)) is not None]
     if not compared:
@@ -131,64 +145,42 @@ def power_note(columns: Iterable[Mapping[str, Score]]) -> str:
     low, high = f"{min(found):.1f}", f"{max(found):.1f}"
     size = f"{low} points" if low == high else f"{low} to {high} points, by column,"
     return (
-        f"Power: a difference of {size} between two rows is found significant (p < 0.05, Holm over all pairs of a column) "
+        f"Power: a difference of {size} between two rows is found significant (p < 0.05, Holm over all pairs of a "
+        "column) "
         "in 80 % of such experiments, for the median pair; a smaller one may exist where none is marked."
     )
 
 
-@dataclass(frozen=True)
-class Ends:
-    """How the trainings of a row ended, in numbers of trainings: all, those that reached their limit, and those of them whose
-    best checkpoint is the last one; with the largest limit in ``unit``, and that of the budget ``paper``, 0 without one.
+def training_end(records: Iterable[Record]) -> tuple[str, str]:
+    """How the trainings of one row ended, as a remark on the row and as a table of costs says it; "" without trainings.
+
+    The remark is "" unless some were cut short: they reached their limit, and it is below that of the budget paper,
+    or the best checkpoint is the last one.
+
+    E.g. ``cut at 300 epochs, 2 of 5 still improving`` and ``at the limit, 300 (paper 10,000); 2 of 5 still improving``.
     """
-
-    trained: int
-    reached: int
-    improving: int
-    limit: int
-    papers: int
-    unit: str
-
-    @property
-    def cut(self) -> int:
-        """Trainings that were cut short."""
-        return self.reached if self.limit < self.papers else self.improving
-
-    @property
-    def mark(self) -> str:
-        """``cut at 300 epochs, 2 of 5 still improving``; "" where none was cut."""
-        if not self.cut:
-            return ""
-        some = "" if self.cut == self.trained else f"{self.cut} of {self.trained} "
-        count = "" if self.improving == self.cut else f"{self.improving} of {self.trained} "
-        more = f", {count}still improving" if self.improving else ""
-        return f"{some}cut at {self.limit:,} {self.unit}{more}"
-
-    @property
-    def words(self) -> str:
-        """What a table of costs says."""
-        if not self.reached:
-            return f"by itself, limit {self.limit:,}"
-        by = "at the limit" if self.reached == self.trained else f"{self.reached} of {self.trained} at the limit"
-        paper = f" (paper {self.papers:,})" if self.papers else ""
-        more = f"; {self.improving} of {self.trained} still improving" if self.improving else ""
-        return f"{by}, {self.limit:,}{paper}{more}"
-
-
-def ends_of(records: Iterable[Record]) -> Ends | None:
-    """How the trainings of one row ended; None where nothing was trained."""
-    judged = []
+    limits, reached, improving, papers, unit = [], 0, 0, 0, ""
     for record in {record.key: record for record in records}.values():
-        result = record.result
-        if result is not None and result["history"] is not None and "stopped_early" in result["facts"]:
-            judged.append((record.cell.config, result["facts"], result["history"]["steps"][-1]))
-    if not judged:
-        return None
-    reached = [(facts, last) for _, facts, last in judged if not facts["stopped_early"]]
-    unit, budget = str(judged[0][1]["unit"]), BUDGETS["paper"]
-    papers = budget.episodes if unit == "episodes" else budget.epochs.get(learner_of(judged[0][0]["method"]), 0)
-    limit = max(
-        int(config["episodes"] if "episodes" in config else config["options"]["epochs"]) for config, *_ in judged
-    )
-    improving = sum(facts["best_step"] >= last for facts, last in reached)
-    return Ends(len(judged), len(reached), improving, limit, papers, unit)
+        result, config = record.result, record.cell.config
+        if result is None or result["history"] is None or "stopped_early" not in result["facts"]:
+            continue
+        facts, paper = result["facts"], BUDGETS["paper"]
+        limits.append(int(config["episodes"] if "episodes" in config else config["options"]["epochs"]))
+        if not facts["stopped_early"]:
+            reached += 1
+            improving += facts["best_step"] >= result["history"]["steps"][-1]
+        unit = str(facts["unit"])
+        papers = paper.episodes if unit == "episodes" else paper.epochs.get(learner_of(config["method"]), 0)
+    if not limits:
+        return "", ""
+    trained, limit = len(limits), max(limits)
+    if not reached:
+        return "", f"by itself, limit {limit:,}"
+    cut = reached if limit < papers else improving
+    some = "" if cut == trained else f"{cut} of {trained} "
+    count = "" if improving == cut else f"{improving} of {trained} "
+    remark = f"{some}cut at {limit:,} {unit}" + (f", {count}still improving" if improving else "") if cut else ""
+    by = "at the limit" if reached == trained else f"{reached} of {trained} at the limit"
+    paper_limit = f" (paper {papers:,})" if papers else ""
+    more = f"; {improving} of {trained} still improving" if improving else ""
+    return remark, f"{by}, {limit:,}{paper_limit}{more}"

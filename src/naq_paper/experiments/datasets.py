@@ -1,4 +1,4 @@
-"""The datasets of a request: those that were given, the paper's where they are at hand, and what is known of them."""
+"""The datasets of a request: those that were given, else the paper's that are available; and what is known of them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from naq.errors import DataError, NaqError, OptionError
 from naq.io import split_for
 from naq.io.catalog import find as find_dataset
 from naq.io.catalog import listing, unknown
-from naq.options import nearest
+from naq.options import did_you_mean
 from naq_paper.cells.datasets import DatasetCache
 from naq_paper.experiments.captions import dataset_slug
 from naq_paper.experiments.experiment import EXPERIMENTS, Experiment, expand
@@ -19,7 +19,7 @@ from naq_paper.experiments.names import PAPER_DATASETS, paper_name
 from naq_paper.experiments.request import Request
 
 STAND_IN = "debian"
-"""The dataset where none of the paper's is at hand."""
+"""The dataset if none of the paper's is available."""
 KINDS = {"tables": "table", "analyses": "analysis"}
 GROUPS = {
     "all": "every table and analysis",
@@ -34,7 +34,7 @@ def experiments_of(name: str) -> list[str]:
     if name in GROUPS:
         return [each for each, one in EXPERIMENTS.items() if name in ("all", one.group) or KINDS.get(name) == one.kind]
     if name not in EXPERIMENTS:
-        raise OptionError(f"there is no table or analysis {name!r}; {nearest(name, [*EXPERIMENTS, *GROUPS])}")
+        raise OptionError(f"{name!r} is not a table or an analysis; {did_you_mean(name, [*EXPERIMENTS, *GROUPS])}")
     return [name]
 
 
@@ -47,22 +47,22 @@ def make_requests(
     remark: Callable[[str], None] = lambda sentence: None,
     **settings: Any,
 ) -> list[Request]:
-    """One request per experiment, with its datasets and what is known of them; the cache learns where they lie.
+    """One request per experiment, with its datasets and what is known of them; the cache learns their paths.
 
     Args:
         names: of experiments and of groups of them.
-        given: datasets by name or path; by default the paper's in ``folder`` or at hand, else the bundled one.
+        given: datasets by name or path; by default the paper's in ``folder`` or available ones, else the bundled one.
         remark: called with a sentence for everything that is left out.
         settings: as those of :class:`Request`.
     """
     wanted = list(dict.fromkeys(known for name in names for known in experiments_of(name)))
     if folder is not None and not folder.is_dir():
-        raise OptionError(f"--data is {folder}, which is no folder; give one with graphs as npz files.")
+        raise OptionError(f"--data is {folder}, which is not a folder; give one with graphs as npz files.")
     requests: list[Request] = []
     facts: dict[str, dict[str, Any]] = {}
     for name in wanted:
         Request(name, (), **settings)  # checked before a graph is loaded
-        experiment = EXPERIMENTS[name]()
+        experiment = EXPERIMENTS[name]
         try:
             paths = choose_datasets(experiment, given, folder, remark)
         except DataError as error:
@@ -85,7 +85,7 @@ def make_requests(
 def choose_datasets(
     experiment: Experiment, given: Sequence[str], folder: Path | None, remark: Callable[[str], None]
 ) -> dict[str, str]:
-    """The datasets of an experiment by the names that cells use, and the path of each that is no name."""
+    """The datasets of an experiment by the names that cells use, and the path of each that is not a name."""
     if given:
         named: dict[str, str] = {}
         for name, path in map(_named, given):
@@ -96,7 +96,7 @@ def choose_datasets(
     papers = ", ".join(experiment.datasets)
     states = {row["name"]: row["state"] for row in listing()}
     if folder is None:
-        here = {name: "" for name, state in states.items() if state != "to download"}
+        here = {name: "" for name, state in states.items() if state in ("bundled", "on disk")}
     else:
         here = {name: "" for name, state in states.items() if state == "bundled"} | _in_folder(folder)
     chosen = {name: here[name] for name in experiment.datasets if name in here}
@@ -104,7 +104,7 @@ def choose_datasets(
         return chosen
     if folder is not None:
         raise DataError(f"{folder} holds none of the graphs of {experiment.name} ({papers}); give one with --dataset.")
-    remark(f"none of the paper's datasets for {experiment.name} is at hand ({papers}): {STAND_IN} is used instead.")
+    remark(f"none of the paper's datasets for {experiment.name} is available ({papers}): {STAND_IN} is used instead.")
     return {STAND_IN: ""}
 
 
@@ -120,13 +120,13 @@ def unusable(
     for need, there in (("labels", graph.num_classes > 0), ("features", graph.num_features > 0)):
         if need in experiment.needs and not there:
             return f"{experiment.name} needs {need}, which {dataset} does not have"
-    facts[dataset] = facts.get(dataset) or facts_of(dataset, dataset_cache)
+    facts[dataset] = facts.get(dataset) or dataset_facts(dataset, dataset_cache)
     request = Request(experiment.name, (dataset,), facts={dataset: facts[dataset]}, **settings)
     [study] = expand(request, lambda cell: None)
     return "" if study.groups else f"{experiment.name} has no setting that the classes of {dataset} can fill"
 
 
-def facts_of(dataset: str, dataset_cache: DatasetCache) -> dict[str, Any]:
+def dataset_facts(dataset: str, dataset_cache: DatasetCache) -> dict[str, Any]:
     """What a request and a report have to know of a dataset; JSON values."""
     graph = dataset_cache.graph(dataset)
     facts: dict[str, Any] = {
@@ -146,7 +146,8 @@ def facts_of(dataset: str, dataset_cache: DatasetCache) -> dict[str, Any]:
         except NaqError:
             return facts
         facts |= {"base": len(split.base), "valid": len(split.valid), "test": len(split.test)}
-        facts["most_classes"] = min(facts["valid"], facts["test"])
+        # a task file of test tasks alone has no validation classes
+        facts["most_classes"] = min(facts["valid"] or facts["test"], facts["test"])
     return facts
 
 

@@ -1,31 +1,37 @@
-"""An experiment: a table or an analysis as groups of cells, the views of their results, and computing them.
+"""Experiments by name, what a request needs of them, what there is of it, and computing the rest.
 
-A request is expanded once, into one :class:`Study` per dataset, which holds the groups of cells and looks their records up.
+A request is expanded once, into one :class:`Study` per dataset: the groups of cells, and the records found of them.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from naq.plugins import Registry
-from naq.progress import Listener
+from naq.errors import Listener, OptionError
+from naq.options import did_you_mean
 from naq_paper.cells.cell import Cell
 from naq_paper.cells.datasets import DatasetCache, identify
 from naq_paper.cells.records import Find, Record
 from naq_paper.cells.runners import Outcome, Runner, Setup
 from naq_paper.cells.store import Store
+from naq_paper.experiments.definition import make_experiment, read_definition
 from naq_paper.experiments.request import Request
-from naq_paper.experiments.seed_groups import Key, SeedGroup, score_of
+from naq_paper.experiments.seed_groups import Key, SeedGroup
 from naq_paper.experiments.views import Missing, View
-from naq_paper.statistics import Score
+
+if TYPE_CHECKING:
+    from naq_paper.experiments.long_table import LongTable
+    from naq_paper.statistics import Score
 
 
 @dataclass(frozen=True, eq=False)
 class Contest:
-    """Methods on the same tasks: ``where`` in words, ``at`` a way and shot; scores and the records behind each by row."""
+    """Methods on the same tasks: ``where`` in words, ``at`` a way and shot; scores and their records by row."""
 
     where: str
     at: tuple[int, int]
@@ -33,44 +39,86 @@ class Contest:
     trainings: Mapping[str, Sequence[Record]]
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Experiment(ABC):
-    """A table or an analysis: a subclass, and a line in :data:`EXPERIMENTS`.
+    """A table or an analysis: the fields are the keys of its TOML file, the class is the analysis that the file names.
 
     Attributes:
-        name: what ``naq reproduce`` calls it.
-        title: over its section of the report.
-        question: what it answers, one sentence.
-        origin: where it stands in the paper.
-        datasets: the paper's, by our names; used where they are at hand and no other is given.
+        name: of the file; what ``naq reproduce`` calls it.
+        title, question: of its section in the report; the question is answered there.
+        origin: where it is in the paper.
+        order: place in the reading order; what has none comes last.
+        kind: ``table`` or ``analysis``, which decides how many seeds a budget gives.
+        datasets: the paper's, by our names; used if they are available and no other is given.
         needs: ``labels``, ``features`` or both; a dataset without them is left out with a sentence.
         group: a further name that ``naq reproduce`` knows it by, with others.
     """
 
-    name: ClassVar[str]
-    title: ClassVar[str]
-    question: ClassVar[str]
-    origin: ClassVar[str]
-    datasets: ClassVar[tuple[str, ...]] = ("amazon-electronics", "cora-full")
-    needs: ClassVar[tuple[str, ...]] = ("labels", "features")
-    kind: ClassVar[str] = "analysis"
-    group: ClassVar[str] = ""
+    name: str
+    title: str
+    question: str
+    origin: str
+    order: int = 1000
+    kind: str = "analysis"
+    datasets: tuple[str, ...] = ("amazon-electronics", "cora-full")
+    needs: tuple[str, ...] = ("labels", "features")
+    group: str = ""
 
     @abstractmethod
-    def groups(self, request: Request, dataset: str) -> dict[Key, SeedGroup]:
-        """Everything that the request needs of a dataset, in the order in which it is to be computed."""
+    def cells(self, request: Request, dataset: str) -> dict[Key, SeedGroup]:
+        """Everything that the request needs of a dataset by row and column, in the order in which it is computed."""
 
     @abstractmethod
-    def views(self, study: Study) -> list[View]:
-        """The views of a dataset, made from the results that exist."""
+    def figures(self, study: Study) -> list[View]:
+        """Tables, plots and sentences of a dataset, made from the results that exist: ``study.table``."""
 
-    def headline(self, study: Study) -> list[Contest]:
+    def contests(self, study: Study) -> list[Contest]:
         """Comparisons for the first screen of a report, the most important first."""
         return []
 
 
+class Experiments(Mapping[str, Experiment]):
+    """Every TOML file of some folders by its name, in reading order; read at first use."""
+
+    def __init__(self, *folders: Path) -> None:
+        self.folders = folders
+        self._made: dict[str, Experiment] = {}
+
+    @cached_property
+    def _files(self) -> dict[str, tuple[Path, dict[str, Any]]]:
+        found = [(file, read_definition(file)) for folder in self.folders for file in sorted(folder.glob("*.toml"))]
+        found.sort(key=lambda one: one[1].get("order", 1000))
+        return {file.stem: (file, data) for file, data in found}
+
+    def __getitem__(self, name: str) -> Experiment:
+        if name not in self._made:
+            file, data = self._files[name]
+            self._made[name] = make_experiment(data, file)
+        return self._made[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._files
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._files)
+
+    def __len__(self) -> int:
+        return len(self._files)
+
+    def find(self, name: str) -> Experiment:
+        """The experiment of this name, or an ``OptionError`` with the nearest names."""
+        if name not in self:
+            raise OptionError(f"{name!r} is not a table or an analysis; {did_you_mean(name, self)}")
+        return self[name]
+
+
+EXPERIMENTS = Experiments(Path(__file__).parent / "paper")
+"""Tables, then analyses, as a reader wants them."""
+
+
 @dataclass(frozen=True, eq=False)
 class Study:
-    """A request on one dataset, expanded once into cells by keys of the experiment, and what ``find`` finds of them."""
+    """A request on one dataset, expanded once into groups of cells, and what ``find`` finds of them."""
 
     request: Request
     dataset: str
@@ -96,63 +144,34 @@ class Study:
         records = self.records(key)
         return records[0].result if records else None
 
-    def score(self, key: Key, shot: int | None = None, head: str | None = None) -> Score | None:
-        """Accuracy of a group on test tasks, by default of the shot and head it was trained for; None without a result."""
-        return score_of(self.records(key), shot, head)
+    @cached_property
+    def table(self) -> LongTable:
+        """Everything that is finished as one long table, from which all scores are taken."""
+        from naq_paper.experiments.long_table import LongTable  # pandas is needed to show results, not to plan cells
+
+        return LongTable.of(self)
+
+    def scores(self, head: str | None = None) -> Mapping[Key, Score]:
+        """Accuracies on test tasks by group, of the head that chose the checkpoints or another one."""
+        return self.table.scores(head)
 
     def missing(self, key: Key, paper: float | str | None = None, paper_ci: float | None = None) -> Missing:
-        """What a table shows where the number of a group would be."""
+        """What a table shows in place of the number of a group."""
         failed = self.groups[key].records(self.find, done=False)
         return Missing(f"failed: {failed[0].error}" if failed else "not run", paper, paper_ci)
 
-    def views(self) -> list[View]:
-        return self.experiment.views(self)
+    def figures(self) -> list[View]:
+        return self.experiment.figures(self)
 
-
-ANALYSES = "naq_paper.experiments.analyses"
-EXPERIMENTS: Registry[type[Experiment]] = Registry(
-    "a table or analysis",
-    {
-        "methods": f"{ANALYSES}.tables:EveryMethod",
-        "main-products": f"{ANALYSES}.tables:MainProducts",
-        "main-citation": f"{ANALYSES}.tables:MainCitation",
-        "full-products": f"{ANALYSES}.tables:FullProducts",
-        "full-citation": f"{ANALYSES}.tables:FullCitation",
-        "model-agnostic": f"{ANALYSES}.tables:ModelAgnostic",
-        "ogbn-arxiv": f"{ANALYSES}.tables:OgbnArxiv",
-        "ogbn-products": f"{ANALYSES}.tables:OgbnProducts",
-        "beyond-accuracy": f"{ANALYSES}.beyond_accuracy:BeyondAccuracy",
-        "beyond-ablation": f"{ANALYSES}.variants:BeyondAblation",
-        "beyond-refinement": f"{ANALYSES}.variants:BeyondRefinement",
-        "beyond-inputs": f"{ANALYSES}.variants:BeyondInputs",
-        "practice": f"{ANALYSES}.practice:Practice",
-        "label-scarcity": f"{ANALYSES}.noise:LabelScarcity",
-        "label-noise": f"{ANALYSES}.noise:LabelNoise",
-        "imbalance": f"{ANALYSES}.noise:Imbalance",
-        "structure-noise": f"{ANALYSES}.noise:StructureNoise",
-        "feature-noise": f"{ANALYSES}.noise:FeatureNoise",
-        "tail-tsne": f"{ANALYSES}.tail_tsne:TailMaps",
-        "queries": f"{ANALYSES}.episodes:QueryCount",
-        "class-similarity": f"{ANALYSES}.similarity:ClassSimilarity",
-        "metrics": f"{ANALYSES}.similarity:MetricAblation",
-        "training-way": f"{ANALYSES}.training_way:TrainingWay",
-        "umtra-models": f"{ANALYSES}.umtra:UmtraModels",
-        "umtra": f"{ANALYSES}.umtra:UmtraStrength",
-        "overlap": f"{ANALYSES}.overlap:Overlap",
-        "overlap-drop": f"{ANALYSES}.overlap:OverlapDrop",
-        "times": f"{ANALYSES}.times:Times",
-        "episode-options": f"{ANALYSES}.episodes:EpisodeOptions",
-        "beyond-robustness": f"{ANALYSES}.noise:BeyondRobustness",
-    },
-)
-"""Tables, then analyses, as a reader wants them."""
+    def contests(self) -> list[Contest]:
+        return self.experiment.contests(self)
 
 
 def expand(request: Request, find: Find) -> list[Study]:
     """The studies of a request, one per dataset."""
-    experiment = EXPERIMENTS.find(request.experiment)()
+    experiment = EXPERIMENTS.find(request.experiment)
     return [
-        Study(request, dataset, experiment, experiment.groups(request, dataset), find) for dataset in request.datasets
+        Study(request, dataset, experiment, experiment.cells(request, dataset), find) for dataset in request.datasets
     ]
 
 

@@ -13,8 +13,8 @@ PAPER_DATASETS = {
     "ogbn-products": "ogbn-products",
 }
 """Our names of the paper's datasets, and the paper's."""
-NETWORKS = tuple(PAPER_DATASETS)[:4]
-"""The two product and the two citation networks: what most of its tables and figures are about."""
+PARTS = {"amazon-clothing-half": "amazon-clothing"}
+"""Graphs that are a part of one of the paper's: they have its settings, and its numbers only where a table says so."""
 PAPER_LEARNERS = {
     "maml": "MAML",
     "protonet": "ProtoNet",
@@ -47,7 +47,7 @@ def learner_of(method: str) -> str:
 
 
 def kind_of(method: str) -> str:
-    """``NaQ-Feat`` of ``naq-feat/protonet``; "" where there are no episodes."""
+    """``NaQ-Feat`` of ``naq-feat/protonet``; "" without episodes."""
     kind, slash, _ = method.partition("/")
     return KINDS.get(kind, kind) if slash and method not in MODELS else ""
 

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
 from naq.errors import DataError, OptionError
-from naq.options import nearest
+from naq.graph.operators import WEIGHTINGS
+from naq.learners import LEARNERS
+from naq.options import did_you_mean
+from naq_paper.experiments.definition import make_dataclass, read_definition
 from naq_paper.experiments.profiles import PROFILES, Profile
+
+FILE = Path(__file__).parent / "profiles" / "budgets.toml"
 
 
 @dataclass(frozen=True)
@@ -19,7 +25,7 @@ class Budget:
         episodes, evaluate_every, patience: of learners; patience 0 trains to the end.
         epochs: of embedders that are trained; those not named train for their own default.
         epoch_patience: evaluations without a new best before an embedder stops; None is its own.
-        table_seeds, analysis_seeds: trainings behind a number; a table compares dozens of rows, which takes more of them.
+        table_seeds, analysis_seeds: trainings behind a number; a table, with dozens of rows, takes more.
         thin: whether sweeps keep a few levels and methods only.
     """
 
@@ -35,32 +41,7 @@ class Budget:
     thin: bool = False
 
 
-_EPOCHS = ("bgrl", "sugrl", "afgrl", "cola", "vnt")
-BUDGETS = {
-    budget.name: budget
-    for budget in (
-        Budget(
-            "paper",
-            "16,000 episodes without early stop, one seed, as in the paper (embedders: at most 200 to 10,000 epochs, as released)",
-            *(16_000, 160, 0, 1, 1),
-            dict(zip(_EPOCHS, (10_000, 1_000, 5_000, 200, 400))),
-            epoch_patience=50,
-        ),
-        Budget(
-            "standard",
-            "at most 800 episodes, stopped after 4 validations without a new best (embedders: 50 to 200 epochs), five seeds for tables, three for analyses",
-            *(800, 160, 4, 5, 3),
-            dict(zip(_EPOCHS, (100, 150, 50, 100, 200))),
-        ),
-        Budget(
-            "quick",
-            "16 episodes (embedders: 1 to 2 epochs), one seed, a few levels: shows that everything runs, not what is true",
-            *(16, 16, 0, 1, 1),
-            dict(zip(_EPOCHS, (2, 2, 1, 2, 2))),
-            thin=True,
-        ),
-    )
-}
+BUDGETS = {name: make_dataclass(Budget, {"name": name, **data}, FILE) for name, data in read_definition(FILE).items()}
 
 
 @dataclass(frozen=True)
@@ -71,13 +52,13 @@ class Request:
         datasets: names of ``naq list datasets`` or paths.
         budget: a name of ``BUDGETS``; ``seeds`` and ``episodes`` override it where they are not 0.
         profile: a name of :data:`~naq_paper.experiments.profiles.PROFILES`: the settings that methods run with.
-        learners: base models that analyses train; the experiment's own where it is empty (the paper: ProtoNet, or four).
-        ways, shots, methods: instead of the experiment's own, where they are not empty; a sweep takes the first way and shot.
+        learners: base models that analyses train; by default the experiment's own (the paper: ProtoNet, or four).
+        ways, shots, methods: instead of the experiment's own; a sweep takes the first way and shot.
         features: what methods read, by default as in the paper.
-        tune: choose the setting of each method on validation tasks, by :mod:`naq_paper.experiments.profiles`; else defaults and ``options``.
+        tune: choose the setting of each method among the profile's candidates on validation tasks.
         options: by the name of a learner or embedder, e.g. ``{"protonet": {"lr": 3e-4}}``, on top of the profile.
-        episode: options of the episodes, e.g. ``{"queries": 5}``, on top of the profile, where a kind of episodes has the option.
-        facts: of each dataset: its size, its hash, what it has; see :func:`naq_paper.experiments.datasets.facts_of`.
+        episode: options of the episodes, e.g. ``{"queries": 5}``, for kinds that have them, on top of the profile.
+        facts: of each dataset: its size, its hash, what it has; see :func:`.datasets.dataset_facts`.
     """
 
     experiment: str
@@ -100,9 +81,17 @@ class Request:
     facts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for what, known in (("budget", BUDGETS), ("profile", PROFILES)):
-            if (name := getattr(self, what)) not in known:
-                raise OptionError(f"there is no {what} {name!r}; {nearest(name, known)}")
+        named: list[tuple[str, str, Collection[str]]] = [
+            ("budget", self.budget, BUDGETS),
+            ("profile", self.profile, PROFILES),
+        ]
+        named += [
+            ("features", self.features, ("auto", *WEIGHTINGS)),
+            *(("learner", n, LEARNERS) for n in self.learners),
+        ]
+        for what, name, known in named:
+            if name not in known:
+                raise OptionError(f"{what} is {name!r}; {did_you_mean(name, known)}")
         for what in ("seeds", "episodes"):
             if not 0 <= (value := getattr(self, what)) <= 10**9:
                 words = "expected at least 1 and at most 1,000,000,000, or 0 for the budget's own"
@@ -144,6 +133,14 @@ class Request:
         """The shot of an analysis."""
         return (self.shots or (1,))[0]
 
+    def learners_or(self, default: Sequence[str] = ("protonet",)) -> Sequence[str]:
+        """The base models of the request, else the ``default``, of which a thin budget keeps the first."""
+        return self.learners or (default[:1] if self.limits.thin else default)
+
+    def possible_way(self, dataset: str) -> int:
+        """The way of the request, else as many classes as the dataset's tasks can have, five at most."""
+        return self.ways[0] if self.ways else min(5, self.fact(dataset, "most_classes") or 5)
+
     def fact(self, dataset: str, name: str) -> Any:
         """What is known of a dataset, e.g. ``most_classes``, the largest way of its tasks; None where it is not."""
         return self.facts.get(dataset, {}).get(name)
@@ -165,4 +162,4 @@ class Request:
             given: dict[str, Any] = {name: tuple(value) if name in lists else value for name, value in data.items()}
             return cls(**given)
         except (TypeError, AttributeError) as error:
-            raise DataError(f"this is no request for an experiment ({error}); run naq reproduce again.") from error
+            raise DataError(f"this is not a request for an experiment ({error}); run naq reproduce again.") from error

@@ -1,4 +1,4 @@
-"""Seed groups: one method under one condition, one training per seed, and the score of their records."""
+"""Seed groups: one method under one condition, one training per seed, with the setting that validation tasks choose."""
 
 from __future__ import annotations
 
@@ -13,12 +13,11 @@ from naq_paper.cells.records import Find, Record
 from naq_paper.experiments.names import learner_of, model_of
 from naq_paper.experiments.request import Request
 from naq_paper.measurements.train import train_cell
-from naq_paper.statistics import Score, score
 
 Key = Any
 """What an experiment calls a group, hashable: a name, or the row and the column of its table."""
 MEMORY = 16.0
-"""GB that a method may plan with which trains on the whole graph or, where that is too large, by batches.
+"""GB that a method may plan with which trains on the whole graph or, if it is too large, by batches.
 
 A result must not depend on how much memory happened to be free."""
 SAME_SUPPORTS = ("naq-feat", "naq-diff")
@@ -69,7 +68,7 @@ class SeedGroup:
 
     @property
     def tried(self) -> list[Cell]:
-        """Cells that try a candidate; none where there is nothing to choose."""
+        """Cells that try a candidate; none if there is nothing to choose."""
         return [cell for _, cell in self.candidates] if len(self.candidates) > 1 else []
 
     def records(self, find: Find, *, done: bool = True) -> list[Record]:
@@ -130,7 +129,7 @@ def training(
     make: Callable[..., Cell] = train_cell,
     **more: Any,
 ) -> Cell:
-    """A train cell under the request's profile, budget, head, features and device; what trains nothing stays on the CPU.
+    """A train cell under the request's profile, budget, head and device; what trains nothing stays on the CPU.
 
     What comes later wins: the profile, options of the request, those given here.
     """
@@ -162,17 +161,17 @@ def _episodes(
 ) -> tuple[Method, dict[str, Any]]:
     """The method and the options of its episodes; what differs in nothing that its learner reads is one and the same.
 
-    Episodes of NaQ-Feat and NaQ-Diff have the same supports, so a learner that ignores queries is trained once, on NaQ-Feat's.
+    NaQ-Feat and NaQ-Diff have the same supports, so a learner that ignores queries is trained once, on NaQ-Feat.
     """
     kind, learner = method.episodes, method.learner
     if kind is None or learner is None:
         return method, dict(given)
-    asked = {name: value for name, value in request.episode.items() if name in DEFAULTS[kind]} | dict(given)
-    episode = {**request.settings.episode(kind, dataset, learner.name), **asked}
+    options_given = {name: value for name, value in request.episode.items() if name in DEFAULTS[kind]} | dict(given)
+    episode = {**request.settings.episode(kind, dataset, learner.name), **options_given}
     same_supports = int(episode.get("shot", 1)) == 1 and not int(episode.get("apart", 0))
     if kind not in SAME_SUPPORTS or not same_supports or not _ignores_queries(method, options):
         return method, episode
-    supports = {name: value for name, value in asked.items() if name in ("way", "shot")}
+    supports = {name: value for name, value in options_given.items() if name in ("way", "shot")}
     first = SAME_SUPPORTS[0]
     return get_method(f"{first}/{learner.name}"), {**request.settings.episode(first, dataset, learner.name), **supports}
 
@@ -197,37 +196,3 @@ def training_note(request: Request, methods: Sequence[str]) -> str:
         if rows > 1:
             note += f" {model} ignores queries, so NaQ-Feat and NaQ-Diff are one training of it, shown twice."
     return note
-
-
-def score_of(records: Sequence[Record], shot: int | None = None, head: str | None = None) -> Score | None:
-    """The score of trainings on the tasks they share: those tested on other tasks than the first one are left out.
-
-    Where every seed has a graph of its own, drawn by a perturbation that removes nodes, tasks belong to the draw and none is left out.
-    The fingerprint then names the tasks of all draws in order, so ``runs[s, t]`` of two methods with the same one is one task of
-    one draw. The spread over seeds holds the variance between draws, which a difference counts for both methods.
-    """
-    runs: list[tuple[str, list[float]]] = []
-    trained = False
-    drawn = [record.cell.config.get("perturbation") for record in records]
-    for record in records:
-        assert record.result is not None
-        result, config = record.result, record.result["config"]
-        found = result["evaluations"] if shot in (None, config["shot"]) else {}
-        name = head or (config["head"] if config["head"] in found else next(iter(found), ""))
-        if name in found:
-            tasks, queries = result["data"]["tasks"], found[name].get("queries", "balanced")
-            runs.append((tasks if queries == "balanced" else f"{tasks} {queries}", found[name]["per_task"]))
-            trained = trained or result["history"] is not None
-    if not runs:
-        return None
-    tasks, first = runs[0]
-    one_kind = len({canonical({**(one or {}), "seed": 0}) for one in drawn}) == 1
-    own_draws = one_kind and all(drawn) and len({one and one["seed"] for one in drawn}) == len(records)
-    if own_draws and any(name != tasks for name, _ in runs):
-        runs = [(name, run) for name, run in runs if len(run) == len(first)]
-        return score([run for _, run in runs], " | ".join(name for name, _ in runs))
-    kept = [run for name, run in runs if name == tasks]
-    # Without training only a perturbation that is drawn anew for every seed makes seeds differ; the seed of an SVD does not count.
-    if trained or any(one is not None for one in drawn):
-        return score(kept, tasks)
-    return score(kept[:1] if all(run == first for run in kept) else kept, tasks, trained=False)

@@ -19,9 +19,9 @@ class Number:
         spread: standard deviation over ``seeds`` trainings; None with one.
         paper: the paper's number for the same entry, or its word (``OOM``), and ``paper_ci`` its interval.
         rank: 1 for the best of its column, 2 for the second, else 0.
-        mark: ``▲`` significantly better than every other, ``≈`` no significant difference from the best, ``▼`` significantly worse than
-            the best (p < 0.05, Holm), "" without a comparison.
-        against: ``s+`` significantly better than the `smooth` baseline, ``s=`` no significant difference, ``s-`` significantly worse.
+        mark: ``▲`` significantly better than all others, ``≈`` no significant difference from the best, ``▼``
+            significantly worse than the best (p < 0.05, Holm), "" without a comparison.
+        against: ``s+`` significantly better than the `smooth` baseline, ``s=`` no significant difference, ``s-`` worse.
         digits: after the point.
         keys: of the cells behind it.
     """
@@ -59,7 +59,7 @@ class Label:
 Entry = Number | Missing | Label | str
 
 
-def plain(value: float | None, digits: int, *, scale: float = 1.0, **more: Any) -> Entry:
+def measured(value: float | None, digits: int, *, scale: float = 1.0, **more: Any) -> Entry:
     """A measured number without a comparison; a dash where it is not defined."""
     return "–" if value is None else Number(scale * value, digits=digits, **more)
 
@@ -69,7 +69,7 @@ class TableView:
     """A table. ``name`` is the stem of its files; ``labels`` of the first columns are text, the rest numbers.
 
     ``groups`` are headings over runs of columns: (heading, number of columns), the label columns first.
-    ``sorted_by`` is the column by which the rows are sorted, the largest number first; None where their order means something else.
+    ``sorted_by`` is the column by which the rows are sorted, the largest number first; None for another order.
     """
 
     name: str
@@ -84,7 +84,7 @@ class TableView:
 
 @dataclass(frozen=True)
 class Series:
-    """One line or one colour of bars: y over x, with an interval where there is one; None where a point is missing.
+    """One line or one colour of bars: y over x, with an interval if there is one; None if a point is missing.
 
     ``paper`` marks numbers of the paper: drawn dashed or hollow, never as if measured here.
     """
@@ -99,7 +99,7 @@ class Series:
 
 @dataclass(frozen=True)
 class LineView:
-    """Lines over a number or over named levels (``x`` texts). ``floors`` are horizontal lines, e.g. the `smooth` baseline."""
+    """Lines over numbers or named levels (``x`` texts). ``floors`` are horizontal lines, e.g. the baseline."""
 
     name: str
     title: str

@@ -9,19 +9,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from naq.errors import OptionError
-from naq.options import nearest
-from naq.plugins import Registry
-from naq.progress import Listener
+from naq.errors import Listener, OptionError
+from naq.options import Registry, did_you_mean
 from naq.random import key
 from naq_paper.cells.cell import Cell
 from naq_paper.cells.datasets import DatasetCache
-from naq_paper.perturbations import Perturbed, resolve_perturbation
+from naq_paper.perturbations import Perturbed
 
 
 @dataclass(frozen=True, eq=False)
 class Context:
-    """What a measurement may use beside its configuration; none of it may change the result."""
+    """What a measurement may use in addition to its configuration; none of it may change the result."""
 
     dataset_cache: DatasetCache
     scratch: Path | None = None  # a folder of the cell's own for checkpoints, removed when it is done
@@ -63,17 +61,15 @@ def empty(config: Mapping[str, Any], context: Context) -> dict[str, Any]:
     return {"number": config.get("number", 0)}
 
 
-def dataset_cell(
-    measurement: str, dataset: str, perturbation: Mapping[str, Any] | None, config: Mapping[str, Any]
-) -> Cell:
-    """The cell of a measurement on a dataset; the perturbation is checked and its options are written out."""
-    return Cell(measurement, {"dataset": dataset, "perturbation": resolve_perturbation(perturbation), **config})
+def dataset_cell(measurement: str, dataset: str, config: Mapping[str, Any]) -> Cell:
+    """The cell of a measurement on a dataset as it is."""
+    return Cell(measurement, {"dataset": dataset, "perturbation": None, **config})
 
 
 def check_choice(name: str, value: str, known: Collection[str]) -> None:
     """Raise one sentence with the nearest names where an argument is none of them."""
     if value not in known:
-        raise OptionError(f"{name} is {value!r}; {nearest(str(value), known)}")
+        raise OptionError(f"{name} is {value!r}; {did_you_mean(str(value), known)}")
 
 
 def finite_or_none(value: float) -> float | None:
@@ -81,6 +77,6 @@ def finite_or_none(value: float) -> float | None:
     return float(value) if math.isfinite(value) else None
 
 
-def check_seed(seed: int) -> None:
+def validate_seed(seed: int) -> None:
     """Validate the seed."""
     key(seed, "check")

@@ -1,52 +1,42 @@
-r"""``class-similarity``: how similar the classes of a node and of its nearest nodes are, and the shape of the neighbour table.
+r"""``class-similarity``: how similar the classes of a node and of its nearest nodes are, and the shape of the neighbour
+table.
 
-With :math:`a_c` the mean raw feature of class c, the similarity of nodes i and j is :math:`\cos(a_{y_i}, a_{y_j})`, and 1 where
-they share a class. Reported is the mean over labelled nodes i and their k nearest that are labelled; tail rows keep the i of the smallest
-classes. Labels are read for analysis only.
+With :math:`a_c` the mean raw feature of class c, the similarity of nodes i and j is :math:`\cos(a_{y_i}, a_{y_j})`, and
+1 where they share a class. Reported is the mean over labelled nodes i and their k nearest that are labelled; tail rows
+keep the i of the smallest classes. Labels are read for analysis only.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from naq.episodes.episodes import check_counts
-from naq.errors import OptionError
 from naq.graph import Graph
 from naq_paper.cells.cell import Cell
 from naq_paper.measurements import Context, dataset_cell
 from naq_paper.measurements.tables import completed_table, short_share, table_config
 
 TAILS = (10, 20, 50, 80, 100)
+"""Percents of the classes, smallest first."""
 
 
-def class_similarity_cell(
-    dataset: str,
-    *,
-    kind: str = "naq-feat",
-    k: int = 10,
-    tails: Sequence[int] = TAILS,
-    perturbation: Mapping[str, Any] | None = None,
-    **table: Any,
-) -> Cell:
-    """The cell of one table of class-level similarity over the k nearest; ``tails`` are percents of the classes, smallest first.
+def class_similarity_cell(dataset: str, *, kind: str = "naq-feat", k: int = 10, **table: Any) -> Cell:
+    """The cell of class-level similarity over the k nearest.
 
-    ``table`` describes the neighbours, see :func:`~naq_paper.measurements.tables.table_config`. Centroids are of raw features whatever they are
-    found by. With ``fill="none"`` a node without k neighbours counts those it has.
+    ``table`` describes the neighbours, see :func:`~naq_paper.measurements.tables.table_config`. Centroids are of raw
+    features whatever they are found by. With ``fill="none"`` a node without k neighbours counts those it has.
     """
     check_counts(k=k)
-    for tail in tails:
-        if isinstance(tail, bool) or not isinstance(tail, int) or not 1 <= tail <= 100:
-            raise OptionError(f"tails hold {tail!r}; expected whole percents from 1 to 100.")
-    config = {"k": int(k), "tails": sorted(set(tails)), **table_config(kind, **table)}
-    return dataset_cell("class-similarity", dataset, perturbation, config)
+    config = {"k": int(k), "tails": list(TAILS), **table_config(kind, **table)}
+    return dataset_cell("class-similarity", dataset, config)
 
 
 def class_similarity(config: Mapping[str, Any], context: Context) -> dict[str, Any]:
-    """``similarity_percent`` and ``same_class_share`` over all nodes and per tail (``tails``); ``in_degrees`` describes the table.
+    """``similarity_percent`` and ``same_class_share`` over all nodes and per tail; ``in_degrees`` describes the table.
 
     Null where no labelled node has a labelled neighbour.
     """
@@ -75,7 +65,7 @@ def class_similarity(config: Mapping[str, Any], context: Context) -> dict[str, A
 
 
 def class_cosines(graph: Graph, classes: np.ndarray) -> np.ndarray:
-    """(C, C) cosine of the classes' mean raw features, 1 on the diagonal; 0 beside a mean of all zeros."""
+    """(C, C) cosine of the classes' mean raw features, 1 on the diagonal; 0 for a mean of all zeros."""
     features, labels = graph.require_features("class centroids"), graph.require_labels("class centroids")
     nodes = np.flatnonzero(labels >= 0)
     places = np.searchsorted(classes, labels[nodes]), nodes
@@ -91,7 +81,7 @@ def class_cosines(graph: Graph, classes: np.ndarray) -> np.ndarray:
 
 
 def _sums_by_class(place: np.ndarray, ids: np.ndarray, cosines: np.ndarray) -> np.ndarray:
-    """(C, 3) per class of the node: pairs with a labelled neighbour, their summed similarity, those that share the class."""
+    """(C, 3) per class of the node: pairs with a labelled neighbour, their summed similarity, those of one class."""
     totals = np.zeros((len(cosines), 3))
     for column in ids.T:
         pairs = np.flatnonzero((column >= 0) & (place >= 0) & (place[column] >= 0))
@@ -113,8 +103,8 @@ def _means(by_class: np.ndarray) -> dict[str, Any]:
 def in_degrees(ids: np.ndarray) -> dict[str, Any]:
     """How evenly nodes are chosen as neighbours: hubs make a long tail of in-degrees.
 
-    ``skewness`` is the third standardised moment, ``gini`` is 0 where all are chosen equally often and near 1 where few are chosen; both null
-    where they are not defined.
+    ``skewness`` is the third standardised moment, ``gini`` is 0 where all are chosen equally often and near 1 where few
+    are chosen; both null where they are not defined.
     """
     degrees = np.bincount(ids[ids >= 0], minlength=len(ids)).astype(np.float64)
     apart, n = degrees - degrees.mean(), len(degrees)

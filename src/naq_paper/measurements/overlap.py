@@ -1,6 +1,8 @@
-"""``overlap``: how often a node is the query of more than one class of a label-free episode, and how that depends on the fill rule.
+"""``overlap``: how often a node is the query of more than one class of a label-free episode, and how that depends on
+the fill rule.
 
-Per episode :math:`1 - \\mathrm{unique} / (N Q)`, mean over the episodes. Labels, where there are any, are read for analysis only.
+Per episode :math:`1 - \\mathrm{unique} / (N Q)`, mean over the episodes. Labels, if any, are read for
+analysis only.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ import numpy as np
 from naq.episodes import Episodes, naq_episodes
 from naq.episodes.episodes import check_counts
 from naq_paper.cells.cell import Cell
-from naq_paper.measurements import Context, check_seed, dataset_cell, finite_or_none
+from naq_paper.measurements import Context, dataset_cell, finite_or_none, validate_seed
 from naq_paper.measurements.tables import completed_table, short_share, table_config
 
 
@@ -26,21 +28,22 @@ def overlap_cell(
     queries: int = 10,
     count: int = 16_000,
     seed: int = 0,
-    perturbation: Mapping[str, Any] | None = None,
     **table: Any,
 ) -> Cell:
-    """The cell of one overlap ratio; ``table`` describes the neighbours, see :func:`~naq_paper.measurements.tables.table_config`."""
+    """The cell of one overlap ratio; ``table`` describes the neighbours, see
+    :func:`~naq_paper.measurements.tables.table_config`."""
     check_counts(way=way, queries=queries, count=count)
-    check_seed(seed)
+    validate_seed(seed)
     episodes = {"way": int(way), "queries": int(queries), "count": int(count), "seed": int(seed)}
-    return dataset_cell("overlap", dataset, perturbation, {**episodes, **table_config(kind, **table)})
+    return dataset_cell("overlap", dataset, {**episodes, **table_config(kind, **table)})
 
 
 def overlap(config: Mapping[str, Any], context: Context) -> dict[str, Any]:
     """``overlap_percent`` and its ``standard_error`` over episodes, in percent; all else are shares.
 
-    ``short_nodes``: nodes with fewer than ``queries`` neighbours. ``filled_queries`` and ``masked_queries``: of all queries,
-    those that the fill rule completed and those left empty. ``distinct_class_share`` and ``same_class_share``: null without labels.
+    ``short_nodes``: nodes with fewer than ``queries`` neighbours. ``filled_queries`` and ``masked_queries``: of all
+    queries, those that the fill rule completed and those left empty. ``distinct_class_share`` and ``same_class_share``:
+    null without labels.
     """
     graph = context.perturbed(config).graph
     queries = int(config["queries"])

@@ -1,9 +1,10 @@
-"""``practice``: k labels in every class, or as many on average at random, and the class of all other nodes from one peer.
+"""``practice``: k labels in every class, or as many on average at random, and the class of all other nodes from one
+peer.
 
 The labels of a draw depend on its seed alone, and those of a smaller k are among those of a larger one: all methods get
-the same labels. With equal labels a class with k nodes or fewer is left out at that k, for all methods. Labels at random
-come as the classes do; nodes of a class that has none are all wrong. Accuracy counts nodes whose class is not left out
-and whose label was not given.
+the same labels. With equal labels a class with k nodes or fewer is left out at that k, for all methods. Labels at
+random come as the classes do; nodes of a class that has none are all wrong. Accuracy counts nodes whose class is not
+left out and whose label was not given.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from naq.graph import Graph
 from naq.options import check_whole
 from naq.random import stream
 from naq_paper.cells.cell import Cell
-from naq_paper.measurements import Context, check_choice, check_seed, dataset_cell
+from naq_paper.measurements import Context, check_choice, dataset_cell, validate_seed
 from naq_paper.peers import PEERS, Peer
 
 Made = TypeVar("Made")
@@ -44,22 +45,18 @@ def with_peak(work: Callable[[], Made]) -> tuple[Made, int | None]:
     try:
         RESET.write_text("5")  # resets VmHWM, see proc(5)
         before = _status("VmRSS")
-    except (OSError, ValueError):
+    except (OSError, StopIteration):
         return work(), None
     made = work()
     return made, max(0, _status("VmHWM") - before)
 
 
 def _status(name: str) -> int:
-    for line in STATUS.read_text().splitlines():
-        if line.startswith(f"{name}:"):
-            return 1024 * int(line.split()[1])
-    raise ValueError(f"{STATUS} has no {name}.")
+    found = next(line for line in STATUS.read_text().splitlines() if line.startswith(f"{name}:"))
+    return 1024 * int(found.split()[1])
 
 
 BINS = 15  # of the expected calibration error
-
-
 SHARES = ("equal", "random")
 """How labels are drawn: as many of every class, or without regard to class."""
 
@@ -71,7 +68,8 @@ class Draw:
     Attributes:
         nodes: (m,) labelled nodes, ``slots``: (m,) the place of each one's class among ``classes``.
         classes: (C,) labels that are given, ``left_out``: those with too few nodes to take part.
-        asked: (q,) the other nodes, ``truth``: (q,) the class of each: its place among ``classes``, or a number from C on.
+        asked: (q,) the other nodes, ``truth``: (q,) the class of each: its place among ``classes``, or a number from C
+            on.
     """
 
     nodes: np.ndarray
@@ -115,25 +113,26 @@ def draw_labels(labels: np.ndarray, shot: int, seed: int, shares: str = "equal")
 
 
 def practice_cell(dataset: str, peer: str, *, shots: Sequence[int], seed: int = 0, device: str = "cpu") -> Cell:
-    """The cell of one method and one draw of labels: ``shots`` are labels in every class, each a question of its own.
+    """The cell of one method and one draw of labels: ``shots`` are labels in every class, each asked separately.
 
     ``device`` is part of the cell where it is not the CPU and the method can use it.
     """
     check_choice("peer", peer, PEERS)
-    check_seed(seed)
+    validate_seed(seed)
     if not shots:
         raise OptionError("shots are empty; expected numbers of labels per class, e.g. [1, 5].")
     each = sorted({check_whole("shots", shot) for shot in shots})
     there = {"device": device} if device != "cpu" and PEERS[peer].on_devices else {}
-    return dataset_cell("practice", dataset, None, {"peer": peer, "shots": each, "seed": int(seed), **there})
+    return dataset_cell("practice", dataset, {"peer": peer, "shots": each, "seed": int(seed), **there})
 
 
 def practice(config: Mapping[str, Any], context: Context) -> dict[str, Any]:
-    """``by_shot``: accuracy, mean accuracy per class and calibration, at every number of labels, equal and at random; ``peak_bytes`` of all together.
+    """``by_shot``: accuracy, mean accuracy per class and calibration, at every number of labels, equal and at random;
+    ``peak_bytes`` of all together.
 
-    ``seconds`` are of processor time, all threads together, from the graph in memory to probabilities for every node, the
-    mean over numbers of labels, after a warm-up on a small graph: other work on the machine does not count. Where a method
-    does part of its work without labels (``prepare_seconds``), that part is counted in full.
+    ``seconds`` are of processor time, all threads together, from the graph in memory to probabilities for every node,
+    the mean over numbers of labels, after a warm-up on a small graph: other work on the machine does not count. Where a
+    method does part of its work without labels (``prepare_seconds``), that part is counted in full.
     """
     source = context.perturbed(config).graph
     labels = source.require_labels("this comparison")
@@ -143,7 +142,7 @@ def practice(config: Mapping[str, Any], context: Context) -> dict[str, Any]:
     there = {"device": str(config["device"])} if "device" in config else {}
     warm_up(kind, **there)
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
-    # a graph of its own: what one method derives from it is not there for the next
+    # another graph: what one method derives from it is not there for the next
     graph = source.without_labels().with_text(None).with_table(None).with_features(source.features)
 
     def work() -> tuple[float, float, list[dict[str, Any]]]:
@@ -167,7 +166,8 @@ def practice(config: Mapping[str, Any], context: Context) -> dict[str, Any]:
 
 
 def measures(chances: np.ndarray, draw: Draw, promise: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """What the probabilities (q, C) of the asked nodes are worth, and what the peer promises; of equal ones the first class is the answer."""
+    """What the probabilities (q, C) of the asked nodes are worth, and the peer's promise; ties go to the first
+    class."""
     if chances.shape != (len(draw.asked), len(draw.classes)) or not np.isfinite(chances).all():
         expected = f"{len(draw.asked)} x {len(draw.classes)}"
         raise OptionError(f"a method gave {chances.shape} probabilities; expected finite ones, {expected}.")
@@ -193,7 +193,7 @@ def measures(chances: np.ndarray, draw: Draw, promise: Mapping[str, Any] | None 
 
 
 def calibration_error(confidence: np.ndarray, hit: np.ndarray, bins: int = BINS) -> float:
-    """Expected calibration error: the mean distance of confidence and accuracy over bins of equal width, weighted by their nodes."""
+    """Expected calibration error: mean distance of confidence and accuracy over equal bins, weighted by their nodes."""
     place = np.minimum((confidence * bins).astype(int), bins - 1)
     gaps = np.bincount(place, weights=confidence - hit, minlength=bins)
     return float(np.abs(gaps).sum() / len(hit))
@@ -203,7 +203,7 @@ _warm: set[tuple[type[Peer], str]] = set()
 
 
 def warm_up(kind: type[Peer], **there: str) -> None:
-    """The method on a ring of two colours, once in a process: libraries are loaded and code is compiled before time is taken."""
+    """The method on a ring of two colours, once in a process: libraries are loaded and code is compiled."""
     if (kind, str(there)) in _warm:
         return
     _warm.add((kind, str(there)))

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from naq.errors import OptionError
+from naq.errors import OptionError, counted
 from naq.files import cache_folder
 from naq.graph import Graph, weighted
-from naq.graph.weighting import WEIGHTINGS
+from naq.graph.operators import WEIGHTINGS
 from naq.neighbors import NeighborTable, feature_neighbors
-from naq.neighbors.similarity import METRICS
-from naq.neighbors.table import FILLS, filled
+from naq.neighbors.feature_exact import METRICS
+from naq.neighbors.table import FILLS, fill_table
 from naq.run.episodes import table_for
 from naq_paper.measurements import Context, check_choice
 
@@ -32,8 +32,9 @@ def table_config(
 ) -> dict[str, Any]:
     """What describes a neighbour table in a cell, checked; what its kind does not read is left out.
 
-    ``naq-feat`` reads ``metric``, ``naq-diff`` reads ``alpha`` and ``self_loops``. ``fill`` is for nodes with too few neighbours: ``none``,
-    ``lowest`` as the paper's code, ``random`` (seed 0, as in trainings) or, for ``naq-diff``, ``feature``.
+    ``naq-feat`` reads ``metric``, ``naq-diff`` reads ``alpha`` and ``self_loops``. ``fill`` is for nodes with too few
+    neighbours: ``none``, ``lowest`` as the paper's code, ``random`` (seed 0, as in trainings) or, for ``naq-diff``,
+    ``feature``.
     """
     check_choice("kind", kind, TABLE_KINDS)
     check_choice("fill", fill, FILLS if kind == "naq-diff" else FEATURE_FILLS)
@@ -62,12 +63,9 @@ def completed_table(
     if fill == "feature":
         read.require_features("fill='feature'")
     options = {**config, "queries": k, "shot": 1, "apart": 0, "fill": "none"}
-
-    def listener(done: int, total: int) -> None:
-        context.listener("neighbors", {"done": done, "total": total})
-
-    table = table_for(read, str(config["kind"]), options, cache, "cpu", listener)
-    complete = filled(table, fill, feature_ids=lambda: feature_neighbors(read, k, cache=cache).ids, graph=read)
+    progress = counted(context.listener, "neighbors")
+    table = table_for(read, str(config["kind"]), options, cache, "cpu", progress)
+    complete = fill_table(table, fill, feature_ids=lambda: feature_neighbors(read, k, cache=cache).ids, graph=read)
     return complete, (table.ids < 0) & (complete.ids >= 0)
 
 

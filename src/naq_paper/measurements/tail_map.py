@@ -11,50 +11,31 @@ from typing import Any
 
 import numpy as np
 
-from naq.episodes.episodes import check_counts
-from naq.errors import DataError, OptionError
+from naq.errors import DataError
 from naq.graph import Graph
+from naq.graph.operators import unit_rows
 from naq.random import stream
-from naq.unit_rows import unit_rows
 from naq_paper.cells.cell import Cell
-from naq_paper.measurements import Context, check_seed, finite_or_none
-from naq_paper.measurements.train import train_cell, trained
+from naq_paper.measurements import Context, finite_or_none
+from naq_paper.measurements.train import train_cell, train_run
 
-OWN = ("classes", "perplexity", "knn", "points", "tsne_seed")
-"""What this measurement adds to the configuration of a train cell."""
+SHOWN = {"classes": 10, "perplexity": 30.0, "knn": 5, "points": 2_000, "tsne_seed": 0}
+"""What this measurement adds to the configuration of a train cell: the smallest classes that are shown, of t-SNE, the
+neighbours whose classes are counted, and the most nodes, to which more are thinned out by a seeded draw."""
 BLOCK = 512  # rows of distances held at once
 
 
-def tail_map_cell(
-    dataset: str,
-    method: str,
-    *,
-    classes: int = 10,
-    perplexity: float = 30.0,
-    knn: int = 5,
-    points: int = 2_000,
-    tsne_seed: int = 0,
-    **training: Any,
-) -> Cell:
-    """The cell of one map of the smallest ``classes``; ``training`` are arguments of :func:`naq_paper.measurements.train.train_cell`.
-
-    ``perplexity`` is lowered to a third of the other points where there are few, more nodes than ``points`` are thinned out by a seeded draw.
-    """
-    check_counts(classes=classes, knn=knn, points=points)
-    if isinstance(perplexity, bool) or not isinstance(perplexity, int | float) or not 1 <= perplexity < float("inf"):
-        raise OptionError(f"perplexity is {perplexity!r}; expected a number of at least 1, e.g. 30.")
-    check_seed(tsne_seed)
-    if not 0 <= tsne_seed < 2**32:
-        raise OptionError(f"tsne_seed is {tsne_seed}; expected a whole number of at least 0 and below 2^32.")
-    own = zip(OWN, (int(classes), float(perplexity), int(knn), int(points), int(tsne_seed)))
-    return train_cell(dataset, method, measurement="tail-map", more=dict(own), **training)
+def tail_map_cell(dataset: str, method: str, **training: Any) -> Cell:
+    """The cell of one map; ``training`` are arguments of :func:`naq_paper.measurements.train.train_cell`."""
+    return train_cell(dataset, method, measurement="tail-map", more=SHOWN, **training)
 
 
 def tail_map(config: Mapping[str, Any], context: Context) -> dict[str, Any]:
     """Coordinates ``x`` and ``y`` of ``points`` nodes, ``group`` (position in ``classes``) of each, and the numbers.
 
-    ``silhouette`` and ``purity`` of the vectors, ``unit_silhouette`` and ``unit_purity`` with rows of unit length; ``chance_purity``
-    is that of labels assigned at random. Null where a number is not defined: one class, or one node per class.
+    ``silhouette`` and ``purity`` of the vectors, ``unit_silhouette`` and ``unit_purity`` with rows of unit length;
+    ``chance_purity`` is that of labels assigned at random. Null where a number is not defined: one class, or one node
+    per class.
     """
     graph = context.perturbed(config).graph
     seed = int(config["tsne_seed"])
@@ -62,7 +43,7 @@ def tail_map(config: Mapping[str, Any], context: Context) -> dict[str, Any]:
     nodes = np.flatnonzero(np.isin(_labels(graph), classes))
     if len(nodes) > int(config["points"]):
         nodes = np.sort(stream(seed, "tail-map/points").choice(nodes, size=int(config["points"]), replace=False))
-    result = trained({name: value for name, value in config.items() if name not in OWN}, context)
+    result = train_run({name: value for name, value in config.items() if name not in SHOWN}, context)
     if result.embedding is None:
         raise DataError(f"the run of {config['method']} kept no vectors; remove its scratch folder and run it again.")
     vectors = np.asarray(result.embedding[nodes], dtype=np.float64)
@@ -92,7 +73,7 @@ def tail_map(config: Mapping[str, Any], context: Context) -> dict[str, Any]:
 
 
 def smallest_classes(graph: Graph, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Ids and sizes of the ``count`` smallest classes, smallest first, ties to the lower id; all where there are fewer."""
+    """Ids and sizes of the ``count`` smallest classes, smallest first, ties to the lower id."""
     labels = _labels(graph)
     classes, sizes = np.unique(labels[labels >= 0], return_counts=True)
     order = np.argsort(sizes, kind="stable")[:count]
@@ -112,7 +93,7 @@ def silhouette(vectors: np.ndarray, group: np.ndarray) -> float | None:
     return finite_or_none(silhouette_score(vectors, group))
 
 
-def purity(vectors: np.ndarray, group: np.ndarray, k: int) -> float | None:
+def purity(vectors: np.ndarray, group: np.ndarray, k: int, *, block: int = BLOCK) -> float | None:
     """Share of a node's ``k`` nearest others that are of its group, mean over nodes; ties go to the lowest position."""
     from scipy.spatial.distance import cdist
 
@@ -121,8 +102,8 @@ def purity(vectors: np.ndarray, group: np.ndarray, k: int) -> float | None:
     if k < 1:
         return None
     agree = 0
-    for start in range(0, n, BLOCK):
-        rows = np.arange(start, min(n, start + BLOCK))
+    for start in range(0, n, block):
+        rows = np.arange(start, min(n, start + block))
         distances = cdist(vectors[rows], vectors, "sqeuclidean")
         distances[np.arange(len(rows)), rows] = np.inf
         near = np.argsort(distances, axis=1, kind="stable")[:, :k]
@@ -151,7 +132,8 @@ def tsne(vectors: np.ndarray, perplexity: float, seed: int) -> np.ndarray:
     # Its squared distances are float32: neither tiny nor huge vectors may leave their range.
     moved /= scale
     model = TSNE(2, init="pca", perplexity=min(perplexity, (n - 1) / 3), random_state=seed)
-    # Its sums depend on the number of threads, and a map is chaotic: one thread gives one picture on every number of cores.
+    # Its sums depend on the number of threads, and a map is chaotic: one thread gives one picture on every number of
+    # cores.
     with warnings.catch_warnings(), threadpool_limits(1):
         warnings.simplefilter("ignore")
         place = model.fit_transform(moved)

@@ -1,10 +1,13 @@
-"""``times``: how long neighbour tables and episodes take; after a warm-up, without a cache, with the device synchronised.
+"""``times``: how long neighbour tables and episodes take; after a warm-up, without a cache, with the device
+synchronised.
 
 Times are comparable only while nothing else runs on the machine: ``load`` is its load before the warm-up.
 
-Where a table is made in blocks, each block computes scores, selects the k best and copies them to host memory. The total is measured over
-whole calls, the three apart in calls of their own: the table's own code marks the end of each stage of each block, and a stopwatch waits for the
-device at every mark, so their sum may be above the total. On the CPU ``transfer`` is the copying of a block's rows into and out of tensors.
+Where a table is made in blocks, each block computes scores, selects the k best and copies them to host memory. The
+total is measured over
+whole calls, the three in separate calls: the table's own code marks the end of each stage of each block, and
+a stopwatch waits for the device at every mark, so their sum may be above the total. On the CPU ``transfer`` is the
+copying of a block's rows into and out of tensors.
 """
 
 from __future__ import annotations
@@ -32,8 +35,8 @@ from naq.neighbors.exact import exact_topk
 from naq.neighbors.feature_exact import block_topk
 from naq.threads import available_cores
 from naq_paper.cells.cell import Cell
-from naq_paper.cells.machine import processor
-from naq_paper.measurements import Context, check_choice, check_seed, dataset_cell
+from naq_paper.cells.records import processor
+from naq_paper.measurements import Context, check_choice, dataset_cell, validate_seed
 from naq_paper.measurements.tables import TABLE_KINDS, completed_table, table_config
 
 STAGES = ("compute", "selection", "transfer")
@@ -55,7 +58,7 @@ class Stopwatch:
 def one_pass(kind: str, solver: str | None, sparse: bool, device: str) -> str | None:
     """Why the stages of a table are not apart; None where they are."""
     if kind == "naq-feat" and sparse and device == "cpu":
-        return "the inverted index offers each score to a row's heap as it is computed: scoring and selection are one pass."
+        return "the inverted index offers each score to a row's heap at once: scoring and selection are one pass."
     if kind == "naq-diff" and solver == "push":
         return "the push selects a node's neighbours while it diffuses from it: scoring and selection are one pass."
     return None
@@ -97,13 +100,12 @@ def times_cell(
     seed: int = 0,
     solver: str = "auto",
     device: str = "cpu",
-    perturbation: Mapping[str, Any] | None = None,
     **table: Any,
 ) -> Cell:
     """The cell of one time.
 
     Args:
-        what: ``similarity``, the table of the ``k`` nearest, or ``episodes``, ``count`` of them from a table that is there.
+        what: ``similarity``, the table of the ``k`` nearest, or ``episodes``, ``count`` of them from a table.
         kind: ``naq-feat``, ``naq-diff`` or, for episodes, ``supervised``, which reads labels.
         queries: of an episode's class; 10, or 8 for supervised episodes.
         device: ``cpu`` or ``cuda``, for the tables that can use it; ``computed_on`` of the result says what did.
@@ -114,7 +116,7 @@ def times_cell(
     check_choice("solver", solver, METHODS)
     queries = QUERIES[kind] if queries is None else queries
     check_counts(k=k, way=way, queries=queries, count=count, repeats=repeats)
-    check_seed(seed)
+    validate_seed(seed)
     if device.partition(":")[0] not in ("cpu", "cuda"):
         raise OptionError(f"device is {device!r}; expected cpu or cuda.")
     config: dict[str, Any] = {"what": what, "kind": kind}
@@ -126,13 +128,13 @@ def times_cell(
         config |= table_config(kind, **table)
     if kind == "naq-diff" and what == "similarity":
         config["solver"] = solver
-    return dataset_cell("times", dataset, perturbation, {**config, "repeats": int(repeats), "device": device})
+    return dataset_cell("times", dataset, {**config, "repeats": int(repeats), "device": device})
 
 
 def times(config: Mapping[str, Any], context: Context) -> dict[str, Any]:
-    """All ``seconds``, their ``mean``, ``sd`` and ``min``, what they contain (``parts``), the ``stages`` of a table and the hardware.
+    """All ``seconds``, their ``mean``, ``sd`` and ``min``, what they contain (``parts``), ``stages`` and hardware.
 
-    ``stages`` has the seconds of every repeat by stage; it is null, with the reason in ``why_no_stages``, where they are one pass.
+    ``stages`` has the seconds of every repeat by stage, or is null with the reason in ``why_no_stages``.
     """
     device = str(config["device"])
     checked_device(device)
@@ -167,10 +169,7 @@ def times(config: Mapping[str, Any], context: Context) -> dict[str, Any]:
     }
 
 
-Call = Callable[[], Any]
-
-
-def timed(call: Call, device: str) -> tuple[float, Any]:
+def timed(call: Callable[[], Any], device: str) -> tuple[float, Any]:
     """Seconds of a call and what it gave, with nothing left running on the device."""
     start = clock(device)
     made = call()
@@ -184,11 +183,11 @@ def clock(device: str) -> float:
     return time.perf_counter()
 
 
-def _similarity(config: Mapping[str, Any], graph: Graph) -> Callable[[], Call]:
-    """Calls that make the table, each on a graph of its own: what one derives from its graph is not there for the next."""
+def _similarity(config: Mapping[str, Any], graph: Graph) -> Callable[[], Callable[[], Any]]:
+    """Calls that make the table, each on another graph: what one derives is not there for the next."""
     read, device, k = weighted(graph, str(config.get("features", "raw"))), str(config["device"]), int(config["k"])
 
-    def prepare() -> Call:
+    def prepare() -> Callable[[], Any]:
         fresh = Graph(read.adjacency, read.features, name=read.name)
         if config["kind"] == "naq-feat":
             return lambda: feature_neighbors(fresh, k, metric=str(config["metric"]), device=device)
@@ -218,7 +217,7 @@ def _stages(
     return found, None
 
 
-def _episodes(config: Mapping[str, Any], graph: Graph, context: Context) -> Callable[[], Call]:
+def _episodes(config: Mapping[str, Any], graph: Graph, context: Context) -> Callable[[], Callable[[], Any]]:
     options: dict[str, Any] = {name: int(config[name]) for name in ("way", "queries", "count", "seed")}
     if config["kind"] == "supervised":
         perturbed = context.perturbed(config)

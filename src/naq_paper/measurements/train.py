@@ -1,4 +1,5 @@
-"""``train``: a method trained, selected and tested as :func:`naq.run` does, on a dataset or what a perturbation makes of it."""
+"""``train``: a method trained, selected and tested as :func:`naq.run` does, on a dataset or what a perturbation makes
+of it."""
 
 from __future__ import annotations
 
@@ -26,9 +27,10 @@ def train_cell(
     more: Mapping[str, Any] | None = None,
     **given: Any,
 ) -> Cell:
-    """The cell of one run: its :class:`~naq.run.RunConfig` (``given`` as to :func:`naq.run`) as JSON, and the perturbation.
+    """The cell of one run: its :class:`~naq.run.RunConfig` (``given`` as to :func:`naq.run`), and the perturbation.
 
-    ``measurement`` and ``more`` are for one that trains and then measures something else: its name, and what it adds to the configuration.
+    ``measurement`` and ``more`` are for one that trains and then measures something else: its name, and what it adds to
+    the configuration.
     """
     known = get_method(method)
     config = RunConfig.resolve(known, dataset=dataset, epochs=epochs if known.in_epochs else None, **given)
@@ -36,29 +38,29 @@ def train_cell(
     return Cell(measurement, {**config.to_json(), "perturbation": perturbed, **(more or {})})
 
 
-def trained(config: Mapping[str, Any], context: Context) -> Result:
-    """The run that a train cell's configuration describes, with its vectors where it was not resumed from a finished one."""
-    from naq.run.run import run_config  # not needed to plan a cell
+def train_run(config: Mapping[str, Any], context: Context) -> Result:
+    """The run that a train cell describes, with its vectors unless a finished one was found."""
+    from naq.run.run import run  # not needed to plan a cell
 
-    run = RunConfig.from_json({name: value for name, value in config.items() if name != "perturbation"})
+    settings = RunConfig.from_json({name: value for name, value in config.items() if name != "perturbation"})
     perturbed = context.perturbed(config)
     if perturbed.redraw and perturbed.split is None:
         what = config["perturbation"]
         raise OptionError(f"the perturbation {what} removes nodes but names no classes; tasks cannot be drawn.")
-    return run_config(
-        run,
+    return run(
         perturbed.graph,
-        tasks=None if perturbed.redraw else context.dataset_cache.tasks(run.dataset),
+        settings,
+        tasks=None if perturbed.redraw else context.dataset_cache.tasks(settings.dataset),
         split=perturbed.split,
         base_labels=perturbed.base_labels,
         checkpoint=None if context.scratch is None else context.scratch / "checkpoint.safetensors",
         cache=context.cache,
-        baseline=False,  # a cell of its own computes it once
+        baseline=False,  # another cell computes it once
         listener=context.listener,
     )
 
 
 def train(config: Mapping[str, Any], context: Context) -> dict[str, Any]:
     """Everything a run reports but the vectors, and what the perturbation did."""
-    result = trained(config, context)
+    result = train_run(config, context)
     return {**result.to_json(), "perturbation": dict(context.perturbed(config).facts)}

@@ -1,7 +1,7 @@
 """A peer: a way to classify all nodes of a graph from a few labels, ours or another library's.
 
-A user with a handful of labels has no validation set. So a peer runs with the defaults of its library or the settings of
-its authors, or chooses among a few settings by labels that it leaves out; ``settings`` says which. All that read
+A user with a handful of labels has no validation set. So a peer runs with the defaults of its library or the settings
+of its authors, or chooses among a few settings by labels that it leaves out; ``settings`` says which. All that read
 features read them weighted alike (:func:`columns`).
 """
 
@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from naq.embedders.smoothing import narrow, weigh
 from naq.errors import MissingDependency, OptionError
 from naq.graph import Graph
-from naq.plugins import Registry
+from naq.options import Registry
 
 WIDTH = 256  # columns of a block of features at most where they are narrowed
 
@@ -24,7 +24,8 @@ WIDTH = 256  # columns of a block of features at most where they are narrowed
 class Peer(ABC):
     """One file or one family per module, and a line in :data:`PEERS` for each class.
 
-    The constructor does whatever needs no label, on a graph without labels; :meth:`classify` may be called again with other labels.
+    The constructor does whatever needs no label, on a graph without labels; :meth:`classify` may be called again with
+    other labels.
     """
 
     name: ClassVar[str]  # in cells
@@ -38,10 +39,11 @@ class Peer(ABC):
 
     @abstractmethod
     def classify(self, nodes: np.ndarray, slots: np.ndarray, count: int) -> np.ndarray:
-        """(n, count) probabilities of every node from (m,) labelled nodes and the class of each; zeros: a node without an answer."""
+        """(n, count) probabilities of all nodes from (m,) labelled nodes and their classes; zeros: no answer."""
 
     def promise(self, asked: np.ndarray) -> dict[str, Any] | None:
-        """Of the last answer, where the peer has both: the accuracy it expects with a 90 % interval, and its sets (asked, count)."""
+        """Of the last answer, if the peer has both: the accuracy it expects (90 % interval) and its sets (asked,
+        count)."""
         return None
 
 
@@ -52,11 +54,11 @@ PEERS: Registry[type[Peer]] = Registry(
         "boosting": "naq_paper.peers.linear:Boosting",
         "cleora": "naq_paper.peers.linear:Cleora",
         "correct-and-smooth": "naq_paper.peers.propagation:CorrectAndSmooth",
-        "gcn": "naq_paper.peers.gnn:GCN",
+        "gcn": "naq_paper.peers.gnn:TunedGCN",
         "graphany": "naq_paper.peers.linear:GraphAny",
         "hops-logistic": "naq_paper.peers.linear:HopsLogistic",
         "label-propagation": "naq_paper.peers.propagation:LabelPropagation",
-        "naq-plus": "naq_paper.peers.naq_classifier:NaqClassifier",
+        "naq-plus": "naq_paper.peers.linear:NaqClassifier",
         "pagerank": "naq_paper.peers.propagation:PageRank",
         "poisson": "naq_paper.peers.propagation:Poisson",
         "poisson-neighbors": "naq_paper.peers.propagation:PoissonNeighbors",
@@ -71,14 +73,14 @@ PEERS: Registry[type[Peer]] = Registry(
 
 
 def columns(graph: Graph) -> np.ndarray:
-    """(n, d) float32: every block of features weighted as its kind asks for, at most ``WIDTH`` wide, side by side at equal weight."""
+    """(n, d) float32: blocks of features weighted by their kind, at most ``WIDTH`` wide each, at equal weight."""
     graph.require_features("this method")
     blocks = [narrow(block.kind, part, WIDTH) for block, part in graph.block_features()]
     return np.concatenate(blocks, axis=1) / np.float32(np.sqrt(len(blocks)))
 
 
-def weighted(graph: Graph) -> sp.csr_matrix:
-    """(n, d) the same as wide as they are."""
+def wide_columns(graph: Graph) -> sp.csr_matrix:
+    """(n, d) the same blocks, not narrowed."""
     graph.require_features("this method")
     return sp.csr_matrix(sp.hstack([sp.csr_matrix(weigh(block.kind, part)) for block, part in graph.block_features()]))
 
@@ -89,10 +91,10 @@ def edge_index(graph: Graph) -> np.ndarray:
     return np.stack([ends.row, ends.col]).astype(np.int64)
 
 
-def normalized_rows(scores: np.ndarray) -> np.ndarray:
+def normalize_rows(scores: np.ndarray) -> np.ndarray:
     """(n, count) non-negative scores as probabilities; a row of zeros stays one."""
     if scores.min(initial=0.0) < 0:
-        raise OptionError("scores below 0 are no probabilities; expected numbers of at least 0.")
+        raise OptionError("scores below 0 are not probabilities; expected numbers of at least 0.")
     total = scores.sum(axis=1, keepdims=True)
     return np.divide(scores, total, out=np.zeros_like(scores), where=total > 0)
 

@@ -10,8 +10,8 @@ without loops (GraphSAGE). APPNP has no M there; it spreads :math:`H R_2 + b_2` 
 
 For every setting of a grid and each half of the labels, a network is trained on one half, and the other half says how
 good it is every ``EVERY`` epochs. The best setting and number of epochs then train a network on all labels. Without a
-second label of any class, the first setting and all epochs are taken. The networks of a half are one batch: matrices with
-one more axis (b). While they are trained they see the nodes that labels depend on, and no others.
+second label of any class, the first setting and all epochs are taken. The networks of a half are one batch: matrices
+with one more axis (b). While they are trained they see the nodes that labels depend on, and no others.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Given = tuple[np.ndarray, np.ndarray]
 """Labelled nodes, and the class of each."""
 
 
-class Spread(torch.autograd.Function):
+class ConstantProduct(torch.autograd.Function):
     """The product of a constant sparse matrix with (n, ...) columns; ``matrices`` are it and its transpose."""
 
     @staticmethod
@@ -53,7 +53,7 @@ class Spread(torch.autograd.Function):
 
 @dataclass(frozen=True, eq=False)
 class Field:
-    """What some nodes' scores are computed from: the inputs of r nodes, M from these to theirs, and their own places."""
+    """What some nodes' scores are computed from: inputs of r nodes, M from these to theirs, their own places."""
 
     inputs: torch.Tensor  # (r, 2 d)
     matrices: tuple[torch.Tensor, torch.Tensor]  # (nodes, r) and its transpose
@@ -64,8 +64,8 @@ class Network(Peer):
     on_devices = True
     reads = "features, edges"
     settings = (
-        f"two layers, {HIDDEN} hidden units, Adam, lr {RATE}; dropout, weight decay, residual (GCN) and the number of epochs "
-        f"(at most {EPOCHS}) by labels left out in {FOLDS} folds"
+        f"two layers, {HIDDEN} hidden units, Adam, lr {RATE}; dropout, weight decay, residual (GCN) and the number of "
+        f"epochs (at most {EPOCHS}) by labels left out in {FOLDS} folds"
     )
     grid: ClassVar[tuple[Setting, ...]]  # the first is taken where no label can be left out
 
@@ -112,7 +112,7 @@ class Network(Peer):
     def choose(self, nodes: np.ndarray, slots: np.ndarray, count: int) -> tuple[Setting, int]:
         """The setting and the number of epochs with the least loss of labels that were left out."""
         losses = np.zeros((len(self.grid), EPOCHS // EVERY))
-        for judge in folds(slots, count, self.seed):
+        for judge in judging_labels(slots, count, self.seed):
             learned, judges = (nodes[~judge], slots[~judge]), (nodes[judge], slots[judge])
             losses += self.train(learned, count, self.grid, EPOCHS, judges)[1]
         if not losses.any():
@@ -141,7 +141,7 @@ class Network(Peer):
         return weights, np.array(losses).T
 
     def weights(self, size: int, count: int) -> list[torch.Tensor]:
-        """W_1 and R_1 (2 d, b, h), b_1 (1, b, h), W_2 and R_2 (2 h, b, count), b_2 (1, b, count), by Glorot and Bengio."""
+        """W_1, R_1 (2 d, b, h), b_1 (1, b, h), W_2, R_2 (2 h, b, count), b_2 (1, b, count), Glorot-uniform."""
 
         def drawn(rows: int, cells: int) -> torch.Tensor:
             edge = (6 / (rows / 2 + cells)) ** 0.5
@@ -170,7 +170,7 @@ class Network(Peer):
     def spread(self, hidden: torch.Tensor, second: torch.Tensor, kept: torch.Tensor, field: Field) -> torch.Tensor:
         """(nodes, b, count) M H W_2 + H R_2."""
         near, own = second[:HIDDEN], second[HIDDEN:] * kept
-        around: torch.Tensor = Spread.apply(field.matrices, torch.einsum("nbh,hbc->nbc", hidden, near))
+        around: torch.Tensor = ConstantProduct.apply(field.matrices, torch.einsum("nbh,hbc->nbc", hidden, near))
         return around + torch.einsum("nbh,hbc->nbc", hidden[field.own], own)
 
 
@@ -180,7 +180,7 @@ def cross_entropy(scores: torch.Tensor, slots: np.ndarray) -> torch.Tensor:
     return -scores.log_softmax(dim=2).gather(2, own).sum(dim=(0, 2))
 
 
-def folds(slots: np.ndarray, count: int, seed: int) -> list[np.ndarray]:
+def judging_labels(slots: np.ndarray, count: int, seed: int) -> list[np.ndarray]:
     """For every fold which labels judge; the only label of a class never does. None if no class has a second label."""
     random = np.random.default_rng([seed, len(slots)])
     fold = np.full(len(slots), -1)
@@ -191,15 +191,13 @@ def folds(slots: np.ndarray, count: int, seed: int) -> list[np.ndarray]:
     return [fold == part for part in range(FOLDS) if (fold == part).any()]
 
 
-class GCN(Network):
-    name = "gcn"
-    title = "GCN, tuned"
+class TunedGCN(Network):
+    name, title = "gcn", "GCN, tuned"
     grid = ((0.5, 5e-3, 0.0), (0.5, 5e-4, 1.0), (0.2, 5e-5, 1.0))
 
 
 class SAGE(Network):
-    name = "sage"
-    title = "GraphSAGE, tuned"
+    name, title = "sage", "GraphSAGE, tuned"
     grid = ((0.5, 5e-3, 1.0), (0.5, 5e-4, 1.0), (0.2, 5e-5, 1.0))
 
     def operator(self, graph: Graph) -> sp.csr_array:
@@ -207,8 +205,7 @@ class SAGE(Network):
 
 
 class APPNP(Network):
-    name = "appnp"
-    title = "APPNP, tuned"
+    name, title = "appnp", "APPNP, tuned"
     grid = SAGE.grid
     STEPS, STAY = 10, 0.1
 
@@ -224,6 +221,6 @@ class APPNP(Network):
         start = torch.einsum("nbh,hbc->nbc", hidden, second[HIDDEN:])
         found = start
         for _ in range(self.STEPS):
-            around: torch.Tensor = Spread.apply(field.matrices, found)
+            around: torch.Tensor = ConstantProduct.apply(field.matrices, found)
             found = (1 - self.STAY) * around + self.STAY * start
         return found[field.own]

@@ -1,4 +1,5 @@
-r"""Classifiers of scikit-learn and least squares on columns that are made from features and edges without labels.
+r"""Classifiers of scikit-learn and least squares on columns that are made without labels, and this library's
+classifier.
 
 With :math:`X` the features (:func:`~naq_paper.peers.columns`), :math:`S` the adjacency with loops, normalised
 symmetrically, and :math:`P` without loops, divided by its row sums:
@@ -18,19 +19,20 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy.special import softmax
 
-from naq.classifier.views import surroundings
+from naq.classifier import FewShotNodeClassifier, Labels
+from naq.classifier.views import means, surroundings
 from naq.embedders.smoothing import centred, smoothed
 from naq.graph import Graph
-from naq.heads.transductive import softmax
-from naq_paper.peers import Peer, columns, missing, weighted
+from naq_paper.peers import Peer, columns, missing, wide_columns
 
 STRENGTH = 10.0
 """C of logistic regression on rows of length one: of 1, 10 and 100 the best average on other draws of labels."""
 ROUNDS = 300  # of L-BFGS; scikit-learn's 100 end with a warning before it has converged
 
 
-class Columns(Peer):
+class LinearPeer(Peer):
     """Logistic regression on columns of the nodes."""
 
     reads = "features, edges"
@@ -53,35 +55,35 @@ class Columns(Peer):
         return np.asarray(self.model().fit(self.columns[nodes], slots).predict_proba(self.columns))
 
 
-class FeaturesLogistic(Columns):
+class FeaturesLogistic(LinearPeer):
     name, title, reads = "tfidf-logistic", "TF-IDF + logistic regression", "features"
 
     def read(self, graph: Graph) -> Any:
-        return weighted(graph)
+        return wide_columns(graph)
 
 
-class HopsLogistic(Columns):
+class HopsLogistic(LinearPeer):
     name, title = "hops-logistic", "features and neighbours' features + logistic regression"
 
     def read(self, graph: Graph) -> np.ndarray:
         return surroundings(graph.weighted_adjacency, columns(graph))
 
 
-class SmoothLogistic(Columns):
+class SmoothLogistic(LinearPeer):
     name, title = "smooth-logistic", "smoothed features + logistic regression"
 
     def read(self, graph: Graph) -> np.ndarray:
         return centred(smoothed(graph.normalized_adjacency(), columns(graph), 10))
 
 
-class SGC(Columns):
+class SGC(LinearPeer):
     name, title = "sgc", "SGC"
 
     def read(self, graph: Graph) -> np.ndarray:
         return centred(smoothed(graph.normalized_adjacency(), columns(graph), 2, "hops"))
 
 
-class SSGC(Columns):
+class SSGC(LinearPeer):
     name, title = "ssgc", "SSGC"
 
     def read(self, graph: Graph) -> np.ndarray:
@@ -93,7 +95,7 @@ class SSGC(Columns):
         return centred(0.95 * total / 16 + 0.05 * start)
 
 
-class Cleora(Columns):
+class Cleora(LinearPeer):
     name, title = "cleora", "pycleora vectors and features + logistic regression"
 
     def read(self, graph: Graph) -> np.ndarray:
@@ -129,7 +131,10 @@ class SelfTraining(SmoothLogistic):
 
 class Boosting(HopsLogistic):
     name, title = "boosting", "features and neighbours' features + boosting"
-    settings = "scikit-learn: `HistGradientBoostingClassifier(min_samples_leaf=2, max_iter=50)`, else defaults; 32 columns of each"
+    settings = (
+        "scikit-learn: `HistGradientBoostingClassifier(min_samples_leaf=2, max_iter=50)`, else defaults; "
+        "32 columns of each"
+    )
 
     def read(self, graph: Graph) -> np.ndarray:
         return surroundings(graph.weighted_adjacency, columns(graph)[:, :32])[:, :64]
@@ -149,8 +154,6 @@ class GraphAny(Peer):
     settings = "the five least squares of its authors, averaged"
 
     def __init__(self, graph: Graph, seed: int) -> None:
-        from naq.classifier.views import means
-
         super().__init__(graph, seed)
         start, walk = columns(graph), means(graph.weighted_adjacency)
         one = walk @ start
@@ -162,4 +165,27 @@ class GraphAny(Peer):
         total = sum(
             rows @ (np.linalg.pinv(rows[nodes].astype(np.float64), rcond=1e-6) @ given) for rows in self.channels
         )
-        return softmax(total)
+        return np.asarray(softmax(total, axis=-1))
+
+
+LEVEL = 0.9  # of sets of classes
+
+
+class NaqClassifier(Peer):
+    """``FewShotNodeClassifier`` with its defaults."""
+
+    name, title, reads = "naq-plus", "naq (FewShotNodeClassifier)", "features, edges"
+    settings = "as installed"
+
+    def __init__(self, graph: Graph, seed: int) -> None:
+        super().__init__(graph, seed)
+        self.classifier = FewShotNodeClassifier(seed=seed).fit(graph)
+
+    def classify(self, nodes: np.ndarray, slots: np.ndarray, count: int) -> np.ndarray:
+        self.last = self.classifier.prediction(Labels.of(nodes, slots))
+        return self.last.probabilities
+
+    def promise(self, asked: np.ndarray) -> dict[str, Any]:
+        expected = self.last.expected
+        interval = {"expected": expected.value, "low": expected.low, "high": expected.high}
+        return {**interval, "sets": self.last.sets(LEVEL)[asked]}

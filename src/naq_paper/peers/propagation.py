@@ -1,10 +1,13 @@
 r"""Label propagation and Correct & Smooth (Huang et al., `ICLR 2021 <https://arxiv.org/abs/2010.13993>`_), both of PyG,
-scikit-network's PageRank classifier, and Poisson learning (Calder et al., `ICML 2020 <https://arxiv.org/abs/2006.11184>`_).
+scikit-network's PageRank classifier, and Poisson learning (Calder et al., `ICML 2020
+<https://arxiv.org/abs/2006.11184>`_).
 
-With :math:`S = D^{-1/2} A D^{-1/2}` and Y the labels, one row per node and 0 where there is none, label propagation repeats
-:math:`Z \leftarrow \alpha S Z + (1 - \alpha) Y`. Correct & Smooth starts from the probabilities of another classifier, here TF-IDF and logistic regression;
-it propagates the errors at the labelled nodes and adds them, then propagates the sum with the labels put in. Poisson learning
-solves :math:`(D - A)\, U = Y - \bar Y`, with :math:`\bar Y` the mean label at the labelled nodes.
+With :math:`S = D^{-1/2} A D^{-1/2}` and Y the labels, one row per node and 0 without one, label propagation
+repeats
+:math:`Z \leftarrow \alpha S Z + (1 - \alpha) Y`. Correct & Smooth starts from the probabilities of another classifier,
+here TF-IDF and logistic regression; it propagates the errors at the labelled nodes and adds them, then propagates the
+sum with the labels put in. Poisson learning solves :math:`(D - A)\, U = Y - \bar Y`, with :math:`\bar Y` the mean label
+at the labelled nodes.
 """
 
 from __future__ import annotations
@@ -12,11 +15,11 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 import torch
+from scipy.special import softmax
 
 from naq.graph import Graph
-from naq.heads.transductive import softmax
 from naq.neighbors import vector_neighbors
-from naq_paper.peers import Peer, edge_index, missing, normalized_rows
+from naq_paper.peers import Peer, edge_index, missing, normalize_rows
 from naq_paper.peers.linear import FeaturesLogistic, SmoothLogistic
 
 LAYERS = 50
@@ -24,12 +27,8 @@ ALPHA = 0.9
 
 
 class LabelPropagation(Peer):
-    name = "label-propagation"
-    title = "label propagation"
-    reads = "edges"
-    settings = (
-        "PyG: `LabelPropagation(num_layers=50, alpha=0.9)`: the alpha of its example, the number of layers of its paper"
-    )
+    name, title, reads = "label-propagation", "label propagation", "edges"
+    settings = "PyG: `LabelPropagation(num_layers=50, alpha=0.9)`: alpha of its example, number of layers of its paper"
 
     def __init__(self, graph: Graph, seed: int) -> None:
         super().__init__(graph, seed)
@@ -40,7 +39,7 @@ class LabelPropagation(Peer):
 
         given = torch.zeros(self.graph.num_nodes, count)
         given[nodes, slots] = 1.0
-        return normalized_rows(Propagation(LAYERS, ALPHA)(given, self.edges).numpy())
+        return normalize_rows(Propagation(LAYERS, ALPHA)(given, self.edges).numpy())
 
 
 class PageRank(Peer):
@@ -64,11 +63,10 @@ class PageRank(Peer):
 
 
 class CorrectAndSmooth(FeaturesLogistic):
-    name = "correct-and-smooth"
-    title = "Correct & Smooth"
-    reads = "features, edges"
+    name, title, reads = "correct-and-smooth", "Correct & Smooth", "features, edges"
     settings = (
-        "PyG: `CorrectAndSmooth(50, 0.8, 50, 0.8)` after TF-IDF + logistic regression: 50 layers and alpha 0.8 as in its example; "
+        "PyG: `CorrectAndSmooth(50, 0.8, 50, 0.8)` after TF-IDF + logistic regression: 50 layers and alpha 0.8 as in "
+        "its example; "
         "the example's fixed scale of 20 was worse than the default on other draws of three graphs"
     )
 
@@ -84,11 +82,12 @@ class CorrectAndSmooth(FeaturesLogistic):
         base = torch.from_numpy(super().classify(nodes, slots, count)).float()
         given, where = torch.from_numpy(slots), torch.from_numpy(nodes)
         post = Correction(LAYERS, 0.8, LAYERS, 0.8)
-        return normalized_rows(post(base, given, where, self.edges, self.weights).numpy())
+        return normalize_rows(post(base, given, where, self.edges, self.weights).numpy())
 
 
 LEAST = 1e-3
-"""Added to the eigenvalues of the Laplacian: in a component whose labels do not add up to zero there is no solution without."""
+"""Added to the eigenvalues of the Laplacian: in a component whose labels do not add up to zero there is no solution
+without."""
 
 
 class Poisson(Peer):
@@ -111,13 +110,16 @@ class Poisson(Peer):
         source = np.zeros((len(self.scale), count))
         source[nodes] = given - given.mean(axis=0)
         source *= self.scale[:, None]
-        scores = self.scale[:, None] * solved(self.laplacian, source)
-        return softmax(scores / max(float(np.abs(scores).max()), 1e-12))
+        scores = self.scale[:, None] * solve_system(self.laplacian, source)
+        return np.asarray(softmax(scores / max(float(np.abs(scores).max()), 1e-12), axis=-1))
 
 
 class PoissonNeighbors(Poisson):
     name, title, reads = "poisson-neighbors", "Poisson learning on nearest neighbours", "features, edges"
-    settings = "the same on the 10 nearest neighbours by smoothed features, weighted by `exp(-4 d^2 / d_10^2)` as in `graphlearning`"
+    settings = (
+        "the same on the 10 nearest neighbours by smoothed features, weighted by `exp(-4 d^2 / d_10^2)` as in "
+        "`graphlearning`"
+    )
 
     def weights(self, graph: Graph) -> sp.csr_array:
         rows = SmoothLogistic(graph, self.seed).columns
@@ -132,8 +134,8 @@ class PoissonNeighbors(Poisson):
         return one_way.maximum(one_way.T)
 
 
-def solved(matrix: sp.csr_array, right: np.ndarray, tolerance: float = 1e-3, most: int = 1000) -> np.ndarray:
-    """(n, count) the solutions of a symmetric positive definite system by conjugate gradients, all columns side by side."""
+def solve_system(matrix: sp.csr_array, right: np.ndarray, tolerance: float = 1e-3, most: int = 1000) -> np.ndarray:
+    """(n, count) solutions of a symmetric positive definite system by conjugate gradients, all columns at once."""
     found, rest = np.zeros_like(right), right.copy()
     step, size = rest.copy(), (rest**2).sum(axis=0)
     enough = tolerance**2 * size

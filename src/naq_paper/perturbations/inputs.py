@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.sparse as sp
 
-from naq.embedders.naq_plus import NaqPlus
+from naq.embedders.closed_form import NaqPlus
 from naq.errors import OptionError
 from naq.graph import Graph
 from naq.options import option
 from naq.random import stream
 from naq.tasks import ClassSplit
-from naq_paper.perturbations.base import Perturbation, Perturbed
+from naq_paper.perturbations import Perturbation, Perturbed, with_edges
 
 BLOCK = 1024
 """Nodes that share a random stream, which always draws for all of them."""
@@ -85,7 +85,7 @@ def noisy_rows(random: np.random.Generator, rows: sp.csr_array, *, replace: bool
         return sp.csr_array((np.ones(len(row), dtype=np.float32), (row, column)), shape=rows.shape)
     stays = random.random(len(owner)) >= mean[owner]
     row, place = subsets(random, random.binomial(d - filled, mean), d - filled)
-    # Before the i-th non-zero column c_i of a row lie c_i - i zeros, so a zero is passed by every non-zero with no more
+    # Before the i-th non-zero column c_i of a row are c_i - i zeros, so a zero is passed by every non-zero with no more
     # of them.
     before = rows.indices - (np.arange(len(owner)) - rows.indptr[owner])
     passed = np.searchsorted(owner * (d + 1) + before, row * (d + 1) + place, side="right") - rows.indptr[row]
@@ -174,27 +174,16 @@ class StructureNoise(Perturbation):
         col = graph.adjacency.indices.astype(np.int64)
         present = (row * n + col)[row < col]
         new = free_pairs(n, present, count, seed)
-        codes = np.concatenate([present, new])
-        noisy = Graph(
-            np.stack([codes // n, codes % n]),
-            graph.features,
-            graph.labels,
-            names=graph.names,
-            class_names=graph.class_names,
-            vocab=graph.vocab,
-            name=graph.name,
-            nodes=n,
-        )
+        noisy = with_edges(graph, np.stack([new // n, new % n]))
         return Perturbed(noisy, facts=_facts(graph, noisy))
 
 
-def free_pairs(n: int, present: np.ndarray, count: int, seed: int) -> np.ndarray:
-    """``count`` distinct codes i * n + j, i < j, that are not among the sorted codes ``present``, in the order of their
-    draw."""
+def free_pairs(n: int, present: np.ndarray, count: int, seed: int, *, first: int = FIRST) -> np.ndarray:
+    """``count`` distinct codes i * n + j, i < j, that are not among the sorted ``present``, in the order drawn."""
     found: list[np.ndarray] = []
     taken, missing, block = present, count, 0
     while missing:
-        drawn = stream(seed, "change/structure-noise", block).integers(0, n, size=(FIRST << block, 2))
+        drawn = stream(seed, "change/structure-noise", block).integers(0, n, size=(first << block, 2))
         low, high = drawn.min(axis=1), drawn.max(axis=1)
         codes = (low * n + high)[low < high]
         place = np.searchsorted(taken, codes)
@@ -221,6 +210,22 @@ def _facts(before: Graph, after: Graph) -> dict[str, float | None]:
         "homophily_before": homophily(before),
         "homophily": homophily(after),
     }
+
+
+class SmoothedFeatureNoise(FeatureNoise):
+    """The same feature noise, then every row replaced by what ``naq-plus`` starts from: TF-IDF of words, narrowed by a
+    truncated SVD, averaged over the walk of ten steps. What a flip adds to one node is divided among its neighbours.
+
+    No label and no clean feature is read. Cost: that of ``naq-plus`` before its nearest neighbours.
+    """
+
+    name = "feature-noise-smoothed"
+    summary = "Features flipped in some nodes, then smoothed as naq-plus does."
+
+    def apply(self, graph: Graph, split: ClassSplit, seed: int) -> Perturbed:
+        noisy = super().apply(graph, split, seed)
+        rows = np.asarray(NaqPlus(noisy.graph.without_labels(), seed=seed).smoothed())
+        return replace(noisy, graph=noisy.graph.with_features(rows))
 
 
 class NaqPlusFeatures(Perturbation):

@@ -11,7 +11,7 @@ from naq.graph import Graph
 from naq.options import option
 from naq.random import stream
 from naq.tasks import ClassSplit
-from naq_paper.perturbations.base import Perturbation, Perturbed, ceil_of, floor_of
+from naq_paper.perturbations import Perturbation, Perturbed, ceil_of, floor_of, sub_graph
 
 
 class LabelScarcity(Perturbation):
@@ -82,7 +82,7 @@ class LabelNoise(Perturbation):
         symmetric    one of the |C_b| - 1 others, uniformly, per node
         asymmetric   the next class of one random cyclic order of C_b, the same for all nodes of a class
 
-    A class retains ``keep`` (K + Q of the episodes, 1 + 8) of its own nodes, or all where it has fewer, which suffices
+    A class retains ``keep`` (K + Q of the episodes, 1 + 8) of its own nodes, or all if it has fewer, which suffices
     for episodes whatever becomes of the others: where more would flip, those with the largest u_i are restored. Their
     number is in the facts.
 
@@ -148,10 +148,10 @@ class Imbalance(Perturbation):
 
     Classes present are sorted by size, ties by the lower id; with C of them,
 
-        pareto      all nodes of the floor(top * C) largest classes, ``tail`` random nodes of every other extreme
-        all nodes of the ``heads`` largest classes, ``tail`` random nodes of every other balanced    the control: as
-        many nodes as under ``like``, but the same share s of every class, at least ``keep`` (or
-                    all); s * n_c is rounded by largest remainders, so that the total is exact
+        pareto      all nodes of the floor(top * C) largest classes, ``tail`` random nodes of every other
+        extreme     all nodes of the ``heads`` largest classes, ``tail`` random nodes of every other
+        balanced    the control: as many nodes as under ``like``, but the same share s of every class, at least ``keep``
+                    (or all); s * n_c is rounded by largest remainders, so that the total is exact
 
     The graph is also smaller and sparser afterwards, so a drop of accuracy is not imbalance alone: compare with
     ``balanced``.
@@ -188,7 +188,7 @@ class Imbalance(Perturbation):
         classes, sizes = np.unique(labels[labels >= 0], return_counts=True)
         quota = self.quota(classes, sizes, split)
         nodes = _drawn(labels, classes, quota, seed)
-        smaller = induced(graph, nodes)
+        smaller = sub_graph(graph, nodes)
         usable = set(classes[quota >= keep].tolist())
         kept = [tuple(c for c in part if c in usable) for part in (split.base, split.valid, split.test)]
         out = sorted(set(split.base + split.valid + split.test) - {c for part in kept for c in part})
@@ -260,16 +260,3 @@ def _drawn(labels: np.ndarray, classes: np.ndarray, quota: np.ndarray, seed: int
         for c, count in zip(classes.tolist(), quota.tolist())
     ]
     return np.sort(np.concatenate(nodes))
-
-
-def induced(graph: Graph, nodes: np.ndarray) -> Graph:
-    """The graph of the given nodes, numbered in this order, and of the edges between them."""
-    return Graph(
-        graph.adjacency[nodes][:, nodes],
-        None if graph.features is None else graph.features[nodes],
-        None if graph.labels is None else graph.labels[nodes],
-        names=None if graph.names is None else graph.names[nodes],
-        class_names=graph.class_names,
-        vocab=graph.vocab,
-        name=graph.name,
-    )

@@ -1,184 +1,47 @@
-"""Charts, laid out here and written as SVG by ``templates/chart.html.j2``; colours are the page's, so they follow light, dark and paper.
+"""Charts: drawn by matplotlib as SVG whose colours are the page's CSS variables, so they follow light, dark and paper.
 
-Over numbers there are lines with whiskers; over names there is a row per name, with dots and whiskers along it.
+Matplotlib draws with codes that are not colours of the page; each is then replaced by a variable.
 """
 
 from __future__ import annotations
 
+import io
 import math
 import re
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
+import warnings
+from collections.abc import Iterable, Sequence
+from html import escape
+from itertools import count, pairwise
+from typing import Any
 
-from matplotlib.ticker import LogLocator, MaxNLocator
+from matplotlib import rc_context
+from matplotlib.backends.backend_svg import FigureCanvasSVG
+from matplotlib.figure import Figure
 
-from naq_paper.experiments.views import BarView, LineView, Panel, ScatterView, Series
-from naq_paper.report.format import rounded, shorten, with_interval
+from naq_paper.experiments.views import BarView, LineView, ScatterView, Series
+from naq_paper.report.format import clean, shorten
 
-Scale = Callable[[float], float]
+COLOURS = 12
+"""``--c0`` to ``--c11`` of style.css."""
+VARIABLES = {f"#fe00{i:02x}": f"var(--c{i})" for i in range(COLOURS)} | {
+    "#fd0001": "var(--soft)", "#fd0002": "var(--grid)", "#fd0003": "var(--axis)"
+}  # fmt: skip
+SERIES, SOFT, GRID, AXIS = [*VARIABLES][:COLOURS], *[*VARIABLES][COLOURS:]
+STYLE: Any = {
+    "svg.fonttype": "none", "svg.hashsalt": "naq", "text.parse_math": False, "font.size": 9.5, "text.color": SOFT,
+    "axes.edgecolor": AXIS, "axes.labelcolor": SOFT, "axes.facecolor": "none", "figure.facecolor": "none",
+    "axes.spines.top": False, "axes.spines.right": False, "axes.axisbelow": True, "grid.color": GRID,
+    "xtick.color": AXIS, "ytick.color": AXIS, "xtick.labelcolor": SOFT, "ytick.labelcolor": SOFT,
+    "legend.frameon": False, "legend.fontsize": 9, "errorbar.capsize": 2, "lines.markersize": 4.5,
+}  # fmt: skip
+MARKERS = "os^Dv"
+MOST_TICKS, DENSE, SORTED_FROM, LONGEST = 12, 26, 13, 34
+"""Places with a tick each; points of a curve, which has a band and no markers; rows from which on the highest is first;
+letters of a name."""
 
 
 def finite(values: Iterable[float | None]) -> list[float]:
     return [float(value) for value in values if value is not None and math.isfinite(value)]
-
-
-def num(value: float) -> str:
-    """A coordinate with one decimal at most."""
-    return f"{value:.1f}".removesuffix(".0")
-
-
-def text_width(text: str) -> float:
-    """About how wide a text is; on the generous side, for fonts differ."""
-    broad = [c in "mwMW@%—&" or ord(c) > 0x2E80 for c in text]
-    return 13 * sum(0.38 if c in "iljtfrI.,:;|!()[]'` -/" else 0.95 if wide else 0.64 for c, wide in zip(text, broad))
-
-
-def covering_ticks(values: Sequence[float]) -> list[float]:
-    """Round ticks from at or below the least value to at or above the greatest."""
-    low, high = min(values), max(values)
-    if high - low <= 1e-9 * max(abs(low), abs(high)):
-        low, high = low - (abs(low) * 0.1 or 1.0), high + (abs(high) * 0.1 or 1.0)
-    return [float(tick) for tick in MaxNLocator(6, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high)]
-
-
-def place_ticks(places: Sequence[float], x: Scale, log: bool) -> list[float]:
-    """Ticks under the x axis: the places themselves where they are few, else round numbers between the first and the last."""
-    low, high = places[0], places[-1]
-    fit = log or len(spaced(places, x)) == len(places)
-    if fit and len(places) <= _MOST_PLACES:
-        return list(places)
-    locator = LogLocator(numticks=8) if log else MaxNLocator(5, steps=[1, 2, 4, 5, 10])
-    return [float(tick) for tick in locator.tick_values(low, high) if low <= tick <= high] or [low, high]
-
-
-def tick_texts(ticks: Sequence[float]) -> list[str]:
-    """Ticks with the same number of decimals, as few as tell them apart."""
-    digits = max(len(f"{tick:.10f}".rstrip("0").partition(".")[2]) for tick in ticks)
-    return [f"{tick:,.{digits}f}".replace("-", "−") for tick in ticks]
-
-
-def spaced(ticks: Sequence[float], at: Scale) -> list[tuple[float, str]]:
-    """Places and texts of the ticks, from the first on, without those that would touch the one before."""
-    kept: list[tuple[float, str]] = []
-    for place, text in zip(map(at, ticks), tick_texts(ticks)):
-        if not kept or place - kept[-1][0] > (text_width(text) + text_width(kept[-1][1])) / 2 + 8:
-            kept.append((place, text))
-    return kept
-
-
-def scale(low: float, high: float, start: float, end: float, log: bool = False) -> Scale:
-    """From values to coordinates; a range of one value is in the middle."""
-    mapped: Callable[[float], float] = math.log10 if log else float
-    if low == high:
-        return lambda value: (start + end) / 2
-    return lambda value: start + (mapped(value) - mapped(low)) / (mapped(high) - mapped(low)) * (end - start)
-
-
-COLOURS, SHAPES = 12, 6  # ``.c0`` to ``.c11`` of style.css; markers ``#m0`` to ``#m5`` of the page
-# A field of lines, one of rows, a line of text; in units of the view box, where text is 13 high.
-WIDTH, HEIGHT, ROW_WIDTH, LINE = 410.0, 230.0, 275.0, 16.0
-SIDE, MARGIN = 320.0, 14.0  # of a cloud of points
-_STEP, _PAD = 11.0, 12.0  # height of a dot's line in a row, and the air in a row
-_SORTED_FROM = 13  # rows from which on the highest is put first
-_LONGEST = 26  # letters of a row's name; all of them are in its tooltip
-_DENSE = 26  # points from which on a line has a band and no markers: it is a curve
-_MOST_PLACES = 12  # on the x axis, up to which each has its tick
-
-Pair = tuple[float, float]
-
-
-@dataclass(frozen=True)
-class Point:
-    """One point of a series; ``x`` is a place in words or a number."""
-
-    x: float | str
-    y: float | None
-    low: float | None
-    high: float | None
-
-    @property
-    def place(self) -> str:
-        if isinstance(self.x, str):
-            return self.x
-        return f"{self.x:,.0f}" if float(self.x).is_integer() else f"{self.x:g}"
-
-    @property
-    def words(self) -> str:
-        """The value with its interval."""
-        return "–" if self.y is None else with_interval(self.y, self.low, self.high)
-
-
-@dataclass(frozen=True)
-class Label:
-    """A line of text with its baseline at ``y``."""
-
-    x: float
-    y: float
-    text: str
-    anchor: str = "start"
-    kind: str = ""
-    title: str = ""
-
-
-@dataclass(frozen=True)
-class Dot:
-    """A marker, the path of its whisker, and its tooltip."""
-
-    x: float
-    y: float
-    whisker: str
-    title: str
-
-
-@dataclass(frozen=True)
-class Trace:
-    """What is drawn of the series at ``index``; ``line`` and ``band`` are paths."""
-
-    index: int
-    name: str
-    colour: int
-    paper: bool
-    line: str
-    band: str
-    dots: Sequence[Dot]
-
-
-@dataclass(frozen=True)
-class Chart:
-    """``rules`` are (class, path); ``words`` say what there is to those who cannot see it."""
-
-    width: float
-    height: float
-    words: str
-    rules: Sequence[tuple[str, str]]
-    labels: Sequence[Label]
-    traces: Sequence[Trace]
-
-
-@dataclass(frozen=True)
-class Cloud:
-    """The points of one group as one path of zero-length strokes."""
-
-    group: int
-    name: str
-    count: int
-    path: str
-
-
-def points(series: Series) -> list[Point]:
-    """The points of a series that have a place; a value that is not finite counts as missing."""
-
-    return [
-        Point(x, *(next(iter(finite(side[i : i + 1])), None) for side in (series.y, series.low, series.high)))
-        for i, x in enumerate(series.x)
-        if isinstance(x, str) or math.isfinite(x)
-    ]
-
-
-def legend_name(series: Series) -> str:
-    """The name of a series; it says so where the numbers are the paper's."""
-    return series.name if not series.paper or "paper" in series.name else f"{series.name} (paper)"
 
 
 def colours(series: Sequence[Series]) -> list[int]:
@@ -187,160 +50,189 @@ def colours(series: Sequence[Series]) -> list[int]:
     names = [re.sub(paper, "", item.name) if item.paper else item.name for item in series]
     ours_first = [name for theirs in (False, True) for item, name in zip(series, names) if item.paper is theirs]
     given = {name: i for i, name in enumerate(dict.fromkeys(ours_first))}
-    return [given[name] for name in names]
+    return [given[name] % COLOURS for name in names]
 
 
-def draw_chart(view: LineView | BarView) -> Chart | None:
-    """The chart, or None where there is no number to draw."""
-    found = [points(series) for series in view.series]
-    if not any(p.y is not None for line in found for p in line):
-        return None
-    values = finite(v for line in found for p in line for v in (p.y, p.low, p.high))
-    ticks = covering_ticks([*values, *finite(view.floors.values())])
-    if isinstance(view, BarView) or any(isinstance(p.x, str) for line in found for p in line):
-        return _rows(view, found, ticks)
-    return _lines(view, found, ticks)
+def legend_name(series: Series) -> str:
+    """The name of a series; it says so if the numbers are the paper's."""
+    return series.name if not series.paper or "paper" in series.name else f"{series.name} (paper)"
 
 
-def _rows(view: LineView | BarView, found: Sequence[Sequence[Point]], ticks: Sequence[float]) -> Chart:
-    """A row per place, values from left to right; the lines of a ``LineView`` lead from row to row."""
-    names = list(dict.fromkeys(p.place for line in found for p in line))
-    there = [{p.place: p for p in line if p.y is not None} for line in found]
-    connected = isinstance(view, LineView)
-    if not connected and len(names) >= _SORTED_FROM:
-        highest = {name: max(finite(one[name].y for one in there if name in one), default=-math.inf) for name in names}
-        names.sort(key=lambda name: highest[name], reverse=True)
-    top = 30.0 if connected else 8.0
-    left = 14 + max(text_width(_row_name(name)) for name in names)
-    value = scale(ticks[0], ticks[-1], left + 8, left + ROW_WIDTH - 8)
-    labels, rules, bottom = [], [], top
-    placed: list[list[tuple[float, Point | None]]] = [[] for _ in view.series]
-    for name in names:
-        here = [i for i, one in enumerate(there) if name in one]
-        height = _PAD + _STEP * max(1, len(here))
-        middle, bottom = bottom + height / 2, bottom + height
-        labels.append(Label(left - 8, middle + 4.5, _row_name(name), "end", title=name))
-        rules.append(("grid", f"M{num(left)} {num(bottom)}h{num(ROW_WIDTH)}"))
-        for i, one in enumerate(there):
-            line = middle + _STEP * (here.index(i) - (len(here) - 1) / 2) if i in here else middle
-            placed[i].append((line, one.get(name)))
-    shown = spaced(ticks, value)
-    rules += [("grid", f"M{num(x)} {num(top)}V{num(bottom)}") for x, _ in shown]
-    rules += _floors(view, lambda v: f"M{num(value(v))} {num(top)}V{num(bottom)}")
-    labels += [Label(x, bottom + LINE, words, "middle") for x, words in shown]
-    labels.append(Label(left + ROW_WIDTH / 2, bottom + 2.2 * LINE, shorten(view.y_label, 50), "middle", "axis-name"))
-    if isinstance(view, LineView):
-        labels.append(Label(4, 14, shorten(view.x_label, 60), kind="axis-name"))
-    pen = _Pen(lambda line, v: (value(v), line), cap=(0, 3.5), connected=connected)
-    traces = [pen.trace(i, *one) for i, one in enumerate(zip(view.series, colours(view.series), placed))]
-    return Chart(left + ROW_WIDTH + 14, bottom + 2.7 * LINE, _described(view), rules, labels, traces)
+def draw_chart(view: LineView | BarView | ScatterView) -> str:
+    """The chart as one ``svg`` element; "" without any number to draw."""
+    with rc_context(STYLE), warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # a letter that matplotlib's font lacks; the page's has it
+        if isinstance(view, ScatterView):
+            figure = _scatter(view)
+        elif not any(finite(series.y) for series in view.series):
+            return ""
+        elif isinstance(view, BarView):
+            figure = _rows(view)
+        else:
+            figure = _lines(view)
+        return "" if figure is None else _svg(figure, view)
 
 
-def _lines(view: LineView, found: Sequence[Sequence[Point]], ticks: Sequence[float]) -> Chart:
-    """Values upwards over numbers."""
-    words = tick_texts(ticks)
-    left, top = 14 + max(map(text_width, words)), 30.0
-    bottom = top + HEIGHT
-    value = scale(ticks[0], ticks[-1], bottom, top)
-    places = sorted({float(p.x) for line in found for p in line if p.y is not None})
-    log, dense = view.log_x and places[0] > 0, max(map(len, found)) >= _DENSE
-    x = scale(places[0], places[-1], left + 14, left + WIDTH - 14, log)
-    below = place_ticks(places, x, log)
-    rules = [("grid", f"M{num(left)} {num(value(tick))}h{num(WIDTH)}") for tick in ticks]
-    rules.append(("axis", f"M{num(left)} {num(bottom)}h{num(WIDTH)}"))
-    rules += [("axis", f"M{num(x(tick))} {num(bottom)}v5") for tick in below]
-    rules += _floors(view, lambda v: f"M{num(left)} {num(value(v))}h{num(WIDTH)}")
-    labels = [Label(left - 8, value(tick) + 4.5, text, "end") for tick, text in zip(ticks, words)]
-    labels += [Label(at, bottom + 6 + LINE, text, "middle") for at, text in spaced(below, x)]
-    labels.append(Label(4, 14, shorten(view.y_label, 60), kind="axis-name"))
-    labels.append(Label(left + WIDTH / 2, bottom + 2.5 * LINE, shorten(view.x_label, 50), "middle", "axis-name"))
-    # Whiskers at one place stand a little apart where there is room; curves do not.
-    taken = colours(view.series)
-    slots = max(taken) + 1
-    room = min((x(b) - x(a) for a, b in pairwise(places)), default=60.0)
-    gap = 0.0 if dense else min(5.0, 0.35 * room / slots, 24.0 / slots)
-    pen = _Pen(lambda at, v: (at, value(v)), cap=(3.5, 0), dense=dense)
-    traces = []
-    for i, (series, colour, line) in enumerate(zip(view.series, taken, found)):
-        shift = gap * (colour + (0.4 if series.paper else 0.0) - (slots - 1) / 2)
-        ordered = sorted(line, key=lambda p: float(p.x))
-        traces.append(pen.trace(i, series, colour, [(x(float(p.x)) + shift, p) for p in ordered]))
-    return Chart(left + WIDTH + 12, bottom + 2.5 * LINE + 8, _described(view), rules, labels, traces)
+_numbers = count()
 
 
-def _row_name(name: str) -> str:
-    """Long names often differ at their end: they are cut in the middle."""
-    return name if len(name) <= _LONGEST else f"{name[: _LONGEST // 2]}…{name[1 - _LONGEST // 2 :]}"
+def _svg(figure: Figure, view: LineView | BarView | ScatterView) -> str:
+    """The drawing as part of a page: without a head, with its own identifiers and the page's colours."""
+    file = io.StringIO()
+    FigureCanvasSVG(figure).print_svg(file, metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
+    text = file.getvalue()
+    svg = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->|\s*\n\s*", " ", text[text.index("<svg") :], flags=re.DOTALL)
+    svg = re.sub(r' xmlns(:xlink)?="[^"]*"', "", svg, count=2).replace("xlink:href=", "href=")
+    used = set(re.findall(r'(?:url\(#|href="#)([\w-]+)', svg))
+    own = f"v{next(_numbers)}-"
+    svg = re.sub(r' id="([\w.-]+)"', lambda found: f' id="{own}{found[1]}"' if found[1] in used else "", svg)
+    svg = re.sub(r'(url\(#|href="#)', rf"\g<1>{own}", svg)
+    svg = re.sub(r"(font: [\d.]+px|font-family:) '[^;\"]*", r"\1 system-ui, sans-serif", svg)
+    svg = re.sub(r'<defs> <style.*?</style> </defs>| (?:width|height)="[\d.]+pt"', "", svg)
+    for code, variable in VARIABLES.items():
+        svg = svg.replace(code, variable)
+    return svg.replace("<svg ", f'<svg class="plot" role="img" aria-label="{escape(clean(_described(view)))}" ', 1)
 
 
-def _floors(view: LineView | BarView, path: Callable[[float], str]) -> list[tuple[str, str]]:
-    return [(f"floor f{i % 3}", path(value)) for i, value in enumerate(view.floors.values()) if finite([value])]
+def _fit(text: str, most: int) -> str:
+    return shorten(clean(text), most)
 
 
-@dataclass(frozen=True)
-class _Pen:
-    """Draws series: ``at`` gives the coordinates of a value at a place along the axis, ``cap`` is half of a whisker's end."""
-
-    at: Callable[[float, float], Pair]
-    cap: Pair
-    connected: bool = True
-    dense: bool = False
-
-    def trace(self, index: int, series: Series, colour: int, placed: Sequence[tuple[float, Point | None]]) -> Trace:
-        """``placed`` are points with their place; a missing one leaves a gap in the line."""
-        line, step, dots = "", "M", []
-        sides: tuple[list[Pair], list[Pair]] = ([], [])
-        for place, point in placed:
-            if point is None or point.y is None:
-                step = "M"
-                continue
-            x, y = self.at(place, point.y)
-            line, step = f"{line}{step}{num(x)} {num(y)}", "L"
-            ends: list[Pair] = []
-            if point.low is not None and point.high is not None:
-                ends = [self.at(place, point.low), self.at(place, point.high)]
-            for side, end in zip(sides, ends):
-                side.append(end)
-            dots.append(Dot(x, y, self._whisker(ends), f"{legend_name(series)}, {point.place}: {point.words}"))
-        outline = "L".join(f"{num(x)} {num(y)}" for x, y in (*sides[0], *reversed(sides[1])))
-        band = f"M{outline}z" if self.dense and outline else ""
-        line, dots = line if self.connected else "", [] if self.dense else dots
-        return Trace(index, series.name, colour, series.paper, line, band, dots)
-
-    def _whisker(self, ends: Sequence[Pair]) -> str:
-        dx, dy = self.cap
-        caps = "".join(f"M{num(x - dx)} {num(y - dy)}l{num(2 * dx)} {num(2 * dy)}" for x, y in ends)
-        return caps + "".join(f"{step}{num(x)} {num(y)}" for step, (x, y) in zip("ML", ends))
-
-
-def draw_scatter(view: ScatterView) -> list[tuple[Panel, list[Cloud]]]:
-    """Each panel with its points by group; a panel without a point has none."""
-    return [(panel, _clouds(panel, view.groups)) for panel in view.panels]
-
-
-def groups_of(panels: Sequence[tuple[Panel, Sequence[Cloud]]]) -> list[Cloud]:
-    """One cloud per group that occurs, for the legend."""
-    found = {cloud.group: cloud for _, clouds in panels for cloud in clouds}
-    return [found[group] for group in sorted(found)]
-
-
-def _clouds(panel: Panel, groups: Sequence[str]) -> list[Cloud]:
-    """Both directions have one scale and no ticks: the axes of a projection mean nothing."""
-    there = [(float(x), float(y), int(g)) for x, y, g in zip(panel.x, panel.y, panel.group) if len(finite([x, y])) == 2]
-    if not there:
-        return []
-    xs, ys = [p[0] for p in there], [p[1] for p in there]
-    unit = (SIDE - 2 * MARGIN) / (max(max(xs) - min(xs), max(ys) - min(ys)) or 1.0)
-    mid_x, mid_y = (max(xs) + min(xs)) / 2, (max(ys) + min(ys)) / 2
-    paths: dict[int, list[str]] = {}
-    for x, y, group in there:
-        at = f"M{num(SIDE / 2 + (x - mid_x) * unit)} {num(SIDE / 2 - (y - mid_y) * unit)}h.01"
-        paths.setdefault(group, []).append(at)
-    names = {g: groups[g] if 0 <= g < len(groups) else f"group {g}" for g in paths}
-    return [Cloud(g, names[g], len(paths[g]), "".join(paths[g])) for g in sorted(paths)]
-
-
-def _described(view: LineView | BarView) -> str:
+def _described(view: LineView | BarView | ScatterView) -> str:
+    if isinstance(view, ScatterView):
+        return f"{view.title}: {', '.join(f'{len(p.x)} points of {p.title}. {p.caption}' for p in view.panels)}"
     found = [(series.name, values) for series in view.series if (values := finite(series.y))]
-    said = [f"{name}: {rounded(y[0])} to {rounded(y[-1])}, highest {rounded(max(y))}" for name, y in found]
-    return f"{view.title}. {'; '.join(said)}. All numbers are in the table under the chart."
+    parts = [f"{name}: {y[0]:.4g} to {y[-1]:.4g}, highest {max(y):.4g}" for name, y in found]
+    return f"{view.title}. {'; '.join(parts)}. All numbers are in the CSV file of this chart."
+
+
+def _points(series: Series) -> list[tuple[Any, float, list[float]]]:
+    """Place, value and the two ends of the interval (or none) of the points that can be drawn."""
+    ends = zip(series.low, series.high) if series.low else ((None, None) for _ in series.x)
+    return [
+        (x, float(y), finite(pair)) for x, y, pair in zip(series.x, series.y, ends) if y is not None and finite([y])
+    ]
+
+
+def _errors(points: Sequence[tuple[Any, float, list[float]]]) -> list[list[float]]:
+    return [[abs(y - ends[side]) if len(ends) == 2 else 0.0 for _, y, ends in points] for side in (0, 1)]
+
+
+def _style(series: Series, colour: int) -> dict[str, Any]:
+    hollow = {"markerfacecolor": "none", "linestyle": "--"} if series.paper else {}
+    return {"color": SERIES[colour], "marker": MARKERS[colour % len(MARKERS)], **hollow}
+
+
+def _begin(view: LineView | BarView, height: float) -> tuple[Figure, Any]:
+    """A drawing of this height in inches with its legend below."""
+    names = [_fit(legend_name(series), 72) for series in view.series]
+    names += [f"{clean(name)}: {value:.4g}" for name, value in view.floors.items() if finite([value])]
+    columns = max(1, min(4, 80 // (max(map(len, names)) + 5)))
+    shown = len(names) > 1 or view.series[0].paper
+    figure = Figure(figsize=(5.8, height + shown * 0.2 * -(-len(names) // columns)), layout="constrained")
+    axes = figure.subplots()
+    lines: list[Any] = [axes.errorbar([], [], [0.0], **_style(*one)) for one in zip(view.series, colours(view.series))]
+    if shown:
+        lines += [axes.plot([], [], **_floor(place))[0] for place in range(len(names) - len(lines))]
+        figure.legend(lines, names, loc="outside lower left", ncols=columns)
+    return figure, axes
+
+
+def _floor(place: int) -> dict[str, Any]:
+    return {"color": AXIS, "linestyle": ("--", ":", "-.")[place % 3], "zorder": 0}
+
+
+def _lines(view: LineView) -> Figure:
+    """Values upwards over numbers, or over named levels."""
+    figure, axes = _begin(view, 3.3)
+    places = list(dict.fromkeys(x for series in view.series for x in series.x))
+    named = any(isinstance(x, str) for x in places)
+    at = {x: float(i) if named else float(x) for i, x in enumerate(places)}
+    apart = sorted(at.values())
+    gap = min((b - a for a, b in pairwise(apart)), default=1.0) / 12 if not view.log_x else 0.0
+    taken = colours(view.series)
+    for series, colour in zip(view.series, taken):
+        points = _points(series)
+        x, y = [at[place] for place, _, _ in points], [value for _, value, _ in points]
+        style = _style(series, colour)
+        if len(points) >= DENSE:
+            axes.plot(x, y, **style | {"marker": ""})
+            axes.fill_between(x, *zip(*(ends or [v, v] for _, v, ends in points)), color=SERIES[colour], alpha=0.15)
+        else:
+            shifted = [place + gap * (colour - (max(taken) / 2)) / max(1, max(taken)) for place in x]
+            axes.errorbar(shifted, y, yerr=_errors(points), linewidth=1.5, elinewidth=1, **style)
+    if view.log_x and min(apart) > 0:
+        axes.set_xscale("log")
+        axes.minorticks_off()
+    if named or len(apart) <= MOST_TICKS:
+        spread = axes.transData.transform([(place, 0.0) for place in apart])[:, 0] / axes.bbox.width
+        texts = [_short(str(place)) if named else f"{place:g}" for place in (places if named else apart)]
+        close = [i > 0 and spread[i] - spread[i - 1] < 0.012 * len(texts[i]) + 0.02 for i in range(len(texts))]
+        axes.set_xticks(apart, ["" if touching else text for touching, text in zip(close, texts)])
+    axes.grid(axis="y")
+    axes.set_xlabel(_fit(view.x_label, 70))
+    axes.set_ylabel(_fit(view.y_label, 40))
+    for place, value in enumerate(finite(view.floors.values())):
+        axes.axhline(value, **_floor(place))
+    return figure
+
+
+def _rows(view: BarView) -> Figure:
+    """A row per name with dots and whiskers along it."""
+    found = [{str(x): (x, y, ends) for x, y, ends in _points(series)} for series in view.series]
+    names = list(dict.fromkeys(str(x) for series in view.series for x in series.x))
+    if len(names) >= SORTED_FROM:
+        names.sort(
+            key=lambda name: max((one[name][1] for one in found if name in one), default=-math.inf), reverse=True
+        )
+    figure, axes = _begin(view, 1.3 + 0.24 * len(names) * max(1.0, 0.45 * len(view.series)))
+    for series, one, colour in zip(view.series, found, colours(view.series)):
+        points, places = [], []
+        for row, name in enumerate(names):
+            here = [i for i, other in enumerate(found) if name in other]
+            if name in one:
+                place = here.index(next(i for i in here if found[i] is one))
+                places.append(row + 0.7 * ((place + 0.5) / len(here) - 0.5))
+                points.append(one[name])
+        style = _style(series, colour) | {"linestyle": ""}
+        axes.errorbar([y for _, y, _ in points], places, xerr=_errors(points), elinewidth=1, **style)
+    axes.set_yticks(range(len(names)), [_short(name) for name in names])
+    axes.set_ylim(len(names) - 0.5, -0.5)
+    axes.grid(axis="x")
+    axes.set_xlabel(_fit(view.y_label, 60))
+    for place, value in enumerate(finite(view.floors.values())):
+        axes.axvline(value, **_floor(place))
+    return figure
+
+
+def _short(name: str) -> str:
+    """Long names often differ at their end: they are cut in the middle."""
+    name = clean(name)
+    return name if len(name) <= LONGEST else f"{name[: LONGEST // 2]}…{name[1 - LONGEST // 2 :]}"
+
+
+def _scatter(view: ScatterView) -> Figure | None:
+    """Clouds side by side, both directions in one scale and without ticks: the axes of a projection mean nothing."""
+    panels = [panel for panel in view.panels if panel.x]
+    if not panels:
+        return None
+    columns = min(3, len(panels))
+    lines = -(-len(panels) // columns)
+    figure = Figure(figsize=(3.4 * columns, 3.7 * lines + 0.25 * len(view.groups) / 2), layout="constrained")
+    for axes, panel in zip(figure.subplots(lines, columns, squeeze=False).ravel(), panels):
+        for group in sorted(set(panel.group)):
+            name = view.groups[group] if 0 <= group < len(view.groups) else f"group {group}"
+            there = [i for i, one in enumerate(panel.group) if one == group and finite([panel.x[i], panel.y[i]])[1:]]
+            x, y = [panel.x[i] for i in there], [panel.y[i] for i in there]
+            marker = MARKERS[group // COLOURS % len(MARKERS)]
+            axes.scatter(x, y, s=9, marker=marker, color=SERIES[group % COLOURS], linewidths=0, label=name)
+        axes.set_title(_fit(panel.title, 46), fontsize=9.5)
+        axes.set_xlabel(_fit(panel.caption, 60), fontsize=8.5)
+        axes.set_xticks([])
+        axes.set_yticks([])
+        axes.set_aspect("equal", "datalim")
+    for axes in figure.axes[len(panels) :]:
+        axes.set_axis_off()
+    handles, names = figure.axes[0].get_legend_handles_labels()
+    figure.legend(handles, [_fit(name, 50) for name in names], loc="outside lower left", ncols=columns)
+    return figure

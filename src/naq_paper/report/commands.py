@@ -17,11 +17,11 @@ from naq_paper.experiments.request import Request
 def section_name(request: Request, older: str = "") -> str:
     """The anchor of a request's section."""
     datasets = (dataset_slug(name) for name in request.datasets)
-    return "-".join((request.experiment, *datasets, *special(request), *older.replace(",", "").split()))
+    return "-".join((request.experiment, *datasets, *request_parts(request), *older.replace(",", "").split()))
 
 
-def special(request: Request) -> list[str]:
-    """What tells a request from the plain one of its experiment, in short words; none for the plain one."""
+def request_parts(request: Request) -> list[str]:
+    """How a request differs from the plain one of its experiment, in short words."""
     parts = [request.budget] if request.budget != "standard" else []
     parts += [f"{request.profile}-profile"] if request.profile != "default" else []
     parts += request.learners
@@ -32,8 +32,8 @@ def special(request: Request) -> list[str]:
     return [*parts, *([digest(canonical(rest.to_json()), 3)] if rest != plain else [])]
 
 
-def command(requests: Sequence[Request], paths: Mapping[str, str] | None = None, out: str = "") -> str:
-    """What computes the requests again, in several lines where they differ in more than their name; "" is the usual folder."""
+def reproduce_command_of(requests: Sequence[Request], paths: Mapping[str, str] | None = None, out: str = "") -> str:
+    """What computes the requests again, a line for those that differ in their name only; "" is the usual folder."""
     lines: dict[tuple[str, ...], list[str]] = {}
     for request in requests:
         lines.setdefault(tuple(_flags(request, paths or {})), []).append(request.experiment)
@@ -45,8 +45,8 @@ PLACE = ("device", "memory")
 """Where a run computes, not what: the reader's machine is another."""
 
 
-def run_command(config: Mapping[str, Any], at: tuple[int, int], paths: Mapping[str, str] | None = None) -> str:
-    """``naq run`` with the settings of a train cell, on tasks of another way and shot perhaps; defaults are left out."""
+def run_command_of(config: Mapping[str, Any], at: tuple[int, int], paths: Mapping[str, str] | None = None) -> str:
+    """``naq run`` with the settings of a train cell, on tasks of this way and shot; defaults are left out."""
     method, dataset = get_method(str(config["method"])), str(config["dataset"])
     plain = RunConfig.resolve(method, way=at[0], shot=at[1]).to_json()
     words = ["naq", "run", (paths or {}).get(dataset, dataset), "--method", method.name]
@@ -54,12 +54,12 @@ def run_command(config: Mapping[str, Any], at: tuple[int, int], paths: Mapping[s
         words += [f"--{name}", str(value)] if value != usual else []
     for name in ("head", "features", "episodes", "evaluate_every", "patience", "select"):
         if name in config and config[name] != plain[name]:
-            words += [f"--{name.replace('_', '-')}", str(config[name])]
-    for flag, kind in (("--set", "options"), ("--episode", "episode")):
+            text = str(config[name])
+            words += [f"--{name}", text] if name in ("head", "episodes") else ["--set", f"{name}={text}"]
+    for kind, prefix in (("options", ""), ("episode", "episode.")):
         for name, value in (config.get(kind) or {}).items():
             if name not in PLACE and value != plain[kind][name]:
-                epochs = (kind, name) == ("options", "epochs")
-                words += ["--epochs", str(value)] if epochs else [flag, f"{name}={value}"]
+                words += ["--set", f"{prefix}{name}={value}"]
     return shlex.join(words)
 
 

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from naq.errors import DataError, OptionError
-from naq.files import guarded, own_folder, write_atomically
-from naq_paper.experiments.views import Entry, Label, Missing, Number, TableView
+from naq.files import escape_cell, own_folder, write_atomically
+from naq_paper.experiments.views import BarView, Entry, Label, LineView, Missing, Number, ScatterView, TableView
 from naq_paper.report.format import Markup, entry_text, legend_text
 
 
@@ -22,9 +22,7 @@ def write_tables(tables: Iterable[TableView], folder: str | Path) -> list[Path]:
     names = [table.name for table in tables]
     for name in names:
         if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name) or names.count(name) > 1:
-            raise OptionError(
-                f"a table is named {name!r}; expected a name of its own of letters, digits, '.', '_', '-'."
-            )
+            raise OptionError(f"a table is named {name!r}; expected a unique name of letters, digits, '.', '_', '-'.")
     try:
         place = own_folder(Path(folder) / "tables")
     except OSError as error:
@@ -40,8 +38,7 @@ def write_tables(tables: Iterable[TableView], folder: str | Path) -> list[Path]:
 
 
 def to_csv(table: TableView) -> str:
-    """One line per row. A number column ``X`` becomes ``X`` and those of ``X ci95``, ``X sd seeds``, ``X seeds``, ``X mark``, ``X against smooth``,
-    ``X paper``, ``X paper ci95`` and ``X missing`` (why there is no number) that occur; names of rows may have ``X remark``. Headings of groups go before ``X``."""
+    """One line per row. A column of numbers becomes several: the value and every one of ``_CSV_PARTS`` that occurs."""
     columns: list[list[str]] = []
     for index, heading in enumerate(_flat_headings(table)):
         for suffix, part in _CSV_PARTS.items():
@@ -51,10 +48,23 @@ def to_csv(table: TableView) -> str:
     return csv_text(zip(*columns))
 
 
+def chart_csv(view: LineView | BarView | ScatterView) -> str:
+    """The numbers of a chart: a line per point."""
+    if isinstance(view, ScatterView):
+        points = ((p.title, *one) for p in view.panels for one in zip(p.x, p.y, (view.groups[g] for g in p.group)))
+        return csv_text([["panel", "x", "y", "group"], *points])
+    rows: list[list[object]] = [["series", getattr(view, "x_label", "") or "group", "value", "low", "high", "source"]]
+    for series in view.series:
+        source, none = "paper" if series.paper else "measured", [None] * len(series.x)
+        columns = zip(series.x, series.y, series.low or none, series.high or none)
+        rows += [[series.name, *one, source] for one in columns]
+    return csv_text(rows)
+
+
 def csv_text(rows: Iterable[Sequence[object]]) -> str:
     """Rows as the text of a CSV file that no spreadsheet computes; numbers stay as they are."""
     file = io.StringIO()
-    cells = ([cell if _is_number(cell) else guarded(str(cell)) for cell in row] for row in rows)
+    cells = ([cell if _is_number(cell) else escape_cell(str(cell)) for cell in row] for row in rows)
     csv.writer(file, lineterminator="\n").writerows(cells)
     return file.getvalue()
 
@@ -67,7 +77,7 @@ def _is_number(cell: object) -> bool:
 
 
 def _exact(value: float | None, digits: int) -> str:
-    """More digits than are shown, none of them noise of binary fractions; "" for what is no number."""
+    """More digits than are shown, none of them noise of binary fractions; "" for what is not a number."""
     return "" if value is None or not math.isfinite(value) else repr(round(float(value), digits + 4))
 
 
@@ -98,7 +108,7 @@ _CSV_PARTS: dict[str, Callable[[Entry], str]] = {
     " paper ci95": lambda entry: _of_paper(entry, "paper_ci"),
     " missing": lambda entry: entry.reason if isinstance(entry, Missing) else "",
 }
-"""Columns of the CSV that one column of a table becomes; those that are empty throughout are left out, the first never."""
+"""Columns of the CSV for one of a table; those that are empty throughout are left out, the first never."""
 
 
 def to_markdown(table: TableView) -> str:
@@ -146,7 +156,7 @@ _LATEX_SIGNS = {
 
 
 def latex_text(text: str) -> str:
-    """Text that LaTeX sets as it reads: every special sign escaped, what its fonts lack reduced to plain letters or ``?``."""
+    """Text that LaTeX sets as it reads: special signs escaped, what its fonts lack as plain letters or ``?``."""
     return "".join(_latex_sign(sign) for sign in _one_line(text))
 
 

@@ -1,12 +1,14 @@
-"""How numbers, entries of tables and their legend are written: the one place for the page, the terminal and the files."""
+"""How numbers, entries of tables and their legend are written, on the page, the terminal and in files."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
+from naq_paper.cells.records import device_words
 from naq_paper.experiments.views import Entry, Label, Missing, Number, TableView
 
 _FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff\ud800-\udfff]")
@@ -18,11 +20,11 @@ def clean(text: str) -> str:
 
 
 def slug(name: str) -> str:
-    """A name that may stand in ``id`` and in an address."""
+    """A name for ``id`` and for an address."""
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "x"
 
 
-def counted(count: int, one: str, many: str | None = None) -> str:
+def count_words(count: int, one: str, many: str | None = None) -> str:
     """``1 cell``, ``2 cells``."""
     return f"{count:,} {one if count == 1 else many or one + 's'}"
 
@@ -47,24 +49,20 @@ def duration(seconds: float) -> str:
     return f"{hours // 24} d {hours % 24} h"
 
 
-def rounded(value: float) -> str:
-    """A value of a chart, which does not say how many digits it has: about four significant ones."""
-    size = abs(value)
-    if size >= 100:
-        return f"{value:,.0f}" if size >= 1000 else f"{value:.1f}"
-    return f"{value:.2f}" if size >= 1 or size == 0 else f"{value:.3g}"
-
-
-def with_interval(value: float, low: float | None, high: float | None) -> str:
-    """``61.25 (60.25 to 62.25)``."""
-    return rounded(value) + ("" if low is None or high is None else f" ({rounded(low)} to {rounded(high)})")
+def machine_words(machine: Mapping[str, Any]) -> str:
+    """``NVIDIA H200``, or the processor, its cores and the threads that were used."""
+    if (device := device_words(machine)) != "cpu":
+        return device
+    parts = [re.sub(r"\((R|TM)\)", "", str(machine["processor"]))] if machine.get("processor") else []
+    parts += [count_words(machine[name], name[:-1]) for name in ("cores", "threads") if machine.get(name)]
+    return ", ".join(parts)
 
 
 @dataclass(frozen=True)
 class Parts:
     """The texts of one entry of a table; "" for what it does not have."""
 
-    value: str  # the number, the words, or in short why there is no number
+    value: str  # the number, the words, or in short why the number is missing
     interval: str = ""  # ± 0.71
     spread: str = ""  # (0.31)
     mark: str = ""

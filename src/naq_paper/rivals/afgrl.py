@@ -74,7 +74,7 @@ class AFGRL(TrainedEmbedder):
     summary = "an encoder predicts its slower copy on nearby nodes"
     weight_decay = 1e-5
     decoupled_decay = True
-    still: ClassVar[Mapping[str, Value]] = {"runs": 0}
+    deterministic_options: ClassVar[Mapping[str, Value]] = {"runs": 0}
 
     @dataclass(frozen=True)
     class Options(TrainedEmbedder.Options):
@@ -128,10 +128,10 @@ class AFGRL(TrainedEmbedder):
         with torch.no_grad():
             teachers = F.normalize(self.teacher(piece), dim=1)
         seeds = F.normalize(students.detach()[: piece.seeds], dim=1)
-        near = nearest(seeds, teachers, self.options.k)
+        near = nearest_teachers(seeds, teachers, self.options.k)
         pairs = positives(near, piece.rows, piece.columns, self.clusters(piece, update, teachers))
         predicted = F.normalize(self.predictor(students), dim=1)
-        return 4.0 - 2.0 / pairs.nnz * total((predicted * answers(pairs, teachers)).sum(dim=1))
+        return 4.0 - 2.0 / pairs.nnz * total((predicted * pull_targets(pairs, teachers)).sum(dim=1))
 
     def clusters(self, piece: Piece, update: int, teachers: torch.Tensor) -> torch.Tensor:
         """(nodes of the piece, runs) clusters, found anew where they are due."""
@@ -152,29 +152,31 @@ class AFGRL(TrainedEmbedder):
         return self.student.encode_all(self.operator, BLOCK if self.batch else 0)
 
 
-def answers(pairs: sp.csr_array, teachers: torch.Tensor) -> torch.Tensor:
-    """(P + P^T) g: what each node is pulled towards, once per pair and side it stands on."""
+def pull_targets(pairs: sp.csr_array, teachers: torch.Tensor) -> torch.Tensor:
+    """(P + P^T) g: what each node is pulled towards, once per pair and side."""
     both = sp.csr_array(pairs + pairs.T)
     rows = SparseRows(both.indptr.astype(np.int64), both.indices.astype(np.int32), both.data, both.shape)
     return multiply(rows, teachers)
 
 
 @torch.no_grad()
-def nearest(students: torch.Tensor, teachers: torch.Tensor, k: int) -> torch.Tensor:
-    """(m, k) ids of the teachers most like each student by dot product: its own first, then the others, best first,
-    ties to the lowest id.
+def nearest_teachers(
+    students: torch.Tensor, teachers: torch.Tensor, k: int, *, rows: int = ROWS, columns: int = COLUMNS
+) -> torch.Tensor:
+    """(m, k) ids of the teachers of the largest dot product: its own first, then best first, ties to the lowest id.
 
     Args:
         students: (m, d) unit vectors of the first m nodes.
         teachers: (n, d) unit vectors of all nodes.
         k: with the node itself; n at most.
+        rows, columns: of a tile of similarities on the CPU.
     """
     own = torch.arange(len(students), device=students.device)[:, None]
     others = min(k, len(teachers)) - 1
     if others == 0:
         return own
     best = Best(len(students), others, students.device)
-    height, width = (ROWS, COLUMNS) if best.on_cpu else (max(1, BLOCK_ENTRIES // len(teachers)), len(teachers))
+    height, width = (rows, columns) if best.on_cpu else (max(1, BLOCK_ENTRIES // len(teachers)), len(teachers))
     nodes = torch.arange(len(teachers), device=students.device)
     for some in nodes[: len(students)].split(height):
         for found in nodes.split(width):
@@ -192,63 +194,33 @@ def clusters(vectors: torch.Tensor, count: int, runs: int, generator: torch.Gene
         count: clusters per run; n at most.
         generator: of the starts, on the CPU, so that devices agree.
     """
-    n = len(vectors)
-    starts = [torch.randperm(n, generator=generator)[: min(count, n)].to(vectors.device) for _ in range(runs)]
-    diverged = not bool(torch.isfinite(vectors).all())  # the loss will say so
-    if diverged or runs == 0:
-        return torch.zeros(n, runs, dtype=torch.int64, device=vectors.device)
-    if vectors.device.type == "cpu":
-        return _clusters_cpu(vectors.numpy(), [start.numpy() for start in starts])
-    return torch.stack([lloyd(vectors, vectors[start]) for start in starts], dim=1)
-
-
-def _clusters_cpu(vectors: np.ndarray, starts: list[np.ndarray]) -> torch.Tensor:
     from sklearn.cluster import KMeans
     from sklearn.exceptions import ConvergenceWarning
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
+    n = len(vectors)
+    starts = [torch.randperm(n, generator=generator)[: min(count, n)].numpy() for _ in range(runs)]
+    if runs == 0 or not bool(torch.isfinite(vectors).all()):  # diverged: the loss will say so
+        return torch.zeros(n, runs, dtype=torch.int64, device=vectors.device)
+    rows = vectors.cpu().numpy()
+
     def labels(start: np.ndarray) -> np.ndarray:
-        model = KMeans(len(start), init=vectors[start], n_init=1, max_iter=ITERATIONS, tol=0.0)
+        model = KMeans(len(start), init=rows[start], n_init=1, max_iter=ITERATIONS, tol=0.0)
         with threadpool_limits(1, user_api="openmp"):  # of this thread
-            return model.fit(vectors).labels_.astype(np.int64)
+            return model.fit(rows).labels_.astype(np.int64)
 
     with threadpool_limits(1, user_api="blas"), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # equal vectors may leave clusters empty
         with ThreadPoolExecutor(torch.get_num_threads()) as pool:
-            return torch.from_numpy(np.stack(list(pool.map(labels, starts)), axis=1))
-
-
-def lloyd(vectors: torch.Tensor, centers: torch.Tensor) -> torch.Tensor:
-    """(n,) cluster of every vector after Lloyd's iterations from these centres; an empty cluster stays where it was.
-
-    Sums are products with indicator matrices: the same at every run, which additions in any order are not.
-    """
-    block = max(1, BLOCK_ENTRIES // len(centers))
-    old = torch.empty(0, dtype=torch.int64, device=vectors.device)
-    for _ in range(ITERATIONS):
-        new = _assigned(vectors, centers, block)
-        if torch.equal(new, old):
-            return new
-        sums, sizes = torch.zeros_like(centers), torch.bincount(new, minlength=len(centers))[:, None]
-        for start in range(0, len(vectors), block):
-            member = torch.nn.functional.one_hot(new[start : start + block], len(centers)).to(vectors.dtype)
-            sums += member.T @ vectors[start : start + block]
-        centers = torch.where(sizes > 0, sums / sizes.clamp(min=1), centers)
-        old = new
-    return _assigned(vectors, centers, block)
-
-
-def _assigned(vectors: torch.Tensor, centers: torch.Tensor, block: int) -> torch.Tensor:
-    half = centers.square().sum(dim=1) / 2
-    parts = torch.split(vectors, block)
-    return torch.cat([torch.argmax(part @ centers.T - half, dim=1) for part in parts])
+            found = np.stack(list(pool.map(labels, starts)), axis=1)
+    return torch.from_numpy(found).to(vectors.device)
 
 
 def positives(neighbors: torch.Tensor, rows: torch.Tensor, columns: torch.Tensor, labels: torch.Tensor) -> sp.csr_array:
     """P as an (n, n) matrix of ones; a pair that is positive for two reasons counts once.
 
     Args:
-        neighbors: (m, k) of the first m nodes, see :func:`nearest`.
+        neighbors: (m, k) of the first m nodes, see :func:`nearest_teachers`.
         rows, columns: entries of A + I, by row and then by column.
         labels: (n, runs) clusters of all n nodes.
     """

@@ -36,7 +36,7 @@ from naq_paper.rivals.convolutions import (
     BLOCK,
     Convolutions,
     Predictor,
-    drawn_view,
+    draw_view,
     follow,
     rising_momentum,
     teacher_of,
@@ -64,7 +64,7 @@ class BGRL(TrainedEmbedder):
     summary = "an encoder predicts its slower copy on another view"
     weight_decay = 1e-5
     decoupled_decay = True
-    still: ClassVar[Mapping[str, Value]] = {"drop_edge1": 0.0, "drop_edge2": 0.0}
+    deterministic_options: ClassVar[Mapping[str, Value]] = {"drop_edge1": 0.0, "drop_edge2": 0.0}
 
     @dataclass(frozen=True)
     class Options(TrainedEmbedder.Options):
@@ -81,7 +81,7 @@ class BGRL(TrainedEmbedder):
         lr: float = option(1e-3, more_than=0)
         # of the average at the start (published: 0.99, for 10,000 epochs)
         momentum: float = option(0.9, at_least=0, below=1)
-        # the slow copy starts with weights of its own (BGRL), or as a copy (TLP)
+        # the slow copy starts with other weights (BGRL), or as a copy (TLP)
         target: str = option("fresh", choices=("fresh", "copy"))
         # of running statistics, 0 for automatic: 0.99 on whole graphs, 0.1 with batches. TLP has 0.01.
         bn_momentum: float = option(0.0, at_least=0, below=1)
@@ -112,7 +112,7 @@ class BGRL(TrainedEmbedder):
         return warm_cosine(self.options.lr, update, self.updates, round(WARMUP * self.updates))
 
     def loss(self, piece: Piece, update: int) -> torch.Tensor:
-        views = [drawn_view(self, piece, number, update) for number in (1, 2)]
+        views = [draw_view(self, piece, number, update) for number in (1, 2)]
         with torch.no_grad():
             answers = [self.target(piece, *view)[: piece.seeds] for view in views]
         loss = torch.tensor(2.0, device=self.device)

@@ -39,7 +39,7 @@ from torch import nn
 
 from naq.errors import OptionError
 from naq.options import Value, option
-from naq_paper.rivals.convolutions import BLOCK, Convolutions, drawn_view, follow, linear, teacher_of, warm_cosine
+from naq_paper.rivals.convolutions import BLOCK, Convolutions, draw_view, follow, linear, teacher_of, warm_cosine
 from naq_paper.rivals.pieces import Piece
 from naq_paper.rivals.trained import TrainedEmbedder
 
@@ -50,7 +50,7 @@ BLOCK_NUMBERS = 1 << 22
 
 
 class COLA(TrainedEmbedder):
-    """Contrast by tasks of its own making.
+    """Contrast by tasks that it draws itself.
 
     Shapes:
         - ``loss``: a piece -> scalar
@@ -61,7 +61,9 @@ class COLA(TrainedEmbedder):
     summary = "nodes told apart by similar nodes that a slower copy finds"
 
     # Tasks are drawn by id under all options: nothing may be learned from them.
-    still: ClassVar[Mapping[str, Value]] = {"lr": 1e-12, "dropout": 0.0, **{f"drop_edge{i}": 0.0 for i in (1, 2, 3)}}
+    deterministic_options: ClassVar[Mapping[str, Value]] = {"lr": 1e-12, "dropout": 0.0} | {
+        f"drop_edge{i}": 0.0 for i in (1, 2, 3)
+    }
 
     @dataclass(frozen=True)
     class Options(TrainedEmbedder.Options):
@@ -133,8 +135,7 @@ class COLA(TrainedEmbedder):
         return torch.stack(losses).mean()
 
     def queries(self, nodes: int, update: int) -> torch.Tensor:
-        """(tasks, way) of the first nodes of a piece, no node twice in a task, nor in two tasks while there are
-        enough."""
+        """(tasks, way) of the first nodes of a piece, no node twice in a task, nor in two if there are enough."""
         generator = self.generator("queries", update)
         tasks, way = self.options.tasks, self.options.way
         at_once = nodes // way
@@ -149,7 +150,7 @@ class COLA(TrainedEmbedder):
         return (logits.logsumexp(dim=2) - own).mean()
 
     def _encoded(self, encoder: nn.Module, view: int, piece: Piece, update: int) -> torch.Tensor:
-        return encoder(piece, *drawn_view(self, piece, view, update), self.generator(f"dropout{view}", update))
+        return encoder(piece, *draw_view(self, piece, view, update), self.generator(f"dropout{view}", update))
 
     def after_step(self, update: int) -> None:
         follow(self.target, self.online, MOMENTUM)
@@ -159,11 +160,11 @@ class COLA(TrainedEmbedder):
 
 
 @torch.no_grad()
-def most_similar(queries: torch.Tensor, keys: torch.Tensor, count: int) -> torch.Tensor:
+def most_similar(queries: torch.Tensor, keys: torch.Tensor, count: int, *, held: int = BLOCK_NUMBERS) -> torch.Tensor:
     """(q, count) rows of ``keys`` (n, width) with the largest inner products with each of the queries (q, width), the
-    largest first; in blocks."""
+    largest first; ``held`` products at a time."""
     found = torch.empty(len(queries), count, dtype=torch.int64, device=queries.device)
-    size = max(1, BLOCK_NUMBERS // len(keys))
+    size = max(1, held // len(keys))
     for start in range(0, len(queries), size):
         rows = slice(start, start + size)
         found[rows] = (queries[rows] @ keys.T).topk(count, dim=1).indices

@@ -12,6 +12,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -20,7 +21,7 @@ from torch import nn
 
 from naq.nn import GraphOperator
 from naq.nn.rows import sparse_product
-from naq_paper.rivals.fixed_order import BatchNorm, dropped, prelu
+from naq_paper.rivals.fixed_order import BatchNorm, drop_values, prelu
 from naq_paper.rivals.pieces import Piece, Spread
 from naq_paper.rivals.trained import TrainedEmbedder
 
@@ -28,7 +29,7 @@ BLOCK = 8192
 """Nodes embedded at once where the graph is trained in batches."""
 
 
-def drawn_view(model: TrainedEmbedder, piece: Piece, number: int, update: int) -> tuple[Spread, torch.Tensor]:
+def draw_view(model: TrainedEmbedder, piece: Piece, number: int, update: int) -> tuple[Spread, torch.Tensor]:
     """View ``number`` of an update: A_hat' without a share ``drop_edge{number}`` of the undirected edges, and (d,) 0
     for the feature columns that ``drop_feature{number}`` masks, 1 for the others; nothing is rescaled."""
     drop_edge, drop_feature = (getattr(model.options, f"drop_{what}{number}") for what in ("edge", "feature"))
@@ -96,7 +97,7 @@ class Convolutions(nn.Module):
         for layer in range(len(self.weights)):
             values = self._activated(layer, spread @ values + self.biases[layer])
             if layer + 1 < len(self.weights):
-                kept = dropped(values, self.dropout if self.training else 0.0, generator)
+                kept = drop_values(values, self.dropout if self.training else 0.0, generator)
                 values = kept @ self.weights[layer + 1]
         return values
 
@@ -108,13 +109,12 @@ class Convolutions(nn.Module):
 
     @torch.no_grad()
     def encode_all(self, operator: GraphOperator, block: int = 0) -> torch.Tensor:
-        """Vectors of all nodes of the original graph with running statistics; ``block`` nodes at a time, 0 for all at
-        once."""
+        """Vectors of all nodes with running statistics; ``block`` nodes at a time, 0 for all at once."""
         training = self.training
         self.eval()
         n = operator.graph.num_nodes
         block = block or n
-        source: Callable[[np.ndarray], torch.Tensor] = lambda around: operator.inputs(around, self.weights[0])  # noqa: E731
+        source: Callable[[np.ndarray], torch.Tensor] = partial(operator.inputs, weight=self.weights[0])
         for layer in range(len(self.weights)):
             final = layer + 1 == len(self.weights)
             width = self.weights[layer if final else layer + 1].shape[1]

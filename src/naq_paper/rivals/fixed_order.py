@@ -1,4 +1,5 @@
-r"""Arithmetic that is the same for any number of threads: batch normalisation, PReLU, softmax, totals, dropout.
+r"""Arithmetic that is the same for any number of threads: batch normalisation, PReLU, softmax, totals, dropout,
+distances of rows.
 
 PyTorch splits a sum among its threads where the result is one number, and the sums over rows in batch normalisation
 and in the gradient of its softmax. Here they are over fixed blocks of rows and then over blocks.
@@ -24,6 +25,8 @@ from torch import nn
 
 ROWS = 512
 """Rows of a block of batch normalisation."""
+EPS = 1e-6
+"""Added to every difference before its length is taken, so that a distance of 0 has a gradient."""
 NUMBERS = 1 << 14
 """Numbers of a block of a total; PyTorch leaves so few to one thread."""
 
@@ -38,7 +41,7 @@ def prelu(values: torch.Tensor, slope: torch.Tensor) -> torch.Tensor:
     return F.prelu(values, slope.expand(values.shape[1]))
 
 
-def dropped(values: torch.Tensor, share: float, generator: torch.Generator | None) -> torch.Tensor:
+def drop_values(values: torch.Tensor, share: float, generator: torch.Generator | None) -> torch.Tensor:
     """The values with this share of them zero and the others scaled up; as they are without a generator."""
     if share <= 0.0 or generator is None:
         return values
@@ -59,7 +62,7 @@ class _Softmax(torch.autograd.Function):
         return shares * (grad - (grad * shares).sum(dim=-1, keepdim=True))
 
 
-def softmax(scores: torch.Tensor) -> torch.Tensor:
+def ordered_softmax(scores: torch.Tensor) -> torch.Tensor:
     """Softmax over the last dimension."""
     return _Softmax.apply(scores)
 
@@ -144,3 +147,84 @@ def _combine(grad: Any, x: Any, scale: Any, slope: Any, shift: Any, out: Any) ->
         g, v, row = grad[r], x[r], out[r]
         for k in range(len(row)):
             row[k] = scale[k] * g[k] - slope[k] * v[k] + shift[k]
+
+
+def distances(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """(m,) distances of row i of ``a`` to row i of ``b``, with a gradient for both."""
+    if _compiled(a):
+        return _Distances.apply(a, b)
+    return F.pairwise_distance(a, b, eps=EPS)
+
+
+def drawn_distances(a: torch.Tensor, order: torch.Tensor) -> torch.Tensor:
+    """(m,) distances of row i of ``a`` to row ``order[i]``, for a permutation ``order``."""
+    if _compiled(a):
+        return _DrawnDistances.apply(a, order)
+    return F.pairwise_distance(a, a.index_select(0, order), eps=EPS)
+
+
+def _compiled(a: torch.Tensor) -> bool:
+    return a.device.type == "cpu" and a.dtype == torch.float32
+
+
+class _Distances(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        found = a.new_empty(len(a))
+        _lengths(_array(a), _array(b), np.arange(len(a)), found.numpy())
+        ctx.save_for_backward(a, b, found)
+        return found
+
+    @staticmethod
+    def backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        a, b, found = ctx.saved_tensors
+        out = torch.empty_like(a, memory_format=torch.contiguous_format)
+        _pulls(_array(a), _array(b), _array(grad / found), out.numpy())
+        return out, -out
+
+
+class _DrawnDistances(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, a: torch.Tensor, order: torch.Tensor) -> torch.Tensor:
+        found = a.new_empty(len(a))
+        _lengths(_array(a), _array(a), order.numpy(), found.numpy())
+        ctx.save_for_backward(a, order, found)
+        return found
+
+    @staticmethod
+    def backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor, None]:
+        a, order, found = ctx.saved_tensors
+        drawn_by = np.empty(len(a), dtype=np.int64)
+        drawn_by[order.numpy()] = np.arange(len(a))
+        out = torch.empty_like(a, memory_format=torch.contiguous_format)
+        _drawn_pulls(_array(a), order.numpy(), drawn_by, _array(grad / found), out.numpy())
+        return out, None
+
+
+@njit(cache=True, parallel=True, fastmath={"contract", "reassoc"})
+def _lengths(a: Any, b: Any, order: Any, out: Any) -> None:
+    for v in prange(len(a)):
+        one, other = a[v], b[order[v]]
+        total = np.float32(0.0)
+        for k in range(len(one)):
+            apart = one[k] - other[k] + np.float32(EPS)
+            total += apart * apart
+        out[v] = np.sqrt(total)
+
+
+@njit(cache=True, parallel=True, fastmath={"contract"})
+def _pulls(a: Any, b: Any, scale: Any, out: Any) -> None:
+    for v in prange(len(a)):
+        one, other, row, s = a[v], b[v], out[v], scale[v]
+        for k in range(len(one)):
+            row[k] = s * (one[k] - other[k] + np.float32(EPS))
+
+
+@njit(cache=True, parallel=True, fastmath={"contract"})
+def _drawn_pulls(a: Any, order: Any, drawn_by: Any, scale: Any, out: Any) -> None:
+    """Row v is pulled by the row it drew, and by the row that drew it."""
+    for v in prange(len(a)):
+        one, drew, by, row = a[v], a[order[v]], a[drawn_by[v]], out[v]
+        s, t = scale[v], scale[drawn_by[v]]
+        for k in range(len(one)):
+            row[k] = s * (one[k] - drew[k] + np.float32(EPS)) - t * (by[k] - one[k] + np.float32(EPS))

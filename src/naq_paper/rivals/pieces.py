@@ -119,8 +119,8 @@ class Piece:
             )
 
     def inputs(self, weight: torch.Tensor, drop: float = 0.0, generator: torch.Generator | None = None) -> torch.Tensor:
-        """X @ weight with a gradient for ``weight``; with ``drop`` every non-zero of X is dropped with that
-        probability, the others scaled up."""
+        """X @ weight, differentiable in ``weight``; non-zeros of X are dropped with probability ``drop``, the rest
+        scaled."""
         x = self.features
         if drop > 0.0:
             shape = x.shape if isinstance(x, np.ndarray) else x.data.shape
@@ -191,7 +191,7 @@ def _edge_numbers(indptr: Any, indices: Any) -> Any:
     return number
 
 
-class Pieces:
+class PieceSampler:
     """The pieces of a training: the whole graph at every update, or batches that are dealt anew every epoch.
 
     Args:

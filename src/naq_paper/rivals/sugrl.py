@@ -1,4 +1,4 @@
-r"""SUGRL: a perceptron whose vectors lie nearer to their neighbourhood's than to other nodes', by two margins.
+r"""SUGRL: a perceptron whose vectors are nearer to their neighbourhood's than to other nodes', by two margins.
 
 Mo et al., Simple Unsupervised Graph Representation Learning, https://ojs.aaai.org/index.php/AAAI/article/view/20748; as
 pre-training for few-shot tasks (TLP): Tan et al., Transductive Linear Probing, https://arxiv.org/abs/2205.12420
@@ -38,22 +38,23 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 import torch
 import torch.nn.functional as F
-from numba import njit, prange
 from torch import nn
 
+from naq.embedders.closed_form import ClosedForm, NaqPlus
+from naq.embedders.smoothing import centred
 from naq.errors import OptionError
 from naq.graph import Graph
+from naq.graph.operators import unit_rows
 from naq.nn.operator import PROPAGATED_ENTRIES
 from naq.nn.rows import SparseRows, sparse_product
 from naq.options import Value, option
-from naq.unit_rows import unit_rows
-from naq_paper.rivals.fixed_order import dropped, total
+from naq_paper.rivals.fixed_order import distances, drawn_distances, drop_values, total
 from naq_paper.rivals.pieces import Piece
 from naq_paper.rivals.trained import TrainedEmbedder
 
@@ -63,10 +64,6 @@ SMOOTH_DROPOUT = 0.2
 """Share of H that is dropped before it is averaged."""
 NEIGHBORS, SLOTS = 5, 100
 """Neighbours that an epoch reads, and epochs after which their slots start again."""
-
-
-EPS = 1e-6
-"""Added to every difference before its length is taken, so that a distance of 0 has a gradient."""
 SHORTEST = 1e-12
 """Rows of no larger norm become zero."""
 
@@ -82,7 +79,8 @@ class SUGRL(TrainedEmbedder):
     name = "sugrl"
     summary = "a perceptron pulled to its neighbourhood, by margins"
     hops = 1
-    still: ClassVar[Mapping[str, Value]] = {"lr": 1e-12}  # negatives and slots belong to ids under all options
+    # Negatives and slots belong to ids under all options.
+    deterministic_options: ClassVar[Mapping[str, Value]] = {"lr": 1e-12}
 
     @dataclass(frozen=True)
     class Options(TrainedEmbedder.Options):
@@ -145,7 +143,7 @@ class SUGRL(TrainedEmbedder):
         values = piece.inputs(self.weight1, self.options.dropout, self.generator("inputs", update))
         anchors = self._layers(values)
         seen = anchors if self.options.encoder == "mlp" else self._layers(averaged(values))
-        return anchors, averaged(dropped(seen, SMOOTH_DROPOUT, self.generator("dropout", update)))
+        return anchors, averaged(drop_values(seen, SMOOTH_DROPOUT, self.generator("dropout", update)))
 
     def margin_loss(self, p: torch.Tensor, b: torch.Tensor, n: list[torch.Tensor]) -> torch.Tensor:
         """The loss of distances to the averaged neighbourhood, to the mean of some neighbours, and to other nodes."""
@@ -226,94 +224,8 @@ def neighbor_means(piece: Piece, values: torch.Tensor, slots: list[int]) -> torc
     return sparse_product(SparseRows(indptr, found.ravel().astype(np.int32), share, (count, len(values))), values)
 
 
-def distances(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    """(m,) distances of row i of ``a`` to row i of ``b``, with a gradient for both."""
-    if _compiled(a):
-        return _Distances.apply(a, b)
-    return F.pairwise_distance(a, b, eps=EPS)
-
-
-def drawn_distances(a: torch.Tensor, order: torch.Tensor) -> torch.Tensor:
-    """(m,) distances of row i of ``a`` to row ``order[i]``, for a permutation ``order``."""
-    if _compiled(a):
-        return _DrawnDistances.apply(a, order)
-    return F.pairwise_distance(a, a.index_select(0, order), eps=EPS)
-
-
-def _compiled(a: torch.Tensor) -> bool:
-    return a.device.type == "cpu" and a.dtype == torch.float32
-
-
-def _rows(values: torch.Tensor) -> np.ndarray:
-    return values.detach().contiguous().numpy()
-
-
-class _Distances(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-        found = a.new_empty(len(a))
-        _lengths(_rows(a), _rows(b), np.arange(len(a)), found.numpy())
-        ctx.save_for_backward(a, b, found)
-        return found
-
-    @staticmethod
-    def backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        a, b, found = ctx.saved_tensors
-        out = torch.empty_like(a, memory_format=torch.contiguous_format)
-        _pulls(_rows(a), _rows(b), _rows(grad / found), out.numpy())
-        return out, -out
-
-
-class _DrawnDistances(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, a: torch.Tensor, order: torch.Tensor) -> torch.Tensor:
-        found = a.new_empty(len(a))
-        _lengths(_rows(a), _rows(a), order.numpy(), found.numpy())
-        ctx.save_for_backward(a, order, found)
-        return found
-
-    @staticmethod
-    def backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor, None]:
-        a, order, found = ctx.saved_tensors
-        drawn_by = np.empty(len(a), dtype=np.int64)
-        drawn_by[order.numpy()] = np.arange(len(a))
-        out = torch.empty_like(a, memory_format=torch.contiguous_format)
-        _drawn_pulls(_rows(a), order.numpy(), drawn_by, _rows(grad / found), out.numpy())
-        return out, None
-
-
-@njit(cache=True, parallel=True, fastmath={"contract", "reassoc"})
-def _lengths(a: Any, b: Any, order: Any, out: Any) -> None:
-    for v in prange(len(a)):
-        one, other = a[v], b[order[v]]
-        total = np.float32(0.0)
-        for k in range(len(one)):
-            apart = one[k] - other[k] + np.float32(EPS)
-            total += apart * apart
-        out[v] = np.sqrt(total)
-
-
-@njit(cache=True, parallel=True, fastmath={"contract"})
-def _pulls(a: Any, b: Any, scale: Any, out: Any) -> None:
-    for v in prange(len(a)):
-        one, other, row, s = a[v], b[v], out[v], scale[v]
-        for k in range(len(one)):
-            row[k] = s * (one[k] - other[k] + np.float32(EPS))
-
-
-@njit(cache=True, parallel=True, fastmath={"contract"})
-def _drawn_pulls(a: Any, order: Any, drawn_by: Any, scale: Any, out: Any) -> None:
-    """Row v is pulled by the row it drew, and by the row that drew it."""
-    for v in prange(len(a)):
-        one, drew, by, row = a[v], a[order[v]], a[drawn_by[v]], out[v]
-        s, t = scale[v], scale[drawn_by[v]]
-        for k in range(len(one)):
-            row[k] = s * (one[k] - drew[k] + np.float32(EPS)) - t * (by[k] - one[k] + np.float32(EPS))
-
-
 def perceptron_inputs(graph: Graph, *, ogb: bool) -> sp.csr_array | np.ndarray:
-    """(n, d) rows of unit L1 norm; with ``ogb`` rows of unit L2 norm, averaged once over the node and its
-    neighbours."""
+    """(n, d) rows of unit L1 norm; with ``ogb`` of unit L2 norm, averaged over the node and its neighbours."""
     features = graph.require_features("sugrl")
     if not ogb:
         return unit_norm(features, 1)
@@ -329,8 +241,7 @@ def perceptron_inputs(graph: Graph, *, ogb: bool) -> sp.csr_array | np.ndarray:
 
 
 def unit_norm(rows: sp.csr_array | np.ndarray, order: int) -> sp.csr_array | np.ndarray:
-    """Rows (n, d) divided by their L1 (``order`` 1) or L2 (2) norm, as float32; zero rows stay zero, sparse rows stay
-    sparse."""
+    """Rows (n, d) divided by their L1 (``order`` 1) or L2 (2) norm, as float32; zero rows stay zero."""
     if isinstance(rows, np.ndarray):
         if order == 2:
             return unit_rows(rows, SHORTEST)
@@ -341,3 +252,49 @@ def unit_norm(rows: sp.csr_array | np.ndarray, order: int) -> sp.csr_array | np.
     norms = powers ** (1.0 / order)
     scale = np.divide(1.0, norms, out=np.zeros(len(norms)), where=norms > SHORTEST).astype(np.float32)
     return sp.csr_array((rows.data * scale[row], rows.indices, rows.indptr), shape=rows.shape)
+
+
+WEIGHT, DIM = 0.5, 256
+"""Of the trained vectors next to the smoothed ones, and the width of these."""
+
+
+class NaqPlusSugrl(SUGRL):
+    r"""The closed form with SUGRL's vectors next to the smoothed features: slower than ``naq-plus``, and on the five
+    graphs of ``docs/beyond.md`` not significantly different from it.
+
+    .. math:: Z = \mathrm{ClosedForm}\left([\, Z_{\mathrm{smooth}} \,|\, \tfrac12 Z_{\mathrm{SUGRL}} \,]\right)
+
+    Both parts are centred and have rows of length one. The weights of SUGRL are selected by its own vectors.
+
+    Cost: that of SUGRL and that of ``naq-plus`` with twice the width.
+
+    Example:
+        >>> import naq
+        >>> r = naq.run("debian", method="naq-plus/sugrl")  # doctest: +SKIP
+    """
+
+    name = "naq-plus/sugrl"
+    summary = "the closed form of NaQ on smoothed features and SUGRL's vectors side by side"
+    inductive = False  # the closed form is of the graph at hand, as naq-plus is
+
+    @dataclass(frozen=True)
+    class Options(SUGRL.Options):
+        beside: float = option(WEIGHT, at_least=0)  # weight of the trained vectors
+
+    options: Options
+
+    def build(self) -> None:
+        self.start = torch.as_tensor(NaqPlus(self.graph, seed=self.seed, device=self.device, dim=DIM).smoothed())
+        super().build()
+
+    def encode(self, nodes: np.ndarray) -> torch.Tensor:
+        """SUGRL's own vectors: what validation tasks choose by."""
+        known = self.graph.known_nodes(nodes).ravel()
+        return super().encode_all()[torch.from_numpy(known).to(self.device)]
+
+    @torch.no_grad()
+    def encode_all(self) -> torch.Tensor:
+        trained = self.options.beside * centred(super().encode_all())
+        both = torch.cat([self.start.to(trained), trained], dim=1)
+        form = ClosedForm(pairs="mutual", power=1.5, seed=self.seed, device=self.device)
+        return torch.from_numpy(form.fit_transform(both)).to(self.device)

@@ -20,7 +20,7 @@ from naq.nn import GraphOperator
 from naq.options import Value, option
 from naq.random import torch_seed
 from naq.tasks import Tasks
-from naq_paper.rivals.pieces import Piece, Pieces
+from naq_paper.rivals.pieces import Piece, PieceSampler
 
 BATCH_MOMENTUM = 0.1
 """Of batch normalisation's running statistics with batches, where the option ``bn_momentum`` is 0 for automatic."""
@@ -43,7 +43,7 @@ class TrainedEmbedder(nn.Module, Embedder):
         hops: how far a batch needs neighbours.
         weight_decay: of the optimiser, for a method without an option of that name.
         decoupled_decay: whether weight decay acts on the weights themselves (AdamW) and not through the gradient.
-        still: options under which nothing drawn belongs to a node, so that renumbering nodes changes nothing.
+        deterministic_options: options under which nothing is drawn by the id of a node.
         solves_tasks: whether :meth:`solve` answers tasks in place of a head; ``also_heads`` then says that its vectors
             go to heads as well.
     """
@@ -59,7 +59,7 @@ class TrainedEmbedder(nn.Module, Embedder):
     hops: ClassVar[int] = 2
     weight_decay: ClassVar[float] = 0.0
     decoupled_decay: ClassVar[bool] = False
-    still: ClassVar[Mapping[str, Value]] = {}
+    deterministic_options: ClassVar[Mapping[str, Value]] = {}
     trains: ClassVar[bool] = True
     inductive: ClassVar[bool] = True
     transductive: ClassVar[bool] = False
@@ -82,7 +82,7 @@ class TrainedEmbedder(nn.Module, Embedder):
         self.build()
         self.batch = self._batch()
         sampling = {"batch": self.batch, "hops": self.hops, "fanout": self.fanout}
-        self.pieces = Pieces(self.graph, self.device, **sampling, seed=self.seed)
+        self.pieces = PieceSampler(self.graph, self.device, **sampling, seed=self.seed)
         self.updates_per_epoch = self.pieces.per_epoch
         self.updates = self.options.epochs * self.updates_per_epoch
         self.planned()
@@ -92,8 +92,7 @@ class TrainedEmbedder(nn.Module, Embedder):
         """Make the modules on ``self.device``."""
 
     def planned(self) -> None:
-        """Called once ``batch`` is known, for what depends on it: running statistics follow batches more slowly than
-        whole graphs."""
+        """Called once ``batch`` is known: running statistics follow batches more slowly than whole graphs."""
         if self.batch and not getattr(self.options, "bn_momentum", 1.0):
             for module in self.modules():
                 if isinstance(module, nn.BatchNorm1d):
@@ -114,7 +113,7 @@ class TrainedEmbedder(nn.Module, Embedder):
 
     @abstractmethod
     def step_bytes(self, nodes: float, edges: float, entries: float) -> float:
-        """Bytes that a training step takes on a piece of so many nodes, directed edges and non-zeros of X."""
+        """Bytes that a training step takes on a piece with these nodes, directed edges and non-zeros of X."""
 
     def check_options(self) -> None:
         if self.options.batch > self.graph.num_nodes:
@@ -173,8 +172,7 @@ class TrainedEmbedder(nn.Module, Embedder):
 
     @property
     def keeps_pages(self) -> bool:
-        """Whether training lets freed memory stay with the process (see :func:`naq.device.keep_pages`): on whole
-        graphs, on the CPU."""
+        """Whether freed memory stays with the process (:func:`naq.device.keep_pages`): on whole graphs, on the CPU."""
         return self.batch == 0 and self.device.type == "cpu"
 
     def trained(self) -> Iterable[nn.Parameter]:

@@ -12,6 +12,7 @@ import numpy as np
 from scipy import optimize, special, stats
 
 from naq.errors import OptionError
+from naq.run.seeds import Term, rest_square, satterthwaite, student
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +36,7 @@ def score(runs: Sequence[Sequence[float]] | np.ndarray, tasks: str = "", *, trai
     Args:
         runs: S lists of T fractions.
         tasks: fingerprint of the task set; scores are compared task by task only where both bear the same one.
-        trained: False for a method without chance in its training (``smooth``, deterministic up to the seed of its SVD).
+        trained: False for a method without chance in its training, such as ``smooth``.
     """
     if not len(runs) or len({len(run) for run in runs}) != 1:
         counts = sorted({len(run) for run in runs})
@@ -49,17 +50,16 @@ def score(runs: Sequence[Sequence[float]] | np.ndarray, tasks: str = "", *, trai
     spread = float(means.std(ddof=1)) if len(means) > 1 else None
     rest = None
     if min(values.shape) > 1:  # MS_rest of the two-way table of seeds and tasks
-        residual = values - values.mean(axis=0) - values.mean(axis=1, keepdims=True) + values.mean()
-        rest = float(np.square(residual).sum()) / ((values.shape[0] - 1) * (values.shape[1] - 1))
+        rest = rest_square(values)
     return Score(float(values.mean()), ci95, spread, rest, len(means), per_task, values, tasks, trained)
 
 
 def average_ranks(columns: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     """The mean rank of each row over columns, 1 for the highest value.
 
-    As in the paper: a row without a number in a column (absent, None, or a word like ``OOM``) is left out of it, the others are
-    ranked among themselves, and its own mean is over the columns it has. The paper's tables have no ties; here tied rows share the
-    mean of their ranks. Rows with no number at all are left out.
+    As in the paper: a row without a number in a column (absent, None, or a word like ``OOM``) is left out of it, the
+    others are ranked among themselves, and its own mean is over the columns it has. The paper's tables have no ties;
+    here tied rows share the mean of their ranks. Rows with no number at all are left out.
     """
     from scipy import stats
 
@@ -73,18 +73,14 @@ def average_ranks(columns: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     return {name: float(np.mean(found)) for name, found in ranks.items()}
 
 
-LEVEL = 0.05  # two-sided; of an interval, and of a whole family of comparisons
 PRIOR_DEGREES = 2
-"""What the typical variance over seeds counts, in degrees of freedom, beside a method's own."""
+"""What the typical variance over seeds counts, in degrees of freedom, next to a method's own."""
 SMALLEST = 1e-200  # p is not followed further
-
-Term = tuple[float, float]
-"""A variance and its degrees of freedom."""
 
 
 @dataclass(frozen=True)
 class Difference:
-    """``a - b``. Without known variance over seeds it speaks of these trainings only, and no significance is claimed."""
+    """``a - b``; without known variance over seeds it is of these trainings only and claims no significance."""
 
     mean: float
     ci95: float  # half width of its 95 % interval
@@ -117,7 +113,7 @@ def seed_prior(scores: Iterable[Score]) -> SeedPrior | None:
 
 
 def difference(a: Score, b: Score, prior: SeedPrior | None = None) -> Difference:
-    """``a - b`` with its interval, by the formula of :mod:`naq_paper.statistics`; the family's ``prior`` enters ``tail_p`` only."""
+    """``a - b`` with its interval (:mod:`naq_paper.statistics`); the family's ``prior`` enters ``tail_p`` only."""
     paired = bool(a.tasks) and a.tasks == b.tasks and a.per_task.size == b.per_task.size
     samples = [a.per_task - b.per_task] if paired else [a.per_task, b.per_task]
     if min(sample.size for sample in samples) < 2:
@@ -131,7 +127,7 @@ def difference(a: Score, b: Score, prior: SeedPrior | None = None) -> Difference
     rest = [(square / (seeds * count), (seeds - 1) * (count - 1)) for square, seeds, count in shapes]
     moderated = [_seed_term(side, prior) for side in trained] if seeds_known else []
     mean = a.mean - b.mean
-    half, p = _student(mean, *_satterthwaite(own, tasks, rest))
+    half, p = student(mean, *satterthwaite(own, tasks, rest))
     sources = tuple(moderated + tasks)
     return Difference(mean, half, p, tail_p(mean, sources), paired, seeds_known, sources)
 
@@ -147,30 +143,9 @@ def _seed_term(side: Score, prior: SeedPrior | None = None) -> Term:
     return (weight * prior.variance + own * variance) / (weight + own) / side.seeds, weight + own
 
 
-def _satterthwaite(seeds: Sequence[Term], tasks: Sequence[Term], rest: Sequence[Term]) -> Term:
-    """seeds + tasks - rest, never below the larger of seeds and tasks, and its degrees of freedom."""
-    by_seeds, by_tasks, both = (sum(value for value, _ in terms) for terms in (seeds, tasks, rest))
-    variance = by_seeds + by_tasks - both
-    terms = [*seeds, *tasks, *rest]
-    if variance < max(by_seeds, by_tasks):
-        variance, terms = max((by_seeds, list(seeds)), (by_tasks, list(tasks)), key=lambda source: source[0])
-    if variance <= 0:
-        return 0.0, 1.0
-    # weights before squares: a variance of 1e-200 must not become 0 / 0
-    return variance, 1 / sum((value / variance) ** 2 / degrees for value, degrees in terms)
-
-
-def _student(mean: float, variance: float, degrees: float) -> tuple[float, float]:
-    """Half width of the 95 % interval and two-sided p of ``mean``."""
-    if variance <= 0:
-        return 0.0, 1.0 if mean == 0 else 0.0
-    error = math.sqrt(variance)
-    return -float(special.stdtrit(degrees, LEVEL / 2)) * error, 2 * float(special.stdtr(degrees, -abs(mean) / error))
-
-
 def half_width(sources: Sequence[Term], level: float) -> float:
     """Of Banerjee's interval: every source with its own quantile, added in squares."""
-    # the square of a quantile of one degree of freedom is no float any more where p is small
+    # the square of a quantile of one degree of freedom is not a float any more if p is small
     return math.hypot(*(math.sqrt(value) * float(special.stdtrit(degrees, level / 2)) for value, degrees in sources))
 
 
@@ -181,7 +156,7 @@ def tail_p(mean: float, sources: Sequence[Term]) -> float:
         return 1.0 if mean == 0 else 0.0
     ratio = -abs(mean) / math.sqrt(sum(value for value, _ in sources))
     degrees = [freedom for _, freedom in sources]
-    # the answer lies between those of the most and the fewest degrees of freedom
+    # the answer is between those of the most and the fewest degrees of freedom
     low, high = (2 * float(special.stdtr(freedom, ratio)) for freedom in (max(degrees), min(degrees)))
     if high <= SMALLEST or low > high * (1 - 1e-9):
         return high

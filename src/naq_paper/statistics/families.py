@@ -9,7 +9,8 @@ from typing import TypeVar
 
 import numpy as np
 
-from naq_paper.statistics.differences import LEVEL, Difference, Score, difference, half_width, seed_prior
+from naq.run.seeds import LEVEL
+from naq_paper.statistics.differences import Difference, Score, difference, half_width, seed_prior
 
 Name = TypeVar("Name", bound=Hashable)
 POWER_QUANTILE = 0.8416
@@ -30,13 +31,15 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Standing:
-    """Where a row stands in a column: less the best (None for the best itself) and less the baseline, where there is one.
+    """A row of a column: less the best (None for the best itself) and less the baseline, if there is one.
 
     Attributes:
         rank: 1 for the best; equal means share a rank and the next is left out (1, 1, 3).
-        mark: ``▲`` significantly better than every other row; ``≈`` no significant difference from the best, or the best itself; ``▼``
-            significantly worse than the best (p < 0.05, Holm); "" for a row alone and where one side has a single seed.
-        against: ``s+`` significantly better than the baseline, ``s-`` significantly worse, ``s=`` no significant difference; "" as above.
+        mark: ``▲`` significantly better than every other row; ``≈`` no significant difference from the best, or the
+            best itself; ``▼`` significantly worse than the best (p < 0.05, Holm); "" for a row alone and where one side
+            has a single seed.
+        against: ``s+`` significantly better than the baseline, ``s-`` significantly worse, ``s=`` no significant
+            difference; "" as above.
     """
 
     rank: int
@@ -55,10 +58,11 @@ def family(pairs: Mapping[Name, tuple[Score, Score]]) -> dict[Name, Comparison]:
 
 
 def compare(scores: Mapping[str, Score], baseline: str = "") -> dict[str, Standing]:
-    """Where each row of one column stands: compared with the best, and with ``baseline`` where that is a row.
+    """Each row of one column, compared with the best, and with ``baseline`` if it is a row.
 
-    The best is chosen by the data, so every comparison with it is one picked from the k (k - 1) / 2 pairs of rows. All pairs are the family of
-    the column; those with the baseline are among them. The level of 5 % holds for all marks of the column together.
+    The best is chosen by the data, so every comparison with it is one picked from the k (k - 1) / 2 pairs of rows. All
+    pairs are the family of the column; those with the baseline are among them. The level of 5 % holds for all marks of
+    the column together.
     """
     order = sorted(scores, key=lambda name: -scores[name].mean)
     pairs = _all_pairs(scores, order)
@@ -91,7 +95,7 @@ def compare(scores: Mapping[str, Score], baseline: str = "") -> dict[str, Standi
 
 
 def detectable(scores: Mapping[str, Score]) -> float | None:
-    """The difference that the median pair of a column shows with 80 % power, as a fraction; None where no pair can show any.
+    """The difference that the median pair of a column shows with 80 % power; None if no pair can show any.
 
     Its interval at the level of Holm's first step, and 0.84 standard errors.
     """
@@ -108,7 +112,7 @@ def _all_pairs(scores: Mapping[str, Score], order: list[str]) -> dict[tuple[str,
 
 
 def _holm(found: Mapping[Name, Difference]) -> dict[Name, float]:
-    """Holm's corrected p: the i-th smallest times (number - i), never below one before it, nor below that of the comparison alone."""
+    """Holm's p: the i-th smallest times (number - i), never below one before it, nor below that of the pair alone."""
     corrected: dict[Name, float] = {}
     least = 0.0
     for i, name in enumerate(sorted(found, key=lambda name: found[name].tail_p)):

@@ -1,86 +1,75 @@
-"""A few labels, in every class or at random, the class of all other nodes: our classifier beside what people use instead.
+"""From a few labels the class of all other nodes: our classifier and what people use instead.
 
-A draw of labels is a task: every method answers the same draws, and their differences are taken draw by draw. What a method
-draws itself is drawn anew with every draw of labels, so its variance is in the spread of these differences.
+A draw of labels is a task: every method answers the same draws, and differences are taken draw by draw. What a method
+draws itself is new with every draw of labels, so its variance is in the spread of these differences.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from statistics import mean, median
 from typing import Any
 
 import numpy as np
 
-from naq_paper.cells.machine import device_words
-from naq_paper.cells.records import Record
-from naq_paper.experiments.captions import NOTHING, findings, gain, number, power_note, score_series, table_name
+from naq_paper.cells.records import Record, device_words
+from naq_paper.experiments.captions import NOTHING, Column, findings, gain, number, power_note, score_series, table_name
 from naq_paper.experiments.experiment import Experiment, Study
 from naq_paper.experiments.request import Request
 from naq_paper.experiments.seed_groups import Key, SeedGroup
-from naq_paper.experiments.views import Entry, LineView, Number, TableView, View, plain
+from naq_paper.experiments.views import Entry, LineView, Number, TableView, View, measured
 from naq_paper.measurements.practice import BINS, SHARES, practice_cell
 from naq_paper.peers import PEERS
 from naq_paper.statistics import Comparison, Score, Standing, compare, family, score
-
-OURS = ("naq-plus",)
-"""The classifier as installed; all other rows are what people use instead."""
-OTHERS = (
-    *("gcn", "sage", "appnp", "hops-logistic", "smooth-logistic", "tfidf-logistic", "sgc", "ssgc", "self-training"),
-    *("boosting", "graphany", "cleora", "poisson", "poisson-neighbors", "label-propagation", "correct-and-smooth"),
-    "pagerank",
-)
-SHOTS = (1, 2, 5, 10, 20, 50, 200)
-DRAWS, FEW_DRAWS = 10, 2
-"""Draws of labels, where the request does not say how many, and under a thin budget."""
-SLOW = {"gcn": 3, "sage": 3, "appnp": 3} | dict.fromkeys(
-    ("self-training", "boosting", "cleora", "poisson-neighbors", "correct-and-smooth", "pagerank"), 5
-)
-"""Methods that take long, and their draws at most: the first ones."""
-
-Column = dict[str, Score]
-"""Scores by the name of the method."""
 
 Labels = tuple[int, str]
 """How many in every class, and how they are drawn (:data:`~naq_paper.measurements.practice.SHARES`)."""
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Practice(Experiment):
-    name = "practice"
-    title = "In practice: a few labels of every class"
-    question = "With a few labels of the classes of a graph, who names the class of all other nodes best?"
-    origin = "not in the paper"
-    datasets = (
-        *("cora", "citeseer", "amazon-computers", "coauthor-cs", "debian"),
-        *("blogcatalog", "payments", "actor", "minesweeper"),
-    )
+    """Our classifier and what people use instead, by the number of labels.
+
+    Attributes:
+        ours: the classifier as installed; ``others`` are what people use instead.
+        shots: numbers of labels.
+        draws: of labels, if the request does not say how many; a thin budget has two.
+        slow: methods that take long, and their draws at most: the first ones.
+    """
+
+    ours: str
+    others: tuple[str, ...]
+    shots: tuple[int, ...]
+    draws: int
+    slow: Mapping[str, int]
 
     def rows(self, request: Request) -> list[str]:
         """The methods, by default all."""
-        return list(dict.fromkeys(PEERS.find(name).name for name in request.methods or (*OURS, *OTHERS)))
+        return list(dict.fromkeys(PEERS.find(name).name for name in request.methods or (self.ours, *self.others)))
 
-    def shots(self, request: Request) -> tuple[int, ...]:
-        return tuple(sorted(set(request.shots or request.levels(SHOTS))))
+    def shots_of(self, request: Request) -> tuple[int, ...]:
+        return tuple(sorted(set(request.shots or request.levels(self.shots))))
 
-    def groups(self, request: Request, dataset: str) -> dict[Key, SeedGroup]:
-        count = request.seeds or (FEW_DRAWS if request.limits.thin else DRAWS)
-        shots = self.shots(request)
+    def cells(self, request: Request, dataset: str) -> dict[Key, SeedGroup]:
+        count = request.seeds or (2 if request.limits.thin else self.draws)
+        shots = self.shots_of(request)
         more: dict[str, Any] = {"shots": shots, "device": request.device}
         rows = self.rows(request)
-        draws = {row: range(min(count, SLOW.get(row, count))) for row in rows}
+        draws = {row: range(min(count, self.slow.get(row, count))) for row in rows}
         return {row: SeedGroup.of(*(practice_cell(dataset, row, seed=n, **more) for n in draws[row])) for row in rows}
 
-    def views(self, study: Study) -> list[View]:
-        rows, shots = self.rows(study.request), self.shots(study.request)
+    def figures(self, study: Study) -> list[View]:
+        rows, shots = self.rows(study.request), self.shots_of(study.request)
         settings = [(shot, shares) for shares in SHARES for shot in shots]
         accuracy, macro = (
-            {at: column_of(study, rows, at, what) for at in settings} for what in ("accuracy", "macro_accuracy")
+            {at: scores_at(study, rows, at, what) for at in settings} for what in ("accuracy", "macro_accuracy")
         )
         first = accuracy[settings[0]]
         rows = sorted(rows, key=lambda row: -first[row].mean if row in first else 1.0)
-        tests = {at: test for at in settings if (test := against_best(accuracy[at])) is not None}
+        tests = {at: test for at in settings if (test := against_best(accuracy[at], self.ours)) is not None}
         sentences = [
-            f"{words(at)}, {title(OURS[0])} against {title(best)}, the best of the others: {gain(test)}."
+            f"{labels_text(at)}, {title(self.ours)} against {title(best)}, the best of the others: {gain(test)}."
             for at, (best, test) in tests.items()
         ]
         views: list[View] = [findings(study, sentences or [NOTHING])]
@@ -96,13 +85,13 @@ class Practice(Experiment):
             other = {at: macro[at] for at in own}
             part = "-".join(filter(None, ["macro", part]))
             views.append(self._accuracies(study, part, f"mean accuracy per class, %, {shares} labels", rows, other))
-        views += [promise_table(study, settings), self._costs(study, rows, settings)]
-        return [*views, reached_table(study, accuracy, tests)] if tests else views
+        views += [promise_table(study, self.ours, settings), self._costs(study, rows, settings)]
+        return [*views, against_table(study, accuracy, tests)] if tests else views
 
     def _accuracies(
         self, study: Study, part: str, heading: str, rows: Sequence[str], found: Mapping[Labels, Column]
     ) -> TableView:
-        standings = {at: standings_of(column) for at, column in found.items()}
+        standings = {at: standings_at(column) for at, column in found.items()}
 
         def entry(row: str, at: Labels) -> Entry:
             if row not in found[at]:
@@ -110,7 +99,7 @@ class Practice(Experiment):
             return number(found[at][row], standings[at].get(row), keys=study.keys(row))
 
         draws = max((one.per_task.size for column in found.values() for one in column.values()), default=0)
-        fewer = [f"{title(row)} ({SLOW[row]})" for row in rows if row in SLOW and draws > SLOW[row]]
+        fewer = [f"{title(row)} ({self.slow[row]})" for row in rows if draws > self.slow.get(row, draws)]
         notes = (
             "Sorted by the first column." if not part else "Rows are sorted by accuracy with the fewest equal labels.",
             f"A task is a draw of labels, the same for all methods; there are {draws}. All other nodes are classified.",
@@ -121,7 +110,7 @@ class Practice(Experiment):
         return TableView(
             table_name(study, part),
             f"{heading.partition(',')[0].capitalize()}: {study.dataset}",
-            ["method", "reads", *map(words, found)],
+            ["method", "reads", *map(labels_text, found)],
             [[title(row), PEERS[row].reads, *(entry(row, at) for at in found)] for row in rows],
             labels=2,
             groups=[("", 2), (heading, len(found))],
@@ -141,27 +130,30 @@ class Practice(Experiment):
             costs: list[Entry] = ["on a GPU", "on a GPU"]
             if not there:
                 costs = [
-                    plain(median(seconds) if seconds else None, 2),
-                    plain(max(peaks) / 2**20 if peaks else None, 0),
+                    measured(median(seconds) if seconds else None, 2),
+                    measured(max(peaks) / 2**20 if peaks else None, 0),
                 ]
             errors = [values_of(records, at, "calibration_error") for at in settings]
-            lines.append([title(row), *(plain(mean(found) if found else None, 3) for found in errors), *costs])
+            lines.append([title(row), *(measured(mean(found) if found else None, 3) for found in errors), *costs])
         on = f" On a GPU ({', '.join(sorted(machines))}) neither compares." if machines else ""
         return TableView(
             table_name(study, "cost"),
             f"Calibration, time and memory: {study.dataset}",
-            ["method", *map(words, settings), "seconds", "memory, MB"],
+            ["method", *map(labels_text, settings), "seconds", "memory, MB"],
             lines,
             groups=[("", 1), ("expected calibration error", len(settings)), ("", 2)],
-            note=f"Rows are in the order of the table of accuracies. Expected calibration error: {BINS} bins, mean over draws. Seconds of processor "
-            "time from the graph in memory to probabilities for every node, the mean over numbers of labels and the median over draws, after a warm-up. "
-            f"Memory: the most that was taken beyond the graph itself, in any draw.{on}",
+            note=(
+                f"Rows are in the order of the table of accuracies. Expected calibration error: {BINS} bins, mean "
+                "over draws. Seconds of processor time from the graph in memory to probabilities for every node, the "
+                "mean over numbers of labels and the median over draws, after a warm-up. Memory: the most that was "
+                f"taken beyond the graph itself, in any draw.{on}"
+            ),
         )
 
 
-def promise_table(study: Study, settings: Sequence[Labels]) -> TableView:
+def promise_table(study: Study, ours: str, settings: Sequence[Labels]) -> TableView:
     """What our classifier says of itself against what is true, over the draws."""
-    records = study.records(OURS[0])
+    records = study.records(ours)
     lines: list[list[Entry]] = []
     for at in settings:
         true, expected, low, high, held, size = (
@@ -172,7 +164,7 @@ def promise_table(study: Study, settings: Sequence[Labels]) -> TableView:
         if true.size:
             shares = (true, expected, np.abs(expected - true), high - low, (low <= true) & (true <= high), held)
             found = [*(100 * float(one.mean()) for one in shares), float(size.mean())]
-        lines.append([words(at), *(plain(one, 1) for one in found)])
+        lines.append([labels_text(at), *(measured(one, 1) for one in found)])
     return TableView(
         table_name(study, "promise"),
         f"What the classifier expects of itself: {study.dataset}",
@@ -181,7 +173,7 @@ def promise_table(study: Study, settings: Sequence[Labels]) -> TableView:
             *("interval holds, % of draws", "90 % sets hold, % of nodes", "classes in a set"),
         ],
         lines,
-        note=f"{title(OURS[0])}. Means over draws of labels; nodes of a class without a label are in no set.",
+        note=f"{title(ours)}. Means over draws of labels; nodes of a class without a label are in no set.",
     )
 
 
@@ -189,7 +181,7 @@ def title(row: str) -> str:
     return PEERS[row].title
 
 
-def words(at: Labels) -> str:
+def labels_text(at: Labels) -> str:
     shot, shares = at
     count = f"{shot} label" if shot == 1 else f"{shot} labels"
     return count if shares == SHARES[0] else f"{count}, random"
@@ -205,28 +197,28 @@ def values_of(records: Sequence[Record], at: Labels, what: str) -> list[Any]:
     return [one[what] for one in found if (one["shot"], one["shares"]) == at]
 
 
-def column_of(study: Study, rows: Sequence[str], at: Labels, what: str) -> Column:
-    """The scores of a column, as far as they are finished; paired where the same draws are."""
-    found = {}
-    for row in rows:
-        records = study.records(row)
-        values = values_of(records, at, what)
-        if values:
-            found[row] = score([values], "|".join(values_of(records, at, "draw")), trained=False)
-    return found
+def scores_at(study: Study, rows: Sequence[str], at: Labels, what: str) -> Column:
+    """The scores of a column, as far as they are finished; paired if the draws are the same."""
+    frame = study.table.frame
+    column = dict(iter(frame[(frame["shot"] == at[0]) & (frame.level == at[1])].groupby("row", sort=False)))
+    return {
+        row: score([[one[what] for one in column[row].measures]], "|".join(column[row].tasks), trained=False)
+        for row in rows
+        if row in column
+    }
 
 
-def standings_of(column: Column) -> dict[str, Standing]:
+def standings_at(column: Column) -> dict[str, Standing]:
     """Empty while one draw says nothing of others."""
     return compare(column) if all(one.per_task.size > 1 for one in column.values()) else {}
 
 
-def against_best(column: Column) -> tuple[str, Comparison] | None:
-    """The best of the other methods and our classifier less that; all of them are one family, since the best is chosen by the data."""
-    others = {row: one for row, one in column.items() if row not in OURS}
-    if OURS[0] not in column or not others or any(one.per_task.size < 2 for one in column.values()):
+def against_best(column: Column, ours: str) -> tuple[str, Comparison] | None:
+    """The best of the others and our classifier less that: one family, since the best is chosen by the data."""
+    others = {row: one for row, one in column.items() if row != ours}
+    if ours not in column or not others or any(one.per_task.size < 2 for one in column.values()):
         return None
-    pairs = {row: (first_draws(column[OURS[0]], one.per_task.size), one) for row, one in others.items()}
+    pairs = {row: (first_draws(column[ours], one.per_task.size), one) for row, one in others.items()}
     best = max(pairs, key=lambda row: pairs[row][1].mean - pairs[row][0].mean)
     return best, family(pairs)[best]
 
@@ -240,11 +232,11 @@ def left_out_note(study: Study, settings: Sequence[Labels]) -> str:
     """Which classes have too few nodes; the draws of one number of labels leave out the same."""
     records = [record for row in study.groups for record in study.records(row)]
     sizes = {at: max(map(len, values_of(records, at, "left_out")), default=0) for at in settings}
-    told = [f"{size} with {words(at)}" for at, size in sizes.items() if size]
-    return f"Classes with too few nodes are left out for all methods: {', '.join(told)}." if told else ""
+    parts = [f"{size} with {labels_text(at)}" for at, size in sizes.items() if size]
+    return f"Classes with too few nodes are left out for all methods: {', '.join(parts)}." if parts else ""
 
 
-def reached_table(
+def against_table(
     study: Study, accuracy: Mapping[Labels, Column], tests: Mapping[Labels, tuple[str, Comparison]]
 ) -> TableView:
     """Our classifier against the best of the others."""
@@ -254,8 +246,8 @@ def reached_table(
         mean_of_best = accuracy[at][best].mean
         ours, other = (Number(100 * one, digits=1) for one in (mean_of_best + d.mean, mean_of_best))
         verdicts = (test.significant, not (test.significant and d.mean < 0))
-        told = ("yes" if one else "no" for one in verdicts)
-        lines.append([words(at), title(best), ours, other, Number(100 * d.mean, 100 * d.ci95, digits=1), *told])
+        yes_no = ("yes" if one else "no" for one in verdicts)
+        lines.append([labels_text(at), title(best), ours, other, Number(100 * d.mean, 100 * d.ci95, digits=1), *yes_no])
     return TableView(
         table_name(study, "reached"),
         f"Against the best of the others: {study.dataset}",
@@ -266,6 +258,8 @@ def reached_table(
         ],
         lines,
         labels=2,
-        note="The best of the others is chosen on these draws; Holm over all of them. ± is the 95 % interval of the difference alone. "
-        "Not below: not significantly worse (p < 0.05).",
+        note=(
+            "The best of the others is chosen on these draws; Holm over all of them. ± is the 95 % interval of "
+            "the difference alone. Not below: not significantly worse (p < 0.05)."
+        ),
     )

@@ -1,46 +1,35 @@
-"""How similar a node and its most similar nodes are: classes of all nodes and of the tail, and the metrics of NaQ-Feat."""
+"""How similar a node and its most similar nodes are: all classes, those of the tail, and the metrics."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from naq_paper.experiments.captions import NOTHING, findings, from_paper, table_name, value_of
+from naq_paper.experiments.analyses.sweep import Sweep
+from naq_paper.experiments.captions import NOTHING, findings, table_name, value_of
 from naq_paper.experiments.experiment import Experiment, Study
-from naq_paper.experiments.names import KINDS, NETWORKS, full_name
-from naq_paper.experiments.paper import paper_accuracy, paper_class_similarity
-from naq_paper.experiments.profiles import PAPER
+from naq_paper.experiments.names import KINDS
+from naq_paper.experiments.paper import paper_class_similarity
+from naq_paper.experiments.profiles import PROFILES
 from naq_paper.experiments.request import Request
 from naq_paper.experiments.seed_groups import Key, SeedGroup
-from naq_paper.experiments.sweep import Conditions, Sweep, learners_of, trained
-from naq_paper.experiments.views import Entry, LineView, Series, TableView, View, plain
+from naq_paper.experiments.views import Entry, LineView, Series, TableView, View, measured
 from naq_paper.measurements.class_similarity import TAILS, class_similarity_cell
 
 ROWS = {"NaQ-Feat": "naq-feat", "NaQ-Diff": "naq-diff", "NaQ-Diff, rows stay short": "naq-diff"}
-"""The kind of neighbours of each row; the first two are as released, whatever the profile, beside the paper's numbers."""
-METRICS = {"cosine": "cosine", "jaccard": "jaccard", "euclidean": "neg-euclidean"}
-"""Ours, and the word of the paper's table."""
+"""The kind of neighbours of each row; the first two are as released, whatever the profile."""
 
 
 class ClassSimilarity(Experiment):
-    """How similar the classes of a node and of its ten most similar nodes are, over all nodes and in the tail.
+    """How similar the classes of a node and of its ten most similar nodes are, over all nodes and in the tail."""
 
-    A low number of NaQ-Diff on Electronics is largely the released code's fill rule, so both forms are shown: as released,
-    without self-loops and with rows completed by the lowest ids; and with rows that stay short.
-    """
-
-    name = "class-similarity"
-    title = "Class-level similarity"
-    question = "Are a node's most similar nodes of its class, or of a similar one, also in the smallest classes?"
-    origin = "Figure 7 and Table 4"
-    datasets = NETWORKS
-
-    def groups(self, request: Request, dataset: str) -> dict[Key, SeedGroup]:
+    def cells(self, request: Request, dataset: str) -> dict[Key, SeedGroup]:
         def table(row: str, kind: str) -> dict[str, Any]:
             if row not in KINDS.values():
                 return {"fill": "none"}
             names = ("metric", "alpha", "self_loops", "fill")
-            released = {name: v for name, v in PAPER.episode(kind, dataset).items() if name in names}
+            released = {name: v for name, v in PROFILES["paper"].episode(kind, dataset).items() if name in names}
             return {"features": request.features} | released
 
         return {
@@ -48,7 +37,7 @@ class ClassSimilarity(Experiment):
             for row, kind in ROWS.items()
         }
 
-    def views(self, study: Study) -> list[View]:
+    def figures(self, study: Study) -> list[View]:
         rows: list[list[Entry]] = []
         series, sentences = [], []
 
@@ -62,8 +51,8 @@ class ClassSimilarity(Experiment):
                 rows.append([name, *[study.missing(name)] * (len(TAILS) + 2)])
                 continue
             values = {tail["percent"]: tail["similarity_percent"] for tail in r["tails"]}
-            entries = [plain(value, 1, paper=paper(name, percent), keys=keys) for percent, value in values.items()]
-            shares = [plain(r[share], 1, scale=100) for share in ("same_class_share", "short_nodes")]
+            entries = [measured(value, 1, paper=paper(name, percent), keys=keys) for percent, value in values.items()]
+            shares = [measured(r[share], 1, scale=100) for share in ("same_class_share", "short_nodes")]
             rows.append([name, *entries, *shares])
             series.append(Series(name, list(map(float, values)), list(values.values())))
             sentences.append(_sentence(name, r))
@@ -74,8 +63,10 @@ class ClassSimilarity(Experiment):
         title, name = f"{self.title}: {study.dataset}", table_name(study)
         columns = ["neighbours", *(f"tail {p} %" for p in TAILS), "same class %", "too few neighbours %"]
         note = (
-            "NaQ-Feat and NaQ-Diff as released: diffusion without self-loops, short rows completed by the lowest ids. Labels are read for "
-            f"this analysis only; tail 100 % is all nodes. Features of NaQ-Feat are read as {study.request.features}, the paper's as raw."
+            "NaQ-Feat and NaQ-Diff as released: diffusion without self-loops, short rows completed by the lowest "
+            "ids. Labels are read for "
+            "this analysis only; tail 100 % is all nodes. Features of NaQ-Feat are read as "
+            f"{study.request.features}, the paper's as raw."
         )
         return [
             findings(study, sentences or [NOTHING]),
@@ -90,47 +81,27 @@ def _sentence(name: str, result: Mapping[str, Any]) -> str:
         return f"{name}: no labelled node has a labelled neighbour."
     value = tail["similarity_percent"]
     smallest = "" if value is None else f", {value:.1f} % in the smallest tenth of the classes"
-    return f"{name}: {whole:.1f} % over all nodes{smallest}; {100 * share:.1f} % of the ten nearest share the node's class."
+    nearest = f"{100 * share:.1f} % of the ten nearest share the node's class"
+    return f"{name}: {whole:.1f} % over all nodes{smallest}; {nearest}."
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
 class MetricAblation(Sweep):
-    """The metric of NaQ-Feat: cosine, Jaccard on binarised features, negative Euclidean distance, all else equal.
+    """A sweep over metrics, and who the nearest nodes are under each."""
 
-    Euclidean distance on bags of words makes short documents the neighbours of many: the second table counts it.
-    """
-
-    name = "metrics"
-    title = "Metric of similar features"
-    question = "Which similarity of features should choose the queries?"
-    origin = "Tables 5 and 6"
-    datasets = NETWORKS
-    x_label = "metric"
-    bars = True
-
-    def methods(self, request: Request) -> list[str]:
-        return trained(request, "naq-feat")
-
-    def conditions(self, request: Request, dataset: str) -> Conditions:
-        asked = request.levels(tuple(METRICS), ("cosine", "jaccard"))
-        return {metric: {"episode": {"metric": metric}} for metric in asked}
-
-    def paper_series(self, request: Request, dataset: str) -> list[Series]:
-        if "protonet" not in learners_of(request):
-            return []
-        metrics = [str(metric) for metric in self.conditions(request, dataset)]
-        words = [f"NaQ-Feat {METRICS[metric]}" for metric in metrics]
-        found = [paper_accuracy(dataset, "ProtoNet", word, table="metric_ablation") for word in words]
-        return from_paper(f"{full_name('naq-feat/protonet')}, the paper", metrics, found)
-
-    def groups(self, request: Request, dataset: str) -> dict[Key, SeedGroup]:
+    def cells(self, request: Request, dataset: str) -> dict[Key, SeedGroup]:
         more: dict[str, Any] = {"kind": "naq-feat", "features": request.features}
         shapes = {
-            f"shape {metric}": SeedGroup.of(class_similarity_cell(dataset, metric=metric, **more))
-            for metric in self.conditions(request, dataset)
+            f"shape {one.level}": SeedGroup.of(class_similarity_cell(dataset, metric=one.level, **more))
+            for one in self.levels_of(request, dataset)
         }
-        return super().groups(request, dataset) | shapes
+        return super().cells(request, dataset) | shapes
 
-    def more_views(self, study: Study) -> list[View]:
+    def figures(self, study: Study) -> list[View]:
+        return [*super().figures(study), self._shapes(study)]
+
+    def _shapes(self, study: Study) -> TableView:
+        names = {str(one.level): one.paper.rpartition(" ")[2] for one in self.levels}
         rows: list[list[Entry]] = []
         for key in (key for key in study.groups if isinstance(key, str)):
             metric = key.removeprefix("shape ")
@@ -138,19 +109,19 @@ class MetricAblation(Sweep):
             if r is None:
                 rows.append([metric, *[study.missing(key)] * 6])
                 continue
-            shape, known = r["in_degrees"], paper_class_similarity(study.dataset, "naq-feat", metric=METRICS[metric])
+            shape, known = r["in_degrees"], paper_class_similarity(study.dataset, "naq-feat", metric=names[metric])
             rows.append(
                 [
                     metric,
-                    plain(r["similarity_percent"], 1, paper=value_of(known), keys=study.keys(key)),
-                    plain(r["same_class_share"], 1, scale=100),
-                    plain(shape["skewness"], 1),
-                    plain(shape["largest"], 0),
-                    plain(shape["never_chosen"], 1, scale=100),
-                    plain(shape["gini"], 2),
+                    measured(r["similarity_percent"], 1, paper=value_of(known), keys=study.keys(key)),
+                    measured(r["same_class_share"], 1, scale=100),
+                    measured(shape["skewness"], 1),
+                    measured(shape["largest"], 0),
+                    measured(shape["never_chosen"], 1, scale=100),
+                    measured(shape["gini"], 2),
                 ]
             )
         columns = ["metric", "class-level similarity %", "same class %", "in-degree skew", "largest in-degree"]
         note = "In-degree: of how many nodes a node is among the ten nearest. Labels are read for this table only."
         title = f"Who the ten nearest are: {study.dataset}"
-        return [TableView(table_name(study, "shape"), title, [*columns, "never chosen %", "Gini"], rows, note=note)]
+        return TableView(table_name(study, "shape"), title, [*columns, "never chosen %", "Gini"], rows, note=note)

@@ -1,14 +1,13 @@
-"""The closed form and changes of it: every row is a method under a setting of its own, compared on the same tasks."""
+"""The closed form and changes of it: every row is a method under its setting, compared on the same tasks."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any
 
 from naq.methods import get_method
-from naq.run.evaluate import BASELINE, DIRICHLET, dirichlet
+from naq.run.evaluate import DIRICHLET, dirichlet
 from naq_paper.experiments.captions import NOTHING, findings, gain, number, table_name
 from naq_paper.experiments.experiment import Experiment, Study
 from naq_paper.experiments.names import full_name
@@ -18,16 +17,13 @@ from naq_paper.experiments.views import BarView, Entry, Series, TableView, TextV
 from naq_paper.statistics import Comparison, Score, family
 
 CLOSED = "naq-plus"
-GRAPHS = ("debian", "coauthor-cs", "amazon-computers", "cora", "citeseer")
-MOST_CLASSES = 5
-"""Of a task, where the dataset has as many validation and test classes."""
 Place = tuple[int, str]
 """Shot and head."""
 Found = Mapping[tuple[str, Place], Score]
 Tests = Mapping[tuple[str, str, Place], Comparison]
 """By row, the row that it is compared with, and place."""
 TOGETHER = ("transductive", "em", "balanced", *map(dirichlet, ("prototype", "transductive", "em")))
-"""Heads that look at queries together, and what they are measured by on Dirichlet(2) queries; ``balanced`` is told what is not so there."""
+"""Heads that look at queries together, and their reference on Dirichlet(2) queries."""
 TOGETHER_NOTE = (
     "The queries of a task are answered together; balanced knows that every class has equally many. "
     "Prototype answers each alone: the reference on Dirichlet(2) queries."
@@ -36,9 +32,7 @@ TOGETHER_NOTE = (
 
 @dataclass(frozen=True)
 class Variant:
-    """A row, and the rows that it is compared with, one for each of the table's ``gains``, or none; settings are arguments of
-    :func:`~naq_paper.experiments.seed_groups.seed_group`.
-    """
+    """A row, the rows it is compared with (one for each of ``gains``, or none), arguments of ``seed_group``."""
 
     row: str
     method: str
@@ -46,35 +40,58 @@ class Variant:
     settings: Mapping[str, Any] = field(default_factory=dict)
 
 
-def way_of(request: Request, dataset: str) -> int:
-    """The request's, else as many classes as the dataset's tasks can have, five at most."""
-    if request.ways:
-        return request.ways[0]
-    return min(MOST_CLASSES, request.fact(dataset, "most_classes") or MOST_CLASSES)
+@dataclass(frozen=True)
+class VariantSpec:
+    """A row: a method, or the closed form with other ``options``; ``quick`` if a thin budget keeps it."""
+
+    method: str = CLOSED
+    name: str = ""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    quick: bool = False
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Variants(Experiment):
     """Variants in rows, accuracy and gains in columns, by shot and head. Keys of its groups are (row, shot).
 
     Attributes:
         gains: what the gains are over, in words; a column each.
-        note: stands below the table.
+        rows: the first of them is what the others are compared with.
+        seeds: of each row; 0 is the request's.
+        methods: instead of rows: each as it is and with the ``change``, which is compared with it and the closed form.
+            Those of the request that train without labels and whose vectors a head reads, or these, of which a thin
+            budget keeps the first.
+        settings: what the change is.
+        note: below the table.
     """
 
-    kind = "table"
-    datasets = GRAPHS
-    origin = "not in the paper"
-    group = "beyond"
-    gains: ClassVar[tuple[str, ...]]
-    note: ClassVar[str] = ""
+    gains: tuple[str, ...]
+    rows: tuple[VariantSpec, ...] = ()
+    seeds: int = 0
+    methods: tuple[str, ...] = ()
+    change: str = ""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    note: str = ""
 
-    @abstractmethod
     def variants(self, request: Request) -> list[Variant]:
         """The rows, those that others are compared with first."""
+        closed, thin = full_name(CLOSED), request.limits.thin
+        more: dict[str, Any] = {"seeds": request.all_seeds[: self.seeds]} if self.seeds else {}
+        found = [] if self.rows else [Variant(closed, CLOSED)]
+        for place, row in enumerate(row for row in self.rows if row.quick or not thin):
+            options = {"options": row.options} if row.options else {}
+            against = (closed,) if place else ()
+            found.append(Variant(row.name or full_name(row.method), row.method, against, more | options))
+        for one in dict.fromkeys(map(get_method, request.methods or self.methods[: 1 if thin else None])):
+            if self.methods and one.trains and not one.reads_base_labels and not one.solves_tasks:
+                own = full_name(one.name)
+                found += [Variant(own, one.name)]
+                found += [Variant(f"{own}, {self.change}", one.name, (own, closed), self.settings)]
+        return found
 
-    def groups(self, request: Request, dataset: str) -> dict[Key, SeedGroup]:
+    def cells(self, request: Request, dataset: str) -> dict[Key, SeedGroup]:
         """The trainings are those of other tables where the setting is the same."""
-        shots, way = request.shots or (1, 5), way_of(request, dataset)
+        shots, way = request.shots or (1, 5), request.possible_way(dataset)
         return {
             (one.row, shot): seed_group(
                 request, dataset, one.method, way=way, shot=shot, chosen_for={"shot": shots[0]}, **one.settings
@@ -83,7 +100,7 @@ class Variants(Experiment):
             for shot in shots
         }
 
-    def views(self, study: Study) -> list[View]:
+    def figures(self, study: Study) -> list[View]:
         rows, places = self.variants(study.request), _places(study.request)
         found, tests = _compared(study, rows, places)
         table = self._table(study, rows, places, found, tests)
@@ -96,11 +113,11 @@ class Variants(Experiment):
             parts = [f"{key[2][0]}-shot {gain(tests[key])}" for key in keys if key in tests]
             if parts:
                 sentences.append(f"{one.row}, against {other}: {'; '.join(parts)}.")
-        said = findings(study, sentences or ["Too little is finished to compare."])
-        return [said, self._plot(study, rows, tests), table, *self._transductive(study, rows)]
+        summary = findings(study, sentences or ["Too little is finished to compare."])
+        return [summary, self._plot(study, rows, tests), table, *self._transductive(study, rows)]
 
     def _transductive(self, study: Study, rows: Sequence[Variant]) -> list[View]:
-        """The same vectors under heads that look at the queries together, at the first shot; none where no result has them."""
+        """The same vectors under heads that look at queries together, at the first shot, if results have them."""
         shot = (study.request.shots or (1, 5))[0]
         found, tests = _compared(study, rows, [(shot, head) for head in TOGETHER])
         there = {place for _, place in found}
@@ -123,10 +140,11 @@ class Variants(Experiment):
         notes = (
             self.note,
             TOGETHER_NOTE if part else "",
-            "Gains are in points with their 95 % interval; better and worse: p < 0.05, Holm over all gains of the table.",
+            "Gains are in points with their 95 % interval; better and worse: p < 0.05, Holm over all gains of "
+            "the table.",
             training_note(study.request, trained) if trained else "",
         )
-        together, way = ", queries together" if part else "", way_of(study.request, study.dataset)
+        together, way = ", queries together" if part else "", study.request.possible_way(study.dataset)
         words = [f"{shot}-shot, {head.replace(f'/{DIRICHLET}', ', Dirichlet(2)')}" for shot, head in places]
         return TableView(
             table_name(study, part),
@@ -151,8 +169,13 @@ class Variants(Experiment):
 
 def _compared(study: Study, rows: Sequence[Variant], places: Sequence[Place]) -> tuple[Found, Tests]:
     """What is finished, and every row against those it names: one family."""
-    scores = {(one.row, place): study.score((one.row, place[0]), *place) for one in rows for place in places}
-    found = {key: score for key, score in scores.items() if score is not None}
+    by_head = {head: study.scores(head) for _, head in places}
+    found = {
+        (one.row, (shot, head)): by_head[head][one.row, shot]
+        for one in rows
+        for shot, head in places
+        if (one.row, shot) in by_head[head]
+    }
     keys = [(one.row, other, place) for one in rows for other in one.against for place in places]
     pairs = {(row, other, place): ((row, place), (other, place)) for row, other, place in keys}
     return found, family({key: (found[a], found[b]) for key, (a, b) in pairs.items() if a in found and b in found})
@@ -180,78 +203,3 @@ def _places(request: Request) -> list[Place]:
     """The head that chooses checkpoints, then prototypes."""
     heads = dict.fromkeys((request.head, "prototype"))
     return [(shot, head) for shot in request.shots or (1, 5) for head in heads]
-
-
-CHANGES: dict[str, dict[str, Any]] = {
-    "no smoothing": {"steps": 0},
-    "no scatter step": {"shrink": 1e6},  # so much is added to every direction that all are divided by the same
-    "no sharpening": {"power": 1.0},
-    "5 neighbours": {"neighbors": 5},
-    "20 neighbours": {"neighbors": 20},
-    "power 1.25": {"power": 1.25},
-    "128 dimensions": {"dim": 128},
-    "512 dimensions": {"dim": 512},
-}
-
-
-class BeyondAblation(Variants):
-    """Each ingredient taken away, and other values of what is fixed; nothing is trained: differences are over tasks."""
-
-    name = "beyond-ablation"
-    title = "Ingredients of the closed form"
-    question = "Which ingredient of the closed form does the accuracy come from?"
-    gains = ("gain over naq-plus",)
-    note = "Nothing is trained: one result per row, the same tasks."
-
-    def variants(self, request: Request) -> list[Variant]:
-        one: dict[str, Any] = {"seeds": request.all_seeds[:1]}
-        changes = request.levels(tuple(CHANGES), tuple(CHANGES)[:3])
-        return [
-            Variant(full_name(CLOSED), CLOSED, settings=one),
-            *(Variant(change, CLOSED, (full_name(CLOSED),), {**one, "options": CHANGES[change]}) for change in changes),
-            Variant(full_name(BASELINE), BASELINE, (full_name(CLOSED),), one),
-        ]
-
-
-class BeyondRefinement(Variants):
-    """The last steps of the closed form on the vectors of other methods, whose trainings are the same with and without."""
-
-    name = "beyond-refinement"
-    title = "Refinement of trained vectors"
-    question = "Do the last steps of the closed form improve the vectors of methods that are trained?"
-    gains = ("gain over the vectors as they are", "gain over naq-plus")
-    note = "Refined: mutual nearest neighbours of the trained vectors, their scatter removed, the rest sharpened; the trainings are the same."
-
-    def variants(self, request: Request) -> list[Variant]:
-        methods = ("naq-feat/protonet", "naq-feat/cosmic", "bgrl", "sugrl")
-        return plain_and_changed(request, methods, "refined", {"refine": True})
-
-
-def plain_and_changed(
-    request: Request, default: tuple[str, ...], change: str, settings: Mapping[str, Any]
-) -> list[Variant]:
-    """The closed form, then methods as they are and with the change, which is compared with both.
-
-    They are the request's that are trained without labels and whose vectors a head reads, or ``default``, of which a thin
-    budget keeps the first.
-    """
-    asked = request.methods or (default[:1] if request.limits.thin else default)
-    closed = full_name(CLOSED)
-    rows = [Variant(closed, CLOSED)]
-    for one in dict.fromkeys(map(get_method, asked)):
-        if one.trains and not one.reads_base_labels and not one.solves_tasks:
-            plain = full_name(one.name)
-            rows += [Variant(plain, one.name), Variant(f"{plain}, {change}", one.name, (plain, closed), settings)]
-    return rows
-
-
-class BeyondInputs(Variants):
-    name = "beyond-inputs"
-    title = "Closed-form vectors as input"
-    question = "Does training on the vectors of the closed form add anything to them?"
-    gains = ("gain over its own features", "gain over naq-plus")
-    note = "On naq-plus vectors: features are replaced by them, for the neighbours of the episodes too."
-
-    def variants(self, request: Request) -> list[Variant]:
-        vectors = {"perturbation": {"name": "naq-plus-features", "seed": 0}}
-        return plain_and_changed(request, ("naq-feat/protonet", "naq-feat/cosmic"), "on naq-plus vectors", vectors)

@@ -1,12 +1,12 @@
-"""The paper's own numbers, each with the table it stands in.
+"""The paper's own numbers.
 
-The CSV files beside this module are transcripts of the paper's tables; ``origins.csv`` says where each stands. Numbers of
+The CSV files next to this module are transcripts of the paper's tables; ``origins.csv`` says where each is. Numbers of
 tables are counted in the order of the paper's LaTeX source. Bar heights of figures were read off its poster and are
 approximate.
 
 >>> found = paper_accuracy("amazon-clothing", "naq-feat/protonet", way=5, shot=1)
->>> found.value, found.ci95, found.origin.place
-(83.77, 0.96, 'Table 15')
+>>> found.value, found.ci95
+(83.77, 0.96)
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from naq.errors import OptionError
-from naq.options import nearest
+from naq.options import did_you_mean
 from naq_paper.experiments.names import paper_generator, paper_method, paper_name
 
 FILES = (
@@ -29,16 +29,6 @@ WHOLE_TABLES = ("full_products", "full_citation", "ogbn_arxiv", "ogbn_products",
 """Where an accuracy is looked for if no table is named: the full tables first, which the main ones repeat in part."""
 
 Row = Mapping[str, str]
-
-
-@dataclass(frozen=True)
-class Origin:
-    """Where a number stands: the table of our transcript, ``Table 15`` or ``Figure 1a``, its LaTeX label, its caption."""
-
-    table: str
-    place: str
-    label: str
-    caption: str
 
 
 @dataclass(frozen=True)
@@ -54,7 +44,6 @@ class PaperNumber:
     value: float | None
     word: str
     ci95: float | None
-    origin: Origin
 
     @property
     def shown(self) -> float | str:
@@ -66,7 +55,7 @@ class PaperNumber:
 def paper_rows(file: str) -> tuple[Row, ...]:
     """The lines of one of ``FILES``, in the paper's order, as texts by column."""
     if file not in (*FILES, "origins"):
-        raise OptionError(f"the paper's numbers have no file {file!r}; {nearest(file, FILES)}")
+        raise OptionError(f"the paper's numbers have no file {file!r}; {did_you_mean(file, FILES)}")
     with (Path(__file__).parent / f"{file}.csv").open(newline="", encoding="utf-8") as lines:
         return tuple(csv.DictReader(lines))
 
@@ -76,33 +65,20 @@ def _index(file: str, columns: tuple[str, ...]) -> dict[tuple[str, ...], Row]:
     return {tuple(row[column] for column in columns): row for row in paper_rows(file)}
 
 
-def paper_origin(file: str, table: str = "", dataset: str = "") -> Origin:
-    """Where a table of one of ``FILES`` stands; ``dataset`` is the paper's name and matters where it spread one over two."""
-    _check_table(file, table)
-    origins = _index("origins", ("file", "table", "dataset"))
-    row = origins.get((file, table, dataset)) or origins.get((file, table, ""))
-    if row is None:
-        raise OptionError(f"the paper's table {table} has no dataset {dataset!r}; give one of its datasets.")
-    return Origin(row["table"], row["place"], row["label"], row["caption"])
-
-
-def _check_table(file: str, table: str) -> None:
-    known = {row["table"] for row in paper_rows("origins") if row["file"] == file}
-    if table not in known:
-        raise OptionError(f"the paper's numbers have no table {table!r} in {file}; {nearest(table, known)}")
-
-
-def _number(file: str, column: str, key: Mapping[str, str | None], table: str | None = "") -> PaperNumber | None:
-    """The number in a column of the line with this key, if there is one; a table of None is that of the line."""
-    if table is not None:
-        _check_table(file, table)
+def _number(file: str, column: str, key: Mapping[str, str | None]) -> PaperNumber | None:
+    """The number in a column of the line with this key, if there is one; an error for an unknown table or figure."""
+    for name in ("table", "figure", "what"):
+        known = {row[name] for row in paper_rows(file)} if name in key else ()
+        if known and key[name] not in known:
+            raise OptionError(
+                f"the paper's numbers have no {name} {key[name]!r} in {file}; {did_you_mean(key[name] or '', known)}"
+            )
     row = _index(file, tuple(key)).get(tuple(value or "" for value in key.values()))
     if row is None:
         return None
     text, ci95 = row[column], row.get("ci95")
-    origin = paper_origin(file, row["table"] if table is None else table, row["dataset"])
     word = text if text.isalpha() else ""
-    return PaperNumber(None if word else float(text), word, float(ci95) if ci95 else None, origin)
+    return PaperNumber(None if word else float(text), word, float(ci95) if ci95 else None)
 
 
 def paper_accuracy(
@@ -119,16 +95,16 @@ def paper_accuracy(
     name, kind = (paper_method(method) if episodes is None else (method, episodes)) or (None, None)
     for title in WHOLE_TABLES if table is None else (table,):
         key = {"table": title, "dataset": paper_name(dataset), "method": name, "episodes": kind}
-        found = _number("paper_tables", "accuracy", {**key, "way": str(way), "shot": str(shot)}, title)
+        found = _number("paper_tables", "accuracy", {**key, "way": str(way), "shot": str(shot)})
         if found is not None:
             return found
     return None
 
 
 def paper_rank(dataset: str, method: str, episodes: str | None = None) -> PaperNumber | None:
-    """The average rank in the main tables; ``Best of six`` with episodes ``NaQ-Feat`` or ``NaQ-Diff`` are rows there."""
+    """The average rank in the main tables; ``Best of six`` with ``NaQ-Feat`` or ``NaQ-Diff`` are rows there."""
     name, kind = (paper_method(method) if episodes is None else (method, episodes)) or (None, None)
-    return _number("paper_ranks", "avg_rank", {"dataset": paper_name(dataset), "method": name, "episodes": kind}, None)
+    return _number("paper_ranks", "avg_rank", {"dataset": paper_name(dataset), "method": name, "episodes": kind})
 
 
 def paper_overlap(dataset: str, generator: str, way: int) -> PaperNumber | None:
@@ -153,23 +129,23 @@ def paper_class_similarity(
         "metric": metric or {"NaQ-Feat": "cosine", "NaQ-Diff": "ppr"}.get(kind or ""),
         "top_p_tail_percent": str(tail_percent),
     }
-    return _number("paper_class_similarity", "class_level_similarity_percent", key, title)
+    return _number("paper_class_similarity", "class_level_similarity_percent", key)
 
 
 def paper_time(what: str, dataset: str, generator: str) -> PaperNumber | None:
     """Seconds of ``similarity``, ``episodes_16000`` or ``topk100_list``."""
     key = {"what": what, "dataset": paper_name(dataset), "generator": paper_generator(generator)}
-    return _number("paper_times", "seconds", key, what)
+    return _number("paper_times", "seconds", key)
 
 
 def paper_figure(figure: str, dataset: str, method: str, condition: str) -> PaperNumber | None:
     """A bar of ``label_scarcity`` (``class80_label80``) or ``class_imbalance`` (``original``, ``pareto``, ``extreme``).
 
-    ``method`` is ours, e.g. ``supervised/tent``, or the figure's, e.g. ``TENT``. NaQ stands for NaQ with ProtoNet there.
+    ``method`` is ours, e.g. ``supervised/tent``, or the figure's, e.g. ``TENT``. Its NaQ is NaQ with ProtoNet.
     """
     shown = {"naq-feat/protonet": "NaQ-Feat", "naq-diff/protonet": "NaQ-Diff"}.get(method)
     if shown is None:
         ours = paper_method(method)
         shown = method if ours is None else "" if ours[1].startswith("NaQ") else ours[0]
     key = {"figure": figure, "dataset": paper_name(dataset), "method": shown, "condition": condition}
-    return _number("paper_figures_digitised", "accuracy_approx", key, figure)
+    return _number("paper_figures_digitised", "accuracy_approx", key)

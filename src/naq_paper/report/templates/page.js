@@ -56,7 +56,6 @@
   const sortable = (table) => {
     const body = table.tBodies[0];
     const first = [...body.rows];
-    const rowsOf = () => first.filter((row) => !row.classList.contains("family"));
     const heads = all("tr.columns > th", table);
     const given = heads.map((head) => head.getAttribute("aria-sort"));
     heads.forEach((head, column) => {
@@ -68,9 +67,8 @@
         const now = orders[(orders.indexOf(head.getAttribute("aria-sort")) + 1) % 3];
         heads.forEach((other) => other.removeAttribute("aria-sort"));
         let rows = first;
-        table.classList.toggle("sorted", Boolean(now));
         if (now) {
-          rows = rowsOf();
+          rows = [...first];
           head.setAttribute("aria-sort", now);
           const sign = now === "ascending" ? 1 : -1;
           const lacking = (v) => numbers && typeof v !== "number";
@@ -87,17 +85,6 @@
     });
   };
   all("table.numbers").forEach((table) => table.tBodies[0].rows.length > 1 && sortable(table));
-
-  // A name of a legend under the pointer brings its line forward.
-  for (const key of all(".legend li")) {
-    const figure = key.closest("figure");
-    const pick = (on) => {
-      figure.classList.toggle("picked", on);
-      all(`.series[data-s="${key.dataset.s}"]`, figure).forEach((series) => series.classList.toggle("on", on));
-    };
-    key.addEventListener("mouseenter", () => pick(true));
-    key.addEventListener("mouseleave", () => pick(false));
-  }
 
   // How numbers were made: unpacked from one block when somebody looks.
   let unpacked = null;

@@ -1,4 +1,4 @@
-r"""VNT: a graph transformer, pre-trained without labels and frozen; each task tunes a few virtual nodes beside its
+r"""VNT: a graph transformer, pre-trained without labels and frozen; each task tunes a few virtual nodes next to its
 sequences.
 
 Tan, Guo, Ding, Liu, Virtual Node Tuning for Few-shot Node Classification, https://arxiv.org/abs/2306.06063, on
@@ -52,7 +52,7 @@ from naq.tasks import Tasks
 from naq_paper.rivals.fixed_order import total
 from naq_paper.rivals.pieces import Piece, Spread
 from naq_paper.rivals.trained import TrainedEmbedder
-from naq_paper.rivals.vnt.bert import SPREAD, Drops, Frozen, GraphBert, Tuning, answers, normal, tune
+from naq_paper.rivals.vnt.bert import SPREAD, Drops, Frozen, GraphBert, Tuning, class_indices, normal, tune
 from naq_paper.rivals.vnt.node_sequences import CODES, check_context, sequences
 
 BLOCK = 4096
@@ -81,14 +81,14 @@ class VNT(TrainedEmbedder):
     inductive = False  # roles are ranked over the graph at hand
     solves_tasks = True
     also_heads = True
-    still: ClassVar[Mapping[str, Value]] = {"dropout": 0.0, "attention_dropout": 0.0}
+    deterministic_options: ClassVar[Mapping[str, Value]] = {"dropout": 0.0, "attention_dropout": 0.0}
 
     @dataclass(frozen=True)
     class Options(TrainedEmbedder.Options):
         latent: int = option(64, more_than=0)  # width of tokens and vectors; Graph-Bert: 32
         layers: int = option(2, more_than=0)
         heads: int = option(2, more_than=0)  # of attention
-        context: int = option(7, more_than=0)  # k, nodes of a sequence beside the node itself
+        context: int = option(7, more_than=0)  # k, nodes of a sequence, the node itself not counted
         wl: str = option("two", choices=("one", "two"))  # iterations that colour roles; one as in the released code
         roles: int = option(CODES, more_than=0)  # rows of their table
         dropout: float = option(0.5, at_least=0, below=1)  # between the parts
@@ -100,7 +100,7 @@ class VNT(TrainedEmbedder):
         lr: float = option(1e-3, more_than=0)  # Adam's learning rate
         weight_decay: float = option(5e-4, at_least=0)  # Adam's
         prompts: int = option(10, at_least=0)  # virtual nodes; 0 for none
-        deep: bool = option(False)  # whether every layer has virtual nodes of its own
+        deep: bool = option(False)  # whether every layer has its own virtual nodes
         # the classifier reads the real tokens, or the target token
         read: str = option("mean", choices=("mean", "target"))
         steps: int = option(100, at_least=0)  # of Adam per task
@@ -183,8 +183,7 @@ class VNT(TrainedEmbedder):
         return (((rows.T @ rows) * (decoder.T @ decoder)).sum() - 2 * both + squares) / (len(rows) * len(decoder))
 
     def structure_loss(self, vectors: torch.Tensor, piece: Piece) -> torch.Tensor:
-        """Mean square between A_hat and the cosines, over all pairs of the piece; degrees are those of the whole
-        graph."""
+        """Mean square between A_hat, with degrees of the whole graph, and the cosines, over all pairs of the piece."""
         scale = self._scale[self._tensor(piece.nodes)]
         spread = Spread(piece, scale[piece.rows] * scale[piece.columns])
         units = F.normalize(vectors)
@@ -243,11 +242,13 @@ class VNT(TrainedEmbedder):
             asked, found = query[part], out[part]
             for few in self._chunks(len(asked), query.shape[1]):
                 frozen = self._frozen(asked[few])
-                found[few] = answers(self.network, frozen, [weight[few] for weight in weights], tuning).cpu().numpy()
+                found[few] = (
+                    class_indices(self.network, frozen, [weight[few] for weight in weights], tuning).cpu().numpy()
+                )
         return out
 
     def _chunks(self, count: int, sequences: int) -> list[slice]:
-        """Tasks, of so many sequences each, that go through the network together."""
+        """Tasks of ``sequences`` each that go through the network together."""
         each = sequences * self._layer_bytes(self.sequences.length + self.options.prompts)
         size = int(min(TUNED_TOGETHER, max(1, TUNING_BYTES // each)))
         return [slice(first, first + size) for first in range(0, count, size)]

@@ -21,7 +21,7 @@ tokens of the output:
     [h'_0 .. h'_k, \cdot] = \mathrm{layers}\left([h_0 .. h_k, p_1 .. p_P]\right), \qquad
     \mathcal L = \frac{1}{NK} \sum_{\text{supports}} \mathrm{CE}\left(C \, \mathrm{mean}(h'_0 .. h'_k) + c,\; y\right)
 
-Only p, C and c are trained, by Adam, without dropout. With ``deep`` every layer has virtual nodes of its own in place
+Only p, C and c are trained, by Adam, without dropout. With ``deep`` every layer has its own virtual nodes in place
 of those that come out of the layer before. Virtual nodes start the same for all tasks, the classifier as zero, so that
 neither the other tasks nor the order of the classes matters.
 
@@ -40,7 +40,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from naq.nn.rows import mean_present
-from naq_paper.rivals.fixed_order import dropped, softmax
+from naq_paper.rivals.fixed_order import drop_values, ordered_softmax
 from naq_paper.rivals.vnt.node_sequences import CODES
 
 SPREAD = 0.02
@@ -51,15 +51,14 @@ TINY = 1e-12
 
 @dataclass(frozen=True)
 class Drops:
-    """Shares that are dropped of what passes between the parts and of attention, and the generator that masks are drawn
-    from."""
+    """Shares of the hidden values and of attention that are dropped, and the generator of the masks."""
 
     generator: torch.Generator
     hidden: float
     attention: float
 
     def __call__(self, values: torch.Tensor) -> torch.Tensor:
-        return dropped(values, self.hidden, self.generator)
+        return drop_values(values, self.hidden, self.generator)
 
 
 class Norm(nn.Module):
@@ -111,8 +110,7 @@ def attend(
     heads: int,
     drops: Drops | None = None,
 ) -> torch.Tensor:
-    """For every query the values of the present keys, weighted per head; ``absent`` is 0 for a key that is there, else
-    -inf.
+    """For every query the values of the present keys, weighted per head; ``absent`` is 0 for these, else -inf.
 
     Shapes: queries (m, t, heads * w), keys and values (m, s, heads * w), absent (m, s) -> (m, t, heads * w).
     """
@@ -120,9 +118,9 @@ def attend(
     s = keys.shape[1]
     q, k, v = (_by_head(part, heads) for part in (queries, keys, values))
     missing = absent[:, None, None].expand(m, heads, 1, s).reshape(m * heads, 1, s)
-    weights = softmax(torch.baddbmm(missing, q, k.transpose(1, 2), alpha=(width // heads) ** -0.5))
+    weights = ordered_softmax(torch.baddbmm(missing, q, k.transpose(1, 2), alpha=(width // heads) ** -0.5))
     if drops is not None:
-        weights = dropped(weights, drops.attention, drops.generator)
+        weights = drop_values(weights, drops.attention, drops.generator)
     return torch.bmm(weights, v).view(m, heads, t, -1).transpose(1, 2).reshape(m, t, width)
 
 
@@ -199,7 +197,7 @@ class Tuning:
 
     Args:
         steps, lr: of Adam.
-        deep: whether every layer has virtual nodes of its own.
+        deep: whether every layer has its own virtual nodes.
         read: ``mean`` over the real tokens, or the ``target`` token.
     """
 
@@ -223,8 +221,7 @@ class Frozen:
 
 
 class PromptedBert:
-    """A frozen network with virtual nodes beside the tokens of fixed sequences: virtual nodes in, vectors (c, s, H)
-    out."""
+    """A frozen network on fixed sequences with virtual nodes: virtual nodes in, vectors (c, s, H) out."""
 
     def __init__(self, network: GraphBert, frozen: Frozen, tuning: Tuning) -> None:
         self.network, self.tuning = network, tuning
@@ -256,10 +253,9 @@ class PromptedBert:
     def _joined(
         self, layer: Layer, tokens: torch.Tensor, parts: Iterable[torch.Tensor], virtual: torch.Tensor
     ) -> list[torch.Tensor]:
-        """Tokens, queries, keys and values of the real tokens, followed by those of the virtual nodes, projected once
-        per task."""
-        beside = (virtual, *layer.project(virtual))
-        return [torch.cat([one, self._everywhere(two)], dim=1) for one, two in zip((tokens, *parts), beside)]
+        """Tokens, queries, keys and values of the real tokens, then of the virtual nodes, projected once per task."""
+        added = (virtual, *layer.project(virtual))
+        return [torch.cat([one, self._everywhere(two)], dim=1) for one, two in zip((tokens, *parts), added)]
 
     def _everywhere(self, rows: torch.Tensor) -> torch.Tensor:
         """(c, P, w) -> (c * s, P, w): the same for every sequence of a task."""
@@ -273,7 +269,7 @@ class PromptedBert:
 def tune(
     network: GraphBert, support: Frozen, slots: torch.Tensor, way: int, start: torch.Tensor, tuning: Tuning
 ) -> list[torch.Tensor]:
-    """Virtual nodes (c, 1 or layers, P, H), classifier (c, H, N) and bias (c, 1, N) after so many steps.
+    """Virtual nodes (c, 1 or layers, P, H), classifier (c, H, N) and bias (c, 1, N) after ``tuning.steps`` steps.
 
     Args:
         slots: (s,) class of each support.
@@ -300,7 +296,7 @@ def tune(
     return [leaf.detach() for leaf in leaves]
 
 
-def answers(network: GraphBert, query: Frozen, weights: list[torch.Tensor], tuning: Tuning) -> torch.Tensor:
+def class_indices(network: GraphBert, query: Frozen, weights: list[torch.Tensor], tuning: Tuning) -> torch.Tensor:
     """(c, s) slots of the queries."""
     vectors = PromptedBert(network, query, tuning)(weights[0])
     return classified(vectors, *weights[1:]).argmax(dim=-1)

@@ -5,7 +5,7 @@ https://arxiv.org/abs/2001.05140
 
 * the sequence: the node itself, then the k nodes of largest intimacy
   :math:`S = c\,(I - (1-c)\, D^{-1/2} A D^{-1/2})^{-1}`, :math:`c = 0.15`, best first;
-* the role: the node's Weisfeiler-Lehman colour. The most frequent colours have rows of their own in the table of roles,
+* the role: the node's Weisfeiler-Lehman colour. The most frequent colours have their own rows in the table of roles,
   the rest share the last;
 * the position in the sequence;
 * the hops between the two nodes, counted up to 6; 99 beyond that, between components, and for a token that is missing.
@@ -95,7 +95,7 @@ def check_context(graph: Graph, context: int) -> None:
 
 
 def wl_colors(adjacency: sp.csr_array, iterations: int) -> np.ndarray:
-    """(n,) uint64 colours after so many iterations."""
+    """(n,) uint64 colours after ``iterations``."""
     colors = np.ones(adjacency.shape[0], dtype=np.uint64)
     for _ in range(iterations):
         colors = _next_colors(adjacency.indptr, adjacency.indices, colors)
@@ -104,8 +104,7 @@ def wl_colors(adjacency: sp.csr_array, iterations: int) -> np.ndarray:
 
 @njit(cache=True)
 def _next_colors(indptr: Any, indices: Any, colors: Any) -> Any:
-    """A hash of (own colour, multiset of the neighbours'): a sum of hashes has no order, so nothing needs to be
-    sorted."""
+    """A hash of (own colour, multiset of the neighbours'): a sum of hashes has no order, so nothing is sorted."""
     out = np.empty(len(colors), dtype=np.uint64)
     for v in range(len(colors)):
         around = np.uint64(0)
@@ -116,8 +115,7 @@ def _next_colors(indptr: Any, indices: Any, colors: Any) -> Any:
 
 
 def role_ids(colors: np.ndarray, rows: int) -> np.ndarray:
-    """The row of each colour: the most frequent first, equals by their hash, what is beyond the table in its last
-    row."""
+    """The row of each colour: the most frequent first, equals by their hash, the rest in the last row."""
     values, place, counts = np.unique(colors, return_inverse=True, return_counts=True)
     order = np.lexsort((values, -counts))
     row = np.empty(len(values), dtype=np.int64)
@@ -126,8 +124,7 @@ def role_ids(colors: np.ndarray, rows: int) -> np.ndarray:
 
 
 def hop_codes(adjacency: sp.csr_array, nodes: np.ndarray, depth: int = DEPTH) -> np.ndarray:
-    """(n, k + 1) hops from the first node of each row to the others, ``FAR`` where there are more than ``depth`` or no
-    node."""
+    """(n, k + 1) hops from the first node of each row to the others, ``FAR`` beyond ``depth`` or for no node."""
     codes = np.full(nodes.shape, FAR, dtype=np.uint8)
     _hops(adjacency.indptr, adjacency.indices, nodes, depth, codes, numba.get_num_threads())
     return codes
@@ -149,8 +146,7 @@ def _hops(indptr: Any, indices: Any, nodes: Any, depth: Any, codes: Any, workers
 
 @njit(cache=True)
 def _distance(indptr: Any, indices: Any, a: Any, b: Any, depth: Any, seen: Any, found: Any) -> Any:
-    """Hops from a to b, -1 beyond ``depth``: whole levels from either end, the cheaper next one first, until they
-    meet."""
+    """Hops from a to b, -1 beyond ``depth``: levels from either end, the cheaper first, until they meet."""
     if a == b:
         return 0
     found[0, 0], found[1, 0] = a, b

@@ -1,7 +1,7 @@
 """Tail classes: where trained encoders put the nodes of the ten smallest classes.
 
-t-SNE (two dimensions, perplexity 30, PCA start, fixed seed) is a picture; silhouette and the purity of the five nearest, on the original
-vectors, are the numbers to compare.
+t-SNE (two dimensions, perplexity 30, PCA start, fixed seed) is a picture; silhouette and the purity of the five
+nearest, on the original vectors, are the numbers to compare.
 """
 
 from __future__ import annotations
@@ -14,23 +14,19 @@ from naq_paper.experiments.experiment import Experiment, Study
 from naq_paper.experiments.names import full_name
 from naq_paper.experiments.request import Request
 from naq_paper.experiments.seed_groups import Key, SeedGroup, seed_group
-from naq_paper.experiments.sweep import learners_of
-from naq_paper.experiments.views import Entry, Panel, ScatterView, TableView, TextView, View, plain
+from naq_paper.experiments.views import Entry, Panel, ScatterView, TableView, TextView, View, measured
 from naq_paper.measurements.tail_map import tail_map_cell
 
 MEASURES = {"purity": 100, "unit_purity": 100, "silhouette": 1, "unit_silhouette": 1}
 
 
 class TailMaps(Experiment):
-    name = "tail-tsne"
-    title = "Tail classes"
-    question = "Are the smallest classes apart in the vectors of an encoder that saw no label?"
-    origin = "Figures 5 and 8"
+    """Maps of the smallest classes under several encoders, and how pure their neighbourhoods are."""
 
-    def groups(self, request: Request, dataset: str) -> dict[Key, SeedGroup]:
+    def cells(self, request: Request, dataset: str) -> dict[Key, SeedGroup]:
         """Maps of the trainings that the other analyses use: same budget, first seed."""
         maps: dict[str, tuple[str, dict[str, Any]]] = {}
-        for learner in learners_of(request):
+        for learner in request.learners_or():
             feat, diff = f"naq-feat/{learner}", f"naq-diff/{learner}"
             maps[full_name(feat)] = feat, {}
             if not request.limits.thin:
@@ -44,7 +40,7 @@ class TailMaps(Experiment):
             for name, (method, more) in maps.items()
         }
 
-    def views(self, study: Study) -> list[View]:
+    def figures(self, study: Study) -> list[View]:
         rows: list[list[Entry]] = []
         panels, done = [], {}
         for name in map(str, study.groups):
@@ -53,7 +49,9 @@ class TailMaps(Experiment):
                 rows.append([name, *[study.missing(name)] * len(MEASURES)])
                 continue
             done[name], keys = r, study.keys(name)
-            entries = (plain(r[m], 1 if scale == 100 else 3, scale=scale, keys=keys) for m, scale in MEASURES.items())
+            entries = (
+                measured(r[m], 1 if scale == 100 else 3, scale=scale, keys=keys) for m, scale in MEASURES.items()
+            )
             rows.append([name, *entries])
             panels.append(Panel(name, r["x"], r["y"], r["group"], _caption(r)))
         file, title = table_name(study), f"{self.title}: {study.dataset}"
@@ -63,7 +61,10 @@ class TailMaps(Experiment):
             return [TextView([NOTHING]), table]
         first = next(iter(done.values()))
         groups = [f"{title} ({size})" for title, size in zip(first["class_names"], first["class_sizes"])]
-        note = f"{first['points']} nodes of the {len(groups)} smallest classes; distances in t-SNE pictures between far groups mean nothing."
+        note = (
+            f"{first['points']} nodes of the {len(groups)} smallest classes; distances in t-SNE pictures between "
+            "far groups mean nothing."
+        )
         return [findings(study, [_sentence(done)]), ScatterView(file, title, panels, groups, note), table]
 
 
@@ -74,7 +75,8 @@ def _sentence(done: Mapping[str, Mapping[str, Any]]) -> str:
     best = max(pure, key=lambda name: pure[name])
     chance = done[best]["chance_purity"]
     return (
-        f"Purest neighbourhoods: {best}, {100 * pure[best]:.1f} % of a node's five nearest (unit vectors) share its class"
+        f"Purest neighbourhoods: {best}, {100 * pure[best]:.1f} % of a node's five nearest (unit vectors) share "
+        "its class"
         f"{'' if chance is None else f'; labels dealt at random would have {100 * chance:.1f} %'}. "
         "One training each: no significance is claimed."
     )

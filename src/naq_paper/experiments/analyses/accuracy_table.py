@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar
+from dataclasses import dataclass
 
 from naq.heads import HEADS, in_reading_order
 from naq.methods import get_method
 from naq.run.config import OWN
 from naq.run.evaluate import BASELINE, dirichlet
-from naq_paper.cells.machine import device_words
+from naq_paper.cells.records import device_words
 from naq_paper.experiments.captions import (
-    LEGEND,
+    CUT_SHORT,
     NOTHING,
     ONE_SEED,
     SMOOTH,
     TEST_ACCURACY,
     WHISKERS,
     amount,
-    ends_of,
     findings,
     gain,
     leaders,
@@ -26,10 +25,11 @@ from naq_paper.experiments.captions import (
     power_note,
     score_series,
     table_name,
+    training_end,
     value_of,
 )
 from naq_paper.experiments.experiment import Contest, Experiment, Study
-from naq_paper.experiments.names import full_name, kind_of, learner_of, model_of
+from naq_paper.experiments.names import PARTS, full_name, kind_of, learner_of, model_of, paper_name
 from naq_paper.experiments.paper import paper_accuracy, paper_rank
 from naq_paper.experiments.request import Request
 from naq_paper.experiments.seed_groups import Key, SeedGroup, seed_group, training_note
@@ -48,19 +48,28 @@ INDUCTIVE, BALANCED, UNBALANCED = "inductive", "transductive, balanced queries",
 IN_ORDER = "Rows are in the order of the table of accuracies."
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
 class AccuracyTable(Experiment):
-    """A table of methods by settings, sorted by the first column or in the paper's order; keys are (method, (way, shot))."""
+    """A table of methods by settings; keys of its groups are (method, (way, shot)).
 
-    kind = "table"
-    by_accuracy: ClassVar[bool] = True
-    methods: ClassVar[tuple[str, ...]]
-    ways: ClassVar[tuple[int, ...]] = (5, 10, 20)
-    shots: ClassVar[tuple[int, ...]] = (1, 5)
+    Attributes:
+        methods, ways, shots: if a request names none; the `smooth` baseline is a further row.
+        sorted: whether the rows are sorted by the first column, else they are in the order of ``methods``.
+        charts: whether the ``first`` column or ``all`` are drawn as bars and shown under every head.
+        costs: whether costs and training curves are shown.
+    """
+
+    methods: tuple[str, ...]
+    ways: tuple[int, ...] = (5, 10, 20)
+    shots: tuple[int, ...] = (1, 5)
+    sorted: bool = True
+    charts: str = "first"
+    costs: bool = True
 
     def rows(self, request: Request) -> list[str]:
         """Methods that are trained, the `smooth` baseline last."""
-        asked = [get_method(name).name for name in request.methods or self.methods]
-        return list(dict.fromkeys([*asked, BASELINE]))
+        methods = [get_method(name).name for name in request.methods or self.methods]
+        return list(dict.fromkeys([*methods, BASELINE]))
 
     def shown(self, request: Request) -> list[str]:
         """Rows of the table: the methods, or some of them and rows picked from them."""
@@ -71,7 +80,7 @@ class AccuracyTable(Experiment):
         return self.shown(request)
 
     def picked(self, study: Study, found: Found) -> dict[tuple[str, Setting], str]:
-        """The method that a row which is no method stands for, by row and setting; any of its methods while none is finished."""
+        """The method behind a picked row, by row and setting; any of its methods while none is finished."""
         return {}
 
     def settings(self, request: Request, dataset: str) -> list[Setting]:
@@ -81,7 +90,7 @@ class AccuracyTable(Experiment):
         ways = request.ways or (possible[:1] if request.limits.thin else possible)
         return [(way, shot) for way in ways for shot in request.shots or self.shots]
 
-    def groups(self, request: Request, dataset: str) -> dict[Key, SeedGroup]:
+    def cells(self, request: Request, dataset: str) -> dict[Key, SeedGroup]:
         """Long trainings first, so that none is left alone at the end; tuning chooses the setting of the first shot."""
         settings = self.settings(request, dataset)
         first = {way: {"shot": shot} for way, shot in reversed(settings)}
@@ -92,8 +101,8 @@ class AccuracyTable(Experiment):
             for at in settings
         }
 
-    def headline(self, study: Study) -> list[Contest]:
-        found = self._found(study)
+    def contests(self, study: Study) -> list[Contest]:
+        found = self.found(study)
         picked, rows = self.picked(study, found), self.compared(study.request)
         return [
             Contest(
@@ -105,60 +114,53 @@ class AccuracyTable(Experiment):
             for at in self.settings(study.request, study.dataset)
         ]
 
-    def trained(self, study: Study) -> dict[tuple[str, Setting], Score]:
-        """The scores of the methods."""
-        keys = [(method, at) for method, at in study.groups]
-        return {(method, at): s for method, at in keys if (s := study.score((method, at), at[1])) is not None}
-
-    def _found(self, study: Study) -> dict[tuple[str, Setting], Score]:
-        found = self.trained(study)
+    def found(self, study: Study) -> Found:
+        """The scores of methods, and of rows picked from them."""
+        found = study.scores()
         picked = self.picked(study, found)
-        return found | {(row, at): found[m, at] for (row, at), m in picked.items() if (m, at) in found}
+        return {**found, **{(row, at): found[m, at] for (row, at), m in picked.items() if (m, at) in found}}
 
     def remarks(self, study: Study, found: Found) -> list[str]:
-        """Sentences of this table beside those on the best row."""
+        """Sentences of this table in addition to those on the best row."""
         return []
 
     def about_rows(self, study: Study) -> str:
-        """Stands below the table: what its rows are, where that is not plain."""
+        """What is said of rows below the table."""
         return ""
-
-    def charted(self, settings: Sequence[Setting]) -> Sequence[Setting]:
-        """The settings that are drawn as bars and shown under every head."""
-        return settings[:1]
 
     def ranks(self, columns: Sequence[Mapping[str, float]]) -> dict[str, float]:
         """The mean rank of each row over columns."""
         return average_ranks(columns)
 
     def more_views(self, study: Study, settings: Sequence[Setting]) -> list[View]:
-        """What stands below the table and the same vectors under other heads: costs and training curves."""
+        """What is below the table and the same vectors under other heads: costs and training curves."""
         at = settings[0]
-        rows = self.ordered(self.rows(study.request), at, self.trained(study))
-        return [costs(study, rows, at), *curves(study, rows, at)]
+        if not self.costs:
+            return []
+        rows = self.ordered(self.rows(study.request), at, study.scores())
+        return [costs_table(study, rows, at), *curve_views(study, rows, at)]
 
     def ordered(self, rows: Sequence[str], at: Setting, found: Found) -> list[str]:
         """The rows as the table shows them; those without a number last."""
-        return (
-            sorted(rows, key=lambda m: -found[m, at].mean if (m, at) in found else 1.0) if self.by_accuracy else [*rows]
-        )
+        return sorted(rows, key=lambda m: -found[m, at].mean if (m, at) in found else 1.0) if self.sorted else [*rows]
 
-    def views(self, study: Study) -> list[View]:
+    def figures(self, study: Study) -> list[View]:
         request, dataset = study.request, study.dataset
         rows, settings = self.shown(request), self.settings(request, dataset)
         if not settings:
             words = f"have at most {request.fact(dataset, 'most_classes')} classes, fewer than any column here"
             return [TextView([f"The tasks of {dataset} {words}; choose others with --way."])]
-        found = self._found(study)
+        found = self.found(study)
         rows = self.ordered(rows, settings[0], found)
         table = self._table(study, rows, settings, found)
         if not found:
             return [TextView([NOTHING]), table]
-        trained = self.ordered(self.rows(request), settings[0], self.trained(study))
-        by_head = [heads(study, trained, at, first=at == settings[0]) for at in self.charted(settings)]
+        trained = self.ordered(self.rows(request), settings[0], study.scores())
+        charted = settings if self.charts == "all" else settings[:1]
+        by_head = [heads_table(study, trained, at, first=at == settings[0]) for at in charted]
         return [
             findings(study, [*verdict(self.compared(request), settings, found), *self.remarks(study, found)]),
-            *(bars(study, rows, at, found) for at in self.charted(settings)),
+            *(bars_view(study, rows, at, found) for at in charted),
             table,
             *by_head,
             *self.more_views(study, settings),
@@ -166,13 +168,14 @@ class AccuracyTable(Experiment):
 
     def _table(self, study: Study, rows: Sequence[str], settings: Sequence[Setting], found: Found) -> TableView:
         columns = {at: {m: found[m, at] for m in rows if (m, at) in found} for at in settings}
+        whole = PARTS.get(study.dataset, study.dataset)
         known, picked, methods = self.compared(study.request), self.picked(study, found), self.rows(study.request)
         compared = {at: {m: s for m, s in column.items() if m in known} for at, column in columns.items()}
         standings = {at: compare(column, BASELINE) for at, column in compared.items()}
         ranks = self.ranks([{m: s.mean for m, s in column.items()} for column in columns.values()])
 
         def entry(method: str, at: Setting) -> Entry:
-            known = paper_accuracy(study.dataset, method, way=at[0], shot=at[1])
+            known = paper_accuracy(whole, method, way=at[0], shot=at[1])
             paper, interval = (None, None) if known is None else (known.shown, known.ci95)
             group = picked.get((method, at), method), at
             if (method, at) not in found:
@@ -183,19 +186,20 @@ class AccuracyTable(Experiment):
         lines: list[list[Entry]] = []
         for method in rows:
             groups = [(picked.get((method, at), method), at) for at in settings]
-            ends = ends_of(record for group in groups for record in study.records(group))
-            name = Label(model_of(method), ends.mark) if ends and ends.mark else model_of(method)
-            rank, known_rank = ranks.get(method), value_of(paper_rank(study.dataset, method))
+            remark, _ = training_end(record for group in groups for record in study.records(group))
+            name = Label(model_of(method), remark) if remark else model_of(method)
+            rank, known_rank = ranks.get(method), value_of(paper_rank(whole, method))
             last = "–" if rank is None else Number(rank, digits=2, paper=known_rank)
             lines.append([name, kind_of(method) or "–", *(entry(method, at) for at in settings), last])
         head, own = study.request.head, [model_of(method) for method in methods if get_method(method).solves_tasks]
         without = f"; without one: {', '.join(dict.fromkeys(own))}" if own else ""
         notes = (
-            "Sorted by the first column of accuracy." if self.by_accuracy else "Rows are in the paper's order.",
-            LEGEND if any(isinstance(line[0], Label) for line in lines) else "",
+            "Sorted by the first column of accuracy." if self.sorted else "Rows are in the paper's order.",
+            CUT_SHORT if any(isinstance(line[0], Label) for line in lines) else "",
             f"Head: {head if head != 'logistic' else 'logistic regression, as in the paper'}{without}.",
             training_note(study.request, methods),
             self.about_rows(study),
+            f"The paper's numbers are those of all of {paper_name(whole)}." if whole != study.dataset else "",
             "Average rank: among these rows, over these columns; the paper's is over its own.",
             power_note(compared.values()),
         )
@@ -207,7 +211,7 @@ class AccuracyTable(Experiment):
             labels=2,
             groups=[("", 2), ("test accuracy, %", len(settings)), ("", 1)],
             note=" ".join(filter(None, notes)),
-            sorted_by=2 if self.by_accuracy else None,
+            sorted_by=2 if self.sorted else None,
         )
 
 
@@ -241,7 +245,7 @@ def verdict(rows: Sequence[str], settings: Sequence[Setting], found: Found) -> l
     return sentences or ["Too little is finished to compare."]
 
 
-def bars(study: Study, rows: Sequence[str], at: Setting, found: Found) -> BarView:
+def bars_view(study: Study, rows: Sequence[str], at: Setting, found: Found) -> BarView:
     """One group per model, one colour per kind of episodes."""
     there = [m for m in rows if (m, at) in found]
     models, kinds = (list(dict.fromkeys(map(of, there))) for of in (model_of, kind_of))
@@ -253,17 +257,17 @@ def bars(study: Study, rows: Sequence[str], at: Setting, found: Found) -> BarVie
     return BarView(name, title, TEST_ACCURACY, series, baseline, WHISKERS)
 
 
-def heads(study: Study, rows: Sequence[str], at: Setting, *, first: bool = True) -> TableView:
+def heads_table(study: Study, rows: Sequence[str], at: Setting, *, first: bool = True) -> TableView:
     """The same vectors under every head, and the answers of methods that have their own; empty columns are left out."""
 
     def belongs(method: str, group: str) -> bool:
-        """Whether a method's own answers stand in a group of columns."""
+        """Whether a method's own answers are in a group of columns."""
         together = getattr(get_method(method).model, "transductive", False)
         return group == (BALANCED if together else INDUCTIVE)
 
     def scores(group: str, key: str) -> dict[str, Score]:
-        there = [m for m in rows if key != OWN or belongs(m, group)]
-        return {m: s for m in there if (s := study.score((m, at), at[1], key)) is not None}
+        found = study.scores(key)
+        return {m: found[m, at] for m in rows if (m, at) in found and (key != OWN or belongs(m, group))}
 
     names = in_reading_order()
     together = [name for name in names if HEADS[name].transductive]
@@ -278,12 +282,21 @@ def heads(study: Study, rows: Sequence[str], at: Setting, *, first: bool = True)
         if any(entry != "–" for entry in entries):
             lines.append([full_name(m), *entries])
     widths = {name: sum(group == name for group, _ in found) for name, _ in found}
-    told = sorted(head for group, head in found if group == BALANCED and head != OWN and HEADS[head].knows_balance)
-    note = f"{IN_ORDER} The same trainings and tasks. Inductive: every query is answered alone; transductive: the queries of a task together."
-    if told:
-        note += f" {', '.join(told)} knows that every class has equally many queries, which a user seldom does; Dirichlet(2) queries have no such balance."
+    balanced = sorted(head for group, head in found if group == BALANCED and head != OWN and HEADS[head].knows_balance)
+    note = (
+        f"{IN_ORDER} The same trainings and tasks. Inductive: every query is answered alone; transductive: the "
+        "queries of a task together."
+    )
+    if balanced:
+        note += (
+            f" {', '.join(balanced)} knows that every class has equally many queries, which a user seldom does; "
+            "Dirichlet(2) queries have no such balance."
+        )
     if (UNBALANCED, "prototype") in found:
-        note += " The same supports with Dirichlet(2) queries, where prototype, which answers each alone, is the inductive reference."
+        note += (
+            " The same supports with Dirichlet(2) queries, where prototype, which answers each alone, is the "
+            "inductive reference."
+        )
     return TableView(
         table_name(study, "heads" if first else f"heads-{at[0]}-way-{at[1]}-shot"),
         f"By head: {study.dataset}, {at[0]}-way {at[1]}-shot",
@@ -294,7 +307,7 @@ def heads(study: Study, rows: Sequence[str], at: Setting, *, first: bool = True)
     )
 
 
-def costs(study: Study, rows: Sequence[str], at: Setting) -> TableView:
+def costs_table(study: Study, rows: Sequence[str], at: Setting) -> TableView:
     """What a training took, where and with which setting."""
     lines: list[list[Entry]] = []
     for method in rows:
@@ -303,7 +316,6 @@ def costs(study: Study, rows: Sequence[str], at: Setting) -> TableView:
             continue
         facts = [record.result["facts"] for record in records if record.result is not None]
         steps, valid = ([one.get(name) for one in facts] for name in ("steps_trained", "valid_accuracy"))
-        ends = ends_of(records)
         setting = study.groups[method, at].setting(study.find) or {}
         chosen = {**study.request.options.get(learner_of(method), {}), **setting}
         words = (f"{k} {v:g}" if isinstance(v, float) else f"{k} {v}" for k, v in chosen.items())
@@ -313,7 +325,7 @@ def costs(study: Study, rows: Sequence[str], at: Setting) -> TableView:
                 "base labels" if facts[0]["reads_base_labels"] else "none",
                 ", ".join(words) or f"{study.request.profile} profile",
                 "–" if None in steps else f"{sum(steps) / len(steps):,.0f} {facts[0].get('unit', '')}",
-                "–" if ends is None else ends.words,
+                training_end(records)[1] or "–",
                 "–" if None in valid else Number(100 * sum(valid) / len(valid), digits=1),
                 Number(sum(record.seconds for record in records) / len(records), digits=1, seeds=len(records)),
                 ", ".join(sorted({device_words(record.machine) for record in records})),
@@ -325,11 +337,15 @@ def costs(study: Study, rows: Sequence[str], at: Setting) -> TableView:
         ["method", "labels read", "setting", "trained", "stopped", "validation %", "seconds per training", "on"],
         lines,
         labels=5,
-        note=f"{IN_ORDER} Means over seeds. Stopped by itself: after its patience of validations without a new best; still improving: the best checkpoint is the last one. The setting is the candidate with the best accuracy on validation tasks where the request tunes, else what was given, or what the profile sets.",
+        note=(
+            f"{IN_ORDER} Means over seeds. Stopped by itself: after its patience of validations without a new "
+            "best; still improving: the best checkpoint is the last one. The setting is what tuning chose on "
+            "validation tasks, else what was given, or what the profile sets."
+        ),
     )
 
 
-def curves(study: Study, rows: Sequence[str], at: Setting) -> list[View]:
+def curve_views(study: Study, rows: Sequence[str], at: Setting) -> list[View]:
     """Validation accuracy over training of the first finished seed: learners by episodes, embedders by epochs."""
     found: dict[str, list[Series]] = {"episodes": [], "epochs": []}
     for method in rows:
