@@ -1,1 +1,1 @@
-"""Graphs larger than memory, shards on processes or Ray, recorded steps on a GPU, and what a run will take."""
+"""Graphs larger than memory, neighbours on large graphs, shards on processes or Ray, CUDA graphs, and estimates."""

@@ -1,8 +1,8 @@
 """A folder of plain .npy files and a sealed manifest.json that names each with shape, type, size and checksum.
 
-Arrays are memory-mapped when they are read and streamed when they are written, so that neither takes the memory of an array.
-A folder appears under its name once it is whole. The checksum is SHA-256 of an array's bytes, without the header of its file;
-the header must say what the manifest says.
+Arrays are memory-mapped when they are read and streamed when they are written, so that neither takes the memory of an
+array. A folder appears under its name once it is whole. The checksum is SHA-256 of an array's bytes, without the header
+of its file; the header must say what the manifest says.
 """
 
 from __future__ import annotations
@@ -20,8 +20,17 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from naq.errors import DataError
-from naq.files import NO_SPACE, open_file, parse_json, read_bytes, sealed, verify_seal
-from naq.files.disk import beside, recover, replace_folder
+from naq.files import (
+    NO_SPACE,
+    open_file,
+    parse_json,
+    read_bytes,
+    recover,
+    replace_folder,
+    sealed,
+    temporary_path,
+    verify_seal,
+)
 
 MANIFEST = "manifest.json"
 HEADER_BYTES = 128
@@ -30,17 +39,11 @@ CHUNK = 1 << 24
 """Bytes that are written, read and summed at once."""
 LARGEST_MANIFEST = 1 << 20
 OWN = frozenset({"format", "version", "arrays"})
-"""Entries of every manifest, beside the facts of its kind."""
+"""Entries of every manifest, next to the facts of its kind."""
 
 
 class ArrayFile:
-    """One .npy file that is written from front to end, a piece at a time.
-
-    Args:
-        path: the file.
-        dtype: of the elements.
-        row: the shape of one entry along the first dimension; () for a vector.
-    """
+    """One .npy file that is written from front to end, a piece at a time; ``row`` is the shape of one entry."""
 
     def __init__(self, path: Path, dtype: Any, row: tuple[int, ...] = ()) -> None:
         self.path, self.dtype, self.row = path, np.dtype(dtype).newbyteorder("<"), row
@@ -89,7 +92,8 @@ def _header(shape: tuple[int, ...], dtype: np.dtype) -> bytes:
 
 
 class FolderWriter:
-    """Arrays on their way to a folder: :meth:`array` opens one, :meth:`put` writes one at once. Made by :func:`new_folder`."""
+    """Arrays on their way to a folder: :meth:`array` opens one, :meth:`put` writes one at once. Made by
+    :func:`new_folder`."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -119,13 +123,13 @@ def new_folder(path: str | Path, kind: str, version: int) -> Iterator[FolderWrit
         try:
             read_manifest(path, kind)
         except DataError:
-            why = f"exists and is no folder of format {kind!r}; it is not replaced"
+            why = f"exists and is not a folder of format {kind!r}; it is not replaced"
             raise DataError(f"{path} {why}: choose another name.") from None
         mode = stat.S_IMODE(manifest.stat().st_mode)
     with contextlib.ExitStack() as stack:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            temporary = stack.enter_context(beside(path, folder=True))
+            temporary = stack.enter_context(temporary_path(path, folder=True))
         except OSError as error:
             why = f"{error.strerror or error}; choose a folder you may write to."
             raise DataError(f"cannot write {path}: {why}") from error
@@ -152,10 +156,11 @@ def new_folder(path: str | Path, kind: str, version: int) -> Iterator[FolderWrit
 def read_manifest(
     path: str | Path, kind: str, version: int | None = None, facts: frozenset[str] | None = None
 ) -> dict[str, Any]:
-    """The manifest, once its checksum fits and it is known to be of this format and, where that is asked for, version.
+    """The manifest, once its checksum fits and it is of this format and, if given, of this version.
 
     Args:
-        facts: the entries that may be there; anything else is a damaged name. Manifests of earlier versions have no checksum.
+        facts: the entries that may be there; anything else is a damaged name. Manifests of earlier versions have no
+            checksum.
     """
     path = Path(path)
     file, again = path / MANIFEST, "make the folder again."
@@ -201,7 +206,7 @@ def open_arrays(path: str | Path, manifest: Mapping[str, Any], known: frozenset[
 
 
 def _mapped(file: Path, entry: Any) -> np.ndarray:
-    shape, dtype, size, _ = _described(file, entry)
+    shape, dtype, size, _ = _describe(file, entry)
     try:
         with open_file(file, "array") as stream:
             head, there = stream.read(HEADER_BYTES), os.fstat(stream.fileno()).st_size
@@ -218,7 +223,7 @@ def _mapped(file: Path, entry: Any) -> np.ndarray:
     return np.memmap(file, dtype=dtype, mode="r", offset=HEADER_BYTES, shape=shape)
 
 
-def _described(file: Path, entry: Any) -> tuple[tuple[int, ...], np.dtype, int, str]:
+def _describe(file: Path, entry: Any) -> tuple[tuple[int, ...], np.dtype, int, str]:
     """Shape, type, bytes and checksum that a manifest gives an array."""
     wrong = f"{file.parent / MANIFEST} describes {file.name} wrongly"
     try:

@@ -1,4 +1,5 @@
-"""What large graphs need in addition to the other commands: ``naq embed``, ``naq estimate``, and ``naq neighbors`` in shards."""
+"""What large graphs need in addition to the other commands: ``naq embed``, ``naq estimate``, and ``naq neighbors`` in
+shards."""
 
 from __future__ import annotations
 
@@ -11,18 +12,19 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from naq.cli.arguments import Nodes, check_outputs
 from naq.cli.inspecting import Address, Engine, Shards, Workers
-from naq.cli.predicting import Nodes
 from naq.errors import OptionError
 from naq.files import own_folder
+from naq.options import read_pairs
 from naq_scale.engines import check_engine, make_engine
 
 if TYPE_CHECKING:
     import numpy as np
 
+    from naq.errors import Listener
     from naq.graph import Graph
     from naq.neighbors import NeighborTable
-    from naq.progress import Listener
 
 Set = Annotated[list[str], typer.Option("--set", help="An option of the method, NAME=VALUE; may be repeated.")]
 
@@ -41,12 +43,11 @@ def embed_command(
 ) -> None:
     """Write the vectors of all nodes to a file, in blocks: the graph may be larger than memory.
 
-    With --engine or --shards they are made in parts: what is finished stays when the command is stopped, and the same command goes on.
-    All workers have to see the graph and the folder of --out, where parts are kept until the vectors are written.
+    With --engine or --shards they are made in parts: what is finished stays when the command is stopped, and the same
+    command goes on. All workers have to see the graph and the folder of --out, where parts are kept until the vectors
+    are written.
     """
-    from naq.cli.checking import check_outputs
-    from naq.cli.progress import load_shown, show_progress
-    from naq.cli.running import pairs
+    from naq.cli.terminal import load_shown, show_progress
     from naq.run.embed import embed
 
     check_outputs({"--out": out}, {"the graph": Path(dataset), "--nodes": nodes}, "vectors.npy")
@@ -54,7 +55,7 @@ def embed_command(
     graph, started = load_shown(dataset, nodes), time.perf_counter()
     with show_progress(method) as listener:
         listener("embed", {"method": method})
-        options: dict[str, Any] = {**pairs(set_, "--set")}
+        options: dict[str, Any] = dict(read_pairs(set_, "--set"))
         if plan is None:
             vectors = embed(graph, method, seed=seed, out=out, **options)
         else:
@@ -73,10 +74,9 @@ def estimate_command(
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
 ) -> None:
     """Print time and memory of each stage before it is run; takes about a second."""
-    from naq.cli.running import pairs
     from naq_scale.estimate import estimate, sizes_of
 
-    options, given = pairs(set_, "--set"), table is not None
+    options, given = read_pairs(set_, "--set"), table is not None
     found = estimate(sizes_of(dataset), method, episodes=episodes, options=options, table=given)
     typer.echo(json.dumps(found.to_json(), indent=2) if as_json else str(found))
 
@@ -106,7 +106,7 @@ def remove_shards(out: Path) -> None:
 
 
 def _places(graph: Graph, out: Path, imported: bool) -> tuple[Path, str]:
-    """The folder of shards, and where workers find the graph: its file or folder, or a copy there if it came from several."""
+    """The folder of shards, and where workers find the graph: its file or folder, else a copy."""
     from naq.io import save_graph
 
     folder = own_folder(out.with_name(out.name + ".shards"))
@@ -133,7 +133,7 @@ def embed_in_shards(
     def tell(step: str, done: int, total: int) -> None:
         listener("shards", {"stage": step, "done": done, "total": total})
 
-    with make_engine(*plan[:3]) as engine:
+    with make_engine(plan.engine, plan.workers, plan.address) as engine:
         processes = 1 if plan.engine == "local" else plan.workers
         folder, source = _places(graph, out, imported)
         shards = FileShards(graph, engine, folder, source, shards=plan.shards, processes=processes, tell=tell)
@@ -151,12 +151,12 @@ def make_in_shards(
     Args:
         imported: the graph came from several files, so that workers are given a copy in the folder of shards.
     """
-    from naq.cli.progress import show_progress
+    from naq.cli.terminal import show_progress
     from naq.neighbors import feature_neighbors
     from naq.neighbors.diffusion import TOLERANCE, diffusion_info
     from naq.neighbors.feature import feature_info
-    from naq.neighbors.table import check_fill, filled
-    from naq_scale.sharded import sharded_table
+    from naq.neighbors.table import check_fill, fill_table
+    from naq_scale.sharded import make_table_in_shards
 
     check_fill(fill, ("none", "lowest", "random") if by == "features" else ("none", "lowest", "random", "feature"))
     if by == "features":
@@ -164,10 +164,11 @@ def make_in_shards(
     else:
         info = diffusion_info(graph, k, alpha=alpha, self_loops=self_loops, method=method, tolerance=TOLERANCE)
     folder, source = _places(graph, out, imported)
-    with show_progress("neighbours") as listener, make_engine(*plan[:3]) as engine:
 
-        def tell(done: int, total: int) -> None:
-            listener("neighbors", {"done": done * graph.num_nodes // total, "total": graph.num_nodes})
+    def tell(done: int, total: int) -> None:
+        listener("neighbors", {"done": done * graph.num_nodes // total, "total": graph.num_nodes})
 
-        table = sharded_table(graph, info, plan.shards, engine, folder, source, tell)
-    return filled(table, fill, feature_ids=lambda: feature_neighbors(graph, k).ids, graph=graph)
+    engine_of_plan = make_engine(plan.engine, plan.workers, plan.address)
+    with show_progress("neighbours") as listener, engine_of_plan as engine:
+        table = make_table_in_shards(graph, info, plan.shards, engine, folder, source, tell)
+    return fill_table(table, fill, feature_ids=lambda: feature_neighbors(graph, k).ids, graph=graph)

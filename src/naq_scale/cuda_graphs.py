@@ -1,12 +1,13 @@
 r"""Training steps that a GPU replays: a learner's update, or its inner steps, as CUDA graphs.
 
-A step of a small model is dozens of kernels that run for microseconds each, so the time goes into starting them. Recorded
-once per shape and replayed, they start together.
+A step of a small model is dozens of kernels that run for microseconds each, so the time goes into starting them.
+Recorded once per shape and replayed, they start together.
 
-**ProtoNet** (:class:`RecordedTraining`): a step reads everything from memory of the device, the fields of a block of episodes,
-filled up to common sizes, and a counter that says which episode is next; no result is waited for. A field is the nodes whose
-first-layer rows a set of nodes reads, and the rows of A_hat between both; filled up, it is a list of ``size`` nodes, node 0 in
-the places that are not used, and a dense matrix with zeros there, which change neither a value nor a gradient.
+**ProtoNet** (:class:`RecordedTraining`): a step reads everything from memory of the device, the fields of a block of
+episodes, filled up to common sizes, and a counter that says which episode is next; no result is waited for. A field is
+the nodes whose first-layer rows a set of nodes reads, and the rows of A_hat between both; filled up, it is a list of
+``size`` nodes, node 0 in the places that are not used, and a dense matrix with zeros there, which change neither a
+value nor a gradient.
 
 **MAML** (:class:`RecordedSteps`): the inner steps of a chunk of tasks, with gradients in closed form.
 
@@ -47,6 +48,8 @@ SMALLEST = 64
 
 def recorded_training(learner: Learner, episodes: Episodes) -> EpisodeTraining | None:
     """The learner's episodes as recorded steps; None if there is nothing faster than plain ones."""
+    if type(learner.encoder) is not GCN:
+        return None
     if type(learner) is ProtoNet and RecordedTraining.possible(learner, episodes):
         return RecordedTraining(learner, episodes)
     if type(learner) is MAML and not learner.adaptation.second_order:
@@ -59,7 +62,8 @@ def recorded_training(learner: Learner, episodes: Episodes) -> EpisodeTraining |
 class RecordedTraining(EpisodeTraining):
     """ProtoNet and its episodes as steps that a GPU replays, for a learner that :meth:`possible` says yes to.
 
-    ``block`` episodes have their fields held at once; fewer where they would not fit, half as many after running out of memory.
+    ``block`` episodes have their fields held at once; fewer where they would not fit, half as many after running out of
+    memory.
     """
 
     def __init__(self, learner: Learner, episodes: Episodes, block: int = BLOCK) -> None:
@@ -82,7 +86,7 @@ class RecordedTraining(EpisodeTraining):
 
     @staticmethod
     def possible(learner: Learner, episodes: Episodes) -> bool:
-        """Whether all nodes are read on the graph itself, and A_hat X lies dense on the device."""
+        """Whether all nodes are read on the graph itself, and A_hat X is dense on the device."""
         return episodes.info.get("kind") != "g-umtra" and learner.operator.held_inputs() is not None
 
     def step(self, update: int) -> torch.Tensor:
@@ -159,7 +163,7 @@ class RecordedTraining(EpisodeTraining):
         """The operations of :meth:`_update`, recorded; nothing is changed by it."""
         assert self._stream is not None
         with self._unchanged():
-            beside(lambda: self._update(size), self._stream)  # Adam makes its state too
+            run_on_stream(lambda: self._update(size), self._stream)  # Adam makes its state too
         self.optimizer.zero_grad(set_to_none=True)
         pool = next(iter(self._graphs.values())).pool() if self._graphs else None
         for group in self.optimizer.param_groups:
@@ -198,16 +202,17 @@ def padded_loss(
     """
     # Not addmm, which takes a slower kernel: 181 for 119 us on an H200.
     hidden = torch.relu(inputs @ encoder.weight1 + encoder.bias1)
-    # (P H) W2 takes fewer multiplications than P (H W2) where there are fewer rows than first-layer nodes.
+    # (P H) W2 takes fewer multiplications than P (H W2) with fewer rows than first-layer nodes.
     vectors = torch.relu(torch.addmm(encoder.bias2, pool @ hidden, encoder.weight2))
     return PrototypeLoss.apply(vectors, share, way, shot)  # type: ignore[no-any-return]
 
 
 class PrototypeLoss(torch.autograd.Function):
-    r"""ProtoNet's loss of one episode from its vectors, with the gradient in closed form: a third of autograd's kernels.
+    r"""ProtoNet's loss of one episode, with its gradient in closed form: a third of autograd's kernels.
 
-    With :math:`e = \mathrm{diag}(w)(p - \mathrm{onehot})`, p the softmax, w the share of each query and Z the prototypes, the
-    gradient of the queries is :math:`2 e Z` and that of the prototypes :math:`2 (e^\top Q - \mathrm{diag}(e^\top 1) Z)`.
+    With :math:`e = \mathrm{diag}(w)(p - \mathrm{onehot})`, p the softmax, w the share of each query and Z the
+    prototypes, the gradient of the queries is :math:`2 e Z` and that of the prototypes :math:`2 (e^\top Q -
+    \mathrm{diag}(e^\top 1) Z)`.
     """
 
     @staticmethod
@@ -232,7 +237,7 @@ class PrototypeLoss(torch.autograd.Function):
 
 
 class RecordedSteps(InnerSteps):
-    """:class:`~naq.learners.maml.InnerSteps` of first order with gradients in closed form, recorded for each shape of a chunk.
+    """First-order :class:`~naq.learners.maml.InnerSteps` with gradients in closed form, recorded by shape of chunk.
 
     Elsewhere than on a GPU the same operations run as they are. The parameters must stay where they are in memory.
     """
@@ -247,8 +252,7 @@ class RecordedSteps(InnerSteps):
 
     @torch.no_grad()
     def __call__(self, support: Side) -> tuple[Weights, torch.Tensor]:
-        """The weights after the steps, differentiable in the start as first-order steps are, and the shift of the first
-        layer."""
+        """The weights after the steps, differentiable in the start to first order, and the shift of the first layer."""
         if not isinstance(support.gram, torch.Tensor):
             with torch.enable_grad():
                 return super().__call__(support)
@@ -285,7 +289,7 @@ class RecordedSteps(InnerSteps):
         """The graph of the steps, what it fills, and what it reads."""
         held = [one.clone() for one in given]
         stream = torch.cuda.Stream(given[0].device)
-        beside(lambda: self._descend(*held), stream)
+        run_on_stream(lambda: self._descend(*held), stream)
         return *recorded(lambda: self._descend(*held), stream), held
 
     def _descend(
@@ -303,8 +307,8 @@ class RecordedSteps(InnerSteps):
     def _gradients(
         weights: Weights, first: torch.Tensor, pool: torch.Tensor, target: torch.Tensor, share: torch.Tensor
     ) -> Weights:
-        """Of the sum over tasks of the mean cross-entropy, with respect to the weights and to the first layer's
-        products (``first``)."""
+        """Of the sum over tasks of the mean cross-entropy, by the weights and the first layer's products
+        (``first``)."""
         before = first + weights["bias1"][:, None]
         pooled = torch.bmm(pool, torch.relu(before))
         inner = torch.baddbmm(weights["bias2"][:, None], pooled, weights["weight2"])
@@ -326,7 +330,8 @@ class RecordedSteps(InnerSteps):
 def recorded(run: Callable[[], Any], stream: torch.cuda.Stream, pool: Any = None) -> tuple[torch.cuda.CUDAGraph, Any]:
     """A graph of the kernels that ``run`` starts, and what it returned: tensors that every replay fills anew.
 
-    ``run`` must have run by :func:`beside` once before. Graphs recorded on one stream share the scratch memory of cuBLAS.
+    ``run`` must have run by :func:`run_on_stream` once before. Graphs recorded on one stream share the scratch memory
+    of cuBLAS.
     """
     graph = torch.cuda.CUDAGraph()
     # Of this thread alone: another may use the device meanwhile.
@@ -335,7 +340,7 @@ def recorded(run: Callable[[], Any], stream: torch.cuda.Stream, pool: Any = None
     return graph, found
 
 
-def beside(run: Callable[[], Any], stream: torch.cuda.Stream) -> None:
+def run_on_stream(run: Callable[[], Any], stream: torch.cuda.Stream) -> None:
     """Run on the stream that is recorded on, so that libraries choose their kernels and take their memory before."""
     stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(stream):
@@ -344,7 +349,7 @@ def beside(run: Callable[[], Any], stream: torch.cuda.Stream) -> None:
 
 
 def padded_sizes(fields: np.ndarray) -> np.ndarray:
-    """The sizes that fields of so many nodes are filled up to.
+    """The sizes that fields of these numbers of nodes are filled up to.
 
     >>> padded_sizes(np.array([1, 64, 65, 300])).tolist()
     [64, 64, 80, 320]
@@ -355,13 +360,12 @@ def padded_sizes(fields: np.ndarray) -> np.ndarray:
 
 
 def field_sizes(adjacency: sp.csr_array, nodes: np.ndarray) -> np.ndarray:
-    """(count,) nodes in the field of each row of ``nodes`` (count, rows); -1 stands for no node."""
+    """(count,) nodes in the field of each row of ``nodes`` (count, rows); -1 means no node."""
     return _sizes(adjacency.indptr, adjacency.indices, nodes, numba.get_num_threads(), adjacency.shape[0])
 
 
 def padded_fields(adjacency: sp.csr_array, nodes: np.ndarray, width: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The fields of each row of ``nodes`` (count, rows), filled up to ``width``, none of which may be larger; -1 stands
-    for no node.
+    """The fields of each row of ``nodes`` (count, rows; -1 for no node), filled up to ``width``, none larger.
 
     Returns:
         (count, width) nodes of the first layer, and the non-zeros of a (count, rows, width) matrix: their flat places

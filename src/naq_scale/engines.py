@@ -20,7 +20,7 @@ from multiprocessing import resource_tracker
 from typing import Any
 
 from naq.errors import MissingDependency, NaqError, OptionError
-from naq.options import nearest
+from naq.options import did_you_mean
 from naq.threads import available_cores, worker_environment
 
 ENGINES = ("local", "processes", "ray")
@@ -29,7 +29,8 @@ ROUNDS = 4
 ANSWER = 5.0
 """Seconds in which a cluster has to answer."""
 GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
-"""What opens a connection of gRPC, which a server answers at once. Ray itself waits for minutes where nobody answers."""
+"""What opens a connection of gRPC, which a server answers at once. Ray itself waits for minutes if
+nothing answers."""
 Calls = Sequence[tuple[Any, ...]]
 
 
@@ -85,7 +86,7 @@ class Processes(Engine):
 
 @contextmanager
 def environment_of_workers(threads: int) -> Iterator[None]:
-    """While it lasts, this process has the environment of workers with so many threads; Ctrl-C, which reaches the whole group, does not reach those that it starts."""
+    """The environment of workers with this many threads; Ctrl-C does not reach processes that are started in it."""
     resource_tracker.ensure_running()  # which changes the mask of signals
     before, mask = dict(os.environ), signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     os.environ.update(worker_environment(threads))
@@ -99,14 +100,14 @@ def environment_of_workers(threads: int) -> Iterator[None]:
 
 def prepare_worker() -> None:
     """What a worker process does first."""
-    threading.Thread(target=_end_with_parent, daemon=True).start()
 
+    def end_with_parent() -> None:
+        parent = multiprocessing.parent_process()
+        assert parent is not None
+        parent.join()
+        os._exit(1)
 
-def _end_with_parent() -> None:
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-    parent.join()
-    os._exit(1)
+    threading.Thread(target=end_with_parent, daemon=True).start()
 
 
 class Ray(Engine):
@@ -144,9 +145,9 @@ class Ray(Engine):
 
 
 def check_engine(name: str, workers: int, address: str | None) -> None:
-    """Raise an ``OptionError`` where there is no such engine."""
+    """Raise an ``OptionError`` if the engine is unknown or does not fit the other options."""
     if name not in ENGINES:
-        raise OptionError(f"there is no engine {name!r}; {nearest(name, ENGINES)}")
+        raise OptionError(f"engine {name!r} is unknown; {did_you_mean(name, ENGINES)}")
     if workers < 1:
         raise OptionError(f"--workers is {workers}; expected at least 1.")
     if address is not None and name != "ray":
@@ -165,17 +166,17 @@ def make_engine(name: str = "local", workers: int = 1, address: str | None = Non
 
 
 def connect(ray: Any, workers: int, address: str | None) -> None:
-    """Join the Ray cluster there, or start one of so many workers on this machine."""
+    """Join the Ray cluster there, or start one of ``workers`` on this machine."""
     own = {} if address else {"num_cpus": workers, "include_dashboard": False}
     if address is not None:
-        check_answers(address)
+        check_cluster(address)
     try:
         ray.init(address=address or "local", logging_level=logging.ERROR, log_to_driver=False, **own)
     except (ConnectionError, RuntimeError, ValueError) as error:
         raise NaqError(f"the Ray cluster at {address or 'this machine'} cannot be used: {error}") from error
 
 
-def check_answers(address: str) -> None:
+def check_cluster(address: str) -> None:
     """Raise a ``NaqError`` where nothing answers at ``host:port`` or ``ray://host:port``; others are left to Ray."""
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if not host or not port.isdigit():

@@ -1,9 +1,9 @@
 r"""Time and memory of each stage of a run before it is run.
 
-Memory follows from sizes. A stage takes :math:`\text{factor} \cdot \text{work} / \text{rate}` seconds: work follows from the
-sizes of the graph and the method's options, rates are of this machine at this moment, from a probe of about a second. Factors
-are how far the stage's own code is from the probe's; they were measured once (``benchmarks/estimate.py``, which also compares
-estimates with measured times) and change with the code, not with the machine.
+Memory follows from sizes. A stage takes :math:`\text{factor} \cdot \text{work} / \text{rate}` seconds: work follows
+from the sizes of the graph and the method's options, rates are of this machine at this moment, from a probe of about a
+second. Factors are how far the stage's own code is from the probe's; they were measured once (docs/scale.md
+compares estimates with measured times) and change with the code, not with the machine.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ import numpy as np
 from naq.graph import Graph
 from naq.io import load
 from naq.methods import Method, get_method
-from naq.neighbors import approximate
 from naq.neighbors.vectors import EXACT_NODES
 from naq.options import check_whole
 from naq.run.config import EPISODES
 from naq.run.episodes import check_takes_table
+from naq_scale import near_vectors
 from naq_scale.blocks.closed_form import CENTRES, PROBES, SEARCHED
 
 FACTORS: dict[str, float] = {
@@ -41,8 +41,8 @@ TASKS, TASK_NODES = 550, 45
 
 @dataclass(frozen=True)
 class Sizes:
-    """What costs depend on: ``entries`` of the adjacency are two per edge, ``feature_entries`` the non-zeros of sparse features;
-    ``end_degree`` is the mean degree of the node at the end of an edge, since hubs are met more often."""
+    """What costs depend on: ``entries`` of the adjacency are two per edge, ``feature_entries`` the non-zeros of sparse
+    features; ``end_degree`` is the mean degree of the node at the end of an edge, since hubs are met more often."""
 
     nodes: int
     entries: int
@@ -83,7 +83,7 @@ def probe() -> Rates:
     """About a second of the kinds of work that stages do."""
     import torch
 
-    from naq_scale.tiles import multiply
+    from naq_scale.tiles import multiply_tile
 
     random, n, width = np.random.default_rng(0), 100_000, 64
     graph = Graph(random.integers(0, n, (2, 5 * n)), nodes=n)
@@ -95,7 +95,7 @@ def probe() -> Rates:
             torch.relu(weight @ weight).sum().backward()
 
     return Rates(
-        gather=4.0 * width * (graph.adjacency.nnz + n) / _seconds(lambda: multiply(graph, held)),
+        gather=4.0 * width * (graph.adjacency.nnz + n) / _seconds(lambda: multiply_tile(graph, held)),
         matmul=2.0 * 1024 * 384 * 1024 / _seconds(lambda: left @ right),
         copy=2.0 * block.nbytes / _seconds(block.copy),
         steps=50 / _seconds(steps),
@@ -103,7 +103,7 @@ def probe() -> Rates:
 
 
 def _seconds(work: Callable[[], Any], budget: float = 0.25) -> float:
-    """Mean of one call after the first, over a quarter of a second: what a long stage meets while others compute too."""
+    """Mean of one call after the first, over a quarter of a second."""
     work()
     began, calls = time.perf_counter(), 0
     while calls < 3 or time.perf_counter() - began < budget:
@@ -156,7 +156,7 @@ def estimate(
     sizes: Sizes, method: str = "naq-plus", *, episodes: int = EPISODES, options: Mapping[str, Any] | None = None,
     rates: Rates | None = None, table: bool = False,
 ) -> Estimate:  # fmt: skip
-    """Stages of a run of ``method``; ``rates`` are probed if not given. With ``table`` episodes come from one made before."""
+    """Stages of a run of ``method``; ``rates`` are probed if not given; with ``table`` none is made."""
     found, episodes = get_method(method), check_whole("episodes", episodes)
     if table:
         check_takes_table(found)
@@ -183,8 +183,8 @@ def _load(s: Sizes, r: Rates) -> Stage:
 
 
 def _embedded(method: Method, s: Sizes, r: Rates, options: Mapping[str, Any]) -> list[Stage]:
-    """Neighbours are cosines of pairs of rows, offered to the lists of the nearest (some 64 bytes of work each); the closed
-    form pairs and the Gram matrix in float64, which takes twice as long, and two products of all rows."""
+    """Neighbours are cosines of pairs of rows, offered to the lists of the nearest (some 64 bytes of work each); the
+    closed form pairs and the Gram matrix in float64, which takes twice as long, and two products of all rows."""
     dim, steps, n = int(options.get("dim", 384)), int(options.get("steps", 10)), float(s.nodes)
     width = min(dim, s.features or dim, s.nodes)
     rows, narrow = 4.0 * s.nodes * width, s.features > width
@@ -195,14 +195,14 @@ def _embedded(method: Method, s: Sizes, r: Rates, options: Mapping[str, Any]) ->
     smoothing = (steps + 1) * 4.0 * (s.entries + s.nodes) * width / r.gather
     disk = 2.0 * rows if s.mapped else 0.0
     block = 4.0 * 65_536 * (width + (0 if s.sparse else s.features))
-    a_hat = 4.0 * s.entries if s.mapped else 36.0 * (s.entries + s.nodes)  # mapped: edges, in the order of places
+    a_hat = 0.0 if s.mapped else 36.0 * (s.entries + s.nodes)
     if s.mapped and n > SEARCHED:
         offered = SEARCHED * PROBES * n / CENTRES
         search = 2.0 * width * (n * CENTRES + offered) / r.matmul + 320.0 * offered / r.copy  # members are gathered
     elif n <= EXACT_NODES["cpu"]:
         search = width * n * n / r.matmul + 64.0 * n * n / r.copy
     else:  # clusters, and half as much for the passes
-        offered = 1.5 * n * approximate.PROBES * approximate.MEMBERS
+        offered = 1.5 * n * near_vectors.PROBES * near_vectors.MEMBERS
         search = 2.0 * width * offered / r.matmul + 64.0 * offered / r.copy
     multiplied = (4.0 * 10.0 * (min(s.nodes, SEARCHED) if s.mapped else s.nodes) + 8.0 * n) * width * width
     closed = multiplied / r.matmul + 64.0 * rows / r.copy

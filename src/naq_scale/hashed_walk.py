@@ -1,9 +1,9 @@
 """The memory of a push on a large graph: a walk keeps the nodes it meets together, in the order in which it meets them.
 
-A hash table with open addressing finds the place of a node. A row meets some ten thousand nodes however large the graph,
-so all that it reads again and again stays in the processor's cache; of the graph only edges, and the degree of a node met
-for the first time, are fetched from far away. What is compiled here is chosen by :mod:`naq.neighbors.walk` where ``table``
-is an array.
+A hash table with open addressing finds the place of a node. A row meets some ten thousand nodes however large the
+graph, so all that it reads again and again stays in the processor's cache; of the graph only edges, and the degree of a
+node met for the first time, are fetched from far away. What is compiled here is chosen by :mod:`naq.neighbors.walk`
+where ``table`` is an array.
 """
 
 from __future__ import annotations
@@ -14,27 +14,29 @@ import numpy as np
 from numba import njit, types
 from numba.extending import overload
 
-from naq.neighbors.prefetch import prefetch
-from naq.neighbors.walk import LOOKED_AT, NODE, clear, first, met, queued, relax
+from naq.neighbors.walk import NODE, clear, first, number_of, queued, relax
+from naq_scale.lanes import prefetch
 
+LOOKED_AT = 16
+"""Edges of a coming node whose ends are prefetched."""
 BITS = 17
-"""A table has so many bits at least: 1 MB, of which a walk uses what it meets."""
+"""Least bits of a table: 1 MB, of which a walk uses what it meets."""
 SPREAD, LOW = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xFFFFFFFF)
 NONE, ONE, HALF, WORD = np.uint64(0), np.uint64(1), np.uint64(32), np.uint64(64)
 
 
-def hashed_memory(n: int, threads: int) -> tuple[np.ndarray, np.ndarray]:
+def hashed_memory(n: int, threads: int, bits: int = BITS) -> tuple[np.ndarray, np.ndarray]:
     """Nodes and tables of every thread for a walk forward and one back, from NumPy, which asks for large pages.
 
     Shapes:
         - nodes: (threads, 2, n + 1); the last is never met and has no residual
-        - tables: (threads, 2, places + 2); an entry holds a node + 1 below and its number above; the last two, the shift
-          that makes a place of a hash at first and now
+        - tables: (threads, 2, places + 2); an entry holds a node + 1 below and its number above; the last two, the
+          shift that makes a place of a hash at first and now
     """
     nodes = np.empty((threads, 2, n + 1), dtype=NODE)
     nodes[:, :, n] = 0
-    tables = np.zeros((threads, 2, (1 << max(BITS, n.bit_length() + 1)) + 2), dtype=np.uint64)
-    tables[:, :, -2:] = 64 - BITS
+    tables = np.zeros((threads, 2, (1 << max(bits, n.bit_length() + 1)) + 2), dtype=np.uint64)
+    tables[:, :, -2:] = 64 - bits
     return nodes, tables
 
 
@@ -74,9 +76,9 @@ def _empty(nodes: Any, table: Any, count: Any) -> None:
         table[nodes[number].place] = NONE
 
 
-@overload(met)
-def _met(table: Any, nodes: Any, node: Any) -> Any:
-    def met(table: Any, nodes: Any, node: Any) -> Any:
+@overload(number_of)
+def _number_of(table: Any, nodes: Any, node: Any) -> Any:
+    def number_of(table: Any, nodes: Any, node: Any) -> Any:
         v, shift = np.uint64(node), table[len(table) - 1]
         place = (v * SPREAD) >> shift
         while table[place] != NONE:
@@ -85,12 +87,12 @@ def _met(table: Any, nodes: Any, node: Any) -> Any:
             place = (place + ONE) & ((NONE - ONE) >> shift)
         return np.uint64(len(nodes) - 1)
 
-    return met if isinstance(table, types.Array) else None
+    return number_of if isinstance(table, types.Array) else None
 
 
 @njit(cache=True)
 def _shift(table: Any, nodes: Any, count: Any, most: Any) -> Any:
-    """The shift of a table that ``most`` nodes half fill; it is doubled for that, and its ``count`` nodes put in anew."""
+    """The shift of a table that ``most`` nodes half fill; it is doubled for that, with its ``count`` nodes."""
     last = len(table) - 1
     shift = table[last]
     while np.uint64(2 * most) > ONE << (WORD - shift) and ONE << (WORD - shift) < np.uint64(last - 1):
@@ -172,7 +174,7 @@ def _relax(
 
 @njit(cache=True, inline="always")
 def _look_ahead(indptr: Any, indices: Any, nodes: Any, front: Any, now: Any, position: Any, length: Any) -> None:
-    """Ask for what the next nodes of the front will read: where their edges begin, the edges, where those of their ends do."""
+    """Prefetch what the next nodes of the front read: where edges begin, the edges, where those of their ends do."""
     if position + 8 < length:
         prefetch(indptr, nodes[front[now, position + 8]].id)
     if position + 4 < length:

@@ -1,11 +1,13 @@
-"""Sums of rows that lie anywhere in memory, in compiled code: sixteen float32 numbers at a time, kept in registers.
+"""Memory by cache lines in compiled code: prefetching, arrays that begin with a line, and sums of rows.
 
-Numba loads and stores an array that is added to for every row; a value of LLVM's ``<16 x float>`` stays in registers. Every
-number is added up in the order of the rows, whatever the width: columns may be divided into tiles without changing a bit.
+Numba has no name for LLVM's ``prefetch``. It also loads and stores an array that is added to for every row; a value of
+LLVM's ``<16 x float>`` stays in registers. Every number is added up in the order of the rows, whatever the width:
+columns may be divided into tiles without changing a bit.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,12 +16,47 @@ from numba import njit
 from numba.core import cgutils, types
 from numba.extending import intrinsic, models, register_model
 
-from naq.neighbors.prefetch import LANES, prefetch_far
-
+LANES = 16
+"""Float32 numbers of a line."""
+READ, NEAR, FAR, DATA = 0, 3, 2, 1
+"""LLVM's arguments: to be read, into the first cache or into the second, data and not instructions."""
 WIDE = 4 * LANES
 """Columns that are added up at once."""
 AHEAD = 32
-"""Rows between the one that is asked for and the one that is added."""
+"""Rows between the one that is prefetched and the one that is added."""
+
+
+def _ask(cache: int, context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    kind = signature.args[0]
+    made = context.make_array(kind)(context, builder, arguments[0])
+    place = cgutils.get_item_pointer(context, builder, kind, made, [arguments[1]], wraparound=False)
+    byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
+    shape = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
+    call = builder.module.declare_intrinsic("llvm.prefetch", [byte], shape)
+    builder.call(call, [builder.bitcast(place, byte), number(READ), number(cache), number(DATA)])
+    return context.get_dummy_value()
+
+
+def _prefetch(typing_context: Any, array: Any, index: Any) -> Any:
+    return types.void(array, types.intp), partial(_ask, NEAR)
+
+
+def _prefetch_far(typing_context: Any, array: Any, index: Any) -> Any:
+    return types.void(array, types.intp), partial(_ask, FAR)
+
+
+prefetch: Any = intrinsic(_prefetch)
+"""``prefetch(array, index)`` starts to load ``array[index]`` into the cache and goes on; the index must be in range."""
+prefetch_far: Any = intrinsic(_prefetch_far)
+"""The same into the second cache only, which waits for more lines at a time: for rows that are read much later."""
+
+
+def line_aligned(shape: tuple[int, int]) -> np.ndarray:
+    """(rows, columns) float32 without values that begins with a cache line: 64 numbers are four lines, not five."""
+    line, size = 4 * LANES, 4 * shape[0] * shape[1]
+    raw = np.empty(size + line, dtype=np.uint8)
+    first = -raw.ctypes.data % line
+    return raw[first : first + size].view(np.float32).reshape(shape)
 
 
 class _Lanes(types.Type):  # type: ignore[misc]
@@ -67,7 +104,7 @@ def _add(typing_context: Any, one: Any, two: Any) -> Any:
 
 
 load_lanes: Any = intrinsic(_load)
-"""``load_lanes(array, index)``: sixteen numbers of a float32 array of one dimension from ``index`` on, which must be in range."""
+"""``load_lanes(array, index)``: sixteen numbers of a flat float32 array from ``index`` on, which must be in range."""
 store_lanes: Any = intrinsic(_store)
 """``store_lanes(array, index, lanes)`` writes them."""
 add_lanes: Any = intrinsic(_add)
@@ -78,10 +115,10 @@ add_lanes: Any = intrinsic(_add)
 def add_rows(rows: Any, width: Any, indices: Any, begin: Any, end: Any, total: Any, place: Any) -> None:
     """Add the rows ``indices[begin:end]`` to ``total[place : place + width]``, one after the other.
 
-    Rows that come next, those of later indices among them, are asked for ahead of time.
+    Rows that come next, those of later indices among them, are prefetched.
 
     Shapes:
-        - rows: (n x width,) float32, all rows behind one another; ``total`` (at least place + width,) float32
+        - rows: (n x width,) float32, rows one after the other; ``total`` (at least place + width,) float32
         - indices: (m,), m >= end, each below n
     """
     last, first = len(indices) - 1, 0

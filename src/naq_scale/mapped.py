@@ -1,13 +1,14 @@
 """A graph in a folder of memory-mapped arrays: for graphs larger than memory, and to open any graph at once.
 
 ``adj_indptr, adj_indices`` is the adjacency as CSR: both directions of every edge, columns ascending, no self-loop, no
-duplicate. Features are ``attr_indptr, attr_indices[, attr_data]`` or a dense ``attr``; ``labels``, ``class_names``, ``names``,
-``vocab``, blocks, arcs, text and table as in the graph npz. What is checked when:
+duplicate. Features are ``attr_indptr, attr_indices[, attr_data]`` or a dense ``attr``; ``labels``, ``class_names``,
+``names``, ``vocab``, blocks, arcs, relations, text, table and recipe as in the graph npz. What is checked when:
 
-- opening a folder: the manifest by its checksum; size, shape and type of every array file; labels; and one pass over the
-  index arrays (in range, ascending, no loop), since compiled code trusts them. Feature values and names of a large folder are
-  not read; one of up to :data:`VERIFIED` bytes is checked as with ``verify=True``.
-- ``verify=True``: also the checksum of every array, that edges go in both directions, and that feature values are finite.
+- opening a folder: the manifest by its checksum; size, shape and type of every array file; labels; and one pass over
+  the index arrays (in range, ascending, no loop), since compiled code trusts them. Feature values and names of a large
+  folder are not read; one of up to :data:`VERIFIED` bytes is checked as with ``verify=True``.
+- ``verify=True``: also the checksum of every array, that edges go in both directions, and that feature values are
+  finite.
 """
 
 from __future__ import annotations
@@ -26,7 +27,21 @@ from numba import njit, prange
 from naq.errors import DataError, GraphError
 from naq.files import is_text
 from naq.graph import Graph
-from naq.io.npz import ARCS, BLOCKS, MOST_COLUMNS, TABLE, TEXT, _strings, checked_labels, kept_arrays, stated_blocks
+from naq.io.npz import (
+    ARCS,
+    BLOCKS,
+    MOST_COLUMNS,
+    RECIPE,
+    RELATIONS,
+    TABLE,
+    TEXT,
+    check_label_array,
+    check_strings,
+    kept_arrays,
+    relation_names,
+    split_relations,
+    stated_blocks,
+)
 from naq.io.npz import with_kept as with_text_and_table
 from naq.io.readers import Reader
 from naq.random import mixed
@@ -35,7 +50,7 @@ from naq_scale.array_folder import MANIFEST, check_sums, new_folder, open_arrays
 FORMAT, VERSION = "naq-graph", 1
 _NAMES = ("class_names", "names", "vocab")
 _SPARSE = ("adj_indptr", "adj_indices", "attr_indptr", "attr_indices", "attr_data")
-ARRAYS = frozenset({*_SPARSE, "attr", "labels", *_NAMES, *BLOCKS, *ARCS, *TEXT, *TABLE})
+ARRAYS = frozenset({*_SPARSE, "attr", "labels", *_NAMES, *BLOCKS, *ARCS, *RELATIONS, *TEXT, *TABLE, RECIPE})
 ROWS = 1 << 16
 """Rows that one piece of a scan goes through, and entries that are checked at once."""
 VERIFIED = 1 << 28
@@ -62,7 +77,8 @@ class FolderReader(Reader):
 def save_mapped(path: str | Path, graph: Graph) -> Path:
     """Write a graph as a folder; reading it back gives the same content hash and names."""
     with new_folder(path, FORMAT, VERSION) as writer:
-        writer.facts |= facts_of(graph.name, graph.num_nodes, graph.num_edges, graph.num_features)
+        sizes = {"nodes": graph.num_nodes, "edges": graph.num_edges, "features": graph.num_features}
+        writer.facts |= {"name": graph.name, **sizes}
         writer.put("adj_indptr", graph.adjacency.indptr, index_type(graph.adjacency.nnz))
         writer.put("adj_indices", graph.adjacency.indices, index_type(graph.num_nodes))
         if isinstance(graph.features, np.ndarray):
@@ -77,11 +93,6 @@ def save_mapped(path: str | Path, graph: Graph) -> Path:
             if getattr(graph, key) is not None:
                 writer.put(key, getattr(graph, key))
     return Path(path)
-
-
-def facts_of(name: str, nodes: int, edges: int, features: int) -> dict[str, Any]:
-    """What the manifest says beside the arrays."""
-    return {"name": name, "nodes": int(nodes), "edges": int(edges), "features": int(features)}
 
 
 def index_type(largest: int) -> type:
@@ -104,16 +115,19 @@ def open_graph(path: str | Path, *, name: str | None = None, verify: bool = Fals
     adjacency = _csr(arrays, "adj", (n, n), path)
     features = _features(arrays, manifest, n, path)
     arcs = _csr(arrays, "arc", (n, n), path) if "arc_indptr" in arrays else None
+    kinds = relation_names(arrays, path)
+    typed = None if kinds is None else _csr(arrays, "rel", (len(kinds) * n, n), path)
     if verify:
         check_sums(path, manifest)
         _verify(adjacency, features, path)
-        if arcs is not None and not (np.isfinite(arcs.data) & (arcs.data > 0)).all():
-            raise DataError(f"{path}: arc_data holds a weight that is not above 0; make the folder again.")
+        for key, matrix in (("arc_data", arcs), ("rel_data", typed)):
+            if matrix is not None and not (np.isfinite(matrix.data) & (matrix.data > 0)).all():
+                raise DataError(f"{path}: {key} holds a weight that is not above 0; make the folder again.")
         own = arrays.get("names", np.empty(0))
         if not all(is_text(own[start : start + ROWS]) for start in range(0, len(own), ROWS)):
-            raise DataError(f"{path}: names holds bytes that are no text; make the folder again.")
+            raise DataError(f"{path}: names holds bytes that are not text; make the folder again.")
     names: dict[str, Any] = {
-        key: _strings(arrays[key], key, path) if key != "names" else _text(arrays[key], path)
+        key: check_strings(arrays[key], key, path) if key != "names" else _text(arrays[key], path)
         for key in _NAMES
         if key in arrays
     }
@@ -122,10 +136,11 @@ def open_graph(path: str | Path, *, name: str | None = None, verify: bool = Fals
         graph = Graph.on_clean_arrays(
             adjacency,
             features,
-            checked_labels(arrays.get("labels"), str(path)),
+            check_label_array(arrays.get("labels"), str(path)),
             **names,
             blocks=stated_blocks(arrays, path),
             arcs=arcs,
+            relations=None if typed is None or kinds is None else split_relations(typed, kinds),
             name=name or str(manifest.get("name") or path.name),
             operator_class="naq_scale.streamed:StreamedOperator",
         )
@@ -225,7 +240,10 @@ def one_way(indptr: Any, indices: Any, pieces: Any) -> Any:
     return sums.sum() != np.uint64(0)
 
 
-SENTENCE = b"naq: a file of the graph was cut or cannot be read any more while the program read it; make the folder again and start again.\n"
+SENTENCE = (
+    b"naq: a file of the graph was cut or cannot be read any more while the program read it; "
+    b"make the folder again and start again.\n"
+)
 _TEXT = ctypes.create_string_buffer(SENTENCE)
 
 

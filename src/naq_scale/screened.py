@@ -2,10 +2,11 @@ r"""Euclidean top-k of dense rows on an accelerator: screened in float32, decide
 
 .. math:: g_{ij} = x_i \cdot x_j - \tfrac12 |x_j|^2 = \tfrac12 (|x_i|^2 - |x_i - x_j|^2)
 
-One float32 product gives g for a block of rows and all columns. Columns are divided into groups of ``GROUP``, of which only
-the largest g is read at first: the best columns lie in the groups with the best of those. A few more than k columns are
-taken and ordered by their distances in float64, ties to the lowest id. The result is exact where the k-th of them is better
-than any column left out can be, given the bound on the rounding of a float32 product; other rows are done again in float64.
+One float32 product gives g for a block of rows and all columns. Columns are divided into groups of ``GROUP``, of which
+only the largest g is read at first: the best columns lie in the groups with the best of those. A few more than k
+columns are taken and ordered by their distances in float64, ties to the lowest id. The result is exact where the k-th
+of them is better than any column left out can be, given the bound on the rounding of a float32 product; other rows are
+done again in float64.
 
 Cost: 2 n^2 d multiplications in float32, and n^2 numbers written once and read once.
 """
@@ -24,16 +25,19 @@ from naq.neighbors.topk import stable_topk
 GROUP = 64
 SPARE = 28
 """Columns beyond k that are decided in float64."""
-ROWS = 2048
-"""Rows of a block at most."""
 
 
 def euclidean_topk(
     features: np.ndarray, k: int, device: str | torch.device, progress: Callable[[int, int], None] | None = None,
-    seeds: tuple[int, int] | None = None,
+    seeds: tuple[int, int] | None = None, group: int = GROUP, rows: int = 2048,
 ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
-    """ids (s, k) and scores (s, k), minus the distance, of the nodes first..last-1, or of all."""
-    search = _Search(features, k, torch.device(device))
+    """ids (s, k) and scores (s, k), minus the distance, of the nodes first..last-1, or of all.
+
+    Args:
+        group: columns of a group.
+        rows: of a block, at most.
+    """
+    search = _Search(features, k, torch.device(device), group, rows)
     first, last = (0, len(features)) if seeds is None else seeds
     ids, scores = np.empty((last - first, k), dtype=np.int32), np.empty((last - first, k), dtype=np.float32)
     block, start, unsure = search.block, first, []
@@ -58,15 +62,18 @@ def euclidean_topk(
 
 
 class _Search:
-    def __init__(self, features: np.ndarray, k: int, device: torch.device) -> None:
+    def __init__(
+        self, features: np.ndarray, k: int, device: torch.device, group: int = GROUP, rows: int = 2048
+    ) -> None:
         n, d = features.shape
         self.n, self.k, self.device = n, k, device
         self.rows = torch.from_numpy(np.array(features, dtype=np.float32)).to(device)
         middle = self.rows.mean(dim=0, dtype=torch.float64)  # distances do not change, rounding errors do
         self.wanted = min(k + SPARE, n)
-        self.group = GROUP if n >= 4 * GROUP * self.wanted else 1
+        self.group = group if n >= 4 * group * self.wanted else 1
         self.height = -(-n // self.group)
-        # One more column turns the product into g; zero columns keep the rows aligned. Rows that fill the last group up are never chosen.
+        # One more column turns the product into g; zero columns keep the rows aligned. Rows that fill the last group up
+        # are never chosen.
         self.right = torch.zeros(self.group * self.height, -(-(d + 1) // 4) * 4, device=device)
         self.right[:n, :d] = (self.rows.double() - middle).float()
         size = self.right[:, :d].pow(2).sum(dim=1, dtype=torch.float64)
@@ -79,7 +86,7 @@ class _Search:
         unit = 2.0**-24 if torch.get_float32_matmul_precision() == "highest" else 2.0**-10
         self.error = (d + 8) * 2 * unit * (self.size.sqrt() * largest + largest**2 / 2)
         each = 4 * len(self.right) * (1 + 1 / self.group) + self.wanted * (20 * self.group + 24 * d)
-        self.block = max(1, min(ROWS, n, int(free_bytes(device) // each)))
+        self.block = max(1, min(rows, n, int(free_bytes(device) // each)))
 
     def screened(self, start: int, stop: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """ids and scores (rows, k) of some rows, and which of them are sure."""

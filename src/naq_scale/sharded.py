@@ -1,8 +1,8 @@
 """Tables and embeddings in shards, computed by any engine and put together here: the bits are those of one process.
 
 A shard of a table is a range of its rows, one of an embedding is of one of its steps (:mod:`naq_scale.blocks`). Each is
-a folder of arrays with checksums, named by a hash of everything that it is made from, and is there whole or not at all: one
-that is there already is not made again, a damaged one is.
+a folder of arrays with checksums, named by a hash of everything that it is made from, and is there whole or not at all:
+one that is there already is not made again, a damaged one is.
 """
 
 from __future__ import annotations
@@ -24,20 +24,22 @@ from naq.files import write_atomically
 from naq.graph import Graph
 from naq.neighbors import NeighborTable
 from naq.neighbors.diffusion import PushArrays, diffusion_rows, exact_rows, push_arrays, share_refined
-from naq.neighbors.feature import described, feature_rows
-from naq_scale.array_folder import check_sums, new_folder, read_manifest
-from naq_scale.blocks.shards import Arrays, Bounds, Inputs, Pieces, Shards, Step, as_pieces, computed
+from naq.neighbors.feature import complete_info, feature_rows
+from naq_scale.array_folder import FolderWriter, check_sums, new_folder, read_manifest
+from naq_scale.blocks.shards import Arrays, BlockArray, Bounds, Inputs, Shards, Step, as_block_arrays, compute_blocks
 from naq_scale.engines import Engine
 
 KIND, VERSION = "naq-shard", 1
+HALVED, FEWEST = ("rows_at_once", "columns_at_once"), 8
+"""Facts of steps whose results do not depend on them: halved where memory is short, but not below the fewest."""
 Source = tuple[str, str]
-"""Where workers find the graph, and its hash without labels."""
+"""Where workers find the graph, "" if there is none yet, and its hash without labels, "" if it is not compared."""
 Tell = Callable[[int, int], None]
 """Is called with (shards done, shards in all)."""
 
 
 class FileArray:
-    """An array in a file that is open only while it is read: there may be more of them than a process may have open files."""
+    """An array in a file that is open only while it is read: a process may not open as many as there are."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -62,7 +64,7 @@ Shard = tuple[dict[str, Any], dict[str, FileArray]]
 """Its manifest and its arrays."""
 
 
-def key_of(*description: Any) -> str:
+def shard_name(*description: Any) -> str:
     """The name of what is made, by this version, from what is described by JSON values."""
     text = json.dumps([naq.__version__, *description], sort_keys=True)
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
@@ -88,7 +90,7 @@ def make_shards(
     engine: Engine, function: Callable[..., Any], calls: Mapping[Path, tuple[Any, ...]],
     keep: Callable[[Path, Any], None] | None = None, tell: Tell = lambda done, total: None,
 ) -> list[Shard]:  # fmt: skip
-    """The shards of the folders in ``calls``, those that are missing made by ``function`` and written by it or ``keep``."""
+    """The shards of the folders in ``calls``; missing ones are made by ``function``, written by it or ``keep``."""
     found = {folder: read_shard(folder) for folder in calls}
     left = [folder for folder, shard in found.items() if shard is None]
     tell(len(calls) - len(left), len(calls))
@@ -108,7 +110,7 @@ def make_shards(
     return shards
 
 
-def sharded_table(
+def make_table_in_shards(
     graph: Graph, info: Mapping[str, Any], shards: int, engine: Engine, folder: Path, source: str,
     tell: Tell = lambda done, total: None,
 ) -> NeighborTable:  # fmt: skip
@@ -123,7 +125,8 @@ def sharded_table(
     bounds = np.linspace(0, n, 1 + (1 if whole else min(shards, n))).astype(int).tolist()
     origin = source, graph.without_labels().hash
     calls = {
-        folder / key_of("rows", origin[1], dict(info), part): (origin, dict(info), part) for part in pairwise(bounds)
+        folder / shard_name("rows", origin[1], dict(info), part): (origin, dict(info), part)
+        for part in pairwise(bounds)
     }
 
     def keep(place: Path, rows: tuple[np.ndarray, np.ndarray, dict[str, Any]]) -> None:
@@ -134,7 +137,7 @@ def sharded_table(
 
     made = make_shards(engine, table_rows, calls, keep, tell)
     ids, scores = (np.concatenate([arrays[name][:] for _, arrays in made]) for name in ("ids", "scores"))
-    about = described(info) if info["kind"] == "feature" else dict(info)
+    about = complete_info(info) if info["kind"] == "feature" else dict(info)
     if info.get("method") == "push":
         about |= share_refined((sum(m["refined"][0] for m, _ in made), sum(m["refined"][1] for m, _ in made)))
     return NeighborTable(ids, scores, {**about, **made[0][0].get("recall", {})})
@@ -162,7 +165,7 @@ def table_rows(source: Source, info: Mapping[str, Any], rows: tuple[int, int]) -
 def _graph(source: Source) -> Graph:
     """Once for all shards that a worker makes."""
     graph = naq.load(source[0]).without_labels()
-    if graph.hash != source[1]:
+    if source[1] and graph.hash != source[1]:
         raise DataError(f"{source[0]} is not the graph that the shards are made of; start again.")
     return graph
 
@@ -176,32 +179,35 @@ class FileShards(Shards):
     """The shards of an embedding, in ``folder``, which every worker has to see.
 
     Args:
+        graph: what shards are made of; None while there is none.
         source: where workers find the graph.
         shards: of a step at most.
         processes: workers that share the memory of this machine.
         tell: is called with (step, shards done, shards in all).
+        key: what shards are named by in place of the graph's hash, for a graph that only this folder has.
     """
 
     def __init__(
-        self, graph: Graph, engine: Engine, folder: Path, source: str, *, shards: int, processes: int = 1,
-        tell: Callable[[str, int, int], None] = lambda step, done, total: None,
+        self, graph: Graph | None, engine: Engine, folder: Path, source: str, *, shards: int, processes: int = 1,
+        tell: Callable[[str, int, int], None] = lambda step, done, total: None, key: str = "",
     ) -> None:  # fmt: skip
         self.shards, self.processes = shards, processes
         self._engine, self._folder, self._tell = engine, folder.absolute(), tell
-        self._source = source, graph.without_labels().hash
+        self._source = source, "" if key or graph is None else graph.without_labels().hash
+        self._key = key or self._source[1]
         self._folder.mkdir(parents=True, exist_ok=True)
 
     def run(self, step: Step, bounds: Bounds, facts: Mapping[str, Any], inputs: Inputs) -> list[Arrays]:
         name, paths = step.__name__.strip("_").replace("_", " "), {}
         grids = {
-            key: Pieces([[self._in_file(array) for array in line] for line in pieces.grid])
-            for key, pieces in as_pieces(inputs).items()
+            key: BlockArray([[self._in_file(array) for array in line] for line in pieces.grid])
+            for key, pieces in as_block_arrays(inputs).items()
         }
         for key, pieces in grids.items():
             paths[key] = [[str(array.path.relative_to(self._folder)) for array in line] for line in pieces.grid]
         calls = {}
         for part in bounds:
-            place = self._folder / key_of("part", self._source[1], name, part, dict(facts), paths)
+            place = self._folder / shard_name("part", self._key, name, part, dict(facts), paths)
             calls[place] = (self._source, place, step, part, dict(facts), grids)
         made = make_shards(self._engine, write_part, calls, tell=lambda done, total: self._tell(name, done, total))
         return [arrays for _, arrays in made]  # type: ignore[misc]
@@ -231,7 +237,7 @@ def write_part(
     step: Step,
     part: tuple[int, int],
     facts: Mapping[str, Any],
-    inputs: Mapping[str, Pieces],
+    inputs: Mapping[str, BlockArray],
 ) -> None:
     """Compute a shard of a step and write its arrays to the folder ``place``."""
     if not place.parent.is_dir():
@@ -239,13 +245,36 @@ def write_part(
             f"this worker does not see the folder {place.parent}, through which the shards of an embedding pass; "
             "choose --out on a file system that all machines share."
         )
-    graph = _graph(source)
-    graph.check_files()
-    with new_folder(place, KIND, VERSION) as writer:
-        files: dict[str, Any] = {}
-        for block in computed(step, graph, facts, inputs, *part):
-            for name, array in block.items():
-                if name not in files:
-                    files[name] = writer.array(name, array.dtype, array.shape[1:])
-                files[name].append(array)
+    graph = _graph(source) if source[0] else None
+    while True:
+        try:
+            with new_folder(place, KIND, VERSION) as writer:
+                _write_blocks(step, graph, facts, inputs, part, writer)
+            return
+        except (MemoryError, RuntimeError) as error:
+            facts = _halved(facts, error)
+
+
+def _write_blocks(
+    step: Step, graph: Any, facts: Mapping[str, Any], inputs: Mapping[str, BlockArray], part: tuple[int, int],
+    writer: FolderWriter,
+) -> None:  # fmt: skip
+    if graph is not None:
         graph.check_files()
+    files: dict[str, Any] = {}
+    for block in compute_blocks(step, graph, facts, inputs, *part):
+        for name, array in block.items():
+            if name not in files:
+                files[name] = writer.array(name, array.dtype, array.shape[1:])
+            files[name].append(array)
+    if graph is not None:
+        graph.check_files()
+
+
+def _halved(facts: Mapping[str, Any], error: Exception) -> dict[str, Any]:
+    """The facts with half as many rows or columns at once, for a worker without enough memory; else the error."""
+    short = isinstance(error, MemoryError) or "allocate memory" in str(error)
+    name = next((one for one in HALVED if facts.get(one, 0) > FEWEST), None)
+    if not short or name is None:
+        raise error
+    return {**facts, name: facts[name] // 2}

@@ -1,36 +1,43 @@
 r"""A graph read from its own arrays, which may be memory-mapped: neither A_hat nor A_hat X is formed.
 
-A row of A_hat is made of degrees where it is asked for, :math:`\hat A_{ij} = 1 / \sqrt{(d_i + 1)(d_j + 1)}`, and first-layer
-inputs are the products of such rows with the feature rows they name: a training step reads the receptive field of its nodes.
+A row of A_hat is made of degrees when it is read, :math:`\hat A_{ij} = 1 / \sqrt{(d_i + 1)(d_j + 1)}`, and first-layer
+inputs are the products of such rows with the feature rows they name: a training step reads the receptive field of its
+nodes.
 
 With a ``cap`` a row of more neighbours than that is replaced by a random one: c of the d_i neighbours are drawn without
-replacement and count d_i / c times as much, so that their sum has the right mean in every layer; the node itself counts once.
-Which neighbours are drawn is decided by a hash of (seed, index, node, place).
+replacement and count d_i / c times as much, so that their sum has the right mean in every layer; the node itself counts
+once. Which neighbours are drawn is decided by a hash of (seed, index, node, place).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 import torch
 from numba import njit, prange
 
+from naq.episodes import Episodes
 from naq.graph import Graph
+from naq.learners.base import encode_episodes
+from naq.learners.protonet import ProtoNet, prototype_loss
+from naq.nn import Operator
 from naq.nn.operator import BLOCK, CROWDED, GraphOperator
 from naq.nn.rows import SparseRows, renumber, sparse_product, take_rows
+from naq.options import Value, option
 from naq.random import mixed, word
-from naq_scale.tiles import inverse_root_degrees, mapped_rows, multiply, new_mapped, tile_width
+from naq_scale.tiles import columns_that_fit, inverse_root_degrees, mapped_rows, multiply_tile, new_mapped
 
 ENTRIES_AT_ONCE = 1 << 22
 """Entries of A_hat that are made at once, about."""
 
 
 class StreamedOperator(GraphOperator):
-    """Rows of A_hat and of A_hat X, made where they are asked for.
+    """Rows of A_hat and of A_hat X, made when they are read.
 
     Args:
         graph: with features.
@@ -53,18 +60,18 @@ class StreamedOperator(GraphOperator):
     held_adjacency = held_inputs
 
     def prefers_all(self, count: int) -> bool:
-        """Never: rows are made where they are asked for."""
+        """Never: rows are made when they are read."""
         return False
 
     def propagate_all(
         self, make: Callable[[np.ndarray], torch.Tensor], width: int,
         finish: Callable[[torch.Tensor, slice], torch.Tensor],
     ) -> torch.Tensor:  # fmt: skip
-        """As :meth:`GraphOperator.propagate_all`, with Z in tiles of columns and the result in a file without a name."""
+        """As :meth:`GraphOperator.propagate_all`, with Z in tiles and the result in a file without a name."""
         n = self.graph.num_nodes
 
         def write(file: Path, folder: Path) -> None:
-            out, tile = new_mapped(file, (n, width)), tile_width(n, width)
+            out, tile = new_mapped(file, (n, width)), columns_that_fit(n, width)
             tiles = [slice(first, min(width, first + tile)) for first in range(0, width, tile)]
             inner = [new_mapped(folder / f"inner-{c.start}.npy", (n, c.stop - c.start)) for c in tiles]
             for nodes in np.split(np.arange(n), range(BLOCK, n, BLOCK)):
@@ -72,7 +79,7 @@ class StreamedOperator(GraphOperator):
                 for columns, array in zip(tiles, inner):
                     array[nodes[0] : nodes[0] + len(rows)] = rows[:, columns]
             for columns, array in zip(tiles, inner):
-                values = torch.from_numpy(multiply(self.graph, np.array(array)))
+                values = torch.from_numpy(multiply_tile(self.graph, np.array(array)))
                 out[:, columns] = finish(values.to(self.device), columns).cpu().numpy()
             out.flush()
 
@@ -149,7 +156,7 @@ def _csr(rows: SparseRows) -> sp.csr_array:
 
 @njit(cache=True)
 def _normalized_rows(indptr: Any, indices: Any, scale: Any, rows: Any, cap: Any, key: Any) -> Any:
-    """CSR rows of A_hat, the node itself last; of more than ``cap`` neighbours ``cap`` drawn ones (Knuth, algorithm S)."""
+    """CSR rows of A_hat, the node itself last, with at most ``cap`` drawn neighbours (Knuth, algorithm S)."""
     out = np.zeros(len(rows) + 1, dtype=np.int64)
     for r in range(len(rows)):
         degree = indptr[rows[r] + 1] - indptr[rows[r]]
@@ -184,3 +191,41 @@ def _dense_product(indptr: Any, indices: Any, data: Any, features: Any, out: Any
             value, source = data[e], features[indices[e]]
             for k in range(len(row)):
                 row[k] += value * source[k]
+
+
+class CappedProtoNet(ProtoNet):
+    """ProtoNet for graphs with hubs: a training step reads at most ``hub_cap`` neighbours of a node, drawn anew in
+    every step; tasks are always solved with all neighbours.
+
+    Cost: at most ``hub_cap`` neighbours per node of an episode, and as many of each of these.
+
+    Example:
+        >>> import naq
+        >>> r = naq.run("debian", method="naq-diff/protonet-capped", options={"hub_cap": 16})  # doctest: +SKIP
+    """
+
+    name = "protonet-capped"
+    summary = "distance to class means, hubs read by a sample of their neighbours"
+    own_encoder = "a module that reads the whole graph reads all neighbours of a hub; take protonet."
+    deterministic_options: ClassVar[Mapping[str, Value]] = {"hub_cap": 1 << 30}
+    """Options under which nothing drawn belongs to a node, so that renumbering nodes changes nothing."""
+
+    @dataclass(frozen=True)
+    class Options(ProtoNet.Options):
+        hub_cap: int = option(32, at_least=1)  # neighbours of a node that a training step reads at most
+
+    options: Options
+
+    def build(self) -> None:
+        super().build()
+        own = self.operator
+        self._streamed = own if isinstance(own, StreamedOperator) else StreamedOperator(self.graph, self.device)
+
+    def loss(self, episodes: Episodes, update: int = 0) -> torch.Tensor:
+        capped = self._streamed.capped(self.options.hub_cap, self.seed, update)
+
+        def encode(nodes: np.ndarray, view: Operator) -> torch.Tensor:
+            return self.encoder.encode(nodes, capped if view is self.operator else view)
+
+        support, *queries = encode_episodes(self, episodes, update, encode)
+        return prototype_loss(support.mean(dim=2), *queries)

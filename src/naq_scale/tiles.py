@@ -1,7 +1,8 @@
 """Node vectors in files, and products with A_hat by tiles, which are some columns of all nodes.
 
-A product needs vectors of neighbours, which lie anywhere, but no column of it needs another: so a tile is held in memory
-while its product is made, and the adjacency is read from its own arrays. Memory: some tiles of 4 bytes per node and column.
+A product needs vectors of neighbours, which are anywhere, but no column of it needs another: so a tile is held in
+memory while its product is made, and the adjacency is read from its own arrays. Memory: some tiles of 4 bytes per node
+and column.
 """
 
 from __future__ import annotations
@@ -18,17 +19,15 @@ from numba import njit, prange
 
 from naq.device import free_bytes
 from naq.errors import DataError
-from naq.files import NO_SPACE, write_atomically
-from naq.files.disk import beside
+from naq.files import NO_SPACE, temporary_path, write_atomically
 from naq.graph import Graph
-from naq.neighbors.prefetch import line_aligned
-from naq_scale.lanes import add_rows
+from naq_scale.lanes import add_rows, line_aligned
 
 HELD = 4
 """Tiles that are in memory at once, with room for one more."""
 
 
-def tile_width(nodes: int, width: int) -> int:
+def columns_that_fit(nodes: int, width: int) -> int:
     """Columns of a tile: as many as fit into the memory that is free, a multiple of 16 where that many fit."""
     fitting = max(1, int(free_bytes(torch.device("cpu")) // (4 * HELD * nodes)))
     return min(width, fitting if fitting < 16 else fitting // 16 * 16)
@@ -37,7 +36,8 @@ def tile_width(nodes: int, width: int) -> int:
 def new_mapped(file: Path, shape: tuple[int, ...]) -> np.memmap:
     """A float32 array in a new .npy file, mapped to be written, whose place on the disk is taken first.
 
-    Without it a disk that is full ends the process (SIGBUS) in the middle of an assignment; so it is an ``OSError`` here.
+    Without it a disk that is full ends the process (SIGBUS) in the middle of an assignment; so it is an ``OSError``
+    here.
     """
     made: np.memmap = np.lib.format.open_memmap(file, "w+", np.float32, shape)
     if made.nbytes and hasattr(os, "posix_fallocate"):
@@ -49,8 +49,8 @@ def new_mapped(file: Path, shape: tuple[int, ...]) -> np.memmap:
 def mapped_rows(
     path: str | Path | None, make: Callable[[Path, Path], None], mode: Literal["r", "c"] = "r"
 ) -> np.ndarray:
-    """(n, d) memory-mapped, read-only (``r``) or with changes kept in memory (``c``): the file that ``make(temporary file,
-    scratch folder)`` writes, at ``path`` or, with None, without a name: it is gone when nobody holds its array any more."""
+    """(n, d) memory-mapped, read-only (``r``) or with changes kept in memory (``c``): the file that ``make(temporary
+    file, scratch folder)`` writes, at ``path`` or, with None, without a name: it ends with its last array."""
     if path is None:
         try:
             with tempfile.TemporaryDirectory(prefix="naq-") as folder:
@@ -62,7 +62,7 @@ def mapped_rows(
             raise DataError(f"{place}; {NO_SPACE}, by the environment variable TMPDIR.") from error
 
     def write(temporary: Path) -> None:
-        with beside(temporary, folder=True) as folder:
+        with temporary_path(temporary, folder=True) as folder:
             make(temporary, folder)
 
     return np.load(write_atomically(path, write), mmap_mode=mode)
@@ -73,7 +73,7 @@ def inverse_root_degrees(graph: Graph) -> np.ndarray:
     return 1.0 / np.sqrt(graph.degrees + 1.0)
 
 
-def multiply(graph: Graph, held: np.ndarray) -> np.ndarray:
+def multiply_tile(graph: Graph, held: np.ndarray) -> np.ndarray:
     """A_hat times some columns of all nodes; A_hat is not formed."""
     scale, adjacency, out = inverse_root_degrees(graph), graph.adjacency, line_aligned(held.shape)
     rows = line_aligned(held.shape)

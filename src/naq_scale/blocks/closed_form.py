@@ -1,4 +1,5 @@
-"""The closed form of NaQ (:mod:`naq.embedders.closed_form`) on rows in files, and nearest rows in one pass over them."""
+"""The closed form of NaQ (:mod:`naq.embedders.closed_form`) on rows in files, and nearest rows in one pass over
+them."""
 
 from __future__ import annotations
 
@@ -13,10 +14,10 @@ from naq.neighbors import vector_neighbors
 from naq.neighbors.clusters import PER_CENTRE, assign, centres
 from naq.neighbors.topk import offer_rows
 from naq.random import stream
-from naq_scale.blocks.shards import Arrays, Block, Inputs, Pieces, RowPasses, Shards
+from naq_scale.blocks.shards import Arrays, Block, BlockArray, Inputs, RowPasses, Shards
 
 SEARCHED = 1 << 16
-"""Nodes whose neighbours are sought: all where there are no more, else a sample of so many."""
+"""Nodes whose neighbours are sought: all, or a sample of as many."""
 PAIRS_AT_ONCE = 1 << 16
 CENTRES = 1024
 """Clusters, whatever the number of rows: the cost is then linear in it."""
@@ -28,25 +29,25 @@ ENTRIES = 1 << 25
 """Numbers of a block of rows, at least: with many members of every cluster in a block, products are large."""
 
 
-def closed_form(centred: Pieces, shards: Shards, form: ClosedForm, *, block: int) -> Pieces:
+def remove_and_sharpen(centred: BlockArray, shards: Shards, form: ClosedForm, *, block: int) -> BlockArray:
     """``form.fit_transform`` of rows that are centred."""
     n, d = centred.shape
     if n <= 2 or d <= 1:
         return centred
     found = near_pairs(centred, min(form.neighbors, n - 1), form.pairs, form.seed, block, shards)
-    return without_scatter(RowPasses(shards, centred, block), found, shrink=form.shrink, power=form.power)
+    return remove_scatter(RowPasses(shards, centred, block), found, shrink=form.shrink, power=form.power)
 
 
-def without_scatter(rows: RowPasses, found: np.ndarray, *, shrink: float, power: float) -> Pieces:
+def remove_scatter(rows: RowPasses, found: np.ndarray, *, shrink: float, power: float) -> BlockArray:
     """The rows without the scatter of these pairs, and sharpened."""
     matrix = removal_of(_scatter(rows.rows, found), shrink) if len(found) else None
     if matrix is not None:
-        rows = rows.then("times", matrix).centred()
+        rows = rows.then("times", matrix).center()
     sharp = sharpening_of(rows.gram(), power)
-    return rows.kept() if sharp is None else rows.then("times", sharp).then("unit").kept()
+    return rows.compute() if sharp is None else rows.then("times", sharp).then("unit").compute()
 
 
-def _scatter(rows: Pieces, pairs: np.ndarray) -> np.ndarray:
+def _scatter(rows: BlockArray, pairs: np.ndarray) -> np.ndarray:
     """(d, d) float64: the mean of (z_i - z_j)(z_i - z_j)^T / 2 over the pairs."""
     total = np.zeros((rows.shape[1], rows.shape[1]))
     for start in range(0, len(pairs), PAIRS_AT_ONCE):
@@ -59,24 +60,25 @@ def _scatter(rows: Pieces, pairs: np.ndarray) -> np.ndarray:
     return total / (2 * len(pairs))
 
 
-def near_pairs(rows: Pieces, k: int, pairs: str, seed: int, block: int, shards: Shards) -> np.ndarray:
+def near_pairs(rows: BlockArray, k: int, pairs: str, seed: int, block: int, shards: Shards) -> np.ndarray:
     """(pairs, 2) of near nodes: of all nodes, or a sample of ``SEARCHED`` of them."""
     n = rows.shape[0]
     if n <= SEARCHED:
         return PAIRS[pairs](vector_neighbors(rows.whole(), k, seed=seed))
     if pairs == "mutual":
         raise OptionError(
-            f"pairs is 'mutual', which needs the neighbours of every node, but there are {n:,} nodes and {SEARCHED:,} is the most in blocks; use pairs='nearest'."
+            f"pairs is 'mutual', which needs the neighbours of every node, but there are {n:,} nodes and {SEARCHED:,} "
+            "is the most in blocks; use pairs='nearest'."
         )
     wanted = np.sort(stream(seed, "closed-form/sample").choice(n, SEARCHED, replace=False))
-    ids = sampled_neighbors(rows, wanted, k, seed, block, shards)[0]
+    ids = neighbors_of_sample(rows, wanted, k, seed, block, shards)[0]
     return np.stack([np.repeat(wanted, k), ids.ravel()], axis=1)[ids.ravel() >= 0]
 
 
-def sampled_neighbors(
-    rows: Pieces, wanted: np.ndarray, k: int, seed: int, block: int, shards: Shards
+def neighbors_of_sample(
+    rows: BlockArray, wanted: np.ndarray, k: int, seed: int, block: int, shards: Shards
 ) -> tuple[np.ndarray, np.ndarray]:
-    """ids and scores (wanted, k) by cosine, best first, -1 and 0 where there is none.
+    """ids and scores (wanted, k) by cosine, best first, -1 and 0 if missing.
 
     Each wanted row is compared with the members of its nearest clusters, found by k-means on a sample.
 
@@ -98,11 +100,11 @@ def sampled_neighbors(
     facts = {"rows_at_once": max(block, ENTRIES // max(1, d)), "k": k}
     inputs: Inputs = {"rows": rows, "asked": asked.numpy(), "middle": middle.numpy(), "near": near}
     found = shards.run(_neighbours, shards.row_bounds(n, facts["rows_at_once"]), facts, inputs)
-    return merged([(part["scores"][:], part["ids"][:]) for part in found], wanted)
+    return best_of_heaps([(part["scores"][:], part["ids"][:]) for part in found], wanted)
 
 
 def _neighbours(block: Block) -> Arrays:
-    """Heaps of the k + 1 best of every wanted row, which may meet itself, among the members of its clusters (``near``)."""
+    """Heaps of the k + 1 best of every wanted row, itself included, among the members of its clusters (``near``)."""
     asked, middle = (torch.from_numpy(np.array(block.array(name))) for name in ("asked", "middle"))
     near, k, step = np.array(block.array("near")), block.facts["k"], block.facts["rows_at_once"]
     order = np.argsort(near.ravel(), kind="stable")
@@ -126,9 +128,9 @@ def _neighbours(block: Block) -> Arrays:
     return {"scores": scores, "ids": ids}
 
 
-def merged(heaps: Sequence[tuple[np.ndarray, np.ndarray]], wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """ids and scores (wanted, k), best first and ties to the lowest id, of the scores and ids of heaps that met different
-    rows; without the row itself."""
+def best_of_heaps(heaps: Sequence[tuple[np.ndarray, np.ndarray]], wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """ids and scores (wanted, k), best first and ties to the lowest id, of the scores and ids of heaps that met
+    different rows; without the row itself."""
     size = heaps[0][0].shape[1]
     scores, ids = (np.concatenate(arrays, axis=1) for arrays in zip(*heaps))
     best = np.lexsort((ids, -scores), axis=1)[:, :size]

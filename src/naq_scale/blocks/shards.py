@@ -1,8 +1,8 @@
 """An embedding in steps, each computed in shards that need nothing of each other: some blocks of rows, or some columns.
 
-A shard follows from a graph, facts (JSON values) and arrays, so whoever has these can compute it: this process, one after
-the other, or workers that share files (:mod:`naq_scale.sharded`). Sums over nodes are kept block by block and added here, in
-the order of the blocks: the numbers do not depend on who computed what.
+A shard follows from a graph, facts (JSON values) and arrays, so whoever has these can compute it: this process, one
+after the other, or workers that share files (:mod:`naq_scale.sharded`). Sums over nodes are kept block by block and
+added here, in the order of the blocks: the numbers do not depend on who computed what.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ Bounds = list[tuple[int, int]]
 Arrays = dict[str, np.ndarray]
 
 
-class Pieces:
-    """(n, d) as a grid of arrays: those of a line lie side by side, lines lie below each other.
+class BlockArray:
+    """(n, d) as a grid of arrays: those of a line are side by side, lines below each other.
 
     A tile (some columns of all nodes) is a column of the grid, a shard of rows is a line. The arrays are read by
     ``array[rows]`` alone, so that they may be opened when they are read (:class:`naq_scale.sharded.FileArray`).
@@ -79,16 +79,16 @@ def _joined(arrays: list[np.ndarray], axis: int) -> np.ndarray:
     return np.array(arrays[0]) if len(arrays) == 1 else np.concatenate(arrays, axis=axis)
 
 
-def below(shards: Sequence[Arrays], name: str) -> Pieces:
+def below(shards: Sequence[Arrays], name: str) -> BlockArray:
     """The arrays of that name, one shard below the other."""
-    return Pieces([[shard[name]] for shard in shards])
+    return BlockArray([[shard[name]] for shard in shards])
 
 
-Inputs = Mapping[str, np.ndarray | Pieces]
+Inputs = Mapping[str, np.ndarray | BlockArray]
 
 
-def as_pieces(inputs: Inputs) -> dict[str, Pieces]:
-    return {name: value if isinstance(value, Pieces) else Pieces([[value]]) for name, value in inputs.items()}
+def as_block_arrays(inputs: Inputs) -> dict[str, BlockArray]:
+    return {name: value if isinstance(value, BlockArray) else BlockArray([[value]]) for name, value in inputs.items()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,13 +97,13 @@ class Block:
 
     Attributes:
         graph: without labels.
-        facts: JSON values; where there is a ``block``, a shard is computed in blocks of so many rows.
+        facts: JSON values; with a ``block``, a shard is computed in blocks of that many rows.
         inputs: arrays by name.
     """
 
     graph: Graph
     facts: Mapping[str, Any]
-    inputs: Mapping[str, Pieces]
+    inputs: Mapping[str, BlockArray]
     start: int
     stop: int
 
@@ -120,8 +120,8 @@ Step = Callable[[Block], Arrays]
 """A function of a module, so that other processes find it."""
 
 
-def computed(
-    step: Step, graph: Graph, facts: Mapping[str, Any], inputs: Mapping[str, Pieces], first: int, last: int
+def compute_blocks(
+    step: Step, graph: Graph, facts: Mapping[str, Any], inputs: Mapping[str, BlockArray], first: int, last: int
 ) -> Iterator[Arrays]:
     """A shard of a step, in blocks that belong below each other."""
     rows = max(1, int(facts.get("block", last - first)))
@@ -134,7 +134,7 @@ class Shards(ABC):
 
     Attributes:
         shards: into how many a step is divided where it can be.
-        processes: how many are computed at the same time, each with memory of its own.
+        processes: how many are computed at the same time, each with its own memory.
     """
 
     shards: int = 1
@@ -162,14 +162,16 @@ def _bounds(length: int, step: int, count: int) -> Bounds:
 
 
 class InThisProcess(Shards):
-    """One shard after the other; arrays lie in files without a name, which are gone when nobody holds them any more."""
+    """One shard after the other; arrays are in files without a name, which end with their last array."""
 
     def __init__(self, graph: Graph, folder: Path) -> None:
         self._graph, self._folder = graph, folder
 
     def run(self, step: Step, bounds: Bounds, facts: Mapping[str, Any], inputs: Inputs) -> list[Arrays]:
         self._graph.check_files()
-        return [self._mapped(computed(step, self._graph, facts, as_pieces(inputs), *part)) for part in bounds]
+        return [
+            self._mapped(compute_blocks(step, self._graph, facts, as_block_arrays(inputs), *part)) for part in bounds
+        ]
 
     def _mapped(self, blocks: Iterator[Arrays]) -> Arrays:
         files: dict[str, tuple[BinaryIO, np.ndarray, list[int]]] = {}
@@ -190,21 +192,22 @@ class InThisProcess(Shards):
 
 
 class RowPasses:
-    """Rows of all nodes and the changes that are applied to each block of them; nothing is written before :meth:`kept`.
+    """Rows of all nodes and the changes that :meth:`compute` applies to each block of them.
 
-    Changes: ``centre`` (length one, minus the mean, length one), ``times`` (a matrix), ``unit``, ``add`` (the start, centred).
+    Changes: ``centre`` (length one, minus the mean, length one), ``times`` (a matrix), ``unit``, ``add`` (the start,
+    centred).
     """
 
-    def __init__(self, shards: Shards, rows: Pieces, block: int, steps: Sequence[str] = (), **inputs: Any) -> None:
+    def __init__(self, shards: Shards, rows: BlockArray, block: int, steps: Sequence[str] = (), **inputs: Any) -> None:
         self._shards, self.rows, self.block, self._steps, self._inputs = shards, rows, block, list(steps), inputs
 
-    def then(self, step: str, array: np.ndarray | None = None, **more: Pieces) -> RowPasses:
+    def then(self, step: str, array: np.ndarray | None = None, **more: BlockArray) -> RowPasses:
         """The same with one more change."""
         given = {} if array is None else {f"{len(self._steps)}": array}
         inputs: dict[str, Any] = {**self._inputs, **given, **more}
         return RowPasses(self._shards, self.rows, self.block, [*self._steps, step], **inputs)
 
-    def centred(self) -> RowPasses:
+    def center(self) -> RowPasses:
         """With the mean of the rows of length one subtracted, which takes a pass."""
         return self.then("centre", self.mean())
 
@@ -216,11 +219,11 @@ class RowPasses:
         """(d, d) the rows' products with each other."""
         return self._pass("gram").total()
 
-    def kept(self) -> Pieces:
+    def compute(self) -> BlockArray:
         """The rows as they are after all changes."""
         return self._pass("rows") if self._steps else self.rows
 
-    def _pass(self, keep: str) -> Pieces:
+    def _pass(self, keep: str) -> BlockArray:
         facts = {"block": self.block, "steps": self._steps, "keep": keep}
         inputs = {"rows": self.rows, **self._inputs}
         return below(self._shards.by_rows(_rows, self.rows.shape[0], facts, inputs), keep)

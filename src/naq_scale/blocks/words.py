@@ -1,212 +1,224 @@
-"""Features as methods read them, and their truncated SVD, in blocks of rows."""
+"""Features as methods read them, narrowed: learned from a sample of the nodes, then made of rows in blocks.
+
+What is learned of so many nodes (how frequent words are, medians and spreads of columns, principal axes) does not need
+all of them: of a graph with no more than :data:`SAMPLE` nodes it is that of the methods in memory.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.linalg
 import scipy.sparse as sp
-from numba import njit, prange
 
-from naq.embedders.node_words import FEWEST_COLUMNS, UNCORRELATED, diffused, mean_squared_cosine
-from naq.embedders.smoothing import unit_sparse_rows
+from naq.embedders.smoothing import (
+    WIDTH,
+    are_components,
+    balance,
+    balanced,
+    describe_by_diffusion,
+    has_kinds,
+    in_usual_units,
+    truncated_axes,
+    unit_sparse_rows,
+    usual_units,
+)
 from naq.graph import Graph
-from naq.graph.operators import svd_rotation, svd_start
-from naq.graph.weighting import idf_of, tfidf
+from naq.graph.checks import FEW, FeatureBlock, as_dense
+from naq.graph.operators import idf_of, tfidf, unit_rows
+from naq.random import stream
 from naq.threads import one_blas_thread
-from naq_scale.blocks.shards import Arrays, Block, Pieces, Shards, below
+from naq_scale.blocks.shards import Block
 
-TILE = 16
-"""Columns that a thread multiplies at once: two cache lines of float64 sums."""
-OVERSAMPLE, ITERATIONS = 16, 3
-"""As in :func:`~naq.embedders.smoothing.truncated_svd`."""
+SAMPLE = 1 << 17
+"""Nodes that are learned from, or fewer if their features have more than ``ENTRIES``, but ``FEWEST`` at least."""
+FEWEST, ENTRIES = 1 << 13, 1 << 26
+Part = Any
+"""Some rows of one block of features, CSR or dense."""
 
 
 @dataclass(frozen=True, eq=False)
-class Words:
-    """What :func:`~naq.embedders.node_words.node_words` or :func:`~naq.embedders.smoothing.word_weights` make of the
-    features, a block at a time.
+class Reading:
+    """How rows of features become what a method starts from.
 
     Attributes:
-        matrix: the features, CSR or dense; of a graph without any its diffusion, held in memory: some 400 bytes per node.
-        change: ``none``, ``tfidf``, ``unit`` (rows of length one), ``standard`` (columns).
-        arrays: statistics of columns that the change needs, and the diffusion.
+        facts: JSON values, one mapping for each block of features.
+        arrays: what was learned, by name, that of a block with its number in front.
+        width: columns of the result.
     """
 
-    matrix: Any
-    change: str = "none"
-    arrays: Mapping[str, np.ndarray] = field(default_factory=dict)
+    facts: list[dict[str, Any]]
+    arrays: dict[str, np.ndarray]
+    width: int
 
-    def block(self, start: int, stop: int) -> Any:
-        """CSR or dense float32 (rows, w)."""
-        rows = self.matrix[start:stop]
-        if self.change == "tfidf":
-            return tfidf(rows, self.arrays["idf"])
-        if self.change == "unit":
-            return unit_sparse_rows(rows)
-        if self.change == "standard":
-            apart, spread = rows - self.arrays["mean"], self.arrays["spread"]
-            return np.divide(apart, spread, out=np.zeros_like(apart), where=spread > 0).astype(np.float32)
-        return rows
+    @classmethod
+    def of(cls, block: Block) -> Reading:
+        """That of a shard's inputs."""
+        names = [name for name in block.inputs if name[0].isdigit() or name == "axes"]
+        return cls(block.facts["reading"], {name: block.array(name) for name in names}, block.facts["width"])
+
+    def rows(self, parts: Sequence[Part]) -> np.ndarray:
+        """(rows, width) float32 of some rows of every block."""
+        with one_blas_thread():
+            made = [self._block(number, part) for number, part in enumerate(parts)]
+            rows = made[0] if len(made) == 1 else np.concatenate(made, axis=1)
+            if self.facts[0]["balance"]:
+                rows = rows / np.float32(np.sqrt(len(made)))
+            return np.ascontiguousarray(rows @ self.arrays["axes"] if "axes" in self.arrays else rows)
+
+    def _block(self, number: int, part: Part) -> np.ndarray:
+        facts = self.facts[number]
+        known = {name.partition("/")[2]: a for name, a in self.arrays.items() if name.startswith(f"{number}/")}
+        rows = _weigh(facts["change"], part, known)
+        rows = rows @ known["axes"] if "axes" in known else as_dense(rows)
+        rows = np.asarray(rows, dtype=np.float32)
+        if not facts["balance"]:
+            return rows
+        return balanced(rows, facts["few"], facts["gaps"], (known["mean"], facts["size"]))
 
 
-def read_words(graph: Graph, weighting: str, block: int, shards: Shards) -> Words:
-    """Find out what the features are: one or two passes.
+def _weigh(change: str, part: Part, known: Mapping[str, np.ndarray]) -> Part:
+    """Rows of a block after a change: ``none``, ``tfidf``, ``unit`` (rows of length one), ``standard`` (columns by mean
+    and deviation) or ``usual`` (columns by :func:`~naq.embedders.smoothing.standardised`)."""
+    if change == "tfidf":
+        return tfidf(sp.csr_array(part), known["idf"])
+    if change == "unit":
+        return unit_rows(part) if isinstance(part, np.ndarray) else unit_sparse_rows(part)
+    if change == "standard":
+        apart, spread = part - known["middle"], known["usual"]
+        return np.divide(apart, spread, out=np.zeros_like(apart), where=spread > 0)
+    if change == "usual":
+        return in_usual_units(as_dense(part), known["middle"], known["usual"]) - known["shown"]
+    return part
+
+
+def learn_reading(
+    blocks: Sequence[FeatureBlock], parts: Sequence[Part], *, width: int, dim: int, seed: int = 0
+) -> Reading:
+    """Of features of several kinds, side by side at equal weight, as in :func:`~naq.embedders.smoothing.node_words`.
+
+    Args:
+        parts: of each block the rows that are learned from.
+        width: columns of a block at most; ``dim`` of all together.
+    """
+    found: dict[str, np.ndarray] = {}
+    facts = []
+    for number, (block, part) in enumerate(zip(blocks, parts)):
+        kind, dense = block.kind, block.kind in ("numbers", "vectors")
+        change = {"numbers": "usual", "vectors": "unit"}.get(kind) or _change_of_words(part)
+        part = np.asarray(as_dense(part), dtype=np.float32) if dense else part
+        rows = _learn_block(number, change, part, width, 0, found)
+        few = kind == "numbers" and block.stop - block.start < FEW
+        found[f"{number}/mean"], size = balance(rows, few)
+        facts.append(
+            {
+                "columns": block.stop - block.start,
+                "change": change,
+                "balance": True,
+                "few": few,
+                "gaps": kind == "vectors",
+                "size": size,
+            }
+        )
+    return _join(facts, found, parts, dim, seed)
+
+
+def _change_of_words(part: Part) -> str:
+    return "unit" if isinstance(part, np.ndarray) or (part.data < 0).any() else "tfidf"
+
+
+def _learn_block(
+    number: int, change: str, part: Part, width: int, seed: int, found: dict[str, np.ndarray]
+) -> np.ndarray:
+    """The rows of a block, narrowed; what is learned of them is put into ``found``."""
+    known: dict[str, np.ndarray] = {}
+    if change == "tfidf":
+        known["idf"] = idf_of(np.bincount(part.indices, minlength=part.shape[1]), part.shape[0])
+    elif change == "standard":
+        known |= {"middle": part.mean(axis=0, dtype=np.float64), "usual": part.std(axis=0, dtype=np.float64)}
+    elif change == "usual":
+        known["middle"], known["usual"] = usual_units(part)
+        known["shown"] = in_usual_units(part, known["middle"], known["usual"]).mean(axis=0)
+    rows = _weigh(change, part, known)
+    if rows.shape[1] > width:
+        known["axes"] = truncated_axes(rows, min(width, rows.shape[0]), seed)
+        rows = rows @ known["axes"]
+    found |= {f"{number}/{name}": array for name, array in known.items()}
+    return np.asarray(as_dense(rows), dtype=np.float32)
+
+
+def _join(
+    facts: list[dict[str, Any]], found: dict[str, np.ndarray], parts: Sequence[Part], dim: int, seed: int
+) -> Reading:
+    """The reading with the axes that all blocks together are narrowed along, where they are wider than ``dim``."""
+    made = Reading(facts, found, 0)
+    rows = made.rows(parts)
+    if rows.shape[1] > dim:
+        found["axes"] = truncated_axes(rows, min(dim, len(rows)), seed)
+    return Reading(facts, found, min(rows.shape[1], found["axes"].shape[1] if "axes" in found else rows.shape[1]))
+
+
+def read_words(graph: Graph, weighting: str, dim: int, seed: int) -> tuple[Reading, sp.csr_array | None]:
+    """How the features are read, and the diffusion that stands for features if there are none that differ.
 
     Args:
         weighting: ``words`` as naq-plus reads features, ``counts`` as ``smooth`` does, ``none``.
     """
-    features = graph.features
-    if weighting == "words" and (features is None or not _differ(features, block)):
-        near = diffused(graph)
-        return Words(near, "none", {"indptr": near.indptr, "indices": near.indices, "data": near.data})
-    matrix = graph.require_features("an embedding")
-    if weighting == "none":
-        return Words(matrix)
-    if isinstance(matrix, np.ndarray):
-        statistics = _standardising(matrix.shape, block, shards) if weighting == "words" else None
-        return Words(matrix) if statistics is None else Words(matrix, "standard", statistics)
-    starts = range(0, matrix.shape[0], block)
-    if all(bool((matrix[start : start + block].data >= 0).all()) for start in starts):
-        frequency = np.zeros(matrix.shape[1], dtype=np.int64)
-        for start in starts:
-            frequency += np.bincount(matrix[start : start + block].indices, minlength=len(frequency))
-        return Words(matrix, "tfidf", {"idf": idf_of(frequency, graph.num_nodes)})
-    return Words(matrix, "unit" if weighting == "words" else "none")
+    kinds, features = weighting == "words" and has_kinds(graph), graph.features
+    parts = [] if features is None and not kinds else rows_of_blocks(graph, _sample(graph), kinds)
+    if kinds:
+        return learn_reading(graph.blocks, parts, width=WIDTH, dim=dim, seed=seed), None
+    near, change, first = None, "none", parts[0] if parts else None
+    if weighting == "words" and (first is None or not _differ(first)):
+        near = first = describe_by_diffusion(graph)
+    elif first is None:
+        graph.require_features("an embedding")
+    elif isinstance(first, np.ndarray):
+        change = "standard" if weighting == "words" and not are_components(first) else "none"
+    elif weighting != "none":
+        words = _change_of_words(first)
+        change = "none" if weighting == "counts" and words == "unit" else words
+    found: dict[str, np.ndarray] = {}
+    with one_blas_thread():
+        rows = _learn_block(0, change, first, dim, seed, found)
+    return Reading([{"change": change, "balance": False}], found, rows.shape[1]), near
 
 
-def _differ(features: Any, block: int) -> bool:
+def _sample(graph: Graph) -> np.ndarray:
+    """Nodes that are learned from, ascending."""
+    n, features = graph.num_nodes, graph.features
+    entries = 0 if features is None else features.size if isinstance(features, np.ndarray) else features.nnz
+    most = min(SAMPLE, max(FEWEST, ENTRIES * n // max(1, entries)))
+    return np.arange(n) if n <= most else np.sort(stream(0, "words/sample").choice(n, most, replace=False))
+
+
+def rows_of_blocks(graph: Graph, nodes: Any, kinds: bool) -> list[Part]:
+    """Some rows, a slice or numbers, of all features, or of every block of several ``kinds``."""
+    features = None if graph.features is None else graph.features[nodes]
+    if not kinds:
+        return [features]
+    own = graph.blocks[:-1] if graph.reads_text else graph.blocks
+    found = [] if features is None else [features[:, block.start : block.stop] for block in own]
+    if graph.text is not None and graph.reads_text:
+        rows = unit_rows(np.asarray(graph.text.vectors[nodes], dtype=np.float32) - graph.text.mean)
+        found.append(rows * graph.text.known[nodes][:, None])
+    return found
+
+
+def _differ(part: Part) -> bool:
     """Whether any row differs from the first."""
-    if isinstance(features, np.ndarray):
-        starts = range(0, len(features), block)
-        return any(bool((features[start : start + block] != features[0]).any()) for start in starts)
-    counts = np.diff(features.indptr)
-    if (counts != counts[0]).any():
-        return True
-    width = int(counts[0])
-    return any(
-        bool((values[start : start + step].reshape(-1, width) != values[:width]).any())
-        for step in [max(1, block * max(1, width))]
-        for start in range(0, features.nnz, step)
-        for values in (features.indices, features.data)
-    )
+    if isinstance(part, np.ndarray):
+        return bool((part != part[0]).any())
+    return bool((part.max(axis=0) != part.min(axis=0)).nnz)
 
 
-def _standardising(shape: tuple[int, int], block: int, shards: Shards) -> dict[str, np.ndarray] | None:
-    """Mean and spread of dense columns, None where they are components (:func:`~naq.embedders.node_words.are_components`)."""
-    n, d = shape
-    found = shards.by_rows(_moments, n, {"block": block}, {})
-    mean = below(found, "sums").total() / n
-    apart = shards.by_rows(_spread, n, {"block": block}, {"mean": mean})
-    grams = (below(each, "gram").total() for each in (found, apart))
-    if d >= FEWEST_COLUMNS and n > d and any(n * mean_squared_cosine(gram) < UNCORRELATED for gram in grams):
-        return None
-    return {"mean": mean, "spread": np.sqrt(below(apart, "sums").total() / n)}
-
-
-def _moments(block: Block) -> Arrays:
-    rows = block.graph.require_features("an embedding")[block.start : block.stop]
-    return {"sums": rows.sum(axis=0, dtype=np.float64)[None], "gram": (rows.T.astype(np.float64) @ rows)[None]}
-
-
-def _spread(block: Block) -> Arrays:
-    rows = block.graph.require_features("an embedding")[block.start : block.stop] - block.array("mean")
-    return {"sums": (rows**2).sum(axis=0)[None], "gram": (rows.T @ rows)[None]}
-
-
-def narrowing(words: Words, dim: int, seed: int, block: int, shards: Shards) -> tuple[dict[str, np.ndarray], int]:
-    """``basis`` and ``rotation`` that make rows at most ``dim`` wide, and that width: the randomised SVD of
-    :func:`~naq.embedders.smoothing.truncated_svd`, or nothing where there are few columns."""
-    n, w = words.matrix.shape
-    if w <= dim:
-        return {}, w
-    dim = min(dim, n)
-    basis = svd_start((n, w), dim, seed, OVERSAMPLE)
-    facts = {"change": words.change, "block": block}
-    with one_blas_thread():
-        for _ in range(ITERATIONS):
-            image = _twice(words, basis, block, shards)
-            basis = scipy.linalg.qr(image, mode="economic", check_finite=False)[0]
-        gram = below(shards.by_rows(_image, n, facts, {**words.arrays, "basis": basis}), "gram").total()
-        return {"basis": basis, "rotation": svd_rotation(gram, basis, dim)}, dim
-
-
-def _twice(words: Words, basis: np.ndarray, block: int, shards: Shards) -> np.ndarray:
-    """X^T (X basis), float32: one pass over X, and X basis is never held.
-
-    Sparse: in shards of columns of the basis, since a sum over rows has as many numbers as there are words. Dense: of rows.
-    """
-    inputs = {**words.arrays, "basis": basis}
-    if isinstance(words.matrix, np.ndarray):
-        facts = {"change": words.change, "block": block}
-        found = shards.by_rows(_dense_product, len(words.matrix), facts, inputs)
-        return below(found, "product").total().astype(np.float32)
-    facts = {"change": words.change, "rows_at_once": block}
-    found = shards.run(_sparse_product, shards.column_bounds(basis.shape[1], TILE), facts, inputs)
-    return Pieces([[part["product"] for part in found]]).whole()
-
-
-def _words_of(block: Block) -> Words:
-    """Those that :func:`read_words` found, in a shard."""
-    arrays = {name: block.array(name) for name in ("idf", "mean", "spread") if name in block.inputs}
-    matrix = block.graph.features
-    if "indptr" in block.inputs:
-        n = block.graph.num_nodes
-        matrix = sp.csr_array(tuple(block.array(name) for name in ("data", "indices", "indptr")), shape=(n, n))
-    return Words(matrix, str(block.facts["change"]), arrays)
-
-
-def _sparse_product(columns: Block) -> Arrays:
-    words, block = _words_of(columns), columns.facts["rows_at_once"]
-    basis = np.ascontiguousarray(columns.array("basis")[:, columns.start : columns.stop], dtype=np.float32)
-    total = np.zeros(basis.shape)
-    for start in range(0, columns.graph.num_nodes, block):
-        rows = words.block(start, start + block)
-        _add_product(rows.indptr, rows.indices, rows.data, basis, total)
-    return {"product": total.astype(np.float32)}
-
-
-def _dense_product(block: Block) -> Arrays:
-    rows = _words_of(block).block(block.start, block.stop)
-    with one_blas_thread():
-        return {"product": (rows.T @ (rows @ block.array("basis")))[None]}
-
-
-def _image(block: Block) -> Arrays:
-    with one_blas_thread():
-        rows = _words_of(block).block(block.start, block.stop)
-        image = np.asarray(rows @ block.array("basis"), dtype=np.float64)
-        return {"gram": (image.T @ image)[None]}
-
-
-def narrow_rows(block: Block) -> np.ndarray:
-    """(rows, at most dim) float32, with what :func:`narrowing` found."""
-    rows = _words_of(block).block(block.start, block.stop)
-    if "basis" not in block.inputs:
-        return np.asarray(rows if isinstance(rows, np.ndarray) else rows.toarray(), dtype=np.float32)
-    with one_blas_thread():
-        narrow = (rows @ block.array("basis")) @ block.array("rotation")
-        return np.ascontiguousarray(narrow, dtype=np.float32)
-
-
-@njit(cache=True, parallel=True)
-def _add_product(indptr: Any, indices: Any, data: Any, basis: Any, total: Any) -> None:
-    """total += X^T (X basis), a few columns of the basis per thread: every sum has one owner and one order."""
-    width = basis.shape[1]
-    for tile in prange((width + TILE - 1) // TILE):
-        first = tile * TILE
-        last = min(width, first + TILE)
-        row = np.empty(TILE, dtype=np.float32)
-        for r in range(len(indptr) - 1):
-            row[:] = 0.0
-            for e in range(indptr[r], indptr[r + 1]):
-                value, source = data[e], basis[indices[e]]
-                for k in range(first, last):
-                    row[k - first] += value * source[k]
-            for e in range(indptr[r], indptr[r + 1]):
-                value, target = np.float64(data[e]), total[indices[e]]
-                for k in range(first, last):
-                    target[k] += value * row[k - first]
+def read_block(block: Block) -> np.ndarray:
+    """(rows, width) float32 of the rows of a shard."""
+    reading, rows = Reading.of(block), slice(block.start, block.stop)
+    if "indptr" not in block.inputs:
+        return reading.rows(rows_of_blocks(block.graph, rows, bool(reading.facts[0]["balance"])))
+    n, names = block.graph.num_nodes, ("data", "indices", "indptr")
+    near = sp.csr_array(tuple(block.array(name) for name in names), shape=(n, n))
+    return reading.rows([near[rows]])
