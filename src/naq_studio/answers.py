@@ -3,48 +3,52 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from naq.errors import NaqError, OptionError
-from naq_studio.board import Board, Said
+from naq_studio.board import GivenLabels
 
 if TYPE_CHECKING:
-    from naq.classifier import ExpectedAccuracy, FewShotNodeClassifier, Labels
+    from naq.classifier import DoubtfulLabel, ExpectedAccuracy, FewShotNodeClassifier
 
-NOWHERE = -2
-"""Instead of a class in :attr:`Answer.chosen`: the classifier says that the node belongs to none."""
+OUTSIDE = -2
+"""Instead of a class in :attr:`VersionedPrediction.chosen`: the classifier says that the node belongs to none."""
 QUEUE = 12
 """Nodes that are suggested at a time."""
-MOST_POINTS = 24
-"""Points of the curve that are computed again after a restart."""
 
 
 @dataclass(frozen=True, eq=False)
-class Answer:
+class VersionedPrediction:
     """The prediction for every node under one version of the labels.
 
     Attributes:
         version: of the labels.
         ids: (classes,) numbers of the classes that have labels, or a name that counts.
-        chances: (n, classes) float32, columns as ``ids``.
-        chosen: (n,) int16 the number of the likeliest class, or :data:`NOWHERE`.
+        probabilities: (n, classes) float32, columns as ``ids``.
+        chosen: (n,) int16 the number of the likeliest class, or :data:`OUTSIDE`.
         sure: (n,) float32 its probability.
         expected: accuracy to expect of the nodes without a label; None where all have one.
         choice: one sentence on how it was made.
         notes: what else a person should know.
+        weights: the share of each view in the answer, in plain words, the largest first.
+        expected_by_class: as ``expected``, of every class of ``ids``; None for one that no node is predicted for.
+        doubtful: labels that all else contradicts, the most doubtful first.
     """
 
     version: int
     ids: np.ndarray
-    chances: np.ndarray
+    probabilities: np.ndarray
     chosen: np.ndarray
     sure: np.ndarray
     expected: ExpectedAccuracy | None
     choice: str
     notes: list[str]
+    weights: dict[str, float] = field(default_factory=dict)
+    expected_by_class: list[ExpectedAccuracy | None] = field(default_factory=list)
+    doubtful: list[DoubtfulLabel] = field(default_factory=list)
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,15 +66,23 @@ class SpotCheck:
     drawn: list[int]
 
 
-def to_labels(said: Said) -> Labels:
+def with_labels(
+    classifier: FewShotNodeClassifier, given: GivenLabels, *, unknown: bool
+) -> tuple[FewShotNodeClassifier | None, str]:
+    """A copy with the labels, and with the names that count; None while fewer than two classes have either. And a
+    sentence on names that cannot be read."""
     from naq.classifier import Labels
 
-    return Labels.of(list(said.labels), list(said.labels.values()))
+    other, labels = copy.copy(classifier), Labels.of(list(given.labels), list(given.labels.values()))
+    named, problem = name_classes(other, given)
+    if len({*labels.classes.tolist(), *named}) < 2:
+        return None, problem
+    return other.set_params(unknown=unknown).set_labels(labels), problem
 
 
-def name_classes(classifier: FewShotNodeClassifier, said: Said) -> tuple[list[str], str]:
+def name_classes(classifier: FewShotNodeClassifier, given: GivenLabels) -> tuple[list[str], str]:
     """Let names of classes count; which do, and a sentence on those that cannot."""
-    text, names, problem = classifier.graph_.text, said.about, ""
+    text, names, problem = classifier.graph_.text, given.about, ""
     while text is not None and len(names) > 1:
         try:
             classifier.set_classes(names)
@@ -78,66 +90,49 @@ def name_classes(classifier: FewShotNodeClassifier, said: Said) -> tuple[list[st
         except NaqError as error:
             brought = [] if problem or text.class_names is None else text.class_names.tolist()
             names, problem = {name: "" for name, about in names.items() if name in brought and not about}, str(error)
-    classifier.set_classes(None)
     return [], problem
 
 
-def answer(classifier: FewShotNodeClassifier, said: Said, version: int) -> Answer | None:
+def answer(classifier: FewShotNodeClassifier, given: GivenLabels, version: int) -> VersionedPrediction | None:
     """The prediction, or None while fewer than two classes have labels or a name that counts."""
-    named, problem = name_classes(classifier, said)
-    chosen = to_labels(said)
-    if len({*chosen.classes.tolist(), *named}) < 2:
+    from naq.classifier.page import verdicts
+    from naq.classifier.views import describe
+
+    other, problem = with_labels(classifier, given, unknown=given.unknown)
+    if other is None:
         if problem:
             raise OptionError(problem)
         return None
-    classifier.set_params(unknown=said.unknown)
-    found = classifier.prediction(chosen)
-    chances = found.probabilities
-    ids = np.array([said.numbers[name] for name in found.labels.classes.tolist()], dtype=np.int64)
-    best = chances.argmax(axis=1)
+    found = other.prediction()
+    ids = np.array([given.numbers[name] for name in found.labels.classes.tolist()], dtype=np.int64)
+    best = found.probabilities.argmax(axis=1)
     numbers = ids[best].astype(np.int16)
-    if found.nowhere is not None:
-        numbers[found.nowhere] = NOWHERE
-    return Answer(
+    if found.outside is not None:
+        numbers[found.outside] = OUTSIDE
+    return VersionedPrediction(
         version,
         ids,
-        chances,
+        found.probabilities,
         numbers,
-        np.take_along_axis(chances, best[:, None], axis=1)[:, 0],
-        found.expected if len(chosen.nodes) < len(chances) else None,
-        classifier.explain(found),
-        [*filter(None, [problem]), *(f"{one[0].upper()}{one[1:]}." for one in found.verdicts())],
+        np.take_along_axis(found.probabilities, best[:, None], axis=1)[:, 0],
+        found.expected if len(found.free) else None,
+        other.explain(found),
+        [*filter(None, [problem]), *(f"{one[0].upper()}{one[1:]}." for one in verdicts(found))],
+        {describe(view): weight for view, weight in found.view_weights().items()},
+        found.expected_by_class(),
+        found.doubtful_labels(),
     )
 
 
-def suggestions(classifier: FewShotNodeClassifier, said: Said, gone: set[int]) -> list[int]:
-    """Up to :data:`QUEUE` nodes to label next, without those that are labelled, skipped or said to belong to none."""
-    other = copy.copy(classifier)  # which has no labels of its own: answers are given theirs
-    other.set_params(unknown=False)
-    named, _ = name_classes(other, said)
-    if named or len(set(said.labels.values())) >= 2:
-        other.set_labels(to_labels(said))
-    rest = classifier.graph_.num_nodes - len(said.labels)
-    wanted = min(rest, QUEUE + len(gone) - len(said.labels))
+def suggest(classifier: FewShotNodeClassifier, given: GivenLabels, gone: set[int]) -> list[int]:
+    """Up to :data:`QUEUE` nodes to label next, without those that are labelled, skipped or said to belong to none;
+    those without an edge last, since their labels tell nothing of neighbours."""
+    other, _ = with_labels(classifier, given, unknown=False)
+    rest = classifier.graph_.num_nodes - len(given.labels)
+    wanted = min(rest, QUEUE + len(gone) - len(given.labels))
     try:
-        found = other.suggest(wanted).tolist() if wanted else []
+        found = (classifier if other is None else other).suggest(wanted).tolist() if wanted else []
     except OptionError:
         found = []
-    return [node for node in found if node not in gone][:QUEUE]
-
-
-def past_points(classifier: FewShotNodeClassifier, board: Board) -> list[tuple[int, int, float, float, float]]:
-    """Points of the curve for steps that were done before this start: (steps, labels, expected, low, high)."""
-    other, past = copy.copy(classifier), Board()
-    steps = list(board.done)
-    wanted = set(np.unique(np.linspace(1, len(steps), MOST_POINTS).astype(int)).tolist()) if steps else set()
-    points = []
-    for position, changes in enumerate(steps, start=1):
-        past.replay(changes)
-        if position in wanted:
-            said = replace(past.said(), unknown=False)
-            found = answer(other, said, 0)
-            if found is not None and found.expected is not None:
-                at = found.expected
-                points.append((position, len(said.labels), at.value, at.low, at.high))
-    return points
+    degrees = classifier.graph_.degrees
+    return sorted((node for node in found if node not in gone), key=lambda node: degrees[node] == 0)[:QUEUE]

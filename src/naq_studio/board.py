@@ -1,10 +1,12 @@
 """What a person has said so far: classes, labels, and what came before, so that each step can be undone.
 
-The state is five dictionaries, and a step is a list of changes ``(key, before, after)`` to them: undo puts every ``before`` back, redo every ``after``. Keys:
+The state is six dictionaries, and a step is a list of changes ``(key, before, after)`` to them: undo puts every
+``before`` back, redo every ``after``. Keys:
 
 - ``("class", number)``: ``(name, colour)``; the number of a class never changes, its name may.
-- ``("node", node)``: the number of its class, or :data:`NONE` where it belongs to none of them.
+- ``("node", node)``: the number of its class, or :data:`NONE` if it belongs to none of them.
 - ``("skip", node)``: passed over in the queue.
+- ``("keep", node)``: its label was doubted, looked at and kept.
 - ``("about", number)``: the name of the class counts before any label; a sentence that describes it, or nothing.
 - ``("unknown", 0)``: nodes without a label may belong to none of the classes.
 """
@@ -16,8 +18,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from naq.classifier.map import COLOURS
 from naq.errors import OptionError
-from naq_studio.colours import COLOURS
 
 NONE = -1
 """Instead of a class: the person said that the node belongs to none."""
@@ -28,7 +30,7 @@ Change = tuple[Key, Any, Any]
 
 
 @dataclass(frozen=True)
-class Row:
+class Entry:
     """One line of the journal without its step and time; classes by name, as people write them.
 
     Attributes:
@@ -44,13 +46,13 @@ class Row:
     value: str = ""
 
 
-ON_NODES = ("label", "unlabel", "none", "skip")
+ON_NODES = ("label", "unlabel", "none", "skip", "keep")
 ON_CLASSES = ("make", "describe", "rename", "merge", "recolour", "delete")
 ACTIONS = (*ON_NODES, *ON_CLASSES, "unknown")
 
 
 @dataclass(frozen=True)
-class Said:
+class GivenLabels:
     """What was said at one moment, by name.
 
     Attributes:
@@ -73,12 +75,14 @@ class Board:
         self.classes: dict[int, tuple[str, int]] = {}
         self.labels: dict[int, int] = {}
         self.skipped: dict[int, bool] = {}
+        self.kept: dict[int, bool] = {}
         self.about: dict[int, str] = {}
         self.settings: dict[int, bool] = {}
         self._kinds: dict[str, dict[int, Any]] = {
             "class": self.classes,
             "node": self.labels,
             "skip": self.skipped,
+            "keep": self.kept,
             "about": self.about,
             "unknown": self.settings,
         }
@@ -87,7 +91,7 @@ class Board:
         self.undone: list[list[Change]] = []
         self._next = 0
 
-    def step(self, rows: Iterable[Row]) -> list[Change]:
+    def step(self, rows: Iterable[Entry]) -> list[Change]:
         """Do all rows as one step and return what they changed; an error leaves everything as it was."""
         rows = list(rows)
         if len(rows) == 1 and rows[0].action in ("undo", "redo"):
@@ -108,7 +112,7 @@ class Board:
         return changes
 
     def mark(self) -> tuple[list[list[Change]], int]:
-        """What :meth:`take_back` needs beside the changes."""
+        """What :meth:`take_back` needs in addition to the changes."""
         return list(self.undone), self._next
 
     def take_back(self, action: str, mark: tuple[list[list[Change]], int]) -> None:
@@ -131,7 +135,8 @@ class Board:
         if not self.undone:
             raise OptionError("there is nothing to redo.")
         changes = self.undone.pop()
-        self.replay(changes)
+        for key, _, after in changes:
+            self._put(key, after)
         self.done.append(changes)
         return changes
 
@@ -155,15 +160,10 @@ class Board:
         """Whether nodes may belong to none of the classes."""
         return bool(self.settings)
 
-    def said(self) -> Said:
+    def given_labels(self) -> GivenLabels:
         labels = {node: self.classes[number][0] for node, number in sorted(self.labels.items()) if number != NONE}
         about = {self.classes[number][0]: text for number, text in sorted(self.about.items())}
-        return Said(labels, about, dict(self._numbers), self.unknown)
-
-    def replay(self, changes: Iterable[Change]) -> None:
-        """Do what a step did."""
-        for key, _, after in changes:
-            self._put(key, after)
+        return GivenLabels(labels, about, dict(self._numbers), self.unknown)
 
     def number(self, name: str) -> int:
         """The number of the class of that name."""
@@ -177,7 +177,7 @@ class Board:
             raise OptionError("this class is not there any more; it was deleted, merged or undone.")
         return self.classes[number][0]
 
-    def _wanted(self, row: Row) -> Iterator[tuple[Key, Any]]:
+    def _wanted(self, row: Entry) -> Iterator[tuple[Key, Any]]:
         """Keys and new values of one row, in order."""
         if row.action in ON_NODES:
             if row.node is None:
@@ -194,7 +194,7 @@ class Board:
         else:
             raise OptionError(f"action is {row.action!r}; expected one of {', '.join((*ACTIONS, 'undo', 'redo'))}.")
 
-    def _on_node(self, row: Row, node: int) -> Iterator[tuple[Key, Any]]:
+    def _on_node(self, row: Entry, node: int) -> Iterator[tuple[Key, Any]]:
         if row.action == "label":
             name = clean_name(row.label)
             if name not in self._numbers:  # a line written by hand names a class that nobody made
@@ -203,10 +203,17 @@ class Board:
         elif row.action == "skip":
             yield ("skip", node), True
             return
+        elif row.action == "keep":
+            if node not in self.labels:
+                raise OptionError("this node has no label to keep; give it one.")
+            yield ("keep", node), True
+            return
         else:
             yield ("node", node), NONE if row.action == "none" else None
         if node in self.skipped:
             yield ("skip", node), None
+        if node in self.kept:
+            yield ("keep", node), None
 
     def _make(self, given: str, colour: str) -> Iterator[tuple[Key, Any]]:
         name = clean_name(given)
@@ -218,7 +225,7 @@ class Board:
         self._next += 1
         yield ("class", self._next - 1), (name, chosen)
 
-    def _on_class(self, row: Row, number: int) -> Iterator[tuple[Key, Any]]:
+    def _on_class(self, row: Entry, number: int) -> Iterator[tuple[Key, Any]]:
         key = ("class", number)
         name, colour = self.classes[number]
         if row.action == "rename":
@@ -236,6 +243,8 @@ class Board:
                 raise OptionError("a class cannot be merged with itself; choose another.")
             for node in [node for node, own in self.labels.items() if own == number]:
                 yield ("node", node), target
+                if node in self.kept:
+                    yield ("keep", node), None
             if number in self.about:
                 yield ("about", number), None
             yield key, None
@@ -254,7 +263,7 @@ def clean_name(name: str) -> str:
 
 
 def clean_line(text: str, longest: int, what: str) -> str:
-    clean = " ".join("".join(" " if ord(one) < 32 or 127 <= ord(one) < 160 else one for one in text).split())
+    clean = _without_controls(text)
     if len(clean) > longest:
         raise OptionError(f"the {what} of a class has {len(clean):,} characters; {longest} at most.")
     if any(0xD800 <= ord(one) < 0xE000 for one in clean):
@@ -262,8 +271,18 @@ def clean_line(text: str, longest: int, what: str) -> str:
     return clean
 
 
+def one_line(name: str, longest: int = 200) -> str:
+    """A node's name as people can read it in one line."""
+    clean = _without_controls(name[: longest + 1].encode("utf-8", "replace").decode())
+    return clean if len(name) <= longest else clean[:longest] + "…"
+
+
+def _without_controls(text: str) -> str:
+    return " ".join("".join(" " if ord(one) < 32 or 127 <= ord(one) < 160 else one for one in text).split())
+
+
 def clean_colour(value: str) -> int:
-    """A place in :data:`~naq_studio.colours.COLOURS`."""
+    """A place in :data:`COLOURS`."""
     if not (value.isascii() and value.isdigit() and len(value) < 9 and int(value) < len(COLOURS)):
         raise OptionError(f"colour is {value[:20]!r}; expected a number from 0 to {len(COLOURS) - 1}.")
     return int(value)

@@ -1,21 +1,29 @@
-"""What is kept of a graph between two starts: the fitted classifier and the maps, in a folder that its content names."""
+"""What is kept of a graph between two starts: the fitted classifier and the maps, in a folder named after its content.
+
+A map has the places of the nodes: principal components at once, PaCMAP when the vectors are there (Wang, Huang, Rudin,
+Shaposhnik, JMLR 22, 2021, https://jmlr.org/papers/v22/20-1061.html).
+"""
 
 from __future__ import annotations
 
 import hashlib
-from functools import cache
 from pathlib import Path
 
 import numpy as np
+import scipy.sparse as sp
 
 import naq
+from naq.classifier.map import principal_places, spread_out
 from naq.errors import DataError, OptionError
 from naq.files import cache_folder, read_npz, write_npz
 from naq.graph import Graph
+from naq.graph.checks import is_counted
+from naq.graph.operators import tfidf
 
 CLASSIFIER = "classifier.safetensors"
-CODE = ("classifier", "embedders", "neighbors", "graph")
-"""Rooms whose code decides what is kept; a change in any of them makes it anew."""
+VERSION = 1  # of what is kept; raised when the classifier's vectors, its file or the maps change
+FEWEST = 30
+"""PaCMAP needs some nodes; fewer are shown by their principal components."""
 
 
 def cache_root() -> Path:
@@ -27,13 +35,13 @@ def cache_root() -> Path:
 
 
 def graph_folder(graph: Graph, method: str, seed: int) -> Path:
-    """The folder of a graph; its content without labels, the method and the code are in its name."""
-    key = f"{graph.without_labels().hash}/{method}/{seed}/{naq.__version__}/{_code_hash()}"
+    """The folder of a graph; its content without labels, the method and the version are in its name."""
+    key = f"{graph.without_labels().hash}/{method}/{seed}/{naq.__version__}/{VERSION}"
     return cache_root() / "studio" / hashlib.blake2b(key.encode(), digest_size=12).hexdigest()
 
 
 def read_layout(folder: Path, name: str, nodes: int) -> np.ndarray | None:
-    """(n, 2) float32, or None where there is none that can be used."""
+    """(n, 2) float32, or None if there is none that can be used."""
     try:
         places = read_npz(folder / f"{name}.npz", kind="map", ours=True).get("places")
     except DataError:
@@ -47,11 +55,40 @@ def write_layout(folder: Path, name: str, places: np.ndarray) -> None:
     write_npz(folder / f"{name}.npz", {"places": places}, compression=0)
 
 
-@cache
-def _code_hash() -> str:
-    digest = hashlib.blake2b(digest_size=12)
-    root = Path(naq.__file__).parent
-    for room in CODE:
-        for path in sorted((root / room).rglob("*.py")):
-            digest.update(path.read_bytes())
-    return digest.hexdigest()
+def first_layout(graph: Graph, seed: int = 0) -> np.ndarray:
+    """(n, 2) float32: two principal components of the features averaged over neighbours, or of the edges.
+
+    Cost: O(nodes + edges + non-zeros), about a second for 34,000 nodes.
+    """
+    features = graph.features
+    if features is None or not features.shape[1]:
+        table: sp.csr_array | np.ndarray = graph.normalized_adjacency()
+    else:
+        table = tfidf(features) if is_counted(features) else features
+        table = graph.normalized_adjacency() @ table
+    return spread_out(_components(table, min(2, *table.shape), seed))
+
+
+def _components(table: sp.csr_array | np.ndarray, count: int, seed: int) -> np.ndarray:
+    """Scores on the principal components, without forming the centred table."""
+    if min(table.shape) <= 3:
+        dense = table if isinstance(table, np.ndarray) else table.toarray()
+        left, sizes, _ = np.linalg.svd(dense - dense.mean(axis=0), full_matrices=False)
+        return left[:, :count] * sizes[:count]
+    from sklearn.decomposition import PCA  # needed at the first start with a graph only
+
+    model = PCA(count, svd_solver="arpack", tol=1e-2, random_state=seed)
+    try:
+        return np.asarray(model.fit_transform(table.astype(np.float32)))
+    except Exception:  # ARPACK gives up on tables without spread: any places will do
+        return np.random.default_rng(seed).standard_normal((table.shape[0], count))
+
+
+def pacmap_layout(vectors: np.ndarray, seed: int = 0) -> np.ndarray:
+    """(n, 2) float32: PaCMAP of the vectors, their principal components if there are few nodes."""
+    if len(vectors) < FEWEST or np.ptp(vectors, axis=0).max(initial=0.0) == 0:
+        return principal_places(vectors)
+    from pacmap import PaCMAP
+
+    model = PaCMAP(n_components=2, n_neighbors=min(10, len(vectors) // 4), random_state=seed + 1)
+    return spread_out(model.fit_transform(np.ascontiguousarray(vectors, dtype=np.float32), init="pca"))

@@ -1,4 +1,4 @@
-"""The card of one node: who it is, what it holds, who is near, and what the labels say about it."""
+"""One node: who it is, what it holds, who is near, what the labels say about it; and nodes by their names and words."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import re
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from naq.graph import Graph
-from naq_studio.answers import NOWHERE, Answer
+from naq_studio.answers import OUTSIDE, VersionedPrediction
 from naq_studio.board import NONE
 from naq_studio.session import Session
 
@@ -18,9 +19,10 @@ MOST_EDGES = 2_000
 LISTED = 40
 WORDS = 12
 TELLING = 0.15
-"""A word speaks for the class if it does so by at least this share of the most telling one; the others follow by weight."""
+"""A word speaks for the class if it does so by at least this share of the best one; the others follow by weight."""
 LONGEST_NAME, LONGEST_TEXT, LONGEST_CELL = 2_000, 4_000, 300
 MOST_COLUMNS = 40
+MOST_HITS, LONGEST_QUERY = 12, 100
 
 
 def card(session: Session, node: int) -> dict[str, Any]:
@@ -40,6 +42,7 @@ def card(session: Session, node: int) -> dict[str, Any]:
         "edges": neighbours[:MOST_EDGES].tolist(),
         "listed": neighbours[:LISTED].tolist(),
         "given": given,
+        "image": session.images is not None and bool(session.images.named(node)),
         "similar": [],
         "words": [],
         "features": [],
@@ -76,18 +79,18 @@ def _marked(text: str, speaking: set[str]) -> list[tuple[str, bool]]:
     cut = text[:LONGEST_TEXT] + ("…" if len(text) > LONGEST_TEXT else "")
     found: list[tuple[str, bool]] = []
     for piece in filter(None, re.split(r"(\w+)", cut)):
-        told = piece.casefold() in speaking
-        if found and not told and not found[-1][1]:
+        speaks = piece.casefold() in speaking
+        if found and not speaks and not found[-1][1]:
             piece = found.pop()[0] + piece
-        found.append((piece, told))
+        found.append((piece, speaks))
     return found
 
 
 def _prediction(
-    found: Answer, node: int, given: int | None, near: np.ndarray | None, labels: dict[int, int]
+    found: VersionedPrediction, node: int, given: int | None, near: np.ndarray | None, labels: dict[int, int]
 ) -> tuple[dict[str, Any], int]:
-    """The two likeliest classes, and the labelled node of the first that is nearest; the place of the first in ``found.ids``."""
-    order = np.argsort(-found.chances[node], kind="stable")[:2]
+    """The two likeliest classes and the nearest labelled node of the first; the place of the first in ``found.ids``."""
+    order = np.argsort(-found.probabilities[node], kind="stable")[:2]
     best, second = int(order[0]), int(order[1])
     number = int(found.ids[best])
     speaker = None
@@ -97,12 +100,12 @@ def _prediction(
             speaker = int(own[near[own].argmax()])
     facts = {
         "class": number,
-        "probability": float(found.chances[node, best]),
+        "probability": float(found.probabilities[node, best]),
         "runner_up": int(found.ids[second]),
-        "runner_up_probability": float(found.chances[node, second]),
+        "runner_up_probability": float(found.probabilities[node, second]),
         "speaker": speaker,
         "speaker_similarity": None if speaker is None or near is None else round(float(near[speaker]), 3),
-        "nowhere": int(found.chosen[node]) == NOWHERE,
+        "outside": int(found.chosen[node]) == OUTSIDE,
     }
     if given is not None and given != NONE and (places := np.flatnonzero(found.ids == given)).size:
         best = int(places[0])
@@ -114,7 +117,7 @@ def _cosines(session: Session, node: int) -> np.ndarray | None:
     classifier = session.model.classifier
     if classifier is None:
         return None
-    from naq.classifier.prototypes import centred_units
+    from naq.classifier.views import centred_units
 
     units = session.graph.kept("studio/units", lambda: centred_units(classifier.vectors_))
     return units @ units[node]
@@ -169,3 +172,47 @@ def _moments(graph: Graph) -> tuple[np.ndarray, np.ndarray]:
     mean = np.asarray(table.mean(axis=0), dtype=np.float64).ravel()
     square = np.square(table, dtype=np.float64) if isinstance(table, np.ndarray) else table.multiply(table)
     return mean, np.sqrt(np.maximum(np.asarray(square.mean(axis=0)).ravel() - mean**2, 0.0))
+
+
+def search(session: Session, query: str) -> dict[str, Any]:
+    """Nodes whose name (or number) holds the text, those that begin with it first, and words that begin with it."""
+    graph, wanted = session.graph, " ".join(query.casefold().split())[:LONGEST_QUERY]
+    if not wanted:
+        return {"nodes": [], "words": []}
+    names = graph.kept("studio/folded", lambda: [name.casefold() for name in session.names()])
+    hits = [
+        (name != wanted, not name.startswith(wanted), len(name), node)
+        for node, name in enumerate(names)
+        if wanted in name
+    ]
+    nodes = [node for *_, node in sorted(hits)[:MOST_HITS]]
+    ids = () if graph.names is None else graph.names  # which are not shown where nodes have other names
+    places = graph.kept("studio/ids", lambda: {str(one).casefold(): node for node, one in enumerate(ids)})
+    number = int(wanted) if wanted.isascii() and wanted.isdigit() and int(wanted) < graph.num_nodes else None
+    own = [node for node in (places.get(wanted), number) if node is not None and node not in nodes]
+    return {"nodes": [*dict.fromkeys(own), *nodes][:MOST_HITS], "total": len(hits), "words": _vocab_hits(graph, wanted)}
+
+
+def _vocab_hits(graph: Graph, wanted: str) -> list[dict[str, Any]]:
+    """Words that begin with the text, the most frequent first after the word itself."""
+    vocab = graph.vocab
+    if vocab is None or graph.features is None:
+        return []
+    folded = graph.kept("studio/vocab", lambda: [str(word).casefold()[:LONGEST_QUERY] for word in vocab.tolist()])
+    counts = graph.kept("studio/counts", lambda: np.asarray((_columns(graph) != 0).sum(axis=0)).ravel())
+    hits = [(word != wanted, -int(counts[one]), one) for one, word in enumerate(folded) if word.startswith(wanted)]
+    return [
+        {"id": one, "word": str(vocab[one])[:80], "nodes": -count}
+        for _, count, one in sorted(hits)[:MOST_HITS]
+        if count
+    ]
+
+
+def nodes_with_word(graph: Graph, word: int) -> list[int]:
+    """All nodes that hold a feature."""
+    columns = graph.kept("studio/by_word", lambda: _columns(graph))
+    return np.sort(columns.indices[columns.indptr[word] : columns.indptr[word + 1]]).tolist()
+
+
+def _columns(graph: Graph) -> sp.csc_array:
+    return sp.csc_array(graph.features)

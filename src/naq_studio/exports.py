@@ -3,31 +3,21 @@
 from __future__ import annotations
 
 import ast
-import base64
-import copy
 import csv
 import io
 import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from naq.errors import OptionError
-from naq.files import guarded
+from naq.files import escape_cell
 from naq_studio import answers
-from naq_studio.board import NONE
-from naq_studio.colours import COLOURS, SHAPES
-from naq_studio.lines import one_line
+from naq_studio.board import one_line
 from naq_studio.session import Session
 
 if TYPE_CHECKING:
     from naq.classifier import FewShotNodeClassifier
-
-MARKERS = "os^DP"
-"""Of matplotlib, in the order of :data:`~naq_studio.colours.SHAPE_NAMES`."""
-EXAMPLES = 5
 
 
 def labels_csv(session: Session) -> str:
@@ -35,8 +25,8 @@ def labels_csv(session: Session) -> str:
     text = io.StringIO()
     writer = csv.writer(text)
     writer.writerow(["node", "class"])
-    for node, name in session.said().labels.items():
-        writer.writerow([guarded(str(key_of(session, node))), guarded(name)])
+    for node, name in session.given_labels().labels.items():
+        writer.writerow([escape_cell(str(node_key(session, node))), escape_cell(name)])
     return text.getvalue()
 
 
@@ -51,13 +41,12 @@ def predictions_csv(session: Session) -> str:
 
 def code(session: Session) -> str:
     """A Python program that makes the same predictions; what a file said is in it as a literal, and in no other way."""
-    said, graph = session.said(), session.graph
-    table = "".join(f", {name}={value!r}" for name, value in session.columns.items() if value)
-    title = (
-        f"Classes for every node of {one_line(graph.name, 80)} from {len(said.labels):,} labels; written by naq studio."
-    )
-    lines = [f"    {key_of(session, node)!r}: {name!r}," for node, name in said.labels.items()]
-    classes = f", classes={said.about!r}" if said.about else ""
+    given, graph = session.given_labels(), session.graph
+    table = "".join(f", {name}={value!r}" for name, value in session.read_with.items() if value)
+    name, count = one_line(graph.name, 80), len(given.labels)
+    title = f"Classes for every node of {name} from {count:,} labels; written by naq studio."
+    lines = [f"    {node_key(session, node)!r}: {name!r}," for node, name in given.labels.items()]
+    classes = f", classes={given.about!r}" if given.about else ""
     program = "\n".join(
         [
             repr(title),
@@ -69,113 +58,48 @@ def code(session: Session) -> str:
             "labels = {",
             *lines,
             "}",
-            f"classifier = naq.FewShotNodeClassifier(seed={session.model.seed}, unknown={said.unknown}).fit(graph, labels{classes})",
+            f"classifier = naq.FewShotNodeClassifier(seed={session.model.seed}, unknown={given.unknown})",
+            f"classifier.fit(graph, labels{classes})",
             'write_predictions(classifier, "predictions.csv")',
             'print("Expected accuracy:", classifier.expected_accuracy())',
             "",
         ]
     )
-    assert len(ast.parse(program).body) == 8  # the eight statements above
+    assert len(ast.parse(program).body) == 9  # the statements above
     return program
 
 
 def report(session: Session) -> str:
     """The page on the prediction for the present labels, with a picture of the map."""
-    from naq.classifier.page import prediction_page
+    from naq.classifier.page import PredictionPage
 
     classifier = _fitted(session)
-    with session.lock:
-        state, labels = session.state(), dict(session.journal.board.labels)
-    examples = {}
-    for one in state["classes"]:
-        own = sorted(node for node, number in labels.items() if number == one["id"])[:EXAMPLES]
-        examples[one["name"]] = {
-            "colour": COLOURS[one["colour"]],
-            "given": [one_line(str(key_of(session, node)), 60) for node in own],
-            "likely": _likeliest(session, one["id"], labels),
-        }
+    state = session.state()
+    layouts = session.model.layouts
     more = {
-        "picture": _picture(session, state),
-        "examples": examples,
+        "places": layouts.get("pacmap", layouts.get("pca")),
+        "colours": {one["name"]: one["colour"] for one in state["classes"]},
         "curve": [point[:2] for point in state["curve"]] if len(state["curve"]) > 1 else None,
         "code": code(session),
         "written": datetime.now(UTC).strftime("Written by naq studio, %d %B %Y, %H:%M UTC."),
     }
-    return prediction_page(classifier, title=session.graph.name, more=more).html()
+    return PredictionPage(classifier, title=session.graph.name, more=more).html()
 
 
-def key_of(session: Session, node: int) -> str | int:
-    """What names a node in labels: its name where no other has it and no number could be meant, else its number."""
-    names = session.graph.names
-    if names is None:
-        return node
-    unique = session.graph.kept("studio/unique", lambda: _unique(names))
-    return str(names[node]) if unique[node] else node
+def node_key(session: Session, node: int) -> str | int:
+    """How a table of labels names a node: by its name if that is read as this node again, else by its number."""
+    from naq.classifier.labels import node_number
 
-
-def _unique(names: np.ndarray) -> np.ndarray:
-    """(n,) whether a name names its node in a file: no other has it, one line, no blanks around it, not too long."""
-    _, place, count = np.unique(names, return_inverse=True, return_counts=True)
-    plain = np.array([name == one_line(name) and not name.startswith("'") and name != "" for name in names.tolist()])
-    return (count[place] == 1) & plain
+    name = node if session.graph.names is None else str(session.graph.names[node])
+    written = isinstance(name, str) and name == one_line(name) and name != "" and not name.startswith("'")
+    return name if written and node_number(session.graph, name) == node else node
 
 
 def _fitted(session: Session) -> FewShotNodeClassifier:
-    classifier, said = session.model.classifier, session.said()
+    classifier, given = session.model.classifier, session.given_labels()
     if classifier is None:
         raise OptionError("there are no predictions yet: the graph is still being learned; wait a moment.")
-    other = copy.copy(classifier)
-    named, _ = answers.name_classes(other, said)
-    if len({*said.labels.values(), *named}) < 2:
+    other, _ = answers.with_labels(classifier, given, unknown=given.unknown)
+    if other is None:
         raise OptionError("there are no predictions yet; name at least two classes, or label nodes of two.")
-    other.set_params(unknown=said.unknown)
-    return other.set_labels(answers.to_labels(said))
-
-
-def _likeliest(session: Session, number: int, labels: dict[int, int]) -> list[str]:
-    found = session.answer
-    if found is None:
-        return []
-    members = np.flatnonzero(found.chosen == number)
-    members = members[~np.isin(members, list(labels))]
-    best = members[np.argsort(-found.sure[members], kind="stable")[:EXAMPLES]]
-    return [one_line(str(key_of(session, int(node))), 60) for node in best]
-
-
-def _picture(session: Session, state: dict[str, Any]) -> str:
-    """The map as a PNG in a data address."""
-    from matplotlib.figure import Figure
-
-    layouts = session.model.layouts
-    if not layouts:
-        return ""
-    places = layouts.get("pacmap", layouts.get("pca"))
-    assert places is not None
-    _, content = session.arrays()
-    n = session.graph.num_nodes
-    given, chosen = np.frombuffer(content, "<i2", 2 * n).reshape(2, n)
-    number = np.where(given >= 0, given, np.where(given == NONE, NONE, chosen))
-    figure = Figure(figsize=(9, 6), dpi=110)
-    axes = figure.add_axes((0, 0, 1, 1))
-    axes.axis("off")
-    size = float(np.clip(20_000 / n, 1.5, 20))
-    axes.scatter(places[number < 0, 0], places[number < 0, 1], s=size, c="#9aa0a6", linewidths=0)
-    for one in state["classes"]:
-        inside = number == one["id"]
-        marker = MARKERS[SHAPES[one["colour"]]]
-        axes.scatter(
-            places[inside, 0], places[inside, 1], s=size, c=COLOURS[one["colour"]], linewidths=0, marker=marker
-        )
-        own = given == one["id"]
-        axes.scatter(
-            places[own, 0],
-            places[own, 1],
-            s=30,
-            c=COLOURS[one["colour"]],
-            marker=marker,
-            edgecolors="black",
-            linewidths=0.8,
-        )
-    out = io.BytesIO()
-    figure.savefig(out, format="png")
-    return "data:image/png;base64," + base64.b64encode(out.getvalue()).decode()
+    return other

@@ -1,8 +1,11 @@
-"""The journal: every action as lines of a plain CSV, appended and flushed to the disk before anyone is told that it was done.
+"""The journal: every action as lines of a plain CSV, appended and flushed to the disk before it is confirmed.
 
-``step,rows,action,node,name,class,value,time``: the lines of one step have the same number, and ``rows`` says how many there are. One line of the file is one line of the table, whatever a name
-holds, so a line that was damaged by hand costs only itself: it is reported, and the others count. A last step of which lines are missing was cut off by a crash before anyone was
-told that it was done; it is removed. Lines may be added by hand: ``label`` with a name (or the number of a node) and a class is enough.
+``step,rows,action,node,name,class,value,time``: the lines of one step have the same number, and ``rows`` says how
+many there are. One line of the file is one line of the table, whatever a name holds, so a line that was damaged by
+hand costs
+only itself: it is reported, and the others count. A last step of which lines are missing was cut off by a crash
+before it was confirmed; it is removed. Lines may be added by hand: ``label`` with a name (or the number of a node)
+and a class is enough.
 """
 
 from __future__ import annotations
@@ -18,11 +21,12 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from naq.errors import DataError, NaqError, OptionError, plain
-from naq.files import open_in_place
+from naq.files import escape_cell, open_in_place, unescape_cell
 from naq.graph import Graph
-from naq_studio.board import Board, Row
-from naq_studio.lines import COLUMNS, MOST_PROBLEMS, parsed, written
+from naq_studio.board import ACTIONS, ON_NODES, Board, Entry, one_line
 
+COLUMNS = ("step", "rows", "action", "node", "name", "class", "value", "time")
+MOST_PROBLEMS = 100
 LARGEST = 1 << 28
 """Bytes of a journal at most."""
 TITLES = (",".join(COLUMNS) + "\n").encode()
@@ -66,7 +70,7 @@ class Journal:
             self.close()
             raise
 
-    def write(self, rows: Sequence[Row]) -> None:
+    def write(self, rows: Sequence[Entry]) -> None:
         """Do one step: checked, on the disk, then in :attr:`board`; an error leaves both as they were."""
         before = self.board.mark()
         self.board.step(rows)
@@ -74,20 +78,19 @@ class Journal:
             self._append(rows)
         except OSError as error:
             self.board.take_back(rows[0].action, before)
-            raise DataError(
-                f"cannot write {self.path}: {error.strerror or error}; nothing was changed. Free some space and try again."
-            ) from error
+            advice = "nothing was changed. Free some space and try again."
+            raise DataError(f"cannot write {self.path}: {error.strerror or error}; {advice}") from error
 
     def close(self) -> None:
         os.close(self._file)
         self._lock.release()
 
-    def _append(self, rows: Sequence[Row]) -> None:
+    def _append(self, rows: Sequence[Entry]) -> None:
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         text = io.StringIO()
         writer = csv.writer(text, delimiter=self._separator, lineterminator="\n")
         for row in rows:
-            writer.writerow(written(self.graph, self._step + 1, len(rows), row, now))
+            writer.writerow(format_line(self.graph, self._step + 1, len(rows), row, now))
         content = memoryview(text.getvalue().encode("utf-8", "replace"))
         start = os.fstat(self._file).st_size
         try:
@@ -122,13 +125,13 @@ class Journal:
 
     def _replay(self, lines: list[str], torn: bool) -> int | None:
         """Do every step; the first line of the last one where it is not whole."""
-        step: list[Row] = []
+        step: list[Entry] = []
         number, wanted, first = 0, 0, 0
         for line, text in enumerate(lines, start=2):
             if not text.strip():
                 continue
             try:
-                own, count, row = parsed(self.graph, text.rstrip("\r"), self._separator)
+                own, count, row = parse_line(self.graph, text.rstrip("\r"), self._separator)
             except OptionError as error:
                 self._problem(line, str(error))
                 continue
@@ -151,14 +154,14 @@ class Journal:
     def _is_whole(self, last: str) -> bool:
         """Whether a last line without an end was written to its end, or by hand; else a crash cut it off."""
         try:
-            step, _, _ = parsed(self.graph, last.rstrip("\r"), self._separator)
+            step, _, _ = parse_line(self.graph, last.rstrip("\r"), self._separator)
         except OptionError:
             return False
         return (
             step == 0 or WHOLE_TIME.fullmatch(last.rstrip("\r").rsplit(self._separator, 1)[-1].strip('"')) is not None
         )
 
-    def _apply(self, step: list[Row], line: int) -> None:
+    def _apply(self, step: list[Entry], line: int) -> None:
         try:
             self.board.step(step)
         except OptionError as error:
@@ -170,12 +173,12 @@ class Journal:
             else:
                 self._problem(line, str(error))
 
-    def _usable(self, row: Row) -> bool:
+    def _usable(self, row: Entry) -> bool:
         try:
             self.board.step([row])
         except OptionError:
             return False
-        self.board.step([Row("undo")])
+        self.board.step([Entry("undo")])
         self.board.undone.clear()
         return True
 
@@ -237,3 +240,46 @@ def _sync_folder(folder: Path) -> None:
         pass
     finally:
         os.close(handle)
+
+
+def format_line(graph: Graph, step: int, rows: int, row: Entry, now: str) -> list[str]:
+    """The cells of one line."""
+    name = "" if row.node is None or graph.names is None else one_line(str(graph.names[row.node]))
+    cells = [step, rows, row.action, "" if row.node is None else row.node, name, row.label, row.value, now]
+    return [escape_cell(str(cell)) for cell in cells]
+
+
+def parse_line(graph: Graph, text: str, separator: str) -> tuple[int, int, Entry]:
+    """Step, number of rows of the step, and the row of one line; an ``OptionError`` if it is damaged."""
+    try:
+        cells = next(csv.reader([text], delimiter=separator, strict=True))
+    except (csv.Error, StopIteration) as error:
+        raise OptionError(f"not readable as CSV ({error}); check the quotes") from error
+    if len(cells) != len(COLUMNS):
+        raise OptionError(f"{len(cells)} cells; expected {len(COLUMNS)}")
+    step, rows, action, node, name, label, value, _ = (unescape_cell(cell.strip()) for cell in cells)
+    if action not in (*ACTIONS, "undo", "redo"):
+        raise OptionError(f"the action is {action[:40]!r}; expected one of {', '.join((*ACTIONS, 'undo', 'redo'))}")
+    found = _node(graph, node, name) if action in ON_NODES else None
+    return _whole(step, "step", 0), _whole(rows, "rows", 1), Entry(action, found, label, value)
+
+
+def _node(graph: Graph, number: str, name: str) -> int:
+    """The node of a line: by its number if the name agrees, else by its name."""
+    if number.isascii() and number.isdigit() and len(number) < 12:
+        node, names = int(number), graph.names
+        if node < graph.num_nodes and (not name or names is None or one_line(str(names[node])) == name):
+            return node
+    if name:
+        from naq.classifier.labels import find_node  # heavy, and needed for lines by hand only
+
+        return find_node(graph, name)
+    raise OptionError(f"there is no node {number[:40]!r}")
+
+
+def _whole(text: str, title: str, otherwise: int) -> int:
+    if not text:
+        return otherwise
+    if not (text.isascii() and text.isdigit() and len(text) < 12):
+        raise OptionError(f"{title} is {text[:20]!r}; expected a whole number or nothing")
+    return int(text)

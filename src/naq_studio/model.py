@@ -18,8 +18,7 @@ import numpy as np
 
 from naq.errors import DataError, NaqError
 from naq.graph import Graph
-from naq_studio.cache import CLASSIFIER, graph_folder, read_layout, write_layout
-from naq_studio.layouts import first_layout
+from naq_studio.cache import CLASSIFIER, first_layout, graph_folder, read_layout, write_layout
 
 if TYPE_CHECKING:
     from naq.classifier import FewShotNodeClassifier
@@ -36,7 +35,7 @@ PHASES = {
 
 
 class Model:
-    """Made by :meth:`run` in a thread of its own; ``changed`` is called after every phase.
+    """Made by :meth:`run` in a separate thread; ``changed`` is called after every phase.
 
     Attributes:
         phase: one of :data:`PHASES`.
@@ -126,9 +125,9 @@ class Model:
                     self._heard(line, folder)
             code = self._process.returncode
             errors.seek(0)
-            told = errors.read()[-400:].strip().splitlines()
+            lines = errors.read()[-400:].strip().splitlines()
         if code and not self._stopped and self.phase != "failed":
-            raise DataError(f"the process that learns ended with code {code}{': ' + told[-1] if told else ''}")
+            raise DataError(f"the process that learns ended with code {code}{': ' + lines[-1] if lines else ''}")
 
     def _heard(self, line: str, folder: Path) -> None:
         try:

@@ -1,6 +1,7 @@
-"""What takes long, in a process of its own, so that the page answers meanwhile: fit the classifier, arrange the map.
+"""What takes long, in a separate process, so that the page answers meanwhile: fit the classifier, arrange the map.
 
-``python -m naq_studio.prepare GRAPH.npz FOLDER METHOD SEED`` writes the classifier and the map into the folder, each whole or not at all, and a line of JSON per phase to standard output.
+``python -m naq_studio.prepare GRAPH.npz FOLDER METHOD SEED`` writes the classifier and the map into the folder, each
+whole or not at all, and a line of JSON per phase to standard output.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from pathlib import Path
 from naq.threads import prepare_process
 
 
-def main() -> None:
+def run_process() -> None:
     prepare_process()
     warnings.simplefilter("ignore")
     if hasattr(os, "nice"):
@@ -32,8 +33,7 @@ def main() -> None:
 def prepare(graph_path: Path, folder: Path, method: str, seed: int) -> None:
     """Whatever of the two is not there yet."""
     from naq.io.npz import read_graph
-    from naq_studio.cache import CLASSIFIER, read_layout, write_layout
-    from naq_studio.layouts import pacmap_layout
+    from naq_studio.cache import CLASSIFIER, pacmap_layout, read_layout, write_layout
 
     graph = read_graph(graph_path)
     from naq.classifier import FewShotNodeClassifier
@@ -57,4 +57,4 @@ def tell(phase: str, text: str = "") -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_process()

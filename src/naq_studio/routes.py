@@ -1,4 +1,4 @@
-"""What the page can ask for. Files come from a dictionary made at start: no path from a request reaches the file system."""
+"""What the page can ask for. Files come from a dictionary made at start: no path of a request reaches the disk."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from importlib.resources import files
 from typing import Any
 
+import numpy as np
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
@@ -15,14 +16,13 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from naq.errors import NaqError
+from naq.errors import NaqError, with_flags
 from naq_studio import exports
-from naq_studio.card import card
-from naq_studio.lines import import_rows
-from naq_studio.requests import accepted, check_names, draw_check, rows_of
-from naq_studio.search import nodes_with_word, search
+from naq_studio.card import card, nodes_with_word, search
+from naq_studio.requests import accept_check, box_of, check_names, draw_check, entries_of, import_entries, shown_cells
 from naq_studio.security import Guard, Keys
 from naq_studio.session import Session
+from naq_studio.view import edges_in_view, name_regions
 
 TYPES = {
     ".html": "text/html; charset=utf-8",
@@ -37,24 +37,25 @@ EXPORTS: dict[str, tuple[Callable[[Session], str], str]] = {
     "report.html": (exports.report, "text/html; charset=utf-8"),
     "repeat.py": (exports.code, "text/x-python; charset=utf-8"),
 }
+LONGEST = 200
+"""Characters of a node's text that are shown where it is pointed at."""
 HEARTBEAT = 0.5
-"""Seconds after which an idle stream of events says something, so that a tab that is gone and a server that ends are noticed."""
+"""Seconds after which an idle stream of events says something, so that tabs that are gone are noticed."""
 
 
 class Json(JSONResponse):
     def render(self, content: Any) -> bytes:
-        return json.dumps(
-            content, allow_nan=False, separators=(",", ":")
-        ).encode()  # ASCII: a name may hold half a character
+        # ASCII: a name may hold half a character
+        return json.dumps(content, allow_nan=False, separators=(",", ":")).encode()
 
 
 def static_files() -> dict[str, tuple[bytes, str]]:
     """The front end by name: content and type."""
     folder = files("naq_studio").joinpath("static")
     return {
-        one.name: (one.read_bytes(), TYPES["." + one.name.rsplit(".", 1)[-1]])
+        one.name: (one.read_bytes(), TYPES[ending])
         for one in folder.iterdir()
-        if one.is_file() and "." + one.name.rsplit(".", 1)[-1] in TYPES
+        if one.is_file() and (ending := "." + one.name.rsplit(".", 1)[-1]) in TYPES
     }
 
 
@@ -62,87 +63,67 @@ def application(session: Session, keys: Keys, port: int) -> Guard:
     """The whole server, guarded."""
     static = static_files()
 
-    async def page(_: Request) -> Response:
-        return Response(static["index.html"][0], media_type=static["index.html"][1])
+    def get(work: Callable[[Request], Any]) -> Callable[[Request], Awaitable[Response]]:
+        """An endpoint that answers what ``work`` returns as JSON."""
 
-    async def file(request: Request) -> Response:
-        found = static.get(request.path_params["name"])
+        async def answer(request: Request) -> Response:
+            return Json(await run_in_threadpool(work, request))
+
+        return answer
+
+    def post(work: Callable[[dict[str, Any]], Any]) -> Callable[[Request], Awaitable[Response]]:
+        """The same for the JSON object of the request."""
+
+        async def answer(request: Request) -> Response:
+            try:
+                asked = json.loads(await request.body())
+            except (ValueError, RecursionError, ClientDisconnect) as error:
+                raise HTTPException(400, "expected JSON.") from error
+            if not isinstance(asked, dict):
+                raise HTTPException(400, "expected a JSON object.")
+            return Json(await run_in_threadpool(work, asked))
+
+        return answer
+
+    async def page(request: Request) -> Response:
+        found = static.get(request.path_params.get("name", "index.html"))
         if found is None:
             raise HTTPException(404)
         return Response(found[0], media_type=found[1])
-
-    async def state(_: Request) -> Response:
-        return Json(await run_in_threadpool(session.state))
-
-    async def names(_: Request) -> Response:
-        return Json(await run_in_threadpool(session.names))
 
     async def arrays(_: Request) -> Response:
         version, content = await run_in_threadpool(session.arrays)
         return Response(content, media_type="application/octet-stream", headers={"x-version": str(version)})
 
+    def places(request: Request) -> np.ndarray:
+        found = session.model.layouts.get(request.path_params["name"])
+        if found is None:
+            raise HTTPException(404)
+        return found
+
     async def layout(request: Request) -> Response:
-        places = session.model.layouts.get(request.path_params["name"])
-        if places is None:
+        return Response(places(request).astype("<f4").tobytes(), media_type="application/octet-stream")
+
+    async def edges(request: Request) -> Response:
+        box = box_of(request.query_params.get("box", ""))
+        total, ends = await run_in_threadpool(edges_in_view, session.graph, places(request), box)
+        return Response(
+            ends.astype("<u4").tobytes(), media_type="application/octet-stream", headers={"x-total": str(total)}
+        )
+
+    def regions(request: Request) -> list[tuple[float, float, int, str]]:
+        found, name = places(request), request.path_params["name"]
+        return session.graph.kept(f"studio/regions/{name}", lambda: name_regions(session.graph, found))
+
+    async def values(request: Request) -> Response:
+        found = await run_in_threadpool(session.columns.read, column(request))
+        return Response(found.values.astype("<f8").tobytes(), media_type="application/octet-stream")
+
+    async def image(request: Request) -> Response:
+        if session.images is None:
             raise HTTPException(404)
-        return Response(places.astype("<f4").tobytes(), media_type="application/octet-stream")
-
-    async def node(request: Request) -> Response:
-        number = request.path_params["node"]
-        if number >= session.graph.num_nodes:
-            raise HTTPException(404)
-        return Json(await run_in_threadpool(card, session, number))
-
-    async def find(request: Request) -> Response:
-        return Json(await run_in_threadpool(search, session, request.query_params.get("q", "")))
-
-    async def word(request: Request) -> Response:
-        number = request.path_params["word"]
-        if number >= session.graph.num_features:
-            raise HTTPException(404)
-        return Json(await run_in_threadpool(nodes_with_word, session.graph, number))
-
-    async def act(request: Request) -> Response:
-        asked = await _body(request)
-
-        def work() -> dict[str, Any]:
-            if isinstance(asked, dict):
-                check_names(session, asked)
-            with session.lock:
-                rows = rows_of(session, asked)
-                session.write(rows)
-                return {"version": session.version, "changed": len(rows)}
-
-        return Json(await run_in_threadpool(work))
-
-    async def check(request: Request) -> Response:
-        asked = await _body(request)
-
-        def work() -> dict[str, Any]:
-            with session.lock:
-                if not isinstance(asked, dict) or "right" not in asked:
-                    return draw_check(session, asked if isinstance(asked, dict) else {})
-                rows, said = accepted(session, asked)
-                session.write(rows)
-                return {"version": session.version, "changed": len(rows), "said": said}
-
-        return Json(await run_in_threadpool(work))
-
-    async def take(request: Request) -> Response:
-        asked = await _body(request)
-        text = asked.get("text") if isinstance(asked, dict) else None
-        if not isinstance(text, str):
-            raise HTTPException(400, "expected a table of labels.")
-
-        def work() -> dict[str, Any]:
-            rows, problems = import_rows(session.graph, text)
-            session.write(rows)
-            return {"version": session.version, "changed": len(rows), "problems": problems}
-
-        return Json(await run_in_threadpool(work))
-
-    async def invite(_: Request) -> Response:
-        return Json({"address": keys.invite()})
+        content, kind = await run_in_threadpool(session.images.read, below(request, session.graph.num_nodes))
+        return Response(content, media_type=kind)
 
     async def export(request: Request) -> Response:
         name = request.path_params["name"]
@@ -159,20 +140,63 @@ def application(session: Session, keys: Keys, port: int) -> Guard:
             raise HTTPException(503, "too many pages are open; close some.")
         return StreamingResponse(_stream(request, session, queue), media_type="text/event-stream")
 
+    def word(request: Request) -> list[int]:
+        return nodes_with_word(session.graph, below(request, session.graph.num_features))
+
+    def act(asked: dict[str, Any]) -> dict[str, Any]:
+        check_names(session, asked)
+        with session.lock:
+            return session.write(entries_of(session, asked))
+
+    def check(asked: dict[str, Any]) -> dict[str, Any]:
+        with session.lock:
+            if "right" not in asked:
+                return draw_check(session, asked)
+            entries, outcome = accept_check(session, asked)
+            return session.write(entries) | {"said": outcome}
+
+    def take(asked: dict[str, Any]) -> dict[str, Any]:
+        if not isinstance(text := asked.get("text"), str):
+            raise HTTPException(400, "expected a table of labels.")
+        entries, problems = import_entries(session.graph, text)
+        return session.write(entries) | {"problems": problems}
+
+    def column(request: Request) -> int:
+        return below(request, len(session.columns.titles))
+
+    def below(request: Request, count: int) -> int:
+        """The number in the path, which has to be below a count."""
+        if request.path_params["number"] >= count:
+            raise HTTPException(404)
+        return int(request.path_params["number"])
+
     routes = [
         Route("/", page),
-        Route("/static/{name}", file),
-        Route("/api/state", state),
-        Route("/api/names", names),
+        Route("/static/{name}", page),
+        Route("/api/state", get(lambda _: session.state())),
+        Route("/api/names", get(lambda _: session.names())),
         Route("/api/arrays", arrays),
         Route("/api/layout/{name}", layout),
-        Route("/api/node/{node:int}", node),
-        Route("/api/search", find),
-        Route("/api/word/{word:int}", word),
-        Route("/api/act", act, methods=["POST"]),
-        Route("/api/check", check, methods=["POST"]),
-        Route("/api/import", take, methods=["POST"]),
-        Route("/api/invite", invite, methods=["POST"]),
+        Route("/api/node/{number:int}", get(lambda r: card(session, below(r, session.graph.num_nodes)))),
+        Route("/api/image/{number:int}", image),
+        Route(
+            "/api/text/{number:int}", get(lambda r: session.graph.text_of(below(r, session.graph.num_nodes))[:LONGEST])
+        ),
+        Route("/api/edges/{name}", edges),
+        Route("/api/regions/{name}", get(regions)),
+        Route("/api/columns", get(lambda _: {"titles": session.columns.titles, "shown": session.columns.shown})),
+        Route("/api/column/{number:int}", get(lambda r: session.columns.read(column(r)).facts())),
+        Route("/api/values/{number:int}", values),
+        Route(
+            "/api/holding/{number:int}", get(lambda r: session.columns.holding(column(r), r.query_params.get("q", "")))
+        ),
+        Route("/api/cells", post(lambda asked: shown_cells(session, asked)), methods=["POST"]),
+        Route("/api/search", get(lambda r: search(session, r.query_params.get("q", "")))),
+        Route("/api/word/{number:int}", get(word)),
+        Route("/api/act", post(act), methods=["POST"]),
+        Route("/api/check", post(check), methods=["POST"]),
+        Route("/api/import", post(take), methods=["POST"]),
+        Route("/api/invite", post(lambda _: {"address": keys.invite()}), methods=["POST"]),
         Route("/api/export/{name}", export),
         Route("/api/events", events),
     ]
@@ -198,15 +222,8 @@ async def _stream(request: Request, session: Session, queue: asyncio.Queue[int])
         session.leave(queue)
 
 
-async def _body(request: Request) -> Any:
-    try:
-        return json.loads(await request.body())
-    except (ValueError, RecursionError, ClientDisconnect) as error:
-        raise HTTPException(400, "expected JSON.") from error
-
-
 async def _mistake(_: Request, error: Exception) -> Response:
-    return Json({"error": str(error)}, 409)
+    return Json({"error": with_flags(error)}, 409)
 
 
 async def _http(_: Request, error: Exception) -> Response:

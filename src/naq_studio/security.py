@@ -1,10 +1,13 @@
 """Who may ask: this computer only, a browser that came with the one-time address, and only from the page itself.
 
-Another site that is open in the same browser can send requests to 127.0.0.1, and a name that it controls can be made to point there (DNS rebinding). So every request must name
-this server as its host, must not come from another site (``Sec-Fetch-Site``, ``Origin``) and must have the cookie, which other sites cannot make the browser send.
+Another site that is open in the same browser can send requests to 127.0.0.1, and a name that it controls can be made
+to point there (DNS rebinding). So every request must name this server as its host, must not come from another site
+(``Sec-Fetch-Site``, ``Origin``) and must have the cookie, which other sites cannot make the browser send.
 
-Other users of the computer can connect too, and a server of theirs on another port is sent the cookie, since cookies do not tell ports apart. So everything below ``/api/`` must also
-have the key, which the page keeps where only pages of this host and port can read it. The one-time address is in no command line: a browser is given a file that only its user can read.
+Other users of the computer can connect too, and a server of theirs on another port is sent the cookie, since cookies
+do not tell ports apart. So everything below ``/api/`` must also have the key, which the page keeps where only pages
+of this host and port can read it. The one-time address is in no command line: a browser is given a file that only its
+user can read.
 """
 
 from __future__ import annotations
@@ -28,8 +31,8 @@ LONGEST_PATH = 1 << 9
 PATIENCE = 20.0
 """Seconds that a request may take to arrive, from the first byte, or the connection, to the last byte."""
 HEADERS = {
-    "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
-    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",
     "referrer-policy": "no-referrer",
@@ -40,11 +43,14 @@ HEADERS = {
 }
 LOCKED = """<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <title>naq studio</title><h1>This page is locked</h1>
-<p>Open the address that <code>naq studio</code> printed in the terminal. It works once; afterwards this browser is remembered until the
-studio is stopped. For another browser, press <b>Another browser</b> under <b>Save and export</b> in the page that is open, or start <code>naq studio</code> again.</p></html>"""
+<p>Open the address that <code>naq studio</code> printed in the terminal. It works once; afterwards this browser is
+remembered until the studio is stopped. For another browser, press <b>Another browser</b> under
+<b>Save and export</b> in
+the page that is open, or start <code>naq studio</code> again.</p></html>"""
 
 ENTER = """<!doctype html><html lang="en" data-key="{}"><meta charset="utf-8"><title>naq studio</title>
-<script src="/static/enter.js"></script><noscript>This page needs JavaScript, which comes from this computer only.</noscript></html>"""
+<script src="/static/enter.js"></script>
+<noscript>This page needs JavaScript, which comes from this computer only.</noscript></html>"""
 
 
 class Keys:
@@ -103,9 +109,6 @@ class Guard:
         self.hosts = {f"127.0.0.1:{port}", f"localhost:{port}"}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "lifespan":
-            await self.app(scope, receive, send)
-            return
         if scope["type"] != "http":
             return  # no websockets
         answer = self._refusal(scope)
@@ -114,7 +117,7 @@ class Guard:
         if answer is not None:
             await answer(scope, receive, _with_headers(send))
             return
-        await self.app(scope, _limited(receive), _with_headers(send))
+        await self.app(scope, receive, _with_headers(send))
 
     def _refusal(self, scope: Scope) -> Response | None:
         """Why a request is refused before anyone looks at its cookie."""
@@ -143,8 +146,8 @@ class Guard:
             if _all(headers, b"content-type") != ["application/json"]:
                 return PlainTextResponse("Expected application/json.", 415)
             length = _all(headers, b"content-length")
-            if len(length) != 1 or not length[0].isdigit():
-                return PlainTextResponse("Expected one Content-Length.", 411)
+            if len(length) != 1 or not length[0].isdigit() or _all(headers, b"transfer-encoding"):
+                return PlainTextResponse("Expected one Content-Length, and no Transfer-Encoding.", 411)
             if len(length[0]) > 9 or int(length[0]) > LARGEST_BODY:
                 return PlainTextResponse(f"Too large; {LARGEST_BODY:,} bytes at most.", 413)
         return None
@@ -188,16 +191,3 @@ def _with_headers(send: Send) -> Send:
         await send(message)
 
     return sent
-
-
-def _limited(receive: Receive) -> Receive:
-    """Ends a body that is longer than its length said; servers check it too."""
-    size = 0
-
-    async def received() -> MutableMapping[str, Any]:
-        nonlocal size
-        message = await receive()
-        size += len(message.get("body", b""))
-        return {"type": "http.disconnect"} if size > LARGEST_BODY else message
-
-    return received

@@ -17,7 +17,7 @@ import numpy as np
 
 from naq.errors import DataError, MissingDependency, OptionError, plain
 from naq.graph import Graph
-from naq_studio.lines import one_line
+from naq_studio.board import one_line
 
 if TYPE_CHECKING:
     import uvicorn
@@ -30,7 +30,7 @@ TRIES = 20
 
 
 def journal_path(graph: Graph, given: Path | None = None) -> Path:
-    """Where the labels are kept: beside the graph's file, in the current folder for a graph that has a name only."""
+    """Where the labels are kept: next to the graph's file, or in the current folder for a graph with only a name."""
     if given is not None:
         return given.expanduser().absolute()
     source = Path(graph.source) if graph.source else Path(graph.name)
@@ -47,7 +47,7 @@ def may_write(path: Path) -> bool:
     return path.parent.is_dir() and os.access(path.parent, os.W_OK)
 
 
-def bound_socket(port: int | None) -> tuple[socket.socket, bool]:
+def bind_socket(port: int | None) -> tuple[socket.socket, bool]:
     """A socket on 127.0.0.1 at the port, or at the next that is free, and whether the wanted one was."""
     first = PORT if port is None else port
     if not 0 <= first <= 65_535:
@@ -70,7 +70,8 @@ def serve(
     graph: Graph,
     labels: Path | None = None,
     *,
-    columns: Mapping[str, Any] | None = None,
+    read_with: Mapping[str, Any] | None = None,
+    images: str | None = None,
     port: int | None = None,
     browser: bool = True,
     check: bool = False,
@@ -80,7 +81,8 @@ def serve(
 
     Args:
         labels: the journal; None: :func:`journal_path`.
-        columns: what else the graph was read with, by argument of :func:`naq.load`.
+        read_with: what else the graph was read with, by argument of :func:`naq.load`.
+        images: a column of the table of nodes that names local files of pictures; None: no file is served.
         port: the next free one is taken where it is in use.
         browser: whether to open it.
         check: answer one request and end; nothing is learned, and nothing is written where ``labels`` is None.
@@ -92,15 +94,17 @@ def serve(
     except ImportError as error:
         raise MissingDependency("naq studio needs starlette, uvicorn and pacmap: pip install 'naq[studio]'.") from error
     from naq.io.tables.features import class_columns
+    from naq_studio.images import Images
     from naq_studio.session import Session
 
+    pictures = None if images is None else Images(graph, images)
     with ExitStack() as stack:
         if check and labels is None:
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="naq-studio-"))
             labels = Path(folder) / "check.csv"
-        session = Session(graph, journal_path(graph, labels), columns=columns)
+        session = Session(graph, journal_path(graph, labels), read_with=read_with, images=pictures)
         stack.callback(session.stop)
-        listener, free = bound_socket(port)
+        listener, free = bind_socket(port)
         stack.callback(listener.close)
         number = listener.getsockname()[1]
         if not free and port != 0:
@@ -108,7 +112,7 @@ def serve(
         server, keys = _server(session, number)
         for problem in session.journal.problems[:10]:
             say(f"{session.journal.path}, {problem}")
-        given = session.said().labels
+        given = session.given_labels().labels
         for note in class_columns(
             graph, np.array([*given], dtype=np.int64), np.array([*given.values()], dtype=np.str_)
         ):
@@ -129,9 +133,9 @@ def serve(
 
 @contextmanager
 def entrance(address: str) -> Iterator[Path]:
-    """A page that leads to a one-time address, readable by this user alone: what stands in a command line is not.
+    """A page that leads to a one-time address, readable by this user alone, which a command line is not.
 
-    It lies in the home folder where there is one, since browsers in a sandbox do not see that of temporary files.
+    It is in the home folder if there is one, since browsers in a sandbox do not see that of temporary files.
     """
     home = Path(os.path.expanduser("~"))  # noqa: PTH111  (never an error)
     folder = home if home.is_dir() and os.access(home, os.W_OK) else None
@@ -155,6 +159,7 @@ def _server(session: Session, port: int) -> tuple[uvicorn.Server, Keys]:
         log_level="error",
         access_log=False,
         ws="none",
+        lifespan="off",
         server_header=False,
         date_header=False,
         proxy_headers=False,

@@ -9,39 +9,55 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from naq.errors import NaqError, plain
+from naq.classifier.map import COLOURS, SHAPES
+from naq.errors import NaqError, plain, with_flags
 from naq.graph import Graph
 from naq_studio import answers
-from naq_studio.answers import NOWHERE, Answer, SpotCheck
-from naq_studio.board import NONE, Row, Said
-from naq_studio.colours import COLOURS, SHAPES
+from naq_studio.answers import OUTSIDE, SpotCheck, VersionedPrediction
+from naq_studio.board import NONE, Entry, GivenLabels, one_line
+from naq_studio.columns import Columns
+from naq_studio.images import Images
 from naq_studio.journal import Journal
-from naq_studio.lines import one_line
 from naq_studio.model import PHASES, Model
+
+if TYPE_CHECKING:
+    from naq.classifier import ExpectedAccuracy
 
 UNLABELLED = -3
 """Instead of a class in the arrays that the page gets: no label, or no prediction."""
-MOST_LISTENERS = 32
+MOST_LISTENERS, MOST_DOUBTED = 32, 20
 Found = TypeVar("Found")
 
 
 class Session:
     """Everything the page shows; safe to use from several threads.
 
-    ``ending`` says whether the server is about to end. ``columns`` are other arguments of :func:`naq.load` that it was read with, for the code that repeats it. ``version`` counts changes of the labels, ``answer.version`` says which of them the predictions are of.
+    ``ending`` says whether the server is about to end. ``read_with`` are other arguments of :func:`naq.load`, for the
+    code that repeats it. ``version`` counts changes of the labels, ``answer.version`` says
+    which of them the predictions are of.
     """
 
-    def __init__(self, graph: Graph, path: Path, *, columns: Mapping[str, Any] | None = None, seed: int = 0) -> None:
-        self.graph, self.columns, self.journal = graph, columns or {}, Journal(path, graph)
+    def __init__(
+        self,
+        graph: Graph,
+        path: Path,
+        *,
+        read_with: Mapping[str, Any] | None = None,
+        images: Images | None = None,
+        seed: int = 0,
+    ) -> None:
+        self.graph, self.read_with, self.images = graph, read_with or {}, images
+        self.columns, self.journal = Columns(graph), Journal(path, graph)
         self.model = Model(graph, self._model_changed, seed)
         self.lock = threading.RLock()
         self.version, self.start_id = 1, secrets.token_hex(8)
-        self.answer: Answer | None = None
+        self.answer: VersionedPrediction | None = None
         self.spot: SpotCheck | None = None
         self.refused = 0  # the version of the labels whose predictions failed a spot check
         self.ending: Callable[[], bool] = lambda: False
@@ -50,7 +66,7 @@ class Session:
         self._listeners: dict[asyncio.Queue[int], asyncio.AbstractEventLoop] = {}
         self._wake, self._stop = threading.Condition(self.lock), False
         self._failures = ["", ""]  # of the last prediction and of the last suggestions
-        self._seen, self._answered, self._queued_for, self._past_done = 0, 0, 0, False
+        self._seen, self._answered, self._queued_for = 0, 0, 0
         self.threads = [
             threading.Thread(target=work, name=f"studio-{work.__name__}", daemon=True)
             for work in (self.model.run, self._answer_loop, self._suggest_loop)
@@ -70,18 +86,16 @@ class Session:
                 thread.join(timeout=10)
         self.journal.close()
 
-    def write(self, rows: list[Row]) -> None:
-        """One step; it is on the disk when this returns."""
+    def write(self, rows: list[Entry]) -> dict[str, Any]:
+        """One step, on the disk when this returns: the version of the labels then, and how many entries it has."""
         if not rows:
-            return
+            return {"version": self.version, "changed": 0}
         with self.lock:
             self.journal.write(rows)
             self.version += 1
-            steps = len(self.journal.board.done)
-            self.curve = [point for point in self.curve if point[0] <= steps]
-            if rows[0].action not in ("undo", "redo"):
-                self.curve = [point for point in self.curve if point[0] < steps]
             board = self.journal.board
+            known = len(board.done) - (rows[0].action not in ("undo", "redo"))  # steps whose points still hold
+            self.curve = [point for point in self.curve if point[0] <= known]
             gone = {*board.labels, *board.skipped}
             self.queue = [node for node in self.queue if node not in gone]
             if rows[0].action == "undo":  # what lost its label is suggested again
@@ -90,7 +104,9 @@ class Session:
                 ]
                 self.queue = [*back[:1], *(node for node in self.queue if node not in back[:1])]
             self._wake.notify_all()
+            done = {"version": self.version, "changed": len(rows)}
         self.publish()
+        return done
 
     # listeners
 
@@ -135,41 +151,38 @@ class Session:
         while self._until(lambda: self.model.classifier is not None and self.version != self._seen):
             with self.lock:
                 board = self.journal.board
-                said, steps = board.said(), len(board.done)
+                given, steps = board.given_labels(), len(board.done)
                 seen = self._seen = self.version
             classifier = self.model.classifier
             assert classifier is not None
-            found, failure = _tried(answers.answer, classifier, said, seen)
+            found, failure = _tried(answers.answer, classifier, given, seen)
             with self.lock:
                 self.answer, self._answered, self._failures[0] = found, seen, failure
                 if found is not None and found.expected is not None and seen == self.version:
                     at = found.expected
                     self.curve = [one for one in self.curve if one[0] < steps]
-                    self.curve.append((steps, len(said.labels), at.value, at.low, at.high))
+                    self.curve.append((steps, len(given.labels), at.value, at.low, at.high))
                 self._wake.notify_all()
             self.publish()
 
     def _suggest_loop(self) -> None:
-        """Fills the queue when it runs short, or when the labels have moved on; computes the curve of the past once."""
-        if sys.platform == "linux":  # there a thread has a priority of its own: predictions and the page come first
+        """Fills the queue when it runs short, or when the labels have moved on."""
+        if sys.platform == "linux":  # there threads have their own priorities: predictions and the page come first
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 10)
         while self._until(self._wants_suggestions):
             classifier = self.model.classifier
             assert classifier is not None
             with self.lock:
                 board = self.journal.board
-                said, gone, version = board.said(), {*board.labels, *board.skipped}, self.version
+                given, gone, version = board.given_labels(), {*board.labels, *board.skipped}, self.version
                 self._queued_for = version
-            found, failure = _tried(answers.suggestions, classifier, said, gone)
+            found, failure = _tried(answers.suggest, classifier, given, gone)
             with self.lock:
                 self._failures[1] = failure
                 gone = {*self.journal.board.labels, *self.journal.board.skipped}
                 head = [node for node in self.queue[:1] if node not in gone]  # what is being looked at stays
                 self.queue = head + [node for node in found or [] if node not in gone and node not in head]
             self.publish()
-            if not self._past_done:
-                self._past_done = True
-                self._past()
 
     def _wants_suggestions(self) -> bool:
         if self.model.classifier is None or self._queued_for == self.version:
@@ -178,24 +191,11 @@ class Session:
             return False  # predictions first
         return self._queued_for == 0 or len(self.queue) < answers.QUEUE - 3
 
-    def _past(self) -> None:
-        classifier = self.model.classifier
-        assert classifier is not None
-        with self.lock:
-            now = len(self.curve) and self.curve[0][0]
-        points, _ = _tried(answers.past_points, classifier, self.journal.board)
-        with self.lock:
-            known = {point[0] for point in self.curve}
-            steps = len(self.journal.board.done)
-            older = [point for point in points or [] if point[0] not in known and point[0] <= min(steps, now or steps)]
-            self.curve = sorted(older + self.curve)
-        self.publish()
-
     # what the page gets
 
-    def said(self) -> Said:
+    def given_labels(self) -> GivenLabels:
         with self.lock:
-            return self.journal.board.said()
+            return self.journal.board.given_labels()
 
     def state(self) -> dict[str, Any]:
         """Everything but names, places and one value per node."""
@@ -204,7 +204,7 @@ class Session:
             given = np.fromiter(board.labels.values(), dtype=np.int64, count=len(board.labels))
             found = self.answer
             predicted = np.empty(0, np.int64) if found is None else np.delete(found.chosen, list(board.labels))
-            expected = None if found is None or found.expected is None else found.expected
+            by_class = {} if found is None else dict(zip(found.ids.tolist(), map(_interval, found.expected_by_class)))
             return {
                 "graph": {
                     "name": graph.name,
@@ -212,8 +212,10 @@ class Session:
                     "edges": graph.num_edges,
                     "features": graph.num_features,
                     "named": bool(self.names()),
+                    "columns": len(self.columns.titles),
                     "words": graph.vocab is not None,
                     "text": graph.text is not None,
+                    "texts": graph.table is not None and graph.table.has("text"),
                     "brings": []
                     if graph.text is None or graph.text.class_names is None
                     else graph.text.class_names.tolist(),
@@ -230,18 +232,21 @@ class Session:
                         "about": board.about.get(number),
                         "labels": int((given == number).sum()),
                         "nodes": int((given == number).sum() + (predicted == number).sum()),
+                        "expected": by_class.get(number),
                     }
                     for number, (name, colour) in sorted(board.classes.items())
                 ],
                 "labels": int((given != NONE).sum()),
                 "none": int((given == NONE).sum()),
-                "nowhere": int((predicted == NOWHERE).sum()),
+                "outside": int((predicted == OUTSIDE).sum()),
                 "skipped": len(board.skipped),
                 "unknown": board.unknown,
                 "undo": len(board.done),
                 "redo": len(board.undone),
                 "queue": self.queue,
-                "expected": expected and {"value": expected.value, "low": expected.low, "high": expected.high},
+                "expected": None if found is None else _interval(found.expected),
+                "weights": [] if found is None else list(found.weights.items()),
+                "doubtful": [] if found is None else self._doubtful(found),
                 "choice": "" if found is None else found.choice,
                 "notes": [] if found is None else found.notes,
                 "curve": [point[1:] for point in self.curve],
@@ -256,6 +261,19 @@ class Session:
                 "colours": COLOURS,
                 "shapes": SHAPES,
             }
+
+    def _doubtful(self, found: VersionedPrediction) -> list[dict[str, Any]]:
+        """Labels to look at again, without those that were kept or changed since."""
+        board = self.journal.board
+        numbers = board.given_labels().numbers
+        shown = []
+        for one in found.doubtful:
+            given, instead = numbers.get(one.given), numbers.get(one.instead)
+            if one.node in board.kept or given is None or instead is None or board.labels.get(one.node) != given:
+                continue
+            sure = round(one.given_probability, 4), round(one.instead_probability, 4)
+            shown.append({"node": one.node, "given": given, "instead": instead, "probabilities": sure})
+        return shown[:MOST_DOUBTED]
 
     def arrays(self) -> tuple[int, bytes]:
         """The version, and for every node: int16 given class, int16 predicted class, uint8 probability of 255."""
@@ -274,12 +292,14 @@ class Session:
     def names(self) -> list[str]:
         """The name to show for every node in one line, at most 120 characters; empty where the graph has none."""
         graph = self.graph
-        if graph.table is None or not {"name", "both"} & set(graph.table.uses.tolist()):
-            names = [] if graph.names is None else graph.names.tolist()
-            return graph.kept("studio/names", lambda: [one_line(name, 120) for name in names])
-        return graph.kept(
-            "studio/names", lambda: [one_line(graph.title_of(node), 120) for node in range(graph.num_nodes)]
-        )
+        if graph.names is None and (graph.table is None or not graph.table.has("name", "both")):
+            return []
+        titles = map(graph.title_of, range(graph.num_nodes))
+        return graph.kept("studio/names", lambda: [one_line(title, 120) for title in titles])
+
+
+def _interval(expected: ExpectedAccuracy | None) -> dict[str, float] | None:
+    return None if expected is None else asdict(expected)
 
 
 def _tried(work: Callable[..., Found], *given: Any) -> tuple[Found | None, str]:
@@ -287,7 +307,7 @@ def _tried(work: Callable[..., Found], *given: Any) -> tuple[Found | None, str]:
     try:
         return work(*given), ""
     except NaqError as error:
-        return None, str(error)
+        return None, with_flags(error)
     except Exception as error:
         return None, f"The last prediction failed ({plain(f'{type(error).__name__}: {error}')})."
 

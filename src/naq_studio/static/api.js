@@ -27,6 +27,26 @@ export async function getLayout(name) {
   return new Float32Array(await (await get(`/api/layout/${name}`)).arrayBuffer());
 }
 
+export async function getValues(column) {
+  return new Float64Array(await (await get(`/api/values/${column}`)).arrayBuffer());
+}
+
+// Edges with an end in a box of the map, at most some tens of thousands: their ends, and how many there are.
+export async function getEdges(layout, box) {
+  const answer = await get(`/api/edges/${layout}?box=${box.map((one) => one.toFixed(4))}`);
+  return { ends: new Uint32Array(await answer.arrayBuffer()), total: Number(answer.headers.get("x-total")) };
+}
+
+// A picture as a data address: the page's policy allows no other.
+export async function getImage(node) {
+  const picture = await (await get(`/api/image/${node}`)).blob();
+  return new Promise((done) => {
+    const reader = new FileReader();
+    reader.onload = () => done(reader.result);
+    reader.readAsDataURL(picture);
+  });
+}
+
 // Per node: the given class, the predicted class, its probability of 255.
 export async function getArrays(n) {
   const bytes = await (await get("/api/arrays")).arrayBuffer();

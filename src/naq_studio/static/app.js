@@ -62,7 +62,7 @@ function App() {
       <aside aria-label="Node, classes and progress">
         <${Card} go=${go} />
         <${Classes} go=${go} />
-        <${Progress} />
+        <${Progress} go=${go} />
       </aside>
     </main>
     <p class="live" role="status" aria-live="polite">${store.message}</p>

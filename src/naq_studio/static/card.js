@@ -1,5 +1,6 @@
 // The card of one node, or of a selection, and the buttons that label it.
-import { html, useRef, useState } from "./preact.js";
+import { html, useEffect, useRef, useState } from "./preact.js";
+import { getImage } from "./api.js";
 import { Expect } from "./expect.js";
 import { ClassTag, Key, percent, Swatch, thousands } from "./parts.js";
 import { acceptOne, className, clear, effective, label, labelNew, nodeName, none, pick, selectWord, skip, store, toQueue, unlabel, UNLABELLED, NONE } from "./store.js";
@@ -44,6 +45,7 @@ function One({ go, node }) {
       <button class="link" onClick=${() => go.showNode(node)} title="Show it on the map (g)">Show <${Key}>g<//></button></div>
     <h2 class="name">${full.length > 300 ? full.slice(0, 300) + "…" : full}</h2>
     ${card?.id && card.id !== card.name && html`<p class="soft id">${card.id}</p>`}
+    ${card?.image && html`<${Picture} key=${node} node=${node} name=${full} />`}
     ${card?.text.length > 0 && html`<p class="text">${card.text.map(([piece, told]) => (told ? html`<mark title="Speaks for the class">${piece}</mark>` : piece))}</p>`}
     ${given?.[node] !== undefined && given[node] !== UNLABELLED && html`<p>Your label: <${ClassTag} id=${given[node]} /></p>`}
     ${card?.prediction ? html`<${Prediction} go=${walk} card=${card} />` : state.answer && html`<p class="prediction soft">Prediction: …</p>`}
@@ -57,6 +59,18 @@ function One({ go, node }) {
       <div><h3>By similarity</h3>${card.similar.length ? html`<ul class="plain">${card.similar.map(([other, near]) => html`<${Near} node=${other} near=${near} go=${walk} />`)}</ul>` : html`<p class="soft">${state.learned ? "None." : "Once the graph is learned."}</p>`}</div></div></details>`}`;
 }
 
+// The picture that a column of the table names.
+function Picture({ node, name }) {
+  const [found, setFound] = useState({ address: "", problem: "" });
+  useEffect(() => {
+    let wanted = true;
+    getImage(node).then((address) => wanted && setFound({ address, problem: "" }), (error) => wanted && setFound({ address: "", problem: error.message }));
+    return () => { wanted = false; };
+  }, [node]);
+  if (found.problem) return html`<p class="soft">${found.problem}</p>`;
+  return html`<div class="picture">${found.address && html`<img src=${found.address} alt=${`Picture of ${name}`} />`}</div>`;
+}
+
 const Near = ({ node, near, go }) => html`<li><button class="link" onClick=${() => go(node)}><${Swatch} id=${store.given ? effective(node) : -3} />${nodeName(node)}</button>${near === undefined ? "" : html` <span class="soft">${near.toFixed(2)}</span>`}</li>`;
 
 function Word({ one, go }) {
@@ -66,7 +80,7 @@ function Word({ one, go }) {
 
 function Prediction({ card, go }) {
   const said = card.prediction;
-  return html`<p class="prediction">${said.nowhere ? html`Seems to belong to <b>none</b>; nearest is ` : "Prediction: "}<${ClassTag} id=${said.class} sure=${said.probability} />
+  return html`<p class="prediction">${said.outside ? html`Seems to belong to <b>none</b>; nearest is ` : "Prediction: "}<${ClassTag} id=${said.class} sure=${said.probability} />
     <span class="soft">, else ${className(said.runner_up)} ${percent(said.runner_up_probability)}</span>
     ${said.speaker !== null && html`<br /><span class="soft">Its nearest label:</span> <button class="link" onClick=${() => go(said.speaker)}>${nodeName(said.speaker)}</button> <span class="soft">(similarity ${said.speaker_similarity.toFixed(2)})</span>`}</p>`;
 }

@@ -1,6 +1,6 @@
 // The list of classes: counts, zoom, rename, recolour, merge, delete.
 import { html, useState } from "./preact.js";
-import { Key, Swatch, thousands } from "./parts.js";
+import { Key, percent, Swatch, thousands } from "./parts.js";
 import { act, effective, label, select, store, targets, update } from "./store.js";
 
 export function Classes({ go }) {
@@ -11,18 +11,19 @@ export function Classes({ go }) {
     <h2>Classes <span class="soft">${state.classes.length || ""}</span></h2>
     ${state.classes.length > 12 && html`<input type="search" placeholder="Find a class" aria-label="Find a class" value=${find} onInput=${(e) => setFind(e.target.value)} />`}
     ${!state.classes.length && html`<p class="soft">None yet. The first one comes with the first label.</p>`}
-    ${state.classes.length > 0 && html`<div class=${state.classes.length > 12 ? "list" : ""}><table><thead><tr><th>Class</th><th class="number">labels</th><th class="number">nodes</th><th><span class="hidden">Actions</span></th></tr></thead>
+    ${state.classes.length > 0 && html`<div class=${state.classes.length > 12 ? "list" : ""}><table><thead><tr><th>Class</th><th class="number">labels</th><th class="number">nodes</th><th class="number" title="The share of its predictions that is expected to be right">right</th><th><span class="hidden">Actions</span></th></tr></thead>
     <tbody onMouseLeave=${() => update({ focusClass: null })}>${shown.map((one) => { const place = state.classes.indexOf(one); return html`
       <tr key=${one.id} onMouseEnter=${() => update({ focusClass: one.id })} class=${open === one.id ? "open" : ""}>
         <td><button class="link" onClick=${() => go.showClass(one.id)} title=${`Zoom to ${one.name}${place < 9 ? ` (Shift+${place + 1})` : ""}`}
           onFocus=${() => update({ focusClass: one.id })} onBlur=${() => update({ focusClass: null })}>${place < 9 ? html`<${Key}>${place + 1}<//>` : ""}<${Swatch} id=${one.id} />${one.name}</button></td>
         <td class="number">${thousands(one.labels)}</td><td class="number">${thousands(one.nodes)}</td>
+        <td class="number" title=${one.expected ? `${percent(one.expected.value)} of its predictions are expected to be right; ${Math.round(100 * one.expected.low)} to ${Math.round(100 * one.expected.high)} % in nine of ten cases` : ""}>${one.expected ? percent(one.expected.value) : ""}</td>
         <td><button class="small" aria-expanded=${open === one.id} aria-label=${`Change ${one.name}`} title="Rename, recolour, merge, delete" onClick=${() => setOpen(open === one.id ? null : one.id)}>⋯</button></td>
       </tr>
-      ${open === one.id && html`<tr><td colspan="4"><${Change} one=${one} close=${() => setOpen(null)} /></td></tr>`}`; })}
+      ${open === one.id && html`<tr><td colspan="5"><${Change} one=${one} close=${() => setOpen(null)} /></td></tr>`}`; })}
     </tbody></table></div>`}
     ${state.graph.text && state.classes.length + state.labels > 0 && html`<div class="row"><button onClick=${() => update({ dialog: "expect" })}>Name more classes</button></div>`}
-    ${(state.none > 0 || state.nowhere > 0) && html`<p class="soft">${thousands(state.none + state.nowhere)} nodes belong to none of them${state.none ? ` (${thousands(state.none)} said by you)` : ""}.</p>`}
+    ${(state.none > 0 || state.outside > 0) && html`<p class="soft">${thousands(state.none + state.outside)} nodes belong to none of them${state.none ? ` (${thousands(state.none)} said by you)` : ""}.</p>`}
     ${state.classes.length > 1 && html`<label class="check"><input type="checkbox" checked=${state.unknown} onChange=${(e) => may(e.target.checked)} />
       Nodes may belong to none of these</label>
       ${!state.unknown && html`<p class="soft">Tick this if there are groups that you do not name.</p>`}`}

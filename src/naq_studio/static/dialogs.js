@@ -76,7 +76,7 @@ function Export() {
   return html`<p>Every action is on the disk already, in <code class="file">${store.state.file}</code>. Starting <code>naq studio</code> again goes on from there.</p>
     <ul class="exports">${EXPORTS.map(([name, title, what]) => html`<li><button onClick=${() => save(name)} data-export=${name}>${title}</button> <span>${what}</span></li>`)}</ul>
     <h3>Labels from a table</h3>
-    <p class="soft">CSV with the columns node and class, or two columns, nodes and classes; lines that cannot be used are reported, the others count.</p>
+    <p class="soft">CSV with the columns node and class, or two columns, nodes and classes; lines of unknown nodes are reported, the others count.</p>
     <input ref=${file} type="file" accept=".csv,.tsv,.txt,text/csv" aria-label="Table of labels" onChange=${async (e) => { const [one] = e.target.files; if (one) importText(await one.text()); }} />
     ${store.imported && html`<p>${store.imported.changed} labels imported${store.imported.problems.length ? `, ${store.imported.problems.length} lines not used:` : "."}</p><ul class="plain">${store.imported.problems.slice(0, 20).map((one) => html`<li>${one}</li>`)}</ul>`}
     <h3>Another browser</h3>

@@ -6,7 +6,7 @@ layout(location=1) in vec2 place;
 layout(location=2) in uvec4 look;      // colour, shape, strength, flags
 uniform vec4 camera;                   // scale x, scale y, shift x, shift y
 uniform float moved, size, density;
-uniform int mode;                      // 0 by class, 1 by confidence
+uniform int mode;                      // 0 by class, 1 by the scale, 2 ends of edges
 uniform vec3 ground;
 uniform sampler2D palette;
 flat out vec3 colour;
@@ -22,7 +22,8 @@ void main() {
   vec3 own = texelFetch(palette, ivec2(int(look.x), 0), 0).rgb;
   if (mode == 1 && look.x != 255u) own = texelFetch(palette, ivec2(int(look.z), 1), 0).rgb;
   else own = mix(ground, own, given ? 1.0 : 0.3 + 0.7 * strength);
-  if (dim) own = mix(ground, own, 0.12);
+  if (mode == 2) own = texelFetch(palette, ivec2(255, 0), 0).rgb;
+  else if (dim) own = mix(ground, own, 0.12);
   colour = own;
   float light = dot(ground, vec3(0.3, 0.6, 0.1));
   edge = chosen ? (light > 0.5 ? vec3(0.0) : vec3(1.0)) : light > 0.5 ? own * 0.45 : mix(own, vec3(1.0), 0.65);
@@ -40,6 +41,7 @@ flat in int shape;
 flat in float pixels;
 flat in float rim;
 uniform bool shaped;
+uniform float veil;                    // how much of what is below a line hides
 out vec4 result;
 float inside(vec2 p) {                 // 1 at the rim, less inside
   vec2 q = abs(p);
@@ -50,13 +52,16 @@ float inside(vec2 p) {                 // 1 at the rim, less inside
   return length(p);
 }
 void main() {
-  if (!shaped) { result = vec4(colour, 1.0); return; }
+  if (!shaped) { result = vec4(colour, veil); return; }
   float far = inside(gl_PointCoord * 2.0 - 1.0), soft = 2.0 / pixels;
   float cover = 1.0 - smoothstep(1.0 - soft, 1.0, far);
   if (cover <= 0.01) discard;
   vec3 own = rim > 0.5 ? mix(colour, edge, smoothstep(1.0 - 3.2 * soft, 1.0 - 2.2 * soft, far)) : colour;
   result = vec4(own, cover);
 }`;
+
+// The more edges there are, the less each of them hides.
+export const veilOf = (count) => Math.min(0.45, 18 / Math.sqrt(count));
 
 export class Points {
   // Whether a graphics card draws: software is slower than plain pixels.
@@ -86,8 +91,9 @@ export class Points {
     gl.linkProgram(program);
     if (!gl.getProgramParameter(program, gl.LINK_STATUS) && !gl.isContextLost()) throw new Error(gl.getProgramInfoLog(program));
     gl.useProgram(program);
-    this.at = Object.fromEntries(["camera", "moved", "size", "density", "mode", "ground", "palette", "shaped"].map((name) => [name, gl.getUniformLocation(program, name)]));
-    [this.before, this.place, this.look, this.indices] = [0, 1, 2, 3].map(() => gl.createBuffer());
+    this.at = Object.fromEntries(["camera", "moved", "size", "density", "mode", "ground", "palette", "shaped", "veil"].map((name) => [name, gl.getUniformLocation(program, name)]));
+    [this.before, this.place, this.look, this.indices, this.lines] = [0, 1, 2, 3, 4].map(() => gl.createBuffer());
+    this.ends = 0;
     this.palette = gl.createTexture();
     gl.bindTexture(gl.TEXTURE_2D, this.palette);
     for (const filter of [gl.TEXTURE_MIN_FILTER, gl.TEXTURE_MAG_FILTER]) gl.texParameteri(gl.TEXTURE_2D, filter, gl.NEAREST);
@@ -121,6 +127,14 @@ export class Points {
     gl.bufferData(gl.ELEMENT_ARRAY_BUFFER, special, gl.DYNAMIC_DRAW);
   }
 
+  // ends: two points of every edge
+  setEdges(ends) {
+    const { gl } = this;
+    gl.bindBuffer(gl.ELEMENT_ARRAY_BUFFER, this.lines);
+    gl.bufferData(gl.ELEMENT_ARRAY_BUFFER, ends, gl.DYNAMIC_DRAW);
+    this.ends = ends.length;
+  }
+
   // Reads every point, or one of several.
   attributes(every) {
     const { gl } = this;
@@ -144,6 +158,17 @@ export class Points {
     gl.uniform1f(at.density, density);
     gl.uniform1i(at.mode, mode);
     gl.uniform3fv(at.ground, ground);
+    if (this.ends) {
+      gl.enable(gl.BLEND);
+      gl.uniform1i(at.shaped, 0);
+      gl.uniform1i(at.mode, 2);
+      gl.uniform1f(at.veil, veilOf(this.ends / 2));
+      this.attributes(1);
+      gl.bindBuffer(gl.ELEMENT_ARRAY_BUFFER, this.lines);
+      gl.drawElements(gl.LINES, this.ends, gl.UNSIGNED_INT, 0);
+      gl.uniform1i(at.mode, mode);
+    }
+    gl.uniform1f(at.veil, 1);
     const shaped = size >= 4.5;
     gl.uniform1i(at.shaped, shaped ? 1 : 0);
     shaped ? gl.enable(gl.BLEND) : gl.disable(gl.BLEND);
@@ -151,6 +176,7 @@ export class Points {
     gl.drawArrays(gl.POINTS, 0, Math.floor(this.n / every));
     if (!this.special) return;
     this.attributes(1);
+    gl.bindBuffer(gl.ELEMENT_ARRAY_BUFFER, this.indices);
     gl.uniform1i(at.shaped, 1);
     gl.enable(gl.BLEND);
     gl.drawElements(gl.POINTS, this.special, gl.UNSIGNED_INT, 0);

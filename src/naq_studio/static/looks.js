@@ -1,4 +1,5 @@
 // Four bytes per node: colour, shape, strength and flags, from what the store holds.
+import { colouring } from "./columns.js";
 import { NONE, store, UNLABELLED } from "./store.js";
 
 const GREY = 255;
@@ -23,6 +24,18 @@ export function paletteBytes(colours, soft) {
   return bytes;
 }
 
+// Whether colours are those of the scale: confidence, or a column of numbers.
+export const scaled = () => store.colourBy === "sure" || Boolean(colouring()?.ordered);
+
+// Colour, shape and strength of a node by its value in a column.
+function byColumn(one, node, looks, k) {
+  const value = one.values[node], hue = one.ordered ? 0 : one.hues.get(value);
+  const has = !Number.isNaN(value) && hue !== undefined;
+  looks[k] = has ? hue : GREY;
+  looks[k + 1] = has && !one.ordered ? store.state.shapes[hue] : 0;
+  looks[k + 2] = !has ? 90 : one.ordered ? one.scale.places[node] : 255;
+}
+
 export function looksOf() {
   const { given, predicted, sure, selection, current, focusClass, state } = store;
   const n = given.length, looks = new Uint8Array(4 * n);
@@ -30,13 +43,14 @@ export function looksOf() {
   const most = Math.max(-1, ...known.keys());
   const colour = new Uint8Array(most + 1).fill(GREY), shape = new Uint8Array(most + 1);
   for (const [id, one] of known) { colour[id] = one.colour; shape[id] = state.shapes[one.colour]; }
-  const special = [];
+  const special = [], one = colouring();
   for (let i = 0, k = 0; i < n; i++, k += 4) {
     const labelled = given[i] !== UNLABELLED, id = labelled ? given[i] : predicted[i];
     const has = id >= 0 && id <= most && colour[id] !== GREY;
     looks[k] = has ? colour[id] : GREY;
     looks[k + 1] = has ? shape[id] : 0;
     looks[k + 2] = labelled ? 255 : has ? sure[i] : 90;
+    if (one) byColumn(one, i, looks, k);
     let flags = labelled && given[i] !== NONE ? 1 : 0;
     if (focusClass !== null && id !== focusClass) flags |= 4;
     looks[k + 3] = flags;

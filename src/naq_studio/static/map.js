@@ -2,9 +2,14 @@
 import { Points } from "./gl.js";
 import { PixelPoints } from "./pixels.js";
 import { Grid } from "./grid.js";
-import { paletteBytes, looksOf, rgb } from "./looks.js";
+import { getEdges, getJson } from "./api.js";
+import { colouring, written } from "./columns.js";
+import { paletteBytes, looksOf, rgb, scaled } from "./looks.js";
 import { classOf, effective, nodeName, className, pick, select, store, toggle, update, UNLABELLED } from "./store.js";
 
+const MOST_NAMES = 12; // of regions in view
+const CLOSE = 2; // from this scale on, words of regions are shown between names of classes
+const REST = 150; // milliseconds without a move until edges are asked for, or the text of a node that is pointed at
 const SLOW = 28; // milliseconds per frame beyond which fewer points are drawn while the map moves
 
 export class MapView {
@@ -31,7 +36,7 @@ export class MapView {
   }
 
   restyle() {
-    const style = getComputedStyle(document.documentElement);
+    const style = getComputedStyle(this.canvas);
     this.colours = Object.fromEntries(["ground", "ink", "soft", "accent"].map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
     this.seen.palette = null;
     this.wake();
@@ -69,10 +74,12 @@ export class MapView {
       camera: [sx, sy, -camera.x * sx, -camera.y * sy],
       size: this.pointSize() * this.density,
       density: this.density,
-      mode: store.colourBy === "class" ? 0 : 1,
+      mode: scaled() ? 1 : 0,
       ground: rgb(this.colours.ground).map((one) => one / 255),
       every: moving ? Math.round(this.every) : 1,
+      moving,
     });
+    if (!moving) this.askEdges();
     this.drawOverlay();
     if (this.measuring && points.gl) points.gl.readPixels(0, 0, 1, 1, points.gl.RGBA, points.gl.UNSIGNED_BYTE, new Uint8Array(4));
     if (moving && this.last && now - this.last < 200) {
@@ -88,7 +95,7 @@ export class MapView {
       document.body.dataset.drawn = String(store.arraysVersion);
       requestAnimationFrame(() => { this.drawnAt = performance.now(); });
     }
-    if (this.points.moved < 1 || this.goal || (moving && this.every > 1)) this.wake();
+    if (this.points.moved < 1 || this.goal || (moving && (this.every > 1 || store.edges))) this.wake();
   }
 
   // Whatever changed in the store goes to the graphics card.
@@ -103,13 +110,14 @@ export class MapView {
       if (!seen.places) this.fit();
       seen.places = store.places;
       seen.centres = null;
+      this.askRegions();
     }
     const theme = this.colours.ground;
     if (seen.palette !== theme) {
       points.setPalette(paletteBytes(store.state.colours, this.colours.soft));
       seen.palette = theme;
     }
-    const key = [store.given, store.predicted, store.sure, store.selection, store.current, store.focusClass, store.state.classes];
+    const key = [store.given, store.predicted, store.sure, store.selection, store.current, store.focusClass, store.state.classes, store.colourBy, colouring()];
     if (!seen.looks || key.some((one, i) => one !== seen.looks[i])) {
       const { looks, special } = looksOf();
       points.setLooks(looks, special);
@@ -162,7 +170,7 @@ export class MapView {
     if (!store.places || this.points.moved < 1) return;
     const { ink, soft, ground, accent } = this.colours;
     if (store.current >= 0) this.drawCurrent(c, ink, soft);
-    if (store.colourBy === "class") this.drawNames(c, ink, ground);
+    this.drawNames(c, ink, ground);
     if (store.hovered >= 0) this.drawHovered(c, ink, ground);
     if (this.lasso) {
       c.beginPath();
@@ -192,20 +200,25 @@ export class MapView {
     c.stroke();
   }
 
-  // The name of every class in the middle of its surest nodes.
+  // Names of classes in the middle of their surest nodes; then words of regions, the largest first, where there is room.
   drawNames(c, ink, ground) {
     this.seen.centres ??= this.centres();
-    c.font = "600 13px system-ui, sans-serif"; c.textAlign = "center"; c.textBaseline = "middle"; c.lineJoin = "round";
-    const taken = [];
-    for (const { id, x, y } of this.seen.centres) {
+    const byClass = store.colourBy === "class" && this.seen.centres.length > 0;
+    const names = byClass ? this.seen.centres.map(({ id, x, y }) => ({ id, x, y, name: classOf(id)?.name })) : [];
+    const regions = (byClass && this.camera.scale < CLOSE ? [] : this.regions ?? []).map(([x, y, , name]) => ({ x, y, name }));
+    const taken = [], said = new Set();
+    c.textAlign = "center"; c.textBaseline = "middle"; c.lineJoin = "round";
+    for (const { id, x, y, name } of [...names, ...regions]) {
+      if (!name || said.has(name) || (id === undefined && said.size >= MOST_NAMES)) continue;
       if (store.focusClass !== null && store.focusClass !== id) continue;
-      const found = classOf(id);
-      if (!found) continue;
-      const name = found.name.length > 28 ? found.name.slice(0, 27) + "…" : found.name;
-      const [px, py] = this.toScreen(x, y), half = c.measureText(name).width / 2 + 4;
-      if (taken.some(([l, r, v]) => px - half < r && px + half > l && Math.abs(v - py) < 16)) continue;
+      const [px, py] = this.toScreen(x, y);
+      c.font = id === undefined ? "italic 12px system-ui, sans-serif" : "600 13px system-ui, sans-serif";
+      const text = name.length > 28 ? name.slice(0, 27) + "…" : name, half = c.measureText(text).width / 2 + 4, room = id === undefined ? 14 : 0;
+      if (px < half || px > this.width - half || py < 10 || py > this.height - 10) continue;
+      if (taken.some(([l, r, v]) => px - half - room < r && px + half + room > l && Math.abs(v - py) < 16 + room)) continue;
       taken.push([px - half, px + half, py]);
-      this.text(c, name, px, py, ink, ground);
+      said.add(name);
+      this.text(c, text, px, py, ink, ground);
     }
   }
 
@@ -214,16 +227,63 @@ export class MapView {
     c.globalAlpha = 1; c.fillStyle = ink; c.fillText(text, x, y);
   }
 
+  // Its name and class, and below its value in the column that gives the colours, or the first words of its text.
   drawHovered(c, ink, ground) {
     const node = store.hovered, [x, y] = this.placeOf(node);
-    const id = effective(node);
+    const id = effective(node), one = colouring();
     const what = id >= 0 ? `  ·  ${className(id)}${store.given[node] === UNLABELLED ? ` ${Math.round(store.sure[node] / 2.55)} %` : " (label)"}` : "";
-    const name = nodeName(node);
+    const cut = (text, most) => (text.length > most ? text.slice(0, most - 1) + "…" : text);
+    const value = one ? `${cut(one.title, 30)}: ${one.values && written(one, one.values[node]) || "–"}` : this.hint?.node === node ? this.hint.text : "";
+    const lines = [cut(nodeName(node), 50) + what, ...(value && value !== nodeName(node) ? [cut(value, 80)] : [])];
     c.font = "13px system-ui, sans-serif"; c.textBaseline = "middle"; c.textAlign = "left";
-    const text = (name.length > 50 ? name.slice(0, 49) + "…" : name) + what, wide = c.measureText(text).width + 16;
-    const left = Math.max(4, Math.min(this.width - wide - 4, x + 12)), top = Math.max(4, y - 34);
-    c.fillStyle = ink; c.beginPath(); c.roundRect(left, top, wide, 24, 5); c.fill();
-    c.fillStyle = ground; c.fillText(text, left + 8, top + 12.5);
+    const wide = Math.min(this.width - 8, Math.max(...lines.map((line) => c.measureText(line).width)) + 16), tall = 6 + 18 * lines.length;
+    const left = Math.max(4, Math.min(this.width - wide - 4, x + 12)), top = Math.max(4, y - 10 - tall);
+    c.fillStyle = ink; c.beginPath(); c.roundRect(left, top, wide, tall, 5); c.fill();
+    c.fillStyle = ground;
+    lines.forEach((line, i) => c.fillText(line, left + 8, top + 12.5 + 18 * i, wide - 16));
+  }
+
+  // The text of the node that is pointed at, once the pointer rests.
+  askHint(node) {
+    clearTimeout(this.hintTimer);
+    if (node < 0 || !store.state.graph.texts || this.hint?.node === node) return;
+    this.hintTimer = setTimeout(async () => {
+      try { this.hint = { node, text: await getJson(`/api/text/${node}`) }; } catch { return; } // a hint is not worth a message
+      this.wake();
+    }, REST);
+  }
+
+  async askRegions() {
+    const { places, placesName } = store;
+    this.regions = null;
+    try {
+      const found = await getJson(`/api/regions/${placesName}`);
+      if (store.places === places) { this.regions = found; this.wake(); }
+    } catch { /* a map without words is a map */ }
+  }
+
+  // The edges of what is in view, once the camera rests.
+  askEdges() {
+    const box = [...this.toMap(0, this.height), ...this.toMap(this.width, 0)];
+    const key = store.edges && store.places && !this.goal ? `${store.state.start} ${store.placesName} ${box.map((one) => one.toFixed(4))}` : "";
+    if (key === this.edgesFor) return;
+    this.edgesFor = key;
+    clearTimeout(this.edgesTimer);
+    if (!key) {
+      this.points.setEdges(new Uint32Array(0));
+      if (store.edgesShown) update({ edgesShown: null });
+      this.wake();
+      return;
+    }
+    this.edgesTimer = setTimeout(async () => {
+      try {
+        const { ends, total } = await getEdges(store.placesName, box);
+        if (this.edgesFor !== key) return;
+        this.points.setEdges(ends);
+        update({ edgesShown: { shown: ends.length / 2, total } });
+        this.wake();
+      } catch (error) { update({ problem: error.message, edges: false }); }
+    }, REST);
   }
 
   // Where each class is densest, among its labels and its surest nodes.
@@ -329,7 +389,7 @@ export class MapView {
     const [px, py] = this.at(e), held = this.pointers.get(e.pointerId);
     if (!held) {
       const hovered = this.nodeAt(px, py);
-      if (hovered !== store.hovered) { store.hovered = hovered; this.wake(); }
+      if (hovered !== store.hovered) { store.hovered = hovered; this.askHint(hovered); this.wake(); }
       this.overlay.style.cursor = store.tool === "lasso" ? "crosshair" : hovered >= 0 ? "pointer" : "grab";
       return;
     }

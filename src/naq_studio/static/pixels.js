@@ -1,5 +1,8 @@
 // Points pixel by pixel in plain JavaScript, for browsers without a graphics card: there this is many times faster than WebGL in software. Same methods as Points in gl.js.
 
+import { veilOf } from "./gl.js";
+
+const WHILE_MOVING = 4000; // edges
 const LIMIT = 3_000_000; // pixels of the picture at most; larger windows are drawn coarser
 
 // Distance from the middle of a shape, 1 at its rim; x, y from -1 to 1, y down. As in gl.js.
@@ -13,7 +16,7 @@ const SHAPES = [
 
 export class PixelPoints {
   constructor(canvas) {
-    Object.assign(this, { canvas, n: 0, moved: 1, colours: new Uint32Array(0), key: "", stamps: new Map() });
+    Object.assign(this, { canvas, n: 0, moved: 1, ends: new Uint32Array(0), colours: new Uint32Array(0), key: "", stamps: new Map() });
     this.context = canvas.getContext("2d", { alpha: false });
   }
 
@@ -26,7 +29,9 @@ export class PixelPoints {
 
   setLooks(looks, special) { Object.assign(this, { looks, special, key: "" }); }
 
-  draw({ camera, size, density, mode, ground, every }) {
+  setEdges(ends) { this.ends = ends; }
+
+  draw({ camera, size, density, mode, ground, every, moving }) {
     const { canvas, context } = this, { width, height } = canvas;
     if (this.image?.width !== width || this.image?.height !== height) {
       this.image = new ImageData(width, height);
@@ -38,6 +43,7 @@ export class PixelPoints {
       const key = `${mode} ${ground}`;
       if (this.key !== key) { this.colour(mode, ground); this.key = key; }
       this.project(camera, width, height);
+      if (this.ends.length && this.moved === 1) this.drawEdges(camera, moving ? 2 * WHILE_MOVING : this.ends.length, width, height);
       this.drawAll(Math.max(1, Math.round(size)), every, width, height);
       this.drawSpecial(size, density, ground, width, height);
     }
@@ -74,6 +80,27 @@ export class PixelPoints {
       const seen = px >= 0 && py >= 0 && px < width && py < height;
       xs[i] = seen ? px : -1;
       ys[i] = py;
+    }
+  }
+
+  // Lines of one pixel under the points, cut at the sides of the picture.
+  drawEdges([sx, sy, tx, ty], most, width, height) {
+    const { ends, place, pixels, palette } = this, own = pack(palette.slice(4 * 255, 4 * 255 + 3)), cover = Math.round(255 * veilOf(ends.length / 2));
+    const across = (i) => (place[2 * i] * sx + tx + 1) * 0.5 * width, down = (i) => (1 - place[2 * i + 1] * sy - ty) * 0.5 * height;
+    for (let e = 0; e < Math.min(most, ends.length); e += 2) {
+      const x = across(ends[e]), y = down(ends[e]), dx = across(ends[e + 1]) - x, dy = down(ends[e + 1]) - y;
+      let from = 0, to = 1; // the part inside (Liang, Barsky 1984)
+      for (const [step, room] of [[-dx, x], [dx, width - 1 - x], [-dy, y], [dy, height - 1 - y]]) {
+        if (step < 0) from = Math.max(from, room / step);
+        else if (step > 0) to = Math.min(to, room / step);
+        else if (room < 0) to = -1;
+      }
+      const count = Math.ceil(Math.max(Math.abs(dx), Math.abs(dy)) * (to - from));
+      for (let k = 0; k <= count; k++) {
+        const t = count ? from + ((to - from) * k) / count : from;
+        const at = ((y + t * dy) | 0) * width + ((x + t * dx) | 0);
+        pixels[at] = blended(pixels[at], own, cover);
+      }
     }
   }
 

@@ -1,9 +1,9 @@
 // How far things are: learning the graph, labels, what accuracy to expect, bulk accept.
 import { html, useState } from "./preact.js";
-import { percent, thousands } from "./parts.js";
-import { spotCheck, store, UNLABELLED, update } from "./store.js";
+import { ClassTag, percent, thousands } from "./parts.js";
+import { className, keep, label, nodeName, pick, spotCheck, store, UNLABELLED, update } from "./store.js";
 
-export function Progress() {
+export function Progress({ go }) {
   const { state } = store;
   return html`<section class="progress" aria-label="Progress">
     <h2>Progress</h2>
@@ -17,11 +17,33 @@ export function Progress() {
       : html`<p class="soft">${state.learned && state.labels ? "Label nodes of two classes to see what accuracy to expect." : "What accuracy to expect is shown here once two classes have labels."}</p>`}
     ${state.answer && state.notes.length > 0 && html`<ul class="notes">${state.notes.map((one) => html`<li>${one}</li>`)}</ul>`}
     ${state.curve.length > 1 && html`<${Curve} points=${state.curve} />`}
+    ${state.weights.length > 0 && html`<${Weights} weights=${state.weights} />`}
+    ${state.doubtful.length > 0 && html`<${Doubtful} doubtful=${state.doubtful} go=${go} />`}
     ${state.answer && html`<${Accept} />`}
     ${state.choice && html`<details><summary>How it was made</summary><p class="soft">${state.choice}</p></details>`}
     ${state.problems.length > 0 && html`<details><summary>${state.problems.length} lines of the labels file were not used</summary><ul class="plain">${state.problems.map((one) => html`<li>${one}</li>`)}</ul></details>`}
     <p class="soft file">Every action is saved in ${state.file}</p>
   </section>`;
+}
+
+const LISTED = 4;
+
+// How much each view of the graph counts in the answer.
+function Weights({ weights }) {
+  const [all, setAll] = useState(false), hidden = weights.length - LISTED;
+  return html`<div><h3>What counts in the answer</h3><ul class="plain weights">${weights.slice(0, all ? weights.length : LISTED).map(([view, share]) => html`
+    <li><span>${view}</span><span class="number">${percent(share)}</span><i style=${{ width: `${100 * share}%` }}></i></li>`)}</ul>
+    ${hidden > 0 && html`<button class="link" onClick=${() => setAll(!all)}>${all ? "Show fewer" : `${hidden} more`}</button>`}</div>`;
+}
+
+// Labels that all else contradicts: look at the node, keep the label or change it.
+function Doubtful({ doubtful, go }) {
+  return html`<details class="doubtful"><summary>Labels to look at again (${doubtful.length})</summary>
+    <p class="soft">Without its own label, each of these would have another class.</p>
+    <ul class="plain">${doubtful.map((one) => html`<li key=${one.node}>
+      <div><button class="link" onClick=${() => { pick(one.node); go.showNode(one.node); }}>${nodeName(one.node)}</button>
+        <p><${ClassTag} id=${one.given} sure=${one.probabilities[0]} /> <span class="soft">or</span> <${ClassTag} id=${one.instead} sure=${one.probabilities[1]} /></p></div>
+      <div class="row"><button onClick=${() => keep(one.node)}>Keep</button><button onClick=${() => label(one.instead, [one.node])} title=${`Label as ${className(one.instead)}`}>Change</button></div></li>`)}</ul></details>`;
 }
 
 // Expected accuracy against labels given, with its interval.

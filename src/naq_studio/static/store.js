@@ -1,11 +1,13 @@
 // All that the page knows, in one place; components read it, actions change it.
 import { getArrays, getJson, getLayout, listen, post } from "./api.js";
 
-export const UNLABELLED = -3, NOWHERE = -2, NONE = -1;
+export const UNLABELLED = -3, OUTSIDE = -2, NONE = -1;
 
 export const store = {
   state: null, names: [], given: null, predicted: null, sure: null, arraysVersion: -1, arraysOf: "",
   places: null, placesName: "", wantedLayout: "pacmap",
+  titles: [], columns: new Map(), edges: false, edgesShown: null,
+  table: { shown: [], filters: new Map(), by: "order", down: false, page: 0, show: "all" },
   selection: new Set(), current: -1, card: null, queueMode: true, queue: [],
   colourBy: "class", tool: "move", lassoMode: "replace", view: "map", focusClass: null, hovered: -1,
   dialog: null, check: null, message: "", problem: "", unreachable: false, lost: false, mapless: false, busy: 0,
@@ -25,7 +27,7 @@ export function update(patch) {
 export const nodeName = (node) => store.names[node] || `node ${node}`;
 export const classOf = (id) => store.state?.classes.find((one) => one.id === id);
 export const className = (id) =>
-  id === NONE || id === NOWHERE ? "none of them" : classOf(id)?.name ?? "no class";
+  id === NONE || id === OUTSIDE ? "none of them" : classOf(id)?.name ?? "no class";
 // The class a node counts for: the given one, else the predicted one.
 export const effective = (node) => (store.given[node] !== UNLABELLED ? store.given[node] : store.predicted[node]);
 export const targets = () => (store.selection.size ? [...store.selection] : store.current >= 0 ? [store.current] : []);
@@ -62,7 +64,11 @@ async function ask() {
 async function whatIsNew() {
   const state = await getJson("/api/state");
   const patch = { state }, known = store.state?.start === state.start; // after a restart versions count from one again
-  if (!known) patch.names = state.graph.named ? await getJson("/api/names") : [];
+  if (!known) {
+    patch.names = state.graph.named ? await getJson("/api/names") : [];
+    const { titles, shown } = await getJson("/api/columns");
+    Object.assign(patch, { titles, columns: new Map(), table: { ...store.table, shown, filters: new Map(), by: "order" } });
+  }
   const version = [state.start, state.version, state.answer, state.learned].join(" ");
   // While a prediction is under way, its answer brings everything at once.
   if (!known || store.given === null || (version !== store.arraysOf && !state.pending))
@@ -77,7 +83,7 @@ async function whatIsNew() {
 
 function show({ state, ...rest }) {
   if (store.state && store.state.graph.nodes !== state.graph.nodes) // another graph is served here now
-    update({ selection: new Set(), current: -1, hovered: -1, focusClass: null });
+    update({ selection: new Set(), current: -1, hovered: -1, focusClass: null, colourBy: "class" });
   const renewed = rest.given !== undefined;
   update({ state, ...rest, queue: inSight(state.queue, rest.given ?? store.given) });
   document.title = `${state.graph.name} · naq studio`;
@@ -266,6 +272,9 @@ export function skip() {
   send({ action: "skip", nodes }, `${count(nodes)} skipped`);
   advance(nodes);
 }
+
+// A label that was doubted stays, and is not listed again.
+export const keep = (node) => send({ action: "keep", nodes: [node] }, `${nodeName(node)}: label kept`);
 
 export function acceptOne() {
   const nodes = targets();
