@@ -5,7 +5,7 @@ Names are imported when first used, so that ``import naq`` and ``naq --help`` ar
 
 from __future__ import annotations
 
-from typing import Any
+from naq.options import on_first_use
 
 __version__ = "0.1.0"
 
@@ -30,25 +30,20 @@ _PUBLIC = {
     "evaluate": "naq.heads:evaluate",
     "Evaluation": "naq.heads:Evaluation",
     "embed": "naq.run.embed:embed",
-    "run": "naq.run",
+    "run": "naq.run:",  # the package itself, which is called
     "RunConfig": "naq.run.config:RunConfig",
     "Result": "naq.run.result:Result",
     "FewShotNodeClassifier": "naq.classifier:FewShotNodeClassifier",
+    "cross_validate": "naq.classifier.validation:cross_validate",
+    "Learner": "naq.learners:Learner",
+    "Embedder": "naq.embedders:Embedder",
+    "Head": "naq.heads:Head",
     "register": "naq.methods:register",
     "NaqError": "naq.errors:NaqError",
 }
 
 __all__ = ["__version__", *_PUBLIC]
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _PUBLIC:
-        raise AttributeError(f"module 'naq' has no attribute {name!r}")
-    from naq.plugins import imported
-
-    value = imported(_PUBLIC[name])
-    globals()[name] = value
-    return value
+__getattr__ = on_first_use(__name__, _PUBLIC)
 
 
 def __dir__() -> list[str]:

@@ -13,8 +13,7 @@ from scipy.spatial.distance import cdist
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import normalize
 
-from naq.classifier.discriminant import OFFSET, Scatter
-from naq.classifier.pool import log_softmax
+from naq.classifier.experts import OFFSET, Scatter, log_softmax
 from naq.embedders.closed_form import ClosedForm
 from naq.episodes import supervised_episodes
 from naq.graph import Graph
@@ -23,7 +22,7 @@ from naq.learners.maml import MAML
 from naq.learners.protonet import ProtoNet
 from naq.neighbors import NeighborTable, diffusion_neighbors, feature_neighbors, vector_neighbors
 from naq.nn import GCN, GraphOperator, LocalOperator
-from naq.plugins import imported
+from naq.options import imported
 from naq.random import stream
 from naq.tasks import Tasks
 from naq.training import EpisodeTraining
@@ -189,7 +188,7 @@ def _similarity(x: np.ndarray, metric: str) -> np.ndarray:
 
 
 def _off(table: NeighborTable, slow: np.ndarray, recall: float = 1.0) -> float:
-    """How far scores are from those of the pairs and the neighbours from the nearest, or how much of ``recall`` is missing."""
+    """How far scores are from those of the pairs, and neighbours from the nearest; or what ``recall`` is missing."""
     best, have = -np.sort(-slow, axis=1)[:, : table.k], table.ids >= 0
     if not np.array_equal(have, np.isfinite(best)) or any(len({*row} - {-1}) < sum(row >= 0) for row in table.ids):
         return np.inf  # one is missing, there twice or too many

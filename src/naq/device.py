@@ -87,8 +87,8 @@ def _limit() -> float:
 def keep_pages() -> bool:
     """Let freed memory stay with the process instead of going back to the system; whether that could be arranged.
 
-    An epoch on a whole graph makes and frees the same large tensors over and over. By default the C library asks the system for each of them,
-    and the system fills every page with zeros first, which takes time of its own. Peak memory grows by up to a quarter.
+    Training makes and frees the same large tensors over and over; the system would fill every page of each with zeros.
+    Peak memory grows by up to a quarter.
     """
     import ctypes
 

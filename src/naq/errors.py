@@ -1,19 +1,48 @@
-"""The one family of errors that NaQ raises for what a caller or a file got wrong.
+"""What NaQ reports: one family of errors, warnings, and how far work is.
 
-Every message is one sentence that says what was given, what was expected and what to do.
+The message of an error is one sentence that says what was given, what was expected and what to do.
 """
 
 from __future__ import annotations
 
+import re
 import unicodedata
 import warnings
+from collections.abc import Callable, Mapping
+from typing import Any
 
+Listener = Callable[[str, Mapping[str, Any]], None]
+"""Called with (phase, facts) as work goes on, e.g. ``("train", {"done": 16, "total": 160})``; for progress displays."""
 LONGEST = 500
 """Characters of a message: what a file holds may be quoted, and files hold anything."""
+_FLAG = re.compile(r"naq [a-z]+ [^;]*|(?<![\w'\"-])--(no-)?([a-z][a-z-]*)")
+
+
+def unbroken(listener: Listener) -> Listener:
+    """The listener until it fails, which is a warning and does not stop the work; a :class:`NaqError` does."""
+    failed: list[Exception] = []
+
+    def call(phase: str, facts: Mapping[str, Any]) -> None:
+        try:
+            if not failed:
+                listener(phase, facts)
+        except NaqError:
+            raise
+        except Exception as error:
+            failed.append(error)
+            name = getattr(listener, "__name__", type(listener).__name__)
+            warn(f"listener {name} failed ({type(error).__name__}: {error}); the run goes on without it.", stacklevel=4)
+
+    return call
+
+
+def counted(listener: Listener, phase: str, **facts: Any) -> Callable[[int, int], None]:
+    """``progress(done, total)`` of work in one phase, for a listener."""
+    return lambda done, total: listener(phase, {**facts, "done": done, "total": total})
 
 
 def plain(text: str, longest: int = LONGEST) -> str:
-    """``text`` on one line that can do nothing to a terminal: control characters escaped, the middle left out where it is too long.
+    """``text`` on one line, safe for a terminal: control characters escaped, the middle left out if it is too long.
 
     >>> plain("a\x1b[31m b\n")
     'a\\x1b[31m b\\n'
@@ -35,19 +64,50 @@ def _escaped(character: str) -> str:
     return character.encode("unicode_escape").decode("ascii")
 
 
+def name_arguments(text: str) -> str:
+    """With arguments of Python for flags of the command line, which stay where a whole command is quoted.
+
+    >>> name_arguments("name it with --label, give --no-header, or run: naq import --mmap")
+    'name it with label=, give header=False, or run: naq import --mmap'
+    """
+
+    def named(found: re.Match[str]) -> str:
+        if found[2] is None:
+            return found[0]
+        return found[2].replace("-", "_") + ("=False" if found[1] else "=")
+
+    return _FLAG.sub(named, text)
+
+
+def with_flags(message: BaseException | str) -> str:
+    """What an error or a warning says in the command line: the text as it was written."""
+    return message if isinstance(message, str) else str(message.args[0] if message.args else message)
+
+
+class Notice(UserWarning):
+    """A warning for people; ``str`` names arguments of Python."""
+
+    def __str__(self) -> str:
+        return name_arguments(self.args[0])
+
+
 def warn(text: object, stacklevel: int = 2) -> None:
-    """``warnings.warn`` of a text that is made :func:`plain`."""
-    warnings.warn(plain(str(text)), stacklevel=stacklevel + 1)
+    """``warnings.warn`` of a :class:`Notice`; the text is made :func:`plain`."""
+    warnings.warn(Notice(plain(str(text))), stacklevel=stacklevel + 1)
 
 
 class NaqError(Exception):
-    """Base of every error a user can cause. The command line prints it without a traceback.
+    """Base of every error a user can cause; ``str`` names arguments of Python. The command line prints it without a
+    traceback, :func:`with_flags`.
 
     The message is made :func:`~naq.errors.plain`: names and bytes of files may be part of it.
     """
 
     def __init__(self, message: object = "") -> None:
         super().__init__(plain(str(message)))
+
+    def __str__(self) -> str:
+        return name_arguments(super().__str__())
 
 
 class GraphError(NaqError, ValueError):
@@ -60,6 +120,10 @@ class DataError(NaqError, ValueError):
 
 class OptionError(NaqError, ValueError):
     """An argument has a value that cannot be used."""
+
+
+class NoSuchItem(OptionError, IndexError):
+    """An index out of range."""
 
 
 class TaskError(NaqError, ValueError):

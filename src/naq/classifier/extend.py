@@ -14,15 +14,15 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from naq.embedders.naq_plus import NaqPlus
-from naq.embedders.node_words import WIDTH, has_kinds, node_words, side_by_side
-from naq.embedders.smoothing import ROUNDING, Matrix, narrowed, smoothed, unit, weigh
+from naq.embedders import smoothing
+from naq.embedders.closed_form import NaqPlus
+from naq.embedders.smoothing import ROUNDING, WIDTH, Matrix, has_kinds, narrowed, node_words, unit, weigh
 from naq.errors import GraphError, OptionError
 from naq.graph import Graph, arcs_of
 
 MAKE = "make it with naq.classifier.with_nodes"
 SOLVER_ROUNDS = 8
-"""Of conjugate gradients for V: the start is then off by a few thousandths of its length, a hundredth in its last columns."""
+"""Of conjugate gradients for V: the start is then off by some thousandths of its length, 1 % in its last columns."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,18 +50,18 @@ class Extension:
         """V and the means of the model's graph. Cost: one SVD and one smoothing."""
         graph = model.graph
         blocks = [weigh(block.kind, part) for block, part in graph.block_features()] if has_kinds(graph) else []
-        of_blocks = [projection_of(words, narrowed(words, WIDTH, 0)) for words in blocks]
-        words = words_of(graph, blocks, of_blocks)
+        of_blocks = [find_projection(words, narrowed(words, WIDTH, 0)) for words in blocks]
+        words = join_words(graph, blocks, of_blocks)
         if not blocks and words.shape[1] != graph.num_features:
             raise OptionError(
                 f"graph {graph.name!r} has no features that differ, so nodes that come later cannot be mapped; fit the "
                 "larger graph."
             )
         narrow = narrowed(words, model.options.dim, model.seed)
-        projection = projection_of(words, narrow)
+        projection = find_projection(words, narrow)
         steps = model.options.steps
         start = unit(narrow)
-        rows = unit(smoothed(graph.normalized_adjacency(), start, steps))
+        rows = unit(smoothing.smoothed(graph.normalized_adjacency(), start, steps))
         start_mean, smooth_mean = _mean(start), _mean(rows)
         both = unit(unit(rows - smooth_mean, ROUNDING) + unit(start - start_mean, ROUNDING))
         return cls(trusted, steps, projection, of_blocks, start_mean, smooth_mean, _mean(both))
@@ -69,27 +69,27 @@ class Extension:
     def smoothed(self, larger: Graph) -> np.ndarray:
         """(n, d) float32 vectors of length one for every node of the larger graph, before the closed form."""
         blocks = [weigh(block.kind, part) for block, part in larger.block_features()] if self.of_blocks else []
-        words = words_of(larger, blocks, self.of_blocks)
-        start = unit(projected(words, self.projection))
-        rows = unit(smoothed(larger.normalized_adjacency(), start, self.steps))
+        words = join_words(larger, blocks, self.of_blocks)
+        start = unit(project(words, self.projection))
+        rows = unit(smoothing.smoothed(larger.normalized_adjacency(), start, self.steps))
         rows = unit(rows - self.smooth_mean, ROUNDING)
         if not self.trusted:
             rows = unit(unit(rows + unit(start - self.start_mean, ROUNDING)) - self.sum_mean, ROUNDING)
         return rows
 
 
-def words_of(graph: Graph, blocks: list[Matrix], projections: list[np.ndarray | None]) -> Matrix:
-    """What a node is described by: its blocks projected and side by side, or :func:`node_words` of features of one kind."""
-    parts = [projected(words, one) for words, one in zip(blocks, projections)]
-    return side_by_side(graph, parts) if parts else node_words(graph)
+def join_words(graph: Graph, blocks: list[Matrix], projections: list[np.ndarray | None]) -> Matrix:
+    """The blocks of every node, projected and side by side, or :func:`node_words` of features of one kind."""
+    parts = [project(words, one) for words, one in zip(blocks, projections)]
+    return smoothing.side_by_side(graph, parts) if parts else node_words(graph)
 
 
-def projection_of(words: Matrix, image: np.ndarray) -> np.ndarray | None:
+def find_projection(words: Matrix, image: np.ndarray) -> np.ndarray | None:
     """V with words V = image; None if the image is the words themselves."""
     return None if words.shape[1] == image.shape[1] else least_squares(words, image)
 
 
-def projected(words: Matrix, projection: np.ndarray | None) -> np.ndarray:
+def project(words: Matrix, projection: np.ndarray | None) -> np.ndarray:
     """(n, d) float32 words V, or the words themselves."""
     return np.asarray(
         narrowed(words, words.shape[1], 0) if projection is None else words @ projection, dtype=np.float32
@@ -97,7 +97,7 @@ def projected(words: Matrix, projection: np.ndarray | None) -> np.ndarray:
 
 
 def least_squares(words: sp.csr_array | np.ndarray, image: np.ndarray) -> np.ndarray:
-    """(w, d) float32 V with words V = image as nearly as can be; the shortest one. Conjugate gradients on all columns at once."""
+    """(w, d) float32 the shortest V that minimises |words V - image|, by conjugate gradients on all columns at once."""
     turned = words.T if isinstance(words, np.ndarray) else words.T.tocsr()
     answer = np.zeros((words.shape[1], image.shape[1]), dtype=np.float32)
     residual = np.asarray(turned @ image, dtype=np.float32)
@@ -128,10 +128,11 @@ def with_nodes(graph: Graph, features: Any, edges: Any, *, names: Sequence[str] 
     """The graph and new nodes after the old ones, which keep their numbers. Labels of the new ones are unknown.
 
     Args:
-        features: (new nodes, d) sparse or dense; None where the graph has none, and then ``names`` or ``edges`` say how many there are.
-        edges: (2, edges) numbers of nodes, old or new, the new ones counting on from ``graph.num_nodes``; from the first to
-            the second where the graph is directed. They weigh 1.
-        names: of the new nodes; needed where the old ones have names.
+        features: (new nodes, d) sparse or dense; None if the graph has none, and then ``names`` or ``edges`` say how
+            many nodes there are.
+        edges: (2, edges) numbers of nodes, the new ones counting on from ``graph.num_nodes``; from the first to the
+            second if the graph is directed. They weigh 1 and have no type.
+        names: of the new nodes; needed if the old ones have names.
 
     Example:
         >>> g = Graph([[0], [1]], features=[[1, 0], [0, 1]], nodes=2)
@@ -171,7 +172,13 @@ def with_nodes(graph: Graph, features: Any, edges: Any, *, names: Sequence[str] 
         name=graph.name,
         nodes=old + count,
         blocks=graph.stated_blocks,
-    ).with_text(None if graph.text is None else graph.text.with_more(count))
+    ).with_text(None if graph.text is None else graph.text.with_more([""] * count))
+    larger = larger.with_recipe(graph.recipe)
+    if graph.relations:  # new edges are of no type
+        shape = (larger.num_nodes, larger.num_nodes)
+        parts = {name: sp.coo_array(matrix) for name, matrix in graph.relations.items()}
+        wider = {name: sp.csr_array((part.data, part.coords), shape=shape) for name, part in parts.items()}
+        larger = larger.with_relations(wider)
     if graph.arcs is None:
         return larger
     pairs = np.unique(pairs if graph.directed else np.concatenate([pairs, pairs[::-1]], axis=1), axis=1)
@@ -183,14 +190,33 @@ def with_nodes(graph: Graph, features: Any, edges: Any, *, names: Sequence[str] 
     return larger.with_arcs(arcs_of(ends, weights, larger.num_nodes, directed=True))
 
 
+def with_rows(graph: Graph, rows: Any, edges: Any = None) -> Graph:
+    """The graph and new nodes, from a table with the columns that its nodes were imported from.
+
+    Args:
+        rows: a path, a data frame or a dictionary of columns, one row per new node. Words, values and columns that the
+            graph does not know count as absent, with a warning.
+        edges: a table in any of these forms; they join new nodes, and new ones to those of the graph.
+    """
+    from naq.io.tables.new_rows import read_rows
+
+    found = read_rows(graph, rows, edges)
+    larger = with_nodes(graph, found.features, found.ends, names=found.ids)
+    if graph.table is None:
+        return larger
+    larger = larger.with_table(graph.table.with_more(found.cells, len(found.ids)))
+    if graph.text is None:
+        return larger
+    texts = [larger.text_of(node) for node in range(graph.num_nodes, larger.num_nodes)]
+    return larger.with_text(graph.text.with_more(texts))
+
+
 def check_extension(small: Graph, larger: Graph) -> None:
     """A ``GraphError`` unless the first nodes of the larger graph are those of the small one."""
     n = small.num_nodes
     if larger.num_nodes < n or larger.num_features != small.num_features:
-        raise GraphError(
-            f"the larger graph has {larger.num_nodes:,} nodes and {larger.num_features:,} features, the fitted one {n:,} and "
-            f"{small.num_features:,}; {MAKE}."
-        )
+        sizes = f"{larger.num_nodes:,} nodes and {larger.num_features:,} features"
+        raise GraphError(f"the larger graph has {sizes}, the fitted one {n:,} and {small.num_features:,}; {MAKE}.")
     if small.names is not None and (larger.names is None or (larger.names[:n] != small.names).any()):
         raise GraphError(f"the first nodes of the larger graph have other names; {MAKE}.")
     if small.features is None or larger.features is None:

@@ -1,21 +1,23 @@
-"""A few labels in any form, as nodes and classes."""
+"""A few labels in any form, as nodes and classes; nodes by name or number; label files."""
 
 from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from naq.classifier.frames import has_nodes, label_table
 from naq.errors import DataError, OptionError, warn
 from naq.graph import Graph
 
 NODE_COLUMNS, CLASS_COLUMNS = ("node", "id", "name", "node_id", "nodeid"), ("class", "label", "category")
-"""Names of the two columns, in any case; where there are several, the first of these counts."""
+"""Names of the two columns of a label file, in any case; of several, the first of these counts."""
 LONGEST_CLASS = 1_000
 
 
@@ -34,10 +36,8 @@ class Labels:
     class_index: np.ndarray
 
     def __post_init__(self) -> None:
-        for name, array, most in (
-            ("nodes", self.nodes, math.inf),
-            ("class_index", self.class_index, len(self.classes)),
-        ):
+        bounds = ("nodes", self.nodes, math.inf), ("class_index", self.class_index, len(self.classes))
+        for name, array, most in bounds:
             if array.ndim != 1 or array.dtype != np.int64 or len(array) != len(self.nodes):
                 form = f"shape {array.shape} and type {array.dtype}"
                 raise OptionError(f"{name} of labels have {form}; expected whole numbers.")
@@ -65,17 +65,11 @@ class Labels:
         """(labels,) the class of each node."""
         return self.classes[self.class_index]
 
-    @property
-    def per_class(self) -> float:
-        """How many labels a class has on average."""
-        return len(self.nodes) / len(self.classes)
-
     def with_classes(self, names: np.ndarray) -> Labels:
         """The same labels of more classes, which may have none."""
         if len(self.classes) and self.classes.dtype.kind != "U":
-            raise OptionError(
-                f"labels have classes like {self.classes[0]!r}, but names of classes were given; use names."
-            )
+            mixed = f"labels have classes like {self.classes[0]!r}, but names of classes were given"
+            raise OptionError(f"{mixed}; use names.")
         classes = np.union1d(self.classes.astype(names.dtype if not len(self.classes) else self.classes.dtype), names)
         return Labels(self.nodes, classes, np.searchsorted(classes, self.classes)[self.class_index])
 
@@ -87,20 +81,21 @@ class Labels:
 
 
 def is_unknown(value: Any) -> bool:
-    """Whether an entry of ``y`` says that the class is not known: None, NaN, -1 or an empty string.
+    """Whether an entry of ``y`` says that the class is not known: None, NaN, NA, -1 or an empty string.
 
     >>> [is_unknown(one) for one in (None, float("nan"), -1, "", "a", 0)]
     [True, True, True, True, False, False]
     """
-    if value is None or (isinstance(value, str) and not value.strip()):
+    if value is None or type(value).__name__ == "NAType" or (isinstance(value, str) and not value.strip()):
         return True
     if isinstance(value, float | np.floating) and math.isnan(value):
         return True
-    return not isinstance(value, str) and not isinstance(value, bool) and bool(value == -1)
+    return not isinstance(value, str | bool | np.ndarray) and bool(value == -1)
 
 
 def to_labels(graph: Graph, given: Any = None, support: Any = None, labels: Any = None) -> Labels:
-    """From ``{node: class}``, from ``support`` and ``labels``, or from one entry per node; ``Labels`` are returned as they are."""
+    """From ``{node: class}``, from ``support`` and ``labels``, from a frame or a Series of pandas by its index, or from
+    one entry per node; ``Labels`` are returned."""
     if given is not None and (support is not None or labels is not None):
         raise OptionError("labels came twice; give a mapping or one entry per node, or support= and labels=, not both.")
     if support is not None or labels is not None:
@@ -113,32 +108,31 @@ def to_labels(graph: Graph, given: Any = None, support: Any = None, labels: Any 
             find_node(graph, int(given.nodes[-1]))
         return given
     elif isinstance(given, str | Path):
-        raise OptionError(
-            f"labels are {str(given)!r}; expected a mapping {{node: class}}, or one entry per node. For those of a file, give "
-            f"naq.classifier.read_labels({str(given)!r}, graph)."
-        )
+        advice = f"for those of a file, give naq.classifier.read_labels({str(given)!r}, graph)"
+        raise OptionError(f"labels are {str(given)!r}; expected a mapping {{node: class}}; {advice}.")
     elif isinstance(given, Mapping):
         pairs = list(given.items())
+    elif has_nodes(given, graph.num_nodes):
+        return read_labels(given, graph)
     else:
         values = _items(given)
         if len(values) != graph.num_nodes:
-            raise OptionError(
-                f"y has {len(values):,} entries but the graph has {graph.num_nodes:,} nodes; give one per node, None where unknown, "
-                "or a mapping {node: class}."
-            )
+            counts = f"y has {len(values):,} entries but the graph has {graph.num_nodes:,} nodes"
+            raise OptionError(f"{counts}; give one per node, None if unknown, or a mapping {{node: class}}.")
         pairs = list(enumerate(values))
     return from_pairs(graph, [(node, value) for node, value in pairs if not is_unknown(value)])
 
 
 def from_pairs(graph: Graph, pairs: Sequence[tuple[Any, Any]], where: Sequence[str] | None = None) -> Labels:
-    """Checked labels; ``where`` says for each pair where it was read, for the message."""
+    """Checked labels; ``where`` says for messages where each pair was read."""
     found: dict[int, tuple[Any, str]] = {}
+    check_one_class([value for _, value in pairs])
     for index, (node, value) in enumerate(pairs):
         place = "" if where is None else f"{where[index]}: "
         try:
             number = find_node(graph, node, place)
         except OptionError as error:
-            lost = sum(not is_node(graph, other) for other, _ in pairs)
+            lost = sum(node_number(graph, other) is None for other, _ in pairs)
             more = f" {lost:,} of {len(pairs):,} labels are of no node of this graph." if lost > 1 else ""
             raise OptionError(f"{error}{more}") from error
         if number in found and found[number][0] != value:
@@ -147,6 +141,22 @@ def from_pairs(graph: Graph, pairs: Sequence[tuple[Any, Any]], where: Sequence[s
         found.setdefault(number, (value, place.removesuffix(": ")))
     nodes = sorted(found)
     return Labels.of(nodes, [found[node][0] for node in nodes])
+
+
+def check_one_class(values: Sequence[Any]) -> None:
+    """An ``OptionError`` if classes are lists, or if most are lists in a cell, ``a|b`` or ``a;b``, of parts that recur
+    in others."""
+    several = next((value for value in values if isinstance(value, Collection) and not isinstance(value, str)), None)
+    texts = Counter(value for value in values if isinstance(value, str))
+    for mark in "|;":
+        split = {text: {part.strip() for part in text.split(mark)} for text in texts}
+        cells, parts = [text for text in texts if mark in text], Counter(part for one in split.values() for part in one)
+        recurring = [text for text in cells if any(parts[part] > 1 for part in split[text])]
+        if 2 * sum(texts[text] for text in cells) > len(values) and 2 * len(recurring) > len(cells):
+            several = recurring[0]
+    if several is not None:
+        advice = "keep one, or fit once for each class against the rest; a name of one class needs no | or ;"
+        raise OptionError(f"labels hold {several!r}, which is several classes, but a node gets one: {advice}.")
 
 
 def check_enough(labels: Labels, place: str = "") -> Labels:
@@ -158,60 +168,46 @@ def check_enough(labels: Labels, place: str = "") -> Labels:
 
 
 def find_node(graph: Graph, node: Any, place: str = "") -> int:
-    """The number of a node: a name of the graph, or a number."""
-    expected = f"expected a name or a number from 0 to {graph.num_nodes - 1}."
+    """The number of a node: a name of the graph, or a number; ``place`` begins the message of the error."""
+    number = node_number(graph, node)
+    if number is not None and number >= 0:
+        return number
+    if number is not None:
+        raise OptionError(f"{place}several nodes are named {node!r}; give the number of the one that is meant.")
+    numbers = f"a number from 0 to {graph.num_nodes - 1}"
+    if not isinstance(node, str):
+        raise OptionError(f"{place}there is no node {node!r}; expected a name or {numbers}.")
+    known, folded = list(_names(graph)), node.strip().casefold()
+    close = [name for name in known if name.strip().casefold() == folded][:3]
+    if close := close or difflib.get_close_matches(node, known, n=3, cutoff=0.6):
+        raise OptionError(f"{place}there is no node {node!r}; did you mean {' or '.join(map(repr, close))}?")
+    example = f", e.g. {known[0]!r}" if known else ""
+    other = "" if _mostly_numbers(graph) else f" or {numbers}"
+    raise OptionError(f"{place}there is no node {node!r}; expected a name of the graph{example}{other}.")
+
+
+def node_number(graph: Graph, node: Any) -> int | None:
+    """The number of a node by its name or number; None if there is no such node, -1 if several have the name.
+
+    If most names are numbers, a number in a string that is not a name is a mistake and not the number of a node.
+    """
     if isinstance(node, str):
         names = _names(graph)
-        if names.get(node, 0) < 0:
-            raise OptionError(f"{place}several nodes are named {node!r}; give the number of the one that is meant.")
-        if not is_node(graph, node):
-            raise OptionError(f"{place}there is no node {node!r}; {_nearest(node, graph)}")
-        return names[node] if node in names else int(node)
-    if isinstance(node, bool | np.bool_) or not isinstance(node, int | np.integer):
-        raise OptionError(f"{place}node is {node!r}; {expected}")
-    if not is_node(graph, node):
-        raise OptionError(f"{place}there is no node {node}; {expected}")
-    return int(node)
-
-
-def is_node(graph: Graph, node: Any) -> bool:
-    """Whether there is such a node: a name of the graph, or a number."""
-    if isinstance(node, str):
-        if node in _names(graph):
-            return True
-        number = node.isascii() and node.isdigit() and len(node) < 20
-        return number and int(node) < graph.num_nodes and not _numbered(graph)
+        digits = node.isascii() and node.isdigit() and len(node) < 20
+        if node in names or not digits or _mostly_numbers(graph):
+            return names.get(node)
+        node = int(node)
     whole = isinstance(node, int | np.integer) and not isinstance(node, bool | np.bool_)
-    return whole and 0 <= int(node) < graph.num_nodes
-
-
-def node_column(graph: Graph, titles: Sequence[str], columns: Sequence[Sequence[str]]) -> int | None:
-    """Which of two columns holds nodes, where their titles do not say so; None where neither does, both do, or the titles are nodes.
-
-    Titles that are nodes are those of a table without a header: its first label would be lost. Numbers are nodes only where there are no names:
-    they may be classes.
-    """
-    from naq.files import as_written
-
-    names = _names(graph)
-
-    def held(cell: str) -> bool:
-        name = as_written(cell.strip())
-        return name in names if names else is_node(graph, name)
-
-    if len(columns) != 2 or len(titles) != 2 or any(map(held, titles)):
-        return None
-    one, two = (sum(map(held, cells)) for cells in columns)
-    return None if one == two or 2 * max(one, two) <= len(columns[0]) else int(two > one)
+    return int(node) if whole and 0 <= node < graph.num_nodes else None
 
 
 def node_name(graph: Graph, node: int) -> str:
-    """The name of a node, its number where the graph has no names."""
+    """The name of a node; its number if the graph has no names."""
     return str(graph.names[node]) if graph.names is not None else str(node)
 
 
 def _names(graph: Graph) -> dict[str, int]:
-    """Every name with its node, -1 where several have it."""
+    """Every name with its node, -1 if several have it."""
 
     def make() -> dict[str, int]:
         found: dict[str, int] = {}
@@ -222,9 +218,7 @@ def _names(graph: Graph) -> dict[str, int]:
     return graph.kept("classifier/names", make)
 
 
-def _numbered(graph: Graph) -> bool:
-    """Whether most names are numbers: then a number that is no name is a mistake, and not the place of a node."""
-
+def _mostly_numbers(graph: Graph) -> bool:
     def make() -> bool:
         names = _names(graph)
         return 2 * sum(name.isascii() and name.isdigit() for name in names) > len(names)
@@ -232,88 +226,112 @@ def _numbered(graph: Graph) -> bool:
     return graph.kept("classifier/numbered", make)
 
 
-def _nearest(node: str, graph: Graph) -> str:
-    known = _names(graph)
-    plain = node.strip().casefold()
-    close = [name for name in known if name.strip().casefold() == plain][:3]
-    close = close or difflib.get_close_matches(node, known, n=3, cutoff=0.6)
-    if close:
-        return f"did you mean {' or '.join(map(repr, close))}?"
-    if _numbered(graph):
-        return f"expected a name of the graph, e.g. {next(iter(known))!r}."
-    example = f", e.g. {next(iter(known))!r}," if known else ""
-    return f"expected a name of the graph{example} or a number from 0 to {graph.num_nodes - 1}."
-
-
 def _items(values: Any) -> list[Any]:
     if isinstance(values, str) or not hasattr(values, "__len__"):
         raise OptionError(f"labels are {values!r}; expected a mapping {{node: class}}, or one entry per node.")
-    array = values.to_numpy() if hasattr(values, "to_numpy") else values
-    return list(array.tolist() if isinstance(array, np.ndarray) else array)
+    return list(values.tolist() if hasattr(values, "tolist") else values)
 
 
-def read_labels(path: str | Path, graph: Graph) -> Labels:
-    """The labels of a table with the columns ``node`` and ``class``; a row without a class is one that nobody labelled yet.
+def read_labels(source: Any, graph: Graph) -> Labels:
+    """The labels of a table with the columns ``node`` and ``class``; rows without a class are not labels yet.
 
-    Text or Parquet, read as tables of nodes are; other columns are not read. Spaces around cells do not count. Of a table of two columns
-    with other names, nodes are the column that holds names of nodes, and a note says so.
+    Text, Parquet, or a frame (:func:`~naq.classifier.frames.label_table`), read as tables of nodes are; other columns
+    are not read. Spaces around cells do not count. Of a table of two columns with other names, nodes are the column
+    that holds names of nodes, and a warning says so.
     """
-    from naq.files import as_written
-    from naq.io.tables.reading import read_table
+    pairs, places, notes = read_label_rows(source, graph)
+    by_fold: dict[str, str] = {}
+    for value in (value for _, value in pairs if isinstance(value, str)):
+        if (other := by_fold.setdefault(value.casefold(), value)) != value:
+            differ = f"classes {other!r} and {value!r} differ only in upper and lower case"
+            notes.append(f"{places[0].rpartition(', ')[0]}: {differ}: they are different classes")
+            break
+    names = _names(graph)
+    if names and not _mostly_numbers(graph) and not any(node in names for node, _ in pairs):
+        numbers = f"nodes are numbers, e.g. {pairs[0][0]}, though those of the graph have names"
+        notes.append(f"{places[0].rpartition(', ')[0]}: {numbers}: they are taken as places in the graph, from 0")
+    labels = from_pairs(graph, pairs, places)
+    for note in notes:
+        warn(note, stacklevel=2)
+    return labels
 
-    path = Path(path)
-    unnamed: list[DataError] = []
 
-    def choose(columns: list[str], header: bool) -> list[str]:
-        try:
-            return [_column(path, columns, NODE_COLUMNS), _column(path, columns, CLASS_COLUMNS)]
-        except DataError as error:
-            if len(columns) != 2:
-                raise
-            unnamed.append(error)
-            return columns
+def read_label_rows(source: Any, graph: Graph) -> tuple[list[tuple[str, Any]], list[str], list[str]]:
+    """Node and class of every row that has a class, as written; where each row is; notes on how the file was read."""
+    from naq.files import unescape_cell
+    from naq.io.tables.reading import open_table
+    from naq.io.tables.table import frame_table
 
-    table = read_table(path, choose, header=True)
+    frame, path = None if isinstance(source, str | Path) else label_table(source), Path("labels")
+    if frame is None:
+        path = Path(source)
+        file = open_table(path, header=True)
+        titles = file.columns if len(file.columns) == 2 else label_columns(path, file.columns)
+        table = file.read(titles)
+    else:
+        names = frame.column_names
+        titles = names if len(names) == 2 else label_columns(path, names)
+        for column in frame.select(titles).columns:  # lists, which tables of features take for vectors
+            check_one_class([value for value in column.to_pylist() if not isinstance(value, str)])
+        table = frame_table(frame.select(titles), path.name)
     if table.dropped:
         place, other = table.dropped[0].places[0], "another number of cells than the first line has"
         raise DataError(f"{place}: {other}; quote cells that hold the separator.")
-    titles = list(table.columns)
-    if unnamed:
-        first = node_column(graph, titles, [column.strings() for column in table.columns.values()])
+    notes = list(table.notes)
+    try:
+        titles = label_columns(path, titles)
+    except DataError:
+        first = _node_column(graph, titles, [table.texts(name) for name in titles])
         if first is None:
-            raise unnamed[0]
+            raise
         titles = [titles[first], titles[1 - first]]
-        table.notes.append(f"{table.name}: nodes are the column {titles[0]!r}, classes the column {titles[1]!r}")
-    nodes, values = (table.columns[title].strings() for title in titles)
-    rows = [row for row in range(table.rows) if values[row].strip()]
+        notes.append(f"{table.name}: nodes are the column {titles[0]!r}, classes the column {titles[1]!r}")
+    nodes = table.texts(titles[0])
+    values = table.texts(titles[1]) if frame is None else frame.column(titles[1]).to_pylist()  # numbers stay numbers
+    classes = [unescape_cell(value.strip()) if isinstance(value, str) else value for value in values]
+    rows = [row for row, value in enumerate(classes) if (value if frame is None else not is_unknown(value))]
     if not rows:
         raise DataError(f"{path} holds no label: no line has a class in the column {titles[1]!r}; fill in some.")
     places = table.places(rows)
-    pairs = [(as_written(nodes[row].strip()), as_written(values[row].strip())) for row in rows]
+    pairs = [(unescape_cell(nodes[row].strip()), classes[row]) for row in rows]
     for (node, value), place in zip(pairs, places):
         if not node:
-            raise DataError(f"{place}: the class {value[:60]!r} has no node; name the node.")
-        if len(value) > LONGEST_CLASS:
+            raise DataError(f"{place}: the class {str(value)[:60]!r} has no node; name the node.")
+        if isinstance(value, str) and len(value) > LONGEST_CLASS:
             most = f"expected at most {LONGEST_CLASS:,}: is it the right column?"
             raise DataError(f"{place}: the class has {len(value):,} characters; {most}")
-    notes = list(table.notes)
-    by_fold: dict[str, str] = {}
-    for _, value in pairs:
-        if (other := by_fold.setdefault(value.casefold(), value)) != value:
-            alike = f"{table.name}: classes {other!r} and {value!r} differ only in upper and lower case"
-            notes.append(f"{alike}: they are different classes")
-            break
-    for note in notes:
-        warn(note, stacklevel=2)
-    return from_pairs(graph, pairs, places)
+    return pairs, places, notes
 
 
-def _column(path: Path, columns: list[str], wanted: tuple[str, ...]) -> str:
-    from naq.io.tables.roles import plain
+def _node_column(graph: Graph, titles: Sequence[str], columns: Sequence[Sequence[str]]) -> int | None:
+    """Which of two columns holds nodes if the titles do not say so; None if neither does, both do, or titles are nodes.
 
-    by_name = {plain(column): column for column in reversed(columns)}
-    found = next((by_name[name] for name in wanted if name in by_name), None)
-    if found is None:
-        names = f"named {' or '.join(wanted[:3])} among {', '.join(map(repr, columns[:8]))}"
-        raise DataError(f"{path}, line 1: no column {names}; start the file with 'node,class'.")
+    Titles that are nodes are those of a table without a header: its first label would be lost. Numbers are nodes only
+    if the graph has no names: they may be classes.
+    """
+    from naq.files import unescape_cell
+
+    names = _names(graph)
+
+    def is_node(cell: str) -> bool:
+        name = unescape_cell(cell.strip())
+        return name in names if names else node_number(graph, name) is not None
+
+    if any(map(is_node, titles)):
+        return None
+    one, two = (sum(map(is_node, cells)) for cells in columns)
+    return None if one == two or 2 * max(one, two) <= len(columns[0]) else int(two > one)
+
+
+def label_columns(path: Path, columns: list[str]) -> list[str]:
+    """The titles of nodes and of classes among those of a table; a ``DataError`` if one is missing."""
+    from naq.io.tables.roles import normalize_name
+
+    by_name, found = {normalize_name(column): column for column in reversed(columns)}, list[str]()
+    for wanted in (NODE_COLUMNS, CLASS_COLUMNS):
+        title = next((by_name[name] for name in wanted if name in by_name), None)
+        if title is None:
+            names = f"named {' or '.join(wanted[:3])} among {', '.join(map(repr, columns[:8]))}"
+            raise DataError(f"{path}, line 1: no column {names}; start the file with 'node,class'.")
+        found.append(title)
     return found

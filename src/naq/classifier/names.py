@@ -3,10 +3,10 @@ r"""Names of classes as labels before the first: nodes whose text is near a name
 Vectors of the nodes' texts are smoothed over the graph (:mod:`naq.embedders.smoothing`) and centred; a name, or a
 sentence that describes its class, comes from the same encoder and is centred by the mean of the texts. Every node
 belongs to the name that is nearest by cosine, and of these the nearest ``FEWEST`` to ``MOST`` of a class stand in for
-``WORTH`` labels of the class means, beside the true ones; on the vectors of texts the name itself counts as much again.
-Where a class has fewer than two labels they are its labels for every other expert.
+``WORTH`` labels of the class means, in addition to the true ones; on the vectors of texts the name itself counts as
+much again. If a class has fewer than two labels they are its labels for every other expert.
 
-What names are worth is told by the m labels, of which stand-ins know nothing: with :math:`p` what stand-ins alone say
+What names are worth follows from the m labels, of which stand-ins know nothing: with :math:`p` what stand-ins alone say
 and C classes,
 
 .. math:: t = \frac{\prod_i p(y_i \mid i)}{\prod_i p(y_i \mid i) + C^{-m}}
@@ -24,11 +24,12 @@ from typing import Any
 
 import numpy as np
 
+from naq.classifier.experts import add_by_class
 from naq.classifier.labels import CLASS_COLUMNS, LONGEST_CLASS
-from naq.classifier.pool import add_by_class
-from naq.classifier.views import View
+from naq.classifier.views import View, text_rows
 from naq.device import require
 from naq.errors import DataError, OptionError
+from naq.graph import Graph
 
 FEWEST, MOST, SHARE = 3, 30, 200  # stand-ins of a class: one in SHARE of what it would have were all equally large
 WORTH = 3.0
@@ -49,16 +50,32 @@ class ClassNames:
     cosines: np.ndarray
 
     @classmethod
-    def of(cls, rows: np.ndarray, classes: np.ndarray, vectors: np.ndarray) -> ClassNames:
-        """From centred unit rows (n, d) of texts, zero where there is none, and (classes, d) of names."""
+    def read(cls, graph: Graph, classes: Any) -> ClassNames:
+        """For names, or ``{name: description}``: vectors by the model of the nodes' text."""
+        names, texts = class_texts(classes)
+        if graph.text is None:
+            raise OptionError(
+                f"graph {graph.name!r} has no text vectors, so names of classes say nothing about its nodes; give "
+                "--text-encoder if it keeps a column of text (Graph.with_text_encoder in Python), or give labels."
+            )
+        return cls.of(graph, names, graph.text.class_vectors(texts))
+
+    @classmethod
+    def of(cls, graph: Graph, classes: np.ndarray, vectors: np.ndarray) -> ClassNames:
+        """For the texts of a graph, from (classes, d) vectors of the names."""
+        rows = text_rows(graph)
         what = f"naming {len(rows):,} nodes by {len(classes):,} classes"
         require(BYTES * len(rows) * len(classes), what, "name fewer classes")
         cosines = np.asarray(rows @ vectors.T, dtype=np.float32)
         cosines[~rows.any(axis=1)] = np.nan
         return cls(classes, vectors, cosines)
 
+    def on(self, graph: Graph) -> ClassNames:
+        """The same names for the texts of another graph."""
+        return ClassNames.of(graph, self.classes, self.vectors)
+
     def stand_ins(self, classes: np.ndarray, labelled: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Nodes without a label, and the place of each one's class among ``classes`` (sorted; all that have a name and others)."""
+        """Nodes without a label, and the place of each one's class among ``classes``, which are sorted."""
         cosines = self.cosines.copy()
         cosines[labelled] = np.nan
         free = np.flatnonzero(~np.isnan(cosines[:, 0]))
@@ -83,7 +100,7 @@ class ClassNames:
 
 
 def class_texts(classes: Any) -> tuple[np.ndarray, list[str]]:
-    """(classes,) sorted names, and what to read for each: the name, with the sentence that describes it if there is one."""
+    """(classes,) sorted names, and what to read for each: the name, with its description if there is one."""
     pairs = list(classes.items()) if isinstance(classes, Mapping) else [(name, "") for name in classes]
     wrong = [name for name, more in pairs if not (isinstance(name, str) and isinstance(more, str) and name.strip())]
     if wrong or isinstance(classes, str) or len(pairs) < 2:
@@ -101,8 +118,8 @@ def class_texts(classes: Any) -> tuple[np.ndarray, list[str]]:
 
 
 def read_classes(path: str | Path) -> dict[str, str]:
-    """Names of a text file with one class per line, and its description behind a tab or a comma if there is one; a first line of
-    names of columns is none."""
+    """Names and descriptions of a text file: a class per line, its description behind a tab or a comma. A first
+    line with names of columns is skipped."""
     found: dict[str, str] = {}
     seen: set[str] = set()
     try:
@@ -111,17 +128,15 @@ def read_classes(path: str | Path) -> dict[str, str]:
         raise DataError(f"{path} cannot be read as text in UTF-8 with one class per line ({error}).") from error
     for number, line in enumerate(lines, 1):
         name, _, more = (part.strip() for part in line.partition("\t" if "\t" in line else ","))
-        if number == 1 and name.lower() in CLASS_COLUMNS and more.lower() in ("description", "text", "about"):
-            continue  # names of columns
-        if name and name.casefold() in seen:
+        titles = name.lower() in CLASS_COLUMNS and more.lower() in ("description", "text", "about")
+        if not line.strip() or (number == 1 and titles):
+            continue
+        if name.casefold() in seen:
             raise DataError(f"{path}, line {number}: the class {name!r} is there twice; name every class once.")
-        if name and len(name) <= LONGEST_CLASS:
-            found[name] = more
-            seen.add(name.casefold())
-        elif line.strip():
-            raise DataError(
-                f"{path}, line {number}: {line[:60]!r} is no name; write one class per line: name, description."
-            )
+        if not name or len(name) > LONGEST_CLASS:
+            raise DataError(f"{path}, line {number}: {line[:60]!r}; write one class per line: name, description.")
+        found[name] = more
+        seen.add(name.casefold())
     if len(found) < 2:
         raise DataError(f"{path} names {list(found) or 'no class'}; expected at least two classes, one per line.")
     return found

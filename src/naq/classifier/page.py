@@ -2,30 +2,30 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.stats import binomtest
 
-from naq.classifier.confidence import ExpectedAccuracy, Prediction
+from naq.classifier.confidence import edges_do_not_help
 from naq.classifier.estimator import FewShotNodeClassifier
+from naq.classifier.map import COLOURS, GROUNDS, draw_map, name_places, principal_places
+from naq.classifier.prediction import DoubtfulLabel, ExpectedAccuracy, Prediction
+from naq.classifier.table import LONGEST_TEXT, columns_of_classes, supporting_words
 from naq.classifier.views import describe
 from naq.errors import plain
 from naq.files import write_atomically
-from naq.graph import Graph
 
 TEMPLATES = Path(__file__).with_name("templates")
 BINS = 10  # of the histogram of confidence
 GROUP, GROUPS = 8, 5  # labels in a group of the leave-one-out reliability at least, and groups at most
-SURE = 0.9
 EXAMPLES = 5  # nodes of a class
 MOST_DOUBTED = 10  # labels that are listed as doubtful
-LARGEST_SET = 6  # prediction sets of so many classes or more are counted together
-Points = list[tuple[float, float, float, float]]
-"""Probability, share that is right, and the interval of the share; all from 0 to 1."""
+LEAST_SURE = 12  # nodes that are listed as such
+LARGEST_SET = 6  # prediction sets of this many classes or more are counted together
 
 
 @dataclass(frozen=True)
@@ -40,36 +40,41 @@ class ClassRow:
     expected: ExpectedAccuracy | None
 
 
-@dataclass(frozen=True)
-class Page:
-    """What the template shows.
+class PredictionPage:
+    """What the template shows of the prediction for the set labels.
+
+    Args:
+        level: of the prediction sets.
+        command: what makes the page again.
+        more: what the caller adds: ``places`` (n, 2) of the nodes, ``colours`` (by class, in ``COLOURS``), ``curve``
+            (labels, expected accuracy), ``code``, ``written``.
 
     Attributes:
-        answers: (question, answer in short, answer in a sentence).
-        histogram: (probability in %, share of the nodes), in ten steps.
-        weights: (view in plain words, its share of the answer).
-        reliability: by name, how often a probability is right.
-        doubtful: (node, given class, its probability, class that is meant instead, its probability).
-        sets: (classes in a set, share of the nodes).
-        more: what the caller adds: ``picture`` (a data address), ``examples`` in place of :func:`examples`,
-            ``curve`` (labels, expected accuracy), ``code``, ``written``.
+        sure: (free nodes,) the probability of the predicted class; of all nodes if every one has a label.
+        set_sizes: (the same nodes,) how many classes their prediction sets have.
     """
 
-    title: str
-    subtitle: str
-    level: float
-    answers: list[tuple[str, str, str]]
-    weights: list[tuple[str, float]]
-    histogram: list[tuple[str, float]]
-    reliability: dict[str, Points]
-    sets: list[tuple[str, float]]
-    classes: list[ClassRow]
-    nowhere: int
-    doubtful: list[tuple[str, Any, float, Any, float]]
-    remarks: list[str]
-    choice: str
-    command: str
-    more: Mapping[str, Any]
+    def __init__(
+        self,
+        classifier: FewShotNodeClassifier,
+        level: float = 0.9,
+        command: str = "",
+        *,
+        title: str = "",
+        more: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.graph, self.found = classifier.graph_, classifier.prediction()
+        self.title, self.level, self.command = title or f"Predictions for {self.graph.name}", level, command
+        self.choice = classifier.explain(self.found)
+        self.more: dict[str, Any] = dict.fromkeys(("places", "colours", "curve", "code", "written")) | dict(more or {})
+        given, names = self.more["places"], self.found.labels.classes.tolist()
+        self.places = principal_places(classifier.views_[0].rows) if given is None else given
+        by_size = {row.name: place % len(COLOURS) for place, row in enumerate(self.classes)}
+        self.colour = [(self.more["colours"] or by_size).get(name, by_size[name]) for name in names]
+        self.swatches = {name: COLOURS[colour] for name, colour in zip(names, self.colour)}
+        nodes = self.found.free if len(self.found.free) else self.found.labels.nodes
+        self.sure = self.found.probabilities[nodes].max(axis=1)
+        self.set_sizes = self.found.sets(level)[nodes].sum(axis=1)
 
     def html(self) -> str:
         """The page as one file that loads nothing."""
@@ -77,94 +82,120 @@ class Page:
 
         loader = FileSystemLoader(TEMPLATES)
         environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True)
-        return environment.get_template("page.html").render(page=self, more=self.more)
+        return environment.get_template("page.html").render(page=self, found=self.found, more=self.more)
+
+    def pictures(self) -> dict[str, str]:
+        """The map by theme, as PNG in a data address."""
+        return {theme: draw_map(self.found, self.places, self.colour, theme) for theme in GROUNDS}
+
+    def names(self) -> list[tuple[str, float, float]]:
+        return name_places(self.found, self.places)
+
+    @property
+    def median(self) -> float:
+        return float(np.median(self.sure))
+
+    @property
+    def guessing(self) -> str:
+        """What is said first where the prediction may be worth nothing."""
+        return next((f"{one[0].upper()}{one[1:]}." for one in verdicts(self.found) if "naming the largest" in one), "")
+
+    def least_sure(self) -> list[dict[str, Any]]:
+        """Of nodes without a label those with the least probability of their class, with name, text and words."""
+        found, free = self.found, self.found.free
+        nodes = free[np.argsort(self.sure, kind="stable")[:LEAST_SURE]] if len(free) else free
+        (chosen, second), classes = found.two_likeliest, found.labels.classes.tolist()
+        words = supporting_words(self.graph, chosen, len(classes))
+        return [
+            {
+                "name": plain(self.graph.title_of(node), 60),
+                "text": plain(self.graph.text_of(node), LONGEST_TEXT),
+                "words": words[node][0],
+                "either": [
+                    (classes[one], float(found.probabilities[node, one])) for one in (chosen[node], second[node])
+                ],
+            }
+            for node in nodes.tolist()
+        ]
+
+    def speaks_for(self) -> dict[Any, list[str]]:
+        """Words and columns of every class, the clearest first."""
+        classes = self.found.labels.classes.tolist()
+        return dict(zip(classes, columns_of_classes(self.graph, self.found.two_likeliest[0], len(classes))))
+
+    @property
+    def weights(self) -> list[tuple[str, float]]:
+        """(view in plain words, its share of the answer)."""
+        return [(describe(name), weight) for name, weight in self.found.view_weights().items()]
+
+    @property
+    def classes(self) -> list[ClassRow]:
+        return sorted(class_rows(self.found), key=lambda row: -row.nodes)
+
+    @property
+    def histogram(self) -> list[tuple[str, float]]:
+        """(probability in %, share of the nodes), in ten steps."""
+        counts = np.histogram(self.sure, BINS, (0.0, 1.0))[0].tolist()
+        return [(f"{100 * (place + 0.5) / BINS:.0f}", count / len(self.sure)) for place, count in enumerate(counts)]
+
+    @property
+    def sets(self) -> list[tuple[str, float]]:
+        """(classes in a set, share of the nodes), up to the largest that occurs."""
+        sizes = np.minimum(self.set_sizes, LARGEST_SET)
+        shares = (np.bincount(sizes, minlength=2)[1:] / len(sizes)).tolist()
+        names = [str(size) for size in range(1, len(shares) + 1)]
+        if len(shares) == LARGEST_SET < len(self.found.labels.classes):
+            names[-1] += " or more"
+        return list(zip(names, shares))
+
+    @property
+    def reliability(self) -> list[tuple[float, float, float, float]]:
+        """Of labels that are not the only one of their class, from the least to the most sure, in groups: the mean
+        probability, the share that is right and its interval (Wilson)."""
+        usable = self.found.has_other_labels
+        if usable.sum() < 2 * GROUP:  # one group would be one dot
+            return []
+        left = self.found.leave_one_out[usable]
+        sure, hit = left.max(axis=1), left.argmax(axis=1) == self.found.labels.class_index[usable]
+        groups, points = np.array_split(np.argsort(sure, kind="stable"), min(GROUPS, len(sure) // GROUP)), []
+        for part in groups:
+            interval = binomtest(int(hit[part].sum()), len(part)).proportion_ci(method="wilson")
+            share, middle = float(hit[part].mean()), float(sure[part].mean(dtype=np.float64))
+            points.append((middle, share, float(interval.low), float(interval.high)))
+        return points
+
+    @property
+    def remarks(self) -> list[str]:
+        given, count = len(self.found.labels.nodes), int(self.found.has_other_labels.sum())
+        if count:
+            first = f"Of the labels, {count:,} could be left out; what is said here comes from them."
+        else:
+            none = "Every class has one label, so none" if given else "There is no label, so nothing"
+            first = f"{none} can be left out; the accuracy to expect is the agreement of two views."
+        high = "A node far from all labels can still have a high probability: it compares the classes with each other."
+        return [first, *(f"{one[0].upper()}{one[1:]}." for one in verdicts(self.found)), high]
+
+    def doubtful(self) -> list[DoubtfulLabel]:
+        return self.found.doubtful_labels()[:MOST_DOUBTED]
+
+    def examples(self) -> dict[Any, tuple[list[str], list[str]]]:
+        """For every class some nodes that have its label, and the surest of those that have none."""
+        labels, free, shown = self.found.labels, self.found.free, {}
+        some = self.found.probabilities[free]
+        named, sure = some.argmax(axis=1), some.max(axis=1)
+        for place, name in enumerate(labels.classes.tolist()):
+            members = np.flatnonzero(named == place)
+            likely = free[members[np.argsort(-sure[members], kind="stable")]]
+            both = labels.nodes[labels.class_index == place], likely
+            given, best = ([plain(self.graph.title_of(i), 60) for i in nodes[:EXAMPLES].tolist()] for nodes in both)
+            shown[name] = given, best
+        return shown
 
 
 def write_report(classifier: FewShotNodeClassifier, path: str | Path, level: float = 0.9, command: str = "") -> Path:
     """The page on the set labels, whole or not at all. ``command`` is shown as what makes it again."""
-    html = prediction_page(classifier, level, command).html()
+    html = PredictionPage(classifier, level, command).html()
     return write_atomically(path, lambda temporary: temporary.write_text(html, "utf-8", "replace"))
-
-
-def prediction_page(
-    classifier: FewShotNodeClassifier,
-    level: float = 0.9,
-    command: str = "",
-    *,
-    title: str = "",
-    more: Mapping[str, Any] | None = None,
-) -> Page:
-    """What is to be said about the prediction for the set labels."""
-    graph, found = classifier.graph_, classifier.prediction()
-    labels = found.labels
-    free = np.setdiff1d(np.arange(graph.num_nodes), labels.nodes)
-    right = ("all that were given", "Every node has a label, so there is no accuracy to expect.")
-    if len(free):
-        expected = found.expected
-        right = (
-            f"about {100 * expected.value:.0f} %",
-            f"of the nodes without a label; {100 * expected.low:.0f} to {100 * expected.high:.0f} % in nine of ten cases.",
-        )
-    else:
-        free = labels.nodes
-    sizes, sure = found.sets(level)[free].sum(axis=1), found.probabilities[free].max(axis=1)
-    answers = [
-        ("How many are right?", *right),
-        (
-            "How sure is it?",
-            f"{100 * (sure >= SURE).mean():.0f} % of the nodes",
-            f"have a class with a probability of at least {100 * SURE:.0f} %. The median probability is "
-            f"{100 * np.median(sure):.0f} %.",
-        ),
-        (
-            "How many classes remain?",
-            f"{sizes.mean():.1f} on average",
-            f"in the sets that hold the class of about {100 * level:.0f} % of the nodes; "
-            f"{100 * (sizes == 1).mean():.0f} % of the sets have one class.",
-        ),
-        (
-            "What decides?",
-            describe(next(iter(found.view_weights()), classifier.method)),
-            f"more than any other view of {graph.num_edges:,} edges and {graph.num_features:,} features.",
-        ),
-    ]
-    weights = [(describe(name), weight) for name, weight in found.view_weights().items()]
-    doubtful = [
-        (graph.title_of(one.node), one.given, one.given_probability, one.instead, one.instead_probability)
-        for one in found.doubtful_labels()[:MOST_DOUBTED]
-    ]
-    counts = np.histogram(sure, BINS, (0.0, 1.0))[0]
-    return Page(
-        title or f"Predictions for {graph.name}",
-        f"{graph.num_nodes:,} nodes, {len(labels.nodes):,} labels in {len(labels.classes):,} classes",
-        level,
-        answers,
-        weights,
-        [(f"{100 * (place + 0.5) / BINS:.0f}", count / len(sure)) for place, count in enumerate(counts.tolist())],
-        reliability(found),
-        set_sizes(sizes, len(labels.classes)),
-        sorted(class_rows(found), key=lambda row: -row.nodes),
-        0 if found.nowhere is None else int(found.nowhere.sum()),
-        doubtful,
-        _remarks(found),
-        classifier.explain(found),
-        command,
-        dict.fromkeys(("picture", "curve", "code", "written"))
-        | {"examples": examples(graph, found)}
-        | dict(more or {}),
-    )
-
-
-def examples(graph: Graph, found: Prediction) -> dict[Any, dict[str, Any]]:
-    """For every class some nodes that have its label, and the surest of those that have none."""
-    labels, free, shown = found.labels, found.free, {}
-    named, sure = found.probabilities[free].argmax(axis=1), found.probabilities[free].max(axis=1)
-    for place, name in enumerate(labels.classes.tolist()):
-        own, members = labels.nodes[labels.class_index == place], np.flatnonzero(named == place)
-        likely = free[members[np.argsort(-sure[members], kind="stable")]]
-        given, best = ([plain(graph.title_of(node), 60) for node in some[:EXAMPLES].tolist()] for some in (own, likely))
-        shown[name] = {"colour": None, "given": given, "likely": best}
-    return shown
 
 
 def class_rows(found: Prediction) -> list[ClassRow]:
@@ -178,60 +209,23 @@ def class_rows(found: Prediction) -> list[ClassRow]:
     return rows
 
 
-def reliability(found: Prediction) -> dict[str, Points]:
-    """How often a probability is right for the labels at hand, each left out; empty if these are too few."""
-    groups = label_groups(found)
-    return {"your labels, each left out": groups} if groups else {}
-
-
-def label_groups(found: Prediction) -> Points:
-    """Labels that are not the only one of their class, from the least to the most sure, in groups."""
-    told = found.told
-    if told.sum() < GROUP:
-        return []
-    sure = found.left_out[told].max(axis=1)
-    hit = found.left_out[told].argmax(axis=1) == found.labels.class_index[told]
-    count = min(GROUPS, len(sure) // GROUP)
-    return [
-        (float(sure[part].mean(dtype=np.float64)), float(hit[part].mean()), *wilson(int(hit[part].sum()), len(part)))
-        for part in np.array_split(np.argsort(sure, kind="stable"), count)
-    ]
-
-
-def wilson(hits: int, count: int, deviations: float = 1.96) -> tuple[float, float]:
-    """The 95 % interval of a share (E. B. Wilson, JASA 22, 1927).
-
-    >>> [round(one, 3) for one in wilson(8, 10)]
-    [0.49, 0.943]
-    """
-    square = deviations**2
-    middle = (hits + square / 2) / (count + square)
-    reach = deviations * math.sqrt(hits * (count - hits) / count + square / 4) / (count + square)
-    return max(0.0, middle - reach), min(1.0, middle + reach)
-
-
-def set_sizes(sizes: np.ndarray, classes: int) -> list[tuple[str, float]]:
-    """The share of the sets with 1, 2, ... classes, up to the largest that occurs."""
-    largest = str(LARGEST_SET) if classes <= LARGEST_SET else f"{LARGEST_SET} or more"
-    names = [*(str(one) for one in range(1, LARGEST_SET)), largest]
-    shares = [float((np.minimum(sizes, LARGEST_SET) == one).mean()) for one in range(1, LARGEST_SET + 1)]
-    last = max((place for place, share in enumerate(shares) if share > 0), default=0)
-    return list(zip(names[: last + 1], shares))
-
-
-def _remarks(found: Prediction) -> list[str]:
-    told = int(found.told.sum())
-    none = "Every class has one label, so none" if len(found.labels.nodes) else "There is no label, so nothing"
-    first = (
-        f"{told:,} labels could be left out, since their class has another; weights, probabilities and the accuracy to "
-        "expect come from them."
-        if told
-        else f"{none} can be left out; what to expect is told by how far two views agree. Two labels in some classes would "
-        "test it."
-    )
-    return [
-        first,
-        *(f"{one[0].upper()}{one[1:]}." for one in found.verdicts()),
-        "A node far from all labels can still have a high probability: it is that of the classes against each other, "
-        "were one of them right.",
-    ]
+def verdicts(found: Prediction) -> list[str]:
+    """What a person should know next to the accuracy to expect, each as the start of a sentence."""
+    said, some = [], len(found.labels.nodes) > 0
+    if found.no_better_than_guessing():
+        known = "the labels tell" if some else "two views agree"
+        said.append(f"as far as {known}, this may be no better than naming the largest class everywhere")
+    if edges_do_not_help(found):
+        said.append("a model on the features alone would do as well: the edges do not help")
+    if found.trusted is not None and not some:
+        said.append("no label tells yet whether the names mean what the texts say: label a few nodes to know")
+    elif found.trusted is not None and found.trusted < 0.5:
+        said.append("the names of the classes say nothing about the nodes, as far as the labels tell")
+    if len(np.unique(found.shares)) == 1:
+        why = "they have equally many labels" if some else "there is no label"
+        said.append(f"all classes are taken to be equally large, since {why}")
+    else:
+        said.append("classes are taken to be as large as their numbers of labels")
+    if found.unmet > 0:
+        said.append(f"about {100 * found.unmet:.0f} % of the nodes may be of classes without a label")
+    return said

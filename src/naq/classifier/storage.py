@@ -18,14 +18,13 @@ if TYPE_CHECKING:
 
     Kind = TypeVar("Kind", bound=FewShotNodeClassifier)
 
-FORMAT, BEFORE, FIRST = "naq-classifier-3", "naq-classifier-2", "naq-classifier-1"
-"""Files of the first version have no center: they map later nodes without the second centring, as they did."""
+FORMAT = "naq-classifier-3"
 MAPS = ("center", "first", "mean", "second")
 
 
-def save(classifier: FewShotNodeClassifier, path: str | Path) -> Path:
+def write_classifier(classifier: FewShotNodeClassifier, path: str | Path) -> Path:
     """Written whole or not at all. The graph is not in it, only a hash of its content without labels."""
-    graph, form, labels = classifier._graph(), classifier._form, classifier._known_labels()
+    graph, form, labels = classifier._graph(), classifier._form, classifier._labels
     labels, names = None if labels is None or not len(labels.nodes) else labels, classifier._names
     tensors = {"vectors": np.ascontiguousarray(classifier.vectors_)}
     facts: dict[str, Any] = {
@@ -49,30 +48,26 @@ def save(classifier: FewShotNodeClassifier, path: str | Path) -> Path:
     return Path(path)
 
 
-def load(kind: type[Kind], path: str | Path, graph: Graph) -> Kind:
-    """What :func:`save` wrote, for the graph it was fitted on."""
+def read_classifier(kind: type[Kind], path: str | Path, graph: Graph) -> Kind:
+    """What :func:`write_classifier` wrote, for the graph it was fitted on."""
     tensors, facts = read_tensors(path, "classifier")
-    if facts.get("format") not in (FORMAT, BEFORE, FIRST):
-        wanted = f"{FORMAT}, which FewShotNodeClassifier.save writes"
-        raise DataError(f"{path} holds {facts.get('format')!r}; expected {wanted}.")
-    try:
-        return _made(kind, Path(path), tensors, facts, graph)
-    except (KeyError, TypeError, IndexError, AttributeError, OverflowError) as error:
-        raise DataError(f"{path} is no classifier ({error!r}); save it again.") from error
-
-
-def _made(kind: type[Kind], path: Path, tensors: dict[str, np.ndarray], facts: dict[str, Any], graph: Graph) -> Kind:
-    if facts["graph"] != graph.without_labels().hash:
+    if facts.get("format") != FORMAT:
         raise DataError(
-            f"{path} was fitted on another graph ({facts['name']!r}) than the one given ({graph.name!r}): edges or features "
-            "differ; give that graph, or fit again."
+            f"{path} holds {facts.get('format')!r}; expected {FORMAT}: fit the classifier again, and save it."
         )
-    classifier = kind(**{name: value for name, value in facts["parameters"].items() if name != "temperature"})
-    vectors = _floats(tensors, "vectors", (graph.num_nodes, None), path)
+    try:
+        return _build(kind, Path(path), tensors, facts, graph)
+    except (KeyError, TypeError, IndexError, AttributeError, OverflowError) as error:
+        raise DataError(f"{path} is not a classifier ({error!r}); save it again.") from error
+
+
+def _build(kind: type[Kind], path: Path, tensors: dict[str, np.ndarray], facts: dict[str, Any], graph: Graph) -> Kind:
+    if facts["graph"] != graph.without_labels().hash:
+        other = f"{path} was fitted on another graph ({facts['name']!r}) than the one given ({graph.name!r})"
+        raise DataError(f"{other}: edges or features differ; give that graph, or fit again.")
+    classifier, vectors = kind(**facts["parameters"]), _floats(tensors, "vectors", (graph.num_nodes, None), path)
     form, d = None, vectors.shape[1]
     if "trusted" in facts:
-        if facts["format"] == FIRST:
-            tensors["center"] = np.zeros(d, dtype=np.float32)
         shapes = zip(MAPS, ((d,), (d, d), (d,), (d, d)))
         center, *maps = (_floats(tensors, name, shape, path) if name in tensors else None for name, shape in shapes)
         if center is None:
@@ -86,7 +81,7 @@ def _made(kind: type[Kind], path: Path, tensors: dict[str, np.ndarray], facts: d
         if graph.text is None or not all(isinstance(one, str) for one in names) or names != sorted(set(names)):
             raise DataError(f"{path}: names of classes are {str(names)[:80]}; expected those of a graph with text.")
         vectors = _floats(tensors, "name_vectors", (len(names), graph.text.vectors.shape[1]), path)
-        classifier._names = ClassNames.of(classifier._texts(), np.array(names), vectors)
+        classifier._names = ClassNames.of(graph, np.array(names), vectors)
     if facts["classes"] is not None:
         classifier._labels = _labels(tensors, facts["classes"], classifier, path)
     return classifier
@@ -97,7 +92,7 @@ def _floats(tensors: dict[str, np.ndarray], name: str, shape: tuple[int | None, 
     fits = array.ndim == len(shape) and all(side in (None, own) for side, own in zip(shape, array.shape))
     if not fits or array.dtype != np.float32 or not np.isfinite(array).all():
         form = f"shape {array.shape} and type {array.dtype}"
-        raise DataError(f"{path}: {name} has {form}; it is no classifier of this graph.")
+        raise DataError(f"{path}: {name} has {form}; it is not a classifier of this graph.")
     return array
 
 
@@ -106,9 +101,7 @@ def _labels(tensors: dict[str, np.ndarray], classes: Any, classifier: FewShotNod
     if len(kinds) != 1 or not kinds <= {str, int, float, bool} or len(set(classes)) != len(classes):
         raise DataError(f"{path}: the classes are {str(classes)[:80]}; expected different names or numbers.")
     try:
-        labels = Labels(
-            tensors["nodes"], np.array(classes), tensors["class_index" if "class_index" in tensors else "slots"]
-        )
+        labels = Labels(tensors["nodes"], np.array(classes), tensors["class_index"])
         return classifier._enough(to_labels(classifier.graph_, labels))
     except OptionError as error:
         raise DataError(f"{path}: {error} Save it again.") from error

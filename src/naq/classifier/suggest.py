@@ -2,40 +2,32 @@
 
 Without labels: k-means of the unit vectors into k clusters, of each the medoid, the node nearest to the centre; large
 clusters first. With labels, every second node is instead the most doubtful one among the medoids of finer clusters, so
-that it stands for others: its two likeliest classes are near each other and the experts disagree about it. Clusters are
-made so many that k of them hold no label.
+that it represents others: its two likeliest classes are near each other and the experts disagree about it. At least k
+clusters hold no label.
 """
 
 from __future__ import annotations
 
 import numpy as np
-import scipy.sparse as sp
 import torch
 from scipy.stats import rankdata
 
-from naq.classifier.confidence import Prediction
+from naq.classifier.prediction import Prediction
 from naq.errors import OptionError
-from naq.neighbors.clusters import assign
+from naq.neighbors.clusters import assign, kmeans
 from naq.options import check_whole
 from naq.random import stream
-from naq.unit_rows import unit_rows
 
-ROUNDS = 8
 FINER = 4  # clusters among whose medoids small margins are sought, per cluster of the first kind
 MOST_CLUSTERS = 512  # or as many as nodes are asked for: more would take long
 
 
-def medoids(units: np.ndarray, count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """(clusters,) the node nearest to each centre, largest clusters first, and (n,) the cluster of every node in that order."""
+def find_medoids(units: np.ndarray, count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """(clusters,) the node nearest to each centre, largest clusters first, and (n,) the cluster of every node."""
     rows = torch.from_numpy(np.ascontiguousarray(units))
-    middle = _spread_out(units, count, seed)
-    for _ in range(ROUNDS):
-        home = assign(rows, torch.from_numpy(middle), 1)[:, 0].numpy()
-        members = sp.csr_array((np.ones(len(home), np.float32), (home, np.arange(len(home)))), shape=(count, len(home)))
-        total = unit_rows(members @ units)
-        middle = np.where(total.any(axis=1, keepdims=True), total, middle)
-    home = assign(rows, torch.from_numpy(middle), 1)[:, 0].numpy()
-    near = np.einsum("nd,nd->n", units, middle[home])
+    middle = kmeans(rows, torch.from_numpy(_spread_out(units, count, seed)))
+    home = assign(rows, middle, 1)[:, 0].numpy()
+    near = np.einsum("nd,nd->n", units, middle.numpy()[home])
     order = np.lexsort((np.arange(len(near)), -near, home))
     first = np.flatnonzero(np.concatenate([[True], home[order][1:] != home[order][:-1]]))
     nodes, clusters = order[first], home[order][first]
@@ -46,7 +38,7 @@ def medoids(units: np.ndarray, count: int, seed: int) -> tuple[np.ndarray, np.nd
 
 
 def _spread_out(units: np.ndarray, count: int, seed: int) -> np.ndarray:
-    """(count, d) nodes to start k-means from, each drawn by its distance from those before (k-means++, Arthur and Vassilvitskii 2007)."""
+    """(count, d) rows to start k-means from, drawn by distance (k-means++, Arthur and Vassilvitskii 2007)."""
     random = stream(seed, "classifier/medoids")
     chosen = [int(random.integers(len(units)))]
     apart = np.full(len(units), np.inf)
@@ -68,28 +60,28 @@ def doubt(found: Prediction) -> np.ndarray:
     return rankdata(top[:, -2] - top[:, -1]) + rankdata(found.disagreement())
 
 
-def suggested(units: np.ndarray, k: int, labelled: np.ndarray, doubtful: np.ndarray | None, seed: int) -> np.ndarray:
-    """(k,) nodes without a label, the most useful first; ``doubtful`` (n,) is None where there are no labels."""
+def choose_nodes(units: np.ndarray, k: int, labelled: np.ndarray, doubtful: np.ndarray | None, seed: int) -> np.ndarray:
+    """(k,) nodes without a label, the most useful first; ``doubtful`` (n,) is None without labels."""
     k = check_whole("k", k)
     free = np.ones(len(units), dtype=bool)
     free[labelled] = False
     if k > free.sum():
         raise OptionError(f"k is {k}, but only {int(free.sum()):,} nodes have no label; lower k.")
     count = min(len(units), max(k, min(MOST_CLUSTERS, k + len(labelled))))
-    nodes, home = medoids(units, count, seed)
+    nodes, home = find_medoids(units, count, seed)
     empty = np.ones(len(nodes), dtype=bool)
     empty[home[labelled]] = False
     order = np.concatenate([nodes[empty], nodes[~empty]])
     central: list[int] = order[free[order]].tolist()
     unsure: list[int] = []
     if doubtful is not None:
-        finer, _ = medoids(units, min(len(units), max(k, min(MOST_CLUSTERS, FINER * count))), seed)
+        finer, _ = find_medoids(units, min(len(units), max(k, min(MOST_CLUSTERS, FINER * count))), seed)
         order = np.argsort(-doubtful[finer], kind="stable")
         unsure = finer[order][free[finer[order]]].tolist()
-    return np.array(alternating(central, unsure, np.flatnonzero(free).tolist(), k), dtype=np.int64)
+    return np.array(alternate(central, unsure, np.flatnonzero(free).tolist(), k), dtype=np.int64)
 
 
-def alternating(one: list[int], two: list[int], rest: list[int], k: int) -> list[int]:
+def alternate(one: list[int], two: list[int], rest: list[int], k: int) -> list[int]:
     """k different nodes, in turn from both lists; from the rest where they are too short."""
     chosen: dict[int, None] = {}
     turns = [iter(one), iter(two)]

@@ -1,15 +1,16 @@
 r"""The predictions of every node as a table: a CSV file for people, rows for programs.
 
-Next to the class is what speaks for it: the view that decided, the labelled node that is nearest, and words, the node's
-and its neighbours'. A word w of node i speaks for class c by :math:`x_{iw}\,(\bar x_{cw} - \bar x_w)`: its weight in the
-node (TF-IDF), times how much more of it the nodes of the class have than all nodes have; the nodes of a class are those
-that it was predicted for. Words that these nodes do not have clearly more often than all nodes, as "the", are not named.
+Next to the class is what speaks for it: the view that decided, the labelled node that is nearest, and words, the
+node's and its neighbours'. A word w of node i speaks for class c by :math:`x_{iw}\,(\bar x_{cw} - \bar x_w)`: its
+weight in the node (TF-IDF), times how much more of it the nodes of the class have than all nodes have; the nodes of a
+class are those that it was predicted for. Words that these nodes do not have clearly more often than all nodes, as
+"the", are not named.
 """
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,79 +18,77 @@ import numpy as np
 import scipy.sparse as sp
 
 from naq.classifier.estimator import FewShotNodeClassifier
+from naq.classifier.experts import add_by_class
 from naq.classifier.labels import Labels, node_name
 from naq.classifier.views import describe, means
-from naq.errors import plain
-from naq.files import guarded, write_atomically
+from naq.errors import MissingDependency, plain
+from naq.files import escape_cell, write_atomically
 from naq.graph import Graph
-from naq.graph.weighting import tfidf
+from naq.graph.operators import tfidf
 
-COLUMNS = (
-    "node", "class", "probability", "runner_up", "runner_up_probability", "prediction_set", "given", "because",
-    "nearest_label", "words", "neighbour_words",
-)  # fmt: skip
-LARGEST_PROFILE = 1 << 27  # classes times words at most; beyond it no words are given
+LARGEST_PROFILE = 1 << 27  # classes times words at most; with more, no words are given
 LEAST = 0.2  # words that speak for the class by less than this share of a node's best word are not named
-LIFT = (
-    2.0  # nor are those that nodes of the class do not have so many times as often as all, or half as often as can be
-)
-BLOCK = 1 << 12  # nodes at once
+LIFT = 2.0
+"""Nor are words that nodes of the class do not have this many times as often as all, or half as often as possible."""
+FEWEST = 3  # nodes of a class that hold a word which is named for it
+FAR = 0.5  # standard deviations by which the numbers of a class differ from those of all where they are named
 LONGEST_TEXT = 300  # characters
 
 
-def rows(classifier: FewShotNodeClassifier, level: float = 0.9) -> Iterator[dict[str, Any]]:
-    """One dictionary per node, in the order of the graph, with the keys :data:`COLUMNS`, and ``name`` and ``text`` where
-    the graph keeps them.
-
-    ``class`` is None where ``unknown`` nodes belong to no class, and the given one where the node has a label, whose probability is that of
-    its class as if it had none.
-    """
+def prediction_columns(classifier: FewShotNodeClassifier, level: float = 0.9) -> dict[str, Any]:
+    """One entry per node by column: those of ``Prediction.columns``, with nodes by name, ``name`` after the node and
+    ``text`` last if the graph has them, and in between why the class was named."""
     graph, found = classifier.graph_, classifier.prediction()
-    labels, chances, sets, final = found.labels, found.probabilities, found.sets(level), found.transduction
-    order = np.argsort(-chances, axis=1, kind="stable")[:, :2]
-    chosen = order[:, 0].copy()
-    chosen[labels.nodes] = labels.class_index
-    second = np.where(order[:, 0] == chosen, order[:, 1], order[:, 0])
-    nearest = nearest_labels(classifier.views_[0].rows, chosen, labels)
-    words, deciding = supporting_words(graph, chosen, len(labels.classes)), found.deciding_views(chosen, second)
-    given = np.zeros(len(chosen), dtype=bool)
-    given[labels.nodes] = True
-    classes = labels.classes.tolist()
-    for node in range(len(chosen)):
-        one, two = int(chosen[node]), int(second[node])
-        likely = np.flatnonzero(sets[node])
-        likely = likely[np.argsort(-chances[node, likely], kind="stable")]
-        named = final[node]
-        yield {
-            "node": node_name(graph, node),
-            "class": named.item() if isinstance(named, np.generic) else named,
-            "probability": float(chances[node, one]),
-            "runner_up": classes[two],
-            "runner_up_probability": float(chances[node, two]),
-            "prediction_set": [classes[place] for place in likely],
-            "given": bool(given[node]),
-            "because": describe(deciding[node]),
-            "nearest_label": None if nearest[node] < 0 else graph.title_of(int(nearest[node])),
-            "words": words[node][0],
-            "neighbour_words": words[node][1],
-        } | shown(graph, node)
+    chosen, second = found.two_likeliest
+    nearest = nearest_labels(classifier.views_[0].rows, chosen, found.labels)
+    words, everyone = supporting_words(graph, chosen, len(found.labels.classes)), range(len(chosen))
+    titled = graph.table is not None and graph.table.has("name", "both")
+    own = {"node": [node_name(graph, node) for node in everyone]}
+    own |= {"name": [graph.title_of(node) for node in everyone]} if titled else {}
+    columns = own | {name: values for name, values in found.columns(level).items() if name != "node"}
+    columns |= {
+        "because": [describe(view) for view in found.deciding_views(chosen, second)],
+        "nearest_label": [None if node < 0 else graph.title_of(node) for node in nearest.tolist()],
+        "words": [mine for mine, _ in words],
+        "neighbour_words": [near for _, near in words],
+    }
+    with_text = graph.table is not None and graph.table.has("text")
+    return columns | ({"text": [plain(graph.text_of(node), LONGEST_TEXT) for node in everyone]} if with_text else {})
 
 
-def write_predictions(classifier: FewShotNodeClassifier, path: str | Path, level: float = 0.9) -> Path:
-    """A CSV in UTF-8 with :data:`COLUMNS`, ``name`` behind the node and ``text`` last where the graph keeps them; lists
-    are separated by ``|``; whole or not at all; safe to open in a spreadsheet."""
-    more = shown(classifier.graph_, 0)
-    columns = [
-        COLUMNS[0],
-        *(one for one in more if one == "name"),
-        *COLUMNS[1:],
-        *(one for one in more if one == "text"),
-    ]
-    return write_rows(path, columns, ([row[column] for column in columns] for row in rows(classifier, level)))
+def write_predictions(classifier: FewShotNodeClassifier, path: str | Path, level: float = 0.9, first: int = 0) -> Path:
+    """:func:`prediction_columns` of the nodes from the ``first`` on, as a CSV in UTF-8; lists are separated by ``|``;
+    whole or not at all; safe to open in a spreadsheet. Where the path ends in ``.parquet``, as Parquet."""
+    columns = {name: values[first:] for name, values in prediction_columns(classifier, level).items()}
+    if Path(path).suffix.lower() == ".parquet":
+        return _write_parquet(path, columns, classifier.graph_)
+    lists = [values.tolist() if isinstance(values, np.ndarray) else values for values in columns.values()]
+    return write_rows(path, list(columns), zip(*lists))
 
 
-def shown(graph: Graph, node: int) -> dict[str, str]:
-    """What the graph keeps to look at of a node: ``name``, ``text``."""
+def _write_parquet(path: str | Path, columns: Mapping[str, Any], graph: Graph) -> Path:
+    """Columns with their types. Ids that are whole numbers are such, unless a table of nodes had them as text."""
+    try:
+        import pyarrow as pa
+        from pyarrow import parquet
+    except ImportError as error:
+        raise MissingDependency('Parquet is written with pyarrow: pip install "naq[io]".') from error
+    text, texts = pa.string(), pa.list_(pa.string())
+    kinds = {"nearest_label": text, "words": texts, "neighbour_words": texts}  # which may all be empty
+    made = {name: pa.array(values, kinds.get(name)) for name, values in columns.items()}
+    if not (graph.recipe or {}).get("text_ids") and all(_is_whole(name) for name in columns["node"]):
+        made["node"] = made["node"].cast(pa.int64())
+    return write_atomically(path, lambda temporary: parquet.write_table(pa.table(made), temporary))
+
+
+def _is_whole(name: str) -> bool:
+    """Whether a name is how a number is written that fits into 64 bits."""
+    digits = name.removeprefix("-")
+    return digits.isascii() and digits.isdigit() and len(digits) < 19 and str(int(name)) == name
+
+
+def node_texts(graph: Graph, node: int) -> dict[str, str]:
+    """``name`` and ``text`` of a node, if the graph keeps them."""
     if graph.table is None:
         return {}
     name = {"name": graph.title_of(node)} if graph.table.has("name", "both") else {}
@@ -121,7 +120,7 @@ def cell(value: Any) -> str:
     if isinstance(value, int) or value is None:
         return "" if value is None else str(value)
     text = "|".join(map(str, value)) if isinstance(value, list) else str(value)
-    return guarded(text)
+    return escape_cell(text)
 
 
 def nearest_labels(units: np.ndarray, predicted: np.ndarray, labels: Labels) -> np.ndarray:
@@ -138,12 +137,12 @@ def nearest_labels(units: np.ndarray, predicted: np.ndarray, labels: Labels) -> 
 
 
 def supporting_words(
-    graph: Graph, predicted: np.ndarray, count: int, most: int = 3
+    graph: Graph, predicted: np.ndarray, count: int, most: int = 3, *, block: int = 1 << 12
 ) -> list[tuple[list[str], list[str]]]:
     """For every node at most ``most`` of its words that speak for its class, most first, and as many of its neighbours'
-    words; none where features are not words.
+    words; none if features are not words.
 
-    Words are the sparse features without a negative value: beside numbers and vectors, those of texts and categories.
+    Words are the sparse features without a negative value; of features in blocks, those of texts and categories.
     """
     n = len(predicted)
     if graph.vocab is None or not graph.sparse_features or count * graph.num_features > LARGEST_PROFILE:
@@ -152,15 +151,15 @@ def supporting_words(
     vocab, profile = graph.vocab[columns], class_profiles(words, predicted, count)
     walk = means(graph.weighted_adjacency)
     found: list[tuple[list[str], list[str]]] = []
-    for start in range(0, n, BLOCK):
-        part = slice(start, start + BLOCK)
+    for start in range(0, n, block):
+        part = slice(start, start + block)
         own, near = (_best_words(rows, profile, predicted[part], most) for rows in (words[part], walk[part] @ words))
         found += [(vocab[a].tolist(), vocab[b].tolist()) for a, b in zip(own, near)]
     return found
 
 
 def class_profiles(words: sp.csr_array, predicted: np.ndarray, count: int) -> np.ndarray:
-    """(classes, words) how much more of a word the nodes of a class have than all; 0 where it is not clearly more often."""
+    """(classes, words) how much more of a word the nodes of a class have than all; 0 if not clearly more often."""
     n = len(predicted)
     member = sp.csr_array((np.ones(n, np.float32), (predicted, np.arange(n))), shape=(count, n))
     sizes = np.maximum(np.bincount(predicted, minlength=count), 1)[:, None]
@@ -169,6 +168,27 @@ def class_profiles(words: sp.csr_array, predicted: np.ndarray, count: int) -> np
     often = (member @ present).toarray() / sizes
     profile[often < np.minimum(LIFT, (1 + n / sizes) / 2) * np.asarray(present.mean(axis=0)).ravel()] = 0.0
     return np.asarray(profile)
+
+
+def columns_of_classes(graph: Graph, predicted: np.ndarray, count: int, most: int = 6) -> list[list[str]]:
+    """For every class at most ``most`` words that its nodes have more of than all, most first, and as many columns of
+    numbers, ``high size``, whose mean is ``FAR`` standard deviations or more from that of all."""
+    found: list[list[str]] = [[] for _ in range(count)]
+    if graph.vocab is None:
+        return found
+    if graph.sparse_features and count * graph.num_features <= LARGEST_PROFILE:
+        columns, words = weighted_words(graph)
+        for place, row in enumerate(class_profiles(words, predicted, count)):
+            row[np.bincount(words[predicted == place].indices, minlength=len(row)) < FEWEST] = 0.0
+            found[place] += [str(graph.vocab[columns[j]]) for j in np.argsort(-row, kind="stable")[:most] if row[j] > 0]
+    sizes = np.maximum(np.bincount(predicted, minlength=count), 1)[:, None]
+    for block, part in graph.block_features():
+        if block.kind == "numbers" and isinstance(part, np.ndarray):
+            rows = (part - part.mean(axis=0)) / np.maximum(part.std(axis=0), 1e-12)
+            for named, row in zip(found, add_by_class(rows.astype(np.float64), predicted, count) / sizes):
+                far = [j for j in np.argsort(-np.abs(row), kind="stable")[:most] if abs(row[j]) >= FAR]
+                named += [f"{'high' if row[j] > 0 else 'low'} {graph.vocab[block.start + j]}" for j in far]
+    return found
 
 
 def _best_words(words: sp.csr_array, profile: np.ndarray, predicted: np.ndarray, most: int) -> list[np.ndarray]:
@@ -185,15 +205,13 @@ def _best_words(words: sp.csr_array, profile: np.ndarray, predicted: np.ndarray,
 
 def weighted_words(graph: Graph) -> tuple[np.ndarray, sp.csr_array]:
     """The columns of sparse features that are words or categories, and their TF-IDF."""
-    return graph.kept("classifier/tfidf", lambda: _weighted_words(graph))
 
+    def make() -> tuple[np.ndarray, sp.csr_array]:
+        features = sp.csr_array(graph.features)
+        columns = np.setdiff1d(np.arange(features.shape[1]), features.indices[features.data < 0])
+        if graph.stated_blocks is not None:
+            words = [np.arange(b.start, b.stop) for b in graph.blocks if b.kind in ("words", "categories")]
+            columns = np.intersect1d(columns, np.concatenate([np.arange(0), *words]))
+        return columns, tfidf(sp.csr_array(features[:, columns]) if len(columns) < features.shape[1] else features)
 
-def _weighted_words(graph: Graph) -> tuple[np.ndarray, sp.csr_array]:
-    features = sp.csr_array(graph.features)
-    columns = np.setdiff1d(np.arange(features.shape[1]), features.indices[features.data < 0])
-    if graph.stated_blocks is not None:
-        kinds = np.repeat(
-            [b.kind in ("words", "categories") for b in graph.blocks], [b.stop - b.start for b in graph.blocks]
-        )
-        columns = columns[kinds[columns]]
-    return columns, tfidf(sp.csr_array(features[:, columns]) if len(columns) < features.shape[1] else features)
+    return graph.kept("classifier/tfidf", make)

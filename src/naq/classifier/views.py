@@ -5,10 +5,10 @@ node is never its own neighbour):
 
 =================  =========================================================================================
 ``naq-plus``       the vectors of the classifier's method, and ``smooth``, what they were before the closed form
-``features``       what the node itself is like: :math:`X_0`; every block of features alone where there are several
+``features``       what the node itself is like: :math:`X_0`; every block of features alone if there are several
 ``around``         :math:`P X_0 \mid (P^2 - \mathrm{diag}\,P^2) X_0`: what its neighbours are like, and theirs
-``surroundings``   :math:`X_0 \mid P X_0 \mid (P^2 - \mathrm{diag}\,P^2) X_0`: the node and its neighbours, side by side
-``directions``     :math:`X_0 \mid P_{out} X_0 \mid P_{in} X_0` where edges have a direction
+``surroundings``   :math:`X_0 \mid P X_0 \mid (P^2 - \mathrm{diag}\,P^2) X_0`: the node next to its neighbours
+``directions``     :math:`X_0 \mid P_{out} X_0 \mid P_{in} X_0` if edges have a direction
 ``neighbours``     who the neighbours are: SVD of :math:`D^{-1/2} A D^{-1/2}`
 ``degrees``        how many neighbours it and its neighbours have
 ``everything``     all of them but ``around`` side by side, each along its principal axes
@@ -18,7 +18,7 @@ Wide blocks of columns are centred unit rows, few columns keep their lengths and
 blocks side by side have equal weight. A view that is constant, or for which there is nothing, is left out. Edge
 weights count.
 
-Cost: O(edges d + n d^2); some 1,100 floats per node beside the vectors, of more than ``LARGE`` nodes 400. ``features``
+Cost: O(edges d + n d^2); some 1,100 floats per node in addition to the vectors, 400 above ``LARGE`` nodes. ``features``
 and ``around`` are parts of ``surroundings``, and ``everything`` is made for single nodes.
 """
 
@@ -30,25 +30,25 @@ from dataclasses import dataclass, field
 import numpy as np
 import scipy.sparse as sp
 
-from naq.embedders.smoothing import balanced, centred, narrow, standardised, truncated_svd
+from naq.embedders.smoothing import balanced, centred, narrow, smoothed, standardised, truncated_svd
 from naq.graph import Graph
 from naq.graph.checks import FEW
+from naq.graph.operators import unit_rows
 from naq.threads import one_blas_thread
 
 WIDTH = 256  # columns of a block of features at most, and of ``neighbours``
 JOINED = 128  # columns of each view inside ``everything``
+STEPS = 10  # of smoothing the texts
 SAMPLE = 8192  # rows from which principal axes are found
 LARGE = 200_000
-"""Of more nodes, blocks have half of ``WIDTH`` and there is no view of who the neighbours are: memory."""
-
-
+"""With more nodes, blocks have half of ``WIDTH`` and the view of who the neighbours are is left out: memory."""
 TITLES = {
     "naq-plus": "the node with its surroundings (naq-plus)",
     "smooth": "the node averaged with its surroundings (smooth)",
     "features": "the node's own features",
     "around": "what the neighbours are like",
     "surroundings": "the node next to what its neighbours are like",
-    "directions": "what lies before and after it along the edges",
+    "directions": "what comes before and after it along the edges",
     "neighbours": "who the neighbours are",
     "degrees": "how many neighbours there are",
     "texts": "the text of the node and its surroundings",
@@ -81,7 +81,7 @@ class View:
         return np.concatenate([view.rows[nodes] @ axes for view, axes in self.parts], axis=1)
 
     def spread(self, weights: np.ndarray) -> list[tuple[View, np.ndarray]]:
-        """The views that hold rows, with weights (d_v, k) whose products add up to that of this view with ``weights``."""
+        """The views that hold rows, with weights (d_v, k) whose products add up to this view's with ``weights``."""
         if not self.parts:
             return [(self, weights)]
         ends = np.cumsum([axes.shape[1] for _, axes in self.parts])[:-1]
@@ -117,7 +117,7 @@ def make_views(graph: Graph, vectors: Sequence[View], seed: int = 0) -> list[Vie
                 found.append(View("directions", np.concatenate([first, *ways], axis=1), True, True))
         if adjacency.nnz:
             if graph.num_nodes <= LARGE:
-                found.append(View("neighbours", who(adjacency, seed), False, True))
+                found.append(View("neighbours", adjacency_svd(adjacency, seed), False, True))
             found.append(View("degrees", degree_columns(adjacency), False, True))
         found = [view for view in found if view.rows.any()]
         if len(found) < 2:
@@ -141,8 +141,30 @@ def principal_axes(rows: np.ndarray) -> np.ndarray:
     """(d, at most ``JOINED``) float32 orthonormal."""
     if rows.shape[1] <= JOINED:
         return np.eye(rows.shape[1], dtype=np.float32)
-    some = rows[:: -(-len(rows) // SAMPLE)].astype(np.float64)
+    some = thin_out(rows, SAMPLE).astype(np.float64)
     return np.asarray(np.linalg.eigh(some.T @ some)[1][:, ::-1][:, :JOINED], dtype=np.float32)
+
+
+def thin_out(items: np.ndarray, most: int) -> np.ndarray:
+    """At most ``most`` of them, at equal distances."""
+    return items[:: -(-len(items) // most) or 1]
+
+
+def centred_units(vectors: np.ndarray) -> np.ndarray:
+    """(n, d) float32: rows minus the mean of all, of length one; rows within rounding of the mean become zero."""
+    shifted = vectors - vectors.mean(axis=0, dtype=np.float64).astype(vectors.dtype)
+    return unit_rows(np.asarray(shifted, dtype=np.float32), 1e-6)
+
+
+def text_rows(graph: Graph) -> np.ndarray:
+    """(n, d) the vectors of the nodes' texts, averaged with their surroundings; zero if nothing is known."""
+
+    def make() -> np.ndarray:
+        assert graph.text is not None
+        rows = smoothed(graph.normalized_adjacency(), graph.text.rows(), STEPS)
+        return np.where(rows.any(axis=1, keepdims=True), centred_units(rows), np.float32(0))
+
+    return graph.kept("classifier/texts", make)
 
 
 def means(adjacency: sp.csr_array) -> sp.csr_array:
@@ -160,7 +182,7 @@ def surroundings(adjacency: sp.csr_array, start: np.ndarray) -> np.ndarray:
     return np.concatenate([start, balanced(one), balanced(np.asarray(walk @ one) - back * start)], axis=1)
 
 
-def who(adjacency: sp.csr_array, seed: int = 0) -> np.ndarray:
+def adjacency_svd(adjacency: sp.csr_array, seed: int = 0) -> np.ndarray:
     """(n, at most ``WIDTH``) unit rows: U S of the symmetrically normalised adjacency."""
     total = np.asarray(adjacency.sum(axis=1), dtype=np.float64).ravel()
     scale = sp.diags_array(np.divide(1.0, np.sqrt(total), out=np.zeros_like(total), where=total > 0))

@@ -8,21 +8,33 @@ from typing import Annotated
 
 from typer import Argument, Option, echo
 
-from naq.cli.predicting import Ignore, TextEncoder
+from naq.cli.arguments import Ignore, TextEncoder, check_outputs
 from naq.errors import OptionError
 
 
 def import_command(
     edges: Annotated[
-        Path, Argument(help="Edges: .csv, .tsv, .txt (also .gz), .parquet, or a .graphml file.", show_default=False)
+        list[Path],
+        Argument(
+            help="Edges: .csv, .txt (also .gz), .parquet (also a folder), .duckdb, .graphml; several: one per type.",
+            show_default=False,
+        ),
     ],
-    nodes: Annotated[Path | None, Option(help="Table of nodes: the same formats as edges.")] = None,
+    nodes: Annotated[
+        list[Path], Option(help="Table of nodes: the same formats as edges; several: one for every type.")
+    ] = [],  # noqa: B006
     out: Annotated[
         Path | None, Option(help="Graph file to write (.npz), with --mmap a folder; without it, only the summary.")
     ] = None,
     source: Annotated[str | None, Option(help="Column of edges: one end.")] = None,
     target: Annotated[str | None, Option(help="Column of edges: the other end.")] = None,
-    weight: Annotated[str | None, Option(help="Column of edges: rows of weight 0 are no edges.")] = None,
+    weight: Annotated[str | None, Option(help="Column of edges: weights; rows of weight 0 are not edges.")] = None,
+    directed: Annotated[
+        bool | None, Option("--directed/--undirected", help="Whether edges lead from source to target.")
+    ] = None,
+    edge_type: Annotated[str | None, Option(help="Column of edges: what kind of edge it is.")] = None,
+    edges_query: Annotated[str | None, Option(help="SQL: edges of a DuckDB file; else its table edges.")] = None,
+    nodes_query: Annotated[str | None, Option(help="SQL: nodes of a DuckDB file; else its table nodes.")] = None,
     id: Annotated[str | None, Option(help="Column of nodes: their names, as in edges.")] = None,
     label: Annotated[str | None, Option(help="Column of nodes: classes, empty where unknown.")] = None,
     text: Annotated[list[str], Option(help="Column of nodes: words are counted; may be repeated.")] = [],  # noqa: B006
@@ -46,31 +58,31 @@ def import_command(
 
     Columns are detected by their names and cells, or named by options. See docs/import.md.
     """
-    from naq.cli.checking import check_outputs
-    from naq.cli.progress import show_progress
+    from naq.cli.terminal import show_progress
     from naq.io import Choice, import_tables, load, save_graph, save_mapped
 
+    first = edges[0]
     if verify:
-        echo(f"{load(edges, verify=True)}: every checksum is right.")
+        echo(f"{load(first, verify=True)}: every checksum is right.")
         return
     if mmap and out is not None and out.suffix == ".npz":
         raise OptionError(f"--out is {str(out)!r}, but --mmap writes a folder; give a name without .npz.")
-    if mmap and edges.suffix == ".npz":
-        graph = load(edges)
+    if mmap and first.suffix == ".npz":
+        graph = load(first)
         if out is None:
-            raise OptionError(f"--mmap of {edges} needs --out FOLDER.")
+            raise OptionError(f"--mmap of {first} needs --out FOLDER.")
         echo(f"{graph}\nWritten: {save_mapped(out, graph)}")
         return
     if out is not None and not mmap and out.suffix != ".npz":
         raise OptionError(f"--out is {str(out)!r}; expected a name that ends in .npz.")
-    check_outputs({"--out": None if mmap else out}, {"the table of edges": edges, "--nodes": nodes}, "graph.npz")
+    check_outputs({"--out": None if mmap else out}, {f"the table {one}": one for one in (*edges, *nodes)}, "graph.npz")
     choice = Choice(source, target, weight, id, label, text, numeric, categorical, vector, header, display, keep,
-                    text_encoder, ignore)  # fmt: skip
-    with show_progress(edges.name) as listener:
-        listener("load", {"source": str(edges)})
-        graph, report = import_tables(
-            edges, nodes, choice, name=out.stem if out is not None else None, listener=listener
-        )
+                    text_encoder, ignore, directed, edge_type, edges_query, nodes_query)  # fmt: skip
+    name = out.stem if out is not None else None
+    with show_progress(first.name) as listener:
+        listener("load", {"source": str(first)})
+        of_edges, of_nodes = (given[0] if len(given) == 1 else given or None for given in (edges, nodes))
+        graph, report = import_tables(of_edges, of_nodes, choice, name=name, listener=listener)
         if out is not None:
             (save_mapped if mmap else save_graph)(out, graph)
     if as_json:

@@ -8,11 +8,15 @@ from typing import Annotated, Any
 from typer import Argument, Option, echo
 
 from naq.errors import OptionError
-from naq.options import nearest
-from naq.plugins import imported
+from naq.options import did_you_mean, imported
 
 WHAT = ("datasets", "methods", "heads", "experiments")
 ONLY_JSON = ("home", "licence")  # left out of the tables, which have little room
+BY_HAND = """\
+Addresses are those of the publishers; none was tried when this version was made. A download that fails can be put in
+place: NAME.npz, and NAME.tasks.npz if there are tasks, into the folder NAQ_DATA, by default ~/.cache/naq/data.
+as ours: the graph that the published results were computed on. homophily and split of the first: the paper's Table 7.
+"""
 
 
 def list_command(
@@ -21,7 +25,7 @@ def list_command(
 ) -> None:
     """List datasets, methods, heads and experiments."""
     if what and what not in WHAT:
-        raise OptionError(f"there is nothing called {what!r} to list; {nearest(what, WHAT)}")
+        raise OptionError(f"there is nothing called {what!r} to list; {did_you_mean(what, WHAT)}")
     found = {name: _rows(name) for name in ((what,) if what else WHAT)}
     if as_json:
         echo(json.dumps(found[what] if what else found, indent=2))
@@ -29,6 +33,8 @@ def list_command(
     for name, rows in found.items():
         if name == "methods":
             _print_methods()
+        elif name == "datasets":
+            _print_datasets(rows)
         else:
             _print(name, [{key: value for key, value in row.items() if key not in ONLY_JSON} for row in rows])
 
@@ -37,12 +43,15 @@ def _rows(what: str) -> list[dict[str, Any]]:
     if what == "datasets":
         from naq.io import listing
 
-        return listing()
+        return listing(measure=True)
     if what == "methods":
         from naq.methods import methods
 
         return [
-            {"name": m.name, "what": m.summary, "labels": "base classes" if m.reads_base_labels else "none", "inductive": m.inductive, "head": "own" if m.solves_tasks else "any", "options": m.defaults}
+            {
+                "name": m.name, "what": m.summary, "labels": "base classes" if m.reads_base_labels else "none",
+                "inductive": m.inductive, "head": "own" if m.solves_tasks else "any", "options": m.defaults,
+            }
             for m in methods().values()
         ]  # fmt: skip
     if what == "experiments":
@@ -55,6 +64,12 @@ def _rows(what: str) -> list[dict[str, Any]]:
     ]
 
 
+def _print_datasets(rows: list[dict[str, Any]]) -> None:
+    _print("datasets", [{key: row[key] for key in row if key not in (*ONLY_JSON, "description")} for row in rows])
+    echo("\n".join(f"  {row['name']}: {row['description']}" for row in rows))
+    echo(BY_HAND)
+
+
 def _print_methods() -> None:
     """Learners by kinds of episodes, then what needs none; the same names as in the JSON list."""
     from naq.embedders import EMBEDDERS
@@ -63,7 +78,8 @@ def _print_methods() -> None:
 
     learners = [
         {
-            "learner": learner.name, "what": learner.summary, **{kind: kind not in learner.unfit for kind in EPISODE_KINDS},
+            "learner": learner.name, "what": learner.summary,
+            **{kind: kind not in learner.unfit for kind in EPISODE_KINDS},
             "head": "its own" if learner.solves_tasks else "any", "options": dict(learner.defaults),
         }
         for learner in LEARNERS.values()
@@ -80,17 +96,13 @@ def _print_methods() -> None:
 
 
 def _print(title: str, rows: list[dict[str, Any]]) -> None:
-    from rich.table import Table
+    from naq.cli.terminal import print_table
 
-    from naq.cli.table import table_console
-
-    table = Table(title=title, title_justify="left")
-    for number, (column, value) in enumerate(rows[0].items()):
-        right = isinstance(value, int) and not isinstance(value, bool)
-        table.add_column(column.replace("_", " "), justify="right" if right else "left", no_wrap=number == 0)
-    for row in rows:
-        table.add_row(*(_text(value) for value in row.values()))
-    table_console(120).print(table)
+    columns = [name.replace("_", " ") for name in rows[0]]
+    numbers = [name for name, value in zip(columns, rows[0].values()) if type(value) is int]
+    print_table(
+        columns, [[_text(value) for value in row.values()] for row in rows], title=title, numbers=numbers, width=120
+    )
 
 
 def _text(value: Any) -> str:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import io
+import os
 import re
 import sys
 import warnings
@@ -14,37 +18,69 @@ from typer.main import get_command_from_info
 from typer.models import CommandInfo
 
 from naq import __version__
-from naq.cli.streams import Stopped, steady_streams
-from naq.errors import NaqError, OptionError, plain
-from naq.plugins import imported, installed
+from naq.errors import NaqError, OptionError, plain, with_flags
+from naq.options import imported, installed
 from naq.threads import prepare_process
 
 COMMANDS = {
-    "run": ("naq.cli.running:run_command", "Train, choose on validation tasks, test; print a table and write a run folder."),
-    "import": ("naq.cli.importing:import_command", "Make a graph file from your own tables, and print a summary to check."),
-    "predict": ("naq.cli.predicting:predict_command", "Name the class of every node from a few labels; write a table and print what to expect of it."),
-    "check": ("naq.cli.predicting:check_command", "Show labels that all else contradicts, with the class that is meant instead."),
-    "suggest": ("naq.cli.predicting:suggest_command", "Say which nodes to label next: those that stand for many others, and those between two classes."),
-    "studio": ("naq_studio.cli:studio_command", "See a graph as a map in the browser, name classes by labelling a few nodes, watch the rest take colour."),
-    "reproduce": ("naq_paper.cli.reproducing:reproduce_command", "Compute tables and analyses of the paper, beside the paper's numbers, and write a report."),
-    "report": ("naq_paper.cli.reproducing:report_command", "Write one HTML page from a folder of results, and every table as CSV, Markdown and LaTeX."),
+    "run": ("naq.cli.running:run_command", "Train, choose on validation tasks, test; print a table, write a folder."),
+    "import": ("naq.cli.importing:import_command", "Make a graph file from your own tables."),
+    "predict": ("naq.cli.predicting:predict_command", "Name the class of every node from a few labels."),
+    "check": ("naq.cli.predicting:check_command", "Show labels that all else contradicts."),
+    "suggest": ("naq.cli.predicting:suggest_command", "Say which nodes to label next."),
+    "studio": ("naq_studio.cli:studio_command", "See a graph as a map in the browser; label nodes there."),
+    "reproduce": ("naq_paper.cli.reproducing:reproduce_command", "Compute tables and analyses of the paper."),
+    "report": ("naq_paper.cli.reproducing:report_command", "Write one HTML page from a folder of results."),
     "list": ("naq.cli.listing:list_command", "List datasets, methods, heads and experiments."),
-    "doctor": ("naq.cli.doctor:doctor_command", "Show versions, devices, threads, folders, and what is missing for each extra; exit code 1 if naq cannot work here."),
-    "neighbors": ("naq.cli.inspecting:neighbors_command", "Make a table of nearest nodes; show some of it, save it."),
-    "episodes": ("naq.cli.inspecting:episodes_command", "Draw label-free episodes; show one, their overlap, save them."),
-    "embed": ("naq_scale.cli:embed_command", "Write the vectors of all nodes to a file, in blocks: the graph may be larger than memory."),
-    "estimate": ("naq_scale.cli:estimate_command", "Print time and memory of each stage before it is run; takes about a second."),
-}  # fmt: skip
-"""Where each command is and what it does; it is imported when it is called. Others are added by the entry point ``naq.commands``."""
+    "doctor": ("naq.cli.doctor:doctor_command", "Show versions, devices, folders and what is missing for each extra."),
+    "neighbors": ("naq.cli.inspecting:neighbors_command", "Make a table of nearest nodes; show and save it."),
+    "episodes": ("naq.cli.inspecting:episodes_command", "Draw label-free episodes; show and save them."),
+    "embed": ("naq_scale.cli:embed_command", "Write the vectors of all nodes to a file, in blocks."),
+    "estimate": ("naq_scale.cli:estimate_command", "Print time and memory of each stage before it is run."),
+}
+"""Where each command is, imported when it is called, and what it does; the entry point ``naq.commands`` adds others."""
 STOPPED = 130
 """Exit code of Ctrl-C."""
 LESS_MEMORY = {
-    "run": "use narrower vectors (--set dim=... or latent=...), fewer queries (--episode queries=...) or a graph folder (naq import --mmap)",
+    "run": "use narrower vectors (--set dim=... or latent=...) or a graph folder (naq import --mmap)",
     "neighbors": "use fewer neighbours (-k) or fewer workers (--workers)",
     "embed": "use fewer columns (--set dim=...) or fewer workers (--workers)",
     "import": "drop columns of the tables, or use a machine with more memory",
 }
 """By command: what lowers the memory it takes."""
+
+
+class Stopped(Exception):
+    """Ctrl-C, after the command has said what is kept and how to go on."""
+
+
+class _SafeFile(io.FileIO):
+    """A file whose reader may go away or whose disk may be full: what cannot be written is dropped."""
+
+    failure: OSError | None = None
+
+    def write(self, content: Any) -> int:
+        try:
+            return os.write(self.fileno(), content)
+        except OSError as error:
+            self.failure = error
+            return len(content)
+
+
+def safe_stdio() -> list[_SafeFile]:
+    """Replace standard output and error by ones that end no computation: closed, full, or in another encoding."""
+    files = []
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: PTH123, SIM115
+        elif type(stream) is io.TextIOWrapper:  # not what a test put there
+            files.append(file := _SafeFile(stream.fileno(), "w", closefd=False))
+            wrapped = io.TextIOWrapper(
+                io.BufferedWriter(file), stream.encoding, "backslashreplace", line_buffering=True
+            )
+            setattr(sys, name, wrapped)
+    return files
 
 
 class _Commands(TyperGroup):
@@ -72,7 +108,7 @@ class _Commands(TyperGroup):
 
 
 def _strict(parameter: Any) -> Any:
-    """How values of a parameter are read, without what Python reads and nobody means: 1_000, infinity, and - as the name of a file."""
+    """A reader of the parameter's values that refuses what nobody means: 1_000, infinity, - as the name of a file."""
     process, name = parameter.process_value, parameter.opts[-1]
 
     def processed(ctx: Any, value: Any) -> Any:
@@ -113,14 +149,18 @@ def _root(
 
 
 def main() -> None:
-    """Entry point: a user's mistake is one sentence and exit code 2, Ctrl-C is 130."""
-    with steady_streams() as lost, warnings.catch_warnings():
+    """Entry point: a user's mistake is one sentence and exit code 2, Ctrl-C is 130, output that is lost 1."""
+    files = safe_stdio()
+    with warnings.catch_warnings():
         warnings.showwarning = _show_warning  # type: ignore[assignment]
         prepare_process()
         code = _run()
-    for sentence in lost:
-        print(f"naq: {sentence}", file=sys.stderr)
-    sys.exit(code or (1 if lost else 0))
+    with contextlib.suppress(OSError, ValueError):
+        sys.stdout.flush()
+    for file in files:
+        if file.failure is not None and file.failure.errno != errno.EPIPE:  # a reader that has enough is no loss
+            code = code or _failed(f"output could not be written: {file.failure.strerror}.", 1)
+    sys.exit(code)
 
 
 def _run() -> int:
@@ -133,13 +173,11 @@ def _run() -> int:
     except Stopped:
         return STOPPED
     except NaqError as error:
-        return _failed(str(error), 2)
+        return _failed(with_flags(error), 2)
     except KeyboardInterrupt:
         return _failed("stopped.", STOPPED)
     except MemoryError as error:
         return _failed(_no_memory(error), 1)
-    except BrokenPipeError:
-        return 0
     except OSError as error:
         place = f"{error.filename}: " if error.filename else ""
         return _failed(f"{place}{error.strerror or error}.", 2)
@@ -163,7 +201,8 @@ def _no_memory(error: BaseException) -> str:
     asked = re.search(r"allocate ([\d.,]+ ?(?:bytes|[KMGT]?i?B))", str(error))
     command = next((word for word in sys.argv[1:] if not word.startswith("-")), "")
     advice = LESS_MEMORY.get(command, "use a smaller graph or fewer workers")
-    return f"not enough memory: {asked[1] if asked else 'a block'} could not be had, {room() / 1e9:.1f} GB are free; {advice}."
+    block = asked[1] if asked else "a block"
+    return f"not enough memory: {block} was asked for, {room() / 1e9:.1f} GB are free; {advice}."
 
 
 def _failed(sentence: str, code: int) -> int:
@@ -173,4 +212,4 @@ def _failed(sentence: str, code: int) -> int:
 
 def _show_warning(message: Warning | str, category: type[Warning], *rest: Any) -> None:
     if issubclass(category, UserWarning):
-        print(f"naq: {plain(str(message))}", file=sys.stderr)
+        print(f"naq: {plain(with_flags(message))}", file=sys.stderr)

@@ -11,28 +11,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 from rich.markup import escape
 from typer import Argument, Option
 
-from naq.cli.predicting import Device, Nodes, Seed
-from naq.cli.streams import Stopped
+from naq.cli.arguments import Device, Nodes, Seed
+from naq.cli.main import Stopped
 from naq.errors import OptionError, plain
-from naq.options import check_whole, nearest, parse_value
+from naq.options import check_whole, did_you_mean, parse_value, read_pairs
 
 if TYPE_CHECKING:
-    from naq.methods import Method
     from naq.run import Result, RunConfig
 
 DEFAULT_METHODS = ("smooth", "naq-plus", "naq-feat/protonet")
 """What ``naq run`` shows by default: the baseline, the closed form, and the paper's method."""
-
-
-def pairs(given: list[str], flag: str) -> dict[str, str]:
-    """``["lr=1e-3"]`` as a dictionary."""
-    found: dict[str, str] = {}
-    for text in given:
-        name, equals, value = text.partition("=")
-        if not equals or not name or not value:
-            raise OptionError(f"{flag} is {text!r}; expected NAME=VALUE, e.g. {flag} lr=1e-3.")
-        found[name.strip()] = value.strip()
-    return found
 
 
 def run_command(
@@ -52,6 +40,7 @@ def run_command(
         str, Option(help="Solves tasks and selects the checkpoint; a name of 'naq list heads'.")
     ] = "logistic",
     seed: Seed = 0,
+    seeds: Annotated[int, Option(help="Trainings, by --seed and the next numbers: mean and interval.")] = 1,
     episodes: Annotated[int, Option(help="Training episodes of a learner.")] = 16_000,
     device: Device = "cpu",
     tasks: Annotated[Path | None, Option(help="A task file; else the dataset's own, else tasks are drawn.")] = None,
@@ -65,48 +54,42 @@ def run_command(
         Option(
             "--set",
             "-s",
-            help="NAME=VALUE: an option of the method (lr=3e-4), of the episodes (episode.queries=5), or of the run: features (raw, the paper's; binary, tfidf, "
-            "auto), epochs, evaluate_every, patience, select (valid or clusters), refine, cache.",
+            help="NAME=VALUE: an option of the method (lr=3e-4), of the episodes (episode.queries=5), of the head "
+            "(head.C=1), or of the run: features (raw, binary, tfidf, auto), epochs, evaluate_every, patience, "
+            "select (valid or clusters), refine, cache.",
         ),
     ] = [],  # noqa: B006
-    features: Annotated[str | None, Option(hidden=True)] = None,
-    epochs: Annotated[int | None, Option(hidden=True)] = None,
-    evaluate_every: Annotated[int | None, Option(hidden=True)] = None,
-    patience: Annotated[int | None, Option(hidden=True)] = None,
-    select: Annotated[str | None, Option(hidden=True)] = None,
-    refine: Annotated[bool | None, Option("--refine", hidden=True)] = None,
-    cache: Annotated[bool | None, Option(hidden=True)] = None,
-    episode: Annotated[list[str], Option("--episode", "-e", hidden=True)] = [],  # noqa: B006
 ) -> None:
     """Train, choose on validation tasks, test; print a table and write a run folder.
 
     Stopped with Ctrl-C or killed, the same command goes on where it was.
     """
-    from naq.cli.progress import console, load_shown, show_progress
-    from naq.cli.table import print_table, result_table
+    from naq.cli.terminal import console, load_shown, result_table, show_progress, table_console
     from naq.methods import get_method
     from naq.run.config import RunConfig
     from naq.run.episodes import check_takes_table, takes_table
     from naq.run.evaluate import BASELINE
-    from naq.run.run import run_config
+    from naq.run.run import run
+    from naq.run.seeds import over_seeds
 
+    check_whole("seeds", seeds)
     known = [get_method(name) for name in method or DEFAULT_METHODS]
-    settings, options, of_episodes = _sorted_settings(pairs(given, "--set"))
-    flags = (features, epochs, evaluate_every, patience, select, refine, cache)
-    settings |= {name: value for name, value in zip(RUN_SETTINGS, flags) if value is not None}
-    of_episodes |= pairs(episode, "--episode")
-    keep_tables = settings.pop("cache", True) is not False
-    training_epochs = settings.pop("epochs", None)
-    if training_epochs is not None and not any(m.in_epochs for m in known):
-        raise OptionError(f"epochs is {training_epochs}, but {known[0].name} is not trained in epochs; leave it out.")
+    settings, options, of_episodes = sorted_settings(read_pairs(given, "--set"))
+    keep_tables, epochs = settings.pop("cache", True), settings.pop("epochs", None)
+    if epochs is not None and not any(m.in_epochs for m in known):
+        raise OptionError(f"epochs is {epochs}, but {known[0].name} is not trained in epochs; leave it out.")
     if table is not None and not any(map(takes_table, known)):
         check_takes_table(known[0])
-    shared = _options_by_method(options, known)
+    for name in options if len(known) > 1 else ():  # methods that do not know an option go without it
+        if not any(name in m.defaults for m in known):
+            every = {option for m in known for option in m.defaults}
+            raise OptionError(f"none of the {len(known)} methods has an option {name!r}; {did_you_mean(name, every)}")
     configs = [
         RunConfig.resolve(
-            m, way=way, shot=shot, seed=seed, head=head, episodes=episodes, device=device, options=shared[m.name],
+            m, way=way, shot=shot, seed=seed, head=head, episodes=episodes, device=device,
+            options={name: value for name, value in options.items() if name in m.defaults or len(known) == 1},
             episode=of_episodes if m.episodes or len(known) == 1 else {},
-            epochs=training_epochs if m.in_epochs else None, **settings,
+            epochs=epochs if m.in_epochs else None, **settings,
         )
         for m in known
     ]  # fmt: skip
@@ -116,15 +99,16 @@ def run_command(
                   f"{graph.num_features:,} features, {graph.num_classes} classes")  # fmt: skip
     results: list[tuple[Result, Path]] = []
     with_baseline = baseline and not any(m.name == BASELINE for m in known)
-    for config in configs:
-        config = replace(config, dataset=graph.name)
+    for config in [replace(c, dataset=graph.name, seed=seed + number) for c in configs for number in range(seeds)]:
         folder = default_folder(config) if out is None else out
         if out is not None and len(configs) > 1:
             folder = out / config.method.replace("/", "-")
+        if out is not None and seeds > 1:
+            folder = folder / f"seed{config.seed}"
         with show_progress(config.method) as listener:
             try:
-                result = run_config(
-                    config, graph, source=dataset, tasks=tasks, out=folder, cache="" if keep_tables else None,
+                result = run(
+                    graph, config, tasks=tasks, out=folder, cache="" if keep_tables else None,
                     baseline=with_baseline, listener=listener, table=table if takes_table(config.spec) else None,
                 )  # fmt: skip
             except KeyboardInterrupt:
@@ -134,7 +118,12 @@ def run_command(
                 )
                 raise Stopped from None
         results.append((result, folder))
-    print_table(result_table(result for result, _ in results))
+    each = [result for result, _ in results]
+    shown = each if seeds == 1 else [over_seeds(each[i : i + seeds]) for i in range(0, len(each), seeds)]
+    table_console(100).print(result_table(shown))
+    for one in shown if seeds > 1 else ():
+        by_seed = ", ".join(f"{100 * result.accuracy:.2f}" for result in one.per_seed)
+        print(f"{one.config.method}: {one.config.head} by seed {by_seed} %.")
     for result, folder in results:
         _after(result, folder)
     _next_steps(dataset, nodes, tasks, [result for result, _ in results])
@@ -144,7 +133,7 @@ RUN_SETTINGS = ("features", "epochs", "evaluate_every", "patience", "select", "r
 """What ``--set`` reaches of a run's configuration; everything else without a dot is an option of the method."""
 
 
-def _sorted_settings(given: dict[str, str]) -> tuple[dict[str, Any], dict[str, str], dict[str, str]]:
+def sorted_settings(given: dict[str, str]) -> tuple[dict[str, Any], dict[str, str], dict[str, str]]:
     """Settings of the run, options of the method, options of the episodes."""
     settings: dict[str, Any] = {}
     options: dict[str, str] = {}
@@ -166,17 +155,6 @@ def _sorted_settings(given: dict[str, str]) -> tuple[dict[str, Any], dict[str, s
         if not isinstance(settings.get(name, True), bool):
             raise OptionError(f"--set {name} is {settings[name]!r}; expected true or false.")
     return settings, options, of_episodes
-
-
-def _options_by_method(given: dict[str, str], known: list[Method]) -> dict[str, dict[str, str]]:
-    """The options of each method: with several methods, one that does not know an option goes without it."""
-    if len(known) > 1:
-        for name in given:
-            if not any(name in m.defaults for m in known):
-                every = sorted({option for m in known for option in m.defaults})
-                raise OptionError(f"none of the {len(known)} methods has an option {name!r}; {nearest(name, every)}")
-        return {m.name: {name: value for name, value in given.items() if name in m.defaults} for m in known}
-    return {m.name: given for m in known}
 
 
 def default_folder(config: RunConfig) -> Path:
@@ -202,20 +180,15 @@ def _after(result: Result, folder: Path) -> None:
 
 def _next_steps(dataset: str, nodes: Path | None, tasks: Path | None, results: list[Result]) -> None:
     """Commands on the same graph and tasks; the graph may have none of the default way."""
+    from naq.cli.terminal import shell_line
     from naq.run.config import EPISODES
 
     configs = [result.config for result in results]
-    way, shot = configs[0].way, configs[0].shot
-    files = [
-        word for flag, path in (("--nodes", nodes), ("--tasks", tasks)) if path is not None for word in (flag, path)
-    ]
-    graph = shlex.join(["naq", "run", dataset, *map(str, files), *(["--way", str(way)] if way != 5 else [])])
-    same = graph + (f" --shot {shot}" if shot != 1 else "")
+    way, shot = (None if value == usual else value for value, usual in ((configs[0].way, 5), (configs[0].shot, 1)))
+    again = shell_line("run", dataset, {"--nodes": nodes, "--tasks": tasks, "--way": way, "--shot": shot})
     shown = {config.method for config in configs}
     other = next(m for m in ("naq-diff/protonet", "naq-plus", "naq-feat/protonet", "smooth") if m not in shown)
-    lines = [f"{same} --method {other}", "naq list methods"]
-    if (way, shot) == (5, 1):
-        lines.insert(1, f"{graph} --shot 5")
+    lines = [f"{again} --method {other}", "naq list methods"]
     if any(config.episodes is not None and config.episodes < EPISODES for config in configs):
-        lines.insert(0, f"{same} --out runs/full      (the paper's schedule: {EPISODES:,} episodes)")
+        lines.insert(0, f"{again} --out runs/full      (the paper's schedule: {EPISODES:,} episodes)")
     print("Next:\n  " + "\n  ".join(lines))

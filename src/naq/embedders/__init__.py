@@ -1,5 +1,5 @@
 """Methods that need no episodes, and what they share."""
 
-from naq.embedders.base import EMBEDDERS, Embedder, register_embedder
+from naq.embedders.base import EMBEDDERS, Embedder
 
-__all__ = ["EMBEDDERS", "Embedder", "register_embedder"]
+__all__ = ["EMBEDDERS", "Embedder"]

@@ -13,8 +13,7 @@ if TYPE_CHECKING:
 
 from naq.device import check_widths, checked_device
 from naq.graph import Graph
-from naq.options import Configurable
-from naq.plugins import Registry, imported
+from naq.options import Configurable, Registry, imported
 
 EMBEDDERS: Registry[type[Embedder]] = Registry(
     "an embedder",
@@ -22,8 +21,8 @@ EMBEDDERS: Registry[type[Embedder]] = Registry(
         "afgrl": "naq_paper.rivals.afgrl:AFGRL",
         "bgrl": "naq_paper.rivals.bgrl:BGRL",
         "cola": "naq_paper.rivals.cola:COLA",
-        "naq-plus": "naq.embedders.naq_plus:NaqPlus",
-        "naq-plus/sugrl": "naq_paper.rivals.naq_plus_sugrl:NaqPlusSugrl",
+        "naq-plus": "naq.embedders.closed_form:NaqPlus",
+        "naq-plus/sugrl": "naq_paper.rivals.sugrl:NaqPlusSugrl",
         "smooth": "naq.embedders.smooth:Smooth",
         "sugrl": "naq_paper.rivals.sugrl:SUGRL",
         "untrained": "naq.embedders.untrained:Untrained",
@@ -32,7 +31,6 @@ EMBEDDERS: Registry[type[Embedder]] = Registry(
     group="naq.methods",
     accepts=lambda item: isinstance(item, type) and issubclass(item, Embedder),
 )
-register_embedder = EMBEDDERS.register
 
 
 class Embedder(Configurable, ABC):

@@ -1,7 +1,11 @@
-r"""The closed form of NaQ, on any vectors: the scatter of neighbours removed, the rest sharpened.
+r"""NaQ in closed form: no episode, no gradient, no label.
 
-Take near nodes as members of one class, as NaQ does, and estimate from all such pairs P at once what an episode would
-teach:
+.. math:: Z = \mathrm{ClosedForm}(\mathrm{center}(0.85\, \hat A Z + 0.15\, Z_0, \ \text{ten times}))
+
+``naq-plus`` starts from the words of the nodes (:mod:`naq.embedders.smoothing`) cut to 384 dimensions by SVD, smooths
+them over the graph as ``smooth`` does, and applies :class:`ClosedForm`, which takes any vectors: the scatter of
+neighbours removed, the rest sharpened. It takes near nodes as members of one class, as NaQ does, and estimates from all
+such pairs P at once what an episode would teach:
 
 .. math::
     S_w = \frac{1}{2|P|} \sum_{(i, j) \in P} (z_i - z_j)(z_i - z_j)^\top = U \operatorname{diag}(e)\, U^\top, \qquad
@@ -18,21 +22,48 @@ P are nearest neighbours by cosine. Were :math:`S_w` the common covariance of Ga
 would be the best linear map for ProtoNet's loss; ``docs/closed-form.md`` says what holds exactly and what under which
 assumption.
 
-Cost: O(n^2 d) for the neighbours (O(n^1.5 d) by clusters for many nodes), O(n d^2) for the rest.
+The choices are fixed: they were made on base and validation classes of five graphs (``docs/choices.md``).
+
+Edges that do not agree with the features are doubted, and :meth:`NaqPlus.plan` says so. A graph with neither edges nor
+features is a :class:`~naq.errors.GraphError`. Without edges nothing is smoothed. A node whose vector is the mean of all
+has the zero vector; nodes with no words, of their own or of nodes they are joined to, all have the same one, opposite
+to the mean. Vectors are no wider than there are features or, if these are more than ``dim``, nodes.
+
+Cost: that of ``smooth``; O(n^2 d) for the neighbours (O(n^1.5 d) by clusters for many nodes), O(n d^2) for the rest;
+384 floats per node and a few blocks of 64 MiB.
+
+Example:
+    >>> import naq
+    >>> naq.embed(naq.load("debian"), "naq-plus").shape  # doctest: +SKIP
+    (34169, 384)
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
+import scipy.sparse as sp
 import torch
 
 from naq.device import checked_device
-from naq.embedders.smoothing import ROUNDING, unit
+from naq.embedders.base import Embedder
+from naq.embedders.smoothing import (
+    ROUNDING,
+    Matrix,
+    centred,
+    edge_agreement,
+    narrowed,
+    node_words,
+    on_device,
+    smoothed,
+    unit,
+)  # fmt: skip
 from naq.errors import OptionError
 from naq.neighbors.table import NeighborTable
 from naq.neighbors.vectors import mutual_pairs, vector_neighbors
+from naq.options import option
 from naq.random import stream
 from naq.threads import one_blas_thread
 
@@ -40,6 +71,7 @@ Rows = np.ndarray | torch.Tensor
 
 SMALLEST = 1e-9
 """Directions with less than this share of the largest variance count as having it: what is there is rounding."""
+AGREES = 0.1  # edges that agree with the features by less are not trusted
 
 
 def nearest_pairs(table: NeighborTable) -> np.ndarray:
@@ -203,3 +235,68 @@ def _eigen(matrix: np.ndarray) -> tuple[np.ndarray, Any]:
     with one_blas_thread():
         values, directions = np.linalg.eigh(matrix)
     return np.maximum(values, 0.0), directions
+
+
+class NaqPlus(Embedder):
+    """Smoothing, then the closed form."""
+
+    name = "naq-plus"
+    weighs_features = True
+    summary = "NaQ in closed form: smoothing, then the scatter of neighbours removed; trains nothing"
+
+    @dataclass(frozen=True)
+    class Options(Embedder.Options):
+        dim: int = option(384, at_least=1)  # vectors' width at most
+        steps: int = option(10, at_least=0)  # of smoothing, 0.85 A_hat Z + 0.15 Z_0
+        # trusted takes the smoothed features, doubted their sum with the features themselves, auto decides by whether
+        # nodes are like their neighbours (naq.embedders.smoothing.edge_agreement)
+        edges: str = option("auto", choices=("auto", "trusted", "doubted"))
+        # k of the nearest neighbours; all other nodes if there are fewer
+        neighbors: int = option(10, at_least=1)
+        # nearest takes every node and each of its nearest for members of one class, mutual those in each other's list
+        pairs: str = option("nearest", choices=tuple(PAIRS))
+        # gamma, how much of the mean scatter is added before it is divided by
+        shrink: float = option(0.5, more_than=0)
+        # p, how much directions of large variance are favoured; 1 is not at all
+        power: float = option(1.75, more_than=0)
+
+    options: Options
+
+    agreement: float | None = None
+    """Of the edges with the features; None before vectors are made."""
+
+    def embed(self) -> np.ndarray:
+        if self.graph.mapped:
+            return self.embed_to(None)
+        return self.closed_form().fit_transform(self.smoothed())
+
+    def closed_form(self, sample: int | None = None) -> ClosedForm:
+        """The closed form with these options, not fitted."""
+        o = self.options
+        return ClosedForm(o.neighbors, o.pairs, o.shrink, o.power, self.seed, device=self.device, sample=sample)
+
+    def smoothed(self) -> Matrix:
+        """(n, d) the vectors before the closed form, centred; on the device."""
+        words = node_words(self.graph)
+        there = on_device(words, self.device)
+        turned = on_device(sp.csr_array(words.T), self.device) if sp.issparse(words) and there is not words else None
+        start = unit(narrowed(there, self.options.dim, self.seed, turned))
+        self.agreement = edge_agreement(self.graph, start)
+        adjacency = on_device(self.graph.normalized_adjacency(), self.device)
+        rows = centred(smoothed(adjacency, start, self.options.steps))
+        return rows if self.trusts_edges else centred(rows + centred(start))
+
+    @property
+    def trusts_edges(self) -> bool:
+        """As asked or, with ``auto``, whether edges agree with the features; known once vectors are made."""
+        edges = self.options.edges
+        return edges == "trusted" or (edges == "auto" and self.agreement is not None and self.agreement >= AGREES)
+
+    def plan(self) -> str:
+        """One line: what was made of the edges and why; empty before vectors are made."""
+        if self.agreement is None:
+            return ""
+        auto = self.options.edges == "auto"
+        reason = f"neighbours agree by {self.agreement:.2f}, {AGREES:g} is enough" if auto else "as asked"
+        edges = "trusted" if self.trusts_edges else "doubted: features are added to what was smoothed"
+        return f"edges {edges} ({reason})"

@@ -1,24 +1,49 @@
-"""The episode type."""
+"""Episodes, and how they are drawn: without replacement, in blocks with a random stream each.
+
+Episode t depends on (seed, purpose, t) alone: the first hundred of 16,000 are the same as a hundred.
+
+Two supports of an episode that are neighbours likely share a true class, and then get different labels.
+:func:`keep_apart` leaves no support among the ``near`` first neighbours of another: one that clashes with an earlier
+slot is drawn again until none does, which is drawing slot after slot among the nodes that are still allowed.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
+from numba import njit
 
 from naq.device import require
-from naq.episodes.draws import BLOCK, blocks
-from naq.errors import DataError, OptionError
+from naq.errors import DataError, NoSuchItem, OptionError
 from naq.files import read_npz, write_npz
+from naq.graph import Graph
 from naq.neighbors.table import description
 from naq.options import check_whole
+from naq.random import stream
 
+if TYPE_CHECKING:
+    import torch
+    from torch_geometric.data import Data
+
+BLOCK = 4096
+"""Episodes that share a random stream."""
+ROUNDS = 64
+"""Times a slot is drawn again before an episode is left with the fewest clashes seen."""
 CHUNK = 1024
 """Episodes compared at once when overlaps are dropped."""
+
+
+class Episode(NamedTuple):
+    """One episode: ``support`` (way, shot), ``query`` and ``mask`` (way, queries)."""
+
+    support: np.ndarray
+    query: np.ndarray
+    mask: np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,6 +51,9 @@ class Episodes:
     """``count`` training episodes, class-major; the label of everything in slot j is j.
 
     ``mask`` is False where a query is missing (its id is then -1) or was dropped; losses average over the kept ones.
+
+    A map-style dataset of PyTorch: ``len``, an :class:`Episode` by its number, iteration, ``DataLoader(episodes)``. A
+    slice gives ``Episodes``.
 
     Shapes:
         - ``support``: (count, way, shot) int32
@@ -42,7 +70,7 @@ class Episodes:
         support, query, mask = self.support, self.query, self.mask
         if support.ndim != 3 or query.ndim != 3 or mask.shape != query.shape or support.shape[:2] != query.shape[:2]:
             raise DataError(
-                f"support {support.shape}, query {query.shape} and mask {mask.shape} are no episodes; "
+                f"support {support.shape}, query {query.shape} and mask {mask.shape} are not episodes; "
                 "expected (count, way, shot) and twice (count, way, queries)."
             )
 
@@ -62,15 +90,80 @@ class Episodes:
         return int(self.query.shape[2])
 
     def __repr__(self) -> str:
-        return f"Episodes({len(self):,} x {self.way}-way {self.shot}-shot, {self.queries} queries, {self.info.get('kind', 'custom')})"
+        kind = self.info.get("kind", "custom")
+        return f"Episodes({len(self):,} x {self.way}-way {self.shot}-shot, {self.queries} queries, {kind})"
 
-    def __getitem__(self, index: slice) -> Episodes:
-        if not isinstance(index, slice):
-            raise OptionError(f"episodes are taken by slices, e.g. episodes[3:4]; got {index!r}.")
-        return Episodes(self.support[index], self.query[index], self.mask[index], self.info)
+    @overload
+    def __getitem__(self, index: slice) -> Episodes: ...
+
+    @overload
+    def __getitem__(self, index: int) -> Episode: ...
+
+    def __getitem__(self, index: int | slice) -> Episode | Episodes:
+        if isinstance(index, slice):
+            return Episodes(self.support[index], self.query[index], self.mask[index], self.info)
+        try:
+            number = range(len(self))[index]
+        except (IndexError, TypeError) as error:
+            what = f"expected a slice or a number of 0..{len(self) - 1}, or from the end -{len(self)}..-1"
+            raise NoSuchItem(f"index is {index!r}, but there are {len(self):,} episodes; {what}.") from error
+        return Episode(self.support[number], self.query[number], self.mask[number])
+
+    def __iter__(self) -> Iterator[Episode]:
+        return map(Episode, self.support, self.query, self.mask)
+
+    def to_pyg(self, graph: Graph, hops: int = 2) -> list[Data]:
+        """A PyG ``Data`` for each episode: the sub-graph within ``hops`` of its nodes, for loops and loaders of PyG.
+
+        ``x`` dense, ``edge_index``, and ``node``, the ids in ``graph``; ``support_index`` (way * shot,) and
+        ``query_index`` (kept queries,) are rows of the sub-graph, which a batch of PyG shifts, with their slots in
+        ``support_slot`` and ``query_slot``.
+        """
+        import torch
+        from torch_geometric.data import Data
+
+        features, adjacency = graph.require_features("PyG episodes"), graph.adjacency
+        found = []
+        for support, query, mask in self:
+            wanted = graph.known_nodes(np.concatenate([support.ravel(), query[mask]]))
+            nodes = np.unique(wanted)
+            for _ in range(hops):
+                nodes = np.union1d(nodes, adjacency[nodes].indices)
+            x, edges = features[nodes], adjacency[nodes][:, nodes].tocoo()
+            place = torch.from_numpy(np.searchsorted(nodes, wanted))
+            data = Data(
+                x=torch.from_numpy(np.asarray(x if isinstance(x, np.ndarray) else x.toarray(), dtype=np.float32)),
+                edge_index=torch.from_numpy(np.stack(edges.coords).astype(np.int64)),
+                node=torch.from_numpy(nodes.astype(np.int64)),
+                support_index=place[: support.size],
+                support_slot=torch.arange(self.way).repeat_interleave(self.shot),
+                query_index=place[support.size :],
+                query_slot=torch.from_numpy(np.nonzero(mask)[0]),
+            )
+            found.append(data)
+        return found
+
+    def to_learn2learn(self, vectors: np.ndarray | None = None) -> list[tuple[torch.Tensor, torch.Tensor]]:
+        """Tasks as learn2learn has them: (data, labels) for each episode, by class, in each the supports first.
+
+        ``learn2learn.data.partition_task(data, labels, shots=episodes.shot)`` takes them apart again. Missing queries
+        are left out; that function needs equally many in every class.
+
+        Args:
+            vectors: (n, d) whose rows are the data; node ids if None.
+        """
+        import torch
+
+        found = []
+        for support, query, mask in self:
+            there = np.concatenate([np.ones_like(support, dtype=bool), mask], axis=1)
+            nodes = np.concatenate([support, query], axis=1)[there].astype(np.int64)
+            data = nodes if vectors is None else np.asarray(vectors)[nodes]
+            found.append((torch.from_numpy(data), torch.from_numpy(np.nonzero(there)[0])))
+        return found
 
     def overlap_ratio(self) -> float:
-        """Mean over episodes of 1 - (distinct queries) / (queries): how often a node is the query of more than one class."""
+        """How often a node is the query of more than one class: the mean of 1 - (distinct queries) / (queries)."""
         flat = np.where(self.mask, self.query, -1).reshape(len(self), -1)
         order = np.sort(flat, axis=1)
         kept = (order >= 0).sum(axis=1)
@@ -81,15 +174,14 @@ class Episodes:
     def distinct_class_share(self, labels: np.ndarray) -> float:
         """Share of episodes whose classes are of different true classes, by the first support of each.
 
-        Episodes with a first support of unknown class (-1) do not count; NaN where none is left. An analysis, never part of
-        training.
+        Episodes with a first support of unknown class (-1) do not count; NaN if none is left. Never part of training.
         """
         classes = np.sort(labels[self.support[:, :, 0]], axis=1)
         classes = classes[classes[:, 0] >= 0]
         return float((classes[:, 1:] != classes[:, :-1]).all(axis=1).mean()) if len(classes) else float("nan")
 
     def same_class_share(self, labels: np.ndarray) -> float:
-        """Share of kept queries with the true class of their first support, where both are known; an analysis as well."""
+        """Share of kept queries with the true class of their first support, where both are known; an analysis."""
         own = np.broadcast_to(labels[self.support[:, :, :1]], self.query.shape)
         other = labels[np.maximum(self.query, 0)]
         known = self.mask & (own >= 0) & (other >= 0)
@@ -103,7 +195,7 @@ class Episodes:
     def without_random(self, seed: int = 0) -> Episodes:
         """Drop, in every episode, as many random queries as :meth:`without_overlap` would drop there: its control.
 
-        Episode t depends on (seed, t) alone. Queries are drawn uniformly from all kept ones of the episode, whatever their class.
+        Episode t depends on (seed, t) alone. Queries are drawn uniformly from all kept ones of the episode.
         """
         count, size = len(self), self.way * self.queries
         kept = self.mask.reshape(count, size)
@@ -151,7 +243,7 @@ def load_episodes(path: str | Path) -> Episodes:
     """Read episodes written by :meth:`Episodes.save`."""
     arrays = read_npz(path, kind="episode file")
     if not {"support", "query", "mask", "info"} <= set(arrays):
-        raise DataError(f"{path} is no episode file; expected support, query, mask and info, found {sorted(arrays)}.")
+        raise DataError(f"{path} is not an episode file; expected support, query, mask, info; found {sorted(arrays)}.")
     support, query, mask = (arrays[name] for name in ("support", "query", "mask"))
     if support.dtype.kind not in "iu" or query.dtype.kind not in "iu" or mask.dtype.kind != "b":
         raise DataError(
@@ -171,3 +263,98 @@ def check_counts(**values: int) -> None:
     nodes = values.get("shot", 1) + values.get("queries", values.get("views", 1))
     size = values.get("count", 1) * values.get("way", 2) * nodes
     require(12.0 * min(size, 10**300), f"{values.get('count', 1):,} episodes of these sizes", "lower them")
+
+
+def blocks(count: int, seed: int, purpose: str) -> Iterator[tuple[slice, np.random.Generator]]:
+    """Slices of 0..count and the generator of each; a generator always draws for a whole block."""
+    for number, start in enumerate(range(0, count, BLOCK)):
+        yield slice(start, min(count, start + BLOCK)), stream(seed, purpose, number)
+
+
+def distinct(random: np.random.Generator, rows: int, n: int, size: int) -> np.ndarray:
+    """(rows, size) integers below n, each row without repetition, uniform over ordered choices."""
+    if n < 4 * size * size:
+        chunk = max(1, 4_000_000 // n)
+        parts = [np.argsort(random.random((min(chunk, rows - r), n)), axis=1)[:, :size] for r in range(0, rows, chunk)]
+        return np.concatenate(parts)
+    drawn = random.integers(0, n, size=(rows, size))
+    repeated = repeats(drawn)
+    while repeated.any():
+        drawn[repeated] = random.integers(0, n, size=(int(repeated.sum()), size))
+        repeated[repeated] = repeats(drawn[repeated])
+    return drawn
+
+
+def repeats(drawn: np.ndarray) -> np.ndarray:
+    """(rows,) whether a row holds a number twice."""
+    order = np.sort(drawn, axis=1)
+    return (order[:, 1:] == order[:, :-1]).any(axis=1)
+
+
+def keep_apart(
+    random: np.random.Generator, support: np.ndarray, ids: np.ndarray, near: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Draw offending slots again.
+
+    Args:
+        support: (rows, way) distinct nodes per row.
+        ids: (n, k) neighbours, -1 where there is none; the first ``near`` columns count.
+
+    Returns:
+        the supports, still distinct, and (rows,) True where a clash is left.
+
+    Cost: rows x way x near look-ups, and the same for the few rows that are drawn again.
+    """
+    best = support.astype(np.int64)
+    place = np.full(len(ids), -1, dtype=np.int32)
+    offending = _offending(ids, best, near, place)
+    rows = np.flatnonzero(offending.any(axis=1))
+    clashes = offending.sum(axis=1)
+    current, again = best[rows], offending[rows]
+    for _ in range(ROUNDS):
+        if not len(rows):
+            break
+        current[again] = random.integers(0, len(ids), size=int(again.sum()))
+        again = _offending(ids, current, near, place)
+        left = again.sum(axis=1)
+        # Repeated nodes may pass through a round, never into the result.
+        better = (left < clashes[rows]) & ~repeats(current)
+        best[rows[better]], clashes[rows[better]] = current[better], left[better]
+        going = left > 0
+        rows, current, again = rows[going], current[going], again[going]
+    return best, clashes > 0
+
+
+def check_apart(ids: np.ndarray, way: int, near: int) -> None:
+    """Raise an ``OptionError`` if no draw can succeed: a support needs ``way - 1`` nodes outside its first ``near``."""
+    n = len(ids)
+    close = ((ids[:, :near] >= 0) & (ids[:, :near] != np.arange(n)[:, None])).sum(axis=1)
+    free = int((close + way <= n).sum())
+    if free < way:
+        raise OptionError(
+            f"apart={near} cannot be kept by {way}-way episodes: only {free} of {n} nodes have {way - 1} others "
+            f"outside their first {near} neighbours; lower apart."
+        )
+
+
+@njit(cache=True)
+def _offending(ids: Any, support: Any, near: Any, place: Any) -> Any:
+    """(rows, way): slots that repeat, list or are listed by an earlier support; ``place`` is (n,) of -1, left so."""
+    rows, way = support.shape
+    out = np.zeros((rows, way), dtype=np.bool_)
+    for r in range(rows):
+        for j in range(way):
+            s = support[r, j]
+            if place[s] < 0:
+                place[s] = j
+            else:
+                out[r, j] = True
+        for j in range(way):
+            row = ids[support[r, j]]
+            for c in range(near):
+                v = row[c]
+                if v >= 0 and place[v] >= 0 and v != support[r, j]:
+                    out[r, max(j, place[v])] = True
+        for j in range(way):
+            place[support[r, j]] = -1
+    return out

@@ -1,19 +1,18 @@
 """Neighbors as Queries: label-free episodes (Jung, Seo, Kim, Park; ICML 2024).
 
 Support: ``way`` distinct nodes, uniform over all nodes. Queries of a support node: its nearest nodes in a
-:class:`~naq.neighbors.NeighborTable`. Two supports may share a true class; the paper accepts that. The random order of the
-supports is the random assignment of labels.
+:class:`~naq.neighbors.NeighborTable`. Two supports may share a true class; the paper accepts that. The random order of
+the supports is the random assignment of labels.
 
-Beyond the paper: ``shot`` gives a class the nearest nodes of its support node as further supports, and its queries are the
-next ones; ``apart`` draws supports that are not near each other (:mod:`naq.episodes.draws`).
+Beyond the paper: ``shot`` gives a class the nearest nodes of its support node as further supports, and its queries are
+the next ones; ``apart`` draws supports that are not near each other (:mod:`naq.episodes.episodes`).
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from naq.episodes.draws import BLOCK, blocks, check_apart, distinct, keep_apart
-from naq.episodes.episodes import Episodes, check_counts
+from naq.episodes.episodes import BLOCK, Episodes, blocks, check_apart, check_counts, distinct, keep_apart
 from naq.errors import OptionError
 from naq.neighbors import NeighborTable
 
@@ -33,10 +32,11 @@ def naq_episodes(
     """Draw episodes whose queries are the supports' neighbours.
 
     Args:
-        table: at least ``queries + shot - 1`` and at least ``apart`` neighbours per node; entries of -1 become masked queries.
-        shot: supports per class: a node and its ``shot - 1`` nearest; where one is missing, the node itself is repeated.
-        apart: no support node is among the first ``apart`` neighbours of another, in either direction; 0 draws freely. Episodes
-            for which no such supports were found are kept with the fewest clashes and counted in ``info["clashing"]``.
+        table: at least ``queries + shot - 1`` and ``apart`` neighbours per node; entries of -1 become masked queries.
+        shot: supports per class: a node and its ``shot - 1`` nearest; a missing one is replaced by the node itself.
+        apart: no support node is among the first ``apart`` neighbours of another, in either direction; 0 draws freely.
+            Episodes for which no such supports were found are kept with the fewest clashes and counted in
+            ``info["clashing"]``.
         drop_overlap: remove queries shared by two classes, and queries that are supports.
         drop_random: remove as many random queries of every episode instead; the control of ``drop_overlap``.
 
@@ -74,9 +74,9 @@ def naq_episodes(
 
 
 def check_drops(drop_overlap: bool, drop_random: bool) -> None:
-    """At most one of the two is asked for."""
+    """Raise an ``OptionError`` if both are requested."""
     if drop_overlap and drop_random:
-        raise OptionError("drop_overlap and drop_random were both asked for; choose one of them.")
+        raise OptionError("drop_overlap and drop_random were both given; choose one of them.")
 
 
 def table_width(*, queries: int, shot: int, apart: int) -> int:

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from naq.episodes.draws import BLOCK, blocks, distinct
-from naq.episodes.episodes import Episodes, check_counts
+from naq.episodes.episodes import BLOCK, Episodes, blocks, check_counts, distinct
 from naq.errors import TaskError
 
 
@@ -54,7 +53,7 @@ def supervised_episodes(
 
 
 def _members(random: np.random.Generator, sizes: np.ndarray, need: int) -> np.ndarray:
-    """(..., need) distinct positions below each size: a Fisher-Yates shuffle of the first ``need`` places, all rows at once."""
+    """(..., need) distinct positions below each size: the first places of a Fisher-Yates shuffle, all at once."""
     taken = np.empty((*sizes.shape, need), dtype=np.int64)
     for place in range(need):
         drawn = (random.random(sizes.shape) * (sizes - place)).astype(np.int64)

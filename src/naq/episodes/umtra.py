@@ -1,18 +1,18 @@
 """g-UMTRA: a node is its own query, read on an augmented graph; the investigation method of the NaQ paper.
 
-Khodadadeh, Boloni, Shah, Unsupervised Meta-Learning for Few-Shot Image Classification, https://arxiv.org/abs/1811.11819, on graphs.
+Khodadadeh, Boloni, Shah, Unsupervised Meta-Learning for Few-Shot Image Classification,
+https://arxiv.org/abs/1811.11819, on graphs.
 
-Support: ``way`` distinct nodes, uniform over all nodes, read on the graph. Query: the same nodes, read by the same encoder on the
-graph after DropEdge and DropFeature (:class:`~naq.nn.AugmentedOperator`); a learner draws a new augmentation for every update
-and every query column.
+Support: ``way`` distinct nodes, uniform over all nodes, read on the graph. Query: the same nodes, read by the same
+encoder on the graph after DropEdge and DropFeature (:class:`~naq.nn.AugmentedOperator`); a learner draws a new
+augmentation for every update and every query column.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from naq.episodes.draws import BLOCK, blocks, distinct
-from naq.episodes.episodes import Episodes, check_counts
+from naq.episodes.episodes import BLOCK, Episodes, blocks, check_counts, distinct
 from naq.errors import OptionError
 from naq.options import check_probability
 
@@ -31,7 +31,7 @@ def umtra_episodes(
 
     Args:
         nodes: number of nodes of the graph.
-        views: queries per class, each on an augmentation of its own; the paper has one.
+        views: queries per class, each on another augmentation; the paper has one.
         drop_edge, drop_feature: strengths, at least 0 and below 1. The paper names none; sweep 0.1 to 0.9.
 
     Example:

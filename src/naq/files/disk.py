@@ -1,7 +1,7 @@
-"""Files that are whole or absent: atomic writes, reads within memory, JSON, and the one checksum of everything we write.
+"""Files that are whole or absent: atomic writes, reads within memory, JSON, and the checksum of everything we write.
 
-The checksum is BLAKE2b of the content, 16 bytes. It finds accidents, of the disk or of an editor. It is no signature: whoever
-changes a file on purpose can compute a new one.
+The checksum is BLAKE2b of the content, 16 bytes. It finds accidents, of the disk or of an editor. It is not a
+signature: whoever changes a file on purpose can compute a new one.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from naq.errors import DataError
 SIZE = 16
 
 
-def checksum_of_bytes(content: bytes) -> str:
+def checksum_of_bytes(content: bytes | bytearray) -> str:
     return hashlib.blake2b(content, digest_size=SIZE).hexdigest()
 
 
@@ -51,21 +51,21 @@ def checksum_of_arrays(header: str, arrays: Mapping[str, np.ndarray]) -> str:
 
 
 NO_SPACE = "free some space or choose another folder"
-"""Ends every sentence about a write that failed after it was begun: the disk's fault, not that of what was written."""
+"""Ends every message about a write that failed after it was begun: a fault of the disk, not of what was written."""
 
 
 def write_atomically(path: str | Path, write: Callable[[Path], object]) -> Path:
-    """Call ``write`` on a temporary file beside ``path``, then rename: a reader sees the old file or the new one, with the mode of the old one."""
+    """Call ``write`` on a temporary file, then rename it: a reader sees the old or the new file, with the old mode."""
     path = Path(path)
     with ExitStack() as stack:
         try:
             if path.exists() and not path.is_file():
                 raise DataError(f"cannot write {path}: it is a folder, a pipe or a device; give the name of a file.")
             path.parent.mkdir(parents=True, exist_ok=True)
-            temporary = stack.enter_context(beside(path))
+            temporary = stack.enter_context(temporary_path(path))
+        except DataError:
+            raise
         except (OSError, ValueError) as error:
-            if isinstance(error, DataError):
-                raise
             raise DataError(f"cannot write {path}: {_reason(error)}; choose a folder you may write to.") from error
         try:
             mode = stat.S_IMODE((path if path.exists() else temporary).stat().st_mode) & 0o777
@@ -80,16 +80,16 @@ def write_atomically(path: str | Path, write: Callable[[Path], object]) -> Path:
 
 
 LEFT = re.compile(r"\..+\.[0-9a-f]{8}\.naq\.tmp(\..*)?")
-"""Names that :func:`beside` gives."""
+"""Names that :func:`temporary_path` gives."""
 _cleared: set[Path] = set()
 
 
 @contextmanager
-def beside(path: Path, *, folder: bool = False) -> Iterator[Path]:
+def temporary_path(path: Path, *, folder: bool = False) -> Iterator[Path]:
     """A new file or folder next to ``path``, with the mode of what is there, that is gone when the block ends.
 
-    It is locked as long as its process lives. What has no lock any more was left by one that was killed; it is removed before
-    this process writes to a folder for the first time.
+    It is locked while its process lives. What has no lock any more was left by a process that was killed; it is removed
+    before this process writes to a folder for the first time.
     """
     if (parent := path.parent.absolute()) not in _cleared:
         _cleared.add(parent)
@@ -149,12 +149,12 @@ def _lock(handle: int, *, wait: bool) -> bool:
 
 
 def replace_folder(new: Path, path: Path) -> None:
-    """Give a folder a name. One that has it gets the name of the new one: in the same moment, or by way of a name that :func:`recover` finds."""
+    """Give a folder a name; one that has it gets the new one's: at the same moment, or through :func:`recover`."""
     if not os.path.lexists(path):
         new.rename(path)
         return
     sys.audit("os.rename", new, path, -1, -1)
-    if not _exchanged(new, path):
+    if not _exchange(new, path):
         aside = path.parent / f".{path.name}.naq.old"
         path.rename(aside)
         new.rename(path)
@@ -172,8 +172,8 @@ def recover(path: Path) -> None:
                 aside.rename(path)
 
 
-def _exchanged(one: Path, two: Path) -> bool:
-    """Whether two names were swapped in one step, which not every system and file system can do."""
+def _exchange(one: Path, two: Path) -> bool:
+    """Whether two names were swapped in one step; not every file system can."""
     names = os.fsencode(one), os.fsencode(two)
     try:
         library = ctypes.CDLL(None)
@@ -189,14 +189,14 @@ def _reason(error: Exception) -> str:
 
 
 def file_of(path: str | Path, kind: str = "file") -> Path:
-    """``path``, once it is known to be a regular file: a pipe would wait for ever."""
+    """``path``, once it is known to be a regular file: a pipe would wait forever."""
     path = Path(path)
     try:
         mode = path.stat().st_mode
     except FileNotFoundError as error:
         raise DataError(f"{'' if kind == 'file' else kind + ' '}{path} does not exist.") from error
     except (OSError, ValueError) as error:
-        raise DataError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}.") from error
+        raise DataError(f"cannot read {path}: {_reason(error)}.") from error
     if stat.S_ISDIR(mode):
         raise DataError(f"{path} is a folder; expected a {kind}.")
     if not stat.S_ISREG(mode):
@@ -212,7 +212,7 @@ def open_file(path: str | Path, kind: str = "file") -> Iterator[BufferedReader]:
         with path.open("rb") as stream:
             yield stream
     except OSError as error:
-        raise DataError(f"cannot read {path}: {error.strerror or error}; check permissions and disk.") from error
+        raise DataError(f"cannot read {path}: {_reason(error)}; check permissions and disk.") from error
 
 
 def read_bytes(path: str | Path, kind: str = "file", *, most: int | None = None) -> bytes:
@@ -226,7 +226,7 @@ def read_bytes(path: str | Path, kind: str = "file", *, most: int | None = None)
 
 
 def open_in_place(path: Path, flags: int) -> int:
-    """A handle of a regular file that is changed where it lies; a link is refused, since it may lead anywhere."""
+    """A handle of a regular file that is changed in place; a link is refused, since it may lead anywhere."""
     if path.is_symlink():
         raise OSError(errno.ELOOP, "it is a link, and may lead anywhere")
     own = os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
@@ -246,7 +246,7 @@ def own_folder(folder: Path) -> Path:
 
 
 def set_aside(path: Path, *, folder: Path | None = None) -> Path | None:
-    """Move a damaged file out of the way, into a folder ``damaged`` beside it; where that cannot be done, None."""
+    """Move a damaged file into a folder ``damaged`` next to it; None if that cannot be done."""
     place = folder or path.parent / "damaged"
     aside = place / f"{path.stem[:100]}.{uuid.uuid4().hex}{path.suffix}"
     try:
@@ -287,16 +287,16 @@ def read_json(path: str | Path) -> Any:
 
 
 def parse_json(content: bytes | str) -> Any:
-    """JSON values; a ``ValueError`` for anything else, for NaN, for text that is not UTF-8 and for brackets too deep."""
+    """JSON values; a ``ValueError`` for anything else, for NaN, text that is not UTF-8 and brackets too deep."""
     text = content.decode("utf-8") if isinstance(content, bytes) else content
+
+    def refuse(constant: str) -> Any:
+        raise ValueError(f"{constant} is not a number")
+
     try:
-        return json.loads(text, parse_constant=_no_number)
+        return json.loads(text, parse_constant=refuse)
     except RecursionError as error:
         raise ValueError("its brackets are too deep") from error
-
-
-def _no_number(constant: str) -> Any:
-    raise ValueError(f"{constant} is no number")
 
 
 def sealed(value: Mapping[str, Any]) -> dict[str, Any]:
@@ -311,15 +311,11 @@ def verify_seal(value: Any, *, unsealed: bool = False) -> dict[str, Any]:
     Args:
         unsealed: whether a value without a checksum is accepted, as earlier versions wrote it.
     """
-    if not isinstance(value, dict):
-        raise DataError("it holds no JSON object.")
+    if not isinstance(value, dict) or (SEAL not in value and not unsealed):
+        raise DataError("it has no checksum.")
     content = {name: each for name, each in value.items() if name != SEAL}
-    if SEAL not in value:
-        if not unsealed:
-            raise DataError("it has no checksum.")
-        return content
     try:
-        fits = value[SEAL] == checksum_of_json(content)
+        fits = value.get(SEAL, "") == (checksum_of_json(content) if SEAL in value else "")
     except (ValueError, RecursionError):  # numbers or brackets that no writer of ours makes
         fits = False
     if not fits:
@@ -340,26 +336,21 @@ def read_sealed(path: str | Path, first: int = 2) -> dict[str, Any]:
     """
     value = read_json(path)
     try:
-        old = isinstance(value, dict) and not _is_number(value.get("format", 0), first)
-        return verify_seal(value, unsealed=old)
+        number = value.get("format", 0) if isinstance(value, dict) else first
+        return verify_seal(value, unsealed=type(number) is int and number < first)
     except DataError as error:
         raise DataError(f"{path} is damaged: {error}") from error
 
 
-def _is_number(found: Any, least: int) -> bool:
-    """Whether this is a format from ``least`` on; what is no number is none of the earlier ones."""
-    return not isinstance(found, int) or isinstance(found, bool) or found >= least
-
-
 FORMULA = tuple("=+-@\t\r\n＝＋－＠")
-"""A spreadsheet computes a cell that starts with one of these, so it gets an apostrophe before it."""
+"""A spreadsheet computes a cell that starts with one of these, so an apostrophe is written before it."""
 
 
-def guarded(cell: str) -> str:
-    """A cell that no spreadsheet computes; :func:`as_written` undoes it exactly."""
+def escape_cell(cell: str) -> str:
+    """A cell that no spreadsheet computes; :func:`unescape_cell` undoes it exactly."""
     return "'" + cell if cell.startswith((*FORMULA, "'")) else cell
 
 
-def as_written(cell: str) -> str:
+def unescape_cell(cell: str) -> str:
     """Without the apostrophe that keeps a spreadsheet from computing the cell."""
     return cell[1:] if len(cell) > 1 and cell[0] == "'" and cell[1] in (*FORMULA, "'") else cell

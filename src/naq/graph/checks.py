@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,14 +20,14 @@ CHANGES = ("self_loops_dropped", "duplicates_merged", "made_undirected")
 KINDS = ("words", "numbers", "categories", "vectors")
 """Of features; numbers and vectors are dense."""
 FEW = 32
-"""So few dense columns are numbers, each with a meaning of its own; more are vectors."""
+"""Fewer dense columns than this are numbers, each with its own meaning; more are vectors."""
 LIGHTEST, HEAVIEST = 1e-30, 1e30
 """Weights of edges: any sum of them is a float32."""
 
 
 @dataclass(frozen=True)
 class FeatureBlock:
-    """Columns ``start`` up to ``stop`` of the features, all of one of the :data:`KINDS`; ``title`` is what they were made from, if known."""
+    """Columns ``start`` up to ``stop`` of the features, of one of the :data:`KINDS`; ``title`` says where from."""
 
     kind: str
     start: int
@@ -53,9 +53,6 @@ def clean_adjacency(adjacency: Any, nodes: int | None, *, warn: bool = True) -> 
         raise GraphError("the graph is empty (0 nodes); expected at least one node.")
     matrix = sp.coo_array(matrix)
     row, col = matrix.row.astype(np.int64), matrix.col.astype(np.int64)
-    if len(row) and (min(row.min(), col.min()) < 0 or max(row.max(), col.max()) >= n):
-        bad = int(np.flatnonzero((row < 0) | (col < 0) | (row >= n) | (col >= n))[0])
-        raise GraphError(f"edge {bad} joins node {row[bad]} and node {col[bad]}, but the graph has nodes 0..{n - 1}.")
     weight = np.asarray(matrix.data)
     if len(weight) and weight.dtype.kind not in "biuf":
         raise GraphError(f"adjacency values have type {weight.dtype}; expected numbers.")
@@ -92,7 +89,7 @@ def clean_adjacency(adjacency: Any, nodes: int | None, *, warn: bool = True) -> 
 
 
 def _sorted_unique(keys: np.ndarray) -> np.ndarray:
-    """As ``np.unique``, whose hash table is tens of times slower on millions of integers; ``keys`` is sorted in its place."""
+    """As ``np.unique``, whose hash table is tens of times slower on millions of integers; sorts ``keys`` in place."""
     keys.sort()
     new = keys[1:] != keys[:-1]
     return keys if new.all() else keys[np.concatenate([[True], new])]
@@ -117,13 +114,20 @@ def _edges_to_matrix(edges: Any, nodes: int | None) -> sp.coo_array:
     if array.size and (array.min() < 0 or array.max() >= nodes):
         bad = int(np.flatnonzero(((array < 0) | (array >= nodes)).any(axis=0))[0])
         raise GraphError(
-            f"edge {bad} joins node {array[0, bad]} and node {array[1, bad]}, but the graph has nodes 0..{nodes - 1}; fix the edge list."
+            f"edge {bad} joins nodes {array[0, bad]} and {array[1, bad]}, but the graph has nodes 0..{nodes - 1}."
         )
     return sp.coo_array((np.ones(array.shape[1], dtype=np.int8), (array[0], array[1])), shape=(nodes, nodes))
 
 
 def arcs_of(ends: Any, weights: Any, nodes: int, *, directed: bool) -> sp.csr_array | None:
-    """``Graph.arcs`` from edges: CSR (nodes, nodes) float32; None where no edge has a direction or a weight other than 1.
+    """``Graph.arcs`` from edges as of :func:`edge_matrix`; None if no edge has a direction or a weight other than 1."""
+    matrix = edge_matrix(ends, weights, nodes, directed=directed)
+    trivial = bool((matrix.data == 1).all()) and is_symmetric(matrix)
+    return None if trivial else matrix
+
+
+def edge_matrix(ends: Any, weights: Any, nodes: int, *, directed: bool) -> sp.csr_array:
+    """CSR (nodes, nodes) float32, its columns ascending, of edges.
 
     Args:
         ends: (2, edges) nodes from which and to which; self-loops are left out.
@@ -153,8 +157,8 @@ def arcs_of(ends: Any, weights: Any, nodes: int, *, directed: bool) -> sp.csr_ar
     if not directed:
         matrix = both_ways(matrix)
         if weights is None:
-            return None
-    return None if (matrix.data == 1).all() and is_symmetric(matrix) else matrix
+            matrix.data[:] = 1
+    return matrix
 
 
 def is_symmetric(matrix: sp.csr_array) -> bool:
@@ -188,6 +192,24 @@ def clean_arcs(arcs: Any, adjacency: sp.csr_array) -> sp.csr_array | None:
             "adjacency; give both for the same edges."
         )
     return made
+
+
+def clean_relations(relations: Mapping[str, Any], adjacency: sp.csr_array) -> dict[str, sp.csr_array]:
+    """Edges by type, each CSR float32 of weights above 0 at some edges of the adjacency; see :func:`edge_matrix`."""
+    found = {}
+    for name, given in relations.items():
+        if not isinstance(name, str) or not name:
+            raise GraphError(f"relations hold the name {name!r}; expected text, e.g. 'cites'.")
+        if not sp.issparse(given) or given.shape != adjacency.shape:
+            raise GraphError(f"relation {name!r} is not a scipy sparse matrix {adjacency.shape}; make it one.")
+        coo = sp.coo_array(_sound(given, f"relation {name!r}"))
+        if not coo.nnz:
+            raise GraphError(f"relation {name!r} has no edges; leave it out.")
+        matrix = edge_matrix((coo.row, coo.col), coo.data, adjacency.shape[0], directed=True)
+        if (coo.row == coo.col).any() or matrix.multiply(adjacency).nnz < matrix.nnz:
+            raise GraphError(f"relation {name!r} joins nodes that no edge of the adjacency joins; give both the same.")
+        found[name] = matrix
+    return found
 
 
 def clean_blocks(blocks: Iterable[Any] | None, features: Any) -> tuple[FeatureBlock, ...] | None:
@@ -240,7 +262,7 @@ def clean_features(features: Any, n: int) -> sp.csr_array | np.ndarray | None:
         try:
             features = np.asarray(features)
         except ValueError as error:
-            raise GraphError(f"features are no table ({error}); give every node the same number of them.") from error
+            raise GraphError(f"features are not a table ({error}); give every node the same number of them.") from error
         if features.ndim != 2:
             raise GraphError(f"features have shape {features.shape}; expected two dimensions (nodes, features).")
     if features.shape[0] != n:
@@ -260,7 +282,7 @@ def clean_features(features: Any, n: int) -> sp.csr_array | np.ndarray | None:
         if sp.issparse(single):
             where = np.array([np.searchsorted(single.indptr, where[0], side="right") - 1, single.indices[where[0]]])
         raise GraphError(
-            f"features hold NaN, infinity or a value too large for float32 (row {where[0]}, column {where[1]}); replace it."
+            f"features are not finite in float32 (first in row {where[0]}, column {where[1]}); replace such values."
         )
     if sp.issparse(single):
         single.eliminate_zeros()
@@ -313,7 +335,7 @@ def clean_names(names: Sequence[str] | np.ndarray | None, length: int | None, wh
 
 
 def check_class_names(labels: np.ndarray | None, class_names: np.ndarray | None) -> None:
-    """Every label has a name, where there are names."""
+    """Every label has a name, if there are names."""
     if labels is not None and class_names is not None and labels.max() >= len(class_names):
         raise GraphError(f"label {labels.max()} has no name: class_names holds {len(class_names)}; name every class.")
 

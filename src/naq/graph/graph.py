@@ -3,31 +3,31 @@
 from __future__ import annotations
 
 import hashlib
-import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from naq.errors import GraphError, OptionError
+from naq.errors import GraphError, Listener, OptionError
 from naq.graph import checks, operators
-from naq.progress import Listener
-from naq.text import NodeTable, SentenceVectors, encode
+from naq.options import imported
 
 if TYPE_CHECKING:
-    from torch_geometric.data import Data
+    from torch_geometric.data import Data, HeteroData
+
+    from naq.text import NodeTable, SentenceVectors
 
 HASHED = 1 << 22
 """Entries that are converted and hashed at once."""
 
 
 class Graph:
-    """A graph with optional features, labels and names, its edges undirected and equal for most methods. Checked once, then immutable.
+    """A graph with optional features, labels and names; checked once, then immutable.
 
-    Self-loops are dropped, duplicate edges merged and directed edges made undirected; ``changes`` counts each. Directions
-    and weights are kept beside that where ``arcs`` gives them.
+    Self-loops are dropped, duplicate edges merged, directions removed; ``changes`` counts each. ``arcs`` keeps
+    directions and weights.
 
     Args:
         adjacency: scipy sparse matrix (n, n), or an edge list of shape (2, edges) together with ``nodes``.
@@ -39,22 +39,26 @@ class Graph:
         vocab: (d,) names of the features.
         name: what to call the graph in tables and folders.
         nodes: number of nodes; needed with an edge list.
-        source: the dataset name or path it was loaded from, which is where its tasks are looked for; no part of the content.
-        blocks: the kinds of features in the order of columns, as (kind, number of columns) or (kind, number, title), with a kind
-            of words, numbers, categories or vectors; without it all are of one kind, told by their form.
+        source: the dataset name or path it was loaded from, where its tasks are looked for; no part of the content.
+        blocks: the kinds of features in the order of columns, as (kind, columns) or (kind, columns, title): words,
+            numbers, categories or vectors. By default all are of one kind, by their form.
         arcs: sparse (n, n) weights above 0 of the same edges, from row to column; :func:`naq.graph.arcs_of` makes it.
+        relations: edges by type: for each name a sparse (n, n) matrix like ``arcs``, of some of the edges; an edge may
+            be of several types, or of none.
 
     Attributes:
         stated_blocks: as given, or None.
         table: cells of the table that nodes came from, or None.
         text: sentence vectors of the nodes, or None.
-        mapped: whether structure and features are memory-mapped files; methods then work in blocks and never copy them whole.
+        recipe: how columns of a table became features, as JSON, or None; new rows are read by it.
+        mapped: whether structure and features are memory-mapped files, which methods read in blocks.
 
     Shapes:
         - ``adjacency``: CSR (n, n), float32 ones, indices sorted
         - ``features``: CSR or ndarray (n, d), float32, or None
         - ``labels``: (n,) int64 or None
         - ``arcs``: CSR (n, n), float32, or None if all edges go both ways and weigh 1
+        - ``relations``: name to CSR (n, n), float32; empty if edges have no types
 
     Example:
         >>> g = Graph([[0, 1], [1, 2]], features=[[1, 0], [1, 1], [0, 1]], nodes=3)
@@ -66,6 +70,7 @@ class Graph:
     """What encoders read the graph through, as ``module:name``."""
     table: NodeTable | None = None
     text: SentenceVectors | None = None
+    recipe: dict[str, Any] | None = None
 
     def __init__(
         self,
@@ -81,9 +86,12 @@ class Graph:
         source: str | None = None,
         blocks: Iterable[Any] | None = None,
         arcs: Any = None,
+        relations: Mapping[str, Any] | None = None,
     ) -> None:
         self.adjacency, self.changes = checks.clean_adjacency(adjacency, nodes, warn=arcs is None)
         self.arcs = checks.clean_arcs(arcs, self.adjacency)
+        typed = checks.clean_relations(relations, self.adjacency) if relations else {}
+        self.relations: Mapping[str, sp.csr_array] = typed
         self.features = checks.clean_features(features, self.adjacency.shape[0])
         self.source, self.mapped = source, False
         self._describe(labels, names, class_names, vocab, name, blocks)
@@ -94,15 +102,18 @@ class Graph:
         labels: np.ndarray | None = None, *, names: np.ndarray | None = None, class_names: np.ndarray | None = None,
         vocab: np.ndarray | None = None, name: str = "graph", operator_class: str | None = None,
         blocks: Iterable[Any] | None = None, arcs: sp.csr_array | None = None,
+        relations: Mapping[str, sp.csr_array] | None = None,
     ) -> Graph:  # fmt: skip
         """A graph on memory-mapped arrays, which are used as they are: large ones are neither checked nor copied.
 
-        The caller answers for the adjacency (symmetric, no loops, columns ascending, float32 ones) and for the features
-        (finite float32), and for ``arcs`` of the same edges; ``operator_class`` is what encoders read it through, as ``module:name``.
+        The caller answers for the adjacency (symmetric, no loops, columns ascending, float32 ones), for the features
+        (finite float32), for ``arcs`` of the same edges and for ``relations``; encoders read it by ``operator_class``,
+        ``module:name``.
         """
         graph = object.__new__(cls)
         graph.adjacency, graph.changes = adjacency, dict.fromkeys(checks.CHANGES, 0)
         graph.features, graph.arcs, graph.source, graph.mapped = features, arcs, None, True
+        graph.relations = relations or {}
         graph.operator_class = operator_class or cls.operator_class
         graph._describe(labels, names, class_names, vocab, name, blocks)
         return graph
@@ -133,8 +144,8 @@ class Graph:
             arrays.append(self.features)
         elif self.features is not None:
             arrays += [self.features.data, self.features.indices, self.features.indptr]
-        if self.arcs is not None:
-            arrays += [self.arcs.data, self.arcs.indices, self.arcs.indptr]
+        for matrix in (*([] if self.arcs is None else [self.arcs]), *self.relations.values()):
+            arrays += [matrix.data, matrix.indices, matrix.indptr]
         if self.text is not None:
             arrays.append(self.text.vectors)
         if self.table is not None:
@@ -144,7 +155,7 @@ class Graph:
     def check_files(self) -> None:
         """Raise ``DataError`` where a memory-mapped array has lost a part of its file since it was opened.
 
-        Bytes past the end of a file end the process (SIGBUS) or read as zeros, so this is called before and after long work on a mapped graph.
+        Bytes past the end of a file end the process or read as zeros: called around long work on a mapped graph.
         """
         for array in self._arrays() if self.mapped else ():
             checks.check_file(array)
@@ -181,14 +192,14 @@ class Graph:
 
         Behind them are sentence vectors that count as features.
         """
-        own = self.stated_blocks or self._cached("blocks", lambda: checks.usual_blocks(self.features))
+        own = self.stated_blocks or self.derived("blocks", lambda: checks.usual_blocks(self.features))
         if self.text is None or not self.reads_text:
             return own
         start, title = self.num_features, f"text by {self.text.model}"
         return (*own, checks.FeatureBlock("vectors", start, start + self.text.vectors.shape[1], title))
 
     def block_features(self) -> list[tuple[checks.FeatureBlock, sp.csr_array | np.ndarray]]:
-        """Each block with its columns; numbers and vectors that are stated are dense, also where the features are sparse."""
+        """Each block with its columns; stated numbers and vectors are dense, even if the features are sparse."""
         rows, blocks = [], self.blocks
         if self.text is not None and self.reads_text:
             rows, blocks = [(blocks[-1], self.text.rows())], blocks[:-1]
@@ -208,13 +219,13 @@ class Graph:
     def directed(self) -> bool:
         """Whether some edge goes, or weighs something, one way and not the other."""
         arcs = self.arcs
-        return arcs is not None and self._cached("directed", lambda: not checks.is_symmetric(arcs))
+        return arcs is not None and self.derived("directed", lambda: not checks.is_symmetric(arcs))
 
     @property
     def weighted_adjacency(self) -> sp.csr_array:
-        """The symmetric matrix of weights, of both directions together; the adjacency where there are no ``arcs``."""
+        """The symmetric matrix of weights, of both directions together; the adjacency without ``arcs``."""
         arcs = self.arcs
-        return self.adjacency if arcs is None else self._cached("weighted", lambda: checks.both_ways(arcs))
+        return self.adjacency if arcs is None else self.derived("weighted", lambda: checks.both_ways(arcs))
 
     def require_features(self, purpose: str) -> sp.csr_array | np.ndarray:
         """The features, or a ``GraphError`` that says what to do without them."""
@@ -237,25 +248,25 @@ class Graph:
             self._own[key] = make()
         return self._own[key]
 
-    def _cached(self, key: str, make: Callable[[], Any]) -> Any:
-        """Something derived from structure and features alone, made once and shared with the graph under other labels."""
+    def derived(self, key: str, make: Callable[[], Any]) -> Any:
+        """Something derived from structure and features, made once and shared with the graph under other labels."""
         if key not in self._derived:
             self._derived[key] = make()
         return self._derived[key]
 
     @property
     def degrees(self) -> np.ndarray:
-        return self._cached("degrees", lambda: operators.degrees(self.adjacency))
+        return self.derived("degrees", lambda: operators.degrees(self.adjacency))
 
     @property
     def components(self) -> np.ndarray:
         """Connected component of each node."""
-        return self._cached("components", lambda: operators.components(self.adjacency))
+        return self.derived("components", lambda: operators.components(self.adjacency))
 
     def normalized_adjacency(self, *, self_loops: bool = True) -> sp.csr_array:
         """A_hat, float32 CSR; made once and kept."""
         key = f"normalized/{self_loops}"
-        return self._cached(key, lambda: operators.normalized_adjacency(self.adjacency, self_loops=self_loops))
+        return self.derived(key, lambda: operators.normalized_adjacency(self.adjacency, self_loops=self_loops))
 
     def propagated_features(self) -> sp.csr_array | np.ndarray:
         """A_hat X, constant in training; made once and kept. Sparse while X is."""
@@ -269,7 +280,7 @@ class Graph:
             product.sort_indices()
             return product
 
-        return self._cached("propagated", make)
+        return self.derived("propagated", make)
 
     def propagated_size(self) -> int:
         """Upper bound on the non-zeros of A_hat X, before anything is computed."""
@@ -287,7 +298,7 @@ class Graph:
     @property
     def structure_hash(self) -> str:
         """A hash of nodes and edges alone."""
-        return self._cached("structure_hash", lambda: self._structure_digest().hexdigest())
+        return self.derived("structure_hash", lambda: self._structure_digest().hexdigest())
 
     def _structure_digest(self) -> hashlib.blake2b:
         digest = hashlib.blake2b(digest_size=16)
@@ -312,6 +323,9 @@ class Graph:
             _add(digest, "arcs_indptr", self.arcs.indptr, "<i8")
             _add(digest, "arcs_indices", self.arcs.indices, "<i8")
             _add(digest, "arcs", self.arcs.data, "<f4")
+        for matrix in self.relations.values():
+            for part, kind in (("indptr", "<i8"), ("indices", "<i8"), ("data", "<f4")):
+                _add(digest, f"relation_{part}", getattr(matrix, part), kind)
         if self.text is not None and self.reads_text:
             _add(digest, "text", self.text.vectors, self.text.vectors.dtype.newbyteorder("<").str)
         return digest.hexdigest()
@@ -323,40 +337,36 @@ class Graph:
         return self._with(labels=None, class_names=None, _own={})
 
     def with_features(self, features: Any, blocks: Iterable[Any] | None = None) -> Graph:
-        """The same structure, labels and names with other features of the same nodes; equally many have the same blocks unless given."""
-        same = features is not None and features.shape[1] == self.num_features
-        vocab, blocks = self.vocab if same else None, self.stated_blocks if blocks is None and same else blocks
-        if self.mapped:
-            clean = checks.clean_features(features, self.num_nodes)
-            width = None if clean is None else clean.shape[1]
-            if clean is not None:
-                for array in (clean,) if isinstance(clean, np.ndarray) else (clean.data, clean.indices):
-                    array.setflags(write=False)
-            vocab, changes = checks.clean_names(vocab, width, "vocab"), dict.fromkeys(checks.CHANGES, 0)
-            stated = checks.clean_blocks(blocks, clean)
-            return self._with(features=clean, vocab=vocab, stated_blocks=stated, changes=changes, _derived={}, _own={})
-        kept: dict[str, Any] = {key: getattr(self, key) for key in ("names", "class_names", "name", "source")}
-        graph = Graph(self.adjacency, features, self.labels, vocab=vocab, blocks=blocks, arcs=self.arcs, **kept)
-        return graph.with_text(self.text).with_table(self.table)
+        """The same graph with other features of the nodes; equally many columns keep their blocks unless given."""
+        clean = checks.clean_features(features, self.num_nodes)
+        same = clean is not None and clean.shape[1] == self.num_features
+        stated = checks.clean_blocks(self.stated_blocks if blocks is None and same else blocks, clean)
+        changes, vocab = dict.fromkeys(checks.CHANGES, 0), self.vocab if same else None
+        described = {"vocab": vocab, "stated_blocks": stated, "recipe": None}
+        return self._with(features=clean, **described, changes=changes, _derived={}, _own={})
 
     def with_labels(self, labels: Any, class_names: Any = None) -> Graph:
         """The same structure and features with other labels; tasks of its source are not for these."""
         clean = checks.clean_labels(labels, self.num_nodes)
         titles = checks.clean_names(class_names, None, "class_names")
         checks.check_class_names(clean, titles)
-        for array in (clean, titles):
-            if array is not None:
-                array.setflags(write=False)
         return self._with(labels=clean, class_names=titles, source=None, _own={})
 
     def with_table(self, table: NodeTable | None) -> Graph:
         """The same graph with the cells of its nodes to look at."""
-        return (
-            self if table is self.table else self._with(table=None if table is None else table.checked(self.num_nodes))
-        )
+        return self if table is self.table else self._with(table=None if table is None else table.check(self.num_nodes))
+
+    def without_edges(self) -> Graph:
+        """The same nodes, each alone."""
+        empty = sp.csr_array((self.num_nodes, self.num_nodes), dtype=np.float32)
+        return self._with(adjacency=empty, arcs=None, relations={}, _derived={}, _own={})
+
+    def with_recipe(self, recipe: dict[str, Any] | None) -> Graph:
+        """The same graph whose features were made by this recipe."""
+        return self._with(recipe=recipe)
 
     def with_text(self, text: SentenceVectors | None) -> Graph:
-        """The same graph with these sentence vectors; ``in_features`` of them decides whether they are a block of features."""
+        """The same graph with these sentence vectors; ``in_features`` says whether they are features."""
         if text is self.text:
             return self
         if text is not None and len(text.vectors) != self.num_nodes:
@@ -374,7 +384,7 @@ class Graph:
             raise GraphError(
                 f"graph {self.name!r} keeps no text to encode by {model}; import it again with a column of text."
             )
-        return self.with_text(SentenceVectors(encode(texts, model, listener).astype(np.float16), str(model)))
+        return self.with_text(imported("naq.text:SentenceVectors").of(texts, str(model), listener))
 
     def title_of(self, node: int) -> str:
         """The name to show for a node: of its table, else as edges name it, else its number."""
@@ -395,6 +405,8 @@ class Graph:
         """A copy that shares all arrays; what is derived from structure and features alone stays shared too."""
         other = object.__new__(Graph)
         vars(other).update(vars(self) | changed)
+        for array in other._arrays():
+            array.setflags(write=False)
         return other
 
     def known_nodes(self, nodes: Any) -> np.ndarray:
@@ -407,7 +419,7 @@ class Graph:
         return ids
 
     def homophily(self) -> float:
-        """Share of edges between two labelled nodes that join equal labels; NaN where there is no such edge."""
+        """Share of edges between two labelled nodes that join equal labels; NaN if there is no such edge."""
         labels = self.require_labels("homophily")
         rows = np.repeat(np.arange(self.num_nodes), np.diff(self.adjacency.indptr))
         a, b = labels[rows], labels[self.adjacency.indices]
@@ -415,77 +427,36 @@ class Graph:
         return float((a[known] == b[known]).mean()) if known.any() else float("nan")
 
     @classmethod
-    def from_pyg(cls, data: Data, *, name: str = "graph") -> Graph:
-        """From a PyG ``Data`` with ``edge_index`` and, if present, ``x``, ``y``, and weights as ``edge_weight`` or one column ``edge_attr``.
+    def from_pyg(cls, data: Data | HeteroData, *, name: str = "graph", target: str | None = None) -> Graph:
+        """From a PyG ``Data`` or ``HeteroData``, with directions, weights and types (:mod:`naq.io.pyg`).
 
-        An ``edge_index`` that is not symmetric is directed.
+        Args:
+            target: the type of nodes whose ``y`` are the labels, if several types have one.
         """
-        edges = getattr(data, "edge_index", None)
-        if edges is None:
-            raise GraphError("data has no edge_index; expected a torch_geometric.data.Data with one (2, edges).")
-        x, y = getattr(data, "x", None), getattr(data, "y", None)
-        if x is not None:
-            x = _sparse_from_torch(x) if str(x.layout) != "torch.strided" else x.detach().cpu().numpy()
-        if y is not None:
-            y = y.detach().cpu().numpy()
-            y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
-        nodes = data.num_nodes
-        ends = edges.detach().cpu().numpy()
-        bare = cls(ends, x, y, nodes=int(nodes) if nodes is not None else None, name=name)
-        return bare.with_arcs(checks.arcs_of(ends, _pyg_weights(data), bare.num_nodes, directed=True))
+        return imported("naq.io.pyg:from_pyg")(data, name, target)
+
+    @classmethod
+    def from_stores(
+        cls, feature_store: Any, graph_store: Any, *, name: str = "graph", target: str | None = None
+    ) -> Graph:
+        """From PyG's ``FeatureStore`` and ``GraphStore``, read into memory; as :meth:`from_pyg`."""
+        return imported("naq.io.pyg:from_stores")(feature_store, graph_store, name, target)
+
+    def with_relations(self, relations: Mapping[str, Any] | None) -> Graph:
+        """The same graph whose edges have these types; see ``relations``."""
+        return self._with(relations=checks.clean_relations(relations or {}, self.adjacency), _derived={}, _own={})
 
     def with_arcs(self, arcs: Any) -> Graph:
         """The same graph whose edges have these directions and weights; see ``arcs``."""
-        clean = checks.clean_arcs(arcs, self.adjacency)
-        for array in () if clean is None else (clean.data, clean.indices, clean.indptr):
-            array.setflags(write=False)
-        return self._with(arcs=clean, _derived={}, _own={})
+        return self._with(arcs=checks.clean_arcs(arcs, self.adjacency), _derived={}, _own={})
 
     def to_pyg(self) -> Data:
-        """A PyG ``Data``: both directions of every edge, or ``arcs`` with their weights; features dense or as a sparse tensor, labels if known."""
-        import torch
-        from torch_geometric.data import Data
-
-        arcs = self.adjacency if self.arcs is None else self.arcs
-        rows = np.repeat(np.arange(self.num_nodes), np.diff(arcs.indptr))
-        edges = torch.from_numpy(np.stack([rows, arcs.indices.astype(np.int64)]))
-        data = Data(edge_index=edges, num_nodes=self.num_nodes)
-        if (arcs.data != 1).any():
-            data.edge_weight = torch.from_numpy(arcs.data.copy())
-        if self.sparse_features:
-            assert self.features is not None
-            coo = sp.coo_array(self.features)
-            where = torch.from_numpy(np.stack([coo.row, coo.col]).astype(np.int64))
-            x = torch.from_numpy(coo.data.copy())
-            data.x = torch.sparse_coo_tensor(where, x, coo.shape, is_coalesced=True, check_invariants=False)
-        elif self.features is not None:
-            data.x = torch.from_numpy(np.array(self.features))
-        if self.labels is not None:
-            data.y = torch.from_numpy(self.labels.copy())
-        return data
+        """A PyG ``Data``: edges both ways or weighted ``arcs``, or those of every relation with their ``edge_type``;
+        dense or sparse features, labels if known."""
+        return imported("naq.io.pyg:to_pyg")(self)
 
 
 def _add(digest: hashlib.blake2b, title: str, array: np.ndarray, kind: str) -> None:
     digest.update(f"{title}:{array.shape}".encode())
     for start in range(0, len(array), HASHED):
         digest.update(np.ascontiguousarray(array[start : start + HASHED], dtype=kind).data)
-
-
-def _pyg_weights(data: Data) -> np.ndarray | None:
-    """What its edges weigh; attributes that are no weights are left out with a warning."""
-    weight, attributes = getattr(data, "edge_weight", None), getattr(data, "edge_attr", None)
-    if weight is not None:
-        return weight.detach().cpu().numpy().reshape(-1)
-    if attributes is None:
-        return None
-    one = attributes.detach().cpu().numpy()
-    if one.size == len(one) and (one > 0).all():
-        return one.reshape(-1)
-    warnings.warn("edge_attr is not one positive number for each edge, so edges have no weights.", stacklevel=4)
-    return None
-
-
-def _sparse_from_torch(x: Any) -> sp.csr_array:
-    coo = x.detach().cpu().to_sparse_coo().coalesce()
-    row, col = coo.indices().numpy()
-    return sp.csr_array((coo.values().numpy(), (row, col)), shape=tuple(coo.shape))

@@ -1,4 +1,4 @@
-"""Operators derived from an adjacency (degrees, normalised adjacency, components), sparse tensors, and pieces of a randomised SVD."""
+"""What is derived from a graph: normalised adjacency, components, weighted features, steps of a randomised SVD."""
 
 from __future__ import annotations
 
@@ -10,10 +10,21 @@ import scipy.linalg
 import scipy.sparse as sp
 from numba import njit
 
+from naq.errors import OptionError
+from naq.graph.checks import is_counted
 from naq.random import stream
 
 if TYPE_CHECKING:
     import torch
+
+    from naq.graph.graph import Graph
+
+WEIGHTINGS = {
+    "raw": "as they are, as in the paper",
+    "binary": "1 where a feature is present",
+    "tfidf": "words weighted by rarity, rows of equal length",
+}
+"""What methods may read of features in place of the raw values."""
 
 
 def degrees(adjacency: sp.csr_array) -> np.ndarray:
@@ -40,7 +51,7 @@ def normalized_adjacency(adjacency: sp.csr_array, *, self_loops: bool = True, dt
 
 
 def structure(adjacency: sp.csr_array, *, self_loops: bool = True) -> tuple[np.ndarray, np.ndarray]:
-    """indptr (n + 1,) int64 and indices int32 of the adjacency, ascending in every row, with a loop at every node where they are wanted."""
+    """indptr (n + 1,) int64 and indices int32 of the adjacency, ascending in every row, loops if wanted."""
     indptr, indices = adjacency.indptr.astype(np.int64), np.asarray(adjacency.indices, dtype=np.int32)
     if not self_loops:
         return indptr, indices
@@ -69,7 +80,7 @@ def _with_loops(indptr: Any, indices: Any, out: Any) -> None:
 def components(adjacency: sp.csr_array) -> np.ndarray:
     """Component number of each node, components numbered by their lowest node.
 
-    SciPy's function makes copies of the adjacency with a number of eight bytes for every entry; a mapped graph may be larger than memory.
+    SciPy's function copies the adjacency with eight bytes for every entry; a mapped graph may be larger than memory.
     """
     return _components(adjacency.indptr, adjacency.indices)
 
@@ -117,7 +128,7 @@ def svd_start(shape: tuple[int, int], dim: int, seed: int, oversample: int) -> n
 
 
 def svd_basis(matrix: Any, basis: np.ndarray, iterations: int) -> np.ndarray:
-    """(columns, width) orthonormal, near the leading right vectors; ``matrix`` is a NumPy or SciPy array, ``basis`` of :func:`svd_start`."""
+    """(columns, width) orthonormal, near the leading right vectors of a NumPy or SciPy array; see :func:`svd_start`."""
     turned = matrix.T.tocsr() if sp.issparse(matrix) else matrix.T
     for _ in range(iterations):
         basis = scipy.linalg.qr(turned @ (matrix @ basis), mode="economic", check_finite=False)[0]
@@ -132,3 +143,69 @@ def svd_rotation(gram: np.ndarray, basis: np.ndarray, dim: int) -> np.ndarray:
     right = basis @ rotation
     signs = np.sign(right[np.abs(right).argmax(axis=0), np.arange(right.shape[1])])
     return rotation * np.where(signs == 0, 1, signs)
+
+
+def tfidf(features: sp.csr_array, idf: np.ndarray | None = None) -> sp.csr_array:
+    """(1 + log count) times smoothed inverse document frequency, unit rows; ``idf`` if these are some rows of many."""
+    n = features.shape[0]
+    if idf is None:
+        idf = idf_of(np.bincount(features.indices, minlength=features.shape[1]), n)
+    counts = np.maximum(features.data.astype(np.float64), np.finfo(np.float32).tiny)
+    values = np.where(counts > 1.0, 1.0 + np.log(np.maximum(counts, 1.0)), counts) * idf[features.indices]
+    rows = np.repeat(np.arange(n), np.diff(features.indptr))
+    norms = np.sqrt(np.bincount(rows, weights=values**2, minlength=n))
+    values /= norms[rows]
+    return sp.csr_array((values.astype(np.float32), features.indices, features.indptr), shape=features.shape)
+
+
+def idf_of(frequency: np.ndarray, n: int) -> np.ndarray:
+    """Smoothed inverse document frequency of words that ``frequency`` of ``n`` nodes have."""
+    return np.log((1 + n) / (1 + frequency)) + 1.0
+
+
+def check_weighting(weighting: str) -> str:
+    """The name, once it is known to be ``auto`` or a weighting."""
+    if weighting != "auto" and weighting not in WEIGHTINGS:
+        raise OptionError(f"features is {weighting!r}; expected auto or one of {', '.join(WEIGHTINGS)}.")
+    return weighting
+
+
+def resolve(graph: Graph, weighting: str) -> str:
+    """``auto`` is ``tfidf`` for sparse, non-negative features and ``raw`` for all others; any other name is itself."""
+    if check_weighting(weighting) == "auto":
+        return "tfidf" if is_counted(graph.features) else "raw"
+    return weighting
+
+
+def weighted(graph: Graph, weighting: str) -> Graph:
+    """The same graph with its features weighted anew; labels and names stay.
+
+    ``tfidf`` rows all have the length :math:`\\sqrt m`, with m the mean number of non-zeros of a row: the scale of
+    binary features, so that learning rates keep their meaning. It needs sparse, non-negative features.
+    ``auto`` chooses as :func:`resolve` says. The graph keeps the result, so that a second call costs nothing.
+    """
+    weighting = resolve(graph, weighting)
+    return graph if weighting == "raw" else graph.kept(f"weighted/{weighting}", lambda: _weight(graph, weighting))
+
+
+def _weight(graph: Graph, weighting: str) -> Graph:
+    features = graph.require_features(f"features={weighting!r}")
+    if weighting == "binary":
+        return graph.with_features((features != 0).astype(np.float32))
+    if isinstance(features, np.ndarray) or not is_counted(graph.features):
+        raise OptionError(f"features='tfidf' needs sparse, non-negative features; use 'raw' for graph {graph.name!r}.")
+    return graph.with_features(tfidf(features) * np.float32(np.sqrt(features.nnz / features.shape[0])))
+
+
+def unit_rows(vectors: np.ndarray, floor: float | np.ndarray = 0.0) -> np.ndarray:
+    """Vectors divided by their length; one that is no longer than ``floor`` becomes zero.
+
+    Shapes:
+        - vectors: (..., d) floats; lengths are summed in float64, the answer has the type of ``vectors``
+        - floor: a number or (..., 1)
+
+    >>> unit_rows(np.array([[3.0, 4.0], [0.0, 0.0]])).tolist()
+    [[0.6, 0.8], [0.0, 0.0]]
+    """
+    length = np.sqrt(np.einsum("...j,...j->...", vectors, vectors, dtype=np.float64))[..., None]
+    return np.divide(vectors, length, out=np.zeros_like(vectors), where=length > floor)

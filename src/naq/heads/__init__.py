@@ -1,8 +1,7 @@
 """How a few-shot task is answered from frozen vectors: linear probe, prototypes, prototypes with the help of other
 nodes or of the queries."""
 
-from naq.heads.base import HEADS, Head, in_reading_order, make_head, register_head
-from naq.heads.evaluation import Evaluation, evaluate, scored
+from naq.heads.base import HEADS, Evaluation, Head, evaluate, in_reading_order, make_head, score_answers
 from naq.heads.logistic import LogisticHead
 from naq.heads.prototype import ExpansionHead, PrototypeHead
 from naq.heads.transductive import BalancedHead, EMHead, TransductiveHead
@@ -20,6 +19,5 @@ __all__ = [
     "evaluate",
     "in_reading_order",
     "make_head",
-    "register_head",
-    "scored",
+    "score_answers",
 ]

@@ -4,7 +4,7 @@ Byrd, Lu, Nocedal and Zhu, A limited memory algorithm for bound constrained opti
 (1995); Moré and Thuente, Line search algorithms with guaranteed sufficient decrease, ACM TOMS 20 (1994).
 
 An early-stopped optimiser is defined by its path, so the constants and the order of the tests are those of the routine
-behind ``scipy.optimize.minimize(method="L-BFGS-B")``. Without bounds its compact matrices give the direction of the
+in ``scipy.optimize.minimize(method="L-BFGS-B")``. Without bounds its compact matrices give the direction of the
 two-loop recursion used here.
 """
 

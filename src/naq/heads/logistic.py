@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit, prange
 
-from naq.heads.base import Head, task_chunks
+from naq.heads.base import Head, task_slices
 from naq.heads.lbfgs import MAX_TRIALS, MEMORY, STATE, STEP_MAX, dot, next_trial, set_direction, start_search
 from naq.options import option
 from naq.tasks import Tasks
@@ -72,7 +72,7 @@ class LogisticHead(Head):
         iterations = np.empty(len(tasks), dtype=np.int64)
         objective = np.empty(len(tasks), dtype=np.float64)
         penalty, tol, ftol = 1.0 / self.options.C, self.options.tol, self.options.ftol
-        for part in task_chunks(tasks, embedding.shape[1]):
+        for part in task_slices(tasks, embedding.shape[1]):
             ids = np.concatenate([tasks.support[part], tasks.query[part]], axis=1)
             nodes, place = np.unique(ids, return_inverse=True)
             rows = np.ascontiguousarray(embedding[nodes], dtype=np.float64)

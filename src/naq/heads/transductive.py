@@ -4,7 +4,7 @@ All start from the supports, give every query to the classes in shares u, and mo
 
 .. math:: p_c \propto \sum_{i \in \text{support of } c} \hat z_i + \sum_q u_{qc} \hat z_q
 
-They differ in the shares. They see all queries of a task at once, so their numbers stand next to those of other
+They differ in the shares. They see all queries of a task at once, so compare their numbers with those of other
 transductive methods only.
 """
 
@@ -14,9 +14,10 @@ from abc import abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import softmax
 
-from naq.heads.base import Head, task_chunks
-from naq.heads.prototype import all_nodes_mean, centred_rows, cosines
+from naq.heads.base import Head, task_slices
+from naq.heads.prototype import all_nodes_mean, cosines, task_rows
 from naq.options import option
 from naq.tasks import Tasks
 
@@ -52,8 +53,8 @@ class RefinedHead(Head):
         rounds, temperature = self.options.rounds, self.options.temperature
         mean = all_nodes_mean(embedding, self.options.center)
         slots = np.empty(tasks.query.shape, dtype=np.int64)
-        for part in task_chunks(tasks, embedding.shape[1]):
-            support, query = centred_rows(embedding, mean, tasks, part)
+        for part in task_slices(tasks, embedding.shape[1]):
+            support, query = task_rows(embedding, mean, tasks, part)
             anchors = support.sum(axis=2)
             prototypes, prior = anchors, np.zeros((len(query), 1, tasks.way))
             for _ in range(rounds):
@@ -87,7 +88,7 @@ class TransductiveHead(RefinedHead):
         rounds: int = option(5, at_least=0)  # of soft k-means; 0 is the prototype head
 
     def shares(self, scores: np.ndarray, prior: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        return softmax(scores), prior
+        return softmax(scores, axis=-1), prior
 
 
 class EMHead(RefinedHead):
@@ -114,7 +115,7 @@ class EMHead(RefinedHead):
     options: Options
 
     def shares(self, scores: np.ndarray, prior: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        share, more = softmax(scores + prior), self.options.prior
+        share, more = softmax(scores + prior, axis=-1), self.options.prior
         total = share.shape[1] + more * share.shape[2]
         return share, np.log((share.sum(axis=1, keepdims=True) + more) / total)
 
@@ -141,12 +142,6 @@ class BalancedHead(RefinedHead):
 
     def shares(self, scores: np.ndarray, prior: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return balanced_shares(scores), prior
-
-
-def softmax(scores: np.ndarray) -> np.ndarray:
-    """Shares over the last axis."""
-    mass = np.exp(scores - scores.max(axis=-1, keepdims=True))
-    return mass / mass.sum(axis=-1, keepdims=True)
 
 
 def balanced_shares(scores: np.ndarray) -> np.ndarray:

@@ -1,19 +1,20 @@
-"""The datasets that are known by name."""
+"""The datasets that are known by name: ``datasets.toml``."""
 
 from __future__ import annotations
 
-import difflib
+import tomllib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from naq.errors import DataError
 from naq.io.download import dataset_root
+from naq.options import did_you_mean
 
 BUNDLED = Path(__file__).parent / "bundled"
-
-_GPN = "https://raw.githubusercontent.com/kaize0409/GPN_Graph-Few-shot/master/few_shot_data/"
-_OGB = "https://snap.stanford.edu/ogb/data/nodeproppred/"
+MEASURED_UP_TO = 100 << 20
+"""Bytes of a file that is read to list datasets."""
 
 
 @dataclass(frozen=True)
@@ -22,32 +23,41 @@ class Remote:
 
     Args:
         sha256: published checksum, or None: then the first download is recorded and holds for later loads.
-        confirmed: whether the file was seen in a public listing of its repository; otherwise the address
-            follows the pattern of its neighbours.
+        mirror: another address, tried if the first fails.
     """
 
     file: str
     url: str
     sha256: str | None = None
-    confirmed: bool = True
+    mirror: str = ""
 
 
 @dataclass(frozen=True)
 class Dataset:
-    """What is known of a dataset before it is loaded. ``edges`` are undirected, after merging."""
+    """What is known of a dataset before it is loaded. ``edges`` are undirected, after merging.
+
+    Args:
+        files: that are downloaded; a dataset that is neither bundled nor of PyG and has none is put in place by hand.
+        stem: the name that PyG has for it.
+        split: numbers of base, validation and test classes.
+        homophily: share of edges that join nodes of one class.
+        hash: of the graph that the published results were computed on.
+    """
 
     name: str
+    nodes: int
+    edges: int
+    features: int
+    classes: int
     description: str
     reader: str
-    home: str
-    nodes: int | None = None
-    edges: int | None = None
-    features: int | None = None
-    classes: int | None = None
+    home: str = ""
     licence: str | None = None
     files: tuple[Remote, ...] = ()
     stem: str = ""
-    valid_test: tuple[int, int] | None = None
+    split: Sequence[int] | None = None
+    homophily: float | None = None
+    hash: str = ""
 
     def folder(self, root: str | Path | None = None) -> Path:
         """Where its files are kept."""
@@ -55,42 +65,26 @@ class Dataset:
 
     def ready(self, root: str | Path | None = None) -> Path | None:
         """The graph file that needs no conversion: the bundled one, or ``<root>/<name>.npz``."""
-        path = BUNDLED / f"{self.name}.npz" if self.reader == "bundled" else dataset_root(root) / f"{self.name}.npz"
-        return path if path.is_file() else None
+        return self.find_file(".npz", root)
+
+    def find_file(self, ending: str, root: str | Path | None = None) -> Path | None:
+        """The file in the root, or among those bundled, that is called as the dataset, with ``-`` or ``_``."""
+        folder = BUNDLED if self.reader == "bundled" else dataset_root(root)
+        paths = [folder / f"{name}{ending}" for name in (self.name, self.name.replace("-", "_"))]
+        return next((path for path in paths if path.is_file()), None)
 
 
-def _gpn(name: str, stem: str, confirmed: set[str], description: str, sizes: tuple[int, int, int, int]) -> Dataset:
-    names = [f"{stem}{suffix}" for suffix in ("_train.mat", "_test.mat", "_network")]
-    files = tuple(Remote(file, _GPN + file, confirmed=file in confirmed) for file in names)
-    home = "https://github.com/kaize0409/GPN_Graph-Few-shot"
-    return Dataset(name, description, "gpn", home, *sizes, files=files, stem=stem)
+SIZES = ("nodes", "edges", "features", "classes")
 
 
-def _ogb(
-    name: str, description: str, sizes: tuple[int, int, int, int], licence: str, split: tuple[int, int]
-) -> Dataset:
-    file = f"{name.removeprefix('ogbn-')}.zip"
-    home = "https://ogb.stanford.edu/docs/nodeprop/"
-    return Dataset(name, description, "ogb", home, *sizes, licence, (Remote(file, _OGB + file),), valid_test=split)
+def _dataset(name: str, sizes: list[int], base: str = "", mirror: str = "", **facts: Any) -> Dataset:
+    files = tuple(Remote(file, base + file, mirror=mirror and mirror + file) for file in facts.pop("files", ()))
+    facts |= zip(SIZES, sizes, strict=True)
+    return Dataset(name, files=files, **facts)
 
 
-_CLOTHING = {"Amazon_clothing_test.mat", "Amazon_clothing_network"}
-_ELECTRONICS = {"Amazon_eletronics_network"}
-_G2G = "https://github.com/abojchevski/graph2gauss"
-_ALL = (
-    Dataset("debian", "Debian packages that depend on each other, with words of their descriptions", *("bundled",) * 2),
-    _gpn("amazon-clothing", "Amazon_clothing", _CLOTHING, "Clothing products viewed together", (24_919, 91_680, 9_034, 77)),
-    _gpn("amazon-electronics", "Amazon_eletronics", _ELECTRONICS, "Electronics products bought together", (42_318, 43_556, 8_669, 167)),
-    _gpn("dblp", "dblp", set(), "Papers and their citations, classes are venues", (40_672, 288_270, 7_202, 137)),
-    Dataset(
-        "cora-full", "Papers and their citations, classes are topics", "cora-full", _G2G, 19_793, 63_421, 8_710, 70,
-        files=(Remote("cora.npz", f"{_G2G}/raw/master/data/cora.npz"),),
-    ),
-    _ogb("ogbn-arxiv", "arXiv computer-science papers and their citations", (169_343, 1_157_799, 128, 40), "ODC-BY", (10, 15)),
-    _ogb("ogbn-products", "Amazon products bought together", (2_449_029, 61_859_140, 100, 47), "Amazon", (15, 17)),
-)  # fmt: skip
-
-DATASETS: dict[str, Dataset] = {dataset.name: dataset for dataset in _ALL}
+with Path(__file__).with_name("datasets.toml").open("rb") as _file:
+    DATASETS = {name: _dataset(name, **facts) for name, facts in tomllib.load(_file).items()}
 
 
 def find(name: str) -> Dataset | None:
@@ -99,32 +93,46 @@ def find(name: str) -> Dataset | None:
 
 
 def unknown(name: str) -> DataError:
-    """The error for a name that is no dataset and no path."""
-    near = difflib.get_close_matches(name.lower().replace("_", "-"), DATASETS, n=3, cutoff=0.4)
-    hint = f"nearest: {', '.join(near)}" if near else f"known: {', '.join(DATASETS)}"
-    return DataError(f"there is no dataset {name!r} ({hint}), and no such file; give a name, pyg:Class/name or a path.")
+    """The error for a name that is neither a dataset nor a path."""
+    expected = f"expected a path, pyg:Class/name or one of {', '.join(DATASETS)}."
+    near = did_you_mean(name.lower().replace("_", "-"), DATASETS, expected)
+    return DataError(f"there is neither a dataset nor a file {name!r}; {near}")
 
 
-def listing(root: str | Path | None = None) -> list[dict[str, Any]]:
-    """One row per dataset: its facts and ``state``, one of ``bundled``, ``on disk`` and ``to download``.
+def listing(root: str | Path | None = None, *, measure: bool = False) -> list[dict[str, Any]]:
+    """One row per dataset: its facts and ``state``: ``bundled``, ``on disk``, ``to download`` or ``by hand``.
 
-    Sizes that are not fixed by a publication are read from the graph file where it is on disk.
+    ``measure`` reads graph files up to ``MEASURED_UP_TO`` bytes and adds to the state what they have; ``as ours`` is
+    the graph of the published results.
     """
-    from naq.io.npz import sizes_of_file
-
     rows = []
     try:
         dataset_root(root)
     except DataError:  # a user without a home has no datasets on disk
         root = "."
     for dataset in DATASETS.values():
-        facts: dict[str, Any] = {key: getattr(dataset, key) for key in ("nodes", "edges", "features", "classes")}
-        ready = dataset.ready(root)
-        if ready is not None and None in facts.values():
-            facts = sizes_of_file(ready)
-        state = "to download"
-        if ready is not None or all((dataset.folder(root) / remote.file).is_file() for remote in dataset.files):
+        state, ready = "to download" if dataset.files or dataset.reader == "pyg" else "by hand", dataset.ready(root)
+        downloaded = [(dataset.folder(root) / remote.file).is_file() for remote in dataset.files]
+        if ready or (downloaded and all(downloaded)):
             state = "bundled" if dataset.reader == "bundled" else "on disk"
-        row = {"name": dataset.name, "description": dataset.description, **facts, "licence": dataset.licence}
-        rows.append(row | {"home": dataset.home, "state": state})
+        if measure and ready and state == "on disk" and ready.stat().st_size <= MEASURED_UP_TO:
+            state = f"{state}: {_measured(dataset, ready)}"
+        keys = ("name", "description", *SIZES, "homophily", "licence", "home")
+        split = None if dataset.split is None else "/".join(map(str, dataset.split))
+        rows.append({key: getattr(dataset, key) for key in keys} | {"split": split, "state": state})
     return rows
+
+
+def _measured(dataset: Dataset, path: Path) -> str:
+    from naq.io.npz import read_graph
+
+    try:
+        graph = read_graph(path)
+    except DataError as error:
+        return str(error)
+    if graph.hash == dataset.hash:
+        return "as ours"
+    found = {key: getattr(graph, f"num_{key}") for key in SIZES}
+    other = [f"{value:,} {key}" for key, value in found.items() if value != getattr(dataset, key)]
+    homophily = f", homophily {graph.homophily():.2f}" if graph.num_classes else ""
+    return (f"differs: {', '.join(other)}" if other else "the sizes listed") + homophily

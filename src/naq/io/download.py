@@ -1,7 +1,7 @@
 """Downloads that are either whole and checked or absent.
 
 Few of the public files come with a published checksum. Where none is known, the SHA-256 of the first
-download is kept beside the file and every later load is held to it.
+download is kept next to the file and every later load is held to it.
 """
 
 from __future__ import annotations
@@ -14,21 +14,11 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
 from naq.errors import DataError, warn
 from naq.files import open_file, write_atomically
-
-TIMEOUT = 30.0
-"""Seconds without a byte."""
-DEADLINE = 3 * 3600.0
-"""Seconds of one download in all: a server that sends a byte a second is none."""
-LARGEST = 8 << 30
-"""Bytes of one file; the largest of the paper's datasets has 1.4 GB."""
-_PIECE = 1 << 20
 
 
 def dataset_root(root: str | Path | None = None) -> Path:
@@ -40,22 +30,35 @@ def dataset_root(root: str | Path | None = None) -> Path:
         raise DataError(f"there is no home folder for {chosen}; set NAQ_DATA to a folder for datasets.") from error
 
 
-def obtain(url: str, path: Path, *, sha256: str | None = None, download: bool = True, timeout: float = TIMEOUT) -> Path:
-    """``path`` itself, fetched from ``url`` if absent, and verified either way."""
+def obtain(url: str, path: Path, *, sha256: str | None = None, download: bool = True, mirror: str = "") -> Path:
+    """``path`` itself, downloaded from ``url`` or its ``mirror`` if absent, and verified either way."""
     if not path.is_file():
         if not download:
             raise DataError(f"{path} does not exist and downloading is switched off; {_by_hand(url, path)}.")
-        fetch(url, path, sha256=sha256, timeout=timeout)
+        try:
+            download_file(url, path, sha256=sha256)
+        except DataError:
+            if not mirror:
+                raise
+            download_file(mirror, path, sha256=sha256)
     return verify(path, sha256)
 
 
-def fetch(url: str, path: Path, *, sha256: str | None = None, timeout: float = TIMEOUT) -> Path:
-    """Download ``url`` to ``path`` atomically; a short or wrong body leaves nothing behind."""
+def download_file(
+    url: str, path: Path, *, sha256: str | None = None, timeout: float = 30.0, seconds: float = 3 * 3600.0,
+    most: int = 8 << 30,
+) -> Path:  # fmt: skip
+    """Download ``url`` to ``path`` atomically; a short or wrong body leaves nothing behind.
+
+    Args:
+        timeout: seconds without a byte; ``seconds`` of the whole download: a server may send a byte at a time.
+        most: bytes of the file; the largest of the paper's datasets has 1.4 GB.
+    """
     _check_address(url)
 
     def write(temporary: Path) -> None:
-        with _opened(url, path, timeout) as response, temporary.open("wb") as out:
-            found = _copy(response, out, url, path)
+        with _open(url, path, timeout) as response, temporary.open("wb") as out:
+            found = _copy(response, out, url, path, most, seconds)
         if sha256 is not None and found != sha256:
             raise DataError(f"{url} has the SHA-256 {found}; expected {sha256}: it was changed, nothing kept.")
 
@@ -95,9 +98,8 @@ def _by_hand(url: str, path: Path) -> str:
 def _check_address(url: str) -> None:
     """https, so that nobody on the way changes a file; plain http only to this machine itself."""
     parts = urllib.parse.urlsplit(url)
-    if parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in ("127.0.0.1", "::1", "localhost")):
-        return
-    raise DataError(f"{url} is not an address that files are taken from; expected https://.")
+    if parts.scheme != "https" and (parts.scheme != "http" or parts.hostname not in ("127.0.0.1", "::1", "localhost")):
+        raise DataError(f"{url} is not an address that files are taken from; expected https://.")
 
 
 class _Redirects(urllib.request.HTTPRedirectHandler):
@@ -112,65 +114,50 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 
 
-@contextmanager
-def _opened(url: str, path: Path, timeout: float) -> Iterator[Any]:
+def _open(url: str, path: Path, timeout: float) -> Any:
     request = urllib.request.Request(url, headers={"User-Agent": "naq"})
     try:
-        response = urllib.request.build_opener(_Redirects).open(request, timeout=timeout)
-    except DataError:
-        raise
+        return urllib.request.build_opener(_Redirects).open(request, timeout=timeout)
     except urllib.error.HTTPError as error:
         error.close()
         raise DataError(f"{url} answered {error.code} {error.reason}; {_by_hand(url, path)}.") from error
     except (OSError, http.client.HTTPException, ValueError) as error:
+        if isinstance(error, DataError):
+            raise
         reason = getattr(error, "reason", None) or error
         raise DataError(
             f"{path.name} is needed, but {url} cannot be reached ({reason}); {_by_hand(url, path)}."
         ) from error
-    with response:
-        yield response
 
 
-def _copy(response: Any, out: IO[bytes], url: str, path: Path) -> str:
+def _copy(response: Any, out: IO[bytes], url: str, path: Path, most: int, seconds: float) -> str:
     """Copy the body and return its SHA-256; a body shorter than announced is an error."""
-    length, total = response.headers.get("Content-Length"), None
-    if length is not None:
-        if not (length.isascii() and length.isdigit()) or len(length) > 15 or int(length) > LARGEST:
-            raise DataError(f"{url} announces a length of {length!r}; expected a number of at most {LARGEST:,} bytes.")
-        total = int(length)
-    end = time.monotonic() + DEADLINE
-    digest, done = hashlib.sha256(), 0
-    with _progress(path.name, total) as advance:
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
+
+    length = response.headers.get("Content-Length")
+    if length is not None and not (length.isascii() and length.isdigit() and int(length[:16]) <= most):
+        raise DataError(f"{url} announces a length of {length!r}; expected a number of at most {most:,} bytes.")
+    total, done = None if length is None else int(length), 0
+    end, digest = time.monotonic() + seconds, hashlib.sha256()
+    columns = TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn()
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, transient=True, disable=not sys.stderr.isatty()) as bar:
+        task = bar.add_task(path.name, total=total)
         while True:
             try:
-                piece = response.read1(_PIECE)
+                piece = response.read1(1 << 20)
             except (OSError, http.client.HTTPException) as error:
                 raise DataError(f"download of {url} broke off after {done:,} bytes ({error}); try again.") from error
             if not piece:
                 break
-            if done + len(piece) > LARGEST or time.monotonic() > end:
-                raise DataError(
-                    f"the download of {url} was given up after {done:,} bytes: it has more than {LARGEST:,} or takes "
-                    f"more than {DEADLINE / 3600:.0f} hours; {_by_hand(url, path)}."
-                )
+            done += len(piece)
+            if done > most or time.monotonic() > end:
+                limits = f"it has more than {most:,} or takes more than {seconds / 3600:.1f} hours"
+                raise DataError(f"the download of {url} was given up: {limits}; {_by_hand(url, path)}.")
             out.write(piece)
             digest.update(piece)
-            done += len(piece)
-            advance(len(piece))
+            bar.update(task, advance=len(piece))
     if total is not None and done != total:
         raise DataError(f"the download of {url} broke off after {done:,} of {total:,} bytes; try again.")
     return digest.hexdigest()
-
-
-@contextmanager
-def _progress(title: str, total: int | None) -> Iterator[Any]:
-    if not sys.stderr.isatty():
-        yield lambda _: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(title, total=total)
-        yield lambda count: bar.update(task, advance=count)

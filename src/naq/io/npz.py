@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import scipy.sparse as sp
 
 from naq import device
 from naq.errors import DataError, GraphError
-from naq.files import is_text, read_npz, write_npz
+from naq.files import is_text, parse_json, read_npz, write_npz
 from naq.graph import Graph
 from naq.io.readers import Reader
 from naq.text import NodeTable, SentenceVectors
@@ -21,17 +22,19 @@ _SPARSE = ("indptr", "indices", "shape", "data")
 _NAMES = ("class_names", "names", "vocab")
 BLOCKS = ("attr_blocks", "attr_ends", "attr_titles")
 ARCS = ("arc_indptr", "arc_indices", "arc_data")
+RELATIONS = ("rel_names", "rel_indptr", "rel_indices", "rel_data")
 TEXT = ("text_vectors", "text_facts", "text_axes", "text_origin", "text_classes", "text_class_rows")
 TABLE = ("table_columns", "table_uses", "table_content", "table_ends")
+RECIPE = "recipe"
 KEYS = frozenset(
     {f"{m}_{part}" for m in ("adj", "attr") for part in _SPARSE}
-    | {"attr", "labels", *_NAMES, *BLOCKS, *ARCS, *TEXT, *TABLE}
+    | {"attr", "labels", *_NAMES, *BLOCKS, *ARCS, *RELATIONS, *TEXT, *TABLE, RECIPE}
 )
 """Every array the graph file may hold; others in the same archive are never opened."""
 
 MOST_COLUMNS = 2**31 - 1
 COPIES = 6
-"""Memory that checking a graph takes, as a multiple of its arrays: indices of 64 bits, edges sorted in both directions."""
+"""Memory that checking a graph takes, as a multiple of its arrays: 64-bit indices, edges in both directions."""
 BYTES_PER_COLUMN = 128
 """What anything that reads features takes for each column at least: counts, weights and their gradients."""
 MOST_CLASSES = 1_000_000
@@ -55,7 +58,8 @@ def read_graph(path: str | Path, *, name: str | None = None) -> Graph:
 
     Keys: ``adj_indptr, adj_indices, adj_shape [, adj_data]``, ``attr_indptr, attr_indices, attr_shape [, attr_data]``
     or dense ``attr``, ``labels``, ``class_names``, ``names``, ``vocab``; ``attr_blocks, attr_ends [, attr_titles]``;
-    ``arc_indptr, arc_indices, arc_data``; :data:`TEXT`, :data:`TABLE`. Only the first three are required.
+    ``arc_indptr, arc_indices, arc_data``; :data:`RELATIONS`, :data:`TEXT`, :data:`TABLE`, :data:`RECIPE`. Only the
+    first three are needed.
     """
     path = Path(path)
     arrays = read_npz(path, kind="graph file", only=KEYS)
@@ -66,16 +70,23 @@ def read_graph(path: str | Path, *, name: str | None = None) -> Graph:
     adjacency = csr_of(arrays, "adj", path)
     if adjacency.shape[0] != adjacency.shape[1]:
         raise DataError(f"{path}: adj_shape is {adjacency.shape}; expected a square (n, n).")
-    names: dict[str, Any] = {key: _strings(arrays[key], key, path) for key in _NAMES if key in arrays}
+    names: dict[str, Any] = {key: check_strings(arrays[key], key, path) for key in _NAMES if key in arrays}
     arcs = None
     if any(key in arrays for key in ARCS):
         if "arc_data" not in arrays:
             raise DataError(f"{path} has arc_* but no arc_data; expected {', '.join(ARCS)}.")
         arcs = csr_of(arrays | {"arc_shape": arrays["adj_shape"]}, "arc", path)
     names |= {"blocks": stated_blocks(arrays, path), "arcs": arcs}
+    if (kinds := relation_names(arrays, path)) is not None:
+        shape = np.array([len(kinds) * adjacency.shape[0], adjacency.shape[0]])
+        names["relations"] = split_relations(csr_of(arrays | {"rel_shape": shape}, "rel", path), kinds)
+    sparse = any(f"attr_{part}" in arrays for part in _SPARSE)
+    if "attr" in arrays and sparse:
+        raise DataError(f"{path} has both dense attr and sparse attr_* features; keep one of them.")
+    features = csr_of(arrays, "attr", path) if sparse else arrays.get("attr")
     try:
-        labels = checked_labels(arrays.get("labels"), str(path))
-        graph = Graph(adjacency, _features(arrays, path), labels, **names, name=name or path.stem)
+        labels = check_label_array(arrays.get("labels"), str(path))
+        graph = Graph(adjacency, features, labels, **names, name=name or path.stem)
         return with_kept(graph, arrays, path)
     except GraphError as error:
         raise DataError(f"{path}: {error}") from error
@@ -102,7 +113,7 @@ def save_graph(path: str | Path, graph: Graph, *, compression: int = zipfile.ZIP
 
 
 def kept_arrays(graph: Graph) -> dict[str, np.ndarray]:
-    """What files hold of stated blocks, directions and weights, text and the table of nodes."""
+    """What files hold of stated blocks, directions, weights and types of edges, text and the table of nodes."""
     arrays: dict[str, np.ndarray] = {}
     if graph.stated_blocks:
         arrays["attr_blocks"] = np.array([block.kind for block in graph.stated_blocks])
@@ -112,47 +123,66 @@ def kept_arrays(graph: Graph) -> dict[str, np.ndarray]:
     if graph.arcs is not None:
         arrays |= {"arc_indptr": _narrow(graph.arcs.indptr), "arc_indices": _narrow(graph.arcs.indices)}
         arrays["arc_data"] = graph.arcs.data
+    if graph.relations:
+        stacked = sp.csr_array(sp.vstack(list(graph.relations.values())))
+        values = (np.array(list(graph.relations)), _narrow(stacked.indptr), _narrow(stacked.indices), stacked.data)
+        arrays |= dict(zip(RELATIONS, values))
     if (text := graph.text) is not None:
         facts = np.array([text.model, "features" if text.in_features else "aside"])
-        values = (text.vectors, facts, text.axes, text.origin, text.class_names, text.class_rows)
-        arrays |= {key: value for key, value in zip(TEXT, values) if value is not None}
+        held = (text.vectors, facts, text.axes, text.origin, text.class_names, text.class_rows)
+        arrays |= {key: value for key, value in zip(TEXT, held) if value is not None}
     if graph.table is not None:
         table = graph.table
         arrays |= dict(zip(TABLE, (table.columns, table.uses, table.content, _narrow(table.ends))))
+    if graph.recipe is not None:
+        arrays[RECIPE] = np.frombuffer(json.dumps(graph.recipe, allow_nan=False).encode(), dtype=np.uint8)
     return arrays
 
 
 def with_kept(graph: Graph, arrays: Mapping[str, np.ndarray], path: Path) -> Graph:
-    """The graph with the text and the table that its file holds."""
+    """The graph with the text, the table and the recipe that its file holds."""
+    if RECIPE in arrays:
+        try:
+            recipe = parse_json(arrays[RECIPE].tobytes())
+        except ValueError as error:
+            raise DataError(f"{path}: the recipe of its columns is not JSON ({error}); the file is damaged.") from error
+        graph = graph.with_recipe(recipe)
     held = {key: arrays[key] for key in (*TEXT, *TABLE) if key in arrays}
-    held |= {key: _strings(value, key, path) for key, value in held.items() if value.dtype.kind == "U"}
+    held |= {key: check_strings(value, key, path) for key, value in held.items() if value.dtype.kind == "U"}
     for group, needed in ((TEXT, TEXT[:2]), (TABLE, TABLE)):
         if any(key in held for key in group) and (lost := [key for key in needed if key not in held]):
-            raise DataError(f"{path} has no array {lost[0]} beside others of its kind; the file is damaged.")
+            raise DataError(f"{path} has no array {lost[0]} next to others of its kind; the file is damaged.")
     if TABLE[0] in held:
         graph = graph.with_table(NodeTable(*(held[key] for key in TABLE)))
     if TEXT[0] not in held:
         return graph
     facts, others = held[TEXT[1]], [held.get(key) for key in TEXT[2:]]
     if facts.dtype.kind != "U" or facts.shape != (2,) or facts[1] not in ("features", "aside"):
-        raise DataError(f"{path}: text_facts are no model and one of features and aside; the file is damaged.")
+        raise DataError(f"{path}: text_facts are not a model and one of features and aside; the file is damaged.")
     return graph.with_text(SentenceVectors(held[TEXT[0]], str(facts[0]), bool(facts[1] == "features"), *others))
 
 
-def sizes_of_file(path: str | Path) -> dict[str, int]:
-    """Nodes, edges, features and classes of a saved graph, without reading feature values."""
-    arrays = read_npz(path, kind="graph file", only={"labels", "attr_shape", *(f"adj_{part}" for part in _SPARSE)})
-    labels = arrays.get("labels", np.empty(0))
-    edges = sp.coo_array(csr_of(arrays, "adj", Path(path)))
-    # A file may list an edge once or in both directions.
-    low, high = np.minimum(edges.row, edges.col), np.maximum(edges.row, edges.col)
-    pairs = np.sort(low[low < high] * np.int64(edges.shape[1]) + high[low < high])
-    return {
-        "nodes": int(edges.shape[0]),
-        "edges": int(np.count_nonzero(np.diff(pairs, prepend=-1))),
-        "features": int(arrays["attr_shape"][1]) if "attr_shape" in arrays else 0,
-        "classes": len(np.unique(labels[labels >= 0])),
-    }
+def relation_names(arrays: Mapping[str, np.ndarray], path: Path) -> list[str] | None:
+    """The names of the relations that follow each other in ``rel_*``; None if there are none."""
+    if not any(key in arrays for key in RELATIONS):
+        return None
+    if lost := [key for key in RELATIONS if key not in arrays]:
+        raise DataError(f"{path} has no array {lost[0]} next to others of its kind; the file is damaged.")
+    names = check_strings(arrays["rel_names"], "rel_names", path).ravel().tolist()
+    if not names or len(set(names)) < len(names):
+        raise DataError(f"{path}: rel_names holds {str(names)[:80]}; expected names that differ.")
+    return names
+
+
+def split_relations(stacked: sp.csr_array, names: Sequence[str]) -> dict[str, sp.csr_array]:
+    """The relations whose rows follow each other; columns and weights stay where they are."""
+    found, n = {}, stacked.shape[1]
+    for place, name in enumerate(names):
+        rows = stacked.indptr[place * n : (place + 1) * n + 1]
+        matrix = sp.csr_array((n, n), dtype=stacked.dtype)  # the constructor would copy arrays to one common type
+        matrix.data, matrix.indices = (part[rows[0] : rows[-1]] for part in (stacked.data, stacked.indices))
+        matrix.indptr, found[name] = rows - rows[0], matrix
+    return found
 
 
 def csr_of(arrays: Mapping[str, np.ndarray], prefix: str, path: Path) -> sp.csr_array:
@@ -172,9 +202,8 @@ def csr_of(arrays: Mapping[str, np.ndarray], prefix: str, path: Path) -> sp.csr_
         )
     device.require(BYTES_PER_COLUMN * columns, f"{path}: {prefix}_shape ({rows}, {columns})", "lower it", DataError)
     if indptr[0] != 0 or indptr[-1] != len(indices) or (np.diff(indptr) < 0).any():
-        raise DataError(
-            f"{path}: {prefix}_indptr must start at 0, never fall and end at {len(indices):,}, the length of {prefix}_indices."
-        )
+        end = f"{len(indices):,}, the length of {prefix}_indices"
+        raise DataError(f"{path}: {prefix}_indptr must start at 0, never fall and end at {end}.")
     if len(indices) and (indices.min() < 0 or indices.max() >= columns):
         bad = int(indices[(indices < 0) | (indices >= columns)][0])
         raise DataError(f"{path}: {prefix}_indices holds {bad}; expected 0..{columns - 1}.")
@@ -186,7 +215,7 @@ def csr_of(arrays: Mapping[str, np.ndarray], prefix: str, path: Path) -> sp.csr_
     return sp.csr_array((data.astype(data.dtype.newbyteorder("=")), indices, indptr), shape=(rows, columns))
 
 
-def checked_labels(labels: np.ndarray | None, title: str) -> np.ndarray | None:
+def check_label_array(labels: np.ndarray | None, title: str) -> np.ndarray | None:
     """The labels, unless one is so large that counting classes would take all memory."""
     if labels is not None and labels.size and labels.dtype.kind in "iuf" and labels.max() >= MOST_CLASSES:
         raise DataError(f"{title}: a label is {labels.max():.0f}; number the classes from 0, below {MOST_CLASSES:,}.")
@@ -210,34 +239,25 @@ def _shape(array: np.ndarray, title: str) -> tuple[int, int]:
     return rows, columns
 
 
-def _features(arrays: Mapping[str, np.ndarray], path: Path) -> Any:
-    sparse = any(f"attr_{part}" in arrays for part in _SPARSE)
-    if "attr" in arrays and sparse:
-        raise DataError(f"{path} has both dense attr and sparse attr_* features; keep one of them.")
-    return csr_of(arrays, "attr", path) if sparse else arrays.get("attr")
-
-
 def stated_blocks(arrays: Mapping[str, np.ndarray], path: Path) -> list[tuple[str, int, str]] | None:
     if not any(key in arrays for key in BLOCKS):
         return None
     if "attr_blocks" not in arrays or "attr_ends" not in arrays:
         raise DataError(f"{path} has only some of the arrays of blocks; expected attr_blocks and attr_ends.")
-    kinds, ends = (
-        _strings(arrays["attr_blocks"], "attr_blocks", path),
-        _whole(arrays["attr_ends"], f"{path}: attr_ends"),
-    )
-    titles = _strings(arrays.get("attr_titles", np.full(len(ends), "")), "attr_titles", path)
+    kinds = check_strings(arrays["attr_blocks"], "attr_blocks", path)
+    ends = _whole(arrays["attr_ends"], f"{path}: attr_ends")
+    titles = check_strings(arrays.get("attr_titles", np.full(len(ends), "")), "attr_titles", path)
     if not kinds.shape == ends.shape == titles.shape:
         raise DataError(f"{path}: attr_blocks, attr_ends and attr_titles differ in length; the file is damaged.")
     return list(zip(kinds.tolist(), np.diff(ends, prepend=0).tolist(), titles.tolist()))
 
 
-def _strings(array: np.ndarray, key: str, path: Path) -> np.ndarray:
+def check_strings(array: np.ndarray, key: str, path: Path) -> np.ndarray:
     if array.dtype.kind != "U":
         raise DataError(f"{path}: {key} has type {array.dtype}; expected text.")
     array = np.ascontiguousarray(array.astype(array.dtype.newbyteorder("=")))
     if not is_text(array):
-        raise DataError(f"{path}: {key} holds bytes that are no text; the file is damaged.")
+        raise DataError(f"{path}: {key} holds bytes that are not text; the file is damaged.")
     return array
 
 

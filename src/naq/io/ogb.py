@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import io
 import zipfile
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
@@ -17,8 +16,8 @@ import numpy as np
 
 from naq.errors import DataError, GraphError
 from naq.graph import Graph
-from naq.io.npz import checked_labels
-from naq.io.readers import Reader, Unpacked, read_table
+from naq.io.npz import check_label_array
+from naq.io.readers import Reader, read_numbers
 
 EDGES, FEATURES, LABELS = "edge.csv.gz", "node-feat.csv.gz", "node-label.csv.gz"
 NODE_COUNT, EDGE_COUNT = "num-node-list.csv.gz", "num-edge-list.csv.gz"
@@ -32,29 +31,24 @@ class OgbReader(Reader):
     slow = True
 
     def fits(self, path: Path) -> bool:
-        return (path.is_dir() and _in_folder(path, EDGES).is_file()) or (path.suffix == ".zip" and path.is_file())
+        return bool(_places(path, EDGES)) if path.is_dir() else path.suffix == ".zip" and path.is_file()
 
     def read(self, path: Path, name: str | None = None) -> Graph:
-        return read_ogb(path, name=name)
+        """The graph of ``edge.csv.gz``, ``node-feat``, ``node-label``, ``num-node-list`` and ``num-edge-list``.
 
-
-def read_ogb(path: str | Path, *, name: str | None = None) -> Graph:
-    """The graph of ``edge.csv.gz``, ``node-feat``, ``node-label``, ``num-node-list`` and ``num-edge-list``.
-
-    Features and the edge count may be absent. Edges become undirected; a missing label (nan) becomes -1.
-    """
-    path = Path(path)
-    nodes = _count(path, NODE_COUNT)
-    listed = _count(path, EDGE_COUNT) if _has(path, EDGE_COUNT) else None
-    edges = _numbers(path, EDGES, columns=2, rows=listed, dtype=np.int32)
-    features = _numbers(path, FEATURES, rows=nodes) if _has(path, FEATURES) else None
-    labels = _numbers(path, LABELS, columns=1, rows=nodes, dtype=np.float64)[:, 0]
-    labels = np.where(np.isnan(labels), -1, labels)
-    try:
-        checked_labels(labels, str(path / LABELS))
-        return Graph(edges.T, features, labels, nodes=nodes, name=name or path.stem)
-    except GraphError as error:
-        raise DataError(f"{path}: {error}") from error
+        Features and the edge count may be absent. Edges become undirected; a missing label (nan) becomes -1.
+        """
+        nodes = _count(path, NODE_COUNT)
+        listed = _count(path, EDGE_COUNT) if _places(path, EDGE_COUNT) else None
+        edges = _numbers(path, EDGES, columns=2, rows=listed, dtype=np.int32)
+        features = _numbers(path, FEATURES, rows=nodes) if _places(path, FEATURES) else None
+        labels = _numbers(path, LABELS, columns=1, rows=nodes, dtype=np.float64)[:, 0]
+        labels = np.where(np.isnan(labels), -1, labels)
+        try:
+            check_label_array(labels, str(path / LABELS))
+            return Graph(edges.T, features, labels, nodes=nodes, name=name or path.stem)
+        except GraphError as error:
+            raise DataError(f"{path}: {error}") from error
 
 
 def _count(path: Path, file: str) -> int:
@@ -65,24 +59,25 @@ def _count(path: Path, file: str) -> int:
 
 
 def _numbers(path: Path, file: str, **shape: Any) -> np.ndarray:
+    import naq.io.tables  # noqa: F401  says how to install pyarrow
+
+    import pyarrow as pa  # isort: skip
+
     title = f"{path}: {file}"
     try:
-        with _opened(path, file) as packed:
-            stream = io.TextIOWrapper(io.BufferedReader(Unpacked(packed)), encoding="utf-8", errors="replace")
-            return read_table(stream, title, delimiter=",", **shape)
-    except (OSError, EOFError, zlib.error, zipfile.BadZipFile, RuntimeError, NotImplementedError) as error:
+        with _open(path, file) as packed:
+            unpacked: Any = io.BufferedReader(pa.CompressedInputStream(packed, "gzip"))
+            stream = io.TextIOWrapper(unpacked, encoding="utf-8", errors="replace")
+            return read_numbers(stream, title, delimiter=",", **shape)
+    except (OSError, zipfile.BadZipFile, RuntimeError, NotImplementedError) as error:
         raise DataError(f"{title} is damaged or truncated ({error}); download it again.") from error
 
 
-def _in_folder(folder: Path, file: str) -> Path:
-    return folder / "raw" / file if (folder / "raw").is_dir() else folder / file
-
-
-def _has(path: Path, file: str) -> bool:
-    return _in_folder(path, file).is_file() if path.is_dir() else bool(_members(path, file))
-
-
-def _members(path: Path, file: str) -> list[str]:
+def _places(path: Path, file: str) -> list[str]:
+    """The paths of a file in a folder, or its members in a zip: one if all is well."""
+    if path.is_dir():
+        folder = path / "raw" if (path / "raw").is_dir() else path
+        return [str(folder / file)] if (folder / file).is_file() else []
     try:
         with zipfile.ZipFile(path) as archive:
             names = archive.namelist()
@@ -92,18 +87,15 @@ def _members(path: Path, file: str) -> list[str]:
 
 
 @contextmanager
-def _opened(path: Path, file: str) -> Iterator[IO[bytes]]:
+def _open(path: Path, file: str) -> Iterator[IO[bytes]]:
+    places = _places(path, file)
+    if len(places) != 1:
+        raise DataError(f"{path} holds {len(places)} files raw/{file}; expected one, as in OGB's node datasets.")
     if path.is_dir():
-        place = _in_folder(path, file)
-        if not place.is_file():
-            raise DataError(f"{place} does not exist; expected OGB's raw files in {place.parent}.")
-        with place.open("rb") as stream:
+        with Path(places[0]).open("rb") as stream:
             yield stream
         return
-    members = _members(path, file)
-    if len(members) != 1:
-        raise DataError(f"{path} holds {len(members)} members raw/{file}; expected one, as in OGB's node datasets.")
-    with zipfile.ZipFile(path) as archive, archive.open(members[0]) as stream:
-        if archive.getinfo(members[0]).compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-            raise DataError(f"{path}: member {members[0]!r} is neither stored nor deflated; download the file again.")
+    with zipfile.ZipFile(path) as archive, archive.open(places[0]) as stream:
+        if archive.getinfo(places[0]).compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            raise DataError(f"{path}: member {places[0]!r} is neither stored nor deflated; download the file again.")
         yield stream

@@ -2,58 +2,21 @@
 
 from __future__ import annotations
 
-import gzip
-import io
 import warnings
-import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any, ClassVar
+from typing import IO, TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from naq.device import room
 from naq.errors import DataError
 from naq.graph import Graph
-from naq.plugins import Registry
-from naq.tasks import ClassSplit
+from naq.options import Registry
 
-
-class Unpacked(io.RawIOBase):
-    """The content of a gzip stream. Python's own reader takes a call for every zero behind a member and does not tire of members of nothing."""
-
-    def __init__(self, packed: IO[bytes]) -> None:
-        self.packed, self.rest, self.members, self.made = packed, b"", 0, 0
-        self.member: Any = None
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, out: Any) -> int:
-        found = b""
-        while not found:
-            self.rest = self.rest or self.packed.read(1 << 16)
-            if not self.rest:
-                if self.member is not None:
-                    raise EOFError("it ends within a member")
-                return 0
-            if self.member is None:
-                self.rest = self.rest.lstrip(b"\0") if self.members else self.rest
-                if not self.rest:
-                    continue
-                self.members += 1
-                if self.members == 1 and not self.rest.startswith(b"\x1f\x8b"):
-                    raise gzip.BadGzipFile("it does not begin as gzip does")
-                if self.members > 1_000 + self.made // 100:
-                    raise zlib.error(f"over {self.members - 1:,} members that hold next to nothing")
-                self.member = zlib.decompressobj(31)
-            found = self.member.decompress(self.rest, len(out))
-            self.rest = self.member.unused_data if self.member.eof else self.member.unconsumed_tail
-            self.member = None if self.member.eof else self.member
-        out[: len(found)] = found
-        self.made += len(found)
-        return len(found)
+if TYPE_CHECKING:
+    from naq.tasks import ClassSplit
 
 
 class Reader(ABC):
@@ -62,12 +25,14 @@ class Reader(ABC):
     Attributes:
         name: what the catalog calls it.
         expects: what it reads in a few words, for messages; "" for a format of one published dataset.
-        slow: whether reading takes so long that the graph is kept as npz beside the download.
+        slow: whether reading takes so long that the graph is kept as npz next to the download.
+        predictor: ``module:name`` of what ``naq predict`` does with it in place of loading it.
     """
 
     name: ClassVar[str]
     expects: ClassVar[str] = ""
     slow: ClassVar[bool] = False
+    predictor: ClassVar[str] = ""
 
     def fits(self, path: Path) -> bool:
         """Whether an existing file or folder looks like this format; by name and layout, not by content."""
@@ -91,6 +56,7 @@ READERS: Registry[type[Reader]] = Registry(
     {
         "npz": "naq.io.npz:NpzReader",
         "mapped": "naq_scale.mapped:FolderReader",
+        "parts": "naq_scale.parts:PartsReader",
         "cora-full": "naq_paper.datasets.cora_full:CoraFullReader",
         "edge-list": "naq.io.tables.importing:EdgeListReader",
         "graphml": "naq.io.tables.importing:GraphMLReader",
@@ -100,30 +66,18 @@ READERS: Registry[type[Reader]] = Registry(
 )
 
 
+def find_reader(path: Path) -> Reader | None:
+    """The reader of a file or folder, by its name and layout; None if it has no known format."""
+    try:
+        return next((reader() for reader in READERS.values() if reader().fits(path)), None)
+    except (OSError, ValueError):  # a name that no file can have
+        return None
+
+
 LONGEST_LINE = 1 << 23
 
 
-class _Lines:
-    """The lines of a text stream and the last one that was read; a line or a table beyond bounds is an error."""
-
-    def __init__(self, stream: IO[str], title: str, itemsize: int) -> None:
-        self.stream, self.title, self.itemsize = stream, title, itemsize
-        self.number, self.last = 0, ""
-
-    def __iter__(self) -> Iterator[str]:
-        most = 2 * room() // self.itemsize  # a number and what ends it take two characters or more
-        read = 0
-        while line := self.stream.readline(LONGEST_LINE):
-            self.number, self.last = self.number + 1, line
-            read += len(line)
-            if len(line) == LONGEST_LINE:
-                raise DataError(f"{self.title} has a line over {LONGEST_LINE:,} characters; expected rows of numbers.")
-            if read > most:
-                raise DataError(f"{self.title} needs more than this machine's memory; use a larger machine.")
-            yield line
-
-
-def read_table(
+def read_numbers(
     stream: IO[str], title: str, *, delimiter: str | None = None, columns: int | None = None, rows: int | None = None,
     dtype: Any = np.float32,
 ) -> np.ndarray:  # fmt: skip
@@ -135,21 +89,31 @@ def read_table(
         rows: expected lines.
         dtype: a whole-number type allows no fractions and nothing out of its range.
     """
-    lines = _Lines(stream, title, np.dtype(dtype).itemsize)
+    number, last = 0, ""
+
+    def lines() -> Iterator[str]:
+        nonlocal number, last
+        left = 2 * room() // np.dtype(dtype).itemsize  # a number and what ends it take two characters or more
+        while last := stream.readline(LONGEST_LINE):
+            number, left = number + 1, left - len(last)
+            if len(last) == LONGEST_LINE:
+                raise DataError(f"{title} has a line over {LONGEST_LINE:,} characters; expected rows of numbers.")
+            if left < 0:
+                raise DataError(f"{title} needs more than this machine's memory; use a larger machine.")
+            yield last
+
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", DeprecationWarning)  # a fraction where a whole number is expected
             warnings.simplefilter("ignore", UserWarning)  # blank lines, an empty file
             most = None if rows is None else rows + 1
-            table = np.loadtxt(lines, dtype, comments=None, delimiter=delimiter, ndmin=2, max_rows=most)
+            table = np.loadtxt(lines(), dtype, comments=None, delimiter=delimiter, ndmin=2, max_rows=most)
     except (ValueError, DeprecationWarning) as error:
         if isinstance(error, DataError):
             raise
         kind = "whole numbers" if np.dtype(dtype).kind in "iu" else "numbers"
         wanted = f"{columns} {kind}" if columns else f"{kind}, as many as in the first line"
-        raise DataError(
-            f"{title}, line {lines.number}: {lines.last.strip()[:60]!r} cannot be read; expected {wanted}."
-        ) from error
+        raise DataError(f"{title}, line {number}: {last.strip()[:60]!r} cannot be read; expected {wanted}.") from error
     if not len(table):
         table = table.reshape(0, columns or 0)
     if columns is not None and table.shape[1] != columns:

@@ -6,11 +6,11 @@ from pathlib import Path
 
 from naq.errors import DataError, TaskError
 from naq.graph import Graph
-from naq.io.catalog import BUNDLED, Dataset, find
+from naq.io.catalog import Dataset, find
 from naq.io.download import dataset_root
-from naq.io.readers import READERS
+from naq.io.readers import READERS, find_reader
 from naq.tasks import ClassSplit, split_classes, split_of_file
-from naq.tasks.split import class_sizes
+from naq.tasks.tasks import class_sizes
 
 ENOUGH_NODES = 13
 """5 shots and 8 queries, the largest setting of the paper."""
@@ -21,17 +21,15 @@ FEWEST_CLASSES = 6
 def tasks_path(source: str | Path, *, root: str | Path | None = None) -> Path | None:
     """The task file that goes with a dataset name or a path, or None.
 
-    Bundled for ``debian``; ``<root>/<name>.tasks.npz`` for the other names; ``X.tasks.npz`` beside ``X.npz``.
+    Bundled for ``debian``; ``<root>/<name>.tasks.npz`` for the other names; ``X.tasks.npz`` next to ``X.npz``.
     """
     dataset = find(source) if isinstance(source, str) else None
     if dataset is not None:
-        folder = BUNDLED if dataset.reader == "bundled" else dataset_root(root)
-        path = folder / f"{dataset.name}.tasks.npz"
-    elif isinstance(source, str) and source.startswith("pyg:"):
+        return dataset.find_file(".tasks.npz", root)
+    if isinstance(source, str) and source.startswith("pyg:"):
         return None
-    else:
-        place = Path(source).expanduser().absolute()
-        path = place.with_name(f"{place.name.removesuffix('.npz')}.tasks.npz") if place.name else place
+    place = Path(source).expanduser().absolute()
+    path = place.with_name(f"{place.name.removesuffix('.npz')}.tasks.npz") if place.name else place
     try:
         return path if path.is_file() else None
     except (OSError, ValueError):  # a name that no file can have
@@ -52,14 +50,11 @@ def split_for(source: str | Path, graph: Graph, *, seed: int = 0, root: str | Pa
     if tasks is not None:
         return split_of_file(tasks, graph)
     dataset = find(source) if isinstance(source, str) else None
-    if dataset is not None and dataset.reader != "bundled":
+    if dataset is not None and dataset.files:
         return _paper_split(dataset, graph, seed, root)
     if dataset is None and not str(source).startswith("pyg:"):
         path = Path(source).expanduser()
-        try:
-            reader = next((kind() for kind in READERS.values() if kind().fits(path)), None)
-        except (OSError, ValueError):  # a name that no file can have
-            reader = None
+        reader = find_reader(path)
         split = None if reader is None else reader.split(path, graph)
         if split is not None:
             return split
@@ -80,14 +75,14 @@ def drawn_split(graph: Graph, seed: int = 0) -> ClassSplit:
 
 
 def _paper_split(dataset: Dataset, graph: Graph, seed: int, root: str | Path | None) -> ClassSplit:
-    if dataset.valid_test is not None:
-        valid, test = dataset.valid_test
+    if dataset.reader == "ogb" and dataset.split is not None:
+        _, valid, test = dataset.split
         return split_classes(graph, valid=valid, test=test, seed=seed, min_nodes=ENOUGH_NODES)
     try:
         split = READERS.find(dataset.reader)().split(dataset.folder(root) / dataset.files[0].file, graph)
     except DataError as error:
         raise DataError(
-            f"the class split of {dataset.name} is in its .mat files ({error}); put them there, or a {dataset.name}.tasks.npz "
-            f"into {dataset_root(root)}."
+            f"the class split of {dataset.name} is in its .mat files ({error}); put them there, or a "
+            f"{dataset.name}.tasks.npz into {dataset_root(root)}."
         ) from error
     return drawn_split(graph, seed) if split is None else split

@@ -1,5 +1,5 @@
-"""Meta-learners, one module each: a module that is added here is known by the name it registers."""
+"""Meta-learners, one module each: a module that is added here is known by its line in ``LEARNERS``."""
 
-from naq.learners.base import LEARNERS, Learner, register_learner
+from naq.learners.base import LEARNERS, Learner
 
-__all__ = ["LEARNERS", "Learner", "register_learner"]
+__all__ = ["LEARNERS", "Learner"]

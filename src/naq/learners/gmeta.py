@@ -35,7 +35,7 @@ from torch import nn
 from naq.episodes import Episodes
 from naq.learners.base import Learner
 from naq.learners.inner_loop import Weights, adapt, mean_by_task, movable, two_layers
-from naq.learners.meta_batch import Side, TaskChunk, task_chunks
+from naq.learners.meta_batch import Side, TaskChunk, chunk_episodes
 from naq.nn import GCN, AugmentedOperator, GraphOperator, LocalOperator
 from naq.options import option
 
@@ -48,6 +48,10 @@ class GMeta(Learner):
 
     name = "gmeta"
     summary = "adapted prototypes of local sub-graphs"
+    own_encoder = (
+        "every node is read in a sub-graph of its own, at each inner step, through products of the first weight; "
+        "take maml or protonet."
+    )
 
     @dataclass(frozen=True)
     class Options(Learner.Options):
@@ -56,7 +60,7 @@ class GMeta(Learner):
         inner_lr: float = option(0.01, more_than=0)  # of the adaptation to a support set
         inner_steps: int = option(10, more_than=0)  # of the adaptation
         meta_batch: int = option(16, more_than=0)  # tasks per update
-        sample_nodes: int = option(1000, at_least=0)  # nodes of a sub-graph beside its centre; 0 for all
+        sample_nodes: int = option(1000, at_least=0)  # nodes of a sub-graph next to its centre; 0 for all
         # vectors for a head: the centre's row before the linear layer, or after it
         readout: str = option("hidden", choices=("hidden", "output"))
         # computed on sub-graphs, as in training, or on the whole graph with its own degrees (cheaper)
@@ -80,7 +84,7 @@ class GMeta(Learner):
         self.require_way(episodes.way, "an episode")
         views = self.query_operators(episodes, update)
         local = [self.local] if views == [self.operator] else [self._local(view) for view in views]
-        chunks = task_chunks(episodes, self.local, local, self.encoder.weight1)
+        chunks = chunk_episodes(episodes, self.local, local, self.encoder.weight1)
         return torch.stack([self._chunk_loss(chunk, episodes.shot) for chunk in chunks]).sum() / len(episodes)
 
     def _chunk_loss(self, chunk: TaskChunk, shot: int) -> torch.Tensor:
@@ -91,7 +95,7 @@ class GMeta(Learner):
             return outputs, outputs.view(len(chunk), self.way, shot, -1).mean(dim=2)
 
         def support_loss(weights: Weights, first: torch.Tensor) -> torch.Tensor:
-            return prototype_loss(*prototypes(weights, first), chunk.support).sum()
+            return task_prototype_loss(*prototypes(weights, first), chunk.support).sum()
 
         before, after = adapt(
             movable(self), chunk.support, support_loss, steps=self.options.inner_steps, lr=self.options.inner_lr,
@@ -101,7 +105,7 @@ class GMeta(Learner):
         _, centres = prototypes(weights, chunk.support.moved(shift))
         weights, shift = after
         queries = two_layers(weights, chunk.query.moved(shift), chunk.query)
-        return prototype_loss(queries, centres, chunk.query).sum()
+        return task_prototype_loss(queries, centres, chunk.query).sum()
 
     def encode(self, nodes: np.ndarray) -> torch.Tensor:
         """Vectors of some nodes, each read in its own sub-graph unless ``embed`` is ``graph``."""
@@ -115,7 +119,7 @@ class GMeta(Learner):
         return torch.cat([self.encode(np.arange(i, min(n, i + BLOCK))) for i in range(0, n, BLOCK)])
 
 
-def prototype_loss(outputs: torch.Tensor, prototypes: torch.Tensor, side: Side) -> torch.Tensor:
+def task_prototype_loss(outputs: torch.Tensor, prototypes: torch.Tensor, side: Side) -> torch.Tensor:
     """(t,) mean loss of each task's own rows against its prototypes (t, way, d); 0 for a task without any."""
     distances = (outputs[:, :, None] - prototypes[:, None]).pow(2).sum(dim=3)
     each = F.cross_entropy(-distances.flatten(0, 1), side.slot.flatten(), reduction="none")

@@ -29,6 +29,7 @@ Example:
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import count
 
@@ -37,8 +38,7 @@ import torch
 import torch.nn.functional as F
 
 from naq.episodes import Episodes
-from naq.learners.base import Learner, uniform
-from naq.learners.episode_vectors import encode_episodes
+from naq.learners.base import Learner, encode_episodes, uniform
 from naq.learners.node_draws import NodeDropout, node_names
 from naq.learners.protonet import prototype_loss
 from naq.nn import GCN, GraphOperator, Operator
@@ -70,7 +70,7 @@ class GPN(Learner):
     def build(self) -> None:
         self.operator = GraphOperator(self.graph, self.device)
         latent = self.options.latent
-        self.encoder = self._network("encoder", activate=False)
+        self.encoder = self.given_encoder() or self._network("encoder", activate=False)
         self.valuator = self._network("valuator", activate=True)
         generator = self.generator("score")
         self.score_weight = uniform((latent,), latent, generator, self.device)
@@ -88,16 +88,21 @@ class GPN(Learner):
         return network
 
     def loss(self, episodes: Episodes, update: int = 0) -> torch.Tensor:
-        passes = count()  # each view of the graph under g-UMTRA is a pass with draws of its own
-
-        def encode(nodes: np.ndarray, view: Operator) -> torch.Tensor:
-            return self.encoder.encode(nodes, view, between=self.dropout(f"encoder/{next(passes)}", update))
-
-        support, *queries = encode_episodes(self, episodes, update, encode)
+        support, *queries = encode_episodes(self, episodes, update)
         prototypes = support.mean(dim=2)
         if episodes.shot > 1:
             prototypes = (self.importance(episodes.support, update)[..., None] * support).sum(dim=2)
         return prototype_loss(prototypes, *queries)
+
+    def encode_in(self, update: int) -> Callable[..., torch.Tensor]:
+        if self.make_encoder is not None:  # drops what it drops itself
+            return super().encode_in(update)
+        passes = count()  # each view of the graph under g-UMTRA is a pass with other draws
+
+        def encode(nodes: np.ndarray, view: Operator) -> torch.Tensor:
+            return self.encoder.encode(nodes, view, between=self.dropout(f"encoder/{next(passes)}", update))
+
+        return encode
 
     def importance(self, support: np.ndarray, update: int | None = None) -> torch.Tensor:
         """Weight of each support within its class; with the dropout of ``update``, or without any."""

@@ -1,4 +1,4 @@
-"""Gradient steps on the supports of many tasks at once, with weights of their own for each task."""
+"""Gradient steps on the supports of many tasks at once, each task with separate weights."""
 
 from __future__ import annotations
 

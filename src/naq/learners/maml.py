@@ -12,8 +12,11 @@ takes the outer gradient at the adapted weights, as the released codes of NaQ an
 differentiates the inner steps. Tasks are tested by a head on the vectors of the meta-learned encoder, without an inner
 loop, as in the paper.
 
+With an encoder of the user's the same steps are taken by autograd, one task after the other.
+
 Cost: the first layer of the receptive fields of all tasks once forward and once backward; inner steps work on Gram
-matrices of the supports' neighbourhoods (:mod:`naq.learners.meta_batch`) and never touch the first weight.
+matrices of the supports' neighbourhoods (:mod:`naq.learners.meta_batch`) and never touch the first weight. With a given
+encoder: a pass over the graph, and its gradient, for each inner step of each task.
 
 Example:
     >>> import naq
@@ -22,17 +25,19 @@ Example:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import nn
 
 from naq.episodes import Episodes
-from naq.learners.base import Learner
+from naq.learners.base import Learner, kept_queries
 from naq.learners.inner_loop import Weights, adapt, mean_by_task, movable, two_layers
-from naq.learners.meta_batch import Side, TaskChunk, task_chunks
+from naq.learners.meta_batch import Side, TaskChunk, chunk_episodes
+from naq.nn import Operator
 from naq.options import option
 
 
@@ -55,7 +60,7 @@ class MAML(Learner):
 
     def build(self) -> None:
         super().build()
-        head = torch.empty(self.options.latent, self.way)
+        head = torch.empty(self.encoder.latent, self.way)
         self.head_weight = nn.Parameter(nn.init.xavier_uniform_(head, generator=self.generator("head")).to(self.device))
         self.head_bias = nn.Parameter(torch.zeros(self.way, device=self.device))
         o = self.options
@@ -64,7 +69,11 @@ class MAML(Learner):
     def loss(self, episodes: Episodes, update: int = 0) -> torch.Tensor:
         self.require_way(episodes.way, "an episode")
         views = self.query_operators(episodes, update)
-        chunks = task_chunks(episodes, self.operator, views, self.encoder.weight1, width=self.adaptation.width)
+        if self.make_encoder is not None:
+            encode = self.encode_in(update)
+            each = [self._loss_of_passes(episodes[t : t + 1], views, encode) for t in range(len(episodes))]
+            return torch.stack(each).mean()
+        chunks = chunk_episodes(episodes, self.operator, views, self.encoder.weight1, width=self.adaptation.width)
         losses = [self._chunk_loss(chunk) for chunk in chunks]
         return torch.stack(losses).sum() / len(episodes)
 
@@ -73,6 +82,41 @@ class MAML(Learner):
         weights, shift = self.adaptation(chunk.support)
         first = chunk.query.moved(shift)
         return task_cross_entropy(two_layers(weights, first, chunk.query), chunk.query).sum()
+
+    def _loss_of_passes(
+        self, episode: Episodes, views: Sequence[Operator], encode: Callable[..., torch.Tensor]
+    ) -> torch.Tensor:
+        """Mean loss of the queries of one episode, by full passes of a given encoder; 0 without queries."""
+
+        def logits(weights: Weights, nodes: np.ndarray, view: Operator) -> torch.Tensor:
+            given = {name.removeprefix("encoder."): w for name, w in weights.items() if name.startswith("encoder.")}
+            return encode(nodes, view, given) @ weights["head_weight"] + weights["head_bias"]
+
+        o, second_order = self.options, self.options.order == "second"
+        start: Weights = {name: weight for name, weight in self.named_parameters() if weight.requires_grad}
+        weights = start
+        support_slots = torch.arange(self.way, device=self.device).repeat_interleave(episode.shot)
+        for _ in range(o.inner_steps):
+            if not second_order:
+                weights = {name: weight.detach().requires_grad_() for name, weight in weights.items()}
+            with torch.enable_grad():
+                loss = F.cross_entropy(logits(weights, episode.support.ravel(), self.operator), support_slots)
+            changes = torch.autograd.grad(
+                loss, list(weights.values()), create_graph=second_order, allow_unused=True, materialize_grads=True
+            )
+            weights = {name: weight - o.inner_lr * change for (name, weight), change in zip(weights.items(), changes)}
+        if not second_order:
+            weights = {name: start[name] + (weight - start[name]).detach() for name, weight in weights.items()}
+        _, slots, columns = kept_queries(episode, self.device)
+        nodes = episode.query[episode.mask]
+        total = torch.stack([weight.sum() for weight in weights.values()]).sum() * 0.0
+        for number, view in enumerate(views):
+            mine = np.flatnonzero(columns == number) if len(views) > 1 else np.arange(len(nodes))
+            if len(mine):
+                wanted = slots[torch.from_numpy(mine).to(self.device)]
+                found = F.cross_entropy(logits(weights, nodes[mine], view), wanted, reduction="sum")
+                total = total + found / len(nodes)
+        return total
 
 
 class InnerSteps:

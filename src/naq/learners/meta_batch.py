@@ -34,7 +34,6 @@ CHUNK_ENTRIES = 1 << 26
 GRAM_ENTRIES = 1 << 27
 """The largest Gram matrix of one task (512 MB)."""
 
-
 FirstLayer = Callable[[torch.Tensor], torch.Tensor]
 """Some first-layer inputs times a weight (d, h), differentiable in it."""
 
@@ -129,13 +128,15 @@ class TaskChunk:
         return len(self.tasks)
 
 
-def task_chunks(
+def chunk_episodes(
     episodes: Episodes,
     operator: DenseOperator,
     views: Sequence[Operator],
     weight: torch.Tensor,
     *,
     width: Callable[[int], int] = int,
+    chunk_entries: int = CHUNK_ENTRIES,
+    gram_entries: int = GRAM_ENTRIES,
 ) -> Iterator[TaskChunk]:
     """The tasks of ``episodes`` in padded chunks.
 
@@ -144,6 +145,8 @@ def task_chunks(
             are read on the j-th.
         weight: (d, h) the first weight.
         width: what the first-layer rows of the supports of a chunk are filled up to, given those of the largest.
+        chunk_entries: padded numbers of one chunk, about.
+        gram_entries: of a task alone in its chunk, above which no Gram matrix is formed.
     """
     count = len(episodes)
     support_rows = episodes.support.reshape(count, -1).astype(np.int64)
@@ -158,12 +161,15 @@ def task_chunks(
         queries = _Fields(views, weight, query_rows, np.tile(np.arange(episodes.queries), episodes.way))
         local = supports.local, queries.local
     s_shares, q_shares = supports.shares(local[0]), queries.shares(local[1])
-    for some in _by_size(_sizes(s_shares), _sizes(q_shares), episodes.way * episodes.queries, weight.shape[1]):
-        s_entries, s_columns = _padded(local[0][some], [s_shares[task] for task in some], width)
-        q_entries, q_columns = _padded(local[1][some], [q_shares[task] for task in some])
+    sizes, rows = (_sizes(s_shares), _sizes(q_shares)), episodes.way * episodes.queries
+    for some in _by_size(*sizes, rows, weight.shape[1], chunk_entries):
+        s_entries, s_columns = _pad(local[0][some], [s_shares[task] for task in some], width)
+        q_entries, q_columns = _pad(local[1][some], [q_shares[task] for task in some])
         fields = [supports.arounds[0][columns[columns >= 0]] for columns in s_columns]
-        s_gram = supports.gram(s_columns, operator, fields, s_columns.shape[1])
-        q_gram = queries.gram(q_columns, operator, fields, s_columns.shape[1])
+        s_gram, q_gram = (
+            side.gram(columns, operator, fields, s_columns.shape[1], gram_entries)
+            for side, columns in ((supports, s_columns), (queries, q_columns))
+        )
         yield TaskChunk(
             some,
             supports.side(s_entries, s_columns, s_gram, support_slot[some], local[0][some]),
@@ -172,21 +178,22 @@ def task_chunks(
         )
 
 
-def _by_size(support: np.ndarray, query: np.ndarray, rows: int, width: int) -> list[np.ndarray]:
+def _by_size(support: np.ndarray, query: np.ndarray, rows: int, width: int, limit: int) -> list[np.ndarray]:
     """Tasks in order of size, cut where padding the next one in would pass the limit."""
     order = np.argsort(support * query, kind="stable")
     chunks: list[list[int]] = [[]]
     for task in order:
         both = [*chunks[-1], int(task)]
         s, q = support[both].max(), query[both].max()
-        if chunks[-1] and len(both) * (s + q) * (s + 2 * width + rows) > CHUNK_ENTRIES:
+        if chunks[-1] and len(both) * (s + q) * (s + 2 * width + rows) > limit:
             chunks.append([int(task)])
         else:
             chunks[-1] = both
     return [np.sort(np.array(chunk)) for chunk in chunks]
 
 
-Share = tuple[SparseRows, np.ndarray]  # rows of a task with columns of its own, and what these columns are
+Share = tuple[SparseRows, np.ndarray]
+"""Rows of a task whose columns are numbered for it alone, and what these columns are."""
 
 
 def _sizes(shares: Sequence[Share]) -> np.ndarray:
@@ -194,7 +201,7 @@ def _sizes(shares: Sequence[Share]) -> np.ndarray:
     return np.array([max(1, len(columns)) for _, columns in shares], dtype=np.int64)
 
 
-def _padded(
+def _pad(
     local: np.ndarray, shares: Sequence[Share], filled: Callable[[int], int] = int
 ) -> tuple[tuple[np.ndarray, np.ndarray], np.ndarray]:
     """The non-zeros of dense pools (t, r, m), as flat places and values, and which first-layer rows their columns are
@@ -231,13 +238,13 @@ class _Fields:
             self.arounds.append(around)
             products.append(view.first_layer(around, weight))
         self.offsets = np.concatenate([[0], np.cumsum([p.shape[1] for p in pools])])
-        self.pool = _stacked(pools, self.offsets)
+        self.pool = _stack(pools, self.offsets)
         products.append(weight.new_zeros(1, weight.shape[1]))
         self.products = torch.cat(products)
         self._place = np.full(int(self.offsets[-1]) + 1, -1, dtype=np.int32)
 
     def shares(self, local: np.ndarray) -> list[Share]:
-        """Each task's own rows of the pool, with columns of its own, and which first-layer rows these are."""
+        """The rows of the pool that each task reads."""
         return [take_field(self.pool, rows[rows >= 0], self._place) for rows in local]
 
     def side(
@@ -248,7 +255,9 @@ class _Fields:
         slot: np.ndarray,
         local: np.ndarray,
     ) -> Side:
-        send = lambda array: torch.from_numpy(np.ascontiguousarray(array)).to(self.device, non_blocking=True)  # noqa: E731
+        def send(array: np.ndarray) -> torch.Tensor:
+            return torch.from_numpy(np.ascontiguousarray(array)).to(self.device, non_blocking=True)
+
         # F.embedding: the gradient of an index sums in an order that depends on the number of threads.
         first = F.embedding(send(columns % len(self.products)), self.products)
         pool = torch.zeros(*local.shape, columns.shape[1], device=self.device)
@@ -256,10 +265,13 @@ class _Fields:
         return Side(first, gram, pool, send(slot), send(local >= 0))
 
     def gram(
-        self, columns: np.ndarray, operator: DenseOperator, fields: Sequence[Any], width: int
+        self, columns: np.ndarray, operator: DenseOperator, fields: Sequence[Any], width: int, most: int
     ) -> torch.Tensor | FeatureGram:
-        """(t, m, width) inner products of first-layer inputs with those of the fields; padding is 0."""
-        if len(columns) == 1 and columns.shape[1] * width > GRAM_ENTRIES:
+        """(t, m, width) inner products of first-layer inputs with those of the fields; padding is 0.
+
+        One task with more than ``most`` of them gets a :class:`FeatureGram`.
+        """
+        if len(columns) == 1 and columns.shape[1] * width > most:
             basis = partial(operator.first_layer, fields[0])
             return FeatureGram(list(self._parts(columns[0])), basis, columns.shape[1], self.weight)
         held = operator.held_inputs() if isinstance(operator, GraphOperator) and self.device.type == "cuda" else None
@@ -273,15 +285,16 @@ class _Fields:
                     out[task, place, : len(rows)] = first_layer(inputs)
         return out
 
-    def _gram_of(self, inputs: torch.Tensor, columns: np.ndarray, fields: Sequence[Any], width: int) -> torch.Tensor:
-        """The same for first-layer inputs that are held: some tasks at once, instead of a few small products for
-        each."""
+    def _gram_of(
+        self, inputs: torch.Tensor, columns: np.ndarray, fields: Sequence[Any], width: int, at_once: int = CHUNK_ENTRIES
+    ) -> torch.Tensor:
+        """The same for first-layer inputs that are held: some tasks at once instead of small products for each."""
         basis = np.full((len(columns), width), -1, dtype=np.int64)
         for task, rows in enumerate(fields):
             basis[task, : len(rows)] = rows
         nodes = np.append(self.arounds[0], -1)[columns]
         out = torch.empty(*columns.shape, width, device=self.device)
-        step = max(1, CHUNK_ENTRIES // ((columns.shape[1] + width) * inputs.shape[1]))
+        step = max(1, at_once // ((columns.shape[1] + width) * inputs.shape[1]))
         for start in range(0, len(columns), step):
             parts = (torch.from_numpy(part[start : start + step]) for part in (nodes, basis))
             ids = [part.to(self.device, non_blocking=True) for part in parts]
@@ -300,8 +313,8 @@ class _Fields:
                 yield partial(view.first_layer, rows), torch.from_numpy(place).to(self.device)
 
 
-def _stacked(pools: list[SparseRows], offsets: np.ndarray) -> SparseRows:
-    """The pools below each other, each with columns of its own."""
+def _stack(pools: list[SparseRows], offsets: np.ndarray) -> SparseRows:
+    """The pools below each other, the columns of each after those of the one before."""
     if len(pools) == 1:
         return pools[0]
     starts = np.concatenate([[0], np.cumsum([len(p.indices) for p in pools])])

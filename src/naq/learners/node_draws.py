@@ -35,7 +35,7 @@ def node_codes(graph: Graph) -> np.ndarray:
     else:
         codes = _codes(features.indptr, features.indices, features.data.view(np.uint32))
     for _ in range(ROUNDS):
-        codes = _surrounded(graph.adjacency.indptr, graph.adjacency.indices, codes)
+        codes = _surround(graph.adjacency.indptr, graph.adjacency.indices, codes)
     return codes
 
 
@@ -48,13 +48,13 @@ def node_names(graph: Graph) -> np.ndarray:
     place = np.arange(len(codes))
     rank = place - np.maximum.accumulate(np.where(starts, place, 0))
     names = np.empty_like(codes)
-    names[order] = _combined(ordered, rank.astype(np.uint64))
+    names[order] = _combine(ordered, rank.astype(np.uint64))
     return names
 
 
-def drawn_keys(names: np.ndarray, salt: np.uint64) -> np.ndarray:
+def draw_keys(names: np.ndarray, salt: np.uint64) -> np.ndarray:
     """(n,) uint64, one uniform draw for each node."""
-    return _combined(names, np.full(len(names), salt))
+    return _combine(names, np.full(len(names), salt))
 
 
 @dataclass(frozen=True)
@@ -87,13 +87,13 @@ class NodeDropout:
 
 
 @njit(cache=True)
-def hashed(x: Any) -> Any:
+def hash_word(x: Any) -> Any:
     """A hash of one word, 0 included."""
     return mixed(np.uint64(x) + GOLDEN)
 
 
 @njit(cache=True)
-def _combined(one: Any, two: Any) -> Any:
+def _combine(one: Any, two: Any) -> Any:
     """A hash of two words each."""
     return mixed(one + mixed(two + GOLDEN))
 
@@ -116,18 +116,18 @@ def _codes(indptr: Any, indices: Any, bits: Any) -> Any:
     for i in prange(len(codes)):
         total = np.uint64(0)
         for e in range(indptr[i], indptr[i + 1]):
-            total += hashed((np.uint64(indices[e % len(indices)]) << np.uint64(32)) | np.uint64(bits[e]))
-        codes[i] = hashed(total)
+            total += hash_word((np.uint64(indices[e % len(indices)]) << np.uint64(32)) | np.uint64(bits[e]))
+        codes[i] = hash_word(total)
     return codes
 
 
 @njit(cache=True, parallel=True)
-def _surrounded(indptr: Any, indices: Any, codes: Any) -> Any:
+def _surround(indptr: Any, indices: Any, codes: Any) -> Any:
     """Codes of nodes with their neighbours; a sum, so that the order of neighbours does not matter."""
     out = np.empty_like(codes)
     for i in prange(len(codes)):
         total = np.uint64(0)
         for e in range(indptr[i], indptr[i + 1]):
-            total += hashed(codes[indices[e]])
-        out[i] = hashed(codes[i] ^ hashed(total))
+            total += hash_word(codes[indices[e]])
+        out[i] = hash_word(codes[i] ^ hash_word(total))
     return out

@@ -24,8 +24,7 @@ import torch
 import torch.nn.functional as F
 
 from naq.episodes import Episodes
-from naq.learners.base import Learner
-from naq.learners.episode_vectors import encode_episodes, mean_by_episode, squared_distances
+from naq.learners.base import Learner, encode_episodes, mean_by_episode, squared_distances
 from naq.options import option
 
 
@@ -50,7 +49,7 @@ class ProtoNet(Learner):
 def prototype_loss(
     prototypes: torch.Tensor, query: torch.Tensor, episode: torch.Tensor, slot: torch.Tensor
 ) -> torch.Tensor:
-    """The loss of queries as :func:`~naq.learners.episode_vectors.encode_episodes` gives them."""
+    """The loss of queries as :func:`~naq.learners.base.encode_episodes` gives them."""
     if not len(query):
         return prototypes.sum() * 0.0
     logits = -squared_distances(query, prototypes, episode)

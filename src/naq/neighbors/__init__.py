@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from naq.plugins import on_first_use
+from naq.options import on_first_use
 
 if TYPE_CHECKING:
     from naq.neighbors.diffusion import diffusion_neighbors

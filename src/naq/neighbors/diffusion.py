@@ -1,7 +1,7 @@
-r"""Neighbours by graph diffusion: top-k of personalised PageRank in symmetric form (NaQ-Diff).
+r"""Neighbours by graph diffusion (NaQ-Diff): top-k of personalised PageRank in symmetric form, or of the heat kernel.
 
 .. math::
-    S = \sum_k \alpha (1-\alpha)^k T^k = \alpha (I - (1-\alpha) T)^{-1}
+    S = \sum_k \theta_k T^k, \qquad \theta_k = \alpha (1-\alpha)^k \quad\text{or}\quad \theta_k = e^{-t} t^k / k!
 
 with :math:`T = \tilde D^{-1/2} (A + I) \tilde D^{-1/2}` as in the paper's text (``self_loops=True``) or
 :math:`T = D^{-1/2} A D^{-1/2}` as in the code that made its tables (``self_loops=False``).
@@ -23,14 +23,17 @@ from naq.graph.operators import normalized_adjacency, structure
 from naq.neighbors.exact import exact_cost, exact_topk
 from naq.neighbors.feature import feature_neighbors
 from naq.neighbors.push import push_topk
-from naq.neighbors.table import NeighborTable, cached, check_fill, check_k, filled
+from naq.neighbors.table import NeighborTable, cached, check_fill, check_k, fill_table
 from naq.neighbors.topk import Lists, Progress
 from naq.random import mixed
 
 LEAST_ALPHA = 1e-4
 """The work of the push grows with 1 / alpha."""
 METHODS = ("auto", "push", "exact")
+KERNELS = ("ppr", "heat")
 TOLERANCE = 1e-4
+HEAT = 5.0
+"""Steps of a walk, on average."""
 EXACT_UP_TO = 4e9
 """``auto`` solves exactly up to this many multiplications: a few seconds."""
 
@@ -48,23 +51,28 @@ def diffusion_neighbors(
     device: str = "cpu",
     cache: str | Path | None = None,
     progress: Progress = None,
+    kernel: str = "ppr",
+    t: float = HEAT,
 ) -> NeighborTable:
-    """The ``k`` nearest other nodes of every node by personalised PageRank.
+    """The ``k`` nearest other nodes of every node by personalised PageRank, or by the heat kernel.
 
-    A node's neighbours lie in its connected component; where that holds fewer than k others, ``fill`` decides.
+    A node's neighbours are in its connected component; if that holds fewer than k others, ``fill`` decides.
 
     Args:
         alpha: teleport probability.
         self_loops: diffuse over A + I (the paper's text) or A (its code, which its overlap tables fit).
-        fill: ``none`` leaves -1; ``lowest`` completes with the lowest ids (reproduces the paper's tables); ``random`` with
-            random nodes; ``feature`` with the nearest by cosine of the features.
-        method: ``exact``, ties to the lowest id; ``push``, local and bounded: ``|error of S_ij| <= tolerance * sqrt(d_i d_j)``,
-            so that nodes whose scores differ by less may change places; ``auto`` solves exactly where that takes seconds.
+        fill: ``none`` leaves -1; ``lowest`` completes with the lowest ids (reproduces the paper's tables); ``random``
+            with random nodes; ``feature`` with the nearest by cosine of the features.
+        method: ``exact``, ties to the lowest id; ``push``, local, with an error of S_ij of at most
+            ``tolerance * sqrt(d_i d_j)``, so that nodes whose scores differ by less may change places; ``auto`` solves
+            exactly where that takes seconds.
         tolerance: of the push, see above.
         seed: for ``fill="random"``.
         device: for the exact method, ``cpu`` or a CUDA device.
         cache: folder in which tables are kept, by structure alone; None keeps nothing.
         progress: called with (nodes done, nodes in all).
+        kernel: ``ppr``, or ``heat``, which has ``t`` in place of ``alpha`` and is always exact: some
+            40 nodes x edges multiplications of the largest component at t = 5.
 
     Example:
         >>> import naq
@@ -72,7 +80,8 @@ def diffusion_neighbors(
         >>> naq.diffusion_neighbors(path, k=3).ids.tolist()
         [[1, 2, 3], [0, 2, 3], [3, 1, 0], [2, 1, 0], [-1, -1, -1]]
     """
-    info = diffusion_info(graph, k, alpha=alpha, self_loops=self_loops, method=method, tolerance=tolerance)
+    how: dict[str, Any] = {"alpha": alpha, "self_loops": self_loops, "method": method, "tolerance": tolerance}
+    info = diffusion_info(graph, k, **how, kernel=kernel, t=t)
     check_fill(fill)
     checked_device(device)
     if fill == "feature":
@@ -89,14 +98,19 @@ def diffusion_neighbors(
     def near() -> np.ndarray:
         return feature_neighbors(graph, info["k"], cache=cache).ids
 
-    return filled(table, fill, seed=seed, feature_ids=near, graph=graph)
+    return fill_table(table, fill, seed=seed, feature_ids=near, graph=graph)
 
 
 def diffusion_info(
-    graph: Graph, k: int, *, alpha: float, self_loops: bool, method: str, tolerance: float
-) -> dict[str, Any]:
+    graph: Graph, k: int, *, alpha: float, self_loops: bool, method: str, tolerance: float, kernel: str = "ppr",
+    t: float = HEAT,
+) -> dict[str, Any]:  # fmt: skip
     """What describes the table, checked; ``auto`` is decided."""
     k = check_k(graph, k)
+    if kernel not in KERNELS:
+        raise OptionError(f"kernel is {kernel!r}; expected one of {', '.join(KERNELS)}.")
+    if not 0.0 < t <= 100.0:
+        raise OptionError(f"t is {t!r}; expected a number above 0 and at most 100.")
     if not LEAST_ALPHA <= alpha < 1.0:
         raise OptionError(
             f"alpha is {alpha!r}; expected a teleport probability between 0 and 1, at least {LEAST_ALPHA:g}."
@@ -105,6 +119,10 @@ def diffusion_info(
         raise OptionError(f"tolerance is {tolerance!r}; expected a small positive number, e.g. 1e-4.")
     if method not in METHODS:
         raise OptionError(f"method is {method!r}; expected one of {', '.join(METHODS)}.")
+    if kernel == "heat":
+        if method == "push":
+            raise OptionError("method is 'push', but the heat kernel is only computed exactly; leave method out.")
+        return {"kind": "diffusion", "kernel": kernel, "t": t, "self_loops": self_loops, "k": k, "method": "exact"}
     if method == "auto":
         cost = exact_cost(graph.degrees + int(self_loops), graph.components, alpha)
         method = "exact" if cost <= EXACT_UP_TO else "push"
@@ -115,7 +133,8 @@ def diffusion_info(
 def exact_rows(graph: Graph, info: Mapping[str, Any], device: str = "cpu", progress: Progress = None) -> Lists:
     """ids and scores (n, k) of the table that ``info`` describes, with ``method`` exact."""
     transition = normalized_adjacency(graph.adjacency, self_loops=info["self_loops"], dtype=np.float64)
-    return exact_topk(transition, graph.components, info["k"], info["alpha"], device, progress)
+    alpha, t = info.get("alpha", 0.0), info.get("t")
+    return exact_topk(transition, graph.components, info["k"], alpha, device, progress, t=t)
 
 
 PushArrays = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
@@ -148,7 +167,7 @@ def share_refined(counts: tuple[int, int]) -> dict[str, float]:
 
 
 def twins(indptr: np.ndarray, indices: np.ndarray) -> np.ndarray:
-    """(n,) int32, equal for nodes with the same neighbours, themselves and each other left aside; found by hashes of 64 bits.
+    """(n,) int32, equal for nodes with the same neighbours but for themselves and each other; by hashes of 64 bits.
 
     Swapping two such nodes changes nothing in the graph, so every node is equally near to both.
 

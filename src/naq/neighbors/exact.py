@@ -1,16 +1,18 @@
-r"""The diffusion :math:`S = \alpha (I - (1-\alpha) T)^{-1}` without approximation, one connected component at a time.
+r"""The diffusion :math:`S = \alpha (I - (1-\alpha) T)^{-1}` without approximation, one connected component at a time,
+or that of the heat kernel, :math:`S = e^{-t (I - T)} = \sum_k e^{-t} \frac{t^k}{k!} T^k`.
 
 Small components are inverted; large ones are solved for blocks of columns by Chebyshev iteration, whose error after m
-steps is at most :math:`2 \sigma^m` with :math:`\sigma = c / (1 + \sqrt{1 - c^2})`, :math:`c = 1 - \alpha` (0.63 per step at
-alpha 0.1, against 0.9 for the power iteration). Float64 throughout, so that structural ties stay ties in float32.
-Memory O(n x block).
+steps is at most :math:`2 \sigma^m` with :math:`\sigma = c / (1 + \sqrt{1 - c^2})`, :math:`c = 1 - \alpha` (0.63 per
+step at alpha 0.1, against 0.9 for the power iteration). The series of the heat kernel is summed until what is left is
+below the error; its terms are positive, so nothing cancels. Float64 throughout, so that structural ties stay ties in
+float32. Memory O(n x block).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from itertools import pairwise
+from itertools import count, pairwise
 from typing import Any
 
 import numba
@@ -19,6 +21,7 @@ import scipy.sparse as sp
 import torch
 from numba import njit, prange
 from scipy.sparse.csgraph import reverse_cuthill_mckee
+from scipy.special import pdtrc
 
 from naq.graph.operators import csr_tensor
 from naq.neighbors.topk import Best, Lists, Mark, Progress, no_mark
@@ -49,10 +52,18 @@ def chebyshev_steps(alpha: float) -> int:
 
 def exact_topk(
     transition: sp.csr_array, component: np.ndarray, k: int, alpha: float, device: str = "cpu",
-    progress: Progress = None, mark: Mark = no_mark,
+    progress: Progress = None, mark: Mark = no_mark, small: int = SMALL, t: float | None = None,
 ) -> Lists:  # fmt: skip
-    """ids (n, k) and scores (n, k) of the largest entries of every row of S, ties to the lowest id."""
-    best, columns_of = Best(len(component), k, torch.device(device)), partial(_columns_of, alpha=alpha, device=device)
+    """ids (n, k) and scores (n, k) of the largest entries of every row of S, ties to the lowest id.
+
+    Args:
+        t: of the heat kernel, which then takes the place of ``alpha``.
+        small: nodes of a component up to which it is inverted as a dense matrix.
+    """
+    best = Best(len(component), k, torch.device(device))
+    columns_of = partial(_columns_of, alpha=alpha, device=device, small=small)
+    if t is not None:
+        columns_of = partial(_heat_columns, t=t, device=device)
     with one_blas_thread():  # for the inverses
         for values, nodes, members in components_apart(transition, component, columns_of, progress):
             mark("compute")
@@ -85,14 +96,14 @@ def components_apart(
         progress(len(component), len(component))
 
 
-def _columns_of(block: sp.csr_array, alpha: float, device: str) -> Columns:
+def _columns_of(block: sp.csr_array, alpha: float, device: str, small: int = SMALL) -> Columns:
     m, c = block.shape[0], 1.0 - alpha
-    if m <= SMALL:
+    if m <= small:
         yield np.arange(m), torch.from_numpy(alpha * np.linalg.inv(np.eye(m) - c * block.toarray())).to(device)
         return
     if str(device) == "cpu":
         scaled = sp.csr_array((c * block.data.astype(np.float64), block.indices, block.indptr), shape=block.shape)
-        yield from iterated(scaled, alpha, alpha, _weights(alpha))
+        yield from iterate(scaled, alpha, alpha, _weights(alpha))
         return
     matrix = csr_tensor(block.indptr, block.indices, c * block.data, block.shape, device, torch.float64)
     weights = _weights(alpha)
@@ -108,8 +119,27 @@ def _columns_of(block: sp.csr_array, alpha: float, device: str) -> Columns:
         yield columns, newer.T.contiguous()
 
 
-def iterated(matrix: sp.csr_array, start: float, added: float, weights: np.ndarray) -> Columns:
-    """Rows v of what x_0 = start e_v, x_-1 = 0, x_i+1 = x_i-1 + weights_i (matrix x_i + added e_v - x_i-1) ends with."""
+def _heat_columns(block: sp.csr_array, t: float, device: str) -> Columns:
+    """Horner's rule: x <- e_v + (t / i) T x for i = steps, ..., 1, from x = e_v."""
+    m, steps = block.shape[0], heat_steps(t)
+    matrix = csr_tensor(block.indptr, block.indices, block.data, block.shape, device, torch.float64)
+    for start in range(0, m, 256):
+        columns = torch.arange(start, min(m, start + 256), device=device)
+        right = torch.zeros(m, len(columns), dtype=torch.float64, device=device)
+        right[columns, columns - start] = 1.0
+        found = right
+        for step in range(steps, 0, -1):
+            found = torch.addmm(right, matrix, found, alpha=t / step)
+        yield columns.cpu().numpy(), found.T.mul(np.exp(-t)).contiguous()
+
+
+def heat_steps(t: float) -> int:
+    """Terms of the series until all others together are below ``ERROR``: the tail of a Poisson distribution."""
+    return next(steps for steps in count(1) if pdtrc(steps, t) < ERROR)
+
+
+def iterate(matrix: sp.csr_array, start: float, added: float, weights: np.ndarray) -> Columns:
+    """Rows v of the last x of x_0 = start e_v, x_-1 = 0, x_i+1 = x_i-1 + weights_i (matrix x_i + added e_v - x_i-1)."""
     # Neighbours close in memory: a node's 16 columns are then often in the cache already.
     order = reverse_cuthill_mckee(sp.csr_matrix(matrix), symmetric_mode=True).astype(np.int64)
     moved = sp.csr_array(matrix[order][:, order])

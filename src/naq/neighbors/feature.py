@@ -1,13 +1,13 @@
-r"""Neighbours by features: top-k of cosine, negative Euclidean or Jaccard similarity (NaQ-Feat), exact, or nearly so where that takes too long.
+r"""Neighbours by features: top-k of cosine, negative Euclidean or Jaccard similarity (NaQ-Feat).
 
 .. math::
     S_{ij} = \frac{x_i \cdot x_j}{|x_i||x_j|}, \qquad S_{ij} = -|x_i - x_j|, \qquad
     S_{ij} = \frac{|a_i \cap a_j|}{|a_i \cup a_j|}
 
-Exact: sparse features go through an inverted index: time sum of squared document frequencies, memory O(n) per thread. Dense features, and
-CUDA, go through blocks of matrix products: memory O(block x n). Nothing is n x n. Where this is more than some minutes of work (``exact_is_short``),
-:mod:`naq.neighbors.feature_descent` finds nearly all of the same neighbours in time that grows with n; the share is measured on a sample
-and written into the table (``info["recall"]``).
+Exact: sparse features go through an inverted index: time sum of squared document frequencies, memory O(n) per thread.
+Dense features, and CUDA, go through blocks of matrix products: memory O(block x n). Nothing is n x n. Where this is
+more than some minutes of work (``prefer_exact``), :mod:`naq_scale.near_features` finds nearly all of the same
+neighbours in time that grows with n; the share is measured on a sample and written into the table (``info["recall"]``).
 """
 
 from __future__ import annotations
@@ -22,23 +22,24 @@ import scipy.sparse as sp
 from naq.device import checked_device
 from naq.errors import OptionError
 from naq.graph import Graph
-from naq.neighbors.feature_exact import block_topk, inverted_index_topk, measured_recall
-from naq.neighbors.similarity import METRICS
-from naq.neighbors.table import NeighborTable, cached, check_fill, check_k, filled
+from naq.neighbors.feature_exact import (
+    METRICS,
+    block_topk,
+    inverted_index_topk,
+)
+from naq.neighbors.table import NeighborTable, cached, check_fill, check_k, fill_table
 from naq.neighbors.topk import Progress
-from naq.plugins import imported
+from naq.options import imported
 
 SEARCHES = ("auto", "exact", "approximate")
 EXACT_VISITS = 1.5e11
-"""Sparse features on the CPU: up to so many entries of lists, the sum of squared document frequencies, are visited; some 2.6 ns each on one core."""
+"""Sparse features on the CPU: the largest sum of squared document frequencies; some 2.6 ns each on one core."""
 EXACT_PRODUCTS = 6e12
-"""Dense features on the CPU: up to so many multiplications, n^2 (columns + ``SELECTION``); some 0.04 ns each on one core."""
+"""Dense features on the CPU: most multiplications, n^2 (columns + ``SELECTION``); some 0.04 ns each on one core."""
 SELECTION = 1250
 """What it costs to choose the best among the scores, for a pair of rows, in multiplications."""
 EXACT_NODES_CUDA = 1_000_000
-"""On CUDA every pair is compared up to so many nodes, under Euclid three times as many: 2.45 million rows of 100 numbers take 43 s (docs/scale.md)."""
-ENTRIES = 1 << 24
-"""Entries of features that are counted at once."""
+"""On CUDA, under Euclid three times as many: 2.45 million rows of 100 numbers take 43 s (docs/scale.md)."""
 
 
 def feature_neighbors(
@@ -57,13 +58,14 @@ def feature_neighbors(
 
     Args:
         metric: ``cosine``; ``euclidean`` (scores are negative distances); ``jaccard`` (of the non-zero positions).
-        search: ``exact`` compares all nodes that have something in common; ``approximate`` takes time that grows with the nodes and finds nearly all of the same
-            neighbours, with the same scores; ``auto`` is exact where that takes some minutes at most (``exact_is_short``). An approximate table states its
-            ``info["recall"]``, measured on 512 nodes: the share of the exact table's neighbours that it has; ``info["recall_with_ties"]``
-            also counts those that are as near as the last of the exact table.
+        search: ``exact`` compares all nodes that have something in common; ``approximate`` takes time that grows with
+            the nodes and finds nearly all of the same neighbours, with the same scores; ``auto`` is exact where that
+            takes some minutes at most (``prefer_exact``). An approximate table states its ``info["recall"]``, measured
+            on 512 nodes: the share of the exact table's neighbours that it has; ``info["recall_with_ties"]`` also
+            counts those that are as near as the last of the exact table.
         fill: under cosine and Jaccard a similarity of exactly 0 means nothing in common and makes no neighbour, so a
-            node may have fewer than k; an all-zero row has none. ``none`` leaves -1, ``lowest`` completes with the lowest ids
-            (as the paper's code), ``random`` with random nodes.
+            node may have fewer than k; an all-zero row has none. ``none`` leaves -1, ``lowest`` completes with the
+            lowest ids (as the paper's code), ``random`` with random nodes.
         seed: for ``fill="random"``.
         device: ``cpu`` or a CUDA device.
         cache: folder in which tables are kept, by structure and features; None keeps nothing.
@@ -81,14 +83,14 @@ def feature_neighbors(
 
     def make() -> NeighborTable:
         ids, scores, more = feature_rows(graph, info, None, device, progress)
-        return NeighborTable(ids, scores, {**described(info), **more})
+        return NeighborTable(ids, scores, {**complete_info(info), **more})
 
     table = cached(graph, info, cache, make, reads_features=True)
-    return filled(table, fill, seed=seed, graph=graph)
+    return fill_table(table, fill, seed=seed, graph=graph)
 
 
 def feature_info(graph: Graph, k: int, metric: str, search: str = "auto", device: str = "cpu") -> dict[str, Any]:
-    """What describes the table, checked. An exact one is described as before there was another, so that stored ones are found."""
+    """What describes the table, checked; ``auto`` is decided. Exact ones have no ``search``: stored ones have none."""
     features = graph.require_features("feature_neighbors")
     k = check_k(graph, k)
     if metric not in METRICS:
@@ -96,17 +98,17 @@ def feature_info(graph: Graph, k: int, metric: str, search: str = "auto", device
     if search not in SEARCHES:
         raise OptionError(f"search is {search!r}; expected one of {', '.join(SEARCHES)}.")
     info = {"kind": "feature", "metric": metric, "k": k}
-    if search == "exact" or (search == "auto" and exact_is_short(features, metric, device)):
+    if search == "exact" or (search == "auto" and prefer_exact(features, metric, device)):
         return info
     return {**info, "search": "approximate"}
 
 
-def described(info: Mapping[str, Any]) -> dict[str, Any]:
+def complete_info(info: Mapping[str, Any]) -> dict[str, Any]:
     """What a table says of itself."""
     return {"search": "exact", **info}
 
 
-def exact_is_short(features: sp.csr_array | np.ndarray, metric: str = "cosine", device: str = "cpu") -> bool:
+def prefer_exact(features: sp.csr_array | np.ndarray, metric: str = "cosine", device: str = "cpu") -> bool:
     """Whether an exact table takes some minutes at most: by its work on one core, or by the nodes on CUDA."""
     n, d = features.shape
     if not str(device).startswith("cpu"):
@@ -114,23 +116,20 @@ def exact_is_short(features: sp.csr_array | np.ndarray, metric: str = "cosine", 
     if isinstance(features, np.ndarray):
         return float(n) * n * (d + SELECTION) <= EXACT_PRODUCTS
     frequency = np.zeros(d, dtype=np.int64)
-    for start in range(0, features.nnz, ENTRIES):
-        frequency += np.bincount(features.indices[start : start + ENTRIES], minlength=d)
+    for start in range(0, features.nnz, 1 << 24):
+        frequency += np.bincount(features.indices[start : start + (1 << 24)], minlength=d)
     return float((frequency.astype(np.float64) ** 2).sum()) <= EXACT_VISITS
 
 
 def feature_rows(
     graph: Graph, info: Mapping[str, Any], seeds: tuple[int, int] | None, device: str = "cpu", progress: Progress = None
 ) -> tuple[np.ndarray, np.ndarray, dict[str, float]]:
-    """ids and scores (s, k) of the nodes first..last-1, or of all, in the table that ``info`` describes, and the recall of an approximate one."""
+    """ids and scores (s, k) of the nodes first..last-1, or of all, and the recall of an approximate table."""
     features, k, metric = graph.require_features("feature_neighbors"), info["k"], info["metric"]
     if info.get("search") == "approximate":
         if seeds not in (None, (0, graph.num_nodes)):
             raise OptionError("an approximate feature table is made whole; expected one shard, or search='exact'.")
-        from naq.neighbors.feature_descent import approximate_topk
-
-        ids, scores = approximate_topk(features, k, metric, device, progress)
-        return ids, scores, measured_recall(features, ids, scores, metric)
+        return imported("naq_scale.near_features:approximate_rows")(features, k, metric, device, progress)
     if graph.sparse_features and str(device) == "cpu":
         return *inverted_index_topk(features, k, metric, progress, seeds), {}
     if isinstance(features, np.ndarray) and metric == "euclidean" and str(device) != "cpu":

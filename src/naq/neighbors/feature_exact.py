@@ -1,10 +1,12 @@
-"""Exact feature top-k, and how much of it an approximate table has.
+"""Metrics of feature rows, and exact top-k by them.
 
-Sparse features on the CPU go through an inverted index, a row at a time: a row meets the rows that share a column with it, through the lists
-of its columns. The work is the sum over columns of the squared number of rows that have it; memory O(n) per thread. Under cosine and
-Jaccard the others have a score of 0 and are no neighbours; under Euclid they are offered from the shortest on until none can enter.
+Sparse features on the CPU go through an inverted index, a row at a time: a row meets the rows that share a column with
+it, through the lists of its columns. The work is the sum over columns of the squared number of rows that have it;
+memory O(n) per thread. Under cosine and Jaccard the others have a score of 0 and are not neighbours; under Euclid they
+are offered from the shortest on until none can enter.
 
-Dense features, and any on CUDA, go through blocks of matrix products in torch. Both round float64 scores to float32, ties to the lowest id.
+Dense features, and any on CUDA, go through blocks of matrix products in torch. Both round float64 scores to float32,
+ties to the lowest id.
 """
 
 from __future__ import annotations
@@ -19,13 +21,51 @@ from numba import njit, prange
 
 from naq.device import require
 from naq.graph.operators import csr_tensor
-from naq.neighbors.similarity import METRICS, binary, metric_score, metric_scores, squared_norms
-from naq.neighbors.topk import Best, Lists, Mark, Progress, heap_offer, heap_sort, no_mark, stable_topk
-from naq.random import stream
+from naq.neighbors.topk import Lists, Mark, Progress, heap_offer, heap_sort, no_mark, stable_topk
 
-HEAVY_SHARE = 1 / 8
-"""A column with more than this share of non-zeros is added densely."""
-HEAVY_BYTES = 256 << 20
+METRICS = ("cosine", "euclidean", "jaccard")
+
+
+def squared_norms(features: Any) -> np.ndarray:
+    """(n,) float64 sum of squares of each row."""
+    if isinstance(features, np.ndarray):
+        return np.einsum("ij,ij->i", features, features, dtype=np.float64)
+    squared = features.data.astype(np.float64) ** 2
+    squares = sp.csr_array((squared, features.indices, features.indptr), shape=features.shape)
+    return np.asarray(squares.sum(axis=1)).ravel()
+
+
+def binary(features: Any) -> Any:
+    """1 where a feature is present, which is all that Jaccard looks at."""
+    if isinstance(features, np.ndarray):
+        return (features != 0).astype(np.float32)
+    return sp.csr_array((np.ones_like(features.data), features.indices, features.indptr), shape=features.shape)
+
+
+@njit(cache=True, inline="always")
+def metric_score(metric: Any, dot: Any, size_i: Any, size_j: Any) -> Any:
+    """float32 score from a dot product and two squared norms, all float64: equal inputs give equal scores.
+
+    Args:
+        metric: its place in ``METRICS``.
+    """
+    if metric == 0:
+        return np.float32(dot / np.sqrt(size_i * size_j)) if size_i > 0.0 and size_j > 0.0 else np.float32(0.0)
+    if metric == 1:
+        return np.float32(-np.sqrt(max(size_i + size_j - 2.0 * dot, 0.0)))
+    union = size_i + size_j - dot
+    return np.float32(dot / union) if union > 0.0 else np.float32(0.0)
+
+
+def metric_scores(metric: str, dots: torch.Tensor, size_i: torch.Tensor, size_j: torch.Tensor) -> torch.Tensor:
+    """As :func:`metric_score`, of whole blocks."""
+    if metric == "cosine":
+        scale = torch.sqrt(size_i * size_j)
+        return torch.where(scale > 0, dots / scale, 0.0).float()
+    if metric == "euclidean":
+        return -torch.sqrt(torch.clamp(size_i + size_j - 2 * dots, min=0)).float()
+    union = size_i + size_j - dots
+    return torch.where(union > 0, dots / union, 0.0).float()
 
 
 def inverted_index_topk(
@@ -51,20 +91,23 @@ def inverted_index_topk(
     for start in range(0, len(wanted), block):
         part = slice(start, min(len(wanted), start + block))
         _rows(
-            features.indptr, features.indices, features.data, columns.indptr, columns.indices, columns.data, heavy, place,
-            size, by_size, ends, wanted[part], METRICS.index(metric), ids[part], scores[part], numba.get_num_threads(),
+            features.indptr, features.indices, features.data, columns.indptr, columns.indices, columns.data,
+            heavy, place, size, by_size, ends, wanted[part], METRICS.index(metric), ids[part], scores[part],
+            numba.get_num_threads(),
         )  # fmt: skip
         if progress is not None:
             progress(part.stop, len(wanted))
     return ids, scores
 
 
-def _heavy_columns(columns: sp.csr_array) -> tuple[np.ndarray, np.ndarray]:
+def _heavy_columns(
+    columns: sp.csr_array, share: float = 1 / 8, most_bytes: int = 256 << 20
+) -> tuple[np.ndarray, np.ndarray]:
     """Columns so full that adding them whole beats visiting their entries: dense (h, n), and (d,) place in it or -1."""
     n = columns.shape[1]
     counts = np.diff(columns.indptr)
-    chosen = np.flatnonzero(counts > HEAVY_SHARE * n)
-    most = max(1, HEAVY_BYTES // (4 * n))
+    chosen = np.flatnonzero(counts > share * n)
+    most = max(1, most_bytes // (4 * n))
     chosen = chosen[np.argsort(-counts[chosen], kind="stable")][:most]
     place = np.full(columns.shape[0], -1, dtype=np.int32)
     place[chosen] = np.arange(len(chosen))
@@ -127,7 +170,7 @@ def _add_columns(
 def _meet(
     i: Any, columns: Any, values: Any, col_ptr: Any, col_rows: Any, col_data: Any, dots: Any, met: Any, last: Any
 ) -> Any:
-    """As :func:`_add_columns`, and list the rows that were met: how many. ``last[j] == i`` says that j is one of them."""
+    """As :func:`_add_columns`, and list the rows that were met: how many. ``last[j] == i`` if j is one of them."""
     end = np.uint64(0)
     for e in range(len(columns)):
         column, value = columns[e], np.float64(values[e])
@@ -160,7 +203,7 @@ def _select(i: Any, size: Any, metric: Any, dots: Any, candidates: Any, scores: 
 
 @njit(cache=True)
 def _offer_others(i: Any, size: Any, by_size: Any, ends: Any, last: Any, found: Any, scores: Any, ids: Any) -> Any:
-    """Offer the rows that were not met under Euclid, shortest first and then by id; ``ends[p]`` is where the rows as long as the p-th end."""
+    """Offer the rows that were not met under Euclid, by length, then id; ``ends[p]`` follows the p-th length."""
     position, k = 0, len(ids)
     while position < len(by_size):
         j = by_size[position]
@@ -178,26 +221,23 @@ def _offer_others(i: Any, size: Any, by_size: Any, ends: Any, last: Any, found: 
     return found
 
 
-BLOCK_ENTRIES = 1 << 25
-"""Scores held at once: a block of rows times n; 256 MiB in float64."""
-
-
 def block_topk(
     features: sp.csr_array | np.ndarray, k: int, metric: str, device: str, progress: Progress, mark: Mark = no_mark,
-    seeds: tuple[int, int] | None = None,
+    seeds: tuple[int, int] | None = None, entries: int = 1 << 25,
 ) -> Lists:  # fmt: skip
-    """ids (s, k) and scores (s, k); same rules as the inverted index: float64 scores rounded to float32, ties to the lowest id.
+    """ids (s, k) and scores (s, k): float64 scores rounded to float32, ties to the lowest id.
 
     Args:
         seeds: the nodes first..last-1 whose rows are wanted; None is all of them.
+        entries: scores held at once, a block of rows times n; 256 MiB in float64.
     """
     n = features.shape[0]
     first, last = (0, n) if seeds is None else seeds
-    block = int(max(1, min(4096, BLOCK_ENTRIES // n)))
+    block = int(max(1, min(4096, entries // n)))
     if str(device) == "cpu":
         held = 8.0 * (features.size if isinstance(features, np.ndarray) else 2 * features.nnz)
         rows = min(block, last - first)
-        what = f"a block of {rows:,} x {n:,} scores beside the features in float64"
+        what = f"a block of {rows:,} x {n:,} scores and the features in float64"
         require(held + 32.0 * rows * n, what, "use fewer workers, or a machine with more memory")
     if metric == "jaccard":
         features = binary(features)
@@ -235,55 +275,3 @@ def _on_device(features: Any, device: str) -> torch.Tensor:
     if isinstance(features, np.ndarray):
         return torch.from_numpy(np.array(features)).to(device, torch.float64)
     return csr_tensor(features.indptr, features.indices, features.data, features.shape, device, torch.float64)
-
-
-SAMPLE = 512
-"""Nodes whose true neighbours are found to measure recall."""
-BLOCK = 1 << 15
-"""Nodes that the sample is compared with at once."""
-
-
-def recall(found: np.ndarray, true: np.ndarray) -> float:
-    """The share of the true neighbours that was found, 1 where there are none; both (rows, k) with -1 where there is none."""
-    hits = ((found[:, :, None] == true[:, None, :]) & (true[:, None, :] >= 0)).any(axis=1)
-    return float(hits.sum() / (true >= 0).sum()) if (true >= 0).any() else 1.0
-
-
-def recall_with_ties(found: np.ndarray, scores: np.ndarray, true: np.ndarray, true_scores: np.ndarray) -> float:
-    """As :func:`recall`, but one that is as near as the last true one counts as found."""
-    there = true >= 0
-    last = np.where(there, true_scores, np.inf).min(axis=1, initial=np.inf)[:, None]
-    hits = np.minimum(((found >= 0) & (scores >= last)).sum(axis=1), there.sum(axis=1))
-    return float(hits.sum() / there.sum()) if there.any() else 1.0
-
-
-def measured_recall(features: Any, ids: np.ndarray, scores: np.ndarray, metric: str) -> dict[str, float]:
-    """``recall`` and ``recall_with_ties`` of an approximate feature table, on ``SAMPLE`` random nodes."""
-    n, k = ids.shape
-    sample = np.sort(stream(0, "feature-neighbors/recall").choice(n, min(SAMPLE, n), replace=False))
-    true, true_scores = true_rows(features, sample, k, metric)
-    with_ties = recall_with_ties(ids[sample], scores[sample], true, true_scores)
-    return {"recall": recall(ids[sample], true), "recall_with_ties": with_ties}
-
-
-def true_rows(features: Any, nodes: np.ndarray, k: int, metric: str) -> Lists:
-    """ids and scores (nodes, k) of the exact table; time O(nodes x n), memory O(nodes x block)."""
-    if not isinstance(features, np.ndarray):
-        return inverted_index_topk(features, k, metric, None, nodes)
-    best, own = Best(len(nodes), k, torch.device("cpu")), np.array(features[nodes])
-    left = torch.from_numpy((binary(own) if metric == "jaccard" else own).astype(np.float64))
-    size = left.square().sum(dim=1)[:, None]
-    places = torch.arange(len(nodes))
-    for start in range(0, len(features), BLOCK):
-        rows = np.array(features[start : start + BLOCK])
-        rows = binary(rows) if metric == "jaccard" else rows
-        dots = left @ torch.from_numpy(rows.astype(np.float64)).T
-        values = metric_scores(metric, dots, size, torch.from_numpy(squared_norms(rows))[None])
-        inside = np.flatnonzero((nodes >= start) & (nodes < start + len(rows)))
-        values[inside, nodes[inside] - start] = -torch.inf
-        if metric != METRICS[1]:
-            values[values == 0] = -torch.inf
-        # Owners are places in the sample, and none of the candidates has such a number.
-        best.offer(values, places, torch.arange(start, start + len(rows)) + len(nodes))
-    ids, scores = best.arrays()
-    return np.where(ids >= 0, ids - len(nodes), -1), scores

@@ -1,21 +1,23 @@
 r"""Personalised PageRank of every node by local push with over-relaxation, in parallel, with an error bound.
 
-For source i the push keeps an estimate p and a residual q of the random-walk form :math:`R = \alpha (I - (1-\alpha) D^{-1}A)^{-1}`
-with the invariant :math:`R_{i\cdot} = p + q R`. Relaxing a node moves :math:`\omega q_u` of its residual; since the
-symmetric form of the system is positive definite, any order of relaxations with :math:`0 < \omega < 2` converges. When
-:math:`|q_u| \le \epsilon d_u` everywhere, reversibility (:math:`d_u R_{uj} = d_j R_{ju}`) gives :math:`|R_{ij} - p_j| \le \epsilon d_j`,
-and for the symmetric diffusion :math:`S_{ij} = \sqrt{d_i / d_j} R_{ij}` an error of at most :math:`\epsilon \sqrt{d_i d_j}`.
+For source i the push keeps an estimate p and a residual q of the random-walk form :math:`R = \alpha (I - (1-\alpha)
+D^{-1}A)^{-1}` with the invariant :math:`R_{i\cdot} = p + q R`. Relaxing a node moves :math:`\omega q_u` of its
+residual; since the symmetric form of the system is positive definite, any order of relaxations with :math:`0 < \omega <
+2` converges. When :math:`|q_u| \le \epsilon d_u` everywhere, reversibility (:math:`d_u R_{uj} = d_j R_{ju}`) gives
+:math:`|R_{ij} - p_j| \le \epsilon d_j`, and for the symmetric diffusion :math:`S_{ij} = \sqrt{d_i / d_j} R_{ij}` an
+error of at most :math:`\epsilon \sqrt{d_i d_j}`.
 
-**Cost.** The threshold grows with the degree, so a hub is relaxed only for a residual that pays for its edges: relaxing u visits
-:math:`d_u` edges and lowers the energy :math:`\tfrac12 r^T M^{-1} r` of the symmetric form by at least
+**Cost.** The threshold grows with the degree, so a hub is relaxed only for a residual that pays for its edges: relaxing
+u visits :math:`d_u` edges and lowers the energy :math:`\tfrac12 r^T M^{-1} r` of the symmetric form by at least
 :math:`\tfrac12 \omega (2 - \omega) \epsilon^2 d_u`, out of at most :math:`1 / (2 \alpha d_i)`. A node costs at most
 :math:`1 / (\omega (2-\omega) \alpha d_i \epsilon^2)` edge visits, whatever the graph's size and hubs.
 
-**The boundary.** Where the scores on both sides of the tenth place are too close to call, first the nodes near the boundary get a short
-push of their own without over-relaxation. It leaves a share m of its mass, and :math:`R_{uj} = d_j R_{ju} / d_u` turns what it has
-settled, :math:`0 \le p^{(j)} \le R_{j\cdot}`, into a correction of the score of j after which its error is at most
-:math:`\epsilon m \sqrt{d_i d_j}`. Where that does not decide, the tolerance is divided by four while ``REFINE_VISITS`` last. Twins, nodes
-with the same neighbours, have equal scores whatever the tolerance, so that a boundary between them is left alone.
+**The boundary.** Where the scores on both sides of the tenth place are too close to call, first the nodes near the
+boundary get a separate short push without over-relaxation. It leaves a share m of its mass, and :math:`R_{uj} = d_j
+R_{ju} / d_u` turns what it has settled, :math:`0 \le p^{(j)} \le R_{j\cdot}`, into a correction of the score of j after
+which its error is at most :math:`\epsilon m \sqrt{d_i d_j}`. Where that does not decide, the tolerance is divided by
+four while ``REFINE_VISITS`` last. Twins, nodes with the same neighbours, have equal scores whatever the tolerance, so
+that a boundary between them is left alone.
 """
 
 from __future__ import annotations
@@ -27,19 +29,19 @@ import numpy as np
 from numba import njit, prange
 
 from naq.neighbors.topk import Progress, heap_offer, heap_sort
-from naq.neighbors.walk import begin, end, met, own_table, relax, walks
+from naq.neighbors.walk import number_of, own_table, relax, reset_walk, start_walk, walk_memory
 
 SETTLE = 10
 """The boundary after this many neighbours (the paper's query count) is refined where it is too close to call."""
 WINDOW = 32
-"""Of the first so many nodes, those near the boundary are corrected."""
+"""Nodes at the top of a row among which those near the boundary are corrected."""
 BACK = 1e-2
-"""Tolerance of their own pushes: a few dozen edge visits each."""
+"""Tolerance of these pushes: a few dozen edge visits each."""
 REFINEMENTS = 4
 """How often an unsettled node's tolerance is divided by four."""
 REFINE_VISITS, REFINE_TOTAL = 100_000, 10_000_000_000
-"""No refinement is begun that would bring a node above so many edge visits: hubs make everything near everything. In a small graph a node may have
-its share of the total, ten times as many at most: a refined row costs little there."""
+"""No refinement is begun that would bring a node above so many edge visits: hubs make everything near everything. In a
+small graph a node may have its share of the total, ten times as many at most: a refined row costs little there."""
 SLACK = 0.1
 """Signed residuals cancel: the error seen at the boundary is about a tenth of the bound."""
 DEEPENINGS = 64
@@ -48,7 +50,7 @@ DEEPENINGS = 64
 
 def push_topk(
     indptr: np.ndarray, indices: np.ndarray, others: np.ndarray, twin: np.ndarray, k: int, alpha: float,
-    tolerance: float, progress: Progress = None, seeds: tuple[int, int] | None = None,
+    tolerance: float, progress: Progress = None, seeds: tuple[int, int] | None = None, dense_up_to: int = 1 << 18,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
     """ids (s, k), scores (s, k), the tolerance each node ended with (s,) and its edge visits (s,).
 
@@ -56,6 +58,7 @@ def push_topk(
         indptr, indices: adjacency, with the self-loops where they are wanted.
         others: (n,) number of other nodes in each node's component; a node with none gets an empty row.
         twin: (n,) of :func:`~naq.neighbors.diffusion.twins`.
+        dense_up_to: nodes up to which a walk is kept in arrays over all nodes.
     """
     n = len(indptr) - 1
     first, last = (0, n) if seeds is None else seeds
@@ -65,14 +68,14 @@ def push_topk(
     reached = np.zeros(size, dtype=np.float64)
     visits = np.zeros(size, dtype=np.int64)
     omega = 2.0 / (1.0 + np.sqrt(1.0 - (1.0 - alpha) ** 2))
-    room = walks(indptr, numba.get_num_threads())
+    memory = walk_memory(indptr, numba.get_num_threads(), dense_up_to)
     block = max(256, size // 64)
     for start in range(0, size, block):
         stop = min(size, start + block)
         part = slice(start, stop)
         _rows(
             indptr, indices, others, twin, first + start, alpha, omega, tolerance,
-            ids[part], scores[part], reached[part], visits[part], room,
+            ids[part], scores[part], reached[part], visits[part], memory,
         )  # fmt: skip
         if progress is not None:
             progress(stop, size)
@@ -82,9 +85,9 @@ def push_topk(
 @njit(cache=True, parallel=True)
 def _rows(
     indptr: Any, indices: Any, others: Any, twin: Any, first: Any, alpha: Any, omega: Any, tolerance: Any,
-    ids: Any, scores: Any, reached: Any, visits: Any, room: Any,
+    ids: Any, scores: Any, reached: Any, visits: Any, memory: Any,
 ) -> None:  # fmt: skip
-    nodes, lists, tables = room
+    nodes, lists, tables = memory
     for thread in prange(len(nodes)):
         _rows_of_thread(
             indptr, indices, others, twin, first, alpha, omega, tolerance,
@@ -116,7 +119,7 @@ def _one(
     forward: Any, backward: Any, front: Any, window: Any, ids: Any, scores: Any,
 ) -> Any:  # fmt: skip
     nodes, touched, table = forward
-    begin(indptr, forward, i)
+    start_walk(indptr, forward, i)
     count, bound = 1, tolerance
     refinements, work = 0, 0
     most = max(REFINE_VISITS, min(10 * REFINE_VISITS, REFINE_TOTAL // (len(indptr) - 1)))
@@ -140,7 +143,7 @@ def _one(
             left = max(left, mass)
             work += more
         for place in range(low, high):
-            nodes[met(table, nodes, near[place])].estimate += corrections[place]
+            nodes[number_of(table, nodes, near[place])].estimate += corrections[place]
             window[0][place] += corrections[place] * _root(indptr, i) / _root(indptr, near[place])
         _sort_again(window[0], window[1], held)
         settled = _too_close(indptr, i, left * bound, twin, window, held) == (0, 0)
@@ -148,36 +151,36 @@ def _one(
             break
         refinements += 1
         for place in range(low, high):  # the residuals they were made of are about to change
-            nodes[met(table, nodes, near[place])].estimate -= corrections[place]
+            nodes[number_of(table, nodes, near[place])].estimate -= corrections[place]
     ids[:] = -1
     scores[:] = 0.0
     _best(alpha, forward, count, scores, ids)
-    end(forward, count)
+    reset_walk(forward, count)
     return bound, work
 
 
 @njit(cache=True)
 def _correction(indptr: Any, indices: Any, alpha: Any, j: Any, forward: Any, walk: Any, front: Any) -> Any:
-    """What a short push from j adds to its estimate, the share of mass that push has not settled, and its edge visits."""
+    """What a short push from j adds to its estimate, the share of mass it has not settled, and its edge visits."""
     nodes, touched, own_places = walk
     residuals, _, places = forward
-    begin(indptr, walk, j)
+    start_walk(indptr, walk, j)
     count, visits = relax(indptr, indices, alpha, 1.0, BACK, nodes, touched, own_places, front, 1)
     total, left = 0.0, 0.0
     for position in range(count):
         node = nodes[touched[position]]
         settled = node.estimate + alpha * node.residual
-        total += settled * residuals[met(places, residuals, node.id)].residual / node.degree
+        total += settled * residuals[number_of(places, residuals, node.id)].residual / node.degree
         left += (1.0 - alpha) * node.residual
-    end(walk, count)
-    own = residuals[met(places, residuals, j)]
+    reset_walk(walk, count)
+    own = residuals[number_of(places, residuals, j)]
     # The selection adds the first step of that push, alpha * residual, for every node.
     return total * own.degree - alpha * own.residual, left, visits
 
 
 @njit(cache=True)
 def _best(alpha: Any, walk: Any, count: Any, scores: Any, ids: Any) -> Any:
-    """Fill a list with the best nodes met but the first, best first: how many have a positive score, and how many the list holds."""
+    """Fill a list with the best nodes met but the first: how many have a positive score, and how many it holds."""
     nodes, touched, _ = walk
     positive, held = 0, 0
     own, worst = np.float64(nodes[touched[0]].degree), 0.0
@@ -212,7 +215,7 @@ def _sort_again(scores: Any, ids: Any, held: Any) -> None:
 
 @njit(cache=True)
 def _too_close(indptr: Any, i: Any, bound: Any, twin: Any, window: Any, held: Any) -> Any:
-    """First and last + 1 place of the window that the typical error may bring across the boundary; (0, 0) where it is clear."""
+    """First and last + 1 place of the window that the typical error may bring across the boundary; (0, 0) if clear."""
     scores, ids = window
     if held <= SETTLE:
         return 0, 0
@@ -227,7 +230,7 @@ def _too_close(indptr: Any, i: Any, bound: Any, twin: Any, window: Any, held: An
 
 @njit(cache=True)
 def _clear(one: Any, two: Any, error: Any, indptr: Any, twin: Any, scores: Any, ids: Any) -> Any:
-    """Whether the first place is ahead of the second by more than the error, or equal to it for good."""
+    """Whether the first place is ahead of the second by more than the error, or equal to it whatever the tolerance."""
     apart = error * (_root(indptr, ids[one]) + _root(indptr, ids[two]))
     return scores[one] - scores[two] > apart or twin[ids[one]] == twin[ids[two]]
 

@@ -6,7 +6,7 @@ import contextlib
 import hashlib
 import json
 import zipfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,16 +21,18 @@ from naq.options import check_whole
 from naq.random import stream
 
 LARGE = 1 << 26
-"""Bytes of an array from which on a table is stored as it is: numbers without order get a sixth smaller and take twenty times as long."""
-ROWS = 1 << 16
-"""Rows that are looked at at once, where that needs memory."""
+"""Bytes of an array above which a table is not compressed: it would get a sixth smaller in twenty times as long."""
+CACHE_FORMAT = 2
+"""Files of the first format have no checksum; they are not looked for."""
+FILLS = ("none", "lowest", "random", "feature")
 
 
 @dataclass(frozen=True, eq=False)
 class NeighborTable:
-    """The ``k`` nearest nodes of every node, best first; -1 (score 0) where there is none.
+    """The ``k`` nearest nodes of every node, best first; -1 (score 0) for no neighbour.
 
-    ``info`` says how it was made. Its ``graph`` is a hash of what was read of the graph: the structure, with the features where these were read (``content_of``).
+    ``info`` says how it was made. Its ``graph`` is a hash of what was read of the graph: the structure, with the
+    features if they were read (``content_hash``).
 
     Shapes:
         - ``ids``: (n, k) int32 or int64
@@ -47,7 +49,7 @@ class NeighborTable:
             raise DataError(f"scores have type {scores.dtype}; expected numbers.")
         scores = scores.astype(np.float32, copy=False)
         if ids.ndim != 2 or ids.shape != scores.shape or ids.dtype.kind not in "iu":
-            raise DataError(f"ids {ids.shape} and scores {scores.shape} are no neighbour table; expected (n, k).")
+            raise DataError(f"ids {ids.shape} and scores {scores.shape} are not a neighbour table; expected (n, k).")
         if ids.size and (int(ids.min()) < -1 or int(ids.max()) >= len(ids)):
             raise DataError(f"the table names node {ids.max()}, but it has nodes 0..{len(ids) - 1}.")
         for name, array in (("ids", ids), ("scores", scores)):
@@ -72,8 +74,8 @@ class NeighborTable:
     def hash(self) -> str:
         """A hash of the neighbours, whatever type their numbers have; scores and ``info`` do not count."""
         digest = hashlib.blake2b(f"{self.ids.shape}".encode(), digest_size=16)
-        for start in range(0, self.num_nodes, ROWS):
-            digest.update(np.ascontiguousarray(self.ids[start : start + ROWS], dtype="<i8").data)
+        for start in range(0, self.num_nodes, 1 << 16):
+            digest.update(np.ascontiguousarray(self.ids[start : start + (1 << 16)], dtype="<i8").data)
         return digest.hexdigest()
 
     def __repr__(self) -> str:
@@ -82,7 +84,7 @@ class NeighborTable:
     def first(self, k: int) -> NeighborTable:
         """The table of the ``k`` best."""
         if not 1 <= k <= self.k:
-            raise OptionError(f"the first {k} neighbours were asked for, but the table holds {self.k}; use k={k}.")
+            raise OptionError(f"k is {k}, but the table holds {self.k} neighbours; make it with k={k}.")
         return NeighborTable(self.ids[:, :k], self.scores[:, :k], {**self.info, "k": k})
 
     def save(self, path: str | Path) -> Path:
@@ -104,11 +106,11 @@ class NeighborTable:
     def _from(cls, arrays: Mapping[str, np.ndarray], path: str | Path) -> NeighborTable:
         if not {"ids", "scores", "info"} <= set(arrays):
             found = [name for name in arrays if name != "info" or arrays[name].size > 2]
-            raise DataError(f"{path} is no neighbour table; expected arrays ids and scores, found {sorted(found)}.")
+            raise DataError(f"{path} is not a neighbour table; expected arrays ids and scores, found {sorted(found)}.")
         return cls(arrays["ids"], arrays["scores"], description(arrays["info"], path))
 
 
-def content_of(graph: Graph, *, reads_features: bool) -> str:
+def content_hash(graph: Graph, *, reads_features: bool) -> str:
     """A hash of what a table is made from; labels never count."""
     return graph.without_labels().hash if reads_features else graph.structure_hash
 
@@ -117,10 +119,10 @@ def description(text: np.ndarray, path: str | Path) -> dict[str, Any]:
     """How a table or episodes were made, from the ``info`` of their file."""
     try:
         if text.shape != () or text.dtype.kind != "U":
-            raise ValueError("it is no text")
+            raise ValueError("it is not text")
         info = parse_json(str(text))
         if not isinstance(info, dict):
-            raise ValueError("it is no JSON object")
+            raise ValueError("it is not a JSON object")
     except (ValueError, OverflowError) as error:
         raise DataError(f"{path} has a damaged description ({error}); make it again.") from error
     return info
@@ -131,14 +133,11 @@ def check_k(graph: Graph, k: int) -> int:
     k = check_whole("k", k)
     if k >= graph.num_nodes:
         raise OptionError(
-            f"k is {k}, but graph {graph.name!r} has {graph.num_nodes:,} nodes, so a node has {graph.num_nodes - 1:,} others at most; lower k."
+            f"k is {k}, but graph {graph.name!r} has {graph.num_nodes:,} nodes, so a node has {graph.num_nodes - 1:,} "
+            "others at most; lower k."
         )
     require(12.0 * k * graph.num_nodes, f"a table of {k:,} neighbours for each of {graph.num_nodes:,} nodes", "lower k")
     return k
-
-
-CACHE_FORMAT = 2
-"""Files of the first format have no checksum; they are not looked for."""
 
 
 def cached(
@@ -156,7 +155,7 @@ def cached(
         graph.check_files()
         return table
     text = json.dumps(dict(info), sort_keys=True)
-    content = content_of(graph, reads_features=reads_features)
+    content = content_hash(graph, reads_features=reads_features)
     name = hashlib.blake2b(f"{CACHE_FORMAT}|{content}|{text}".encode(), digest_size=12).hexdigest()
     path = Path(cache) / "tables" / f"{name}.npz"
     try:
@@ -185,24 +184,21 @@ def _of_cache(path: Path, name: str) -> NeighborTable:
     return NeighborTable._from(arrays, path)
 
 
-FILLS = ("none", "lowest", "random", "feature")
-
-
 def check_fill(fill: str, allowed: tuple[str, ...] = FILLS) -> str:
     if fill not in allowed:
         raise OptionError(f"fill is {fill!r}; expected one of {', '.join(allowed)}.")
     return fill
 
 
-def filled(
+def fill_table(
     table: NeighborTable, fill: str, *, seed: int = 0, feature_ids: Callable[[], np.ndarray] | None = None,
     graph: Graph | None = None,
 ) -> NeighborTable:  # fmt: skip
     """The table with its short rows completed; filled entries have score 0.
 
     - ``none``: leave -1;
-    - ``lowest``: the lowest node ids that the row does not hold yet. As the released code, whose diagonal is a zero like
-      any other, the node itself may be among them;
+    - ``lowest``: the lowest node ids that the row does not hold yet. As the released code, whose diagonal is a zero
+      like any other, the node itself may be among them;
     - ``random``: other nodes, drawn from a stream of the node's own;
     - ``feature``: the node's nearest by features, in their order.
 
@@ -211,39 +207,27 @@ def filled(
     """
     info = {**table.info, "fill": fill} | ({"seed": seed} if fill == "random" else {})
     if graph is not None:
-        info["graph"] = content_of(graph, reads_features=info.get("kind") == "feature" or fill == "feature")
+        info["graph"] = content_hash(graph, reads_features=info.get("kind") == "feature" or fill == "feature")
     short = np.flatnonzero((table.ids < 0).any(axis=1)) if fill != "none" else np.empty(0, dtype=np.int64)
-    ids = table.ids.copy() if len(short) else table.ids
-    near = feature_ids() if fill == "feature" and feature_ids is not None and len(short) else None
-    for i in short:
-        _complete(ids[i], int(i), _pool(fill, int(i), ids.shape, seed, near), own=fill == "lowest")
+    ids, (n, k) = table.ids.copy() if len(short) else table.ids, table.ids.shape
+    near = feature_ids() if fill == "feature" and feature_ids is not None and len(short) else ids
+    for i in short.tolist():
+        row = [j for j in ids[i].tolist() if j >= 0]
+        taken = set(row) if fill == "lowest" else {*row, i}
+        for j in range(n) if fill == "lowest" else _others(n, k, seed, i) if fill == "random" else near[i].tolist():
+            if len(row) == k:
+                break
+            if j >= 0 and j not in taken:
+                taken.add(j)
+                row.append(j)
+        ids[i, : len(row)] = row
     return NeighborTable(ids, table.scores, info)
 
 
-def _complete(row: np.ndarray, node: int, pool: Iterable[int], *, own: bool) -> None:
-    """Fill the -1 at the end of a row with what the pool gives; the node itself only where ``own`` is set."""
-    have = int((row >= 0).sum())
-    taken = set(row[:have].tolist()) | (set() if own else {node})
-    for j in map(int, pool):
-        if have == len(row):
-            return
-        if j >= 0 and j not in taken:
-            taken.add(j)
-            row[have] = j
-            have += 1
-
-
-def _pool(fill: str, node: int, shape: tuple[int, ...], seed: int, near: np.ndarray | None) -> Iterable[int]:
-    n, k = shape
-    if fill == "lowest":
-        return range(n)
-    if fill == "random":
-        return stream(seed, "neighbors/fill", node).permutation(n) if n <= 4 * k + 64 else _draws(n, seed, node)
-    assert near is not None
-    return near[node]
-
-
-def _draws(n: int, seed: int, node: int) -> Iterator[int]:
+def _others(n: int, k: int, seed: int, node: int) -> Iterator[int]:
+    """Nodes in random order; on large graphs with repeats, without end."""
     random = stream(seed, "neighbors/fill", node)
-    while True:
-        yield from random.integers(0, n, size=64)
+    if n <= 4 * k + 64:
+        yield from random.permutation(n).tolist()
+    while n > 4 * k + 64:
+        yield from random.integers(0, n, size=64).tolist()

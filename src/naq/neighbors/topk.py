@@ -14,7 +14,7 @@ Lists = tuple[np.ndarray, np.ndarray]
 Progress = Callable[[int, int], None] | None
 """Is called with (rows done, rows in all)."""
 Mark = Callable[[str], None]
-"""Is called with ``compute``, ``selection`` or ``transfer`` when a block has finished that stage: a stopwatch synchronises the device there."""
+"""Is called with ``compute``, ``selection`` or ``transfer`` when a block has finished that stage, by a stopwatch."""
 
 
 def no_mark(stage: str) -> None:
@@ -73,7 +73,7 @@ def heap_sort(scores: Any, ids: Any, size: Any) -> None:
 
 @njit(cache=True, parallel=True)
 def offer_rows(values: Any, owners: Any, candidates: Any, scores: Any, ids: Any, sizes: Any) -> None:
-    """Offer ``values[r, c]`` of node ``candidates[c]`` to the heap of node ``owners[r]``, each owner once; nobody is offered itself.
+    """Offer ``values[r, c]`` of node ``candidates[c]`` to the heap of another node ``owners[r]``.
 
     Shapes:
         - values: (rows, columns); ``owners`` (rows,), ``candidates`` (columns,)
@@ -137,7 +137,7 @@ class Best:
         self.ids[owners] = who.gather(1, by_id).gather(1, order[:, :k])
 
     def arrays(self) -> tuple[np.ndarray, np.ndarray]:
-        """ids and scores (n, k), best first; -1 and 0 where there is none."""
+        """ids and scores (n, k), best first; -1 and 0 for no neighbour."""
         if self.on_cpu:
             sort_heaps(self.scores.numpy(), self.ids.numpy(), self.sizes.numpy())
         there = torch.isfinite(self.scores)

@@ -1,9 +1,10 @@
-r"""Neighbours of dense vectors: top-k by cosine, exact in blocks, or nearly so where there are too many nodes.
+r"""Neighbours of dense vectors: top-k by cosine, exact in blocks, or nearly so on large graphs.
 
 .. math:: S_{ij} = \frac{z_i \cdot z_j}{|z_i| |z_j|}
 
-Exact: O(n^2 d) products and O(block x n) memory. Above ``EXACT_NODES`` nodes :mod:`naq.neighbors.approximate`, where the work per node does
-not grow with their number. What share of the true neighbours that finds is measured on a sample and written into the table (``info["recall"]``).
+Exact: O(n^2 d) products and O(block x n) memory. Above ``EXACT_NODES`` nodes :mod:`naq_scale.near_vectors`, where the
+work per node does not grow with their number. What share of the true neighbours that finds is measured on a sample and
+written into the table (``info["recall"]``).
 """
 
 from __future__ import annotations
@@ -17,12 +18,11 @@ from naq.device import checked_device
 from naq.errors import OptionError
 from naq.neighbors.table import NeighborTable
 from naq.neighbors.topk import Best, Lists, Progress
-from naq.options import check_whole
-from naq.random import stream
+from naq.options import check_whole, imported
 
 EXACT_NODES = {"cpu": 60_000, "cuda": 1_000_000}
-"""Up to so many nodes every pair is compared, unless the caller says otherwise."""
-BLOCK_ENTRIES = 1 << 24
+"""Nodes up to which every pair is compared, unless the caller says otherwise."""
+ENTRIES = 1 << 24
 """Scores held at once; 64 MiB."""
 
 
@@ -59,15 +59,10 @@ def vector_neighbors(
     info = {"kind": "vectors", "metric": "cosine", "k": k, "search": "exact" if exact else "descent"}
     if exact:
         if rows.device.type == "cpu":
-            return NeighborTable(*_nearest_by_symmetry(rows, k, progress), info)
-        return NeighborTable(*_nearest(rows, torch.arange(n, device=rows.device), k, progress), info)
-    from naq.neighbors.approximate import approximate  # compiled, and needed for many nodes only
-    from naq.neighbors.feature_exact import SAMPLE, recall
-
-    ids, scores = approximate(rows, k, seed, progress)
-    sample = np.sort(stream(seed, "vector-neighbors/recall").choice(n, min(SAMPLE, n), replace=False))
-    true, _ = _nearest(rows, torch.from_numpy(sample).to(rows.device), k, None)
-    return NeighborTable(ids, scores, {**info, "recall": recall(ids[sample], true[sample])})
+            return NeighborTable(*nearest_by_symmetry(rows, k, progress), info)
+        return NeighborTable(*nearest_rows(rows, torch.arange(n, device=rows.device), k, progress), info)
+    ids, scores, recall = imported("naq_scale.near_vectors:near_table")(rows, k, seed, progress)
+    return NeighborTable(ids, scores, {**info, "recall": recall})
 
 
 def mutual_pairs(table: NeighborTable) -> np.ndarray:
@@ -99,12 +94,12 @@ def _unit_tensor(vectors: np.ndarray | torch.Tensor, device: str | torch.device)
     return rows / rows.norm(dim=1, keepdim=True).clamp(min=1.0)
 
 
-def _nearest(rows: torch.Tensor, wanted: torch.Tensor, k: int, progress: Progress) -> Lists:
+def nearest_rows(rows: torch.Tensor, wanted: torch.Tensor, k: int, progress: Progress, entries: int = ENTRIES) -> Lists:
     """ids and scores (wanted, k): every pair is compared, a block of rows at a time."""
     there = torch.nonzero(rows.any(dim=1))[:, 0]
     kept, best = rows[there], Best(len(rows), k, rows.device)
     wanted = wanted[rows[wanted].any(dim=1)]
-    block = max(1, BLOCK_ENTRIES // max(1, len(kept)))
+    block = max(1, entries // max(1, len(kept)))
     for start in range(0, len(wanted), block):
         these = wanted[start : start + block]
         best.offer(rows[these] @ kept.T, these, there)
@@ -113,11 +108,11 @@ def _nearest(rows: torch.Tensor, wanted: torch.Tensor, k: int, progress: Progres
     return best.arrays()
 
 
-def _nearest_by_symmetry(rows: torch.Tensor, k: int, progress: Progress) -> Lists:
-    """As :func:`_nearest` for all rows: S is symmetric, so half of its square blocks are computed and read twice."""
+def nearest_by_symmetry(rows: torch.Tensor, k: int, progress: Progress, entries: int = ENTRIES) -> Lists:
+    """As :func:`nearest_rows` for all rows: S is symmetric, so half of its blocks are computed and read twice."""
     there = torch.nonzero(rows.any(dim=1))[:, 0]
     kept, best = rows[there], Best(len(rows), k, rows.device)
-    block = math.isqrt(BLOCK_ENTRIES)
+    block = math.isqrt(entries)
     starts = range(0, len(kept), block)
     done, whole = 0, len(starts) * (len(starts) + 1) // 2
     for low in starts:

@@ -1,8 +1,9 @@
 """The memory of a push, and its relaxations in compiled code.
 
-A walk starts at one node, meets others over edges, and keeps a residual and an estimate for each under the node's number. Above
-``SMALL`` nodes :mod:`naq_scale.hashed_walk` keeps the nodes of a walk together and finds them through a hash table. Both relax the same
-nodes in the same order with the same numbers; which one is compiled follows from the type of ``table``, None for this one.
+A walk starts at one node, meets others over edges, and keeps a residual and an estimate for each under the node's
+number. On large graphs :mod:`naq_scale.hashed_walk` keeps the nodes of a walk together and finds them through a hash
+table. Both relax the same nodes in the same order with the same numbers; which one is compiled follows from the type of
+``table``.
 """
 
 from __future__ import annotations
@@ -13,30 +14,27 @@ import numpy as np
 from numba import njit, types
 from numba.extending import overload
 
-from naq.neighbors.prefetch import prefetch
-from naq.plugins import imported
+from naq.options import imported
 
-SMALL = 1 << 18
-"""Up to so many nodes a walk is kept in arrays over all nodes: measured, both cost the same near 400,000 nodes."""
-LOOKED_AT = 16
-"""Edges of a coming node whose ends are asked for ahead of time: 1.8 times faster at 200,000 nodes."""
 _FIELDS = {"residual": "f8", "estimate": "f8", "degree": "f4", "state": "i4", "id": "i4", "place": "u4"}
 NODE = np.dtype(list(_FIELDS.items()))
 """What a visit reads and writes, in one cache line; ``place`` is that in a hash table. States: 0 untouched, 1 touched,
 2 in the next front."""
 
 
-def walks(indptr: np.ndarray, threads: int) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-    """Memory of every thread for a walk forward and one back.
+def walk_memory(
+    indptr: np.ndarray, threads: int, dense_up_to: int = 1 << 18
+) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    """Memory of every thread for a walk forward and one back; both kinds cost the same at 250,000 nodes.
 
     Shapes:
-        - nodes: (threads, 2, n), or n + 1 where nodes are kept as they are met: the last is never met and has no residual
+        - nodes: (threads, 2, n), or n + 1 if nodes are kept as they are met: the last never is
         - lists: (threads, 4, n + 1): nodes touched of both walks, and two fronts
         - tables: hash tables, or None
     """
     n = len(indptr) - 1
     lists = np.empty((threads, 4, n + 1), dtype=np.int32)
-    if n > SMALL:
+    if n > dense_up_to:
         nodes, tables = imported("naq_scale.hashed_walk:hashed_memory")(n, threads)
         return nodes, lists, tables
     nodes = np.zeros((threads, 2, n), dtype=NODE)
@@ -54,7 +52,7 @@ def own_table(tables: Any, which: Any) -> Any:
 
 
 @njit(cache=True)
-def begin(indptr: Any, walk: Any, i: Any) -> None:
+def start_walk(indptr: Any, walk: Any, i: Any) -> None:
     """The walk has met node i, which has all of the residual."""
     nodes, touched, table = walk
     number = first(indptr, nodes, table, np.uint64(i))
@@ -64,7 +62,7 @@ def begin(indptr: Any, walk: Any, i: Any) -> None:
 
 
 @njit(cache=True)
-def end(walk: Any, count: Any) -> None:
+def reset_walk(walk: Any, count: Any) -> None:
     """The walk has met nobody."""
     nodes, touched, table = walk
     clear(nodes, touched, table, count)
@@ -75,7 +73,7 @@ def first(indptr: Any, nodes: Any, table: Any, node: Any) -> Any:
     raise NotImplementedError
 
 
-def met(table: Any, nodes: Any, node: Any) -> Any:
+def number_of(table: Any, nodes: Any, node: Any) -> Any:
     """The number of a node in its walk; of one without residual if the walk has not met it."""
     raise NotImplementedError
 
@@ -101,12 +99,12 @@ def _first(indptr: Any, nodes: Any, table: Any, node: Any) -> Any:
     return first if isinstance(table, types.NoneType) else None
 
 
-@overload(met)
-def _met(table: Any, nodes: Any, node: Any) -> Any:
-    def met(table: Any, nodes: Any, node: Any) -> Any:
+@overload(number_of)
+def _number_of(table: Any, nodes: Any, node: Any) -> Any:
+    def number_of(table: Any, nodes: Any, node: Any) -> Any:
         return np.uint64(node)
 
-    return met if isinstance(table, types.NoneType) else None
+    return number_of if isinstance(table, types.NoneType) else None
 
 
 @overload(clear)
@@ -136,7 +134,6 @@ def _relax(
         while length > 0:
             new = np.uint64(0)
             for position in range(length):
-                _look_ahead(indptr, indices, nodes, front, now, position, length)
                 number = front[now, position]
                 own = nodes[number]
                 own.state = 1
@@ -182,17 +179,3 @@ def queued(bound: Any, nodes: Any, touched: Any, front: Any, count: Any) -> Any:
             nodes[number].state = 2
             length += 1
     return length
-
-
-@njit(cache=True, inline="always")
-def _look_ahead(indptr: Any, indices: Any, nodes: Any, front: Any, now: Any, position: Any, length: Any) -> None:
-    """Ask for what the next nodes of the front will read, which is far apart in memory: where their edges begin, the
-    edges, their ends."""
-    if position + 8 < length:
-        prefetch(indptr, nodes[front[now, position + 8]].id)
-    if position + 4 < length:
-        prefetch(indices, indptr[nodes[front[now, position + 4]].id])
-    if position + 2 < length:
-        coming = nodes[front[now, position + 2]].id
-        for e in range(indptr[coming], min(indptr[coming] + LOOKED_AT, indptr[coming + 1])):
-            prefetch(nodes, indices[e])

@@ -1,18 +1,20 @@
-r"""A randomly thinned view of a graph: DropEdge and DropFeature on the receptive field of the nodes that are asked for.
+r"""A randomly thinned view of a graph: DropEdge and DropFeature on the receptive field of some nodes.
 
-Rong, Huang, Xu, Huang, DropEdge: Towards Deep Graph Convolutional Networks on Node Classification, https://arxiv.org/abs/1907.10903
+Rong, Huang, Xu, Huang, DropEdge: Towards Deep Graph Convolutional Networks on Node Classification,
+https://arxiv.org/abs/1907.10903
 
 .. math::
     \hat A' = \tilde D'^{-1/2} (A' + I) \tilde D'^{-1/2}, \qquad X' = X \, \mathrm{diag}(m)
 
-:math:`A'` keeps each undirected edge of :math:`A` with probability :math:`1 - p_e`, :math:`\tilde D'` are the row sums of
-:math:`A' + I`, and :math:`m` is 0 for a share :math:`p_f` of the feature columns, 1 for the others (nothing is rescaled).
+:math:`A'` keeps each undirected edge of :math:`A` with probability :math:`1 - p_e`, :math:`\tilde D'` are the row sums
+of :math:`A' + I`, and :math:`m` is 0 for a share :math:`p_f` of the feature columns, 1 for the others (nothing is
+rescaled).
 
-Whether an edge stays is a hash of (key, its two ends), so the thinning of the whole graph is fixed before any of it is looked at:
-every receptive field, of any nodes in any order, reads the same thinned graph, and none of it is ever formed.
+Whether an edge stays is a hash of (key, its two ends), so every receptive field, of any nodes in any order, reads the
+same thinned graph, and that graph is never formed.
 
-Cost: a hash per edge of the nodes that are asked for and of their kept neighbours (their degrees in the thinned graph), 2 to 3 ns
-each; no work and no memory that grows with the graph.
+Cost: a hash per edge of the nodes and of their kept neighbours (their degrees in the thinned graph), 2 to 3 ns each;
+no work and no memory that grows with the graph.
 """
 
 from __future__ import annotations
@@ -79,6 +81,16 @@ class AugmentedOperator:
         wanted = np.asarray(nodes, dtype=np.int64)
         return _thinned_rows(adjacency.indptr, adjacency.indices, wanted, self._keys, self.drop_edge)
 
+    def adjacency_around(self, nodes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Kept neighbours, indptr (n + 1,) and ids: of all nodes within two hops of ``nodes``, none of the others."""
+        reached = np.unique(nodes).astype(np.int64)
+        for _ in range(2):
+            reached = np.union1d(reached, self.adjacency_rows(reached)[1]).astype(np.int64)
+        some, indices = self.adjacency_rows(reached)
+        counts = np.zeros(self.graph.num_nodes + 1, dtype=np.int64)
+        counts[reached + 1] = np.diff(some)
+        return np.cumsum(counts), indices
+
     def first_layer(self, nodes: np.ndarray, weight: torch.Tensor) -> torch.Tensor:
         """(A_hat' X')[nodes] @ weight, differentiable in ``weight``."""
         rows, around = self.field(nodes)
@@ -134,7 +146,7 @@ def _thinned_scale(indptr: Any, indices: Any, u: Any, keys: Any, drop: Any) -> A
 
 @njit(cache=True)
 def _thinned_field(indptr: Any, indices: Any, nodes: Any, keys: Any, drop: Any, place: Any) -> Any:
-    """CSR rows of A_hat' in ascending order of node, as the whole matrix has them, with columns numbered by first use."""
+    """CSR rows of A_hat', entries in ascending order of node as in the whole matrix, columns numbered by first use."""
     starts, neighbors = _thinned_rows(indptr, indices, nodes, keys, drop)
     size = len(neighbors) + len(nodes)
     out = np.empty(len(nodes) + 1, dtype=np.int64)

@@ -63,8 +63,12 @@ class GCN(nn.Module):
     def encode(
         self, nodes: np.ndarray, operator: Operator | None = None, *, between: Between | None = None
     ) -> torch.Tensor:
-        """Vectors of ``nodes``, repeats allowed, computed on their receptive field; ``operator`` reads another view of the graph,
-        ``between`` changes the hidden layer."""
+        """Vectors of ``nodes``, repeats allowed, computed on their receptive field.
+
+        Args:
+            operator: another view of the graph.
+            between: changes the hidden layer.
+        """
         operator = operator or self.operator
         nodes = self.operator.graph.known_nodes(nodes).ravel()
         if operator is self.operator and between is None and operator.prefers_all(len(nodes)):
@@ -86,7 +90,7 @@ class GCN(nn.Module):
         """Vectors of all nodes; every first-layer row is computed once."""
 
         def inner(nodes: np.ndarray) -> torch.Tensor:
-            return torch.relu(self.operator.first_layer_block(nodes, self.weight1) + self.bias1) @ self.weight2
+            return torch.relu(self.operator.first_layer(nodes, self.weight1) + self.bias1) @ self.weight2
 
         def outer(values: torch.Tensor, columns: slice) -> torch.Tensor:
             return self._last(values + self.bias2[columns])

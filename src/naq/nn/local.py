@@ -1,13 +1,14 @@
-r"""Every node in a sub-graph of its own: two hops around it, with the degrees inside.
+r"""Every node in its own sub-graph: two hops around it, with the degrees inside.
 
 .. math::
     \mathrm{layer}(H) = D_v^{-1/2} A_v D_v^{-1/2} H, \qquad A_v = A[S_v, S_v], \quad S_v = \{v\} \cup N(v) \cup N(N(v))
 
-No self-loops; degrees are counted inside :math:`S_v` and are at least 1. The centre of a two-layer network needs the first layer at its
-neighbours only, so a batch of centres is one sparse matrix with a row per (centre, neighbour) and one with a row per centre.
+No self-loops; degrees are counted inside :math:`S_v` and are at least 1. The centre of a two-layer network needs the
+first layer at its neighbours only, so a batch of centres is one sparse matrix with a row per (centre, neighbour) and
+one with a row per centre.
 
-More than ``limit`` nodes are cut to that many drawn ones and the centre. Whether a node is drawn is decided by a hash of
-(seed, centre, node), so a sub-graph is the same whenever and wherever it is asked for.
+A sub-graph of more than ``limit`` nodes in addition to the centre keeps the centre and ``limit`` drawn ones. Whether a
+node is drawn is a hash of (seed, centre, node), so a sub-graph is the same in every batch.
 """
 
 from __future__ import annotations
@@ -45,17 +46,17 @@ class PairRows:
 
 
 class LocalOperator:
-    """A graph read through the sub-graphs of its nodes; offered to encoders in place of a :class:`~naq.nn.GraphOperator`.
+    """A graph read through the sub-graphs of its nodes; for encoders, as a :class:`~naq.nn.GraphOperator` is.
 
     Args:
         base: the graph, or one thinning of it: sub-graphs are taken from what is left.
-        limit: nodes per sub-graph beside the centre; 0 for all.
+        limit: nodes per sub-graph in addition to the centre; 0 for all.
 
     Shapes:
         - ``field``: nodes (m,) -> rows (m, pairs) of the second layer, and the pairs
         - ``first_layer``: pairs (p,) and weight (d, h) -> (p, h)
 
-    Cost: the edges of all sub-graphs that are asked for, in compiled code.
+    Cost: the edges of all these sub-graphs, in compiled code.
     """
 
     def __init__(self, base: GraphOperator | AugmentedOperator, *, limit: int = 1000, seed: int = 0) -> None:
@@ -65,7 +66,7 @@ class LocalOperator:
         n = base.graph.num_nodes
         self._stamp, self._degree = np.full(n, -1, dtype=np.int64), np.zeros(n, dtype=np.int64)
         self._place = np.full(n, -1, dtype=np.int32)
-        self._seen = 0  # centres so far: each stamps its sub-graph with a number of its own
+        self._seen = 0  # centres so far: each stamps its sub-graph with another number
 
     @property
     def width(self) -> int:
@@ -74,7 +75,10 @@ class LocalOperator:
     def field(self, nodes: np.ndarray) -> tuple[SparseRows, PairRows]:
         """Second-layer rows of ``nodes`` and the pairs their columns are."""
         nodes = np.asarray(nodes, dtype=np.int64)
-        indptr, indices = self._adjacency(nodes)
+        if isinstance(self.base, AugmentedOperator):
+            indptr, indices = self.base.adjacency_around(nodes)
+        else:
+            indptr, indices = self.graph.adjacency.indptr, self.graph.adjacency.indices
         found = _sub_graphs(indptr, indices, nodes, self._seen, self.limit, self._key, self._stamp, self._degree)
         pool_ptr, pool_data, ptr, columns, data = found
         self._seen += len(nodes)
@@ -82,18 +86,6 @@ class LocalOperator:
         pool = SparseRows(pool_ptr, np.arange(pairs, dtype=np.int32), pool_data, (len(nodes), pairs))
         local, members = renumber(columns, self._place)
         return pool, PairRows(SparseRows(ptr, local, data, (pairs, len(members))), members)
-
-    def _adjacency(self, nodes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """CSR of the graph, complete for everything within two hops of ``nodes``."""
-        if isinstance(self.base, GraphOperator):
-            return self.graph.adjacency.indptr, self.graph.adjacency.indices
-        reached = np.unique(nodes)
-        for _ in range(2):
-            reached = np.unique(np.concatenate([reached, self.base.adjacency_rows(reached)[1]]))
-        some, indices = self.base.adjacency_rows(reached)
-        counts = np.zeros(self.graph.num_nodes + 1, dtype=np.int64)
-        counts[reached + 1] = np.diff(some)
-        return np.cumsum(counts), indices
 
     def first_layer(self, pairs: PairRows, weight: torch.Tensor) -> torch.Tensor:
         """Rows of A_v X of the pairs @ weight, differentiable in ``weight``."""
@@ -121,26 +113,28 @@ def _rank(seed: Any, centre: Any, node: Any) -> Any:
 
 
 @njit(cache=True)
-def _reach(indptr: Any, indices: Any, u: Any, number: Any, stamp: Any, found: Any, count: Any) -> Any:
-    """Stamp the neighbours of u and append the new ones to ``found``; how many there are now."""
-    for e in range(indptr[u], indptr[u + 1]):
-        w = indices[e]
-        if stamp[w] != number:
-            stamp[w] = number
-            found[count] = w
-            count += 1
+def fill_ball(indptr: Any, indices: Any, v: Any, number: Any, stamp: Any, found: Any) -> Any:
+    """Put the nodes within two hops of v into ``found``, breadth first, and stamp them with ``number``; their count."""
+    stamp[v], found[0] = number, v
+    start, count = 0, 1
+    for _ in range(2):
+        end = count
+        for position in range(start, end):
+            u = found[position]
+            for e in range(indptr[u], indptr[u + 1]):
+                w = indices[e]
+                if stamp[w] != number:
+                    stamp[w] = number
+                    found[count] = w
+                    count += 1
+        start = end
     return count
 
 
 @njit(cache=True)
 def _members(indptr: Any, indices: Any, v: Any, number: Any, limit: Any, seed: Any, stamp: Any, found: Any) -> Any:
     """Stamp S_v with ``number`` and return its size; ``found`` is scratch that takes the members."""
-    stamp[v] = number
-    found[0] = v
-    near = _reach(indptr, indices, v, number, stamp, found, 1)
-    count = near
-    for i in range(1, near):
-        count = _reach(indptr, indices, found[i], number, stamp, found, count)
+    count = fill_ball(indptr, indices, v, number, stamp, found)
     if limit > 0 and count - 1 > limit:
         ranks = np.empty(count - 1, dtype=np.uint64)
         for i in range(1, count):
@@ -160,7 +154,7 @@ def _members(indptr: Any, indices: Any, v: Any, number: Any, limit: Any, seed: A
 def _sub_graphs(
     indptr: Any, indices: Any, nodes: Any, seen: Any, limit: Any, seed: Any, stamp: Any, degree: Any
 ) -> Any:
-    """Second-layer rows (by centre) and first-layer rows (by pair); ``stamp`` and ``degree`` are scratch of n entries."""
+    """Second-layer rows by centre and first-layer rows by pair; ``stamp`` and ``degree`` are scratch of n entries."""
     pairs = 0
     entries = 0
     for v in nodes:

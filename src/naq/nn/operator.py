@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any, Protocol
-from weakref import WeakValueDictionary
 
 import numpy as np
 import scipy.sparse as sp
@@ -14,31 +13,29 @@ from naq.device import free_bytes
 from naq.graph import Graph
 from naq.graph.operators import csr_tensor
 from naq.nn.rows import SparseRows, mixed_product, row_entries, sparse_product, take_field, take_rows
-from naq.plugins import imported
+from naq.options import imported
 
 PROPAGATED_ENTRIES = 200_000_000
-"""A_hat X is formed once while it has at most this many entries (1.6 GB); else its rows are formed when asked for."""
+"""A_hat X is formed once if it has at most this many entries (1.6 GB); else its rows are formed when they are read."""
 
 CROWDED = 0.1
-"""Columns of A_hat X with a larger share of non-zeros are multiplied as dense ones: about ten times the arithmetic per second."""
+"""Columns of A_hat X with a larger share of non-zeros are multiplied as dense ones, ten times as fast per number."""
 CROWDED_BYTES = 1 << 29
+"""Most bytes of such columns."""
 DENSE_BYTES = 1 << 32
 """On an accelerator X and A_hat X are held dense up to this size, and while twice as much is free there: gathering rows
 of a dense matrix there is the fastest product."""
 MANY = 16
-"""On an accelerator vectors of one in so many nodes are computed sooner as rows of all vectors."""
+"""On an accelerator the vectors of n / MANY nodes or more are computed sooner as rows of all vectors."""
 BLOCK = 8192
 """Nodes that are encoded at once."""
-
-
-_propagated_there: WeakValueDictionary[tuple[str, str], torch.Tensor] = WeakValueDictionary()
-"""A_hat X by graph and accelerator, while an operator holds it: models of one graph that are trained together share it."""
 
 
 class Operator(Protocol):
     """A graph as an encoder reads it.
 
-    What ``field`` gives beside the rows is handed to ``first_layer``: node ids, or whatever first-layer rows are known by.
+    The second value of ``field`` says which first-layer rows the columns are; ``first_layer`` takes it. For a graph's
+    own operator they are node ids.
     """
 
     graph: Graph
@@ -67,13 +64,15 @@ class GraphOperator:
     """Sparse operators of one graph, shared by the encoders that work on it.
 
     The first layer of a GCN is A_hat X W1, and A_hat X never changes: it is formed once, so a first-layer row costs one
-    sparse row and a two-layer encoder needs the one-hop neighbourhood of its nodes only. Degrees are the graph's own, so any
-    set of nodes gets the numbers a full-graph pass would give it.
+    sparse row and a two-layer encoder needs the one-hop neighbourhood of its nodes only. Degrees are those of the
+    graph, so any set of nodes gets the numbers of a full-graph pass.
 
     Args:
         graph: with features.
         self_loops: whether A_hat has them; without, A_hat X is never formed.
     """
+
+    block = BLOCK
 
     def __init__(self, graph: Graph, device: str | torch.device = "cpu", *, self_loops: bool = True) -> None:
         graph.require_features("an encoder")
@@ -88,18 +87,12 @@ class GraphOperator:
         self._ready = False
 
     def _form(self) -> None:
-        """A_hat X where it is first read: not every learner reads it."""
+        """Make A_hat X when it is first read: not every learner reads it."""
         if self.formed and not self._ready:
-            shared = self.device.type != "cpu" and type(self) is GraphOperator
-            key = (self.graph.hash, str(self.device)) if shared else None
-            self._dense = None if key is None else _propagated_there.get(key)
+            propagated = self.propagated()
+            self._dense = self._held(propagated)
             if self._dense is None:
-                propagated = self.propagated()
-                self._dense = self._held(propagated)
-                if self._dense is None:
-                    self._split(propagated)
-                elif key is not None:
-                    _propagated_there[key] = self._dense
+                self._split(propagated)
         self._ready = True
 
     def propagated(self) -> np.ndarray | sp.csr_array:
@@ -141,7 +134,7 @@ class GraphOperator:
         return take_field(self.adjacency, nodes, self._place)
 
     def first_layer(self, around: np.ndarray, weight: torch.Tensor) -> torch.Tensor:
-        """(A_hat X)[around] @ weight, differentiable in ``weight``, by whichever order costs less: (A_hat X) W or A_hat (X W)."""
+        """(A_hat X)[around] @ weight, differentiable in ``weight``, by (A_hat X) W or A_hat (X W), the cheaper one."""
         self._form()
         if self._dense is not None:
             return self._dense[torch.from_numpy(around).to(self.device, non_blocking=True)] @ weight
@@ -165,13 +158,6 @@ class GraphOperator:
             return self._inputs[torch.from_numpy(nodes).to(self.device, non_blocking=True)] @ weight
         return sparse_product(take_rows(features, nodes), weight)
 
-    def first_layer_block(self, nodes: np.ndarray, weight: torch.Tensor) -> torch.Tensor:
-        """As :meth:`first_layer`, for consecutive nodes."""
-        held = self.held_inputs() if self.device.type == "cuda" else None
-        if held is None:
-            return self.first_layer(nodes, weight)
-        return held[nodes[0] : nodes[-1] + 1] @ weight
-
     def prefers_all(self, count: int) -> bool:
         """Whether vectors of ``count`` nodes are computed sooner as rows of those of all nodes: on a GPU finding the
         receptive field takes longest."""
@@ -184,13 +170,14 @@ class GraphOperator:
         """(n, width): ``finish(A_hat Z, columns)`` of all nodes, where ``make(nodes)`` gives rows of Z."""
         n = self.graph.num_nodes
         inner, columns = torch.empty(n, width, device=self.device), slice(None)
-        for nodes in np.split(np.arange(n), range(BLOCK, n, BLOCK)):
+        blocks = np.split(np.arange(n), range(self.block, n, self.block))
+        for nodes in blocks:
             inner[nodes[0] : nodes[-1] + 1] = make(nodes)
         whole = self.held_adjacency()
         if whole is not None:
             return finish(whole @ inner, columns)
         out = torch.empty_like(inner)
-        for nodes in np.split(np.arange(n), range(BLOCK, n, BLOCK)):
+        for nodes in blocks:
             rows, around = self.field(nodes)
             values = sparse_product(rows, inner[torch.from_numpy(around).to(inner.device)])
             out[nodes[0] : nodes[-1] + 1] = finish(values, columns)
@@ -202,7 +189,7 @@ class GraphOperator:
         return self._dense
 
     def held_adjacency(self) -> torch.Tensor | None:
-        """A_hat as a sparse matrix on an accelerator, sent there once; None on the CPU, where its rows are read in place."""
+        """A_hat as a sparse matrix on an accelerator; None on the CPU, where its rows are read in place."""
         if self.device.type == "cpu":
             return None
         if self._adjacency is None:

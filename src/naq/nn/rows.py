@@ -94,7 +94,7 @@ def renumber(indices: Any, place: Any) -> Any:
 
 @njit(cache=True, parallel=True, fastmath={"contract"})
 def _multiply(indptr: Any, indices: Any, data: Any, tiles: Any, out: Any) -> None:
-    """rows @ dense, with ``dense`` cut into (tiles, n, width): a tile stays in the cache of the core that works on it."""
+    """rows @ dense, with ``dense`` cut into (tiles, n, width): a tile stays in the cache of its core."""
     rows, width = len(indptr) - 1, tiles.shape[2]
     step = (rows + ROW_CHUNKS - 1) // ROW_CHUNKS
     for job in prange(tiles.shape[0] * ROW_CHUNKS):
@@ -191,7 +191,7 @@ class _MixedProduct(torch.autograd.Function):
 
 
 def multiply(rows: SparseRows, dense: torch.Tensor) -> torch.Tensor:
-    """rows (m, n) @ dense (n, h), no gradient. On the CPU the order of additions is fixed, whatever the number of threads."""
+    """rows (m, n) @ dense (n, h), no gradient; on the CPU the same bits for any number of threads."""
     if dense.device.type == "cpu" and dense.dtype == torch.float32:
         return _multiply_cpu(rows, dense.detach())
     matrix = csr_tensor(rows.indptr, rows.indices, rows.data, rows.shape, dense.device, dense.dtype)
@@ -204,7 +204,7 @@ def tile_width(width: int) -> int:
 
 
 def _multiply_few(rows: SparseRows, dense: torch.Tensor) -> torch.Tensor:
-    """:func:`multiply`, by columns where there are few rows and ``dense`` is tall."""
+    """:func:`multiply`, by columns if there are few rows and ``dense`` is tall."""
     height, width = rows.shape[0], dense.shape[1]
     tile = tile_width(width)
     if dense.device.type != "cpu" or dense.dtype != torch.float32 or not tile or height * tile * 4 > SCATTER_BYTES:

@@ -7,17 +7,13 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
+from inspect import signature
 from types import ModuleType
 from typing import Any
 
-_PUBLIC = {
-    "RunConfig": "naq.run.config",
-    "Result": "naq.run.result",
-    "embed": "naq.run.embed",
-    "run_config": "naq.run.run",
-}
+from naq.options import on_first_use
 
-__all__ = ["Result", "RunConfig", "run_config"]
+__all__ = ["Result", "RunConfig"]
 
 
 class _Callable(ModuleType):
@@ -28,15 +24,8 @@ class _Callable(ModuleType):
 
     @property
     def __signature__(self) -> Any:
-        from inspect import signature
-
         return signature(import_module("naq.run.run").run)
 
 
 sys.modules[__name__].__class__ = _Callable
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _PUBLIC:
-        raise AttributeError(f"module 'naq.run' has no attribute {name!r}")
-    return getattr(import_module(_PUBLIC[name]), name)
+__getattr__ = on_first_use(__name__, {"RunConfig": "config", "Result": "result"})

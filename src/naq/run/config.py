@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
 from naq.errors import OptionError
-from naq.graph.weighting import check_weighting
+from naq.graph.operators import check_weighting
 from naq.heads import Head, make_head
+from naq.heads.base import Predict
 from naq.methods import Method, get_method
-from naq.options import Value, merge_options, nearest
+from naq.options import Value, did_you_mean, merge_options
 from naq.run.episodes import episode_options
-from naq.run.tasks import check_selection
 from naq.training import Schedule
 
 FEATURES = "raw"
@@ -21,6 +21,11 @@ EPISODES = 16_000
 """Training episodes of a learner, as in the paper."""
 EVALUATE_EVERY = 160
 """Episodes between two evaluations of a learner: the paper's 100 evaluations in 16,000."""
+SELECTIONS = {
+    "valid": "first best accuracy on validation tasks",
+    "clusters": "first best accuracy on label-free tasks: clusters of smoothed features as classes",
+}
+"""What chooses the checkpoint."""
 OWN = "own"
 """Stands for the name of a head if a method solves tasks itself."""
 
@@ -38,6 +43,7 @@ class RunConfig:
         way, shot: of the tasks; training episodes have the same way unless ``episode`` says otherwise.
         seed: of weights and episodes.
         head: solves the tasks and chooses the checkpoint; ``own`` if the method does.
+        heads: the options of each head that is reported, by its name, instead of those that every run reports.
         features: what the method reads: ``raw`` as in the paper, ``binary``, ``tfidf``, or ``auto``: ``tfidf`` if
             features are sparse and non-negative, else ``raw``. Which is better depends on the graph.
         options: of the learner or embedder, e.g. ``{"lr": 3e-4}``; ``epochs`` among them if it is trained in epochs.
@@ -51,7 +57,10 @@ class RunConfig:
         device: ``cpu`` or ``cuda``.
         refine: whether the closed form of NaQ is applied to the vectors before testing; checkpoints are selected
             without it.
-        spec, solver: the method and the head (None if the method solves tasks itself); neither compared nor written.
+        encoder: what :func:`~naq.nn.given.describe_encoder` says of an encoder that the user makes; ``options`` then
+            hold no width and no encoder of the learner's own.
+        spec, solver, solvers: the method, the head (None if the method solves tasks itself) and the ``heads``; neither
+            compared nor written.
     """
 
     dataset: str
@@ -70,8 +79,11 @@ class RunConfig:
     select: str | None
     device: str
     refine: bool | None
+    encoder: Mapping[str, str] | None
+    heads: Mapping[str, Mapping[str, Value]] | None
     spec: Method = field(compare=False, repr=False)
     solver: Head | None = field(compare=False, repr=False)
+    solvers: Sequence[Head] | None = field(compare=False, repr=False)
 
     @classmethod
     def resolve(
@@ -82,7 +94,7 @@ class RunConfig:
         way: int = 5,
         shot: int = 1,
         seed: int = 0,
-        head: str | Head = "logistic",
+        head: str | Head | Predict = "logistic",
         head_options: Mapping[str, Any] | None = None,
         features: str | None = FEATURES,
         options: Mapping[str, Any] | None = None,
@@ -94,6 +106,8 @@ class RunConfig:
         select: str | None = "valid",
         device: str = "cpu",
         refine: bool | None = None,
+        encoder: Mapping[str, str] | None = None,
+        heads: Iterable[str | Head | Predict] | str | Predict | None = None,
     ) -> RunConfig:
         """The configuration of a request; settings as in the class. Two requests for one run have equal configurations.
 
@@ -104,10 +118,15 @@ class RunConfig:
         """
         spec = method if isinstance(method, Method) else get_method(method)
         solver = None if spec.solves_tasks and head == OWN else make_head(head, **(head_options or {}))
-        check_selection(select or "valid")
+        if (select := select or "valid") not in SELECTIONS:
+            raise OptionError(f"select is {select!r}; {did_you_mean(select, SELECTIONS)}")
         weighting = check_weighting(features or FEATURES)
         schedule = _schedule(spec, evaluate_every, patience)
+        method_options = _method_options(spec, options or {}, epochs)
+        if encoder is not None:
+            method_options = _without_own_encoder(spec, method_options, options or {})
         solver = None if spec.solves_tasks else solver
+        solvers = None if heads is None else _heads(heads)
         return cls(
             dataset=str(dataset),
             method=spec.name,
@@ -117,16 +136,19 @@ class RunConfig:
             head=OWN if solver is None else solver.name,
             head_options=None if solver is None else dict(solver.options),
             features=None if getattr(spec.model, "weighs_features", False) else weighting,
-            options=_method_options(spec, options or {}, epochs),
+            options=method_options,
             episode=_episode(spec, int(way), int(shot), episode or {}),
             episodes=None if spec.learner is None else int(EPISODES if episodes is None else episodes),
             evaluate_every=None if schedule is None else schedule.evaluate_every,
             patience=None if schedule is None else schedule.patience or 0,
-            select=None if schedule is None else select or "valid",
+            select=None if schedule is None else select,
             device=str(device),
             refine=True if refine else None,
+            encoder=encoder,
+            heads=None if solvers is None else {one.name: dict(one.options) for one in solvers},
             spec=spec,
             solver=solver,
+            solvers=solvers,
         )
 
     @property
@@ -157,7 +179,7 @@ def check_settings(given: Mapping[str, Any]) -> None:
     """An ``OptionError`` for a name that a run has no setting of."""
     for name in given:
         if name not in (known := [*config_fields(), "epochs"]):
-            raise OptionError(f"a run's configuration has no field {name!r}; {nearest(name, known)}")
+            raise OptionError(f"a run's configuration has no field {name!r}; {did_you_mean(name, known)}")
 
 
 def _method_options(method: Method, given: Mapping[str, Any], epochs: int | None) -> dict[str, Value]:
@@ -172,6 +194,28 @@ def _method_options(method: Method, given: Mapping[str, Any], epochs: int | None
             raise OptionError(f"epochs is {epochs}, but {method.name} {what}.")
         given = {**given, "epochs": epochs}
     return merge_options(method.name, method.model.defaults, given)
+
+
+def _heads(given: Any) -> list[Head]:
+    """Heads by their names, as they are, or as functions; of one or of several; as a configuration writes them."""
+    if isinstance(given, Mapping):
+        return [make_head(name, **options) for name, options in given.items()]
+    heads = [make_head(one) for one in ([given] if isinstance(given, str | Head) or callable(given) else given)]
+    names = [head.name for head in heads]
+    if not heads or len(set(names)) < len(names):
+        raise OptionError(f"heads are {names}; expected one or more, each with a name of its own.")
+    return heads
+
+
+def _without_own_encoder(method: Method, options: Mapping[str, Value], given: Mapping[str, Any]) -> dict[str, Value]:
+    """The options of a learner whose encoder is the user's."""
+    if method.learner is None:
+        raise OptionError(f"encoder was given, but {method.name} is not trained on episodes; leave it out.")
+    method.learner.check_takes_encoder()
+    own = {"latent", "encoder"}
+    if names := sorted(own & set(given)):
+        raise OptionError(f"option {names[0]} came with an encoder, which decides that itself; leave one of both out.")
+    return {name: value for name, value in options.items() if name not in own}
 
 
 def _episode(method: Method, way: int, shot: int, given: Mapping[str, Any]) -> dict[str, Value] | None:

@@ -24,7 +24,7 @@ def embed(
     out: str | Path | None = None,
     **options: Any,
 ) -> np.ndarray:
-    """(n, d) float32 vectors of a registered method that needs no labels and no episodes, e.g. ``naq-plus`` or ``bgrl``.
+    """(n, d) float32 vectors of a method that needs neither labels nor episodes, e.g. ``naq-plus`` or ``bgrl``.
 
     A method that is trained stops, and its weights are chosen, by label-free tasks: clusters of smoothed features as
     classes. A graph that is itself mapped is embedded in blocks with and without ``out``.
@@ -44,18 +44,17 @@ def embed(
                 "refine=True does not work in blocks; leave out= away, or use naq-plus, which is refined."
             )
         return model.embed_to(out)
-    vectors = pretrained(model).embed()
-    return refined(vectors, seed, device) if refine else vectors
+    vectors = pretrain(model).embed()
+    return refine_vectors(vectors, seed, device) if refine else vectors
 
 
-def pretrained(model: Embedder) -> Embedder:
-    """The embedder, trained without any label if it is trained: weights and stop are chosen by label-free tasks, with prototypes."""
+def pretrain(model: Embedder) -> Embedder:
+    """The embedder itself, trained if it is a trained one: label-free tasks choose its weights, by prototypes."""
     trained: Any = model
     if not model.trains or trained.updates == 0:
         return model
     from naq.heads import make_head
-    from naq.run.evaluate import validation_accuracy
-    from naq.run.tasks import label_free_tasks
+    from naq.run.evaluate import label_free_tasks, validation_accuracy
     from naq.training import EpochTraining, Schedule, fit
 
     head = None if model.solves_tasks else make_head("prototype")
@@ -65,6 +64,6 @@ def pretrained(model: Embedder) -> Embedder:
     return model
 
 
-def refined(vectors: np.ndarray, seed: int, device: str) -> np.ndarray:
+def refine_vectors(vectors: np.ndarray, seed: int, device: str) -> np.ndarray:
     """The closed form as ``refine`` applies it: of mutual neighbours, sharpened less than in ``naq-plus``."""
     return ClosedForm(pairs="mutual", power=1.5, seed=seed, device=device).fit_transform(vectors)

@@ -1,8 +1,7 @@
 """The episodes a method trains on, and the neighbour table they are drawn from: made here, or given.
 
-A table that is given is taken if it is the one that the run would make itself, or a wider one: of as many nodes, of the kind
-and with the options of the episodes, from the same content of the graph. What a table does not say of itself is not
-checked, and the run says so.
+A given table has to be the one that the run would make itself, or a wider one: of as many nodes, of the kind and with
+the options of the episodes, from the same content of the graph. What it does not state is not checked, with a note.
 """
 
 from __future__ import annotations
@@ -19,7 +18,8 @@ from naq.errors import OptionError
 from naq.graph import Graph
 from naq.methods import Method
 from naq.neighbors import NeighborTable, diffusion_neighbors, feature_neighbors
-from naq.neighbors.table import FILLS, check_fill, content_of, filled
+from naq.neighbors.diffusion import HEAT
+from naq.neighbors.table import FILLS, check_fill, content_hash, fill_table
 from naq.options import Value, merge_options
 from naq.tasks import ClassSplit
 
@@ -27,9 +27,10 @@ if TYPE_CHECKING:
     from naq.run.config import RunConfig
 
 _NAQ: dict[str, Value] = {"fill": "none", "apart": 0, "drop_overlap": False, "drop_random": False}
+_HEAT: dict[str, Value] = {"kernel": "ppr", "t": HEAT}
 DEFAULTS: dict[str, dict[str, Value]] = {
     "naq-feat": {"way": 0, "shot": 1, "queries": 10, "metric": "cosine", "search": "auto", **_NAQ},
-    "naq-diff": {"way": 0, "shot": 1, "queries": 10, "alpha": 0.1, "self_loops": True, **_NAQ},
+    "naq-diff": {"way": 0, "shot": 1, "queries": 10, "alpha": 0.1, "self_loops": True, **_HEAT, **_NAQ},
     "supervised": {"way": 0, "queries": 8, "shot": 0},
     "g-umtra": {"way": 0, "views": 1, "drop_edge": 0.3, "drop_feature": 0.3},
 }
@@ -38,7 +39,7 @@ DEFAULTS: dict[str, dict[str, Value]] = {
 NaQ trains with one shot whatever the tasks have, as the paper's code does.
 """
 
-SWITCHES = frozenset({"search"})
+SWITCHES = frozenset({"search", *_HEAT})
 """Options that are left out of a run's configuration while they have their default."""
 
 
@@ -76,12 +77,12 @@ def table_for(
     if kind == "naq-feat":
         how = {"metric": options["metric"], "search": options.get("search", DEFAULTS[kind]["search"])}
         return feature_neighbors(graph, k, **how, fill=fill, device=device, cache=cache, progress=progress)
-    how = {name: options[name] for name in MADE_WITH["diffusion"]}
+    how = {name: options[name] for name in ("alpha", "self_loops", *_HEAT) if name in options}
     return diffusion_neighbors(graph, k, **how, fill=fill, cache=cache, progress=progress)
 
 
 def episode_way(config: RunConfig) -> int:
-    """Classes of a training episode: the tasks' unless the episode option says otherwise, which a learner that solves tasks cannot use."""
+    """Classes of a training episode: of the tasks, or the episode option, not for learners that solve tasks."""
     assert config.episode is not None
     way = int(config.episode["way"]) or config.way
     if config.spec.solves_tasks and way != config.way:
@@ -127,7 +128,9 @@ def draw_episodes(
 
 KINDS = {"naq-feat": ("feature", "vectors"), "naq-diff": ("diffusion",)}
 """Tables that episodes are drawn from; features that are too many to compare may have been made vectors first."""
-MADE_WITH = {"feature": ("metric",), "vectors": ("metric",), "diffusion": ("alpha", "self_loops")}
+MADE_WITH: dict[str, tuple[str, ...]] = {
+    "feature": ("metric",), "vectors": ("metric",), "diffusion": ("alpha", "self_loops"), "heat": ("t", "self_loops"),
+}  # fmt: skip
 """What has to be the same in the table's ``info`` and in the options of the episodes."""
 
 
@@ -139,62 +142,59 @@ def takes_table(method: Method) -> bool:
 def check_takes_table(method: Method) -> None:
     if not takes_table(method):
         raise OptionError(
-            f"a neighbour table was given, but {method.name} draws no episodes from one; leave it out, or use a method naq-feat/... or naq-diff/..."
+            f"a neighbour table was given, but {method.name} draws no episodes from one; leave it out, or use a method "
+            "naq-feat/... or naq-diff/..."
         )
 
 
 def table_info(table: NeighborTable) -> dict[str, Any]:
-    """What a run says of the table: a hash of its neighbours, and how it was made, as it comes back from a run folder."""
+    """What a run folder keeps of the table: a hash of its neighbours, and how it was made."""
     return {"hash": table.hash, "info": json.loads(json.dumps(dict(table.info)))}
 
 
 def check_table(
     table: NeighborTable, graph: Graph, kind: str, options: Mapping[str, Any], note: Callable[[str], None]
 ) -> NeighborTable:
-    """The table, with short rows filled as the options say; an ``OptionError`` where it is not for such episodes.
+    """The table, with short rows filled as the options say; an ``OptionError`` if it is not for such episodes.
 
-    ``graph`` has the features that the method reads; ``note`` is told what could not be checked.
+    ``graph`` has the features that the method reads; ``note`` is called with what could not be checked.
     """
-    if table.num_nodes != graph.num_nodes:
-        raise OptionError(
-            f"the table has {table.num_nodes:,} nodes, but graph {graph.name!r} has {graph.num_nodes:,}; give the table of this graph."
-        )
-    if table.k < (need := needed_width(options)):
-        raise OptionError(
-            f"the table holds {table.k} neighbours per node, but the episodes read {need}; make it with k={need} or more."
-        )
-    info = table.info
-    if "kind" in info and info["kind"] not in KINDS[kind]:
-        raise OptionError(
-            f"the table is of kind {info['kind']!r}, but {kind} draws episodes from one of kind {KINDS[kind][0]!r}; give another table, or another method."
-        )
-    unknown = [] if "kind" in info else ["its kind"]
-    for name in MADE_WITH[str(info.get("kind", KINDS[kind][0]))]:
-        if name not in info:
-            unknown.append(name)
-        elif info[name] != options[name]:
+    info, need = table.info, needed_width(options)
+    made, had = str(info.get("kind", KINDS[kind][0])), info.get("fill", "none")
+    fill = check_fill(options["fill"], FILLS if kind == "naq-diff" else FILLS[:3])
+
+    def check(name: str, has: Any, wanted: Any, fits: bool) -> None:
+        if not fits:
             raise OptionError(
-                f"the table was made with {name}={info[name]}, but the episodes are to have {name}={options[name]}; make it with that, or give the episode option {name}={info[name]}."
+                f"the neighbour table has {name}={has}, but the episodes need {name}={wanted}; give another table, or "
+                "other options of the episodes."
             )
-    had, fill = info.get("fill", "none"), check_fill(options["fill"], FILLS if kind == "naq-diff" else FILLS[:3])
+
+    check("nodes", table.num_nodes, graph.num_nodes, table.num_nodes == graph.num_nodes)
+    check("k", table.k, need, table.k >= need)
+    check("kind", made, KINDS[kind][0], made in KINDS[kind])
+    defaults = {name: DEFAULTS[kind][name] for name in SWITCHES if name in DEFAULTS[kind]}
+    options = {**defaults, **options}
+    if kind == "naq-diff":
+        kernel = info.get("kernel", defaults["kernel"])
+        check("kernel", kernel, options["kernel"], kernel == options["kernel"])
+        made = str(kernel) if kernel == "heat" else made
+    for name in MADE_WITH[made]:
+        check(name, info.get(name), options[name], name not in info or info[name] == options[name])
+    check("fill", had, fill, had in ("none", fill))
     reads_features = info.get("kind") == "feature" or had == "feature"
-    if had not in ("none", fill):
-        raise OptionError(
-            f"short rows of the table were filled by {had!r}, but the episodes are to have fill={fill}; make it with --fill none, or give the episode option fill={had}."
-        )
-    if "graph" not in info:
-        unknown.append("its graph")
-    elif info["graph"] != content_of(graph, reads_features=reads_features):
+    if "graph" in info and info["graph"] != content_hash(graph, reads_features=reads_features):
         what = "edges or features" if reads_features else "edges"
         raise OptionError(
-            f"the table was made from another graph than {graph.name!r}, or before its {what} changed; make it again with naq neighbors."
+            f"the neighbour table is of another graph than {graph.name!r}, or its {what} changed; make it again."
         )
-    if unknown:
+    unknown = [f"its {name}" if name in ("kind", "graph") else name for name in ("kind", *MADE_WITH[made], "graph")]
+    if unknown := [name for name in unknown if name.removeprefix("its ") not in info]:
         note(f"the table does not say {', '.join(unknown)}: that it fits the graph and the method is not checked")
     if had == fill:
         return table
-    narrow = table.first(needed_width(options))
-    return filled(narrow, fill, feature_ids=lambda: feature_neighbors(graph, narrow.k).ids, graph=graph)
+    narrow = table.first(need)
+    return fill_table(narrow, fill, feature_ids=lambda: feature_neighbors(graph, narrow.k).ids, graph=graph)
 
 
 def kind_of_episodes(table: NeighborTable) -> str:

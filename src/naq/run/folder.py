@@ -13,11 +13,16 @@ import numpy as np
 from filelock import FileLock, Timeout
 from torch import nn
 
-from naq.errors import DataError, OptionError
-from naq.files import read_sealed, set_aside, write_atomically, write_sealed, write_tensors
-from naq.files.disk import checksum_of_arrays
-from naq.files.tensors import checksum_of
-from naq.progress import Listener
+from naq.errors import DataError, Listener, OptionError, plain
+from naq.files import (
+    checksum_of,
+    checksum_of_arrays,
+    read_sealed,
+    set_aside,
+    write_atomically,
+    write_sealed,
+    write_tensors,
+)
 from naq.run.config import RunConfig
 from naq.run.result import Result
 from naq.threads import arithmetic
@@ -32,21 +37,22 @@ TENSORS = {WEIGHTS, EMBEDDING}
 
 class RunFolder(contextlib.AbstractContextManager["RunFolder"]):
     """``config.json``, ``checkpoint.safetensors`` while training; then ``metrics.json``, ``weights.safetensors``,
-    ``embedding.safetensors`` and ``curve.png``. The run is complete where ``metrics.json`` and the tensors that it names are whole.
+    ``embedding.safetensors`` and ``curve.png``. It is complete once ``metrics.json`` and its tensors are whole.
 
-    ``config.json`` holds the ``config``, the ``data`` and the ``arithmetic`` the run was begun with; a folder with another config or other
-    data is refused, and so is one that another run uses now. A damaged file is moved to ``damaged/`` and made again.
+    ``config.json`` holds the ``config``, the ``data`` and the ``arithmetic`` the run was begun with. A folder of
+    another config or other data is refused, as is one in use. A damaged file is moved to ``damaged/`` and made again.
 
     As a context manager: after an error that left nothing to resume from, the folder is as it was before.
 
     Attributes:
-        begun_with: the arithmetic of the run that is resumed, empty where none is.
+        arithmetic: that the run which is resumed was begun with; empty if none is.
     """
 
     def __init__(self, path: str | Path, config: RunConfig, data: Mapping[str, Any], listener: Listener) -> None:
         self.path, self.listener = Path(path), listener
+        self._config = config
         self._now = {"config": config.to_json(), "data": dict(data)}
-        self.begun_with: Mapping[str, Any] = {}
+        self.arithmetic: Mapping[str, Any] = {}
         self._made = self._make()
         self._lock = self._locked()
         try:
@@ -99,10 +105,10 @@ class RunFolder(contextlib.AbstractContextManager["RunFolder"]):
             else:
                 if differing := _differing(kept, self._now):
                     raise OptionError(
-                        f"{self.path} holds a run with another {', '.join(differing)}; choose another folder with --out, or delete it."
+                        f"{self.path} holds a run with another {', '.join(differing)}; choose another --out."
                     )
                 if self.checkpoint.exists() and isinstance(found := kept.get("arithmetic"), Mapping):
-                    self.begun_with = found
+                    self.arithmetic = found
                 return False
         write_sealed(file, {"format": FORMAT, **self._now, "arithmetic": arithmetic()})
         return True
@@ -120,7 +126,7 @@ class RunFolder(contextlib.AbstractContextManager["RunFolder"]):
             data = read_sealed(file, FORMAT)
             if differing := _differing(data, self._now):
                 raise DataError(f"{file} is of a run with another {', '.join(differing)}.")
-            result = Result.from_json(data)
+            result = Result.from_json(data, self._config)
             str(result), result.to_json()  # what is there can be shown
             files = dict(data.get("files", {}))
             if other := sorted(set(files) - TENSORS):
@@ -149,7 +155,7 @@ class RunFolder(contextlib.AbstractContextManager["RunFolder"]):
         self.listener("warning", {"text": f"{reason.rstrip('.')}; {where}, and is made again."})
 
     def write(self, result: Result, model: nn.Module | None) -> None:
-        """Everything a finished run leaves: the numbers first, then the tensors, the picture last; the checkpoint goes."""
+        """Write the result: the numbers first, then the tensors, the picture last; the checkpoint is removed."""
         tensors: dict[str, dict[str, np.ndarray]] = {}
         if model is not None:
             weights = {name: value.detach().cpu().contiguous().numpy() for name, value in model.state_dict().items()}
@@ -166,8 +172,6 @@ class RunFolder(contextlib.AbstractContextManager["RunFolder"]):
 
     def _draw(self, result: Result) -> None:
         try:
-            from naq.run.figure import draw_curve
-
             write_atomically(self.path / "curve.png", lambda path: draw_curve(result, path))
         except Exception as error:  # a picture is never worth a result
             self.listener("warning", {"text": f"the picture curve.png could not be drawn ({error})."})
@@ -188,7 +192,7 @@ class RunFolder(contextlib.AbstractContextManager["RunFolder"]):
 
 
 def arithmetic_of(checkpoint: Path) -> Mapping[str, Any]:
-    """The arithmetic that a training without a folder was begun with, from a file next to its checkpoint; empty if it begins now."""
+    """The arithmetic that a training was begun with, from a file next to its checkpoint; empty if it begins now."""
     file = checkpoint.with_suffix(".arithmetic.json")
     if not checkpoint.exists():
         write_sealed(file, {"format": FORMAT, "arithmetic": arithmetic()})
@@ -214,6 +218,48 @@ def _differing(kept: Mapping[str, Any], now: Mapping[str, Mapping[str, Any]]) ->
 
 
 def arithmetic_warning(begun: Mapping[str, Any], now: Mapping[str, Any]) -> str:
-    """One sentence where a run goes on under other arithmetic than it was begun with, else nothing."""
-    other = [f"{name} {begun.get(name)} -> {now[name]}" for name in now if begun.get(name) != now[name]]
+    """A sentence if a run goes on under other arithmetic than it was begun with, else nothing."""
+    other = (
+        []
+        if not begun
+        else [f"{name} {begun.get(name)} -> {now[name]}" for name in now if begun.get(name) != now[name]]
+    )
     return f"resumed under other arithmetic ({', '.join(other)}): the last digits may differ." if other else ""
+
+
+def draw_curve(result: Result, path: Path) -> None:
+    """A picture of the training: validation accuracy, loss, the selected checkpoint and its test accuracy."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    history, config, unit = result.history, result.config, result.facts["unit"]
+    assert history is not None
+    figure = Figure(figsize=(7.6, 4.4), dpi=130, layout="constrained")
+    FigureCanvasAgg(figure)
+    axes: Any = figure.subplots()
+    losses = axes.twinx()
+    accuracy = [100 * value for value in history.valid_accuracy]
+    tasks = "label-free" if config.select == "clusters" else "validation"
+    curves = (
+        (axes, accuracy, "-", "#2563a8", f"accuracy on {tasks} tasks, %"),
+        (losses, history.loss, "--", "#d97706", "training loss"),
+    )
+    for side, values, line, color, title in curves:
+        side.plot(history.steps, values, linestyle=line, color=color, linewidth=1.5)
+        side.set_ylabel(title, color=color)
+        side.tick_params(axis="y", labelcolor=color)
+        side.spines["top"].set_visible(False)
+    best = history.steps.index(result.facts["best_step"])
+    chosen = f"selected: {history.steps[best]:,} {unit}"
+    axes.plot(history.steps[best], accuracy[best], "o", color="#2563a8", markersize=9, label=chosen)
+    axes.legend(loc="lower right", frameon=False)
+    axes.grid(axis="y", color="#e5e7eb", linewidth=0.8)
+    axes.set_xlabel(f"training {unit}")
+    losses.set_ylim(bottom=0)
+    figure.suptitle(
+        f"{config.method} on {plain(config.dataset, 60)}, {config.way}-way {config.shot}-shot: "
+        f"{100 * result.accuracy:.2f} ± {100 * result.ci95:.2f} % on test tasks ({config.head})",
+        fontsize=10.5,
+        parse_math=False,  # a name may hold dollars
+    )
+    figure.savefig(path, format="png")

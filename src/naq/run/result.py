@@ -5,14 +5,18 @@ from __future__ import annotations
 import platform
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from naq import __version__
+from naq.errors import MissingDependency
 from naq.heads import Evaluation
 from naq.run.config import RunConfig
 from naq.training import History
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,10 +27,12 @@ class Result:
         config: what was run.
         data: what it was run on: hashes of the ``graph`` and of the ``tasks``, and of ``base_labels`` if they were
             given; the ``features`` that were read; of a neighbour ``table`` that was given, a hash and how it was made.
-        evaluations: one per head on the same test tasks; ``accuracy``, ``ci95`` and ``per_task`` are those of ``config.head``, which also
-            chose the checkpoint. ``em/dirichlet`` and the like: the same tasks with Dirichlet(2) queries, see
-            :func:`naq.tasks.dirichlet_queries`; they never choose anything.
+        evaluations: one per head on the same test tasks; ``accuracy``, ``ci95`` and ``per_task`` are those of
+            ``config.head``, which also chose the checkpoint. ``em/dirichlet`` and the like: the same tasks with
+            Dirichlet(2) queries, see :func:`naq.tasks.dirichlet_queries`; they never choose anything.
         baseline: the same for the ``smooth`` baseline.
+        model: the learner with its chosen weights, or the embedder; None in a result that was read.
+        per_seed: the results of each seed, where several were asked for; the accuracies are then over seeds.
     """
 
     config: RunConfig
@@ -37,6 +43,8 @@ class Result:
     seconds: Mapping[str, float]
     history: History | None = None
     embedding: np.ndarray | None = field(default=None, repr=False)
+    model: Any = field(default=None, repr=False)
+    per_seed: tuple[Result, ...] = field(default=(), repr=False)
 
     @property
     def main(self) -> Evaluation:
@@ -55,7 +63,27 @@ class Result:
         return self.main.per_task
 
     def __str__(self) -> str:
-        return f"{self.config.method} on {self.config.dataset}: {self.main}"
+        seeds = f", {len(self.per_seed)} seeds" if self.per_seed else ""
+        return f"{self.config.method} on {self.config.dataset}: {self.main}{seeds}"
+
+    def to_frame(self) -> pd.DataFrame:
+        """A frame of pandas: a row for each seed and head, and for the baseline under each head."""
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise MissingDependency('to_frame() needs pandas: pip install "naq[paper]".') from error
+        from naq.run.evaluate import BASELINE
+
+        rows: list[dict[str, Any]] = []
+        for one in self.per_seed or (self,):
+            seed, dataset = one.config.seed, one.config.dataset
+            for method, found in ((one.config.method, one.evaluations), (BASELINE, one.baseline)):
+                rows += [
+                    {"dataset": dataset, "method": method, "seed": seed, "head": name, "way": e.way, "shot": e.shot,
+                     "tasks": len(e), "accuracy": e.accuracy, "ci95": e.ci95}
+                    for name, e in found.items()
+                ]  # fmt: skip
+        return pd.DataFrame(rows)
 
     def to_json(self) -> dict[str, Any]:
         """Everything but the embedding."""
@@ -66,15 +94,18 @@ class Result:
             "seconds": {name: round(value, 3) for name, value in self.seconds.items()},
             "evaluations": {name: one.to_json() for name, one in self.evaluations.items()},
             "baseline": {name: one.to_json() for name, one in self.baseline.items()},
-            "history": None if self.history is None else vars(self.history),
+            "history": None if self.history is None else self.history.to_json(),
         }
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Result:
-        """The inverse of :meth:`to_json`; what earlier versions wrote of a single shot is read too."""
+    def from_json(cls, data: Mapping[str, Any], config: RunConfig | None = None) -> Result:
+        """The inverse of :meth:`to_json`; what earlier versions wrote of a single shot is read too.
+
+        ``config`` is known to be that of the data: with heads that have no registered name, for one.
+        """
         history = data["history"] and {name: value for name, value in data["history"].items() if name != "also"}
         return cls(
-            RunConfig.from_json(data["config"]),
+            config or RunConfig.from_json(data["config"]),
             data["data"],
             _from_json(data["evaluations"]),
             _from_json(data["baseline"]),

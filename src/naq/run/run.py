@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
@@ -16,35 +15,47 @@ from typing import Any
 import numpy as np
 
 from naq.device import checked_device
-from naq.errors import plain
+from naq.errors import Listener, OptionError, counted, unbroken, warn
 from naq.files import cache_folder
 from naq.graph import Graph, resolve, weighted
+from naq.heads import Evaluation
+from naq.io import load
 from naq.methods import Method
 from naq.neighbors import NeighborTable
-from naq.progress import Listener
-from naq.run.config import RunConfig, check_settings
-from naq.run.embed import refined
-from naq.run.episodes import check_takes_table, table_info
-from naq.run.evaluate import BASELINE, baseline_vectors, evaluate_heads, validation_accuracy
+from naq.nn.given import MakeEncoder, describe_encoder
+from naq.options import check_whole
+from naq.run.config import SELECTIONS, RunConfig, check_settings
+from naq.run.embed import refine_vectors
+from naq.run.episodes import check_takes_table, draw_episodes, episode_way, table_info
+from naq.run.evaluate import (
+    BASELINE,
+    EvaluationTasks,
+    baseline_vectors,
+    evaluate_heads,
+    evaluation_tasks,
+    labels_hash,
+    selection_tasks,
+    validation_accuracy,
+)
 from naq.run.folder import RunFolder, arithmetic_of, arithmetic_warning
 from naq.run.result import Result, versions
-from naq.run.tasks import SELECTIONS, EvaluationTasks, evaluation_tasks, labels_hash, selection_tasks
-from naq.tasks import ClassSplit
+from naq.run.seeds import over_seeds
+from naq.tasks import ClassSplit, Tasks
 from naq.threads import arithmetic
 from naq.training import EpochTraining, Steps, Trained, episode_training, fit
 
 
-def warn(phase: str, facts: Mapping[str, Any]) -> None:
+def warn_only(phase: str, facts: Mapping[str, Any]) -> None:
     """The default listener: warnings are warnings of Python, progress is not shown."""
     if phase == "warning":
-        warnings.warn(plain(str(facts["text"])), stacklevel=2)
+        warn(facts["text"])
 
 
 def run(
     graph: Graph | str | Path,
-    method: str | Method = "naq-feat/protonet",
+    method: str | Method | RunConfig = "naq-feat/protonet",
     *,
-    tasks: str | Path | None = None,
+    tasks: EvaluationTasks | Tasks | str | Path | None = None,
     split: ClassSplit | None = None,
     base_labels: np.ndarray | None = None,
     out: str | Path | None = None,
@@ -52,6 +63,9 @@ def run(
     cache: str | Path | None = "",
     baseline: bool = True,
     table: NeighborTable | str | Path | None = None,
+    encoder: MakeEncoder | None = None,
+    seeds: int | None = None,
+    record_losses: bool = False,
     listener: Listener | None = None,
     **settings: Any,
 ) -> Result:
@@ -62,19 +76,24 @@ def run(
 
     Args:
         graph: a graph, or a name or path for :func:`naq.load`.
-        method: a name of ``naq list methods``.
-        tasks: a task file; by default the one that comes with the dataset, else tasks are drawn (split and tasks by
-            seed 0, whatever ``seed`` is).
+        method: a name of ``naq list methods``, or a whole configuration, which has all settings.
+        tasks: test tasks, which say way and shot, or a task file; by default the file that comes with the dataset, else
+            tasks are drawn (split and tasks by seed 0, whatever ``seed`` is).
         split: base, validation and test classes that tasks are drawn from, if no task file is given.
         base_labels: (n,) what a supervised method may read instead of every label of base classes; -1 for the others.
-        out: run folder; a stopped run there is resumed, a finished one is read.
+        out: run folder; a stopped run there is resumed, a finished one is read. Of ``seeds`` it holds ``seed0``, ...
         checkpoint: a file that a stopped training goes on from, for callers that keep results themselves.
         cache: folder for neighbour tables; "" is the user's cache folder, None keeps none.
         baseline: whether the ``smooth`` baseline is computed on the same tasks.
         table: neighbours that NaQ episodes are drawn from, or the file of ``naq neighbors --out``. It has to be of this
             graph (as the method reads it), at least as wide as the episodes need, and made with their options; a table
             that does not say so is taken with a warning.
-        listener: called with (phase, facts) as the run goes on; for progress displays and warnings.
+        encoder: a class, or a function of the number of input features, that makes an ``nn.Module`` with
+            ``forward(x, edge_index)``, to be trained in place of the learner's own encoder.
+        seeds: so many runs, by ``seed``, ``seed + 1``, ...: their mean, with an interval over seeds and tasks.
+        record_losses: keep the loss of every update in the result's ``history.losses``.
+        listener: called with (phase, facts) as the run goes on, for displays and trackers (:mod:`naq.listeners`). One
+            that fails is left out with a warning; it stops the run by a ``NaqError``.
         settings: fields of :class:`~naq.run.config.RunConfig`: ``way``, ``shot``, ``seed``, ``head``, ``episodes``, ...
 
     Example:
@@ -82,56 +101,48 @@ def run(
         >>> r = naq.run("debian", method="smooth")  # doctest: +SKIP
         >>> print(r)  # doctest: +SKIP
     """
+    listener, start = unbroken(listener or warn_only), time.perf_counter()
     check_settings(settings)
-    config = RunConfig.resolve(method, **settings)
+    if isinstance(method, RunConfig) and settings:
+        raise OptionError(f"{', '.join(settings)} came with a whole configuration; put it into the configuration.")
+    if isinstance(tasks, Tasks):
+        settings = {"way": tasks.way, "shot": tasks.shot} | settings
+    if encoder is not None:
+        settings["encoder"] = {}
+    config = method if isinstance(method, RunConfig) else RunConfig.resolve(method, **settings)
+    if (encoder is None) != (config.encoder is None):
+        words = (
+            "not given, but the configuration has one" if encoder is None else "given, but the configuration has none"
+        )
+        raise OptionError(f"encoder was {words}; give both or neither.")
     if table is not None:
         check_takes_table(config.spec)
-    listener, mark, source = listener or warn, time.perf_counter(), None
-    if not isinstance(graph, Graph):
-        from naq.io import load
-
-        source = str(graph)
-        listener("load", {"source": source})
-        graph = load(graph)
-    return run_config(
-        replace(config, dataset=graph.name), graph, source=source, tasks=tasks, split=split, base_labels=base_labels,
-        out=out, checkpoint=checkpoint, cache=cache, baseline=baseline, table=table, listener=listener,
-        load_seconds=time.perf_counter() - mark,
-    )  # fmt: skip
-
-
-def run_config(
-    config: RunConfig,
-    graph: Graph,
-    *,
-    source: str | None = None,
-    tasks: EvaluationTasks | str | Path | None = None,
-    split: ClassSplit | None = None,
-    base_labels: np.ndarray | None = None,
-    out: str | Path | None = None,
-    checkpoint: str | Path | None = None,
-    cache: str | Path | None = "",
-    baseline: bool = True,
-    table: NeighborTable | str | Path | None = None,
-    listener: Listener = warn,
-    load_seconds: float = 0.0,
-) -> Result:
-    """The run that a configuration describes, on a graph that is loaded; arguments as those of :func:`run`.
-
-    Args:
-        source: the name or path the graph was loaded from, if known; its tasks and split go with it.
-        load_seconds: that loading the graph took.
-    """
-    method, seconds = config.spec, {"load": load_seconds}
     checked_device(config.device)
+    if not isinstance(graph, Graph):
+        listener("load", {"source": str(graph)})
+        graph = load(graph)
+    if not isinstance(method, RunConfig):
+        config = replace(config, dataset=graph.name)
+    if seeds is not None:
+        if checkpoint is not None:
+            raise OptionError("checkpoint is of one training, but seeds were given; give out instead.")
+        each = [replace(config, seed=config.seed + number) for number in range(check_whole("seeds", seeds))]
+        return over_seeds([
+            run(graph, one, tasks=tasks, split=split, base_labels=base_labels, cache=cache, baseline=baseline,
+                out=None if out is None else Path(out) / f"seed{one.seed}", table=table, encoder=encoder,
+                record_losses=record_losses, listener=listener)
+            for one in each
+        ])  # fmt: skip
+    if encoder is not None:
+        config = replace(config, encoder=describe_encoder(encoder, graph.num_features, config.seed))
+    seconds = {"load": time.perf_counter() - start}
     graph.check_files()
     with _timed(seconds, "load"):
         if not isinstance(tasks, EvaluationTasks):
             tasks = evaluation_tasks(
-                graph, source, tasks, way=config.way, shot=config.shot, split=split, base_labels=base_labels
+                graph, tasks, way=config.way, shot=config.shot, split=split, base_labels=base_labels
             )
         if table is not None:
-            check_takes_table(method)
             table = table if isinstance(table, NeighborTable) else NeighborTable.load(Path(table).expanduser())
         data = {
             "graph": graph.hash,
@@ -144,52 +155,70 @@ def run_config(
         if folder is not None and (finished := folder.finished()) is not None:
             listener("finished", {"folder": str(out)})
             return finished
-        kept = folder.checkpoint if folder is not None else None if checkpoint is None else Path(checkpoint)
-        begun = {} if kept is None else arithmetic_of(kept) if folder is None else folder.begun_with
-        if begun and (text := arithmetic_warning(begun, arithmetic())):
+        listener("config", {"config": config.to_json()})
+        if folder is not None:
+            checkpoint, before = folder.checkpoint, folder.arithmetic
+        else:
+            checkpoint = None if checkpoint is None else Path(checkpoint)
+            before = {} if checkpoint is None else arithmetic_of(checkpoint)
+        if text := arithmetic_warning(before, arithmetic()):
             listener("warning", {"text": text})
         with _timed(seconds, "load"):
-            inputs = weighted(graph, str(data["features"]))
+            seen = weighted(graph, str(data["features"]))
 
         steps = trained = None
-        if method.trains:
+        if config.spec.trains:
             place = cache_folder() if cache == "" else cache
-            steps = training_steps(config, inputs, tasks, cache=place, table=table, listener=listener, seconds=seconds)
+            steps = training_steps(
+                config, seen, tasks, cache=place, table=table, encoder=encoder, listener=listener, seconds=seconds
+            )
             if steps.updates:
-                valid = selection_tasks(config, inputs, tasks)
+                valid = selection_tasks(config, seen, tasks)
                 trained = fit(
                     steps,
                     partial(validation_accuracy, steps.model, valid, config.solver),
                     config.schedule,
-                    checkpoint=kept,
+                    checkpoint=checkpoint,
                     key=_key(config, data, steps),
-                    report=lambda facts: listener("train", facts),
+                    record_losses=record_losses,
+                    report=partial(listener, "train"),
                 )
                 seconds["train"] = trained.seconds
+        model: Any = None if steps is None else steps.model
+        trainable = model
 
         listener("embed", {"method": config.method})
         graph.check_files()
         with _timed(seconds, "embed"):
-            vectors, plan = _vectors(config, steps, inputs)
+            if steps is not None:
+                vectors, plan = model.encode_all().cpu().numpy(), ""
+            else:
+                given: dict[str, Any] = {"seed": config.seed, "device": config.device, **config.options}
+                model = config.spec.model(seen.without_labels(), **given)
+                vectors, plan = model.embed(), model.plan()
+            vectors = refine_vectors(vectors, config.seed, config.device) if config.refine else vectors
         if plan:
             listener("plan", {"plan": plan})
+
         listener("test", {"tasks": len(tasks.test)})
         with _timed(seconds, "test"):
-            model = None if steps is None else steps.model
-            evaluations = evaluate_heads(vectors, tasks.test, tasks.unbalanced, model=model, chosen=config.solver)
+            evaluations = evaluate_heads(
+                vectors, tasks.test, tasks.unbalanced, model=trainable, chosen=config.solver, heads=config.solvers
+            )
         listener("baseline", {"method": BASELINE})
         with _timed(seconds, "baseline"):
-            compared = (
-                evaluate_heads(baseline_vectors(graph), tasks.test, tasks.unbalanced)
-                if baseline and config.method != BASELINE
-                else {}
-            )
+            compared: dict[str, Evaluation] = {}
+            if baseline and config.method != BASELINE:
+                compared = evaluate_heads(baseline_vectors(graph), tasks.test, tasks.unbalanced, heads=config.solvers)
+
         graph.check_files()
         facts = _facts(config, graph, tasks, steps, trained, vectors, plan)
         history = None if trained is None else trained.history
-        result = Result(config, data, evaluations, compared, facts, seconds, history, vectors)
+        result = Result(config, data, evaluations, compared, facts, seconds, history, vectors, model)
         if folder is not None:
-            folder.write(result, model)
+            folder.write(result, trainable)
+        accuracies = {name: one.accuracy for name, one in evaluations.items()}
+        listener("result", {"accuracy": result.accuracy, "ci95": result.ci95, "heads": accuracies})
         return result
 
 
@@ -200,15 +229,13 @@ def training_steps(
     *,
     cache: str | Path | None = None,
     table: NeighborTable | None = None,
-    listener: Listener = warn,
+    encoder: MakeEncoder | None = None,
+    listener: Listener = warn_only,
     seconds: dict[str, float] | None = None,
 ) -> Steps:
-    """The model with its initial weights, and its training in steps; what it may not see of the labels is taken away here."""
+    """The model with its initial weights and its training in steps; labels that it may not see are taken away here."""
     method, seconds = config.spec, {} if seconds is None else seconds
-
-    def progress(done: int, total: int) -> None:
-        listener("neighbors", {"done": done, "total": total})
-
+    progress = counted(listener, "neighbors")
     made: dict[str, Any] = {"seed": config.seed, "device": config.device, "progress": progress, **config.options}
     if method.learner is None:
         listener("build", {"method": config.method})
@@ -216,41 +243,25 @@ def training_steps(
             model: Any = method.model(graph.without_labels(), **made)
         listener("plan", {"plan": model.plan()})
         return EpochTraining(model)
-    from naq.run.episodes import draw_episodes, episode_way
-
     way = episode_way(config)
     base_labels = tasks.base_labels if method.reads_base_labels else None
-    seen = graph.without_labels() if base_labels is None else graph.with_labels(base_labels)
+    graph = graph.without_labels() if base_labels is None else graph.with_labels(base_labels)
     listener("episodes", {"kind": method.episodes})
     with _timed(seconds, "episodes"):
         episodes = draw_episodes(
-            config, seen, tasks.split, cache=cache, table=table, progress=progress,
+            config, graph, tasks.split, cache=cache, table=table, progress=progress,
             note=lambda text: listener("warning", {"text": text}),
         )  # fmt: skip
     listener("build", {"method": method.name})
-    learner = method.learner(seen, way=way, base_labels=base_labels, **made)
+    made |= {} if encoder is None else {"make_encoder": encoder}
+    learner = method.learner(graph, way=way, base_labels=base_labels, **made)
     return episode_training(learner, episodes)
-
-
-def _vectors(config: RunConfig, steps: Steps | None, graph: Graph) -> tuple[np.ndarray, str]:
-    """(n, d) of the trained model, else of the embedder that trains nothing, and what the embedder decided about the graph."""
-    plan = ""
-    if steps is not None:
-        model: Any = steps.model
-        vectors = model.encode_all().cpu().numpy()
-    else:
-        assert config.spec.embedder is not None
-        embedder = config.spec.embedder(
-            graph.without_labels(), seed=config.seed, device=config.device, **config.options
-        )
-        vectors, plan = embedder.embed(), embedder.plan()
-    return (refined(vectors, config.seed, config.device) if config.refine else vectors), plan
 
 
 def _key(config: RunConfig, data: Mapping[str, Any], steps: Steps) -> str:
     """Identifies the training of a run, for its checkpoint."""
-    told = [json.dumps([config.to_json(), data], sort_keys=True), _batches(steps)]
-    return hashlib.blake2b(json.dumps(told).encode(), digest_size=16).hexdigest()
+    text = json.dumps([json.dumps([config.to_json(), data], sort_keys=True), _batches(steps)])
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
 def _batches(steps: Steps | None) -> str:

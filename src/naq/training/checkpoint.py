@@ -27,16 +27,14 @@ class Steps(Protocol):
     @property
     def model(self) -> nn.Module: ...
 
-    def step(self, update: int) -> torch.Tensor: ...
+    def step(self, update: int) -> torch.Tensor:
+        """One update; its loss, detached."""
 
     def done(self, updates: int) -> int:
-        """Episodes or epochs behind so many updates."""
+        """Episodes or epochs that a number of updates took."""
 
     def updates_between(self, count: int) -> int:
-        """Updates that so many episodes or epochs take, at least one."""
-
-    def part(self, update: int) -> str:
-        """The episodes or the epoch of an update, in words."""
+        """Updates that a number of episodes or epochs take, at least one."""
 
 
 @dataclass
@@ -48,17 +46,22 @@ class History:
         loss: mean training loss since the evaluation before.
         valid_accuracy: on validation tasks.
         seconds: of training and evaluation so far, over all resumed parts.
+        losses: of every update, where :func:`~naq.training.fit` records them.
     """
 
     steps: list[int] = field(default_factory=list)
     loss: list[float] = field(default_factory=list)
     valid_accuracy: list[float] = field(default_factory=list)
     seconds: list[float] = field(default_factory=list)
+    losses: list[float] = field(default_factory=list)
+
+    def to_json(self) -> dict[str, list[Any]]:
+        return {name: values for name, values in asdict(self).items() if values or name != "losses"}
 
 
 @dataclass
 class TrainingState:
-    """What a training needs to be resumed, beside weights and optimiser.
+    """What a training needs to be resumed, in addition to weights and optimiser.
 
     Attributes:
         update: updates done.
@@ -74,28 +77,26 @@ class TrainingState:
     seconds: float = 0.0
 
 
-def save(path: Path | None, key: str, steps: Steps, state: TrainingState) -> None:
-    """Write the state, with the run it belongs to; nothing without a path, or with a loss that is not finite."""
-    if path is None:
-        return
+def save_training(path: Path, key: str, steps: Steps, state: TrainingState) -> None:
+    """Write the state and the key of its run; a ``TrainingError`` for a loss that is not finite."""
     if state.losses:
-        mean_loss(state.losses, state.update, steps)
-    tensors = _with_prefix(steps.model.state_dict(), "model") | _with_prefix(state.best_weights, "best")
-    tensors |= _with_prefix(optimizer_tensors(steps.optimizer), "optimizer")
-    facts = {
-        "key": key,
-        "update": state.update,
-        "history": asdict(state.history),
-        "seconds": state.seconds,
-        "losses": [float(loss) for loss in state.losses],
+        finite_losses(state.losses, state.update, steps)
+    optimizer = {
+        f"{index}/{name}": value if torch.is_tensor(value) else torch.tensor(float(value))
+        for index, values in steps.optimizer.state_dict()["state"].items()
+        for name, value in values.items()
     }
-    save_state(path, tensors, facts)
+    parts = {"model": steps.model.state_dict(), "best": state.best_weights, "optimizer": optimizer}
+    tensors = {f"{part}/{name}": value for part, values in parts.items() for name, value in values.items()}
+    facts = {"key": key, "update": state.update, "history": state.history.to_json(), "seconds": state.seconds}
+    save_state(path, tensors, {**facts, "losses": [float(loss) for loss in state.losses]})
 
 
-def restore(path: Path, key: str, steps: Steps) -> TrainingState:
+def resume_training(path: Path, key: str, steps: Steps) -> TrainingState:
     """The state in a file, its weights put into the model and the optimiser; a fresh one if there is no file.
 
-    A damaged file is set aside with a warning, and training starts from the beginning.
+    A damaged file is set aside with a warning, and training starts from the beginning; a ``TrainingError`` for a file
+    with another key.
     """
     if not path.exists():
         return TrainingState()
@@ -111,11 +112,15 @@ def restore(path: Path, key: str, steps: Steps) -> TrainingState:
     weights = {name: value.clone() for name, value in model.state_dict().items()}
     fresh = copy.deepcopy(optimizer.state_dict())
     try:
-        model.load_state_dict(_of_prefix(tensors, "model"))
-        restore_optimizer(optimizer, _of_prefix(tensors, "optimizer"))
+        parts: dict[str, dict[str, torch.Tensor]] = {"model": {}, "best": {}, "optimizer": {}}
+        for title, value in tensors.items():
+            part, _, name = title.partition("/")
+            parts[part][name] = value
+        model.load_state_dict(parts["model"])
+        _restore_optimizer(optimizer, parts["optimizer"])
         losses = [torch.tensor(float(loss)) for loss in facts["losses"]]
         history = History(**facts["history"])
-        state = TrainingState(facts["update"], history, losses, _of_prefix(tensors, "best"), facts["seconds"])
+        state = TrainingState(facts["update"], history, losses, parts["best"], facts["seconds"])
         _check(state, steps)
     except (RuntimeError, ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
         model.load_state_dict(weights)
@@ -124,8 +129,8 @@ def restore(path: Path, key: str, steps: Steps) -> TrainingState:
     return state
 
 
-def mean_loss(losses: list[torch.Tensor], update: int, steps: Steps) -> float:
-    """The mean of the losses before an update; an error names the first update whose loss is not finite."""
+def finite_losses(losses: list[torch.Tensor], update: int, steps: Steps) -> torch.Tensor:
+    """The losses before an update, sent to the host at once; an error names the first that is not finite."""
     values = torch.stack([loss.to(losses[-1].device) for loss in losses]).double().cpu()
     bad = torch.nonzero(~torch.isfinite(values))
     if len(bad):
@@ -135,21 +140,22 @@ def mean_loss(losses: list[torch.Tensor], update: int, steps: Steps) -> float:
         if inner is not None:
             rates.append(f"inner_lr (now {inner:g})")
         raise TrainingError(
-            f"the loss of update {first} ({steps.part(first)}) is not finite; lower {' or '.join(rates)}, "
-            "or check the scale of the features; the last checkpoint is as it was before."
+            f"the loss of update {first}, after {steps.done(first)} {steps.unit}, is not finite; lower "
+            f"{' or '.join(rates)}, or check the scale of the features; the last checkpoint is as it was before."
         )
-    return float(values.mean())
+    return values
 
 
 def _check(state: TrainingState, steps: Steps) -> None:
     """A ``ValueError`` if the numbers cannot be of a training of this length."""
-    lists = list(asdict(state.history).values())
+    losses = state.history.losses
+    lists = [values for name, values in asdict(state.history).items() if name != "losses"]
     count = len(state.history.steps)
     if type(state.update) is not int or not 0 <= state.update <= steps.updates:
         raise ValueError(f"it is at update {state.update!r}")
-    if any(len(one) != count for one in lists):
+    if any(len(one) != count for one in lists) or len(losses) > state.update:
         raise ValueError("its history has lists of other lengths")
-    numbers = [state.seconds, *(value for one in lists for value in one)]
+    numbers = [state.seconds, *losses, *(value for one in lists for value in one)]
     if not all(isinstance(value, int | float) and math.isfinite(value) for value in numbers):
         raise ValueError("its history holds something else than numbers")
     shapes = {name: weight.shape for name, weight in steps.model.state_dict().items()}
@@ -165,28 +171,9 @@ def _start_again(path: Path, reason: str) -> TrainingState:
     return TrainingState()
 
 
-def save_state(path: Path, tensors: Mapping[str, torch.Tensor], facts: Mapping[str, Any]) -> None:
-    """Tensors, and facts as JSON in the header."""
-    write_tensors(path, {name: tensor.detach().cpu().contiguous().numpy() for name, tensor in tensors.items()}, facts)
-
-
-def load_state(path: Path) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
-    """What :func:`save_state` wrote, once its checksum fits; a ``DataError`` otherwise."""
-    arrays, facts = read_tensors(path, "checkpoint")
-    return {name: torch.from_numpy(array) for name, array in arrays.items()}, facts
-
-
-def optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, torch.Tensor]:
-    """The optimiser's state as named tensors; numbers become tensors."""
-    flat: dict[str, torch.Tensor] = {}
-    for index, state in optimizer.state_dict()["state"].items():
-        for name, value in state.items():
-            flat[f"{index}/{name}"] = value if torch.is_tensor(value) else torch.tensor(float(value))
-    return flat
-
-
-def restore_optimizer(optimizer: torch.optim.Optimizer, flat: Mapping[str, torch.Tensor]) -> None:
-    """Put named tensors back; a ``ValueError`` if they are not of the shapes of the weights, which torch does not check."""
+def _restore_optimizer(optimizer: torch.optim.Optimizer, flat: Mapping[str, torch.Tensor]) -> None:
+    """Put tensors by ``weight/name`` back; a ``ValueError`` if they do not have the shapes of the weights, which torch
+    does not check."""
     state: dict[int, dict[str, torch.Tensor]] = {}
     weights = [weight for group in optimizer.param_groups for weight in group["params"]]
     for key, value in flat.items():
@@ -201,10 +188,12 @@ def restore_optimizer(optimizer: torch.optim.Optimizer, flat: Mapping[str, torch
     optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
 
 
-def _with_prefix(tensors: Mapping[str, torch.Tensor], prefix: str) -> dict[str, torch.Tensor]:
-    return {f"{prefix}/{name}": tensor for name, tensor in tensors.items()}
+def save_state(path: Path, tensors: Mapping[str, torch.Tensor], facts: Mapping[str, Any]) -> None:
+    """Tensors, and facts as JSON in the header."""
+    write_tensors(path, {name: tensor.detach().cpu().contiguous().numpy() for name, tensor in tensors.items()}, facts)
 
 
-def _of_prefix(tensors: Mapping[str, torch.Tensor], prefix: str) -> dict[str, torch.Tensor]:
-    start = len(prefix) + 1
-    return {name[start:]: tensor for name, tensor in tensors.items() if name.startswith(prefix + "/")}
+def load_state(path: Path) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
+    """What :func:`save_state` wrote, once its checksum fits; a ``DataError`` otherwise."""
+    arrays, facts = read_tensors(path, "checkpoint")
+    return {name: torch.from_numpy(array) for name, array in arrays.items()}, facts

@@ -7,10 +7,11 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Any
 
 import torch
@@ -19,8 +20,8 @@ from naq.device import keep_pages
 from naq.episodes import Episodes
 from naq.errors import OptionError, TrainingError
 from naq.learners import Learner
-from naq.plugins import imported
-from naq.training.checkpoint import History, Steps, TrainingState, mean_loss, restore, save
+from naq.options import imported
+from naq.training.checkpoint import History, Steps, TrainingState, finite_losses, resume_training, save_training
 
 CHECKPOINT_SECONDS = float(os.environ.get("NAQ_CHECKPOINT_SECONDS", "20"))
 """A checkpoint is written at the first evaluation after this long, and at the end and at Ctrl-C."""
@@ -50,8 +51,7 @@ class Trained:
     """What :func:`fit` returns; the model holds the weights of the first best validation accuracy.
 
     Attributes:
-        best_step: episodes or epochs behind those weights.
-        resumed_from: episodes or epochs that a checkpoint had behind it; 0 for a fresh start.
+        best_step: episodes or epochs that those weights were trained in.
     """
 
     history: History
@@ -59,7 +59,6 @@ class Trained:
     best_valid: float
     seconds: float
     stopped_early: bool
-    resumed_from: int
 
 
 def first_best(accuracies: Sequence[float], patience: int | None = None) -> tuple[int, bool]:
@@ -84,52 +83,61 @@ def fit(
     *,
     checkpoint: Path | None = None,
     key: str = "",
+    record_losses: bool = False,
     report: Callable[[dict[str, Any]], None] | None = None,
 ) -> Trained:
-    """Train, evaluate every so many episodes or epochs, and end with the weights of the first best validation accuracy.
+    """Train and evaluate in turn; end with the weights of the first best validation accuracy.
 
     Args:
         steps: a model, its optimiser, and updates that depend on nothing but them and their number.
         validate: accuracy of the model as it is now, on validation tasks.
         checkpoint: file of the training state; if it exists, training resumes from it.
         key: identifies the run; a checkpoint with another key is an error.
-        report: called after every update with done, total, unit, loss, valid, best and seconds.
+        record_losses: keep the loss of every update in the history; they come to the host at evaluations, as without.
+        report: called after every update with done, total, unit, loss, valid, best, seconds and evaluated.
 
     Raises:
         KeyboardInterrupt: after Ctrl-C, once the state is saved.
         TrainingError: on a loss that is not finite; the last checkpoint stays.
     """
     began = saved = time.perf_counter()
-    state = TrainingState() if checkpoint is None else restore(checkpoint, key, steps)
-    resumed_from, before = steps.done(state.update), state.seconds
-    history, every = state.history, steps.updates_between(schedule.evaluate_every)
-    with CleanInterrupt() as interrupt:
+    state = TrainingState() if checkpoint is None else resume_training(checkpoint, key, steps)
+    before, history, every = state.seconds, state.history, steps.updates_between(schedule.evaluate_every)
+    with clean_interrupt() as asked:
         while state.update < steps.updates and not first_best(history.valid_accuracy, schedule.patience)[1]:
             state.losses.append(steps.step(state.update))
             state.update += 1
             state.seconds = before + time.perf_counter() - began
             if state.update % every == 0 or state.update == steps.updates:
-                loss = mean_loss(state.losses, state.update, steps)
+                losses = finite_losses(state.losses, state.update, steps)
                 accuracy = float(validate())
                 if math.isnan(accuracy):
                     raise TrainingError("the validation accuracy is not a number; check the validation tasks.")
                 state.seconds = before + time.perf_counter() - began
                 history.steps.append(steps.done(state.update))
-                history.loss.append(loss)
+                history.loss.append(float(losses.mean()))
+                history.losses += losses.tolist() if record_losses else []
                 history.valid_accuracy.append(accuracy)
                 history.seconds.append(round(state.seconds, 3))
                 state.losses = []
                 if first_best(history.valid_accuracy, schedule.patience)[0] == len(history.steps) - 1:
                     state.best_weights = {k: v.detach().clone() for k, v in steps.model.state_dict().items()}
-                if time.perf_counter() - saved >= CHECKPOINT_SECONDS:
-                    save(checkpoint, key, steps, state)
-                    saved = time.perf_counter()
             if report is not None:
-                report(_facts(state, steps))
-            if interrupt.asked:
-                save(checkpoint, key, steps, state)
+                valid = history.valid_accuracy
+                report({
+                    "done": steps.done(state.update), "total": steps.done(steps.updates), "unit": steps.unit,
+                    "loss": history.loss[-1] if valid else None, "valid": valid[-1] if valid else None,
+                    "best": max(valid) if valid else None, "seconds": state.seconds,
+                    "evaluated": not state.losses,
+                })  # fmt: skip
+            due = not state.losses and time.perf_counter() - saved >= CHECKPOINT_SECONDS
+            if checkpoint is not None and (due or asked):
+                save_training(checkpoint, key, steps, state)
+                saved = time.perf_counter()
+            if asked:
                 raise KeyboardInterrupt
-    save(checkpoint, key, steps, state)
+    if checkpoint is not None:
+        save_training(checkpoint, key, steps, state)
     steps.model.load_state_dict(state.best_weights)
     best, _ = first_best(history.valid_accuracy, schedule.patience)
     return Trained(
@@ -138,21 +146,7 @@ def fit(
         best_valid=history.valid_accuracy[best],
         seconds=before + time.perf_counter() - began,
         stopped_early=history.steps[-1] < steps.done(steps.updates),
-        resumed_from=resumed_from,
     )
-
-
-def _facts(state: TrainingState, steps: Steps) -> dict[str, Any]:
-    accuracy = state.history.valid_accuracy
-    return {
-        "done": steps.done(state.update),
-        "total": steps.done(steps.updates),
-        "unit": steps.unit,
-        "loss": state.history.loss[-1] if accuracy else None,
-        "valid": accuracy[-1] if accuracy else None,
-        "best": max(accuracy) if accuracy else None,
-        "seconds": state.seconds,
-    }
 
 
 class EpisodeTraining:
@@ -183,9 +177,6 @@ class EpisodeTraining:
     def updates_between(self, count: int) -> int:
         return max(1, round(count / self.episodes_per_update))
 
-    def part(self, update: int) -> str:
-        return f"episodes {self.done(update)} to {self.done(update + 1) - 1}"
-
 
 def episode_training(learner: Learner, episodes: Episodes) -> EpisodeTraining:
     """The learner's episodes as steps; on a GPU as recorded kernels, unless ``NAQ_CUDA_GRAPHS=0``."""
@@ -200,7 +191,7 @@ class EpochTraining:
     """A model that is trained in epochs, as steps: an epoch is one or more updates.
 
     Args:
-        model: with ``optimizer()``, ``step(update, optimizer)``, ``updates``, ``updates_per_epoch`` and ``keeps_pages``.
+        model: with ``optimizer()``, ``step(update, optimizer)``, ``updates``, ``updates_per_epoch``, ``keeps_pages``.
     """
 
     def __init__(self, model: Any) -> None:
@@ -221,30 +212,21 @@ class EpochTraining:
     def updates_between(self, count: int) -> int:
         return int(count * self.model.updates_per_epoch)
 
-    def part(self, update: int) -> str:
-        return f"epoch {self.done(update)}"
 
+@contextmanager
+def clean_interrupt() -> Iterator[list[int]]:
+    """While active, the first Ctrl-C or SIGTERM is only listed in the value; a second Ctrl-C interrupts at once."""
+    asked: list[int] = []
 
-class CleanInterrupt:
-    """While active, the first Ctrl-C (or SIGTERM) sets ``asked``; a second Ctrl-C interrupts at once."""
-
-    def __init__(self) -> None:
-        self.asked = False
-        self._previous: dict[int, Any] = {}
-
-    def _handle(self, number: int, _frame: FrameType | None) -> None:
-        if self.asked and number == signal.SIGINT:
+    def handle(number: int, _frame: FrameType | None) -> None:
+        if asked and number == signal.SIGINT:
             raise KeyboardInterrupt
-        self.asked = True
+        asked.append(number)
 
-    def __enter__(self) -> CleanInterrupt:
-        if threading.current_thread() is threading.main_thread():
-            for number in (signal.SIGINT, signal.SIGTERM):
-                self._previous[number] = signal.signal(number, self._handle)
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        for number, handler in self._previous.items():
+    numbers = (signal.SIGINT, signal.SIGTERM) if threading.current_thread() is threading.main_thread() else ()
+    previous = {number: signal.signal(number, handle) for number in numbers}
+    try:
+        yield asked
+    finally:
+        for number, handler in previous.items():
             signal.signal(number, handler)

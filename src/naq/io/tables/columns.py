@@ -1,281 +1,246 @@
-"""Columns of a table, whatever it was read from, the table itself, and tables that are in memory already."""
+"""One column to features, and as JSON how: words counted, numbers scaled, categories one-hot, vectors as they are."""
 
 from __future__ import annotations
 
 import re
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from datetime import date
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
-from naq.errors import DataError, MissingDependency
+from naq.device import require
+from naq.errors import DataError
+from naq.io.tables.dates import EPOCH, months_since_1970, read_days, read_months
+from naq.io.tables.roles import display_name
+from naq.io.tables.table import BadCell, Table, is_missing, parse_number
 
-MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?", "-"})
-"""Cells that stand for nothing, in any case, in columns of numbers, categories, vectors and labels."""
-_GROUPED = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d+)?", re.ASCII)
-"""1,234 and 1,234,567.8, as spreadsheets show them; where 3,5 is a number, 1.234,5 is read instead."""
-_GROUPED_BY_DOTS = re.compile(r"[+-]?\d{1,3}(\.\d{3})+,\d+", re.ASCII)
-_UNITS = "%€$£¥ \u00a0"
-"""Around a number they do not count: all numbers of a column have the same."""
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
-
-
-def is_missing(cell: str) -> bool:
-    return len(cell) < 5 and cell.lower() in MISSING
-
-
-def parse_number(cell: str, decimal_comma: bool = False) -> float | None:
-    """The finite number that a cell holds, NaN where it is missing, None where it holds anything else."""
-    cell = cell.strip()
-    if is_missing(cell):
-        return float("nan")
-    cell = cell.strip(_UNITS)
-    if decimal_comma:
-        if cell.count(",") == 1 and ("." not in cell or _GROUPED_BY_DOTS.fullmatch(cell)):
-            cell = cell.replace(".", "").replace(",", ".")
-    elif _GROUPED.fullmatch(cell):
-        cell = cell.replace(",", "")
-    if not _NUMBER.fullmatch(cell):
-        return None
-    value = float(cell)
-    return value if np.isfinite(value) else None
-
-
-class BadCell(Exception):
-    """A cell that cannot be read as what its column is to be."""
-
-    def __init__(self, row: int, cell: str) -> None:
-        super().__init__(cell)
-        self.row, self.cell = row, cell
-
-
-class Column(ABC):
-    """One column: as text, as numbers, or as codes into its distinct cells."""
-
-    @abstractmethod
-    def encoded(self) -> tuple[np.ndarray, list[str]]:
-        """Codes (rows,) and the distinct cells in order of appearance."""
-
-    def strings(self) -> list[str]:
-        codes, values = self.encoded()
-        return [values[code] for code in codes.tolist()]
-
-    def numbers(self, decimal_comma: bool = False) -> np.ndarray:
-        """float64 (rows,), NaN where a cell is missing; ``BadCell`` where one is no number."""
-        codes, values = self.encoded()
-        parsed = [parse_number(value, decimal_comma) for value in values]
-        for code, number in enumerate(parsed):
-            if number is None:
-                raise BadCell(int(np.flatnonzero(codes == code)[0]), values[code])
-        return np.array(parsed, dtype=np.float64)[codes] if values else np.empty(0)
-
-    def vectors(self) -> np.ndarray | None:
-        """(rows, d) where cells are vectors already, else None."""
-        return None
-
-    @abstractmethod
-    def take(self, rows: np.ndarray) -> Column:
-        """The same column with these rows only."""
-
-
-class Cells(Column):
-    """Text, given as codes and the distinct cells."""
-
-    def __init__(self, codes: np.ndarray, values: list[str]) -> None:
-        self.codes, self.values = codes, values
-
-    @classmethod
-    def of(cls, cells: Iterable[str]) -> Cells:
-        known: dict[str, int] = {}
-        codes = np.fromiter((known.setdefault(cell, len(known)) for cell in cells), dtype=np.int64)
-        return cls(codes, list(known))
-
-    def encoded(self) -> tuple[np.ndarray, list[str]]:
-        return self.codes, self.values
-
-    def take(self, rows: np.ndarray) -> Column:
-        return Cells.of(self.values[code] for code in self.codes[rows].tolist())
-
-
-class _Rows(Column):
-    """One entry of an array in every row."""
-
-    def __init__(self, values: np.ndarray) -> None:
-        self.values = values
-
-    def take(self, rows: np.ndarray) -> Column:
-        return type(self)(self.values[rows])
-
-
-class Numbers(_Rows):
-    """Numbers of a data frame or a Parquet file; NaN where missing."""
-
-    def encoded(self) -> tuple[np.ndarray, list[str]]:
-        values, first, codes = np.unique(self.values, return_index=True, return_inverse=True, equal_nan=True)
-        order = np.argsort(first, kind="stable")
-        place = np.empty(len(order), dtype=np.int64)
-        place[order] = np.arange(len(order))
-        return place[codes], [number_text(value) for value in values[order].tolist()]
-
-    def numbers(self, decimal_comma: bool = False) -> np.ndarray:
-        values = self.values.astype(np.float64)
-        wrong = np.flatnonzero(np.isinf(values))
-        if len(wrong):
-            raise BadCell(int(wrong[0]), str(values[wrong[0]]))
-        return values
-
-
-class Vectors(_Rows):
-    """One vector of numbers in every row."""
-
-    def encoded(self) -> tuple[np.ndarray, list[str]]:
-        return Cells.of(str(row) for row in self.values.tolist()).encoded()
-
-    def vectors(self) -> np.ndarray | None:
-        return self.values
-
-
-def number_text(value: Any) -> str:
-    """``3`` for 3.0 and "" for NaN: pandas turns whole numbers with gaps into floats."""
-    if isinstance(value, float):
-        return "" if value != value else str(int(value)) if value.is_integer() else repr(value)
-    return str(value)
+Recipe = dict[str, Any]
+"""What a column became, as JSON: its kind, the column, and what was learned of its cells."""
+NOTHING: Recipe = {}
+RARE_WORDS_FROM = 1_000
+"""With this many nodes or more, a word of a single node is left out: it connects nothing."""
+MOST_WORDS = 50_000
+LONGEST_WORD = 40
+MOST_CATEGORIES = 1_000
+"""Of a column that is named; one that is detected has at most ``FEW_CATEGORIES``, each of two nodes on average."""
+HEAVY, RANKED_FROM = 9.0, 100
+"""Numbers of so many nodes are ranked if their kurtosis is higher; it is 3 for normal ones, 9 for exponential ones."""
+MOST_QUANTILES = 1_000
+MONTHS = 24
+"""Different months from which on the month of the year is a feature of dates."""
+TEXT_COPIES = 5
+"""Memory that counting words takes, as a multiple of the text."""
 
 
 @dataclass
-class Dropped:
-    """Rows that were not used: why, how many, and where the first are."""
-
-    why: str
-    count: int
-    places: list[str] = field(default_factory=list)
-
-
-@dataclass
-class Table:
-    """Named columns of equal length.
+class Feature:
+    """What one column became; a part of the report.
 
     Attributes:
-        title: the file's name in messages.
-        places: where rows are, by row number: ``edges.csv, line 12``.
-        decimal_comma: whether 3,5 is a number here.
-        dropped: rows that could not be read.
-        notes: what a person should know of how it was read.
+        recipe: how, as JSON; with it, the function that made the feature makes the same columns of other rows.
+        unknown: what of other rows is in no column.
     """
 
-    title: str
-    columns: dict[str, Column]
-    rows: int
-    places: Callable[[Sequence[int]], list[str]]
-    decimal_comma: bool = False
-    dropped: list[Dropped] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-
-    @property
-    def name(self) -> str:
-        """The title without folders."""
-        return self.title.rpartition("/")[2]
-
-    def place(self, row: int) -> str:
-        return self.places([row])[0]
-
-    def take(self, rows: np.ndarray) -> Table:
-        """The same table with these rows only."""
-        columns = {name: column.take(rows) for name, column in self.columns.items()}
-        places = self.places
-        return replace(self, columns=columns, rows=len(rows), places=lambda some: places([int(rows[i]) for i in some]))
+    column: str
+    kind: str
+    width: int
+    examples: list[str]
+    note: str = ""
+    matrix: Any = field(default=None, repr=False)
+    names: list[str] = field(default_factory=list, repr=False)
+    recipe: Recipe = field(default_factory=dict, repr=False)
+    unknown: str = ""
 
 
-def drop(table: Table, why: str, rows: np.ndarray) -> list[Dropped]:
-    """A list of one entry for these rows, or of none where there are none."""
-    return [Dropped(why, len(rows), table.places(rows[:3].tolist()))] if len(rows) else []
+def bag_of_words(table: Table, column: str, known: Recipe = NOTHING) -> Feature:
+    """How often each word occurs in each node's text: lower case, two letters or more."""
+    from sklearn.feature_extraction.text import CountVectorizer
 
-
-def stripped(column: Column) -> tuple[np.ndarray, list[str]]:
-    """Codes and distinct cells without spaces around them."""
-    codes, values = column.encoded()
-    known: dict[str, int] = {}
-    place = np.array([known.setdefault(value.strip(), len(known)) for value in values], dtype=np.int64)
-    return (codes, list(known)) if len(known) == len(values) else (place[codes], list(known))
-
-
-def frame_table(frame: Any, title: str) -> Table:
-    """A data frame of pandas, Polars, pyarrow, ..., or a dictionary ``{"column": values}``, as a table."""
-    if isinstance(frame, Mapping):
-        given: dict[str, Any] = {str(name): values for name, values in frame.items()}
-    else:
-        given = _series(frame, title)
-    columns = {name: column_of(values, f"{title}, column {name!r}") for name, values in given.items()}
-    lengths = {name: len(values) for name, values in given.items()}
-    if len(set(lengths.values())) > 1:
-        raise DataError(f"{title} has columns of different lengths ({lengths}); give one value per row in each.")
-
-    def places(rows: Sequence[int]) -> list[str]:
-        return [f"{title}, row {row}" for row in rows]
-
-    return Table(title, columns, next(iter(lengths.values()), 0), places)
-
-
-def _series(frame: Any, title: str) -> dict[str, Any]:
+    size = table.text_bytes(column)
+    what = f"{table.title}: counting words in the {size:,} bytes of column {column!r}"
+    require(TEXT_COPIES * size, what, "shorten its cells, or leave it out with --ignore", DataError)
+    texts = table.texts(column)
+    least = 2 if table.rows >= RARE_WORDS_FROM else 1
+    word = rf"(?u)\b\w{{2,{LONGEST_WORD}}}\b"
+    limits = {"min_df": least, "max_features": MOST_WORDS, "vocabulary": known.get("words")}
+    counter = CountVectorizer(token_pattern=word, dtype=np.float32, **limits)
     try:
-        import narwhals as nw
-    except ImportError as error:
-        raise MissingDependency(f'{title}: data frames need narwhals: pip install "naq[io]"') from error
-    try:
-        native = nw.from_native(frame, eager_only=True)
-    except TypeError as error:
+        counts = sp.csr_array(counter.fit_transform(texts))
+    except ValueError as error:
+        raise DataError(f"{table.title}: column {column!r} holds no words of {least} nodes; leave it out.") from error
+    names = counter.get_feature_names_out().tolist()
+    note = f"words of one node only left out, at most {MOST_WORDS:,} kept" if least > 1 else ""
+    empty = int((np.diff(counts.indptr) == 0).sum())
+    note = "; ".join(filter(None, [note, f"{empty:,} nodes without a word" if empty else ""]))
+    common = np.argsort(-np.bincount(counts.indices, minlength=len(names)), kind="stable")[:5]
+    recipe = {"kind": "text", "column": column, "gaps": any(map(is_missing, texts)), "words": names}
+    lost = sum(map(len, map(counter.build_analyzer(), texts))) - int(counts.sum()) if known else 0
+    unknown = f"{lost:,} words" if lost else ""
+    examples = [names[i] for i in common]
+    return Feature(display_name(column), "text", len(names), examples, note, counts, names, recipe, unknown)
+
+
+def scale_numbers(table: Table, column: str, known: Recipe = NOTHING) -> Feature:
+    """Standardised: mean 0 and deviation 1; a missing number is the mean. Skewed numbers are ranked first."""
+    values = _read_numbers(table, column, known)
+    missing, notes, name = np.isnan(values), list[str](), display_name(column)
+    if "mean" not in known:
+        if missing.all():
+            raise DataError(f"{table.title}: column {column!r} holds no numbers; leave it out.")
+        known = {"kind": "number", "column": column, "gaps": bool(missing.any()), **known}
+        known |= _learn_scale(values[~missing])
+        if not np.isfinite((known["mean"], known["deviation"])).all():
+            what = f"{table.title}: numbers of column {column!r} are too large to be scaled"
+            raise DataError(f"{what}; divide them first.")
+    if "dates" in known:
+        notes.append(f"days before {date.fromordinal(EPOCH + int(known['newest']))}")
+    ranked = "quantiles" in known
+    mean, deviation = known["mean"], known["deviation"]
+    notes.append("skewed, so by rank" if ranked else f"mean {mean:.4g}, deviation {deviation:.4g}")
+    if missing.any():
+        notes.append(f"{int(missing.sum()):,} missing, set to the mean")
+    if not deviation > 0:
+        notes.append("always the same")
+    scaled = (_ranked(values, known) - mean) / (deviation if deviation > 0 else np.inf)
+    examples = [f"{value:g}" for value in values[~missing][:3]]
+    matrix = np.where(missing, 0, scaled)[:, None].astype(np.float32)
+    return Feature(name, "number", 1, examples, ", ".join(notes), matrix, [name], known)
+
+
+def _learn_scale(values: np.ndarray) -> Recipe:
+    """Mean and deviation of the numbers, or of their ranks among ``quantiles`` where few lie far from most."""
+    found: Recipe = {}
+    with np.errstate(over="ignore", invalid="ignore"):
+        apart = values - values.mean()
+        if len(values) >= RANKED_FROM and (apart**4).mean() > HEAVY * (apart**2).mean() ** 2:
+            points = np.linspace(0, 1, min(len(values), MOST_QUANTILES))
+            found = {"quantiles": np.quantile(values, points, method="inverted_cdf").tolist()}
+        scaled = _ranked(values, found)
+        return found | {"mean": float(scaled.mean()), "deviation": float(scaled.std())}
+
+
+def _ranked(values: np.ndarray, known: Recipe) -> np.ndarray:
+    """The share of the quantiles that are lower, equal ones by half; the values if there are none."""
+    if "quantiles" not in known:
+        return values
+    ordered = np.asarray(known["quantiles"], dtype=np.float64)
+    both = [np.searchsorted(ordered, values, side) for side in ("left", "right")]
+    return np.asarray(np.where(np.isnan(values), np.nan, sum(both) / (2 * len(ordered))))
+
+
+def read_dates(table: Table, column: str, form: str) -> list[Feature]:
+    """Dates as numbers, days before the newest; and as the month of the year, where there are ``MONTHS`` or more."""
+    days = _read_numbers(table, column, {"dates": form, "newest": 0})
+    found = [scale_numbers(table, column, {"dates": form, "newest": -float(np.nanmin(days))})]
+    if len(np.unique(months_since_1970(-days[~np.isnan(days)]))) >= MONTHS:
+        found.append(encode_categories(table, column, {"dates": form}))
+    return found
+
+
+def encode_categories(table: Table, column: str, known: Recipe = NOTHING) -> Feature:
+    """One column of 0 and 1 for each distinct value, or for each month of dates; a missing value is all 0."""
+    with _numbers_expected(table, column):
+        codes, values = read_months(table, column, known["dates"]) if "dates" in known else table.codes(column)
+    missing = [is_missing(value) for value in values]
+    kept = known.get("values") or sorted(value for value, none in zip(values, missing) if not none)
+    if len(kept) > MOST_CATEGORIES:
         raise DataError(
-            f"{title} is a {type(frame).__name__}; expected a path, a data frame or a dictionary of columns."
-        ) from error
-    return {str(name): native[name].to_list() if native[name].is_null().any() else native[name].to_numpy() for name in native.columns}  # fmt: skip
+            f"{table.title}: column {column!r} has {len(kept):,} values, over {MOST_CATEGORIES:,}; use --text."
+        )
+    place = {value: i for i, value in enumerate(kept)}
+    columns = np.array([place.get(value, -1) for value in values], dtype=np.int64)[codes]
+    rows = np.flatnonzero(columns >= 0)
+    matrix = sp.csr_array((np.ones(len(rows), np.float32), (rows, columns[rows])), shape=(table.rows, len(kept)))
+    gaps = int(np.array(missing, dtype=bool)[codes].sum())
+    others = [value for value, none in zip(values, missing) if value not in place and not none]
+    unknown = f"{table.rows - len(rows) - gaps:,} values, e.g. {shown_cell(others[0])}" if others else ""
+    title = f"{display_name(column)} month" if "dates" in known else display_name(column)
+    recipe = {"kind": "category", "column": column, "gaps": gaps > 0, **known, "values": kept}
+    names, note = [f"{title}={value}" for value in kept], f"{gaps:,} missing" if gaps else ""
+    return Feature(title, "category", len(kept), kept[:5], note, matrix, names, recipe, unknown)
 
 
-def column_of(values: Any, title: str) -> Column:
-    """A column from any sequence; None and NaN are missing."""
-    array = values if isinstance(values, np.ndarray) else None
-    if array is None and len(values) and all(type(v) in (int, float) for v in values):
-        array = np.asarray(values)
-    if array is not None and array.dtype.kind in "iuf":
-        if array.ndim == 2:
-            return Vectors(array)
-        return Numbers(array)
-    cells = list(values)
-    if any(isinstance(cell, list | tuple | np.ndarray) for cell in cells):
-        return _vectors(cells, title)
-    return Cells.of(_text(cell) for cell in cells)
+def take_vectors(table: Table, columns: Sequence[str], title: str) -> Feature:
+    """Vectors that were computed elsewhere, unchanged: a column of lists, or one column per number."""
+    if len(columns) > 1:
+        matrix = np.stack([_read_numbers(table, c).astype(np.float32) for c in columns], axis=1)
+    else:
+        own = table.vectors(columns[0])
+        matrix = own if own is not None else _parsed_vectors(table, columns[0])
+    wrong = ~np.isfinite(matrix)
+    gaps = wrong.any(axis=1)
+    note = f"{int(gaps.sum()):,} nodes with missing numbers, set to 0" if gaps.any() else ""
+    matrix = np.where(wrong, 0, matrix).astype(np.float32) if gaps.any() else matrix
+    width = matrix.shape[1]
+    examples = [", ".join(f"{x:.3g}" for x in matrix[0, :3]) + (", ..." if width > 3 else "")] if len(matrix) else []
+    recipe = {"kind": "vector", "title": title, "columns": list(columns), "gaps": bool(gaps.any()), "width": width}
+    return Feature(title, "vector", width, examples, note, matrix, [f"{title}[{i}]" for i in range(width)], recipe)
 
 
-def _text(cell: Any) -> str:
-    if cell is None or cell != cell:
-        return ""
-    return number_text(float(cell)) if isinstance(cell, float | np.floating) else str(cell)
+def repeat_features(table: Table, recipes: Sequence[Recipe]) -> list[Feature]:
+    """The features that these recipes are of, for the rows of another table with the same columns."""
+    makers, found = {"text": bag_of_words, "number": scale_numbers, "category": encode_categories}, list[Feature]()
+    for known in recipes:
+        if known["kind"] != "vector":
+            found.append(makers[known["kind"]](table, known["column"], known))
+            continue
+        made, width = take_vectors(table, known["columns"], known["title"]), known["width"]
+        if made.width not in (0, width):
+            numbers = f"the vectors {known['title']!r} have {made.width} numbers"
+            raise DataError(f"{table.title}: {numbers}, those of the graph {width}; make them the same way.")
+        found.append(made if made.width else replace(made, matrix=np.zeros((table.rows, width), np.float32)))
+    return found
 
 
-def _vectors(cells: list[Any], title: str) -> Column:
-    lists = [[] if cell is None or (isinstance(cell, float) and cell != cell) else list(cell) for cell in cells]
-    if any(isinstance(item, str) for cell in lists for item in cell[:1]):  # lists of words
-        return Cells.of(" ".join(map(str, cell)) for cell in lists)
-    width = max(map(len, lists))
-    for row, cell in enumerate(lists):
-        if len(cell) not in (0, width):
-            raise DataError(f"{title}, row {row}: a vector has {len(cell)} numbers, others {width}; give one length.")
+def _read_numbers(table: Table, column: str, known: Recipe = NOTHING) -> np.ndarray:
+    """The numbers of a column; of dates, days before the newest."""
+    with _numbers_expected(table, column):
+        if "dates" not in known:
+            return table.numbers(column)
+        return np.asarray(known["newest"] - read_days(table, column, known["dates"]))
+
+
+@contextmanager
+def _numbers_expected(table: Table, column: str) -> Iterator[None]:
     try:
-        return Vectors(np.array([cell or [np.nan] * width for cell in lists], dtype=np.float32))
-    except (TypeError, ValueError) as error:
-        raise DataError(f"{title}: its lists hold more than numbers ({error}).") from error
+        yield
+    except BadCell as bad:
+        raise DataError(
+            f"{table.place(bad.row)}: {shown_cell(bad.cell)} in column {column!r} is not a number; use --text."
+        ) from bad
 
 
-def networkx_tables(graph: Any) -> tuple[Table, Table]:
-    """Edges and nodes of a NetworkX graph; a node's id is its ``str``, its attributes are columns."""
-    edges = list(graph.edges())
-    nodes = list(graph.nodes(data=True))
-    names = list(dict.fromkeys(name for _, data in nodes for name in data))
-    key = "id"
-    while key in map(str, names):
-        key = f"_{key}"
-    node_columns: dict[Any, Any] = {key: [str(node) for node, _ in nodes]}
-    node_columns |= {str(name): [data.get(name) for _, data in nodes] for name in names}
-    edge_columns = {"source": [str(u) for u, v in edges], "target": [str(v) for u, v in edges]}
-    return frame_table(edge_columns, "the graph's edges"), frame_table(node_columns, "the graph's nodes")
+def _parsed_vectors(table: Table, column: str) -> np.ndarray:
+    """Vectors written as ``[0.1, 0.2]``, ``0.1;0.2`` or ``0.1 0.2``."""
+    rows: list[list[float] | None] = []
+    width = 0
+    for row, cell in enumerate(table.texts(column)):
+        if is_missing(cell.strip("[]() ")):
+            rows.append(None)
+            continue
+        parsed = parse_vector(cell)
+        if not parsed or (width and len(parsed) != width):
+            expected = f"{width} numbers as in the rows before" if width else "numbers"
+            raise DataError(
+                f"{table.place(row)}: {shown_cell(cell)} in column {column!r} is not a vector; expected {expected}."
+            )
+        width = len(parsed)
+        rows.append(parsed)
+    full = [row if row is not None else [np.nan] * width for row in rows]
+    return np.array(full, dtype=np.float32).reshape(len(rows), width)
+
+
+def parse_vector(cell: str) -> list[float]:
+    """The numbers of a list such as ``[0.1, 0.2]``; none where it holds anything else."""
+    parsed = [parse_number(part) for part in re.split(r"[\s,;|]+", cell.strip("[]() ,;|"))]
+    found = [number for number in parsed if number is not None]
+    return found if len(found) == len(parsed) else []
+
+
+def shown_cell(cell: str) -> str:
+    """A cell in quotation marks, cut where it is long."""
+    return repr(cell if len(cell) <= 40 else cell[:37] + "...")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -11,20 +11,33 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from naq.errors import DataError, GraphError, warn
+from naq.errors import DataError, GraphError, Listener, warn
 from naq.graph import Graph
 from naq.io.readers import Reader
 from naq.io.tables import roles
-from naq.io.tables.columns import Column, Numbers, Table, frame_table, networkx_tables
-from naq.io.tables.features import NOTES_FROM, Feature, class_columns, feature_notes, joined, listed
-from naq.io.tables.nodes import Edges, Nodes, checked_vectors, read_nodes, vector_file
-from naq.io.tables.reading import ID, Choose, is_graphml, is_table, read_graphml, read_table, stem
+from naq.io.tables.columns import Feature
+from naq.io.tables.edges import UNWEIGHTED, Edges
+from naq.io.tables.features import NOTES_FROM, class_columns, join_features, quote_names
+from naq.io.tables.nodes import Nodes, check_vectors, read_nodes, vector_file
+from naq.io.tables.reading import (
+    DUCKDB_SUFFIXES,
+    is_graphml,
+    is_table,
+    open_table,
+    parquet_parts,
+    read_graphml,
+    stem,
+)
 from naq.io.tables.report import ImportReport
 from naq.io.tables.roles import Choice, are_ids, ends_by_cells
-from naq.progress import Listener
+from naq.io.tables.stored import has_table, open_duckdb, open_parts
+from naq.io.tables.table import Source, Table, frame_table, networkx_tables
+from naq.io.tables.types import TYPE, constant, join_nodes, join_tables, tables_by_type
 
 EXPECTED = ("rows with another", "rows without", "rows of nodes without", "edges to nodes")
-"""Beginnings of reasons to drop rows that may mean a mistake in a file; self-loops and repetitions are no mistake."""
+"""Beginnings of reasons to drop rows that may mean a mistake in a file; self-loops and repetitions are not."""
+OWN_ENDS = ("source", "target")
+"""Ends of edges in tables that are made here."""
 
 
 class Imported(NamedTuple):
@@ -39,14 +52,16 @@ def import_tables(edges: Any, nodes: Any = None, choice: Choice = Choice(), *, n
     """The graph of an edge table and, if given, a node table, with a report.
 
     Args:
-        edges: a path (CSV, TSV, Parquet, GraphML; ``.gz`` of text), a data frame, a dictionary of columns, or a SciPy matrix,
-            whose node i is row i of ``nodes``.
-        nodes: a path, a data frame or a dictionary of columns. Without it, the nodes are those that edges name.
+        edges: a path (CSV, TSV, Parquet, GraphML; ``.gz`` of text), a data frame, a dictionary of columns, or a SciPy
+            matrix, whose node i is row i of ``nodes``; or a list of paths or a dictionary of tables, one for every type
+            of edges.
+        nodes: a path, a data frame or a dictionary of columns, or several, one for every type of nodes. Without it, the
+            nodes are those that edges name.
         choice: which columns to use.
         name: of the graph; by default after the file of edges.
-        listener: told how far ``choice.text_encoder`` is.
+        listener: is called with the progress of ``choice.text_encoder``.
     """
-    made = _imported(edges, nodes, choice, name)
+    made = _import_graph(edges, nodes, choice, name)
     if choice.text_encoder is None:
         return made
     if made.graph.table is None:
@@ -60,158 +75,196 @@ def import_tables(edges: Any, nodes: Any = None, choice: Choice = Choice(), *, n
     return Imported(graph, made.report)
 
 
-def _imported(edges: Any, nodes: Any, choice: Choice, name: str | None) -> Imported:
+def _import_graph(edges: Any, nodes: Any, choice: Choice, name: str | None) -> Imported:
     if isinstance(edges, str | Path) and is_graphml(Path(edges)):
         if nodes is not None:
             raise DataError(f"{edges} holds its nodes itself; leave --nodes out.")
-        choice = replace(choice, id=choice.id or ID)
-        return _assembled(*read_graphml(Path(edges)), ("source", "target"), choice, name or stem(Path(edges)))
+        edge_table, of_nodes, directed = read_graphml(Path(edges))
+        choice = _as_given(choice, directed, id=choice.id or next(iter(of_nodes.columns)))
+        return _assemble(edge_table, of_nodes, OWN_ENDS, choice, name or stem(Path(edges)))
     title = name or (stem(Path(edges)) if isinstance(edges, str | Path) else "graph")
-    node_table = None if nodes is None else _table(nodes, "nodes", choice, lambda columns, header: columns)
+    node_table: Table | None = None
+    if nodes is None and _in_duckdb(edges) and (choice.nodes_query or has_table(Path(edges).expanduser(), "nodes")):
+        nodes = edges
+    for flag, given in (("edges", edges), ("nodes", nodes)):
+        if getattr(choice, f"{flag}_query") and not _in_duckdb(given):
+            raise DataError(f"--{flag}-query is for a DuckDB file (.duckdb), and {flag} are in none; leave it out.")
+    if (of_types := tables_by_type(nodes)) is not None:
+        tables = {kind: _whole_table(one, f"nodes {kind!r}", choice) for kind, one in of_types.items()}
+        node_table, choice = join_nodes(tables, choice)
+    elif nodes is not None:
+        node_table = _whole_table(nodes, "nodes", choice)
     if sp.issparse(edges):
         coo = sp.coo_array(edges)
         if coo.shape[0] != coo.shape[1] or (node_table is not None and node_table.rows != coo.shape[0]):
             rows = "" if node_table is None else f" and {node_table.rows:,} nodes"
             raise DataError(f"the matrix has shape {coo.shape}{rows}; expected (nodes, nodes).")
-        present = coo.data != 0
-        ends: dict[str, Column] = {"source": Numbers(coo.row[present]), "target": Numbers(coo.col[present])}
+        coo.eliminate_zeros()
+        table = frame_table({"source": coo.row, "target": coo.col, "weight": coo.data}, "the matrix")
+        table.places = lambda rows: [f"the matrix, row {coo.row[e]}, column {coo.col[e]}" for e in rows]
         if node_table is None:
-            node_table = _counted(coo.shape[0])
-        table = Table("the matrix", ends, int(present.sum()), _entries)
-        return _assembled(table, node_table, ("source", "target"), choice, title, by_row=True)
-    edge_table, found = _edge_table(edges, node_table, choice)
-    return _assembled(edge_table, node_table, found, choice, title)
+            node_table = frame_table({"id": np.arange(coo.shape[0])}, "the nodes")
+        directed = bool((coo != coo.T).nnz)
+        return _assemble(table, node_table, OWN_ENDS, _as_given(choice, directed, weight="weight"), title, by_row=True)
+    if (several := tables_by_type(edges)) is not None:
+        edge_table, choice = _join_edges(several, node_table, choice)
+        return _assemble(edge_table, node_table, OWN_ENDS, choice, title)
+    edge_table, found, choice = _edge_table(edges, node_table, choice)
+    return _assemble(edge_table, node_table, found, choice, title)
 
 
-def _edge_table(edges: Any, node_table: Table | None, choice: Choice) -> tuple[Table, tuple[str, str]]:
-    """The table of edges and its two columns of ends: by their names, else by what they hold."""
-    chosen: list[str] = []
-    unread: list[str] = []
-    unnamed: list[DataError] = []
-
-    def choose(columns: list[str], header: bool) -> list[str]:
-        title = str(edges) if isinstance(edges, str | Path) else "edges"
-        weight = [] if choice.weight is None else [roles.named(choice.weight, columns, "--weight", title)]
-        try:
-            chosen[:] = roles.ends(columns, choice.source, choice.target, title, header)
-        except DataError as error:
-            if node_table is None or len(columns) < 2 or choice.source is not None or choice.target is not None:
-                raise
-            unnamed.append(error)
-            return columns
-        wanted = list(dict.fromkeys([*chosen, *weight]))
-        unread[:] = [column for column in columns if column not in wanted]
-        return wanted
-
-    table = _table(edges, "edges", choice, choose)
-    if not unnamed:
-        if unread:
-            weighted = any("weight" in column.lower() for column in unread)
-            hint = "; with --weight, rows of weight 0 are left out" if weighted else ""
-            table.notes.append(f"columns of edges that are not read: {listed(unread)}{hint}")
-        return table, (chosen[0], chosen[1])
-    assert node_table is not None
-    ends = ends_by_cells(table, node_table)
-    if ends is None:
-        raise unnamed[0]
-    if choice.header is None and are_ids(ends, node_table):
-        return _edge_table(edges, node_table, replace(choice, header=False))
-    table.notes.append(f"ends of edges are columns {ends[0]!r} and {ends[1]!r}; name others with --source and --target")
-    return table, ends
+def _join_edges(tables: Mapping[str, Any], node_table: Table | None, choice: Choice) -> tuple[Table, Choice]:
+    """All edges in columns source, target, weight and type: what a table is called, unless a column says more."""
+    parts, left = [], choice
+    for kind, one in tables.items():
+        table, ends, left = _edge_table(one, node_table, choice, f"edges {kind!r}")
+        weight, own = _weight_and_type(list(table.columns), ends, choice, table.title)
+        columns = dict(zip(OWN_ENDS, (table.columns[end] for end in ends)))
+        columns[TYPE] = constant(kind, table.rows) if own is None else table.columns[own]
+        if weight is not None:
+            columns["weight"] = table.columns[weight]
+        parts.append(replace(table, columns=columns))
+    weighted = [part for part in parts if "weight" in part.columns]
+    for part in parts if weighted else ():
+        part.columns.setdefault("weight", constant("1", part.rows))
+    choice = replace(left, weight=choice.weight and "weight", edge_type=TYPE)
+    return join_tables(parts, "the edges"), choice
 
 
-def from_tables(
-    edges: Any,
-    nodes: Any = None,
-    *,
-    source: str | None = None,
-    target: str | None = None,
-    weight: str | None = None,
-    id: str | None = None,
-    label: str | None = None,
-    text: str | Sequence[str] = (),
-    numeric: str | Sequence[str] = (),
-    categorical: str | Sequence[str] = (),
-    vector: Any = (),
-    header: bool | None = None,
-    name: str | None = None,
-    display: str | None = None,
-    text_encoder: str | Path | None = None,
-    ignore: str | Sequence[str] = (),
-) -> Graph:
+def _weight_and_type(
+    columns: Sequence[str], ends: tuple[str, str], choice: Choice, title: str
+) -> tuple[str | None, str | None]:
+    """The columns of weights and of types of edges."""
+    others = [column for column in columns if column not in (*ends, *choice.ignore)]
+    weight = roles.known_column(columns if choice.weight else others, choice.weight, "--weight", roles.WEIGHTS, title)
+    others = list(columns) if choice.edge_type else [column for column in others if column != weight]
+    return weight, roles.known_column(others, choice.edge_type, "--edge-type", roles.EDGE_TYPES, title)
+
+
+def _edge_table(
+    edges: Any, node_table: Table | None, choice: Choice, title: str = "edges"
+) -> tuple[Table, tuple[str, str], Choice]:
+    """The table of edges, its two columns of ends, by their names or else by what they hold, and the choice of nodes'
+    columns."""
+    source = open_source(edges, title, choice)
+    columns, title = source.columns, source.title
+    try:
+        ends = roles.ends(columns, choice.source, choice.target, title, source.header)
+    except DataError:
+        if node_table is None or len(columns) < 2 or choice.source is not None or choice.target is not None:
+            raise
+        table = source.read(columns)
+        found = ends_by_cells(table, node_table)
+        if found is None:
+            raise
+        if choice.header is None and are_ids(found, node_table):
+            return _edge_table(edges, node_table, replace(choice, header=False), title)
+        hint = "name others with --source and --target"
+        table.notes.append(f"ends of edges are columns {found[0]!r} and {found[1]!r}; {hint}")
+        return table, found, choice
+    wanted = list(dict.fromkeys([*ends, *filter(None, _weight_and_type(columns, ends, choice, title))]))
+    table = source.read(wanted)
+    if unread := [column for column in columns if column not in wanted]:
+        table.notes.append(f"columns of edges that are not read: {quote_names(unread)}")
+    return table, ends, _without_edges(choice, columns, node_table)
+
+
+def _whole_table(given: Any, title: str, choice: Choice) -> Table:
+    source = open_source(given, title, choice)
+    return source.read(source.columns)
+
+
+def _in_duckdb(given: Any) -> bool:
+    return isinstance(given, str | Path) and Path(given).suffix.lower() in DUCKDB_SUFFIXES
+
+
+def open_source(given: Any, title: str, choice: Choice) -> Source:
+    """A file, a data frame or a dictionary of columns, called ``title`` in messages if it has no path."""
+    if isinstance(given, str | Path):
+        path, what = Path(given).expanduser(), title.split()[0]
+        if path.suffix.lower() in DUCKDB_SUFFIXES:
+            return open_duckdb(path, getattr(choice, f"{what}_query", None), what)
+        return open_parts(path) if parquet_parts(path) else open_table(path, header=choice.header)
+    table = frame_table(given, title)
+    if not table.columns:
+        raise DataError(f"{title} have no columns; give a data frame or a dictionary of columns.")
+    return Source(title, list(table.columns), True, lambda names: table)
+
+
+def from_tables(edges: Any, nodes: Any = None, *, name: str | None = None, **columns: Any) -> Graph:
     """A graph from an edge table and a node table: files, data frames, dictionaries of columns; or from a SciPy matrix.
 
-    Columns are detected by their names and cells, or named here; see :class:`naq.io.tables.Choice`. Words are counted, numbers
-    standardised, categories one-hot, vectors taken as they are; with ``text_encoder``, text also becomes sentence vectors. Rows that cannot be used are left out with a warning;
-    :func:`naq.io.import_tables` gives the full report.
+    Words are counted, numbers standardised, categories one-hot, vectors taken as they are; with ``text_encoder``, text
+    also becomes sentence vectors. Rows that cannot be used are left out with a warning; :func:`naq.io.import_tables`
+    gives the full report.
+
+    Args:
+        name: of the graph; by default after the file of edges.
+        columns: which columns to use: the arguments of :class:`naq.io.Choice`. What is not named is detected.
 
     Example:
         >>> g = from_tables({"source": ["a", "b"], "target": ["b", "c"]}, {"id": ["a", "b", "c"], "size": [1, 2, 6]})
         >>> g, g.names.tolist(), g.vocab.tolist()
         (Graph('graph', nodes=3, edges=2, features=1, classes=0), ['a', 'b', 'c'], ['size'])
     """
-    vectors = (vector,) if isinstance(vector, str | Path | np.ndarray) else tuple(vector)
-    choice = Choice(source, target, weight, id, label, _many(text), _many(numeric), _many(categorical), vectors, header,
-                    display, text_encoder=text_encoder, ignore=_many(ignore))  # fmt: skip
-    return warned(import_tables(edges, nodes, choice, name=name))
+    return warn_of_losses(import_tables(edges, nodes, Choice(**columns), name=name))
 
 
-def from_networkx(graph: Any, *, label: str | None = None, text: str | Sequence[str] = (), numeric: str | Sequence[str] = (),
-                  categorical: str | Sequence[str] = (), vector: Any = (), name: str | None = None) -> Graph:  # fmt: skip
-    """A graph from a NetworkX graph: ``str`` of a node is its name, attributes of nodes are columns as in :func:`from_tables`."""
+def from_networkx(graph: Any, *, name: str | None = None, **columns: Any) -> Graph:
+    """A graph from a NetworkX graph: ``str`` of a node is its name, attributes of nodes are columns.
+
+    Args:
+        columns: which attributes to use, as in :func:`from_tables`.
+    """
     edges, nodes = networkx_tables(graph)
-    vectors = (vector,) if isinstance(vector, str | Path | np.ndarray) else tuple(vector)
-    key = next(iter(nodes.columns))
-    choice = Choice(None, None, None, key, label, _many(text), _many(numeric), _many(categorical), vectors)
-    return warned(_assembled(edges, nodes, ("source", "target"), choice, name or str(graph.name or "graph")))
+    choice = _as_given(Choice(**columns), graph.is_directed(), id=next(iter(nodes.columns)))
+    return warn_of_losses(_assemble(edges, nodes, OWN_ENDS, choice, name or str(graph.name or "graph")))
 
 
-def warned(imported: Imported) -> Graph:
+def warn_of_losses(imported: Imported) -> Graph:
     """The graph, with a warning where rows of the files were lost that may mean a mistake."""
     lost = [item for item in imported.report.dropped if item.why.startswith(EXPECTED)]
     if lost:
         told = "; ".join(f"{item.why}: {item.count:,} (first: {item.places[0]})" for item in lost)
         warn(f"{told}; they are left out.", stacklevel=3)
+    for note in imported.report.notes:
+        if note.startswith(UNWEIGHTED):
+            warn(f"{note}; correct it, or name another column by weight.", stacklevel=3)
     return imported.graph
 
 
-def _table(given: Any, title: str, choice: Choice, choose: Choose) -> Table:
-    if not isinstance(given, str | Path):
-        table = frame_table(given, title)
-        names = list(table.columns)
-        if not names:
-            raise DataError(f"{title} have no columns; give a data frame or a dictionary of columns.")
-        table.columns = {column: table.columns[column] for column in choose(names, True)}
-        return table
-    return read_table(Path(given).expanduser(), choose, header=choice.header)
+def _without_edges(choice: Choice, columns: Collection[str], node_table: Table | None) -> Choice:
+    """The choice without ignored columns that only the table of edges has."""
+    of_nodes = () if node_table is None else node_table.columns
+    return replace(choice, ignore=tuple(one for one in choice.ignore if one not in columns or one in of_nodes))
 
 
-def _counted(count: int) -> Table:
-    """A node table of ids 0, 1, 2, ..."""
-    return Table("the nodes", {"id": Numbers(np.arange(count))}, count, _entries)
+def _as_given(choice: Choice, directed: bool, **more: Any) -> Choice:
+    """The choice for edges of which it is known whether they have a direction."""
+    return replace(choice, directed=directed if choice.directed is None else choice.directed, **more)
 
 
-def _entries(rows: Sequence[int]) -> list[str]:
-    return [f"entry {row}" for row in rows]
-
-
-def _assembled(
+def _assemble(
     edge_table: Table, node_table: Table | None, ends: tuple[str, str], choice: Choice, name: str, *,
     by_row: bool = False,
 ) -> Imported:  # fmt: skip
     vectors = _outside(choice)
     if node_table is None and vectors:
-        node_table = _counted(len(vectors[0][1]))
+        node_table = frame_table({"id": np.arange(len(vectors[0][1]))}, "the nodes")
+    weight, kind = _weight_and_type(list(edge_table.columns), ends, choice, edge_table.title)
+    choice = _without_edges(choice, edge_table.columns, node_table)
     if node_table is None:
         for flag in ("id", "label", "text", "numeric", "categorical", "vector", "ignore"):
             if getattr(choice, flag):
                 raise DataError(f"--{flag} names a column of nodes, but there is no table of nodes; give --nodes.")
     edges = Edges(edge_table, *ends)
-    if choice.weight is not None:
-        edges.apply_weight(roles.named(choice.weight, list(edge_table.columns), "--weight", edge_table.title))
+    if kind is not None:
+        edges.apply_types(kind, choice.edge_type is not None)
+    if weight is not None:
+        edges.apply_weight(weight, choice.weight is not None)
     edge_table.columns = {}  # memory: from here on, node numbers are enough
     if node_table is None:
-        ids = edges.by_appearance()
+        ids = edges.number_by_appearance()
         if not ids:
             raise DataError(f"{edge_table.title} holds no edges, so there are no nodes; give --nodes.")
         nodes = Nodes(ids, edge_table.title, None, None, [], {}, [], [])
@@ -225,76 +278,69 @@ def _assembled(
             edges.ends = place[edges.ends] if len(place) else edges.ends
         else:
             edges.locate(nodes)
-    pairs = edges.unique(len(nodes.ids))
-    matrix, vocab, blocks = joined(nodes.features)
+    pairs, arcs, relations = edges.join(len(nodes.ids), bool(choice.directed))
+    matrix, vocab, blocks = join_features(nodes.features)
+    named: dict[str, Any] = {"names": nodes.ids, "class_names": nodes.class_names, "vocab": vocab}
     try:
-        graph = Graph(
-            pairs, matrix, nodes.labels, names=nodes.ids, class_names=nodes.class_names, vocab=vocab, nodes=len(nodes.ids), name=name,
-            blocks=blocks,
-        ).with_table(nodes.cells)  # fmt: skip
+        graph = Graph(pairs, matrix, nodes.labels, **named, nodes=len(nodes.ids), name=name, blocks=blocks, arcs=arcs)
+        graph = graph.with_relations(relations).with_table(nodes.cells).with_recipe(nodes.recipe)
     except GraphError as error:
         raise DataError(f"{edge_table.title}: {error}") from error
-    notes = edges.notes + nodes.notes + _notes(graph, nodes)
-    if graph.labels is not None and graph.class_names is not None:
-        known = np.flatnonzero(graph.labels >= 0)
-        notes += class_columns(graph, known, graph.class_names[graph.labels[known]])
-    if not choice.names_features and graph.num_nodes >= NOTES_FROM:
-        notes += feature_notes(nodes.features, graph.labels is not None)
-    if (
-        choice.text_encoder is None
-        and any(one.kind == "text" for one in nodes.features)
-        and graph.num_nodes >= NOTES_FROM
-    ):
-        notes.append(
-            f"text is read as words alone; as sentences too, names of classes can do without labels: {_encoder_hint()}"
-        )
-    return Imported(graph, ImportReport.of(graph, nodes.features, edges.dropped + nodes.dropped, nodes.unused, notes))
+    notes = edges.notes + nodes.notes + _notes(graph, nodes, choice)
+    lead = "have directions" if graph.directed else "go both ways"
+    if choice.directed is None:
+        lead += f"; --directed makes them lead from {ends[0]!r} to {ends[1]!r}"
+    dropped = edges.dropped + nodes.dropped
+    return Imported(graph, ImportReport.of(graph, lead, nodes.features, dropped, nodes.unused, notes))
 
 
 def _outside(choice: Choice) -> list[tuple[str, np.ndarray]]:
     found = []
     for one in choice.vector:
         if isinstance(one, np.ndarray):
-            found.append(("vector", checked_vectors(one, "vector")))
+            found.append(("vector", check_vectors(one, "vector")))
         elif str(one).endswith(".npy"):
             found.append((Path(one).stem, vector_file(Path(one).expanduser())))
     return found
 
 
-def _notes(graph: Graph, nodes: Nodes) -> list[str]:
+def _notes(graph: Graph, nodes: Nodes, choice: Choice) -> list[str]:
+    """What a person should check."""
     notes = []
     if graph.num_edges == 0:
         notes.append("the graph has no edges: classes can be told by features alone")
     if graph.features is None:
         notes.append("the graph has no features: classes can be told by edges alone")
-    folded = len({name.casefold() for name in nodes.ids})
-    if folded < len(nodes.ids):
-        notes.append(
-            f"{len(nodes.ids) - folded:,} ids differ from another only in upper and lower case: they are different nodes"
-        )
+    same = len(nodes.ids) - len({name.casefold() for name in nodes.ids})
+    if same:
+        notes.append(f"{same:,} ids differ from another only in upper and lower case: they are different nodes")
+    if graph.labels is not None and graph.class_names is not None:
+        known = np.flatnonzero(graph.labels >= 0)
+        notes += class_columns(graph, known, graph.class_names[graph.labels[known]])
+    if graph.num_nodes < NOTES_FROM:
+        return notes
+    categories = [feature.column for feature in nodes.features if feature.kind == "category"]
+    if categories and graph.labels is None and not choice.names_features:
+        hint = "if one of these holds the classes, name it with --label"
+        notes.append(f"values of {quote_names(categories)} are features; {hint}")
+    if choice.text_encoder is None and any(one.kind == "text" for one in nodes.features):
+        install = "" if find_spec("sentence_transformers") else 'pip install "naq[text]" and '
+        also = f"as sentences too, names of classes can do without labels: {install}--text-encoder MODEL"
+        notes.append(f"text is read as words alone; {also}")
     return notes
-
-
-def _encoder_hint() -> str:
-    install = "" if find_spec("sentence_transformers") else 'pip install "naq[text]" and '
-    return f"{install}--text-encoder MODEL"
-
-
-def _many(given: str | Sequence[str]) -> tuple[str, ...]:
-    return (given,) if isinstance(given, str) else tuple(given)
 
 
 class EdgeListReader(Reader):
     """A table of edges without a table of nodes."""
 
     name = "edge-list"
-    expects = "an edge list (.csv, .tsv, .txt, also .gz, .parquet)"
+    expects = "an edge list (.csv, .tsv, .txt, also .gz, .parquet, .duckdb)"
 
     def fits(self, path: Path) -> bool:
-        return path.is_file() and is_table(path)
+        return path.exists() and is_table(path)
 
     def read(self, path: Path, name: str | None = None) -> Graph:
-        return warned(import_tables(path, name=name))
+        return warn_of_losses(import_tables(path, name=name))
 
 
 class GraphMLReader(EdgeListReader):

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from naq.graph import Graph
-from naq.io.tables.columns import Dropped
-from naq.io.tables.features import Feature
+from naq.io.tables.columns import Feature
 from naq.io.tables.roles import printable
+from naq.io.tables.table import Dropped
 
 _BAR = 40
 _CLASSES = 12
@@ -22,6 +22,8 @@ class ImportReport:
 
     Attributes:
         nodes, edges, isolated: of the graph.
+        directions: whether edges have any.
+        types: number of edges by type, where they have types.
         features: what each column became.
         classes: number of nodes by class, largest first.
         unlabelled: nodes without a class.
@@ -34,6 +36,8 @@ class ImportReport:
     nodes: int
     edges: int
     isolated: int
+    directions: str
+    types: dict[str, int]
     features: list[Feature]
     classes: dict[str, int]
     unlabelled: int
@@ -44,8 +48,9 @@ class ImportReport:
 
     @classmethod
     def of(
-        cls, graph: Graph, features: list[Feature], dropped: list[Dropped], unused: dict[str, str], notes: list[str]
-    ) -> ImportReport:
+        cls, graph: Graph, directions: str, features: list[Feature], dropped: list[Dropped], unused: dict[str, str],
+        notes: list[str],
+    ) -> ImportReport:  # fmt: skip
         degrees = np.diff(graph.adjacency.indptr)
         classes: dict[str, int] = {}
         unlabelled = graph.num_nodes
@@ -55,45 +60,38 @@ class ImportReport:
             classes = {str(graph.class_names[i]): int(counts[i]) for i in order}
             unlabelled = int((graph.labels < 0).sum())
         sizes = graph.num_nodes, graph.num_edges, int((degrees == 0).sum())
-        return cls(*sizes, features, classes, unlabelled, histogram(degrees), dropped, unused, notes)
+        types = {name: (matrix.nnz if graph.directed else matrix.nnz // 2) for name, matrix in graph.relations.items()}
+        return cls(*sizes, directions, types, features, classes, unlabelled, histogram(degrees), dropped, unused, notes)
 
     def as_json(self) -> dict[str, Any]:
         """For programs."""
-        plain = {key: value for key, value in vars(self).items() if key not in ("features", "dropped")}
         kept = ("column", "kind", "width", "examples", "note")
         features = [{key: getattr(feature, key) for key in kept} for feature in self.features]
-        return plain | {"features": features, "dropped": [asdict(item) for item in self.dropped]}
+        return vars(self) | {"features": features, "dropped": [asdict(item) for item in self.dropped]}
 
     def __str__(self) -> str:
         sizes = f"{_count(self.nodes, 'node')}, {_count(self.edges, 'edge')}, {_count(self.isolated, 'node')}"
-        lines = [f"{sizes} without an edge", "features:" if self.features else "features: none"]
+        lines = [f"{sizes} without an edge", f"edges: {printable(self.directions)}"]
+        if self.types:
+            lines.append("types of edges: " + ", ".join(f"{_short(name)} {n:,}" for name, n in self.types.items()))
+        lines.append("features:" if self.features else "features: none")
         for feature in self.features:
             note = f" ({feature.note})" if feature.note else ""
-            shown = ", ".join(map(_short, feature.examples))
-            size = _count(feature.width, "column")
-            lines.append(f"  {_short(feature.column)}: {feature.kind}, {size}{note}; e.g. {shown}")
-        lines += self._class_lines()
-        lines.append("degrees:")
-        most = max(self.degrees.values(), default=0)
-        width = max((len(name) for name in self.degrees), default=0)
-        for name, count in self.degrees.items():
-            bar = "#" * (-(-_BAR * count // most) if most else 0)
-            lines.append(f"  {name:>{width}}  {bar:<{_BAR}} {count:,}")
+            size, examples = _count(feature.width, "column"), ", ".join(map(_short, feature.examples))
+            lines.append(f"  {_short(feature.column)}: {feature.kind}, {size}{note}; e.g. {examples}")
+        largest = ", ".join(f"{_short(name)} {count:,}" for name, count in list(self.classes.items())[:_CLASSES])
+        more = f", and {len(self.classes) - _CLASSES:,} more" if len(self.classes) > _CLASSES else ""
+        sizes = f"{_count(len(self.classes), 'class', 'classes')}, {_count(self.unlabelled, 'node')} without"
+        lines.append(f"labels: {sizes}: {largest}{more}" if self.classes else "labels: none")
+        most, width = max(self.degrees.values()), max(map(len, self.degrees))
+        bars = {name: "#" * -(-_BAR * count // max(1, most)) for name, count in self.degrees.items()}
+        lines += ["degrees:", *(f"  {name:>{width}}  {bars[name]:<{_BAR}} {n:,}" for name, n in self.degrees.items())]
         lines.append("dropped:" if self.dropped else "dropped: nothing")
         for item in self.dropped:
             places = ("; first: " + "; ".join(item.places)) if item.places else ""
             lines.append(f"  {item.why}: {item.count:,}{places}")
         lines += [f"not used: {_short(name)}: {why}" for name, why in self.unused.items()]
-        lines += [f"note: {note}" for note in self.notes]
-        return "\n".join(lines)
-
-    def _class_lines(self) -> list[str]:
-        if not self.classes:
-            return ["labels: none"]
-        shown = ", ".join(f"{_short(name)} {count:,}" for name, count in list(self.classes.items())[:_CLASSES])
-        more = f", and {len(self.classes) - _CLASSES:,} more" if len(self.classes) > _CLASSES else ""
-        sizes = f"{_count(len(self.classes), 'class', 'classes')}, {_count(self.unlabelled, 'node')} without"
-        return [f"labels: {sizes}: {shown}{more}"]
+        return "\n".join(lines + [f"note: {note}" for note in self.notes])
 
 
 def histogram(degrees: np.ndarray) -> dict[str, int]:

@@ -2,7 +2,7 @@ r"""COSMIC: contrast a node with its own sub-graph, its class with the other cla
 
 Wang, Tan, Liu, Li, Contrastive Meta-Learning for Few-shot Node Classification, https://arxiv.org/abs/2306.15154
 
-The sub-graph of v is v and its 19 best nodes by personalised PageRank (:mod:`naq.learners.cosmic.subgraphs`) with the
+The sub-graph of v is v and its 19 best nodes by personalised PageRank (:mod:`naq.neighbors.power`) with the
 edges among them. One graph convolution inside it gives two views of v: its own row, and the mean over the sub-graph,
 
 .. math::
@@ -54,7 +54,8 @@ from naq.errors import OptionError
 from naq.files import cache_folder
 from naq.graph import Graph
 from naq.learners.base import Learner
-from naq.learners.cosmic.subgraphs import SubgraphEncoder, Subgraphs, ppr_subgraphs
+from naq.learners.cosmic.subgraphs import SubgraphEncoder, Subgraphs
+from naq.neighbors.power import ppr_subgraphs
 from naq.nn import GraphOperator
 from naq.options import Value, option
 from naq.random import stream
@@ -88,6 +89,7 @@ class Cosmic(Learner):
 
     name = "cosmic"
     summary = "contrast of nodes, their sub-graphs and mixtures"
+    own_encoder = "it reads dense sub-graphs of 20 nodes, and mixtures of them that are in no graph."
     unfit: ClassVar[Mapping[str, str]] = {
         "g-umtra": "it contrasts a node with its own sub-graph and needs no queries, so queries made by "
         "augmentation have no place in its loss."
@@ -223,7 +225,7 @@ def mix_extra(batch: Subgraphs, shape: tuple[int, ...], random: np.random.Genera
 
 
 def extra_pools(graph: Graph, base_labels: np.ndarray | None) -> list[np.ndarray]:
-    """What the release draws extra nodes from: the nodes of each base class, or one pool of all nodes where there are
+    """What the release draws extra nodes from: the nodes of each base class, or one pool of all nodes if there are
     no labels.
 
     Nodes are ordered by a random projection of their features, so that the draw does not depend on how they are

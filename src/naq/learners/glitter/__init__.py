@@ -1,8 +1,8 @@
-r"""GLITTER: each task gets a graph of its own, and the network is adapted on it.
+r"""GLITTER: each task gets its own graph, and the network is adapted on it.
 
 Wang, Chen, Li, Graph Few-shot Learning with Task-specific Structures, https://arxiv.org/abs/2210.12130
 
-A task's graph W holds what lies within two hops of its nodes and, where ``k_keep`` is set, learned edges
+A task's graph W holds the nodes within two hops of its own and, if ``k_keep`` is set, learned edges
 (:mod:`~naq.learners.glitter.task_graphs`). On it
 
 .. math::
@@ -55,7 +55,7 @@ from naq.episodes import Episodes
 from naq.learners.base import Learner, uniform
 from naq.learners.glitter.task_graphs import Draw, LearnedTask, PlainTasks, RowOperator
 from naq.learners.inner_loop import Weights, adapt
-from naq.learners.meta_batch import task_chunks
+from naq.learners.meta_batch import chunk_episodes
 from naq.nn.rows import multiply, sparse_product, take_rows
 from naq.options import option
 from naq.random import stream
@@ -77,6 +77,9 @@ class Glitter(Learner):
 
     name = "glitter"
     summary = "adapts to a graph of the task's own"
+    own_encoder = (
+        "it reads a weighted graph of each task's own, which its inner loop changes, through its first products."
+    )
     solves_tasks = True
     transductive = True
     unfit: ClassVar[Mapping[str, str]] = {
@@ -128,7 +131,7 @@ class Glitter(Learner):
     def _views(self, episodes: Episodes) -> Iterator[PlainTasks | LearnedTask]:
         """The graphs of all episodes, as many at once as there can be."""
         if not self.k_keep:
-            for chunk in task_chunks(episodes, self.space, [self.space], self.first):
+            for chunk in chunk_episodes(episodes, self.space, [self.space], self.first):
                 yield PlainTasks(self.space, chunk)
             return
         query = np.where(episodes.mask, episodes.query, -1)

@@ -6,9 +6,9 @@ The graph of a task holds the two-hop closed neighbourhood V of the task's nodes
 .. math::
     W = \mathrm{rownorm}\left(A_V + \tfrac12\, \mathrm{kept}(a)\right), \qquad a_{ij} = \exp(-|p_i - r_j|)
 
-The nearest k entries of every row of a are kept (:func:`nearest`); rows are worked on in blocks, so nothing as large as
-the task graph squared is ever held. Without learned edges a row of W within one hop of the task's nodes is the row of A
-itself, so V need not be formed.
+The nearest k entries of every row of a are kept (:func:`nearest_entries`); rows are worked on in blocks, so nothing as
+large as the task graph squared is ever held. Without learned edges a row of W within one hop of the task's nodes is the
+row of A itself, so V need not be formed.
 
 Of both kinds, ``inner`` turns the first layer's products ``support`` into what the second weight is applied to at the
 supports; ``outer`` gives the same at supports and queries once the inner loop is done.
@@ -139,7 +139,7 @@ class LearnedTask:
         space: the graph.
         task: its number.
         support: (way, shot) nodes.
-        query: (queries,) nodes, -1 where there is none; such a query reads as the first support.
+        query: (queries,) nodes, -1 if missing; such a query reads as the first support.
         weight: (d + 1, 3 h) the first weight.
         k: entries kept per row.
 
@@ -199,7 +199,7 @@ class LearnedTask:
         place = torch.full_like(self.nodes, -1)
         place[rows] = torch.arange(len(rows), device=rows.device)
         given = (place[self._row] >= 0).nonzero()[:, 0]
-        owner, column = nearest(p.detach()[rows], r.detach(), self.k)
+        owner, column = nearest_entries(p.detach()[rows], r.detach(), self.k)
         start, end = p.index_select(0, rows[owner]), r.index_select(0, column)
         learned = 0.5 * torch.exp(-torch.linalg.vector_norm(start - end, dim=1))
         row = torch.cat([place[self._row[given]], owner])
@@ -214,8 +214,8 @@ class LearnedTask:
     def _influence(self, p: torch.Tensor, r: torch.Tensor, near: Weights, next_: Weights) -> torch.Tensor:
         """M B + M M B at the queries, summed over the supports of a class.
 
-        M are the weights among nodes that are no supports, B those from such nodes to supports. A query that is a
-        support too is read as any other: by the nodes its own row leads to that are no supports.
+        M are the weights among nodes that are not supports, B those from such nodes to supports. A query that is a
+        support too is read as any other: by the nodes its own row leads to that are not supports.
         """
         slots = torch.zeros(len(self.nodes), self.way, device=p.device)
         slots.index_put_((self._supports, self._slots), slots.new_ones(1), accumulate=True)
@@ -259,9 +259,9 @@ PIECE = 512
 """Distances of each row computed before looking whether enough of them are smaller."""
 
 
-def nearest(p: torch.Tensor, r: torch.Tensor, k: int) -> tuple[torch.Tensor, torch.Tensor]:
+def nearest_entries(p: torch.Tensor, r: torch.Tensor, k: int, block: int = BLOCK) -> tuple[torch.Tensor, torch.Tensor]:
     """For each row of ``p`` the rows of ``r`` at most as far as the k-th nearest: pairs of rows, by row of ``p``."""
-    room, step, pairs = TIE_ROOM * k, max(1, BLOCK // len(r)), []
+    room, step, pairs = TIE_ROOM * k, max(1, block // len(r)), []
     for start in range(0, len(p), step):
         distance, column = _distances(p[start : start + step], r).topk(min(room + 1, len(r)), largest=False)
         last = distance[:, k - 1 : k]

@@ -30,9 +30,8 @@ Example:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import cast
 
 import numpy as np
 import torch
@@ -43,8 +42,8 @@ from naq.episodes import Episodes
 from naq.errors import OptionError
 from naq.learners.base import Learner, uniform
 from naq.learners.node_draws import node_codes
-from naq.learners.tent.query_graphs import LocalGraph, Neighbors, QueryGraphs, query_graphs
-from naq.nn import GCN, GraphOperator, OneLayerGCN, Operator
+from naq.learners.tent.query_graphs import QueryGraphs, balls_fit, query_graphs
+from naq.nn import GCN, AugmentedOperator, GraphOperator, OneLayerGCN, Operator
 from naq.nn.rows import sparse_product
 from naq.options import option
 from naq.random import torch_seed
@@ -68,12 +67,12 @@ class Queries:
     graphs: QueryGraphs
 
 
-class Vectors:
+class NodeVectors:
     """Vectors of some nodes on one view of the graph, each computed once, to be picked by node id."""
 
-    def __init__(self, encoder: GCN | OneLayerGCN, nodes: Sequence[np.ndarray], view: Operator) -> None:
+    def __init__(self, encode: Callable[..., torch.Tensor], nodes: Sequence[np.ndarray], view: Operator) -> None:
         self.nodes = np.unique(np.concatenate([part.ravel() for part in nodes]))
-        self.vectors = encoder.encode(self.nodes, view)
+        self.vectors = encode(self.nodes, view)
 
     def pick(self, nodes: np.ndarray) -> torch.Tensor:
         """(nodes, h), repeats allowed."""
@@ -146,8 +145,8 @@ class TENT(Learner):
         # Adam's learning rate; the released code takes 0.05 for its single layer of width 16
         lr: float = option(1e-3, more_than=0)
         weight_decay: float = option(5e-4, at_least=0)  # Adam's, as the released code
-        # the two-layer GCN, the same without the last ReLU, or the single convolution A_r X W + b of the released code
-        encoder: str = option("gcn2", choices=("gcn2", "gcn2-linear", "release"))
+        # the two-layer GCN, or the single convolution A_r X W + b of the released code
+        encoder: str = option("gcn2", choices=("gcn2", "release"))
         # full scales and shifts every weight, film every channel; auto is full up to a width of 128
         modulation: str = option("auto", choices=("auto", "full", "film"))
         # nodes of the first loss term without labels; with labels it runs over all labelled nodes, unless it is none
@@ -173,13 +172,15 @@ class TENT(Learner):
     def build(self) -> None:
         self.operator = GraphOperator(self.graph, self.device)
         latent = self.options.latent
-        if self.options.encoder == "release":
+        if given := self.given_encoder():
+            self.encoder, latent = given, given.latent
+        elif self.options.encoder == "release":
             drawn = torch.Generator().manual_seed(torch_seed(self.seed, "encoder/one convolution"))
             shapes = (self.operator.width, latent), (latent,)
             weight, bias = (uniform(shape, latent, drawn, self.device) for shape in shapes)
             self.encoder = OneLayerGCN(self.operator, weight, bias, mean=True)
         else:
-            self.encoder = GCN(self.operator, latent, seed=self.seed, activate=self.options.encoder == "gcn2")
+            self.encoder = GCN(self.operator, latent, seed=self.seed)
         modulation = self.options.modulation
         full = modulation == "full" or (modulation == "auto" and latent <= FULL_LATENT)
         self.layers = ModulatedLayers(latent, full, self.generator("layers"), self.device)
@@ -193,9 +194,8 @@ class TENT(Learner):
                 )
             self.head_weight = uniform((latent, outputs), latent, generator, self.device)
             self.head_bias = uniform((outputs,), latent, generator, self.device)
-        self._whole = LocalGraph.whole(self.graph)
-        limit = self.options.max_nodes
-        self._limit = 0 if not limit or self._whole.balls_fit(limit) else limit
+        limit, adjacency = self.options.max_nodes, self.graph.adjacency
+        self._limit = 0 if balls_fit(adjacency.indptr, adjacency.indices, limit) else limit
         self._codes = node_codes(self.graph) if self._limit else None
 
     def _find_base_nodes(self) -> None:
@@ -206,47 +206,40 @@ class TENT(Learner):
         self._base_targets = torch.from_numpy(targets).to(self.device)
 
     def loss(self, episodes: Episodes, update: int = 0) -> torch.Tensor:
-        views = self.query_operators(episodes, update)
-        queries = [
-            [self._queries(episodes, t, views, number) for number in range(len(views))] for t in range(len(episodes))
-        ]
-        own, read = self._encoded(episodes, views, queries)
+        views, encode = self.query_operators(episodes, update), self.encode_in(update)
+        queries = [[self._queries(episodes, t, views, v) for v in range(len(views))] for t in range(len(episodes))]
+        # Supports and nodes of base classes are read on the graph itself, queries on their view of it.
+        with_base = self.options.ce != "none" and len(self.base_nodes) > 0
+        own = [episodes.support, *([self.base_nodes] if with_base else [])]
+        asked = [[groups[v].graphs.nodes for groups in queries] for v in range(len(views))]
+        if views[0] is self.operator:
+            known = NodeVectors(encode, [*own, *asked[0]], self.operator)
+            read = [known]
+        else:
+            known = NodeVectors(encode, own, self.operator)
+            read = [NodeVectors(encode, nodes, view) for nodes, view in zip(asked, views)]
         losses = []
         for t, support in enumerate(episodes.support):
-            asked = [(group, vectors) for group, vectors in zip(queries[t], read) if len(group.nodes)]
-            losses.append(self._episode_loss(own.pick(support).view(*support.shape, -1), asked))
+            groups = [(group, vectors) for group, vectors in zip(queries[t], read) if len(group.nodes)]
+            losses.append(self._episode_loss(known.pick(support).view(*support.shape, -1), groups))
         total = torch.stack(losses).mean()
-        if self.options.ce == "none" or not len(self.base_nodes):
+        if not with_base:
             return total
-        return total + F.cross_entropy(self._classify(own.pick(self.base_nodes)), self._base_targets)
+        return total + F.cross_entropy(self._classify(known.pick(self.base_nodes)), self._base_targets)
 
     def _queries(self, episodes: Episodes, t: int, views: Sequence[Operator], number: int) -> Queries:
-        """Kept queries that episode ``t`` reads on one of the views: all of them, or under g-UMTRA those of one
-        column."""
+        """Kept queries that episode ``t`` reads on one of the views: all, or under g-UMTRA those of one column."""
         slots, columns = np.nonzero(episodes.mask[t])
-        nodes, view = episodes.query[t][slots, columns], views[number]
-        graph = self._whole
-        if view is not self.operator:
+        nodes, view, adjacency = episodes.query[t][slots, columns], views[number], self.graph.adjacency
+        neighbors = adjacency.indptr, adjacency.indices
+        if isinstance(view, AugmentedOperator):
             mine = columns == number
             nodes, slots = nodes[mine], slots[mine]
-            graph = LocalGraph.around(cast(Neighbors, view), nodes)
-        return Queries(nodes, slots, query_graphs(graph, nodes, limit=self._limit, codes=self._codes, seed=self.seed))
+            neighbors = view.adjacency_around(nodes)
+        graphs = query_graphs(*neighbors, nodes, limit=self._limit, codes=self._codes, seed=self.seed)
+        return Queries(nodes, slots, graphs)
 
-    def _encoded(
-        self, episodes: Episodes, views: Sequence[Operator], queries: Sequence[Sequence[Queries]]
-    ) -> tuple[Vectors, list[Vectors]]:
-        """Vectors on the graph itself, and on each view of the queries (the same ones where that is the graph
-        itself)."""
-        nodes = [[groups[number].graphs.nodes for groups in queries] for number in range(len(views))]
-        own = [episodes.support, *([] if self.options.ce == "none" else [self.base_nodes])]
-        if views[0] is self.operator:
-            vectors = Vectors(self.encoder, [*own, *nodes[0]], self.operator)
-            return vectors, [vectors]
-        return Vectors(self.encoder, own, self.operator), [
-            Vectors(self.encoder, found, view) for found, view in zip(nodes, views)
-        ]
-
-    def _episode_loss(self, support: torch.Tensor, asked: Sequence[tuple[Queries, Vectors]]) -> torch.Tensor:
+    def _episode_loss(self, support: torch.Tensor, asked: Sequence[tuple[Queries, NodeVectors]]) -> torch.Tensor:
         """Loss of one episode: support vectors (way, shot, h), and its queries with the vectors of their view."""
         means = support.mean(dim=1)
         layers = self.layers(means.mean(dim=0))

@@ -1,0 +1,67 @@
+"""Arguments that several commands have, and a check of the files that they write."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated
+
+from typer import Argument, Option
+
+from naq.errors import OptionError
+
+GraphName = Annotated[
+    str,
+    Argument(
+        help="A graph file, an edge list (.csv, .txt, .parquet, .duckdb, .graphml), or a name of 'naq list datasets'."
+    ),
+]
+Nodes = Annotated[Path | None, Option(help="Table of nodes, where the graph is an edge list.")]
+LabelFile = Annotated[Path | None, Option(help="CSV with the columns node and class: names or numbers of some nodes.")]
+ClassFile = Annotated[
+    Path | None, Option("--classes", help="Text file: a class per line, and after a comma what it is about.")
+]
+TextEncoder = Annotated[
+    str | None, Option(help="Text also as sentence vectors: a model of sentence-transformers, by folder or name.")
+]
+Label = Annotated[str | None, Option(help="Column of nodes: classes; labels, where no --labels are given.")]
+Ignore = Annotated[list[str], Option(help="Column that is not read; may be repeated.")]
+MethodName = Annotated[str, Option("--method", "-m", help="A name of 'naq list methods' that needs no labels.")]
+Device = Annotated[str, Option(help="cpu or cuda.")]
+Seed = Annotated[int, Option(help="Of whatever the method draws.")]
+
+
+def check_outputs(
+    outputs: Mapping[str, Path | None], inputs: Mapping[str, Path | None], example: str = "out.csv", also: str = ""
+) -> None:
+    """Raise an ``OptionError`` for an output that cannot be written, is an input, or does not end as ``example`` or in
+    ``also``."""
+    taken = {option: path for option, path in inputs.items() if path is not None and _exists(path)}
+    for option, path in outputs.items():
+        if path is None:
+            continue
+        if _exists(path) and path.is_dir():
+            raise OptionError(f"{option} is {path}, a folder; expected the name of a file, e.g. {path / example}.")
+        if _exists(path) and not path.is_file():
+            raise OptionError(f"{option} is {path}, a pipe or a device; expected the name of a file, e.g. {example}.")
+        for other, used in taken.items():
+            if path.absolute() == used.absolute() or (_exists(path) and _exists(used) and path.samefile(used)):
+                raise OptionError(f"{option} is {path}, the same file as {other}; it would be lost: give another name.")
+        folder = next(one for one in path.absolute().parents if _exists(one))
+        if not folder.is_dir() or not os.access(folder, os.W_OK):
+            why = f"you may not write to {folder}" if folder.is_dir() else f"{folder} is not a folder"
+            raise OptionError(f"{option} is {path}, but {why}; choose a folder you may write to.")
+        kinds = [".html"] if option == "--report" else [Path(example).suffix, *filter(None, [also])]
+        if path.suffix.lower() not in kinds:
+            named = " or ".join(kinds)
+            raise OptionError(f"{option} is {path}; expected a name that ends in {named}, which is what is written.")
+        taken[option] = path
+
+
+def _exists(path: Path) -> bool:
+    """False also of what cannot be a name: too long, or with a zero byte."""
+    try:
+        return path.exists()
+    except (OSError, ValueError):
+        return False

@@ -1,0 +1,97 @@
+"""Rows of nodes that come later: their features by the recipe of the graph, and edges between all nodes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from naq.errors import DataError, OptionError, warn
+from naq.graph import Graph
+from naq.io.tables.columns import Recipe, repeat_features
+from naq.io.tables.edges import Edges
+from naq.io.tables.features import join_features, quote_names
+from naq.io.tables.importing import open_source
+from naq.io.tables.nodes import Nodes, keep_one_row_per_id
+from naq.io.tables.roles import Choice, display_name
+from naq.io.tables.roles import ends as ends_of
+from naq.io.tables.table import Source, Table
+
+
+class NewRows(NamedTuple):
+    """Nodes that come later.
+
+    Attributes:
+        features: (rows, d), or None if the graph has none.
+        ends: (2, edges) numbers of nodes, those of rows counting on from the graph's.
+        cells: of every column of the table, by its name.
+    """
+
+    ids: list[str]
+    features: Any
+    ends: np.ndarray
+    cells: dict[str, list[str]]
+
+
+def read_rows(graph: Graph, rows: Any, edges: Any = None) -> NewRows:
+    """Rows with the columns that the nodes of a graph were imported from; a warning says what of them is not known.
+
+    Args:
+        rows: a path, a data frame or a dictionary of columns. A column may be missing if nodes had gaps in it.
+        edges: in any of these forms, between rows and with nodes of the graph.
+    """
+    if graph.recipe is None or graph.names is None:
+        advice = "import its tables again, or add nodes with naq.classifier.with_nodes"
+        raise OptionError(f"graph {graph.name!r} does not say how its features were made from columns; {advice}.")
+    try:
+        table = _read_same_columns(open_source(rows, "new rows", Choice()), graph.recipe)
+        _, dropped = keep_one_row_per_id(table, graph.recipe["id"])
+        if lost := [*table.dropped, *dropped]:
+            raise DataError(f"{lost[0].places[0]}: {lost[0].why}; correct it, every row is one new node.")
+        features = repeat_features(table, graph.recipe["columns"])
+    except (KeyError, TypeError, AttributeError, IndexError) as error:
+        raise DataError(f"graph {graph.name!r} has a damaged recipe ({error!r}); import its tables again.") from error
+    ids = [cell.strip() for cell in table.texts(graph.recipe["id"])]
+    known = set(graph.names.tolist())
+    if there := [row for row, name in enumerate(ids) if name in known]:
+        more = f" ({len(there):,} rows are)" if len(there) > 1 else ""
+        name = ids[there[0]][:60]
+        raise DataError(f"{table.place(there[0])}: node {name!r} is in the graph already{more}; leave it out.")
+    if unknown := [f"{one.column} ({one.unknown})" for one in features if one.unknown]:
+        warn(f"what the graph does not know counts as absent: {', '.join(unknown)}.", stacklevel=3)
+    ends = np.empty((2, 0), dtype=np.int64)
+    if edges is not None:
+        source = open_source(edges, "new edges", Choice())
+        pair = ends_of(source.columns, None, None, source.title, source.header)
+        found = Edges(source.read(pair), *pair)
+        found.locate(Nodes([*graph.names.tolist(), *ids], "the graph or the new rows", None, None, [], {}, [], []))
+        ends = found.ends.astype(np.int64)
+        for item in found.dropped:
+            warn(f"{item.why}: {item.count:,} (first: {item.places[0]}); they are left out.", stacklevel=3)
+    cells = {display_name(name): table.texts(name) for name in table.columns if table.vectors(name) is None}
+    return NewRows(ids, join_features(features)[0], ends, cells)
+
+
+def _read_same_columns(source: Source, recipe: Recipe) -> Table:
+    """The columns of the recipe, under the names that they have there; empty ones that may be missing."""
+    gaps: dict[str, bool] = {recipe["id"]: False}
+    for one in recipe["columns"]:
+        gaps |= dict.fromkeys(one["columns"] if one["kind"] == "vector" else [one["column"]], one["gaps"])
+    gaps = dict.fromkeys(recipe["others"], True) | gaps
+    by_name = {display_name(name).lower(): name for name in source.columns} | {name: name for name in source.columns}
+    held = {name: by_name.get(name) or by_name.get(display_name(name).lower()) for name in gaps}
+    missing = [name for name in gaps if held[name] is None and name not in recipe["others"]]
+    if needed := [name for name in missing if not gaps[name]]:
+        have = f"which the nodes of the graph have (it has {quote_names(source.columns)})"
+        raise DataError(f"{source.title} lacks columns {quote_names(needed)}, {have}; add them.")
+    table = source.read([name for name in held.values() if name is not None])
+    if not table.rows:
+        raise DataError(f"{source.title} has a header but no rows; expected one row per new node.")
+    unread = [name for name in source.columns if name not in held.values()]
+    for what, names in (("are missing and count as empty", missing), ("are not of this graph and not read", unread)):
+        if names:
+            warn(f"{source.title}: some columns {what}: {quote_names(names)}.", stacklevel=4)
+    empty = pa.chunked_array([pa.array([""] * table.rows)])
+    return replace(table, columns={name: table.columns[own] if own else empty for name, own in held.items()})
