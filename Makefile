@@ -56,7 +56,7 @@ lint: install
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python tools/budget.py
+	$(BIN)/python tools/budget.py --names
 
 bench: install
 	$(BIN)/python benchmarks/figures.py

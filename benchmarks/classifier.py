@@ -1,7 +1,7 @@
 """FewShotNodeClassifier from one label on: accuracy and what it says of itself, doubtful labels, what to label next,
 unknown classes, nodes that come later, seconds.
 
-    python benchmarks/classifier.py --data FOLDER [--parts expect,suggest] [--graphs cora,payments] [--draws 10] [--first 0]
+    python benchmarks/classifier.py --data FOLDER [--parts expect,suggest] [--graphs cora] [--draws 10] [--first 0]
     python benchmarks/classifier.py --page          # the tables of docs/classifier.md, from the results
 
 Rows that are measured again replace those of the same part and graph in ``benchmarks/results/classifier.json``. Choices
@@ -23,12 +23,13 @@ prepare_process()  # before torch is loaded
 import numpy as np
 
 import naq
-from marked_page import write_between
+from measuring import write_between
 from naq.classifier import FewShotNodeClassifier, with_nodes
-from naq.classifier.confidence import Prediction
-from naq.classifier.suggest import doubt, suggested
+from naq.classifier.confidence import edges_do_not_help
+from naq.classifier.prediction import Prediction
+from naq.classifier.suggest import choose_nodes, doubt
 from naq.files import read_json, write_json
-from naq_paper.perturbations.labels import induced
+from naq_paper.perturbations import sub_graph
 from naq_paper.statistics import difference, score
 
 HERE = Path(__file__).resolve().parent
@@ -103,7 +104,7 @@ def expect(clf: FewShotNodeClassifier, truth: np.ndarray, draws: range) -> Itera
                 "low": expected.low, "high": expected.high, "seconds": seconds, "held": float(held.mean()),
                 "size": float(sets.sum(axis=1).mean()),
                 "ece": calibration_error(found.probabilities[free].max(axis=1), right),
-                "edges do not help": found.edges_do_not_help(), "guessing": found.no_better_than_guessing(),
+                "edges do not help": edges_do_not_help(found), "guessing": found.no_better_than_guessing(),
             }  # fmt: skip
 
 
@@ -135,7 +136,7 @@ def suggest(clf: FewShotNodeClassifier, truth: np.ndarray, draws: range) -> Iter
                 if rule == "random":
                     new = random.choice(np.setdiff1d(known, nodes), each, replace=False)
                 else:
-                    new = suggested(units, each, nodes, doubtful, seed)
+                    new = choose_nodes(units, each, nodes, doubtful, seed)
                 nodes = np.concatenate([nodes, new[truth[new] >= 0]])
                 if len(np.unique(truth[nodes])) < 2:
                     continue
@@ -157,10 +158,10 @@ def unknown(clf: FewShotNodeClassifier, truth: np.ndarray, draws: range) -> Iter
         for seed in draws:
             named = np.random.default_rng([seed, 28]).choice(classes, len(classes) // 2, replace=False)
             nodes = drawn(np.where(np.isin(truth, named), truth, -1), setting, seed)
-            nowhere = clf.prediction(given(truth, nodes)).nowhere
+            outside = clf.prediction(given(truth, nodes)).outside
             free = np.setdiff1d(np.flatnonzero(truth >= 0), nodes)
             ours = np.isin(truth[free], named)
-            row = {"found": float(nowhere[free][~ours].mean()), "lost": float(nowhere[free][ours].mean())}
+            row = {"found": float(outside[free][~ours].mean()), "lost": float(outside[free][ours].mean())}
             yield {"labels": setting, "draw": seed, **row}
     clf.unknown = False
 
@@ -174,7 +175,7 @@ def later(clf: FewShotNodeClassifier, truth: np.ndarray, draws: range) -> Iterat
     first, last = np.sort(order[: -len(order) // 10]), np.sort(order[-len(order) // 10 :])
     both = np.concatenate([first, last])
     place = np.argsort(both)
-    small = induced(graph, first)
+    small = sub_graph(graph, first)
     rows = np.repeat(np.arange(graph.num_nodes), np.diff(graph.adjacency.indptr))
     edges = np.stack([place[rows], place[graph.adjacency.indices]])
     names = None if graph.names is None else graph.names[last].tolist()
@@ -297,7 +298,7 @@ def main() -> None:
     asked = parser.parse_args()
     if asked.page:
         for name, text in pages(read_json(asked.out)).items():
-            write_between(PAGE, f"<!-- {name}:begin -->", f"<!-- {name}:end -->", text)
+            write_between(PAGE, name, text)
         return
     draws, parts = range(asked.first, asked.first + asked.draws), asked.parts.split(",")
     for name in asked.graphs.split(","):

@@ -1,14 +1,16 @@
-"""Ten million nodes from files to accuracies: every step as a person does it, a ``naq`` command in a process of its own.
+"""From Parquet parts to a class for every node: ``naq predict`` in a process of its own, by stages.
 
-    python benchmarks/end_to_end.py --folder FOLDER [--nodes 10000000] [--only import neighbors ...] [--out benchmarks/results/end_to_end.json]
-    python benchmarks/end_to_end.py --page      # the table of docs/scale.md from the results
+    python benchmarks/end_to_end.py --folder FOLDER [--nodes 100000 1000000] [--engine processes --workers 2]
+    python benchmarks/end_to_end.py --page     # the tables and the plot of docs/scale.md from the results
+    python benchmarks/end_to_end.py --folder FOLDER --side-by-side     # vectors, next to pycleora
 
-The material is a generated graph of 10 edges per node and 2,000 words, written as the files that people have: ``edges.csv``, and ``nodes.parquet`` with an id, a class and a text. Then it is imported, the
-diffusion table is made in shards, vectors are made, and two methods are trained or made and tested. Recorded for each step: seconds, CPU seconds of all its processes, the largest memory they hold themselves at one
-moment (pages of files can be dropped and are not counted), the load average, and what it left on disk or reached.
+The graph has 10 edges per node, power-law degrees, 64 columns and 10 classes, 100 labels of each. Neither its features
+nor its edges alone tell the classes. Parts are written once (``--folder`` keeps them: 5 GB at ten million nodes) and
+not counted. Of every stage: seconds, CPU seconds and the largest anonymous memory of all its processes; pages of files
+can be dropped, and are not counted. On a machine that others use, compare CPU seconds.
 
-``--folder`` keeps the material and what steps leave, 40 GB at ten million nodes. Started again, steps that are finished are not repeated, and one that was stopped begins anew or, where the command itself resumes, goes
-on: its seconds are then those of all attempts. A step that fails is recorded with what it said, and tried again the next time.
+``--side-by-side``: vectors of 64 columns of a graph without features, 2 million nodes and 5 million edges in a list of
+pairs: pycleora (4 iterations) and smoothing of random vectors as often, by turns, three times each.
 """
 
 from __future__ import annotations
@@ -17,262 +19,218 @@ import argparse
 import json
 import os
 import shutil
+import subprocess
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
+import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 
-from marked_page import write_between
-from watched_process import Taken, naq_command, watched
+from generate import PIECE, ROWS, draw_classes, draw_pairs
+from measuring import DOCS, RESULTS, anonymous_bytes, machine, markdown, naq_command, processes_below, write_between
+from naq.files import write_json
+from naq.random import stream
 
-RESULTS = Path(__file__).parent / "results" / "end_to_end.json"
-PAGE = Path(__file__).parents[1] / "docs" / "scale.md"
-BEGIN, END = "<!-- end-to-end:begin -->", "<!-- end-to-end:end -->"
-WORDS, COLUMNS, NEIGHBORS, SHARDS, EPISODES, CAP = 2000, 64, 20, 128, 1000, 32
-ROWS = 1 << 17
-"""Nodes whose texts are written at once."""
-
-
-@dataclass(frozen=True)
-class Step:
-    """A command, what it needs and what it leaves.
-
-    Attributes:
-        words: of the command, in the work folder.
-        leaves: a file or folder; removed before the step begins anew, unless ``resumes``.
-        reached: facts beside time and memory, of what it left.
-    """
-
-    name: str
-    words: tuple[str, ...]
-    needs: tuple[str, ...]
-    leaves: str
-    resumes: bool = False
-    reached: Callable[[Path], dict[str, Any]] = lambda path: {}
-    counted: bool = True
-    naq: bool = True
+CLASSES, COLUMNS, LABELS = 10, 64, 100
+WITHIN, NOISE = 0.4, 6.0
+"""Share of edges that stay in a class on purpose, and the spread of features as a multiple of that of the centres."""
+ROWS_OF_PART, EVERY = 1 << 20, 0.05
+"""Rows of a file at most; seconds between two looks at the processes."""
+RESULT = RESULTS / "end_to_end.json"
 
 
-def steps_of(nodes: int) -> list[Step]:
-    """All steps, in their order."""
-    columns = ("--source", "source", "--target", "target", "--id", "id", "--label", "class", "--text", "words")
-    made = ("--nodes", str(nodes), "--edges", str(10 * nodes), "--features", str(WORDS), "--sparse")
-    diffusion = ("--by", "diffusion", "-k", str(NEIGHBORS))
-    shards = ("--engine", "processes", "--workers", "2", "--shards", str(SHARDS))
-    train = ("--episodes", str(EPISODES), "--evaluate-every", str(EPISODES), "--set", f"hub_cap={CAP}", "--no-baseline")
-    return [
-        Step("generate", ("generate", *made, "--out", "graph"), (), "graph", counted=False),
-        Step("files", ("--files",), ("graph",), "nodes.parquet", counted=False, naq=False),
-        Step("import", ("import", "edges.csv", "--nodes", "nodes.parquet", "--mmap", "--out", "mine", *columns),
-             ("edges.csv", "nodes.parquet"), "mine"),
-        Step("neighbors", ("neighbors", "mine", *diffusion, *shards, "--out", "table.npz"), ("mine",), "table.npz", True),
-        Step("embed", ("embed", "mine", "--out", "vectors.npy", "--set", f"dim={COLUMNS}"), ("mine",), "vectors.npy"),
-        Step("naq-diff", ("run", "mine", "--method", "naq-diff/protonet-capped", "--table", "table.npz", *train, "--out", "run-diff"),
-             ("mine", "table.npz"), "run-diff", True, accuracy),
-        Step("naq-plus", ("run", "mine", "--method", "naq-plus", "--set", f"dim={COLUMNS}", "--no-baseline", "--out", "run-plus"),
-             ("mine",), "run-plus", True, accuracy),
-    ]  # fmt: skip
+def write_parts(folder: Path, nodes: int) -> None:
+    """Parts of nodes (a random id, 64 columns) and of edges, labels.csv, and classes.npy with the truth."""
+    labels, members, bounds = draw_classes(nodes, CLASSES, 0)
+    ids = np.unique(stream(0, "parts/ids").integers(1, 1 << 62, nodes + 1000))
+    ids = stream(0, "parts/order").permutation(ids)[:nodes]
+    centres = stream(0, "parts/centres").standard_normal((CLASSES, COLUMNS), dtype=np.float32)
+    (folder / "nodes").mkdir(parents=True)
+    (folder / "edges").mkdir()
+    for number, start in enumerate(range(0, nodes, ROWS_OF_PART)):
+        own = slice(start, min(nodes, start + ROWS_OF_PART))
+        rows = stream(0, "parts/noise", start).standard_normal((own.stop - start, COLUMNS), dtype=np.float32)
+        rows = np.float32(NOISE) * rows + centres[labels[own]]
+        table = pa.table({"id": ids[own], **{f"value_{k:02d}": rows[:, k] for k in range(COLUMNS)}})
+        pq.write_table(table, folder / "nodes" / f"part-{number:05d}.parquet", row_group_size=ROWS)
+    for number, (one, two) in enumerate(draw_pairs(members, bounds, 10 * nodes, 2.5, WITHIN, 0)):
+        table = pa.table({"source": ids[one], "target": ids[two]})
+        pq.write_table(table, folder / "edges" / f"part-{number:05d}.parquet", row_group_size=PIECE // 4)
+    draw = stream(0, "parts/labels")
+    some = np.concatenate([draw.choice(np.flatnonzero(labels == c), LABELS, replace=False) for c in range(CLASSES)])
+    lines = [f"{ids[node]},class-{labels[node]}\n" for node in some]
+    (folder / "labels.csv").write_text("node,class\n" + "".join(lines))
+    np.save(folder / "classes.npy", labels.astype(np.int8))
 
 
-SHOWN = {
-    "import": "import of edges.csv and nodes.parquet",
-    "neighbors": f"diffusion table of {NEIGHBORS} neighbours, {SHARDS} shards on 2 processes",
-    "embed": f"vectors of {COLUMNS} columns (naq-plus)",
-    "naq-diff": f"naq-diff/protonet-capped: {EPISODES:,} episodes from the table, 550 tasks",
-    "naq-plus": "naq-plus: vectors, 550 tasks",
-}
+def watch(command: Sequence[str | Path], log: Path) -> tuple[int, list[tuple[float, float, float]]]:
+    """Run a command: its exit code, and (time, CPU seconds, bytes) of it and all that it started, again and again."""
+    seen, used = [], dict[int, float]()
+    tick = os.sysconf("SC_CLK_TCK")
+    with log.open("wb") as out:
+        process = subprocess.Popen([str(word) for word in command], stdout=out, stderr=subprocess.STDOUT)
+        try:
+            while process.poll() is None:
+                alive = processes_below(process.pid)
+                for one in alive:
+                    try:
+                        fields = Path(f"/proc/{one}/stat").read_text().rpartition(")")[2].split()
+                    except (FileNotFoundError, ProcessLookupError):
+                        continue
+                    used[one] = (int(fields[11]) + int(fields[12])) / tick
+                seen.append((time.time(), sum(used.values()), float(sum(map(anonymous_bytes, alive)))))
+                time.sleep(EVERY)
+        except BaseException:
+            process.terminate()
+            raise
+    return process.returncode, seen
 
 
-def accuracy(folder: Path) -> dict[str, Any]:
-    """Of the test tasks of a finished run by prototypes, of the baseline on the same, and the seconds of its parts."""
-    result = json.loads((folder / "metrics.json").read_text())
-    main, smooth = result["evaluations"]["prototype"], result["baseline"].get("prototype", {})
-    return {
-        "accuracy": main["accuracy"],
-        "ci95": main["ci95"],
-        "baseline": smooth.get("accuracy"),
-        "parts": result["seconds"],
+def measure(folder: Path, nodes: int, engine: Sequence[str], device: str) -> dict[str, Any]:
+    """Predict once, from nothing."""
+    parts, out = folder / f"parts-{nodes}", folder / f"predictions-{nodes}"
+    if not (parts / "classes.npy").exists():
+        shutil.rmtree(parts, ignore_errors=True)
+        write_parts(parts, nodes)
+    shutil.rmtree(out, ignore_errors=True)
+    shutil.rmtree(f"{out}.shards", ignore_errors=True)
+    before, began = os.getloadavg()[0], time.time()
+    options = ["--labels", parts / "labels.csv", "--out", out, "--device", device, *engine]
+    status, seen = watch(naq_command("predict", parts, *options), folder / f"predict-{nodes}.log")
+    if status:
+        raise SystemExit((folder / f"predict-{nodes}.log").read_text()[-2000:])
+    times, cpu, held = np.array(seen).T
+    summary = json.loads((out / "_summary.json").read_text())
+    stages = {}
+    for one in summary["stages"]:
+        low, high = one["began"], one["began"] + one["seconds"]
+        inside = (times >= low) & (times <= high)
+        spent = float(np.interp(high, times, cpu) - np.interp(low, times, cpu))
+        most = held[inside].max() if inside.any() else np.interp(high, times, held)
+        stages[one["stage"]] = {
+            "seconds": round(one["seconds"], 2), "cpu_seconds": round(spent, 2), "gigabytes": round(most / 1e9, 3)
+        }  # fmt: skip
+    whole = {
+        "seconds": round(times[-1] - began, 1),
+        "cpu_seconds": round(cpu[-1], 1),
+        "gigabytes": round(held.max() / 1e9, 2),
     }
+    truth, right = np.load(parts / "classes.npy"), 0
+    for start, table in _predictions(out):
+        found = np.array(
+            [int(name.rpartition("-")[2]) for name in table["class"].combine_chunks().dictionary.to_pylist()]
+        )
+        codes = table["class"].combine_chunks().indices.to_numpy()
+        right += int(((found[codes] == truth[start : start + len(table)]) & ~table["given"].to_numpy()).sum())
+    accuracy = right / (nodes - CLASSES * LABELS)
+    return {
+        "nodes": nodes, "engine": " ".join(engine) or "one process", "device": device, **machine(),
+        "load_average": [round(before, 1), round(os.getloadavg()[0], 1)], "whole": whole, "stages": stages,
+        "accuracy": round(accuracy, 4), "expected": round(summary["expected_accuracy"]["value"], 4),
+        "views": summary["views"],
+    }  # fmt: skip
 
 
-def write_files(folder: Path) -> None:
-    """edges.csv and nodes.parquet of the folder's graph, in blocks."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-    import pyarrow.parquet as pq
-
-    from import_speed import write_edges_of
-    from naq.io import load
-
-    graph = load(folder / "graph")
-    assert graph.labels is not None and graph.class_names is not None
-    write_edges_of(graph, folder / "edges.csv")
-    indptr, indices, counts = graph.features.indptr, graph.features.indices, graph.features.data  # type: ignore[union-attr]
-    vocabulary, classes = pa.array([f"word{word:04d}" for word in range(WORDS)]), pa.array(graph.class_names.tolist())
-    schema = pa.schema([("id", pa.int64()), ("class", pa.string()), ("words", pa.string())])
-    partial = folder / "nodes.partial"
-    with pq.ParquetWriter(partial, schema, use_dictionary=["class"]) as writer:
-        for first in range(0, graph.num_nodes, ROWS):
-            ends = np.asarray(indptr[first : first + ROWS + 1], dtype=np.int64)
-            often = np.asarray(counts[ends[0] : ends[-1]]).astype(np.int64)
-            said = vocabulary.take(pa.array(np.repeat(indices[ends[0] : ends[-1]], often)))
-            bounds = np.concatenate([[0], np.cumsum(often)])[ends - ends[0]].astype(np.int32)
-            texts = pc.binary_join(pa.ListArray.from_arrays(pa.array(bounds), said), " ")
-            numbers = pa.array(np.arange(first, first + len(texts)))
-            named = classes.take(pa.array(np.asarray(graph.labels[first : first + len(texts)])))
-            writer.write_table(pa.table([numbers, named, texts], schema=schema))
-    partial.rename(folder / "nodes.parquet")
+def _predictions(out: Path) -> Any:
+    start = 0
+    for file in sorted(out.glob("*.parquet")):
+        table = pq.read_table(file)
+        yield start, table
+        start += len(table)
 
 
-class Record:
-    """What is known of every step, in a file of the work folder that is written whole."""
+def side_by_side(nodes: int = 2_000_000, edges: int = 5_000_000) -> dict[str, Any]:
+    """Seconds of both from a list of pairs in memory, by turns."""
+    from importlib.metadata import version
 
-    def __init__(self, folder: Path) -> None:
-        self.path = folder / "steps.json"
-        self.steps: dict[str, dict[str, Any]] = json.loads(self.path.read_text()) if self.path.exists() else {}
+    import pycleora
 
-    def put(self, name: str, facts: dict[str, Any]) -> None:
-        self.steps[name] = facts
-        partial = self.path.with_suffix(".partial")
-        partial.write_text(json.dumps(self.steps, indent=1))
-        partial.replace(self.path)
+    from naq.graph import Graph
+    from naq_scale.blocks.smoothing import smooth_tile
+    from naq_scale.lanes import line_aligned
 
+    ends = stream(0, "road").integers(0, nodes, (2, edges))
+    lines = [f"{a} {b}" for a, b in ends.T.tolist()]
 
-def take(step: Step, folder: Path, record: Record) -> None:
-    """Run a step unless it is finished; what it takes is kept while it runs, for an attempt that is stopped."""
-    before = record.steps.get(step.name, {})
-    if before.get("state") == "done" and (folder / step.leaves).exists():
-        return
-    missing = [name for name in step.needs if not (folder / name).exists()]
-    if missing:
-        record.put(step.name, {"state": "failed", "errors": f"there is no {missing[0]}", "attempts": 0})
-        return
-    if not step.resumes or before.get("state") == "done":
-        before = {}
-        remove(folder / step.leaves)
-    load = round(os.getloadavg()[0], 1)
+    def ours() -> np.ndarray:
+        graph = Graph(ends, nodes=nodes)
+        rows = line_aligned((nodes, COLUMNS))
+        rows[:] = stream(0, "start").standard_normal((nodes, COLUMNS), dtype=np.float32)
+        return smooth_tile(graph, (rows, line_aligned(rows.shape), line_aligned(rows.shape)), 4)
 
-    def facts(taken: Taken, state: str) -> dict[str, Any]:
-        return {
-            "state": state,
-            "seconds": round(before.get("seconds", 0) + taken.seconds, 1),
-            "cpu_seconds": round(before.get("cpu_seconds", 0) + taken.cpu_seconds, 1),
-            "gigabytes": round(max(before.get("gigabytes", 0), taken.gigabytes), 3),
-            "attempts": before.get("attempts", 0) + 1,
-            "load_average": [load, round(os.getloadavg()[0], 1)],
-        }
+    def theirs() -> np.ndarray:
+        matrix = pycleora.SparseMatrix.from_iterator(iter(lines), columns="complex::reflexive::node")
+        rows = matrix.initialize_deterministically(feature_dim=COLUMNS)
+        for _ in range(4):
+            rows = matrix.left_markov_propagate(rows)
+            rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+        return rows
 
-    print(f"{step.name} ...", flush=True)
-    own = [sys.executable, str(Path(__file__).resolve())]
-    command = naq_command(*step.words) if step.naq else [*own, *step.words, "--folder", "."]
-    record.put(step.name, facts(Taken(), "running"))
-    taken = watched(
-        command, folder / f"{step.name}.log", lambda so_far: record.put(step.name, facts(so_far, "running")), cwd=folder
-    )
-    found = facts(taken, "done" if taken.status == 0 else "failed")
-    if taken.status == 0:
-        found |= {"disk_gigabytes": round(size_of(folder / step.leaves) / 1e9, 3), **step.reached(folder / step.leaves)}
-    else:
-        found["errors"] = taken.errors
-        print(taken.errors, file=sys.stderr, flush=True)
-    record.put(step.name, found)
-    print(
-        f"{step.name:10} {found['state']}: {found['seconds']:,.1f} s, {found['cpu_seconds']:,.1f} CPU s, {found['gigabytes']:.2f} GB",
-        flush=True,
-    )
+    found: dict[str, list[dict[str, float]]] = {"naq": [], "pycleora": []}
+    for turn in range(4):
+        for name, make in (("naq", ours), ("pycleora", theirs)):
+            clock, cpu = time.perf_counter(), time.process_time()
+            make()
+            row = {"seconds": round(time.perf_counter() - clock, 2), "cpu_seconds": round(time.process_time() - cpu, 2)}
+            if turn:  # the first compiles
+                found[name].append(row)
+            print(name, row, flush=True)
+    return {"nodes": nodes, "edges": edges, **machine(), "version": version("pycleora"), "runs": found}
 
 
-def remove(path: Path) -> None:
-    if path.is_dir():
-        shutil.rmtree(path)
-    else:
-        path.unlink(missing_ok=True)
-
-
-def size_of(path: Path) -> int:
-    """Bytes of a file or of all files of a folder."""
-    if path.is_file():
-        return path.stat().st_size
-    return sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
-
-
-def row_of(nodes: int, record: Record) -> dict[str, Any]:
-    """What the results hold of one size."""
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
-    known = {step.name: record.steps[step.name] for step in steps_of(nodes) if step.name in record.steps}
-    return {"nodes": nodes, "cores": os.cpu_count(), "memory_gibibytes": round(memory, 1), "steps": known}
-
-
-def write_results(row: dict[str, Any], out: Path) -> None:
-    known = json.loads(out.read_text()) if out.exists() else []
-    known = [other for other in known if other["nodes"] != row["nodes"]] + [row]
-    out.write_text(json.dumps(sorted(known, key=lambda one: one["nodes"]), indent=1) + "\n")
-
-
-def write_page(results: list[dict[str, Any]], page: Path = PAGE) -> None:
-    """The table of docs/scale.md: the largest size in detail, all sizes beside."""
-    rows = [row for row in results if any(name in row["steps"] for name in SHOWN)]
-    sizes = [f"{row['nodes'] / 1e6:g} M nodes" for row in rows]
-    lines = ["| step | " + " | ".join(sizes) + " |", "|---|" + "---|" * len(rows)]
-    for name, title in SHOWN.items():
-        lines.append(f"| {title} | " + " | ".join(_cell(row["steps"].get(name)) for row in rows) + " |")
-    loads = []
-    for size, row in zip(sizes, rows):
-        seen = [load for name in SHOWN if name in row["steps"] for load in row["steps"][name].get("load_average", [])]
-        loads.append(f"{size} {min(seen)} to {max(seen)}" if seen else f"{size} not recorded")
-    machine = f"{rows[-1]['cores']} cores and {rows[-1]['memory_gibibytes']:g} GiB"
-    lines += ["", f"Seconds (CPU seconds), memory in GB, accuracy of 500 test tasks. {machine}; load average: {', '.join(loads)}."]  # fmt: skip
-    write_between(page, BEGIN, END, "\n".join(lines))
-
-
-def _cell(step: dict[str, Any] | None) -> str:
-    if step is None or step["state"] == "running":
-        return "not run"
-    if step["state"] == "failed":
-        return "failed"
-    shown = f"{step['seconds']:,.0f} ({step['cpu_seconds']:,.0f}), {step['gigabytes']:.2f}"
-    shown += f", {step['accuracy']:.1%}" if "accuracy" in step else ""
-    return shown + (f", in {step['attempts']} attempts" if step.get("attempts", 1) > 1 else "")
+def page(results: list[dict[str, Any]]) -> str:
+    """A row per stage, a column per size, and the slope over the sizes."""
+    own = sorted((row for row in results if row["engine"] == "one process"), key=lambda row: row["nodes"])
+    sizes = [row["nodes"] for row in own]
+    rows = []
+    for name in [*own[0]["stages"], "together"]:
+        found = [row["whole"] if name == "together" else row["stages"][name] for row in own]
+        cells = [f"{one['seconds']:,.1f} ({one['cpu_seconds']:,.1f}), {one['gigabytes']:.2f}" for one in found]
+        spent = [max(one["cpu_seconds"], 0.01) for one in found]
+        slope = np.polyfit(np.log(sizes), np.log(spent), 1)[0] if len(own) > 1 else float("nan")
+        rows.append([name, *cells, f"{slope:.2f}"])
+    table = markdown(["stage", *(f"{size / 1e6:g} M nodes" for size in sizes), "slope"], rows)
+    facts = [
+        f"{row['nodes'] / 1e6:g} M: {100 * row['accuracy']:.1f} % right, {100 * row['expected']:.1f} % expected, load "
+        f"{row['load_average'][0]} to {row['load_average'][1]}"
+        for row in own
+    ]
+    last = f"{own[-1]['cores']} cores, {own[-1]['memory_gibibytes']:g} GiB. {'; '.join(facts)}."
+    return f"{table}\n\nSeconds (CPU seconds), memory in GB; slope of CPU seconds over nodes on log-log axes. {last}"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    names = [step.name for step in steps_of(1)]
-    parser.add_argument("--folder", type=Path, help="where the material and all that steps leave is kept")
-    parser.add_argument("--nodes", type=int, default=10_000_000)
-    parser.add_argument("--only", nargs="+", choices=names, help="these steps; by default all")
-    parser.add_argument("--out", type=Path, default=RESULTS)
+    parser.add_argument("--folder", type=Path, help="where the parts and predictions are kept")
+    parser.add_argument("--nodes", type=int, nargs="+", default=[100_000, 1_000_000])
+    parser.add_argument("--engine", default="local")
+    parser.add_argument("--workers", default="2")
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--side-by-side", action="store_true")
     parser.add_argument("--page", action="store_true")
-    parser.add_argument("--files", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
+    known = json.loads(RESULT.read_text()) if RESULT.exists() else {"runs": []}
     if given.page:
-        write_page(json.loads(given.out.read_text()))
+        write_between(DOCS / "scale.md", "end-to-end", page(known["runs"]))
         return
-    if given.folder is None:
-        parser.error("--folder is missing: it keeps the material and what steps leave.")
-    if given.files:
-        write_files(given.folder)
-        return
-    folder = given.folder.resolve()
-    folder.mkdir(parents=True, exist_ok=True)
-    sizes = folder / "nodes.json"
-    if sizes.exists() and json.loads(sizes.read_text()) != given.nodes:
-        parser.error(
-            f"--folder {given.folder} holds the steps of {json.loads(sizes.read_text()):,} nodes; give another."
-        )
-    sizes.write_text(json.dumps(given.nodes))
-    record = Record(folder)
-    for step in steps_of(given.nodes):
-        if given.only is None or step.name in given.only:
-            take(step, folder, record)
-            write_results(row_of(given.nodes, record), given.out)
-    failed = [name for name, facts in record.steps.items() if facts["state"] == "failed"]
-    if failed:
-        raise SystemExit(f"failed: {', '.join(failed)}; what they said is in {given.folder}/*.log")
+    if given.side_by_side:
+        known["side by side"] = side_by_side()
+    elif given.folder is None:
+        parser.error("--folder is missing: it keeps the parts and the predictions.")
+    else:
+        engine = [] if given.engine == "local" else ["--engine", given.engine, "--workers", given.workers]
+        for nodes in given.nodes:
+            row = measure(given.folder.resolve(), nodes, engine, given.device)
+            same = [one for one in known["runs"] if all(one[key] == row[key] for key in ("nodes", "engine", "device"))]
+            known["runs"] = [one for one in known["runs"] if one not in same] + [row]
+            print(json.dumps(row, indent=1), flush=True)
+            write_json(RESULT, known)
+    write_json(RESULT, known)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

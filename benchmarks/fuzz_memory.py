@@ -1,10 +1,10 @@
-"""The memory that damaged files take when they are refused, against what the whole ones take: files of some tens of megabytes.
+"""The memory that damaged files take when they are refused, against whole ones: files of some tens of megabytes.
 
-    python benchmarks/fuzz_memory.py                  # writes benchmarks/results/fuzz_memory.json and the table of docs/trust.md
+    python benchmarks/fuzz_memory.py                  # writes results/fuzz_memory.json and the table of docs/trust.md
     python benchmarks/fuzz_memory.py --only graph --each 30
 
-Each kind is read whole once to be warm, once to be measured, and then damaged again and again, with the damage and the readers of the fuzzer. Peaks are of
-the resident memory during one reading, beyond what the process held before.
+Each kind is read whole once to be warm, once to be measured, and then damaged again and again, as by the fuzzer. Peaks
+are of the resident memory during one reading, beyond what the process held before.
 """
 
 from __future__ import annotations
@@ -18,22 +18,30 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE.parent / "tests"))
+from measuring import DOCS, ROOT, markdown, write_between
+from measuring import RESULTS as FOLDER
+
+sys.path.insert(0, str(ROOT / "tests"))
 os.environ |= {"OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
 
+import networkx as nx
 import numpy as np
 import scipy.sparse as sp
+import torch
+from scipy.io import savemat
 
-import damaged_files as files
-import damaged_studio as studio
-from marked_page import write_between
-from naq import Graph
+import file_formats as files
+from naq import ClassSplit, Graph, NeighborTable, feature_neighbors, sample_tasks
 from naq.files import read_json, write_json
+from naq.io import save_graph, save_mapped
+from naq.training.checkpoint import save_state
+from naq_paper.cells.records import pack_records
+from naq_paper.cells.store import Store
 from naq_paper.measurements.practice import with_peak
+from naq_studio.board import Entry
+from naq_studio.journal import Journal
 
-RESULTS = HERE / "results" / "fuzz_memory.json"
-PAGE = HERE.parent / "docs" / "trust.md"
+RESULTS = FOLDER / "fuzz_memory.json"
 NODES = 150_000
 
 
@@ -45,20 +53,14 @@ def large_graph() -> Graph:
 
 
 def graph(folder: Path) -> Path:
-    from naq.io import save_graph
-
     return save_graph(folder / "g.npz", large_graph())
 
 
 def graph_folder(folder: Path) -> Path:
-    from naq_scale.mapped import save_mapped
-
     return save_mapped(folder / "g", large_graph()) / "attr_data.npy"
 
 
 def table(folder: Path) -> Path:
-    from naq.neighbors import NeighborTable, feature_neighbors
-
     draw = np.random.default_rng(0)
     n, info = 500_000, dict(feature_neighbors(files.small_graph(), 10).info)
     ids = draw.integers(0, n, (n, 10), dtype=np.int32)
@@ -66,38 +68,28 @@ def table(folder: Path) -> Path:
 
 
 def tasks(folder: Path) -> Path:
-    from naq.tasks import ClassSplit, sample_tasks
-
     drawn = sample_tasks(files.small_graph(), way=2, shot=1, queries=3, count=20, seed=0)
     many = replace(drawn, support=np.tile(drawn.support, (20_000, 1)), query=np.tile(drawn.query, (20_000, 1)))
     return many.save(folder / "t.npz", ClassSplit((0, 1), (2,), (3,)))
 
 
 def checkpoint(folder: Path) -> Path:
-    import torch
-
-    from naq.training.checkpoint import save_state
-
     facts = {"key": "k", "update": 3, "history": {}, "losses": [1.5], "seconds": 2.0}
     save_state(folder / "c.safetensors", {f"model/{i}": torch.rand(2_000_000) for i in range(5)}, facts)
     return folder / "c.safetensors"
 
 
 def cell(folder: Path) -> Path:
-    from naq_paper.cells.store import Store
-
     store = Store(folder)
     store.prepare()
     per_task = np.random.default_rng(0).random(600_000).tolist()
-    store.put(replace(files._record(1), result={"per_task": per_task}))
+    store.put(files.make_record(1, {"per_task": per_task}))
     return next((folder / "cells").iterdir())
 
 
 def records(folder: Path) -> Path:
-    from naq_paper.cells.records import write_records
-
     per_task = np.random.default_rng(0).random(300_000).tolist()
-    write_records(folder / "r.json.xz", [replace(files._record(1), result={"per_task": per_task})])
+    (folder / "r.json.xz").write_bytes(pack_records([files.make_record(1, {"per_task": per_task})]))
     return folder / "r.json.xz"
 
 
@@ -113,7 +105,7 @@ def _lines(count: int) -> tuple[str, str]:
 def csv(name: str) -> Callable[[Path], Path]:
     def make(folder: Path) -> Path:
         files.EDGES, files.NODES = _lines(100_000)
-        path = files._make_csv(name)(folder)
+        path = files.write_tables(name, folder)
         if name == "v.npy":
             np.save(path, np.random.default_rng(0).random((100_000, 64), dtype=np.float32))
         return path
@@ -122,8 +114,6 @@ def csv(name: str) -> Callable[[Path], Path]:
 
 
 def mat(folder: Path) -> Path:
-    from scipy.io import savemat
-
     half = NODES // 2
     for part, first in (("train", 0), ("test", half)):
         nodes = np.arange(first, first + half)
@@ -136,8 +126,6 @@ def mat(folder: Path) -> Path:
 
 
 def graphml(folder: Path) -> Path:
-    import networkx as nx
-
     found = nx.gnm_random_graph(40_000, 80_000, seed=0)
     nx.set_node_attributes(found, {i: f"words of node {i}" for i in found}, "text")
     nx.write_graphml(found, folder / "k.graphml")
@@ -145,13 +133,10 @@ def graphml(folder: Path) -> Path:
 
 
 def journal(folder: Path) -> Path:
-    from naq_studio.board import Row
-    from naq_studio.journal import Journal
-
-    path = studio.make_journal(folder)
+    path = files.write_journal(folder)
     opened = Journal(path, files.small_graph())
     for _ in range(20):
-        opened.write([Row("label", i % 40, "dark red") for i in range(10_000)])
+        opened.write([Entry("label", i % 40, "dark red") for i in range(10_000)])
     opened.close()
     (folder / ".g.studio.csv.lock").unlink(missing_ok=True)
     return path
@@ -159,17 +144,17 @@ def journal(folder: Path) -> Path:
 
 LARGE: dict[str, Callable[[Path], Path]] = {
     "graph": graph,
-    "graph folder: features": graph_folder,
+    "graph folder: attr_data.npy": graph_folder,
     "neighbour table": table,
     "tasks": tasks,
     "checkpoint": checkpoint,
     "cell": cell,
     "records": records,
-    "csv: edges": csv("edges.csv"),
-    "csv: nodes": csv("nodes.csv"),
-    "csv.gz": csv("edges.csv.gz"),
-    "parquet": csv("nodes.parquet"),
-    "npy": csv("v.npy"),
+    "table: edges.csv": csv("edges.csv"),
+    "table: nodes.csv": csv("nodes.csv"),
+    "table: edges.csv.gz": csv("edges.csv.gz"),
+    "table: nodes.parquet": csv("nodes.parquet"),
+    "table: v.npy": csv("v.npy"),
     "mat": mat,
     "graphml": graphml,
     "studio: journal": journal,
@@ -178,35 +163,33 @@ LARGE: dict[str, Callable[[Path], Path]] = {
 
 def measured(name: str, each: int, folder: Path) -> dict[str, Any]:
     """Peaks in MB: of the whole file, of the worst that was refused, of the worst that was accepted."""
-    bench = files.Bench(replace(files.TARGETS[name], make=LARGE[name]), folder, measured=True)
-    path = bench.restore()
-    _, whole = with_peak(lambda: bench._read(path))
+    file = files.DamagedFile(replace(files.FORMATS[name], write=LARGE[name]), folder)
+    path = file.restore()
+    _, whole = with_peak(lambda: file.read(path))
     refused, accepted, counts = 0, 0, {"refused": 0, "accepted": 0}
     for seed in range(each):
-        trial = bench.trial(seed)
-        assert not trial.fault, f"{name}, seed {seed}: {trial}"
-        if trial.outcome == "refused":
-            refused, counts["refused"] = max(refused, bench.peak), counts["refused"] + 1
+        outcome, peak = with_peak(lambda seed=seed: file.trial(seed))  # type: ignore[misc]
+        assert not outcome.startswith("FAULT"), f"{name}, seed {seed}: {outcome}"
+        if outcome == "refused":
+            refused, counts["refused"] = max(refused, peak or 0), counts["refused"] + 1
         else:
-            accepted, counts["accepted"] = max(accepted, bench.peak), counts["accepted"] + 1
-    size = len(bench.content)
+            accepted, counts["accepted"] = max(accepted, peak or 0), counts["accepted"] + 1
+    size = len(file.content)
     found = {"file": size, "whole": whole or 0, "refused": refused, "accepted": accepted}
     return {f"{key}_mb": round(value / 1e6, 1) for key, value in found.items()} | counts
 
 
 def write_page(rows: dict[str, Any]) -> None:
     """The table of docs/trust.md, between its marks."""
-    lines = [
-        "| file | its size | read whole | refused, at most | of them |",
-        "|---|---:|---:|---:|---:|",
-    ]
+    lines = []
     for name, row in rows.items():
-        numbers = (row["file_mb"], row["whole_mb"], row["refused_mb"])
-        lines.append(f"| {name} | {' | '.join(f'{n:,.0f} MB' for n in numbers)} | {row['refused']} |")
+        sizes = (f"{row[key]:,.0f} MB" for key in ("file_mb", "whole_mb", "refused_mb"))
+        lines.append([name, *sizes, str(row["refused"])])
     worst = max(rows, key=lambda name: rows[name]["refused_mb"] / max(1, rows[name]["whole_mb"]))
     ratio = rows[worst]["refused_mb"] / max(1, rows[worst]["whole_mb"])
-    lines += ["", f"The worst is {worst}: {ratio:.2f} times what the whole file takes."]
-    write_between(PAGE, "<!-- memory -->", "<!-- /memory -->", "\n".join(lines))
+    head = ["file", "its size", "read whole", "refused, at most", "of them"]
+    text = f"The worst is {worst}: {ratio:.2f} times what the whole file takes."
+    write_between(DOCS / "trust.md", "memory", markdown(head, lines, "|---|---:|---:|---:|---:|") + f"\n\n{text}")
 
 
 def main() -> None:

@@ -1,19 +1,16 @@
-r"""Large random graphs with power-law degrees, planted classes and features that know them, streamed to a graph folder.
+r"""Large random graphs with power-law degrees, planted classes and features that know them, saved as a graph folder.
 
     python benchmarks/generate.py --nodes 10000000 --edges 100000000 --out try
 
-Every draw is a hash of (seed, what, number), so the graph depends on its arguments alone: not on threads, pieces or order.
+- Classes have unequal sizes. Member r of the m members of a class has an expected degree proportional to
+  :math:`(r + r_0 m)^{-1/(\gamma - 1)}`, a power law with exponent :math:`\gamma`; :math:`r_0` keeps the largest near
+  :math:`\sqrt{2 M}`, above which pairs would repeat.
+- An edge starts at a member of a class drawn by size and ends, with probability ``within``, in the same class, else in
+  any. Repeats and loops are dropped.
+- Dense features are the class's centre plus ``noise`` times a normal deviate. Sparse ones count words: half of a node's
+  words are of its class's own list, half of a common one, where the frequency of word w is like :math:`1/\sqrt{w}`.
 
-- Classes have unequal sizes. The members of a class are numbered from the one with the most edges on: member r of m has an
-  expected degree proportional to :math:`(r + r_0 m)^{-1/(\gamma - 1)}`, a power law with exponent :math:`\gamma`;
-  :math:`r_0` keeps the largest near :math:`\sqrt{2 M}`, above which pairs would repeat.
-- An edge starts at a member of a class drawn by size and ends, with probability ``within``, in the same class, else in any.
-  Repeats and loops are dropped.
-- Dense features are the class's centre plus ``noise`` times a normal deviate. Sparse ones count words: half of a node's words
-  are of its class's own list, half are of a common list where word w has frequency proportional to :math:`1/\sqrt{w}`.
-- A keyed permutation of the numbers (a Feistel network) hides all this: hubs and classes lie anywhere.
-
-Memory: some pieces of 64 MiB, whatever the size of the graph. Edges are sorted by way of files, one per range of rows.
+The graph is made in memory, about 40 bytes per entry of its adjacency and features.
 """
 
 from __future__ import annotations
@@ -21,22 +18,23 @@ from __future__ import annotations
 import argparse
 import math
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+import scipy.sparse as sp
 
-from generator_draws import LONGEST, Plan, by_bucket, classes_of, dense_rows, edge_ends, rows_of, word_rows
-from naq.errors import NaqError, OptionError
-from naq.options import check_whole
-from naq.random import stream, word
-from naq_scale.array_folder import ArrayFile, FolderWriter, new_folder
-from naq_scale.mapped import FORMAT, VERSION, facts_of, index_type
+from naq.errors import OptionError
+from naq.graph import Graph
+from naq.random import stream
+from naq_scale.mapped import save_mapped
 
 PIECE = 1 << 22
-"""Edges drawn at once."""
-BUCKET_ENTRIES = 1 << 23
-"""Entries of the adjacency that are sorted at once, about: 64 MiB."""
-ROWS_AT_ONCE = 1 << 15
+"""Edges that are drawn at once."""
+ROWS = 1 << 18
+"""Nodes whose words are drawn at once."""
+SHORTEST, LONGEST = 8, 32
+"""Words of a node with sparse features."""
 
 
 def generate(
@@ -64,116 +62,88 @@ def generate(
         within: probability that an edge stays in its class.
         noise: of dense features, as a multiple of the spread of the class centres.
         seed: of everything.
-
-    Example:
-        >>> import naq
-        >>> naq.load(generate("/tmp/doc-generated", 1000, 5000, features=8))  # doctest: +SKIP
-        Graph('doc-generated', nodes=1,000, edges=4,772, features=8, classes=20)
     """
-    nodes, edges = check_whole("nodes", nodes, 2), check_whole("edges", edges, 1)
-    classes, features = check_whole("classes", classes), check_whole("features", features)
-    if classes * 2 > nodes:
+    if nodes < 2 * classes:
         raise OptionError(f"classes is {classes}, but there are {nodes:,} nodes; give two nodes or more per class.")
-    if nodes * nodes >= 2**63:
-        raise OptionError(f"nodes is {nodes:,}; expected at most {math.isqrt(2**63 - 1):,}.")
-    if not exponent > 2.0:
+    if exponent <= 2.0:
         raise OptionError(f"exponent is {exponent!r}; expected more than 2, e.g. 2.5.")
-    if not 0.0 <= within <= 1.0:
-        raise OptionError(f"within is {within!r}; expected a probability, e.g. 0.8.")
-    plan = _plan(nodes, edges, classes, exponent, within, seed)
-    with new_folder(out, FORMAT, VERSION) as writer:
-        written = _write_edges(writer, plan, edges)
-        if sparse:
-            _write_words(writer, plan, features)
-        else:
-            _write_dense(writer, plan, features, noise, seed)
-        labels = writer.array("labels", np.int64)
-        for start in range(0, nodes, ROWS_AT_ONCE):
-            labels.append(classes_of(plan, start, min(nodes, start + ROWS_AT_ONCE)))
-        writer.put("class_names", np.array([f"class-{number:03d}" for number in range(classes)]))
-        writer.facts |= facts_of(Path(out).name, nodes, written, features)
-    return Path(out)
+    labels, members, bounds = draw_classes(nodes, classes, seed)
+    adjacency = _draw_edges(members, bounds, edges, exponent, within, seed)
+    if sparse:
+        attributes = _draw_words(labels, classes, features, seed)
+    else:
+        centres = stream(seed, "generator/centres").standard_normal((classes, features), dtype=np.float32)
+        attributes = stream(seed, "generator/noise").standard_normal((nodes, features), dtype=np.float32)
+        attributes *= np.float32(noise)
+        for start in range(0, nodes, ROWS):
+            attributes[start : start + ROWS] += centres[labels[start : start + ROWS]]
+    names = [f"class-{number:03d}" for number in range(classes)]
+    return save_mapped(out, Graph(adjacency, attributes, labels, class_names=names, name=Path(out).name))
 
 
-def _plan(nodes: int, edges: int, classes: int, exponent: float, within: float, seed: int) -> Plan:
+def _draw_edges(
+    members: np.ndarray, bounds: np.ndarray, edges: int, exponent: float, within: float, seed: int
+) -> sp.csr_array:
+    n, keys = len(members), []
+    for one, two in draw_pairs(members, bounds, edges, exponent, within, seed):
+        keys += [one * n + two, two * n + one]
+    entries = np.unique(np.concatenate(keys))
+    indptr = np.concatenate([[0], np.cumsum(np.bincount(entries // n, minlength=n))])
+    return sp.csr_array((np.ones(len(entries), dtype=np.float32), entries % n, indptr), shape=(n, n))
+
+
+def draw_pairs(
+    members: np.ndarray, bounds: np.ndarray, edges: int, exponent: float, within: float, seed: int
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """The ends of edges, in pieces; loops are left out, repeats are not."""
+    n, slope, sizes = len(members), 1.0 - 1.0 / (exponent - 1.0), np.diff(bounds)
+    offset = _offset(n, edges, slope)
+    low, high = offset**slope, (1.0 + offset) ** slope
+    for start in range(0, edges, PIECE):
+        draw, count = stream(seed, "generator/edges", start).random, min(PIECE, edges - start)
+        first, other = (np.searchsorted(bounds, draw(count) * n, side="right") - 1 for _ in range(2))
+        ends = []
+        for chosen in (first, np.where(draw(count) < within, first, other)):
+            rank = (low + draw(count) * (high - low)) ** (1.0 / slope) - offset
+            place = np.clip((rank * sizes[chosen]).astype(np.int64), 0, sizes[chosen] - 1)
+            ends.append(members[bounds[chosen] + place])
+        apart = ends[0] != ends[1]
+        yield ends[0][apart], ends[1][apart]
+
+
+def draw_classes(nodes: int, classes: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The class of every node; the nodes by class, those with most edges first; and where classes begin."""
     share = 0.5 / classes + 0.5 * stream(seed, "generator/classes").dirichlet(np.full(classes, 5.0))
     bounds = np.concatenate([[0], np.round(np.cumsum(share) * nodes)]).astype(np.int64)
     bounds[-1] = nodes
-    slope = 1.0 - 1.0 / (exponent - 1.0)
-    stubs = 2.0 * edges
+    members = stream(seed, "generator/members").permutation(nodes)
+    labels = np.empty(nodes, dtype=np.int64)
+    labels[members] = np.repeat(np.arange(classes), np.diff(bounds))
+    return labels, members, bounds
+
+
+def _offset(nodes: int, edges: int, slope: float) -> float:
+    """r_0: the member of rank 0 has an expected degree of sqrt(2 M)."""
     low, high = 1e-15, 1.0
     for _ in range(200):
         middle = math.sqrt(low * high)
-        largest = stubs * ((middle + 1.0 / nodes) ** slope - middle**slope) / ((1.0 + middle) ** slope - middle**slope)
-        low, high = (middle, high) if largest > math.sqrt(stubs) else (low, middle)
-    bits = max(1, (max(2, nodes) - 1).bit_length() + 1 >> 1)
-    return Plan(nodes, bounds, high, slope, within, word(seed, "generator"), bits)
+        share = ((middle + 1.0 / nodes) ** slope - middle**slope) / ((1.0 + middle) ** slope - middle**slope)
+        low, high = (middle, high) if 2.0 * edges * share > math.sqrt(2.0 * edges) else (low, middle)
+    return high
 
 
-def _write_edges(writer: FolderWriter, plan: Plan, edges: int) -> int:
-    """The adjacency; how many edges there are."""
-    n = plan.nodes
-    count = max(1, -(-2 * edges // BUCKET_ENTRIES))
-    rows = -(-n // count)
-    count = -(-n // rows)
-    files = [(writer.folder / f"bucket-{number}.tmp").open("wb") for number in range(count)]
-    try:
-        for start in range(0, edges, PIECE):
-            keys = edge_ends(plan, start, min(edges, start + PIECE))
-            sorted_keys, bounds = by_bucket(keys, np.int64(n), np.int64(rows), count)
-            for file, low, high in zip(files, bounds[:-1], bounds[1:]):
-                file.write(sorted_keys[low:high].data)
-    finally:
-        for file in files:
-            file.close()
-    indptr = writer.array("adj_indptr", index_type(2 * edges))
-    indices = writer.array("adj_indices", index_type(n))
-    indptr.append(np.zeros(1, dtype=np.int64))
-    total = 0
-    for number, file in enumerate(files):
-        total += _write_bucket(Path(file.name), indptr, indices, n, number * rows, min(n, (number + 1) * rows), total)
-    return total // 2
-
-
-def _write_bucket(file: Path, indptr: ArrayFile, indices: ArrayFile, n: int, first: int, stop: int, total: int) -> int:
-    keys = np.fromfile(file, dtype=np.int64)
-    file.unlink()
-    keys.sort()
-    columns = np.empty(len(keys), dtype=indices.dtype)
-    ends = np.zeros(stop - first, dtype=np.int64)
-    kept = rows_of(keys, np.int64(n), np.int64(first), columns, ends)
-    indices.append(columns[:kept])
-    indptr.append(total + np.cumsum(ends))
-    return kept
-
-
-def _write_dense(writer: FolderWriter, plan: Plan, width: int, noise: float, seed: int) -> None:
-    centres = stream(seed, "generator/centres").standard_normal((len(plan.bounds) - 1, width)).astype(np.float32)
-    file = writer.array("attr", np.float32, (width,))
-    key = word(seed, "generator/noise")
-    for start in range(0, plan.nodes, ROWS_AT_ONCE):
-        stop = min(plan.nodes, start + ROWS_AT_ONCE)
-        block = np.empty((stop - start, width), dtype=np.float32)
-        dense_rows(plan, centres, np.float32(noise), key, start, block)
-        file.append(block)
-
-
-def _write_words(writer: FolderWriter, plan: Plan, width: int) -> None:
-    indptr = writer.array("attr_indptr", index_type(plan.nodes * LONGEST))
-    indices, data = writer.array("attr_indices", np.int32), writer.array("attr_data", np.float32)
-    indptr.append(np.zeros(1, dtype=np.int64))
-    total = 0
-    for start in range(0, plan.nodes, ROWS_AT_ONCE):
-        height = min(plan.nodes, start + ROWS_AT_ONCE) - start
-        columns = np.empty((height, LONGEST), dtype=np.int32)
-        counts = np.empty((height, LONGEST), dtype=np.float32)
-        lengths = np.empty(height, dtype=np.int64)
-        word_rows(plan, width, start, columns, counts, lengths)
-        there = np.arange(LONGEST) < lengths[:, None]
-        indices.append(columns[there])
-        data.append(counts[there])
-        indptr.append(total + np.cumsum(lengths))
-        total += int(lengths.sum())
+def _draw_words(labels: np.ndarray, classes: int, width: int, seed: int) -> sp.csr_array:
+    blocks, own = [], max(1, width // (2 * classes))
+    for start in range(0, len(labels), ROWS):
+        draw, here = stream(seed, "generator/words", start), labels[start : start + ROWS]
+        rows = np.repeat(np.arange(len(here)), draw.integers(SHORTEST, LONGEST + 1, len(here)))
+        share = draw.random(len(rows))
+        words = np.where(draw.random(len(rows)) < 0.5, here[rows] * own + share * own, share**2 * width).astype(
+            np.int64
+        )
+        counts = np.ones(len(rows), dtype=np.float32)
+        blocks.append(sp.csr_array((counts, (rows, np.minimum(words, width - 1))), shape=(len(here), width)))
+    return sp.csr_array(sp.vstack(blocks))
 
 
 def main() -> None:
@@ -187,10 +157,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0, help="of everything")
     given = vars(parser.parse_args())
     started, out = time.perf_counter(), given["out"]
-    try:
-        generate(**given)
-    except NaqError as error:
-        parser.error(str(error))
+    generate(**given)
     size = sum(file.stat().st_size for file in out.iterdir())
     print(f"Written: {out} ({size / 1e9:.2f} GB) in {time.perf_counter() - started:.1f} s")
 

@@ -3,213 +3,124 @@
     python benchmarks/guided_fuzz.py tables --runs 1000000      # archives, studio, classifier
     python benchmarks/guided_fuzz.py all --runs 100000
 
-The first byte of an input says which kind of file it is, the rest is its content; files with checksums are written as flat text and sealed before
-they are read, so that what is changed reaches the code behind the checksums. An input that ends in anything but a sentence is written to the
-folder build/fuzz and ends the run. The inputs in ``tests/fuzz/corpus`` are where it starts, and ``tests/fuzz/test_guided.py`` reads them without Atheris.
+The first byte of an input is the number of its kind, the rest is the content of the file. Kinds, readers and damage
+(well formed, checksums computed anew) are those of ``tests/file_formats.py``; a kind without a checksum has its bytes
+changed too. What reaches new code is kept in build/fuzz, where the next run starts. A fault ends the run and is
+written there.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
-import gzip
-import io
-import json
 import os
+import random
 import subprocess
 import sys
 import tempfile
-import zipfile
 from collections.abc import Callable
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
-CORPUS, FOUND = ROOT / "tests" / "fuzz" / "corpus", ROOT / "build" / "fuzz"
+FOUND = ROOT / "build" / "fuzz"
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
 
-Kind = tuple[str, Callable[[bytes], bytes], Callable[[bytes], bytes]]
-"""A kind of ``damaged_files.TARGETS``, the file of an input, and the input of a whole file."""
-
-
-def same(content: bytes) -> bytes:
-    return content
-
-
-def flat(parts: list[tuple[bytes, bytes]]) -> bytes:
-    """Named parts, one behind the other, each after its sizes."""
-    return b"".join(b"%c%s%s%s" % (len(name), name, len(inside).to_bytes(3, "big"), inside) for name, inside in parts)
-
-
-def unflat(content: bytes) -> list[tuple[bytes, bytes]]:
-    """The parts of any bytes."""
-    parts, place = [], 0
-    while place < len(content):
-        name = content[place + 1 : place + 1 + content[place]]
-        place += 1 + len(name)
-        size = int.from_bytes(content[place : place + 3], "big")
-        parts.append((name, content[place + 3 : place + 3 + size]))
-        place += 3 + size
-    return parts
-
-
-def npz_of(content: bytes, ours: bool) -> bytes:
-    """A whole zip of members, with our checksums."""
-    from naq.files.archives import MARK
-    from naq.files.disk import checksum_of_bytes
-
-    out, members = io.BytesIO(), {name.decode("latin-1"): inside for name, inside in unflat(content)}
-    with zipfile.ZipFile(out, "w") as archive:
-        for name, inside in members.items():
-            archive.writestr(zipfile.ZipInfo(name), inside)
-        sums = {name.removesuffix(".npy"): checksum_of_bytes(inside) for name, inside in members.items()}
-        archive.comment = (MARK + json.dumps(sums).encode())[:65535] if ours else b""
-    return out.getvalue()
-
-
-def of_npz(content: bytes) -> bytes:
-    with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        return flat([(entry.filename.encode(), archive.read(entry)) for entry in archive.infolist()])
-
-
-def tensors_of(content: bytes) -> bytes:
-    """A file of tensors: the first part is the facts, others are npy; what cannot be read is left out."""
-    import numpy as np
-    import safetensors.numpy
-
-    from naq.files.disk import checksum_of_arrays
-
-    (_, facts), *parts = unflat(content) or [(b"", b"")]
-    arrays = {}
-    for name, inside in parts:
-        try:
-            array = np.load(io.BytesIO(inside), allow_pickle=False)
-            safetensors.numpy.save({"x": array})
-        except Exception:  # no reader of ours
-            continue
-        arrays[name.decode("latin-1")] = np.asarray(array, order="C")
-    text = facts.decode("utf-8", "replace")
-    return safetensors.numpy.save(arrays, metadata={"facts": text, "checksum": checksum_of_arrays(text, arrays)})
-
-
-def of_tensors(content: bytes) -> bytes:
-    import numpy as np
-    import safetensors.numpy
-
-    size = int.from_bytes(content[:8], "little")
-    parts = [(b"", json.loads(content[8 : 8 + size])["__metadata__"]["facts"].encode())]
-    for name, array in safetensors.numpy.load(content).items():
-        np.save(out := io.BytesIO(), array)
-        parts.append((name.encode(), out.getvalue()))
-    return flat(parts)
-
-
-def sealed_of(content: bytes) -> bytes:
-    from naq.files import parse_json, sealed
-
-    try:
-        return json.dumps(sealed(parse_json(content))).encode()
-    except (ValueError, AttributeError, RecursionError):
-        return content
-
-
-def zipped(content: bytes) -> bytes:
-    """OGB's zip of packed tables."""
-    out = io.BytesIO()
-    with zipfile.ZipFile(out, "w") as archive:
-        for name, inside in {name.decode("latin-1"): inside for name, inside in unflat(content)}.items():
-            archive.writestr(zipfile.ZipInfo(name), gzip.compress(inside, 1))
-    return out.getvalue()
-
-
-def unzipped(content: bytes) -> bytes:
-    return flat([(name, gzip.decompress(inside)) for name, inside in unflat(of_npz(content))])
-
-
-OURS: tuple[Any, Any] = (partial(npz_of, ours=True), of_npz)
-TENSORS: tuple[Any, Any] = (tensors_of, of_tensors)
-KINDS: dict[str, list[Kind]] = {
+ARRAYS = ("graph", "tasks", "neighbour table", "cached table", "episodes", "studio: map", "graph folder: manifest.json")
+TARGETS = {
     "tables": [
-        *((name, same, same) for name in ("csv: edges", "csv: nodes", "tsv: edges", "labels", "graphml", "npy", "parquet")),
-        ("csv.gz", partial(gzip.compress, compresslevel=1), gzip.decompress), ("mat", same, same), ("mat: edges", same, same),
-        ("ogb", zipped, unzipped),
+        *(f"table: {name}" for name in ("edges.csv", "nodes.csv", "edges.csv.gz", "edges.tsv", "nodes.parquet",
+        "v.npy")),
+        *("labels", "graphml", "mat", "mat: edges", "ogb"),
     ],
     "archives": [
-        *((f"{name}, resealed", *OURS) for name in ("graph", "tasks", "neighbour table", "cached table", "episodes", "studio: map")),
-        ("graph", same, same), ("cora-full", partial(npz_of, ours=False), of_npz),
-        ("graph folder: manifest, resealed", sealed_of, same),
-        *((f"graph folder: {name}", same, same) for name in ("edges", "pointers", "features", "labels", "names")),
+        *(f"{name}, resealed" for name in ARRAYS), "graph", "cora-full",
+        *(f"graph folder: {name}.npy" for name in ("adj_indices", "adj_indptr", "attr_data", "labels", "names")),
     ],
-    "studio": [("studio: journal", same, same)],
-    "classifier": [
-        ("classifier, resealed", *TENSORS), ("checkpoint, resealed", *TENSORS), ("run: embedding, resealed", *TENSORS),
-        ("checkpoint", same, same),
-    ],
+    "studio": ["studio: journal", "requests"],
+    "classifier": [*(f"{name}, resealed" for name in ("classifier", "checkpoint", "run: embedding")), "checkpoint"],
 }  # fmt: skip
-"""By target; the studio also has requests, see :func:`ask`."""
-REQUESTS = [
-    (b'POST /api/act\n{"action": "make", "name": "red", "colour": 3}', b'POST /api/act\n{"action": "label", "nodes": [1, 2], "new": "blue"}'),
-    (b'POST /api/act\n{"action": "label", "nodes": [3], "class": 0}', b'POST /api/act\n{"action": "merge", "class": 0, "into": 1}'),
-    (b'POST /api/import\n{"text": "node,class\\nnode 1,red\\nnode 2,blue\\n3,red\\n"}', b"GET /api/export/repeat.py\n", b"GET /api/state\n"),
-    (b'POST /api/act\n{"action": "accept", "above": 0.9}', b'POST /api/act\n{"action": "undo"}', b"GET /api/node/3\n", b"GET /api/word/2\n"),
-    (b"GET /api/search?q=node%201\n", b"GET /api/arrays\n", b"GET /api/names\n", b"POST /api/invite\n{}", b"GET /api/events?key=k\n"),
-    (b'POST /api/act\n{"action": "unknown", "value": "on"}', b'POST /api/act\n{"action": "none", "nodes": [5]}', b"GET /api/export/labels.csv\n"),
-]  # fmt: skip
+PORT = 8735
 BETWEEN = b"\n~~\n"
+REQUESTS = BETWEEN.join((
+    b'POST /api/act\n{"action": "make", "name": "red", "colour": 3}', b"GET /api/export/repeat.py\n",
+    b'POST /api/act\n{"action": "label", "nodes": [1, 2], "class": 0}', b"GET /api/state\n", b"GET /api/arrays\n",
+    b'POST /api/import\n{"text": "node,class\\nnode 1,red\\nnode 2,blue\\n3,red\\n"}', b"GET /api/node/3\n",
+    b'POST /api/act\n{"action": "accept", "above": 0.9}', b'POST /api/act\n{"action": "undo"}',
+    b"GET /api/search?q=node%201\n", b"POST /api/invite\n{}", b'POST /api/act\n{"action": "none", "nodes": [5]}',
+))  # fmt: skip
 
 
 @cache
-def bench(name: str) -> Any:
-    from damaged_files import TARGETS, Bench
+def damaged(name: str) -> Any:
+    from file_formats import FORMATS, DamagedFile
 
-    return Bench(TARGETS[name], Path(tempfile.mkdtemp(prefix="naq-fuzz-")) / "x")
-
-
-def attempt(target: str, content: bytes) -> None:
-    """One input; an ``AssertionError`` where it ends in anything but a sentence."""
-    if not content:
-        return
-    kinds = KINDS[target]
-    place = content[0] % (len(kinds) + (target == "studio"))
-    if place == len(kinds):
-        studio()(content[1:])
-        return
-    name, made, _ = kinds[place]
-    trial = bench(name).read(made(content[1:]))
-    assert not trial.fault, f"{name}: {trial.outcome}: {trial.detail}"
+    return DamagedFile(FORMATS[name], Path(tempfile.mkdtemp(prefix="naq-fuzz-")) / "x")
 
 
 def seeds(target: str) -> list[bytes]:
-    """The whole file of each kind."""
-    found = [bytes([place]) + back(bench(name).content) for place, (name, _, back) in enumerate(KINDS[target])]
-    return found + ([b"\x01" + BETWEEN.join(one) for one in REQUESTS] if target == "studio" else [])
+    """A whole input of each kind."""
+    wholes = [REQUESTS if name == "requests" else damaged(name).content for name in TARGETS[target]]
+    return [bytes([place]) + whole for place, whole in enumerate(wholes)]
+
+
+def attempt(target: str, data: bytes) -> None:
+    """One input; an ``AssertionError`` where it ends in anything but a result or a refusal."""
+    if len(data) < 2:
+        return
+    name = TARGETS[target][data[0] % len(TARGETS[target])]
+    if name == "requests":
+        studio()(data[1:])
+        return
+    outcome = damaged(name).trial(data[1:])
+    assert not outcome.startswith("FAULT"), f"{name}: {outcome}"
+
+
+def change(target: str, mutate: Callable[[bytes, int], bytes], data: bytes, most: int, seed: int) -> bytes:
+    """Well-formed damage, or other bytes; files with our checksums are always whole around what changed."""
+    from file_formats import change_inside
+
+    draw, place = random.Random(seed), data[0] % len(TARGETS[target]) if data else 0
+    name, content = TARGETS[target][place], data[1:] or b"x"
+    sealed = name.endswith("resealed")
+    if sealed or (name != "requests" and draw.random() < 0.5):
+        try:
+            content = change_inside(content, draw, sealed)
+        except Exception:  # damaged beyond what can be taken apart: from the start again
+            content = damaged(name).content
+    else:
+        content = mutate(content, most - 1)
+    return (bytes([place]) + content)[:most]
 
 
 @cache
 def studio() -> Callable[[bytes], None]:
-    """Answers requests to a studio in this process, and checks that a refusal changed nothing and the journal holds what was done."""
-    import damaged_studio
+    """Answers requests to a studio in this process; a refusal changes nothing, the journal has what was done."""
+    import file_formats
+    from naq_studio.board import Board
     from naq_studio.journal import Journal
     from naq_studio.server import _server
     from naq_studio.session import Session
 
     folder = Path(tempfile.mkdtemp(prefix="naq-fuzz-"))
-    session = Session(damaged_studio.small_graph(), folder / "g.studio.csv")
-    app: Any = _server(session, damaged_studio.PORT)[0].config.app
-    loop, header, board = asyncio.new_event_loop(), session.journal.path.read_bytes(), damaged_studio._board
+    session = Session(file_formats.small_graph(), folder / "g.studio.csv")
+    server, keys = _server(session, PORT)
+    app: Any = server.config.app
+    loop, header, digest = asyncio.new_event_loop(), session.journal.path.read_bytes(), file_formats.board_digest
 
     async def ask(head: bytes, body: bytes) -> tuple[int, bytes]:
         method, _, address = head.decode("latin-1").partition(" ")
         path, _, query = address.partition("?")
+        own = f"127.0.0.1:{PORT}"
         headers = {
-            "host": f"127.0.0.1:{damaged_studio.PORT}", "cookie": f"{app.keys.cookie_name}={app.keys.cookie}", "x-naq-key": app.keys.key,
-            "origin": f"http://127.0.0.1:{damaged_studio.PORT}", "content-type": "application/json", "content-length": str(len(body)),
+            "host": own, "cookie": f"{keys.cookie_name}={keys.cookie}", "x-naq-key": keys.key, "origin": f"http://{own}",
+            "content-type": "application/json", "content-length": str(len(body)),
         }  # fmt: skip
-        query = query.replace("key=k", f"key={app.keys.key}")
         scope = {
-            "type": "http", "http_version": "1.1", "method": method, "scheme": "http", "path": path, "raw_path": path.encode("latin-1"),
-            "query_string": query.encode("latin-1"), "root_path": "", "client": ("127.0.0.1", 1), "server": ("127.0.0.1", 1),
+            "type": "http", "http_version": "1.1", "method": method, "scheme": "http", "path": path, "root_path": "",
+            "raw_path": path.encode("latin-1"), "query_string": query.encode("latin-1"), "client": ("127.0.0.1", 1),
+            "server": ("127.0.0.1", PORT),
             "headers": [(name.encode(), value.encode()) for name, value in headers.items()],
         }  # fmt: skip
         given, answer = [{"type": "http.request", "body": body, "more_body": False}], [0, b""]
@@ -225,69 +136,57 @@ def studio() -> Callable[[bytes], None]:
         return answer[0], answer[1]
 
     def requests(content: bytes) -> None:
-        from naq_studio.board import Board
-
         journal = session.journal
         journal.board, journal._step, session.version = Board(), 0, 1
         journal.path.write_bytes(header)
-        for request in content.split(BETWEEN)[:8]:
+        for request in content.split(BETWEEN)[:12]:
             head, _, body = request.partition(b"\n")
-            before = board(journal.board)
+            before = digest(journal.board)
             status, answer = loop.run_until_complete(ask(head, body))
             assert 200 <= status < 500 and len(answer) < 10_000_000, f"{request[:200]!r}: {status}, {answer[:500]!r}"
-            assert status < 400 or board(journal.board) == before, (
-                f"{request[:200]!r}: refused, and yet it changed something"
+            assert status < 400 or digest(journal.board) == before, (
+                f"{request[:200]!r}: refused, but it changed something"
             )
         copy = folder / "copy.csv"
         copy.write_bytes(journal.path.read_bytes())
         again = Journal(copy, session.graph)
-        kept, problems = board(again.board), again.problems
+        kept, problems = digest(again.board), again.problems
         again.close()
-        assert kept == board(journal.board) and not problems, f"the journal does not hold what was done: {problems}"
+        assert kept == digest(journal.board) and not problems, f"the journal does not have what was done: {problems}"
 
     return requests
 
 
-def untraced() -> set[str]:
-    """Modules that are not traced: those compiled by numba cannot be."""
-    files = {
-        path for package in (ROOT / "src").iterdir() for path in package.rglob("*.py") if "numba" in path.read_text()
-    }
-    return {".".join(path.relative_to(ROOT / "src").with_suffix("").parts) for path in files}
+def compiled() -> list[str]:
+    """Modules that numba compiles, which cannot be traced."""
+    files = [path for path in (ROOT / "src").rglob("*.py") if "numba" in path.read_text()]
+    return [".".join(path.relative_to(ROOT / "src").with_suffix("").parts) for path in files]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("target", choices=[*KINDS, "all"])
+    parser.add_argument("target", choices=[*TARGETS, "all"])
     parser.add_argument("--runs", type=int, default=1_000_000)
-    parser.add_argument("--seeds", action="store_true", help="write the whole files to tests/fuzz/corpus")
     given = parser.parse_args()
     if given.target == "all":
-        for target in KINDS:
+        for target in TARGETS:
             subprocess.run([sys.executable, __file__, target, "--runs", str(given.runs)], check=True)
-        return
-    kept, found = CORPUS / given.target, FOUND / given.target
-    if given.seeds:
-        kept.mkdir(parents=True, exist_ok=True)
-        for number, content in enumerate(seeds(given.target)):
-            (kept / f"seed-{number:02}").write_bytes(content)
         return
     import atheris
 
     os.environ |= {"OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
-    found.mkdir(parents=True, exist_ok=True)
-    with atheris.instrument_imports(include=["naq", "naq_studio", "naq_scale", "naq_paper"], exclude=list(untraced())):
-        for content in sorted(kept.iterdir()):
-            attempt(given.target, content.read_bytes())  # imports and compiles what it needs
-    options = [
-        f"-runs={given.runs}",
-        "-timeout=60",
-        "-rss_limit_mb=4096",
-        "-max_len=20000",
-        "-len_control=0",
-        f"-artifact_prefix={found}-",
-    ]
-    atheris.Setup([sys.argv[0], *options, str(found), str(kept)], partial(attempt, given.target))
+    kept = FOUND / given.target
+    kept.mkdir(parents=True, exist_ok=True)
+    with atheris.instrument_imports(include=["naq", "naq_studio", "naq_scale", "naq_paper"], exclude=compiled()):
+        for number, content in enumerate(seeds(given.target)):
+            (kept / f"seed-{number:02}").write_bytes(content)
+            attempt(given.target, content)  # imports and compiles what it needs
+    limits = ("-timeout=60", "-rss_limit_mb=4096", "-max_len=200000", "-len_control=0", f"-artifact_prefix={kept}-")
+    atheris.Setup(
+        [sys.argv[0], f"-runs={given.runs}", *limits, str(kept)],
+        partial(attempt, given.target),
+        custom_mutator=partial(change, given.target, lambda data, most: atheris.Mutate(data, most)),
+    )
     atheris.Fuzz()
 
 

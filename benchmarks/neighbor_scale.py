@@ -1,165 +1,167 @@
-"""What neighbours by vectors and by sparse features cost as the graph grows.
+"""What approximate neighbours cost as the graph grows: our search, faiss-cpu (dense) and pynndescent (sparse), one
+thread.
 
-    python benchmarks/neighbor_scale.py                       0.1, 0.3 and 1 million nodes
-    python benchmarks/neighbor_scale.py --nodes 3000000 --only vectors
-    python benchmarks/neighbor_scale.py --nodes 100000 300000 --only faiss       the same vectors by faiss-cpu, which is not a dependency
-    python benchmarks/neighbor_scale.py --page                the table of docs/scale.md from the results
+    python benchmarks/neighbor_scale.py                                         our search at 0.1 and 1 million rows
+    python benchmarks/neighbor_scale.py --search faiss --rows vectors --setting 24
+    python benchmarks/neighbor_scale.py --search pynndescent --rows words zipf --setting 30
+    python benchmarks/neighbor_scale.py --page                                  the table of docs/scale.md
 
-Vectors: 64 numbers with a decaying spectrum around 20 class centres, as spread out as the classes are, searched approximately, with the recall that the table states.
-Sparse features: 20 words of 10,000 with Zipf's frequencies per node, through the inverted index; a range of rows is timed and the whole table
-extrapolated. One thread; seconds are of the processor. Results: benchmarks/results/neighbor_scale.json.
+Rows: ``vectors``, 64 dense numbers around 20 centres with a decaying spectrum; ``words``, 2,000 words around 20 classes
+(``benchmarks/generate.py``); ``zipf``, 20 of 10,000 words with Zipf's frequencies, which have no clusters. Top 10 by
+cosine. Seconds are of the processor, after a small search has compiled; recall is the share of the exact neighbours of
+512 rows. Exact seconds are those of 1,000 rows, times as many as there are. Results:
+benchmarks/results/neighbor_scale.json.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import multiprocessing
 import os
 import resource
+import tempfile
 import time
-from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from marked_page import write_between
+from generate import generate
+from measuring import DOCS, RESULTS, in_new_process, markdown, write_between
+from naq import Graph, feature_neighbors, load, vector_neighbors
 from naq.files import write_json
-from naq.neighbors.feature_exact import inverted_index_topk
-from naq.neighbors.vectors import vector_neighbors
+from naq_scale.recall import recall, true_rows
 
-RESULTS = Path(__file__).resolve().parent / "results" / "neighbor_scale.json"
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "scale.md"
-BEGIN, END = "<!-- vectors:begin -->", "<!-- vectors:end -->"
-WIDTH, CLASSES = 64, 20
-WORDS, PER_NODE = 10_000, 20
-ROWS = 1000
+FILE = RESULTS / "neighbor_scale.json"
+K, TIMED = 10, 1000
+KINDS = {
+    "vectors": "64 dense numbers",
+    "words": "2,000 words around 20 classes",
+    "zipf": "20 of 10,000 words at random",
+}
 
 
-def made_up_vectors(nodes: int) -> np.ndarray:
+def made_up_vectors(nodes: int, width: int = 64, classes: int = 20) -> np.ndarray:
     """Classes and noise, both with the spectrum 1, 1/2, 1/3, ... of an SVD."""
     random = np.random.default_rng(0)
-    spectrum = 1.0 / np.sqrt(np.arange(1, WIDTH + 1))
-    centres = random.standard_normal((CLASSES, WIDTH)) * spectrum
-    noise = random.standard_normal((nodes, WIDTH), dtype=np.float32) * spectrum.astype(np.float32)
-    return (centres[random.integers(0, CLASSES, nodes)] + noise).astype(np.float32)
+    spectrum = 1.0 / np.sqrt(np.arange(1, width + 1))
+    centres = random.standard_normal((classes, width)) * spectrum
+    noise = random.standard_normal((nodes, width), dtype=np.float32) * spectrum.astype(np.float32)
+    return (centres[random.integers(0, classes, nodes)] + noise).astype(np.float32)
 
 
-def made_up_words(nodes: int) -> sp.csr_array:
+def made_up_words(nodes: int, words: int = 10_000, each: int = 20) -> sp.csr_array:
     random = np.random.default_rng(0)
-    ends = np.cumsum(1.0 / np.arange(10, WORDS + 10))
-    columns = np.searchsorted(ends / ends[-1], random.random(nodes * PER_NODE)).clip(max=WORDS - 1)
-    rows = np.repeat(np.arange(nodes), PER_NODE)
-    return sp.csr_array((np.ones(len(rows), dtype=np.float32), (rows, columns)), shape=(nodes, WORDS))
+    ends = np.cumsum(1.0 / np.arange(10, words + 10))
+    columns = np.searchsorted(ends / ends[-1], random.random(nodes * each)).clip(max=words - 1)
+    rows = np.repeat(np.arange(nodes), each)
+    return sp.csr_array((np.ones(len(rows), dtype=np.float32), (rows, columns)), shape=(nodes, words))
 
 
-def vectors(nodes: int) -> dict[str, Any]:
-    given = made_up_vectors(nodes)
-    vector_neighbors(given[:3000], 10, exact=False)  # compiles
-    cpu, wall = time.process_time(), time.perf_counter()
-    table = vector_neighbors(given, 10, exact=False)
-    return {
-        "cpu_seconds": round(time.process_time() - cpu, 1),
-        "wall_seconds": round(time.perf_counter() - wall, 1),
-        "recall": round(table.info["recall"], 4),
-        "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
-        "load": round(os.getloadavg()[0], 1),
-    }
+def made_up(kind: str, nodes: int, folder: str) -> Any:
+    if kind == "vectors":
+        return made_up_vectors(nodes)
+    if kind == "zipf":
+        return made_up_words(nodes)
+    return load(generate(Path(folder) / f"{nodes}", nodes, 2 * nodes, features=2000, sparse=True)).features
 
 
-def faiss(nodes: int) -> dict[str, Any]:
-    """Its inverted lists, 24 of sqrt(n), and its HNSW graph with 16 links, each row asking for its 11 nearest, itself among them."""
+def own_search(rows: Any, setting: int) -> np.ndarray:
+    if isinstance(rows, np.ndarray):
+        return vector_neighbors(rows, K, exact=False).ids
+    return feature_neighbors(Graph(np.array([[0], [1]]), rows, nodes=rows.shape[0]), K, search="approximate").ids
+
+
+def faiss(rows: np.ndarray, setting: int) -> np.ndarray:
+    """Inverted lists, four times sqrt(n), of which ``setting`` are probed."""
     import faiss as library
 
     library.omp_set_num_threads(1)
-    given = made_up_vectors(nodes)
-    given /= np.linalg.norm(given, axis=1, keepdims=True)
-    sample = np.random.default_rng(1).choice(nodes, 512, replace=False)
-    flat = library.IndexFlatIP(WIDTH)
-    flat.add(given)
-    true, found = flat.search(given[sample], 11)[1], {}
-    lists = round(nodes**0.5)
-    inverted = library.IndexIVFFlat(library.IndexFlatIP(WIDTH), WIDTH, lists, library.METRIC_INNER_PRODUCT)
-    inverted.nprobe = 24
-    graph = library.IndexHNSWFlat(WIDTH, 16, library.METRIC_INNER_PRODUCT)
-    graph.hnsw.efConstruction, graph.hnsw.efSearch = 60, 64
-    for name, index in (("IVF", inverted), ("HNSW", graph)):
+    unit = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    lists, width = round(4 * len(unit) ** 0.5), unit.shape[1]
+    index = library.IndexIVFFlat(library.IndexFlatIP(width), width, lists, library.METRIC_INNER_PRODUCT)
+    index.nprobe = setting
+    index.train(unit[np.random.default_rng(0).permutation(len(unit))[: 40 * lists]])
+    index.add(unit)
+    return without_self(index.search(unit, K + 1)[1])
+
+
+def pynndescent(rows: Any, setting: int) -> np.ndarray:
+    """``setting`` neighbours kept."""
+    from pynndescent import NNDescent
+
+    index = NNDescent(sp.csr_matrix(rows), metric="cosine", n_neighbors=setting, n_jobs=1, random_state=0)
+    return without_self(index.neighbor_graph[0])
+
+
+def without_self(ids: np.ndarray) -> np.ndarray:
+    own = ids == np.arange(len(ids))[:, None]
+    own[~own.any(axis=1), -1] = True
+    return np.take_along_axis(ids, np.argsort(own, axis=1, kind="stable"), axis=1)[:, :K]
+
+
+SEARCHES = {"naq": own_search, "faiss": faiss, "pynndescent": pynndescent}
+
+
+def measured(kind: str, nodes: int, search: str, setting: int, exact: bool) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory() as folder:
+        SEARCHES[search](made_up(kind, 3000, folder), setting)  # compiles
+        rows = made_up(kind, nodes, folder)
         begin = time.process_time()
-        if not index.is_trained:
-            index.train(given[np.random.default_rng(0).choice(nodes, 40 * lists, replace=False)])
-        index.add(given)
-        ids = index.search(given, 11)[1]
-        found[name] = {
+        ids = SEARCHES[search](rows, setting)
+        found: dict[str, Any] = {
             "cpu_seconds": round(time.process_time() - begin, 1),
-            "recall": round(float((ids[sample][:, :, None] == true[:, None, :]).any(axis=1).mean()), 4),
-            "load": round(os.getloadavg()[0], 1),
+            "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
         }
+        sample = np.sort(np.random.default_rng(1).choice(nodes, 512, replace=False))
+        found["recall"] = round(recall(ids[sample], true_rows(rows, sample, K, "cosine")[0]), 4)
+        if exact:
+            begin = time.process_time()
+            true_rows(rows, np.arange(1), K, "cosine")
+            setup = time.process_time() - begin
+            begin = time.process_time()
+            true_rows(rows, np.arange(nodes // 2, nodes // 2 + TIMED), K, "cosine")
+            each = (time.process_time() - begin - setup) / TIMED
+            found["exact_cpu_seconds"] = round(setup + each * nodes, 1)
     return found
 
 
-def words(nodes: int) -> dict[str, Any]:
-    features = made_up_words(nodes)
-    inverted_index_topk(features[:500], 10, "cosine", None)  # compiles
-    begin = time.process_time()
-    inverted_index_topk(features, 10, "cosine", None, (0, 1))
-    setup = time.process_time() - begin
-    begin = time.process_time()
-    inverted_index_topk(features, 10, "cosine", None, (nodes // 2, nodes // 2 + ROWS))
-    each = (time.process_time() - begin - setup) / ROWS
-    return {
-        "cpu_ms_per_row": round(1e3 * each, 3),
-        "table_cpu_seconds": round(setup + each * nodes, 1),
-        "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
-        "load": round(os.getloadavg()[0], 1),
-    }
-
-
-def slope(costs: dict[int, float]) -> float:
-    """Of seconds over nodes on log-log axes, by least squares."""
-    return float(np.polyfit(np.log(list(costs)), np.log(list(costs.values())), 1)[0])
-
-
 def write_page() -> None:
-    results = json.loads(RESULTS.read_text())
-    rows = {int(nodes): row for nodes, row in results["vectors"].items()}
-    lines = ["| nodes | CPU seconds | recall | peak MB | load |", "|---|---|---|---|---|"]
-    lines += [
-        f"| {nodes:,} | {row['cpu_seconds']:,.1f} | {row['recall']:.4f} | {row['peak_mb']:,} | {row['load']} |"
-        for nodes, row in sorted(rows.items())
-    ]
-    steep = slope({nodes: row["cpu_seconds"] for nodes, row in rows.items()})
-    others = [
-        f"{int(nodes):,} nodes {name} {row['cpu_seconds']:,.1f} s, recall {row['recall']:.4f} (load {row['load']})"
-        for nodes, both in results["faiss"].items()
-        for name, row in both.items()
-    ]
-    lines += [
-        "",
-        f"Slope of the seconds on log-log axes: {steep:.2f}. faiss-cpu on the same vectors: {'; '.join(others)}.",
-    ]
-    write_between(PAGE, BEGIN, END, "\n".join(lines))
+    found, lines = json.loads(FILE.read_text()), []
+    for kind, title in KINDS.items():
+        for nodes, searches in found[kind].items():
+            for search, row in searches.items():
+                exact = f"{row['exact_cpu_seconds']:,.0f}" if "exact_cpu_seconds" in row else ""
+                cost = [f"{row['cpu_seconds']:,.1f}", exact, f"{row['recall']:.3f}", f"{row['peak_mb']:,}"]
+                lines.append([title, f"{int(nodes):,}", search, *cost])
+    head = ["rows", "nodes", "search", "CPU seconds", "exact", "recall", "peak MB"]
+    write_between(DOCS / "scale.md", "neighbours", markdown(head, lines))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--nodes", type=int, nargs="+", default=[100_000, 300_000, 1_000_000])
-    parser.add_argument("--only", choices=("vectors", "words", "faiss"))
+    parser.add_argument("--nodes", type=int, nargs="+", default=[100_000, 1_000_000])
+    parser.add_argument("--rows", nargs="+", choices=tuple(KINDS), default=list(KINDS))
+    parser.add_argument("--search", choices=tuple(SEARCHES), default="naq")
+    parser.add_argument(
+        "--setting", type=int, default=0, help="lists that faiss probes, or neighbours pynndescent keeps"
+    )
+    parser.add_argument("--exact", action="store_true", help="time 1,000 rows of the exact table too")
     parser.add_argument("--page", action="store_true")
     given = parser.parse_args()
     if given.page:
         write_page()
         return
     os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
-    found: dict[str, Any] = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
-    for task in (vectors, words, faiss):
-        name = task.__name__
-        for nodes in given.nodes if given.only == name or (given.only is None and name != "faiss") else ():
-            with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
-                found.setdefault(name, {})[str(nodes)] = pool.submit(task, nodes).result()
-            print(name, nodes, json.dumps(found[name][str(nodes)]), flush=True)
-            write_json(RESULTS, found)
+    found: dict[str, Any] = json.loads(FILE.read_text()) if FILE.exists() else {}
+    name = f"{given.search} {given.setting}" if given.setting else given.search
+    for kind in given.rows:
+        for nodes in given.nodes:
+            row = in_new_process(measured, kind, nodes, given.search, given.setting, given.exact)
+            found.setdefault(kind, {}).setdefault(str(nodes), {})[name] = row
+            print(kind, nodes, name, json.dumps(row), flush=True)
+            write_json(FILE, found)
 
 
 if __name__ == "__main__":

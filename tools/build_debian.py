@@ -5,8 +5,6 @@ same lists give the same bytes. ``docs/debian.md`` explains each decision made h
 
     python tools/build_debian.py build      # writes debian.npz and debian.tasks.npz
     python tools/build_debian.py text       # adds descriptions and their sentence vectors to debian.npz
-    python tools/build_debian.py stats      # the tables of docs/debian.md, from the two files
-    python tools/build_debian.py variants   # hubs kept, hubs dropped and other readings of the dependencies
 """
 
 from __future__ import annotations
@@ -20,7 +18,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Literal
 
 import numpy as np
 import scipy.sparse as sp
@@ -30,7 +28,7 @@ from naq.errors import DataError, NaqError
 from naq.files import read_npz, write_npz
 from naq.graph import Graph
 from naq.io.npz import kept_arrays
-from naq.tasks import ClassSplit, Tasks, sample_tasks, save_task_file, split_classes, split_of_file
+from naq.tasks import ClassSplit, Tasks, sample_tasks, save_task_file, split_classes
 from naq.text import NodeTable, SentenceVectors, encode
 
 BUNDLED = Path(__file__).resolve().parents[1] / "src" / "naq" / "io" / "bundled"
@@ -38,16 +36,8 @@ APT_HELPER = "/usr/lib/apt/apt-helper"
 SUFFIXES = ("", ".gz", ".xz", ".lz4")
 
 SUPPORTING = (
-    "libs",
-    "libdevel",
-    "introspection",
-    "oldlibs",
-    "debug",
-    "doc",
-    "localization",
-    "metapackages",
-    "tasks",
-)
+    "libs", "libdevel", "introspection", "oldlibs", "debug", "doc", "localization", "metapackages", "tasks",
+)  # fmt: skip
 """Sections that say what a package is for its siblings, not what it is about. Earlier ones win ties."""
 
 SETTINGS = ((5, 1), (5, 5), (10, 1), (10, 5))
@@ -58,10 +48,6 @@ VALID_CLASSES, TEST_CLASSES, MIN_NODES = 12, 15, 30
 
 _QUALIFIER = re.compile(r"\([^)]*\)|\[[^\]]*\]|<[^>]*>|:[a-z0-9]+")
 _WORD = re.compile(r"[a-z][a-z0-9]+")
-
-
-Alternatives = Literal["first", "all"]
-Providers = Literal["none", "single", "all"]
 
 
 @dataclass(frozen=True)
@@ -193,58 +179,32 @@ def choose_section(sections: Counter[str]) -> str:
     return min(sections, key=lambda s: (-sections[s], SUPPORTING.index(s)))
 
 
-@dataclass(frozen=True)
-class Resolver:
-    """Which sources a group of alternatives stands for.
+def find_sources(group: tuple[str, ...], real: dict[str, str], virtual: dict[str, set[str]]) -> set[str]:
+    """The source of the first alternative that exists, which is what an installer takes by default.
 
-    Args:
-        alternatives: ``first`` takes the first alternative that exists, ``all`` takes every one.
-        providers: which virtual names count: ``none``, those a ``single`` source provides, or ``all``.
+    A real package comes before what others provide under its name; a virtual name counts if one source provides it.
     """
-
-    real: dict[str, str]
-    virtual: dict[str, set[str]]
-    alternatives: Alternatives = "first"
-    providers: Providers = "single"
-
-    @classmethod
-    def of(
-        cls, binaries: Iterable[Binary], alternatives: Alternatives = "first", providers: Providers = "single"
-    ) -> Resolver:
-        real: dict[str, str] = {}
-        virtual: defaultdict[str, set[str]] = defaultdict(set)
-        for binary in binaries:
-            real[binary.name] = binary.source
-            for name in binary.provides:
-                virtual[name].add(binary.source)
-        return cls(real, dict(virtual), alternatives, providers)
-
-    def package(self, name: str) -> set[str]:
-        """Sources of one package name; a real package comes before what others provide under its name."""
-        if name in self.real:
-            return {self.real[name]}
-        found = self.virtual.get(name, set())
-        allowed = {"none": 0, "single": 1, "all": len(found)}[self.providers]
-        return found if len(found) <= allowed else set()
-
-    def group(self, names: tuple[str, ...]) -> set[str]:
-        """Sources of the first alternative that has any, which is what an installer takes by default."""
-        found: set[str] = set()
-        for name in names:
-            found = found | self.package(name)
-            if found and self.alternatives == "first":
-                break
-        return found
+    for name in group:
+        found = {real[name]} if name in real else virtual.get(name, set())
+        if len(found) == 1:
+            return found
+    return set()
 
 
-def dependency_edges(sources: dict[str, Source], resolver: Resolver) -> np.ndarray:
+def dependency_edges(binaries: Iterable[Binary], sources: dict[str, Source]) -> np.ndarray:
     """Directed edges (2, edges), dependent first, each once, sorted, none inside a source."""
+    real: dict[str, str] = {}
+    virtual: defaultdict[str, set[str]] = defaultdict(set)
+    for binary in binaries:
+        real[binary.name] = binary.source
+        for name in binary.provides:
+            virtual[name].add(binary.source)
     number = {name: i for i, name in enumerate(sources)}
     pairs = {
         (number[name], number[target])
         for name, source in sources.items()
         for group in source.needs
-        for target in resolver.group(group)
+        for target in find_sources(group, real, virtual)
         if target != name
     }
     return np.array(sorted(pairs), dtype=np.int64).reshape(-1, 2).T
@@ -280,7 +240,7 @@ def smallest(array: np.ndarray) -> np.ndarray:
 def graph_arrays(binaries: list[Binary], *, hub_degree: int, min_df: int) -> dict[str, np.ndarray]:
     """The arrays of a graph file; of each edge only the direction from the lower node is stored."""
     sources = group_by_source(binaries)
-    edges = drop_hubs(dependency_edges(sources, Resolver.of(binaries)), len(sources), hub_degree)
+    edges = drop_hubs(dependency_edges(binaries, sources), len(sources), hub_degree)
     low, high = np.unique(np.sort(edges, axis=0), axis=1)
     upper = sp.csr_array((np.ones(len(low), dtype=np.int8), (low, high)), (len(sources), len(sources)))
     features, vocab = bag_of_words(sources, min_df)
@@ -311,7 +271,7 @@ def descriptions(binaries: Iterable[Binary]) -> dict[str, str]:
 
 
 def narrowed_text(texts: list[str], class_names: list[str], model: str) -> SentenceVectors:
-    """Sentence vectors along the ``TEXT_WIDTH`` axes on which they vary most, as int8, with those of the classes' names."""
+    """Sentence vectors along the ``TEXT_WIDTH`` axes on which they vary most, as int8, and those of the classes."""
     rows = encode(texts, model)
     origin = rows.mean(axis=0, dtype=np.float64)
     apart = rows - origin
@@ -332,15 +292,8 @@ def to_graph(arrays: dict[str, np.ndarray]) -> Graph:
         shape = tuple(map(int, arrays[f"{title}_shape"]))
         return sp.csr_array((data, indices, arrays[f"{title}_indptr"].astype(np.int64)), shape)
 
-    return Graph(
-        matrix("adj"),
-        matrix("attr"),
-        arrays["labels"],
-        names=arrays["names"],
-        class_names=arrays["class_names"],
-        vocab=arrays["vocab"],
-        name="debian",
-    )
+    names = {key: arrays[key] for key in ("names", "class_names", "vocab")}
+    return Graph(matrix("adj"), matrix("attr"), arrays["labels"], name="debian", **names)
 
 
 def draw_tasks(graph: Graph, seed: int) -> tuple[ClassSplit, list[Tasks]]:
@@ -348,96 +301,12 @@ def draw_tasks(graph: Graph, seed: int) -> tuple[ClassSplit, list[Tasks]]:
     split = split_classes(graph, valid=VALID_CLASSES, test=TEST_CLASSES, seed=seed, min_nodes=MIN_NODES)
     tasks = [
         sample_tasks(
-            graph,
-            way=way,
-            shot=shot,
-            queries=QUERIES,
-            count=count,
-            seed=seed,
-            classes=split.part(part),
-            part=part,
+            graph, way=way, shot=shot, queries=QUERIES, count=count, seed=seed, classes=split.part(part), part=part
         )
         for way, shot in SETTINGS
         for part, count in COUNTS.items()
     ]
     return split, tasks
-
-
-# Tables
-
-
-def markdown(head: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
-    """A Markdown table, thousands separated."""
-    titles = list(head)
-    lines = [titles, ["---"] * len(titles)]
-    lines += [[f"{cell:,}" if isinstance(cell, int) else str(cell) for cell in row] for row in rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
-
-
-def homophily(graph: Graph) -> float:
-    """Share of edges that join two nodes of one class."""
-    labels = graph.require_labels("homophily")
-    edges = graph.adjacency.tocoo()
-    return float((labels[edges.row] == labels[edges.col]).mean()) if edges.nnz else 0.0
-
-
-def structure(graph: Graph) -> dict[str, object]:
-    """The figures by which readings of the dependencies differ."""
-    return {
-        "edges": graph.num_edges,
-        "edge homophily": f"{homophily(graph):.3f}",
-        "components": int(graph.components.max()) + 1,
-        "largest component": int(np.bincount(graph.components).max()),
-        "isolated nodes": int((graph.degrees == 0).sum()),
-        "largest degree": int(graph.degrees.max()),
-        "median nodes within 2 hops": median_reach(graph),
-    }
-
-
-def median_reach(graph: Graph, every: int = 20) -> int:
-    """Nodes within two hops, the node included: what a two-layer encoder reads. Over every 20th node."""
-    near = graph.adjacency[::every]
-    start = sp.eye_array(graph.num_nodes, format="csr")[::every]
-    return int(np.median(np.diff((start + near + near @ graph.adjacency).tocsr().indptr)))
-
-
-def statistics_tables(folder: Path) -> str:
-    """Two Markdown tables: the graph in figures, and its classes with their part of the split."""
-    paths = [folder / "debian.npz", folder / "debian.tasks.npz"]
-    graph, split = to_graph(read_npz(paths[0], kind="graph file")), split_of_file(paths[1])
-    sizes = np.bincount(graph.require_labels("class sizes"))
-    features = sp.csr_array(graph.features)
-    figures: dict[str, object] = {
-        "nodes": graph.num_nodes,
-        **structure(graph),
-        "mean degree": f"{graph.degrees.mean():.2f}",
-        "words": graph.num_features,
-        "mean words per node": f"{features.nnz / graph.num_nodes:.1f}",
-        "classes": graph.num_classes,
-        f"classes of {MIN_NODES} nodes or more": int((sizes >= MIN_NODES).sum()),
-        **{f"{path.name}, bytes": path.stat().st_size for path in paths},
-    }
-    part = {c: name for name in ("base", "valid", "test") for c in split.part(name)}
-    assert graph.class_names is not None
-    rows = [(graph.class_names[c], int(sizes[c]), part.get(c, "none")) for c in range(len(sizes))]
-    return markdown(["figure", "value"], figures.items()) + "\n\n" + markdown(["class", "nodes", "part"], rows)
-
-
-def variants_table(binaries: list[Binary], hub_degree: int) -> str:
-    """Every reading of alternatives and virtual packages, hubs kept and hubs dropped."""
-    sources = group_by_source(binaries)
-    labels = np.unique([choose_section(s.sections) for s in sources.values()], return_inverse=True)[1]
-    rows: list[list[object]] = []
-    titles: list[str] = []
-    for alternatives in get_args(Alternatives):
-        for providers in get_args(Providers):
-            edges = dependency_edges(sources, Resolver.of(binaries, alternatives, providers))
-            for limit, hubs in ((0, "kept"), (hub_degree, "dropped")):
-                graph = Graph(drop_hubs(edges, len(sources), limit), labels=labels, nodes=len(sources))
-                figures = structure(graph)
-                titles = ["alternatives", "providers", "hubs", *figures]
-                rows.append([alternatives, providers, hubs, *figures.values()])
-    return markdown(titles, rows)
 
 
 # Commands
@@ -496,20 +365,6 @@ def text(
     graph = graph.with_text(narrowed_text(texts, graph.class_names.tolist(), model))
     written = write_npz(out / "debian.npz", arrays | kept_arrays(graph), compression=zipfile.ZIP_LZMA)
     typer.echo(f"{written}: {written.stat().st_size:,} bytes")
-
-
-@app.command()
-def stats(
-    folder: Annotated[Path, typer.Option(help="Folder of the two files.", show_default=SHOWN)] = BUNDLED,
-) -> None:
-    """Print the tables of docs/debian.md."""
-    typer.echo(statistics_tables(folder))
-
-
-@app.command()
-def variants(lists: Lists = APT_LISTS, suite: Suite = "bookworm", arch: Arch = "amd64", hub_degree: Hubs = 300) -> None:
-    """Print what each reading of the dependencies gives."""
-    typer.echo(variants_table(read_lists(lists, suite, arch), hub_degree))
 
 
 def main() -> None:

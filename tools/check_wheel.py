@@ -1,9 +1,9 @@
 """Checks a release: ``make release-check``, which builds the wheel and the sdist first.
 
-What is inside is held against a list. Then, for every Python that is found, the wheel is installed into an empty environment at the versions of constraints.txt and
-used from an empty folder: ``naq doctor``, ``naq run``, ``naq predict``, and ``naq studio --check`` where the wheel has it; the extras are resolved. Where
-pip would have to fetch CUDA to install torch, nothing of it is fetched: only the parts that need no torch are tried, and the last lines say so
-(``--cuda`` fetches its gigabytes).
+What is inside is compared with a list. Then, for every Python that is found, the wheel is installed into an empty
+environment at the versions of constraints.txt and used from an empty folder: ``naq doctor``, ``import``, ``predict``,
+``run`` and ``naq studio --check``; the extras are resolved. If torch would bring CUDA, only the parts that need no
+torch are tried (``--cuda`` fetches its gigabytes).
 """
 
 from __future__ import annotations
@@ -33,10 +33,12 @@ DATA = (
     "naq/io/bundled/debian.tasks.npz",
     "naq/classifier/templates/*",
     "naq_paper/experiments/paper/*.csv",
+    "naq_paper/experiments/paper/*.toml",
+    "naq_paper/experiments/profiles/*.toml",
     "naq_paper/report/templates/*",
     "naq_studio/static/*",
 )
-"""What a wheel holds beside modules and its metadata."""
+"""What a wheel holds in addition to modules and its metadata."""
 METADATA = ("METADATA", "WHEEL", "RECORD", "entry_points.txt", "top_level.txt", "licenses/LICENSE")
 SDIST = ("LICENSE", "MANIFEST.in", "PKG-INFO", "README.md", "pyproject.toml", "setup.cfg", "src/*")
 LARGEST = 6_000_000
@@ -64,11 +66,8 @@ def check_contents(wheel: Path, sdist: Path) -> None:
     modules = set(modules_of(ROOT / "src"))
     missing = sorted(modules - set(names)) + [one for one in DATA if not any(fnmatch(name, one) for name in names)]
     info = [name for name in names if ".dist-info/" in name]
-    odd = [
-        name
-        for name in names
-        if name not in modules and name not in info and not any(fnmatch(name, pattern) for pattern in DATA)
-    ]
+    data = [name for name in names if any(fnmatch(name, pattern) for pattern in DATA)]
+    odd = sorted(set(names) - modules - set(info) - set(data))
     odd += [name for name in info if name.partition(".dist-info/")[2] not in METADATA]
     with tarfile.open(sdist) as archive:
         inside = [member.name.partition("/")[2] for member in archive.getmembers() if member.isfile()]
@@ -118,6 +117,10 @@ def run(*words: str | Path, cwd: Path, codes: tuple[int, ...] = (0,)) -> str:
     return done.stdout
 
 
+def pip_install(python: Path) -> tuple[str | Path, ...]:
+    return (python, "-m", "pip", "--quiet", "--disable-pip-version-check", "install", "-c", "versions.txt")
+
+
 def extras(wheel: Path) -> list[str]:
     """Names of the extras that the wheel declares."""
     archive = zipfile.ZipFile(wheel)
@@ -132,13 +135,13 @@ def versions() -> str:
 
 
 def check_python(python: str, wheel: Path, cuda: bool = False) -> str:
-    """Install and use the wheel with this interpreter; what was tried, in words. ``cuda``: also where torch brings CUDA."""
+    """Install and use the wheel with this interpreter; what was tried. ``cuda``: also if torch brings CUDA."""
     with tempfile.TemporaryDirectory(prefix="naq-wheel-") as folder:
         place = Path(folder)
         (place / "versions.txt").write_text(versions(), encoding="utf-8")
         run(python, "-m", "venv", place / "venv", cwd=place)
         mine = place / "venv" / "bin" / "python"
-        pip = (mine, "-m", "pip", "--quiet", "--disable-pip-version-check", "install", "-c", "versions.txt")
+        pip = pip_install(mine)
         plan = json.loads(run(*pip, "--dry-run", "--report", "-", f"{wheel}[{','.join(extras(wheel))}]", cwd=place))
         wanted = sorted(item["metadata"]["name"].lower() for item in plan["install"])
         if not cuda and any(name.startswith(("nvidia-", "cuda-")) for name in wanted):
@@ -149,7 +152,8 @@ def check_python(python: str, wheel: Path, cuda: bool = False) -> str:
             if not any(problem.startswith("torch is not installed") for problem in found["problems"]):
                 raise Failed(f"naq doctor does not miss torch: {found['problems']}")
             run(mine, "-m", "compileall", "-q", place / "venv" / "lib", cwd=place)
-            return f"all extras resolve to {len(wanted)} packages; torch would bring CUDA here and was not installed: only compiled, naq --help, naq doctor"
+            tried = "torch would bring CUDA here and was not installed: only compiled, naq --help, naq doctor"
+            return f"all extras resolve to {len(wanted)} packages; {tried}"
         run(*pip, "torch", cwd=place)
         run(*pip, wheel, cwd=place)
         return f"all extras resolve to {len(wanted)} packages; {use(place / 'venv' / 'bin', place)}"
@@ -164,18 +168,8 @@ def use(bin_folder: Path, place: Path) -> str:
     for name, text in (("edges.csv", EDGES), ("nodes.csv", NODES), ("few.csv", LABELS)):
         (place / name).write_text(text, encoding="utf-8")
     run(naq, "import", "edges.csv", "--nodes", "nodes.csv", "--out", "graph.npz", cwd=place)
-    run(
-        naq,
-        "predict",
-        "graph.npz",
-        "--labels",
-        "few.csv",
-        "--out",
-        "predictions.csv",
-        "--report",
-        "page.html",
-        cwd=place,
-    )
+    files = ("--labels", "few.csv", "--out", "predictions.csv", "--report", "page.html")
+    run(naq, "predict", "graph.npz", *files, cwd=place)
     with (place / "predictions.csv").open(newline="", encoding="utf-8") as file:
         classes = {row["node"]: row["class"] for row in csv.DictReader(file)}
     if classes != {f"{group}{i}": name for group, name in (("x", "first"), ("y", "second")) for i in range(12)}:
@@ -183,18 +177,7 @@ def use(bin_folder: Path, place: Path) -> str:
     run(naq, "run", "debian", "--method", "smooth", "--out", "runs", cwd=place)
     tried += ["import", "predict", "run"]
     if "studio" in run(naq, "--help", cwd=place):
-        pip = (
-            bin_folder / "python",
-            "-m",
-            "pip",
-            "--quiet",
-            "--disable-pip-version-check",
-            "install",
-            "-c",
-            "versions.txt",
-        )
-        needs = found["extras"]["studio"]["missing"]
-        run(*pip, *needs, cwd=place)
+        run(*pip_install(bin_folder / "python"), *found["extras"]["studio"]["missing"], cwd=place)
         run(naq, "studio", "graph.npz", "--check", cwd=place)
         tried.append("studio --check")
     return "naq " + ", ".join(tried)

@@ -1,12 +1,13 @@
 """Builds the documentation site into build/docs: ``make docs``.
 
-The pages of docs/, CONTRIBUTING.md, CHANGELOG.md, SECURITY.md, the pages that only the site has (docs/site), the examples, and one page per registered method are
-put side by side in build/docs-source; Sphinx reads them there, with warnings as errors. Afterwards every page is searched for things that a browser
-would load from a network.
+The pages of docs/, CONTRIBUTING.md, CHANGELOG.md, SECURITY.md, the pages that only the site has (docs/site), the
+examples and a page per registered method are put together in build/docs-source; Sphinx reads them, with warnings as
+errors. Afterwards every page is searched for things that a browser would load from a network.
 """
 
 from __future__ import annotations
 
+import argparse
 import re
 import shutil
 import sys
@@ -44,7 +45,7 @@ def put_together(target: Path) -> None:
 
 
 def for_sphinx(text: str) -> str:
-    """A page as GitHub shows it, as MyST reads it: links among the pages that were moved, files in code blocks as captions."""
+    """A page of GitHub as MyST reads it: links to pages that are moved, files in code blocks as captions."""
     text = text.replace("](docs/", "](")
     for name in MOVED:
         text = text.replace(f"](../{name}", f"]({name.lower()}")
@@ -94,7 +95,7 @@ def option_comments(method: type) -> dict[str, str]:
 
 
 def _method_page(name: str, method: type) -> str:
-    """The docstring of the module (paper, formulas, cost), the options with their comments, the docstring of the class."""
+    """The docstring of the module, the options with their comments, the docstring of the class."""
     comments = option_comments(method)
     rows = "".join(
         f"\n   * - ``{key}``\n     - ``{value!r}``\n     - {comments.get(key, '')}"
@@ -136,25 +137,14 @@ def network_loads(folder: Path) -> list[str]:
 
 
 def main() -> int:
+    argparse.ArgumentParser(description=__doc__).parse_args()
     from sphinx.cmd.build import main as sphinx
 
     source, built = ROOT / "build" / "docs-source", ROOT / "build" / "docs"
     put_together(source)
     shutil.rmtree(built, ignore_errors=True)
-    failed = sphinx(
-        [
-            "-q",
-            "-n",
-            "-W",
-            "--keep-going",
-            "-b",
-            "html",
-            "-d",
-            str(ROOT / "build" / "docs-doctrees"),
-            str(source),
-            str(built),
-        ]
-    )
+    strict = ["-q", "-n", "-W", "--keep-going", "-b", "html"]
+    failed = sphinx([*strict, "-d", str(ROOT / "build" / "docs-doctrees"), str(source), str(built)])
     if failed:
         return failed
     loads = network_loads(built)

@@ -1,19 +1,17 @@
 """Golden numbers: what this code computes on one small graph, kept in tests/golden.json and compared with it.
 
-``python tools/golden.py`` compares, prints what differs and exits with 1 if anything does; ``--write`` replaces the file.
+``python tools/golden.py`` compares, prints what differs and exits with 1 if anything does; ``--write`` replaces the
+file.
 
-Every entry has a hash of its exact bytes. Where this process computes as the one that wrote the file (processor, instruction set, MKL's mode,
-versions of the numeric libraries; always with one thread), all hashes have to be equal. Elsewhere the last bit of a float may differ, so
-there an entry is compared by its kind:
+Every entry has a hash of its exact bytes. If this process computes as the one that wrote the file (processor,
+instruction set, MKL's mode, versions of the numeric libraries; always with one thread), all hashes have to be
+equal. Otherwise the last bit of a float may differ, and an entry is compared by its kind:
 
-- ``exact``: made of integers and text alone; by its hash, as everywhere.
-- ``float``: by shape and eight sums of its values with signs that integer arithmetic gives, each within 1e-3 plus 3e-2 of the norm of the array
-  (a short training of TENT moves them by 1e-2 from one instruction set to another).
+- ``exact``: made of integers and text alone; by its hash.
+- ``float``: by shape and eight sums of its values with signs that integer arithmetic gives, each within 1e-3 plus
+  3e-2 of the norm of the array (a short training of TENT moves them by 1e-2 from one instruction set to another).
 - ``accuracy``: the mean over tasks, within 0.05.
-- ``chosen``: integers and text that floats decide, such as the ids of neighbours; not at all. The floats beside it are.
-
-Names of the package are those of its interface and its command line; the others are imported in :func:`vector_table` and :func:`arithmetic`.
-"""
+- ``chosen``: integers and text that floats decide, such as the ids of neighbours; not at all."""
 
 from __future__ import annotations
 
@@ -213,7 +211,7 @@ def inputs_and_draws(graph: naq.Graph) -> dict[str, Entry]:
 
 
 def neighbours(graph: naq.Graph) -> dict[str, Entry]:
-    """Every kind of table: ids, and scores beside them."""
+    """Every kind of table: ids and scores."""
     dense = planted_graph(dense=True)
     tables = {}
     for metric in ("cosine", "jaccard", "euclidean"):

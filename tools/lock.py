@@ -1,12 +1,13 @@
 """Writes constraints.txt anew: ``make lock``. Every package that development needs, at the newest version that fits.
 
-An empty environment is filled with torch, as constraints.txt pins it, and then with ``.[dev]``. Each version is written with
-the hashes of all its wheels for Linux, macOS and Windows and the Pythons below, from the index that pip is configured with
-(of the sdist where there is no wheel). torch has no hash: its build differs by machine.
+An empty environment is filled with torch, as constraints.txt pins it, and then with ``.[dev]``. Each version is
+written with the hashes of all its wheels for Linux, macOS and Windows and the Pythons below (of the sdist if there
+is no wheel), from the index that pip is configured with. torch has no hash: its build differs by machine.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import re
 import subprocess
@@ -28,7 +29,7 @@ HEADER = """\
 
 
 def resolved(pin: str) -> dict[str, str]:
-    """Name to version of what ``.[dev]`` needs beside torch."""
+    """Name to version of what ``.[dev]`` needs in addition to torch."""
     with tempfile.TemporaryDirectory(prefix="naq-lock-") as folder:
         python = str(Path(folder) / "bin" / "python")
         pip = [python, "-m", "pip", "--disable-pip-version-check"]
@@ -82,6 +83,7 @@ def is_of(file: str, version: str) -> bool:
 
 
 def main() -> None:
+    argparse.ArgumentParser(description=__doc__).parse_args()
     pin = next(line for line in LOCK.read_text(encoding="utf-8").splitlines() if line.startswith("torch=="))
     versions = resolved(pin)
     known = hashes(versions)

@@ -1,9 +1,9 @@
-"""Draws docs/rooms.svg from the tree: the rooms of the library in the order of pyproject.toml, and the packages beside it.
+"""Draws docs/rooms.svg from the tree: the rooms of the library as pyproject.toml orders them, and the other packages.
 
     python tools/rooms.py            writes the picture
     python tools/rooms.py --check    exit code 1 if it is not what the tree says
 
-A room is described by the first sentence of its docstring; lines are rounded to hundreds, so that the picture changes seldom.
+A room is described by the first sentence of its docstring; lines are rounded to hundreds.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """What a reader of the code meets: functions, files and depth of four walks through the package, and what each imports.
 
-``python tools/walk.py [--json]``. Every walk runs in a process of its own on the bundled graph, and is traced with its threads: functions that are
-entered (bodies of modules and classes, lambdas and comprehensions left out), the files they are in, and the longest chain of frames, all inside ``src``.
-Then the modules of the packages under ``src`` that were imported, and their lines; for ``fit`` without those that loading the graph needs.
+``python tools/walk.py [--walk NAME]``. Every walk runs in a separate process on the bundled graph and is traced
+with its threads: functions that are entered (without bodies of modules and classes, lambdas and comprehensions),
+their files, and the longest chain of frames, all inside ``src``; then the modules of the packages that were
+imported, and their lines.
 """
 
 from __future__ import annotations
@@ -12,12 +13,10 @@ import contextlib
 import io
 import json
 import os
-import statistics
 import subprocess
 import sys
 import tempfile
 import threading
-import time
 from collections.abc import Callable, Iterator
 from inspect import CO_OPTIMIZED
 from pathlib import Path
@@ -28,7 +27,7 @@ ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "src"
 INLINE = {"<lambda>", "<listcomp>", "<genexpr>", "<dictcomp>", "<setcomp>"}
 LABELS = {"bash": "shells", "zsh": "shells", "vim": "editors", "nano": "editors"}
-RUN = ("run", "debian", "-m", "naq-feat/protonet", "--episodes", "32", "--evaluate-every", "16")
+RUN = ("run", "debian", "-m", "naq-feat/protonet", "--episodes", "32", "--set", "evaluate_every=16")
 
 
 class Trace:
@@ -99,7 +98,7 @@ def command(*words: str) -> dict[str, Any]:
 
 
 def run() -> dict[str, Any]:
-    return command(*RUN, "--no-baseline", "--no-cache", "--out", "run")
+    return command(*RUN, "--no-baseline", "--set", "cache=false", "--out", "run")
 
 
 def predict() -> dict[str, Any]:
@@ -116,12 +115,10 @@ def fit() -> dict[str, Any]:
     import naq
 
     graph = naq.load("debian")
-    before, trace = imported(), Trace()
+    trace = Trace()
     with trace.running():
         naq.FewShotNodeClassifier().fit(graph, LABELS).predict()
-    after = imported()
-    more = {name: path for name, path in after.items() if name not in before}
-    return {**trace.counts(), **sizes(after), "loading": sizes(before), "fit alone": sizes(more)}
+    return {**trace.counts(), **sizes(imported())}
 
 
 WALKS: dict[str, tuple[str, Callable[[], dict[str, Any]]]] = {
@@ -132,63 +129,32 @@ WALKS: dict[str, tuple[str, Callable[[], dict[str, Any]]]] = {
 }
 
 
-def fresh(words: list[str], folder: str) -> str:
-    """What a new process prints."""
-    found = os.environ.get("PYTHONPATH")
-    paths = os.pathsep.join([str(SOURCE), *([found] if found else [])])
-    environment = {**os.environ, "PYTHONPATH": paths, "NAQ_DATA": str(Path(folder) / "no-data")}
-    done = subprocess.run([sys.executable, *words], cwd=folder, env=environment, capture_output=True, text=True)
-    if done.returncode:
-        raise SystemExit(f"{' '.join(words)} failed: {done.stderr}")
-    return done.stdout
-
-
-def seconds(words: list[str], folder: str) -> float:
-    """Median wall time of five new processes."""
-    times = []
-    for _ in range(5):
-        start = time.perf_counter()
-        fresh(words, folder)
-        times.append(time.perf_counter() - start)
-    return round(statistics.median(times), 3)
-
-
-def measured() -> dict[str, Any]:
+def in_new_process(name: str) -> dict[str, Any]:
+    """A walk, in an empty folder."""
+    paths = os.pathsep.join(filter(None, [str(SOURCE), os.environ.get("PYTHONPATH")]))
     with tempfile.TemporaryDirectory() as folder:
-        walks = {name: json.loads(fresh([__file__, "--walk", name], folder)) for name in WALKS}
-        times = {
-            "python -c pass": seconds(["-c", "pass"], folder),
-            "import naq": seconds(["-c", "import naq"], folder),
-            "naq --help": seconds(["-m", "naq", "--help"], folder),
-        }
-    return {"walks": walks, "seconds": times}
-
-
-def print_table(found: dict[str, Any]) -> None:
-    titles = ("functions", "files", "depth", "modules", "lines")
-    rows = [(WALKS[name][0], walk) for name, walk in found["walks"].items()]
-    parts = found["walks"]["fit"]
-    rows += [("  of these: naq.load", parts["loading"]), ("  of these: fit and predict", parts["fit alone"])]
-    print(f"{'walk':40}" + "".join(f"{title:>11}" for title in titles) + "  modules by package")
-    for title, walk in rows:
-        cells = "".join(f"{walk[t]:>11,}" if t in walk else f"{'':>11}" for t in titles)
-        print(f"{title:40}{cells}  " + ", ".join(f"{name} {count}" for name, count in sorted(walk["packages"].items())))
-    print(", ".join(f"{name}: {value:.3f} s" for name, value in found["seconds"].items()))
+        environment = {**os.environ, "PYTHONPATH": paths, "NAQ_DATA": str(Path(folder) / "no-data")}
+        words = [sys.executable, __file__, "--walk", name]
+        done = subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True)
+    if done.returncode:
+        raise SystemExit(f"{name} failed: {done.stderr}")
+    return dict(json.loads(done.stdout))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Walks through the code, traced.")
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.add_argument("--walk", choices=WALKS, help="this one alone, in this process, as JSON")
+    parser.add_argument("--walk", choices=WALKS, help="this one alone, in this process and folder, as JSON")
     given = parser.parse_args()
     if given.walk:
-        print(json.dumps(WALKS[given.walk][1]()))
+        with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+            print(json.dumps(WALKS[given.walk][1]()))
         return
-    found = measured()
-    if given.json:
-        print(json.dumps(found, indent=2))
-    else:
-        print_table(found)
+    titles = ("functions", "files", "depth", "modules", "lines")
+    print(f"{'walk':40}" + "".join(f"{title:>11}" for title in titles) + "  modules by package")
+    for name, (title, _) in WALKS.items():
+        walk = in_new_process(name)
+        packages = ", ".join(f"{package} {count}" for package, count in sorted(walk["packages"].items()))
+        print(f"{title:40}" + "".join(f"{walk[t]:>11,}" for t in titles) + f"  {packages}", flush=True)
 
 
 if __name__ == "__main__":
